@@ -1,0 +1,66 @@
+"""One registry for everything that has a name: exact look-up with suggestions, globs, filters."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from fnmatch import fnmatchcase
+from typing import Generic, TypeVar
+
+from embark.types import EmbarkError
+
+T = TypeVar("T")
+
+
+class UnknownName(EmbarkError, KeyError):
+    """A name that is not in the catalogue; the message suggests the nearest ones."""
+
+    def __init__(self, what: str, name: str, known: Iterable[str], hint: str = "") -> None:
+        by_lower = {other.lower(): other for other in known}
+        near = difflib.get_close_matches(name.lower(), by_lower, n=3, cutoff=0.5)
+        near += [lower for lower in by_lower if name.lower() in lower and lower not in near][: 3 - len(near)]
+        advice = f" Did you mean {' or '.join(by_lower[n] for n in near)}?" if near else ""
+        super().__init__(f"There is no {what} named '{name}'.{advice}{' ' + hint if hint else ''}")
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
+class Catalogue(Mapping[str, T], Generic[T]):
+    """Name → value, in the order of the rows it was made from."""
+
+    def __init__(self, what: str, values: Iterable[T], name: Callable[[T], str], hint: str = "") -> None:
+        self.what, self.hint = what, hint
+        self._values: dict[str, T] = {}
+        for value in values:
+            if name(value) in self._values:
+                raise EmbarkError(f"Two rows of the {what} catalogue are named '{name(value)}'.")
+            self._values[name(value)] = value
+
+    def __getitem__(self, name: str) -> T:
+        if name not in self._values:
+            raise UnknownName(self.what, name, self._values, self.hint)
+        return self._values[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._values
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._values)
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def match(self, patterns: Iterable[str]) -> list[T]:
+        """The values whose names match a pattern, each once, patterns in their order; one that matches none is an error."""
+        found: dict[str, T] = {}
+        for pattern in patterns:
+            hits = [pattern] if pattern in self._values else [n for n in self._values if fnmatchcase(n, pattern)]
+            if not hits:
+                raise UnknownName(self.what, pattern, self._values, self.hint)
+            found.update((hit, self._values[hit]) for hit in hits)
+        return list(found.values())
+
+    def where(self, *tests: Callable[[T], bool]) -> list[T]:
+        """The values that pass every test."""
+        return [value for value in self._values.values() if all(test(value) for test in tests)]

@@ -1,0 +1,109 @@
+"""The encoder protocol, and encoders made of one tower a modality."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from embark.types import Array, Content, EmbarkError, Item, Modality, ModelCard, Rendered
+
+
+class Encoder(Protocol):
+    """A model behind three small methods; inherit to get the first two."""
+
+    card: ModelCard
+
+    def render(self, item: Item, role: str, instruction: str | None) -> Rendered:
+        """Exactly what the model will see; pure and cheap. Here: the item alone, whatever its role."""
+        return Rendered(item.parts)
+
+    def prepare(self, contents: Sequence[Content]) -> Any:
+        """CPU work for one decoded item (resize, tokenise); runs in workers."""
+        return contents
+
+    def embed(self, batch: Sequence[Any]) -> Array | Sequence[Array]:
+        """The forward pass over prepared items: (n, dim), or n arrays of (tokens, dim) for late interaction."""
+        ...
+
+
+def fingerprint(card: ModelCard) -> str:
+    """Name of the vector space: a hash of all that can change a vector."""
+    text = json.dumps(card.identity, sort_keys=True, ensure_ascii=False, default=list)
+    return hashlib.sha256(text.encode()).hexdigest()[:32]
+
+
+def unit(x: Array) -> Array:
+    """Rows scaled to length one; a zero row stays zero."""
+    length = np.linalg.norm(x, axis=-1, keepdims=True)
+    return np.divide(x, length, out=np.zeros_like(x), where=length > 0)
+
+
+@dataclass(frozen=True)
+class Tower:
+    """What turns parts of one modality into vectors: `prepare` one part in a worker, `embed` many at once."""
+
+    embed: Callable[[list[Any]], Array]
+    prepare: Callable[[Any], Any] = lambda value: value
+
+
+class Towers(Encoder):
+    """An encoder of single modalities; a mixed item becomes one vector by the card's fusion rule."""
+
+    def __init__(self, card: ModelCard, towers: Mapping[Modality, Tower]) -> None:
+        self.card, self.towers = card, towers
+
+    def prepare(self, contents: Sequence[Content]) -> list[tuple[Modality, Any]]:
+        """Each part through its tower's own preparation."""
+        return [(content.kind, self.towers[content.kind].prepare(content.value)) for content in contents]
+
+    def embed(self, batch: Sequence[list[tuple[Modality, Any]]]) -> Array:
+        """All parts of one modality in one pass, then one vector an item."""
+        owners: dict[Modality, list[int]] = {}
+        values: dict[Modality, list[Any]] = {}
+        for row, parts in enumerate(batch):
+            for kind, value in parts:
+                owners.setdefault(kind, []).append(row)
+                values.setdefault(kind, []).append(value)
+        vectors = {kind: self._pass(kind, values[kind]) for kind in values}
+        if len(vectors) == 1 and all(len(parts) == 1 for parts in batch):
+            return next(iter(vectors.values()))
+        return self._fuse(len(batch), owners, vectors, np.array([len(parts) for parts in batch]))
+
+    def _pass(self, kind: Modality, values: list[Any]) -> Array:
+        out = np.asarray(self.towers[kind].embed(values))
+        if out.ndim != 2 or len(out) != len(values):
+            raise EmbarkError(
+                f"{self.card.name} was given {len(values)} {kind} inputs and returned an array of shape {out.shape}; "
+                f"expected ({len(values)}, dimension): one row an input, in their order."
+            )
+        return out
+
+    def _fuse(self, rows: int, owners: Mapping[Modality, list[int]], vectors: Mapping[Modality, Array], parts: Array) -> Array:
+        if self.card.fusion not in ("sum", "unit-sum"):
+            raise EmbarkError(f"{self.card.name} has no rule to fuse mixed items (its card says fusion={self.card.fusion!r}).")
+        dims = {vector.shape[1] for vector in vectors.values()}
+        if len(dims) > 1:
+            raise EmbarkError(f"{self.card.name} cannot add vectors of different dimensions {sorted(dims)} to fuse a mixed item.")
+        total = np.zeros((rows, dims.pop()), np.float32)
+        for kind, found in vectors.items():
+            owner = np.array(owners[kind])
+            scaled = found if self.card.fusion == "sum" else np.where(parts[owner, None] > 1, unit(found), found)
+            np.add.at(total, owner, scaled)
+        return total
+
+
+def frame_mean(image: Tower) -> Tower:
+    """A video tower from an image tower: the unit mean of the frames' unit vectors."""
+
+    def embed(videos: list[list[Any]]) -> Array:
+        vectors = unit(np.asarray(image.embed([frame for video in videos for frame in video])))
+        starts = np.cumsum([0] + [len(video) for video in videos[:-1]])
+        counts = np.array([len(video) for video in videos])[:, None]
+        return unit(np.add.reduceat(vectors, starts) / counts)
+
+    return Tower(embed, lambda frames: [image.prepare(frame) for frame in frames])

@@ -1,0 +1,75 @@
+"""Where things live: set by option, else environment, else settings file, else default."""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from embark.types import EmbarkError
+
+NAMES = ("home", "results", "workers")
+
+
+@dataclass(frozen=True)
+class Settings:
+    """`home` holds vectors and fetched data, `results` the scores, `workers` is the number of decode threads."""
+
+    home: Path
+    results: Path
+    workers: int
+
+    @property
+    def store(self) -> Path:
+        """The folder of stored vectors."""
+        return self.home / "store"
+
+
+def load(home: Path | str | None = None, results: Path | str | None = None, workers: int | None = None) -> Settings:
+    """The settings in force, each from the first place that states it."""
+    options = {"home": home, "results": results, "workers": workers}
+    file = _settings_file()
+
+    def pick(name: str, default: Any) -> Any:
+        for value in (options[name], os.environ.get(f"EMBARK_{name.upper()}"), file.get(name)):
+            if value not in (None, ""):
+                return value
+        return default
+
+    try:
+        count = int(pick("workers", min(8, os.cpu_count() or 1)))
+    except ValueError:
+        raise EmbarkError(f"The setting 'workers' must be a whole number, not '{pick('workers', '')}'.") from None
+    if count < 1:
+        raise EmbarkError(f"The setting 'workers' must be at least 1, not {count}.")
+    return Settings(
+        home=Path(pick("home", _cache_folder() / "embark")).expanduser(),
+        results=Path(pick("results", "results")).expanduser(),
+        workers=count,
+    )
+
+
+def _cache_folder() -> Path:
+    return Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser()
+
+
+def _settings_file() -> Mapping[str, Any]:
+    """`embark.toml` in the working folder, else `embark/settings.toml` in the user's configuration folder."""
+    config = Path(os.environ.get("XDG_CONFIG_HOME") or "~/.config").expanduser()
+    for path in (Path("embark.toml"), config / "embark" / "settings.toml"):
+        if path.is_file():
+            return _parse(path)
+    return {}
+
+
+def _parse(path: Path) -> Mapping[str, Any]:
+    try:
+        values = tomllib.loads(path.read_text(encoding="utf-8"))
+    except tomllib.TOMLDecodeError as error:
+        raise EmbarkError(f"The settings file {path} is not valid TOML: {error}") from error
+    if unknown := sorted(set(values) - set(NAMES)):
+        raise EmbarkError(f"The settings file {path} has unknown settings {', '.join(unknown)}; known: {', '.join(NAMES)}.")
+    return values

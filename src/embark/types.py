@@ -1,0 +1,310 @@
+"""The words of embark as frozen values: items, truths, tasks, cards, scores.
+
+Everything here is data. Nothing reads a file, loads a model or imports another module of ours.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, ClassVar, Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array: TypeAlias = NDArray[Any]
+Modality = Literal["text", "image", "audio", "video"]
+MODALITIES: tuple[Modality, ...] = ("text", "image", "audio", "video")
+Bytes: TypeAlias = bytes | Callable[[], bytes]
+
+
+class EmbarkError(Exception):
+    """An error that a user can act on: its message says what to do."""
+
+
+# ── items ────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """A piece of text, exactly as published."""
+
+    text: str
+    kind: ClassVar[Modality] = "text"
+
+
+@dataclass(frozen=True)
+class Media:
+    """An encoded image, sound or film: one file, or a film's frames in order. Bytes are read when somebody needs them."""
+
+    kind: Modality
+    chunks: tuple[Bytes, ...]
+
+    def read(self) -> tuple[bytes, ...]:
+        """The encoded bytes of each chunk."""
+        return tuple(chunk if isinstance(chunk, bytes) else chunk() for chunk in self.chunks)
+
+    @cached_property
+    def digest(self) -> bytes:
+        """Hash of the published bytes; remembered, because reading them may cost a disk seek."""
+        outer = hashlib.sha256()
+        for chunk in self.read():
+            outer.update(hashlib.sha256(chunk).digest())
+        return outer.digest()
+
+
+Part: TypeAlias = Text | Media
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One thing to embed: an ordered mix of text, image, audio and video parts."""
+
+    parts: tuple[Part, ...]
+
+    @property
+    def modalities(self) -> tuple[Modality, ...]:
+        """The kinds of its parts, in order, without repeats."""
+        return tuple(dict.fromkeys(part.kind for part in self.parts))
+
+
+@dataclass(frozen=True, slots=True)
+class Rendered:
+    """Exactly what a model will see: parts after prompts were applied, and the mode it runs in (an adapter, a tower)."""
+
+    parts: tuple[Part, ...]
+    mode: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Audio:
+    """A decoded waveform: mono float32 samples at a rate."""
+
+    samples: Array
+    rate: int
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """A decoded part: `str` for text, a PIL image, an `Audio`, or a list of PIL frames for video."""
+
+    kind: Modality
+    value: Any
+
+
+# ── truth: what a task knows about its items ─────────────────────────────────────────────────────────────────────────
+#
+# A truth is a table over the sides of a dataset. Its fields either hold indices into a side (`index`) or have one row
+# for each item of a side (`aligned`); that is all that is needed to leave an unreadable item out consistently.
+
+
+def index(side: str) -> Any:
+    """A field whose values are positions in `side`; the table's rows that mention a dropped item go with it."""
+    return field(metadata={"index": side})
+
+
+def aligned(side: str) -> Any:
+    """A field with one row for each item of `side`."""
+    return field(metadata={"aligned": side})
+
+
+@dataclass(frozen=True)
+class Qrels:
+    """Graded relevance of documents to queries; a pair that is not listed is not relevant."""
+
+    query: Array = index("query")
+    document: Array = index("document")
+    grade: Array
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """The documents offered to each query, with their grades; nothing else is ranked for that query."""
+
+    query: Array = index("query")
+    document: Array = index("document")
+    grade: Array
+
+
+@dataclass(frozen=True)
+class Classes:
+    """The class of each item, and the class that each prompt describes (several prompts a class are an ensemble).
+
+    `label` is (items,) of class numbers, or (items, classes) of booleans where an item has several.
+    """
+
+    label: Array = aligned("item")
+    prompt: Array = aligned("prompt")
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Split:
+    """Labels of a training and a test side; (n,) of class numbers, or (n, classes) of booleans for several a row."""
+
+    train: Array = aligned("train")
+    test: Array = aligned("test")
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Groups:
+    """The group each item belongs to, for clustering."""
+
+    label: Array = aligned("item")
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Matches:
+    """Samples of n images × m texts, as (samples, n) and (samples, m) indices; text j belongs to image j."""
+
+    image: Array = index("image")
+    text: Array = index("text")
+
+
+@dataclass(frozen=True)
+class Gold:
+    """Human similarity of pairs: left[i] and right[i] were given score[i]."""
+
+    left: Array = index("left")
+    right: Array = index("right")
+    score: Array
+
+
+Truth: TypeAlias = Qrels | Candidates | Classes | Split | Groups | Matches | Gold
+
+
+@dataclass(frozen=True)
+class Side:
+    """Items that play one role in a task (its queries, its documents, its prompts…), with their ids."""
+
+    ids: Sequence[str]
+    items: Sequence[Item]
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """What a reader returns for one split and subset of a task: sides by role, and the truth about them."""
+
+    sides: Mapping[str, Side]
+    truth: Truth
+    skipped: tuple[str, ...] = ()  # rows that were left out, each with its reason
+
+
+# ── tasks and benchmarks ─────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where the rows come from: a hub dataset, a folder, or the package itself, at a pinned revision."""
+
+    id: str
+    revision: str
+    config: str | None = None
+    splits: tuple[str, ...] = ("test",)
+    licence: str = ""
+    reference: str = ""
+
+
+@dataclass(frozen=True)
+class Task:
+    """A row of data: which dataset, read how, scored how. A row states everything that changes the score."""
+
+    name: str
+    family: str
+    evaluator: str
+    reader: str
+    source: Source
+    metric: str
+    category: str
+    modalities: tuple[Modality, ...]
+    columns: Mapping[str, str] = field(default_factory=dict)
+    params: Mapping[str, Any] = field(default_factory=dict)  # to the evaluator
+    options: Mapping[str, Any] = field(default_factory=dict)  # to the reader
+    subsets: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: {"default": ("eng",)})  # → languages
+    instructions: Mapping[str, str] = field(default_factory=dict)  # by role
+    labels: tuple[str, ...] = ()
+    templates: tuple[str, ...] = ()
+    mixed: bool = False  # some items hold more than one modality
+    unreadable: Literal["error", "skip"] = "error"
+    tags: Mapping[str, str] = field(default_factory=dict)  # capability, domain…
+    chance: float | None = None
+    notes: tuple[str, ...] = ()
+
+    @property
+    def languages(self) -> tuple[str, ...]:
+        """Every language of its subsets, in order."""
+        return tuple(dict.fromkeys(language for group in self.subsets.values() for language in group))
+
+
+@dataclass(frozen=True)
+class Benchmark:
+    """A named list of tasks and the rule that turns their scores into the family's table."""
+
+    name: str
+    family: str
+    tasks: tuple[str, ...]
+    rule: str = "mean-of-categories"
+    description: str = ""
+
+
+# ── models ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True)
+class ModelCard:
+    """The facts about a checkpoint. Fields under `identity` decide its vectors and so the keys they are stored under."""
+
+    name: str
+    revision: str
+    loader: str
+    modalities: tuple[Modality, ...]
+    dim: int | None = None
+    similarity: Literal["cosine", "dot", "maxsim"] = "cosine"
+    fusion: Literal["sum", "unit-sum", "native"] | None = None  # how mixed items become one vector; None: they cannot
+    dtype: str = "float32"  # of the forward pass
+    stored: Literal["float16", "float32"] = "float16"
+    frames: int = 8  # taken evenly from a video, both ends included
+    sample_rate: int = 16_000
+    settings: Mapping[str, Any] = field(default_factory=dict)  # pooling, image size, prompts…: all that the loader reads
+    parameters: int | None = None
+    licence: str = ""
+    reference: str = ""
+    description: str = ""
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """All that can change a vector, and nothing else."""
+        names = "name revision loader dim fusion dtype stored frames sample_rate settings".split()
+        return {name: getattr(self, name) for name in names}
+
+
+# ── scores ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True)
+class Scores:
+    """What an evaluator found: every metric of its kind, the main one, and one outcome for each item.
+
+    `outcomes[main]` holds the values that `statistic` turns into the main score (their mean, unless said otherwise).
+    """
+
+    metrics: Mapping[str, float]
+    main: str
+    unit: str  # the side that outcomes are about
+    rows: Array  # positions in that side, one an outcome
+    outcomes: Mapping[str, Array]
+    statistic: str = "mean"
+    counts: Mapping[str, int] = field(default_factory=dict)
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def value(self) -> float:
+        """The main score."""
+        return self.metrics[self.main]
