@@ -1,0 +1,52 @@
+"""Zero-shot classification: an item belongs to the class whose prompt is nearest.
+
+Several prompts for a class are an ensemble: their unit vectors are averaged and scaled to unit length again. An item with
+several labels counts as right if the predicted class is any of them. Ties go to the lower class number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from embark.evaluators.similarity import blocks, whole
+from embark.types import Array, Classes, EmbarkError, Scores
+
+VERSION = 1
+TOP = 5
+
+
+def evaluate(truth: Classes, vectors: Mapping[str, Any], params: Mapping[str, Any]) -> Scores:
+    """Accuracy and top-5 accuracy. Parameters: similarity, metric."""
+    classes, items = len(truth.names), vectors["item"]
+    if not len(items):
+        raise EmbarkError("There are no items to classify.")
+    if empty := sorted(set(range(classes)) - set(truth.prompt.tolist())):
+        raise EmbarkError(f"{len(empty)} classes have no prompt, the first is '{truth.names[empty[0]]}'.")
+    similarity = params.get("similarity", "cosine")
+    centres = class_vectors(whole(vectors["prompt"], similarity), truth.prompt, classes)
+    top = np.concatenate([_top(rows @ centres.T, TOP) for _, rows in blocks(items, similarity)])
+    hits = truth.label[np.arange(len(top))[:, None], top] if truth.label.ndim == 2 else top == truth.label[:, None]
+    right, top5 = hits[:, 0].astype(np.float64), hits.any(axis=1).astype(np.float64)
+    values = {"accuracy": float(right.mean()), "top5_accuracy": float(top5.mean())}
+    outcomes = {"accuracy": right, "top5_accuracy": top5, "predicted": top[:, 0]}
+    main = params.get("metric", "accuracy")
+    if main not in values:
+        raise EmbarkError(f"Zero-shot has no measure '{main}'; it has {', '.join(values)}.")
+    return Scores(values, main, "item", np.arange(len(items)), outcomes, counts={"items": len(items), "classes": classes})
+
+
+def class_vectors(prompts: Array, owner: Array, classes: int) -> Array:
+    """One vector a class; a class with one prompt keeps its vector as it is."""
+    total = np.zeros((classes, prompts.shape[1]), np.float32)
+    np.add.at(total, owner, prompts)
+    several = np.bincount(owner, minlength=classes) > 1
+    total[several] /= np.linalg.norm(total[several], axis=1, keepdims=True)
+    return total
+
+
+def _top(scores: Array, k: int) -> Array:
+    """The k best columns of each row, best first; ties to the lower column."""
+    return np.argsort(-scores, axis=1, kind="stable")[:, :k]

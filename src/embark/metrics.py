@@ -1,0 +1,50 @@
+"""Arithmetic on ranks and predictions, one value a query or item; means come later, elsewhere.
+
+A ranking is described by its relevant documents alone: which query, at which rank (1 is best), of which grade. Every
+measure here follows from these three columns, so nothing is ever sorted twice and no ranked list is kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from embark.types import Array
+
+CUTOFFS = (1, 3, 5, 10, 20, 100, 1000)
+
+
+def ranking(query: Array, rank: Array, grade: Array, queries: int, cutoffs: Sequence[int] = CUTOFFS) -> dict[str, Array]:
+    """Every ranking measure at every cut-off, for each of `queries` queries (which must all have a relevant document).
+
+    nDCG has linear gain. Average precision divides by all relevant documents, whatever the cut-off, as trec_eval does.
+    """
+    order = np.lexsort((rank, query))
+    query, rank, grade = query[order], rank[order].astype(np.float64), grade[order].astype(np.float64)
+    relevant = np.bincount(query, minlength=queries)
+    place = np.arange(len(query)) - np.repeat(np.cumsum(relevant) - relevant, relevant)  # 0 for a query's best hit
+    gain, precision = grade / np.log2(rank + 1), (place + 1) / rank
+    ideal = _ideal_gain(query, grade, place)
+    first = np.full(queries, np.inf)
+    np.minimum.at(first, query, rank)
+
+    out: dict[str, Array] = {}
+    for k in cutoffs:
+        seen = rank <= k
+        found = np.bincount(query[seen], minlength=queries)
+        dcg = np.bincount(query[seen], gain[seen], minlength=queries)
+        best = np.bincount(query[place < k], ideal[place < k], minlength=queries)
+        out[f"ndcg_at_{k}"] = dcg / best
+        out[f"map_at_{k}"] = np.bincount(query[seen], precision[seen], minlength=queries) / relevant
+        out[f"recall_at_{k}"] = found / relevant
+        out[f"precision_at_{k}"] = found / k
+        out[f"mrr_at_{k}"] = np.where(first <= k, 1 / first, 0.0)
+        out[f"hit_rate_at_{k}"] = (first <= k).astype(np.float64)
+    return out
+
+
+def _ideal_gain(query: Array, grade: Array, place: Array) -> Array:
+    """The gain at each place of a query's best possible ranking: its grades in falling order."""
+    falling = grade[np.lexsort((-grade, query))]
+    return np.asarray(falling / np.log2(place + 2))
