@@ -1,0 +1,54 @@
+"""embark: what a multimodal embedding model can do, measured once, explained well.
+
+>>> import embark
+>>> run = embark.evaluate("embark/pocket")
+>>> print(run.table())
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from embark.data.readers.folder import folder_task as folder_task
+    from embark.models import get_model as get_model
+    from embark.models.encoder import Encoder as Encoder
+    from embark.models.functions import encoder as encoder
+    from embark.run import Run as Run
+    from embark.run import evaluate as evaluate
+    from embark.tasks import get_benchmark as get_benchmark
+    from embark.tasks import get_tasks as get_tasks
+    from embark.types import EmbarkError as EmbarkError
+    from embark.types import Item as Item
+    from embark.types import ModelCard as ModelCard
+    from embark.types import Task as Task
+
+__version__ = "0.1.0"
+
+# Public name → where it lives; loaded at first use, so that `import embark` costs nothing.
+_HOMES = {
+    "EmbarkError": "types",
+    "Encoder": "models.encoder",
+    "Item": "types",
+    "ModelCard": "types",
+    "Run": "run",
+    "Task": "types",
+    "encoder": "models.functions",
+    "evaluate": "run",
+    "folder_task": "data.readers.folder",
+    "get_benchmark": "tasks",
+    "get_model": "models",
+    "get_tasks": "tasks",
+}
+__all__ = sorted(_HOMES)
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'embark' has no attribute '{name}'")
+    return getattr(import_module(f"embark.{_HOMES[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -15,7 +15,9 @@ from embark.types import Array
 CUTOFFS = (1, 3, 5, 10, 20, 100, 1000)
 
 
-def ranking(query: Array, rank: Array, grade: Array, queries: int, cutoffs: Sequence[int] = CUTOFFS) -> dict[str, Array]:
+def ranking(
+    query: Array, rank: Array, grade: Array, queries: int, cutoffs: Sequence[int] = CUTOFFS
+) -> dict[str, Array]:
     """Every ranking measure at every cut-off, for each of `queries` queries (which must all have a relevant document).
 
     nDCG has linear gain. Average precision divides by all relevant documents, whatever the cut-off, as trec_eval does.

@@ -71,5 +71,7 @@ def _parse(path: Path) -> Mapping[str, Any]:
     except tomllib.TOMLDecodeError as error:
         raise EmbarkError(f"The settings file {path} is not valid TOML: {error}") from error
     if unknown := sorted(set(values) - set(NAMES)):
-        raise EmbarkError(f"The settings file {path} has unknown settings {', '.join(unknown)}; known: {', '.join(NAMES)}.")
+        raise EmbarkError(
+            f"The settings file {path} has unknown settings {', '.join(unknown)}; known: {', '.join(NAMES)}."
+        )
     return values

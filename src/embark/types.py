@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, ClassVar, Literal, TypeAlias
 
-import numpy as np
 from numpy.typing import NDArray
 
 Array: TypeAlias = NDArray[Any]
@@ -105,9 +104,14 @@ def index(side: str) -> Any:
     return field(metadata={"index": side})
 
 
-def aligned(side: str) -> Any:
+def aligned(side: str, **default: Any) -> Any:
     """A field with one row for each item of `side`."""
-    return field(metadata={"aligned": side})
+    return field(metadata={"aligned": side}, **default)
+
+
+def value() -> Any:
+    """A plain field of the table, or about it."""
+    return field()
 
 
 @dataclass(frozen=True)
@@ -116,7 +120,9 @@ class Qrels:
 
     query: Array = index("query")
     document: Array = index("document")
-    grade: Array
+    grade: Array = value()
+    query_ids: Array | None = aligned("query", default=None)  # ids resolve ties; without them, positions do
+    document_ids: Array | None = aligned("document", default=None)
 
 
 @dataclass(frozen=True)
@@ -125,7 +131,9 @@ class Candidates:
 
     query: Array = index("query")
     document: Array = index("document")
-    grade: Array
+    grade: Array = value()
+    query_ids: Array | None = aligned("query", default=None)  # ids resolve ties; without them, positions do
+    document_ids: Array | None = aligned("document", default=None)
 
 
 @dataclass(frozen=True)
@@ -137,7 +145,7 @@ class Classes:
 
     label: Array = aligned("item")
     prompt: Array = aligned("prompt")
-    names: tuple[str, ...]
+    names: tuple[str, ...] = value()
 
 
 @dataclass(frozen=True)
@@ -146,7 +154,7 @@ class Split:
 
     train: Array = aligned("train")
     test: Array = aligned("test")
-    names: tuple[str, ...]
+    names: tuple[str, ...] = value()
 
 
 @dataclass(frozen=True)
@@ -154,7 +162,7 @@ class Groups:
     """The group each item belongs to, for clustering."""
 
     label: Array = aligned("item")
-    names: tuple[str, ...]
+    names: tuple[str, ...] = value()
 
 
 @dataclass(frozen=True)
@@ -171,7 +179,7 @@ class Gold:
 
     left: Array = index("left")
     right: Array = index("right")
-    score: Array
+    score: Array = value()
 
 
 Truth: TypeAlias = Qrels | Candidates | Classes | Split | Groups | Matches | Gold
@@ -259,7 +267,7 @@ class Benchmark:
 
 @dataclass(frozen=True)
 class ModelCard:
-    """The facts about a checkpoint. Fields under `identity` decide its vectors and so the keys they are stored under."""
+    """The facts about a checkpoint. Fields under `identity` decide its vectors, and so their keys."""
 
     name: str
     revision: str
@@ -272,7 +280,7 @@ class ModelCard:
     stored: Literal["float16", "float32"] = "float16"
     frames: int = 8  # taken evenly from a video, both ends included
     sample_rate: int = 16_000
-    settings: Mapping[str, Any] = field(default_factory=dict)  # pooling, image size, prompts…: all that the loader reads
+    settings: Mapping[str, Any] = field(default_factory=dict)  # all else that the loader reads
     parameters: int | None = None
     licence: str = ""
     reference: str = ""
@@ -281,7 +289,7 @@ class ModelCard:
     @property
     def identity(self) -> dict[str, Any]:
         """All that can change a vector, and nothing else."""
-        names = "name revision loader dim fusion dtype stored frames sample_rate settings".split()
+        names = ("name", "revision", "loader", "dim", "fusion", "dtype", "stored", "frames", "sample_rate", "settings")
         return {name: getattr(self, name) for name in names}
 
 

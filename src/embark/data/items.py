@@ -33,7 +33,11 @@ def digest(parts: tuple[Part, ...], mode: str = "") -> bytes:
     outer = hashlib.sha256(mode.encode())
     for part in parts:
         outer.update(b"\0" + part.kind.encode() + b"\0")
-        outer.update(hashlib.sha256(part.text.encode("utf-8", "surrogatepass")).digest() if isinstance(part, Text) else part.digest)
+        outer.update(
+            hashlib.sha256(part.text.encode("utf-8", "surrogatepass")).digest()
+            if isinstance(part, Text)
+            else part.digest
+        )
     return outer.digest()
 
 

@@ -100,5 +100,7 @@ def _resample(samples: Any, rate: int, wanted: int) -> Any:
     try:
         import soxr
     except ImportError as error:
-        raise EmbarkError(f"Sound at {rate} Hz must be resampled to {wanted} Hz: pip install 'embark[audio]'.") from error
+        raise EmbarkError(
+            f"Sound at {rate} Hz must be resampled to {wanted} Hz: pip install 'embark[audio]'."
+        ) from error
     return soxr.resample(samples, rate, wanted)

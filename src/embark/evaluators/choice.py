@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from embark import metrics
+from embark.evaluators.ranks import tie_places
 from embark.evaluators.retrieval import summary
 from embark.evaluators.similarity import whole
 from embark.types import Array, Candidates, EmbarkError, Scores
@@ -21,8 +22,7 @@ def evaluate(truth: Candidates, vectors: Mapping[str, Any], params: Mapping[str,
     similarity = params.get("similarity", "cosine")
     queries, documents = whole(vectors["query"], similarity), whole(vectors["document"], similarity)
     score = _pair_scores(queries, documents, truth.query, truth.document)
-    place = np.empty(len(documents), np.int64)
-    place[np.asarray(params.get("order", np.arange(len(documents))))] = np.arange(len(documents))
+    place = tie_places(truth.document_ids, len(documents))
     best_first = np.lexsort((place[truth.document], -score, truth.query))
     starts = np.searchsorted(truth.query[best_first], truth.query[best_first])
     rank = np.empty(len(score), np.int64)

@@ -17,16 +17,20 @@ MEMORY = 512 << 20  # bytes of scores held at a time
 SORT_FROM = 16  # relevant documents a query from which sorting beats counting
 
 
-def tie_order(ids: list[str] | tuple[str, ...] | Array) -> Array:
-    """Positions of the documents in the order in which ties are resolved: falling ids."""
-    return np.argsort(np.asarray(ids, dtype=np.str_), kind="stable")[::-1]
+def tie_places(ids: Array | None, documents: int) -> Array:
+    """Where each document stands among equals: by falling id, or by position where there are no ids."""
+    place = np.arange(documents)
+    if ids is not None:
+        place[np.argsort(ids, kind="stable")[::-1]] = np.arange(documents)
+    return place
 
 
-def ranks(queries: Any, documents: Any, query: Array, document: Array, similarity: str, order: Array) -> tuple[Array, Array]:
+def ranks(
+    queries: Any, documents: Any, query: Array, document: Array, similarity: str, place: Array
+) -> tuple[Array, Array]:
     """Rank of `document[i]` for `query[i]` among all documents, and the best document of every query."""
-    place = np.empty(len(order), np.int64)  # where a document stands in tie order; columns are laid out so
-    place[order] = np.arange(len(order))
-    wanted = place[document]
+    wanted = place[document]  # columns are laid out in tie order
+    order = np.argsort(place)
     by_query = np.argsort(query, kind="stable")
     rank, best = np.empty(len(query), np.int64), np.empty(len(queries), np.int64)
     rows = max(1, min(len(queries), MEMORY // (4 * len(documents))))

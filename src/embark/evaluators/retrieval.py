@@ -11,14 +11,14 @@ from typing import Any
 import numpy as np
 
 from embark import metrics
-from embark.evaluators.ranks import ranks
+from embark.evaluators.ranks import ranks, tie_places
 from embark.types import Array, EmbarkError, Qrels, Scores
 
 VERSION = 1
 
 
 def evaluate(truth: Qrels, vectors: Mapping[str, Any], params: Mapping[str, Any]) -> Scores:
-    """Ranking measures over all queries. Parameters: similarity, metric; `order` resolves ties (default: by position)."""
+    """Ranking measures over all queries. Parameters: similarity, metric."""
     queries, documents = vectors["query"], vectors["document"]
     if not len(documents):
         raise EmbarkError("The corpus is empty: there is nothing to retrieve.")
@@ -27,8 +27,8 @@ def evaluate(truth: Qrels, vectors: Mapping[str, Any], params: Mapping[str, Any]
     asked, row = np.unique(query, return_inverse=True)
     if not len(asked):
         raise EmbarkError("No query has a relevant document: there is nothing to score.")
-    order = np.asarray(params.get("order", np.arange(len(documents))))
-    rank, best = ranks(queries, documents, query, document, params.get("similarity", "cosine"), order)
+    place = tie_places(truth.document_ids, len(documents))
+    rank, best = ranks(queries, documents, query, document, params.get("similarity", "cosine"), place)
     values = metrics.ranking(row, rank, grade, len(asked))
     return summary(values, params.get("metric", "ndcg_at_10"), asked, row, rank, best[asked], len(queries) - len(asked))
 

@@ -14,7 +14,7 @@ BLOCK = 32_768  # documents a product: large enough for the GEMM, small enough t
 
 def block(vectors: Any, start: int, stop: int, similarity: str) -> Array:
     """Rows as float32, of unit length where the similarity is cosine; what is not finite is an error."""
-    rows = np.asarray(vectors[start:stop], dtype=np.float32)
+    rows = np.array(vectors[start:stop], dtype=np.float32)  # a copy: it is scaled in place
     if not np.isfinite(rows).all():
         bad = start + np.flatnonzero(~np.isfinite(rows).all(axis=1))
         raise EmbarkError(f"{len(bad)} vectors are not finite, the first at row {bad[0]}.")
@@ -23,7 +23,8 @@ def block(vectors: Any, start: int, stop: int, similarity: str) -> Array:
     if similarity != "cosine":
         raise EmbarkError(f"Unknown similarity '{similarity}'; known: cosine, dot.")
     length = np.linalg.norm(rows, axis=1, keepdims=True)
-    return np.divide(rows, length, out=rows if rows.flags.writeable else None, where=length > 0)
+    np.divide(rows, length, out=rows, where=length > 0)
+    return rows
 
 
 def blocks(vectors: Any, similarity: str, size: int = BLOCK) -> Iterator[tuple[int, Array]]:

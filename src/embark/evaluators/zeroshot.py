@@ -35,7 +35,9 @@ def evaluate(truth: Classes, vectors: Mapping[str, Any], params: Mapping[str, An
     main = params.get("metric", "accuracy")
     if main not in values:
         raise EmbarkError(f"Zero-shot has no measure '{main}'; it has {', '.join(values)}.")
-    return Scores(values, main, "item", np.arange(len(items)), outcomes, counts={"items": len(items), "classes": classes})
+    return Scores(
+        values, main, "item", np.arange(len(items)), outcomes, counts={"items": len(items), "classes": classes}
+    )
 
 
 def class_vectors(prompts: Array, owner: Array, classes: int) -> Array:

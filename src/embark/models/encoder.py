@@ -40,7 +40,7 @@ def fingerprint(card: ModelCard) -> str:
 def unit(x: Array) -> Array:
     """Rows scaled to length one; a zero row stays zero."""
     length = np.linalg.norm(x, axis=-1, keepdims=True)
-    return np.divide(x, length, out=np.zeros_like(x), where=length > 0)
+    return np.asarray(np.divide(x, length, out=np.zeros_like(x), where=length > 0))
 
 
 @dataclass(frozen=True)
@@ -83,12 +83,18 @@ class Towers(Encoder):
             )
         return out
 
-    def _fuse(self, rows: int, owners: Mapping[Modality, list[int]], vectors: Mapping[Modality, Array], parts: Array) -> Array:
+    def _fuse(
+        self, rows: int, owners: Mapping[Modality, list[int]], vectors: Mapping[Modality, Array], parts: Array
+    ) -> Array:
         if self.card.fusion not in ("sum", "unit-sum"):
-            raise EmbarkError(f"{self.card.name} has no rule to fuse mixed items (its card says fusion={self.card.fusion!r}).")
+            raise EmbarkError(
+                f"{self.card.name} has no rule to fuse mixed items (its card says fusion={self.card.fusion!r})."
+            )
         dims = {vector.shape[1] for vector in vectors.values()}
         if len(dims) > 1:
-            raise EmbarkError(f"{self.card.name} cannot add vectors of different dimensions {sorted(dims)} to fuse a mixed item.")
+            raise EmbarkError(
+                f"{self.card.name} cannot add vectors of different dimensions {sorted(dims)} to fuse a mixed item."
+            )
         total = np.zeros((rows, dims.pop()), np.float32)
         for kind, found in vectors.items():
             owner = np.array(owners[kind])

@@ -1,0 +1,1 @@
+"""What scores mean: intervals, aggregates, tables. Pure functions over results."""

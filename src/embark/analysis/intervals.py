@@ -1,0 +1,67 @@
+"""95 % bootstrap intervals of means over items, also where the same items stand in several subsets."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from embark.types import Array
+
+REPLICATES = 2_000
+LEVEL = 0.95
+BINS = 512  # distinct values kept apart; more are grouped by quantile, which costs no visible precision
+CLUSTERED_CELLS = 50_000_000  # resampled counts held at a time
+
+
+def mean_interval(values: Array, seed: int = 0) -> tuple[float, float]:
+    """Interval of a mean of items; deterministic.
+
+    Resampling items is drawing counts of distinct values, so the cost does not grow with the number of items.
+    """
+    values = np.asarray(values, np.float64)
+    distinct, count = np.unique(values, return_counts=True)
+    if len(distinct) == 1:
+        return _certain(float(distinct[0]), len(values))
+    if len(distinct) > BINS:
+        parts = np.array_split(np.sort(values), BINS)
+        distinct, count = np.array([p.mean() for p in parts]), np.array([len(p) for p in parts])
+    draws = np.random.default_rng(seed).multinomial(len(values), count / count.sum(), size=REPLICATES)
+    return _percentiles(draws @ distinct / len(values))
+
+
+def subset_interval(values: Sequence[Array], ids: Sequence[Sequence[str]], seed: int = 0) -> tuple[float, float]:
+    """Interval of the mean of subset means, where an item may stand in several subsets (one picture, many languages).
+
+    Items are resampled with all their appearances, so correlated subsets do not feign precision.
+    """
+    if len(values) == 1:
+        return mean_interval(values[0], seed)
+    names, owner = np.unique(np.concatenate([np.asarray(i, dtype=np.str_) for i in ids]), return_inverse=True)
+    weight = np.concatenate([np.full(len(v), 1 / (len(values) * len(v))) for v in values])
+    share = np.bincount(owner, weight * np.concatenate(values), minlength=len(names))
+    mass = np.bincount(owner, weight, minlength=len(names))
+    rng, means, left = np.random.default_rng(seed), [], REPLICATES
+    while left > 0:
+        size = max(1, min(left, CLUSTERED_CELLS // len(names)))
+        draws = rng.multinomial(len(names), np.full(len(names), 1 / len(names)), size=size)
+        means.append((draws @ share) / (draws @ mass))
+        left -= size
+    return _percentiles(np.concatenate(means))
+
+
+def combined_interval(intervals: Sequence[tuple[float, float]], value: float) -> tuple[float, float]:
+    """Interval of a mean of independent scores, from their own intervals."""
+    half = float(np.sqrt(sum(((hi - lo) / 2) ** 2 for lo, hi in intervals))) / len(intervals)
+    return value - half, value + half
+
+
+def _percentiles(means: Array) -> tuple[float, float]:
+    lo, hi = np.quantile(means, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
+    return float(lo), float(hi)
+
+
+def _certain(value: float, items: int) -> tuple[float, float]:
+    """All outcomes equal: a bootstrap would claim certainty, so right-or-wrong outcomes get the exact binomial bound."""
+    bound = float(((1 - LEVEL) / 2) ** (1 / items))
+    return (0.0, 1 - bound) if value == 0 else (bound, 1.0) if value == 1 else (value, value)

@@ -1,0 +1,201 @@
+"""Tables of scores as values: made here, printed anywhere (text, Markdown, LaTeX, CSV, JSON)."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from embark.analysis.aggregate import Score, Standing, standings
+from embark.catalogue import UnknownName
+from embark.results import TaskResult
+from embark.types import Task
+
+Cell = str | Score | None
+
+
+@dataclass(frozen=True)
+class Row:
+    """A line of a table; `section` groups lines under a heading."""
+
+    cells: tuple[Cell, ...]
+    section: str = ""
+    total: bool = False
+
+
+@dataclass(frozen=True)
+class Table:
+    """Columns, rows, and notes below them. Its text form is what `print` shows."""
+
+    columns: tuple[str, ...]
+    rows: tuple[Row, ...]
+    notes: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        return self.format("text")
+
+    def format(self, style: str) -> str:
+        """The table as text, markdown, latex, csv or json."""
+        if style not in FORMATS:
+            raise UnknownName("table format", style, FORMATS)
+        return FORMATS[style](self)
+
+
+def by_task(tasks: Sequence[Task], results: Iterable[TaskResult]) -> Table:
+    """Tasks × models, grouped by category; the last line is the mean over categories."""
+    models, rows = standings(tasks, results), []
+    for task in sorted(tasks, key=lambda t: list(dict.fromkeys(x.category for x in tasks)).index(t.category)):
+        if any(task.name in model.tasks for model in models):
+            chance = "" if task.chance is None else f"{100 * task.chance:.1f}"
+            cells = tuple(model.tasks.get(task.name) for model in models)
+            rows.append(Row((task.name, task.metric, chance, *cells), task.category))
+    rows.append(Row(("Mean of categories", "", "", *(model.mean for model in models)), total=True))
+    columns = ("task", "metric", "chance", *short_names(models))
+    return footnoted(Table(columns, tuple(rows)))
+
+
+def leaderboard(tasks: Sequence[Task], results: Iterable[TaskResult]) -> Table:
+    """Models in the order of their mean; one column a category."""
+    models = sorted(standings(tasks, results), key=lambda s: (s.mean.partial, -s.mean.value))
+    categories = [c for c in dict.fromkeys(task.category for task in tasks) if any(c in m.categories for m in models)]
+    rows = [
+        Row((str(rank), model.model, model.mean, *(model.categories.get(c) for c in categories)))
+        for rank, model in enumerate(models, 1)
+    ]
+    return footnoted(Table(("#", "model", "mean", *categories), tuple(rows)))
+
+
+def short_names(models: Sequence[Standing]) -> list[str]:
+    """Names without the organisation where that is enough to tell the models apart; revisions where it is not."""
+    for name in (lambda s: s.model.split("/")[-1], lambda s: s.model, lambda s: f"{s.model}@{s.revision}"):
+        names = [name(model) for model in models]
+        if len(set(names)) == len(names):
+            break
+    return names
+
+
+def footnoted(table: Table) -> Table:
+    """Partial means and warnings get a mark, and a line below the table that explains it."""
+    notes: dict[str, str] = {}
+
+    def mark(cell: Cell) -> Cell:
+        if not isinstance(cell, Score):
+            return cell
+        said = [f"over {cell.count} of {cell.of} tasks"] if cell.partial else []
+        said += cell.marks
+        return replace(cell, marks=tuple(notes.setdefault(text, chr(ord("a") + len(notes) % 26)) for text in said))
+
+    rows = tuple(replace(row, cells=tuple(mark(cell) for cell in row.cells)) for row in table.rows)
+    return replace(table, rows=rows, notes=tuple(f"({sign}) {text}" for text, sign in notes.items()))
+
+
+def shown(cell: Cell, between: str = " ± ", marks: bool = True) -> str:
+    """A cell as people read it: percent and half the width of the interval."""
+    if not isinstance(cell, Score):
+        return cell if cell is not None else "–"
+    signs = f" ({','.join(cell.marks)})" if marks and cell.marks else ""
+    return f"{100 * cell.value:.1f}{between}{50 * (cell.high - cell.low):.1f}{signs}"
+
+
+def _text(table: Table) -> str:
+    lines = [list(table.columns)] + [[shown(cell) for cell in row.cells] for row in table.rows]
+    width = [max(len(line[i]) for line in lines) for i in range(len(table.columns))]
+    pad: list[Callable[[str, int], str]] = [str.ljust if _words(table, i) else str.rjust for i in range(len(width))]
+    out, section = [], ""
+    for row, line in zip([None, *table.rows], lines, strict=True):
+        if row is not None and row.section != section:
+            section = row.section
+            out += [f"— {section}"] if section else ["-" * (sum(width) + 2 * len(width) - 2)]
+        out.append("  ".join(pad[i](text, width[i]) for i, text in enumerate(line)).rstrip())
+    return "\n".join([*out, *table.notes])
+
+
+def _words(table: Table, column: int) -> bool:
+    """Whether a column holds words (set to the left) rather than numbers."""
+    return all(isinstance(row.cells[column], str) for row in table.rows) and table.columns[column] not in (
+        "#",
+        "chance",
+    )
+
+
+def _markdown(table: Table) -> str:
+    rule = [":---" if _words(table, i) else "---:" for i in range(len(table.columns))]
+    lines = [table.columns, rule, *([shown(c) for c in row.cells] for row in table.rows)]
+    return "\n".join(
+        [
+            *("| " + " | ".join(cell.replace("|", r"\|") for cell in line) + " |" for line in lines),
+            *("\n" + n for n in table.notes),
+        ]
+    )
+
+
+def _latex(table: Table) -> str:
+    def safe(text: str) -> str:
+        for sign in "&%$#_{}":
+            text = text.replace(sign, "\\" + sign)
+        return text.replace("–", "--")
+
+    layout = "".join("l" if _words(table, i) else "r" for i in range(len(table.columns)))
+    lines = [" & ".join(map(safe, table.columns)) + r" \\ \midrule"]
+    for row in table.rows:
+        cells = ["$" + shown(c, r" \pm ", marks=False) + "$" if isinstance(c, Score) else safe(shown(c)) for c in row.cells]
+        lines.append((r"\midrule " if row.total else "") + " & ".join(cells) + r" \\")
+    return "\n".join([rf"\begin{{tabular}}{{{layout}}}", r"\toprule", *lines, r"\bottomrule", r"\end{tabular}"])
+
+
+def _csv(table: Table) -> str:
+    """Full precision; a score takes three columns."""
+    scores = [any(isinstance(row.cells[i], Score) for row in table.rows) for i in range(len(table.columns))]
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(
+        [
+            n
+            for name, is_score in zip(table.columns, scores, strict=True)
+            for n in ((name, f"{name} low", f"{name} high") if is_score else (name,))
+        ]
+    )
+    for row in table.rows:
+        line: list[Any] = []
+        for cell, is_score in zip(row.cells, scores, strict=True):
+            line += (
+                [cell.value, cell.low, cell.high]
+                if isinstance(cell, Score)
+                else [cell, None, None]
+                if is_score
+                else [cell]
+            )
+        writer.writerow(line)
+    return out.getvalue().rstrip("\n")
+
+
+def _json(table: Table) -> str:
+    def plain(cell: Cell) -> Any:
+        if not isinstance(cell, Score):
+            return cell
+        return {
+            "score": cell.value,
+            "low": cell.low,
+            "high": cell.high,
+            "tasks": cell.count,
+            "of": cell.of,
+            "marks": cell.marks,
+        }
+
+    rows = [
+        dict(zip(table.columns, map(plain, row.cells), strict=True)) | ({"section": row.section} if row.section else {})
+        for row in table.rows
+    ]
+    return json.dumps({"rows": rows, "notes": table.notes}, indent=2, ensure_ascii=False)
+
+
+FORMATS: dict[str, Callable[[Table], str]] = {
+    "text": _text,
+    "markdown": _markdown,
+    "latex": _latex,
+    "csv": _csv,
+    "json": _json,
+}

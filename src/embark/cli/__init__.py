@@ -1,0 +1,34 @@
+"""The command line: parse, call, print."""
+
+from __future__ import annotations
+
+import sys
+
+import typer
+
+from embark.cli import board, browse, run
+from embark.types import EmbarkError
+
+app = typer.Typer(
+    name="embark",
+    help="What a multimodal embedding model can do: every item embedded once, every score with its interval.",
+    epilog="Start with:  embark run   (the pocket benchmark, offline, in about a minute)",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+)
+for command in (run.run, run.plan, board.leaderboard, browse.tasks, browse.benchmarks, browse.models, browse.show):
+    app.command(epilog=None)(command)
+
+
+def main() -> None:
+    """Run the command line; what a user can mend is a message, not a traceback."""
+    try:
+        app()
+    except EmbarkError as error:
+        print(f"error: {error}", file=sys.stderr)
+        sys.exit(2)
+    except KeyboardInterrupt:
+        print("interrupted; what was embedded is kept, run the same command to go on", file=sys.stderr)
+        sys.exit(130)

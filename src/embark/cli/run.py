@@ -1,0 +1,171 @@
+"""`embark run` and `embark plan`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from embark.cli.output import AsJson, Home, ResultsFolder, print_columns, print_json, print_table, say
+
+ModelNames = Annotated[list[str] | None, typer.Option("-m", "--model", help="Model name; may be given several times.")]
+BenchmarkName = Annotated[
+    str | None, typer.Option("-b", "--benchmark", help="Benchmark name (see: embark benchmarks).")
+]
+TaskNames = Annotated[
+    list[str] | None, typer.Option("-t", "--task", help="Task name or pattern; may be given several times.")
+]
+Folder = Annotated[
+    Path | None, typer.Option("--folder", help="Your own data: a folder of images with a CSV of captions or labels.")
+]
+
+
+def run(
+    model: ModelNames = None,
+    benchmark: BenchmarkName = None,
+    task: TaskNames = None,
+    folder: Folder = None,
+    rescore: Annotated[bool, typer.Option("--rescore", help="Compute scores again from the stored vectors.")] = False,
+    batch_size: Annotated[
+        int | None, typer.Option("--batch-size", min=1, help="Items a forward pass (default: found by trial).")
+    ] = None,
+    workers: Annotated[int | None, typer.Option("--workers", min=1, help="Threads that decode media.")] = None,
+    as_json: AsJson = False,
+    home: Home = None,
+    results: ResultsFolder = None,
+) -> None:
+    """Evaluate models over tasks and print the table.
+
+    Without arguments: the pocket benchmark with the pocket model and two baselines, offline.
+
+    \b
+    embark run
+    embark run -m embark/pocket -t 'PocketZeroShot*'
+    embark run -m embark/pocket --folder holiday-photos
+    """
+    from embark import settings
+    from embark.results import long_table
+    from embark.run import DEFAULT_MODELS, evaluate
+
+    options = settings.load(home, results, workers)
+    found = evaluate(
+        model or DEFAULT_MODELS,
+        _tasks(benchmark, task, folder),
+        options=options,
+        rescore=rescore,
+        batch_size=batch_size,
+    )
+    if as_json:
+        print_json({"results": long_table(found.results), "skipped": [vars(s) for s in found.skipped]})
+    elif found.results:
+        print_table(found.table())
+    _report(found, options.results)
+    if any(skipped.kind == "failed" for skipped in found.skipped):
+        raise typer.Exit(1)
+
+
+def plan(
+    model: ModelNames = None,
+    benchmark: BenchmarkName = None,
+    task: TaskNames = None,
+    folder: Folder = None,
+    as_json: AsJson = False,
+    home: Home = None,
+) -> None:
+    """Show what a run would embed, store and cost, without doing it.
+
+    Seconds come from a small sample timed on this machine.
+
+    \b
+    embark plan
+    embark plan -m embark/pocket -b Pocket --json
+    """
+    from embark import settings
+    from embark.run import DEFAULT_MODELS, preview
+
+    previews, skipped = preview(model or DEFAULT_MODELS, _tasks(benchmark, task, folder), options=settings.load(home))
+    if as_json:
+        print_json(
+            {
+                "models": [{"model": p.model, "tasks": _plan_rows(p)} for p in previews],
+                "skipped": [vars(s) for s in skipped],
+            }
+        )
+        return
+    for preview_ in previews:
+        rows = _plan_rows(preview_)
+        print(f"\n{preview_.model}")
+        columns = ["task", "items", "unique", "stored", "to embed", "bytes", "seconds"]
+        shown = [[r["task"], *(f"{r[c]:,}" for c in columns[1:-1]), f"{r['seconds']:.1f}"] for r in rows]
+        print_columns(columns, shown, right=tuple(columns[1:]))
+        total = preview_.plan.total
+        reuse = total.items / total.unique if total.unique else 1.0
+        print(
+            f"Each distinct item serves {reuse:.2f} times: embedding once saves {total.items - total.unique:,} of {total.items:,}."
+        )
+    _say_skipped(skipped)
+
+
+def _tasks(benchmark: str | None, task: list[str] | None, folder: Path | None) -> Any:
+    from embark.data.readers.folder import folder_task
+    from embark.tasks import get_benchmark
+
+    if benchmark and (task or folder):
+        raise typer.BadParameter("give either a benchmark or tasks, not both")
+    if benchmark:
+        return get_benchmark(benchmark)
+    own = folder_task(folder) if folder else []
+    return [*(task or []), *own] or None
+
+
+def _plan_rows(preview: Any) -> list[dict[str, Any]]:
+    """One row a task (its splits and subsets together), then the total."""
+    rows: dict[str, dict[str, Any]] = {}
+    for each, count, size, seconds in zip(
+        preview.plan.demands, preview.plan.counts, preview.bytes, preview.seconds, strict=True
+    ):
+        row = rows.setdefault(
+            each.task.name,
+            {"task": each.task.name} | dict.fromkeys(("items", "unique", "stored", "to embed", "bytes", "seconds"), 0),
+        )
+        for name, value in (
+            ("items", count.items),
+            ("unique", count.unique),
+            ("stored", count.stored),
+            ("to embed", count.missing),
+            ("bytes", size),
+            ("seconds", seconds),
+        ):
+            row[name] += value
+    total = preview.plan.total
+    both = {"bytes": sum(preview.bytes), "seconds": sum(preview.seconds)}
+    return [
+        *rows.values(),
+        {"task": "all", "items": total.items, "unique": total.unique, "stored": total.stored, "to embed": total.missing}
+        | both,
+    ]
+
+
+def _report(found: Any, folder: Path) -> None:
+    on_disk = len(found.results) - found.computed
+    say(
+        f"Embedded {found.embedded:,} items in a run of {found.seconds:.1f} s; "
+        f"{found.computed} scores computed, {on_disk} already on disk in {folder}."
+    )
+    if found.unique:
+        say(
+            f"The tasks ask for {found.items:,} items, {found.unique:,} of them distinct: "
+            f"{found.items - found.unique:,} are shared (reuse ratio {found.reuse:.2f})."
+        )
+    _say_skipped(found.skipped)
+
+
+def _say_skipped(skipped: list[Any]) -> None:
+    reasons: dict[tuple[str, str, str], list[str]] = {}
+    for s in skipped:
+        names = reasons.setdefault((s.kind, s.model if s.kind != "not available" else "", s.why), [])
+        if s.task not in names:
+            names.append(s.task)
+    for (kind, model, why), names in reasons.items():
+        say(f"{kind}: {', '.join(names)}{f' for {model}' if model else ''}: {why}")

@@ -1,0 +1,95 @@
+"""Readers turn the rows of a source into sides of items and the truth about them; they are imported when first used."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import fields
+from importlib import import_module
+from types import ModuleType
+
+import numpy as np
+
+from embark.catalogue import UnknownName
+from embark.types import Array, Dataset, EmbarkError, Task
+
+Reader = Callable[[Task, str, str], Dataset]
+
+_POCKET = "embark.data.readers.pocket:"
+READERS: dict[str, str] = {
+    "pocket-names": _POCKET + "names",
+    "pocket-robustness": _POCKET + "robustness",
+    "pocket-tones": _POCKET + "tones",
+    "pocket-composed-tones": _POCKET + "composed_tones",
+    "pocket-clock-sums": _POCKET + "clock_sums",
+    "pocket-pages": _POCKET + "pages",
+    "pocket-probe": _POCKET + "probe",
+    "pocket-keywords": _POCKET + "keywords",
+    "pocket-groups": _POCKET + "groups",
+    "pocket-zeroshot": _POCKET + "zeroshot",
+    "pocket-swaps": _POCKET + "swaps",
+    "pocket-sts": _POCKET + "sts",
+    "pocket-clocks": _POCKET + "clocks",
+    "pocket-counting": _POCKET + "counting",
+    "pocket-capitals": _POCKET + "capitals",
+    "pocket-negation": _POCKET + "negation",
+    "pocket-grounding": _POCKET + "grounding",
+    "pocket-moments": _POCKET + "moments",
+    "pocket-omni": _POCKET + "omni",
+    "folder": "embark.data.readers.folder:read_folder",
+}
+
+
+def version(name: str) -> int:
+    """The version of a reader's module; it is raised when the items or the truth it makes can change."""
+    return int(_module(name).VERSION)
+
+
+def read(task: Task, split: str, subset: str) -> Dataset:
+    """The items and truth of one split and subset of a task, checked for consistency."""
+    for what, name, known in (
+        (f"split of {task.name}", split, task.source.splits),
+        (f"subset of {task.name}", subset, task.subsets),
+    ):
+        if name not in known:
+            raise UnknownName(what, name, known)
+    reader: Reader = getattr(_module(task.reader), READERS[task.reader].split(":")[1])
+    data = reader(task, split, subset)
+    for problem in _problems(data):
+        raise EmbarkError(f"Task {task.name} ({split}, {subset}) was read wrongly: {problem}.")
+    return data
+
+
+def _module(name: str) -> ModuleType:
+    if name not in READERS:
+        raise UnknownName("reader", name, READERS)
+    return import_module(READERS[name].split(":")[0])
+
+
+def _problems(data: Dataset) -> list[str]:
+    found: list[str] = []
+    for role, side in data.sides.items():
+        if len(side.ids) != len(side.items):
+            found.append(f"side '{role}' has {len(side.ids)} ids for {len(side.items)} items")
+        if len(set(side.ids)) != len(side.ids):
+            found.append(f"side '{role}' has repeated ids")
+        if not len(side):
+            found.append(f"side '{role}' is empty")
+    for spec in fields(data.truth):
+        values = getattr(data.truth, spec.name)
+        for kind, side_name in spec.metadata.items():
+            if side_name not in data.sides:
+                found.append(f"there is no side '{side_name}'")
+            elif kind == "index":
+                found += _out_of_bounds(spec.name, values, side_name, len(data.sides[side_name]))
+            elif values is not None and len(values) != len(data.sides[side_name]):
+                count = len(data.sides[side_name])
+                found.append(f"'{spec.name}' has {len(values)} rows for {count} items of side '{side_name}'")
+    return found
+
+
+def _out_of_bounds(name: str, values: Array, role: str, count: int) -> list[str]:
+    if not np.issubdtype(values.dtype, np.integer):
+        return [f"'{name}' holds {values.dtype}, not positions in side '{role}'"]
+    if len(values) and not (values.min() >= 0 and values.max() < count):
+        return [f"'{name}' points outside the {count} items of side '{role}'"]
+    return []

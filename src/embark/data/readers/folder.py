@@ -1,0 +1,201 @@
+"""A user's folder of images and a CSV become tasks in one call: captions make retrieval, labels make zero-shot."""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import io
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from embark.data import items
+from embark.types import Classes, Dataset, EmbarkError, Qrels, Side, Source, Task
+
+VERSION = 1
+
+FILE = ("file", "file_name", "filename", "image", "path")
+CAPTION = ("caption", "text")
+LABEL = ("label", "class")
+
+Row = dict[str, str]
+
+
+def folder_task(
+    path: str | Path,
+    *,
+    name: str | None = None,
+    table: str | None = None,
+    file: str | None = None,
+    caption: str | None = None,
+    label: str | None = None,
+    templates: Sequence[str] = ("a photo of {}",),
+    language: str = "eng",
+) -> list[Task]:
+    """The tasks of a folder: text→image retrieval if its CSV has captions, zero-shot classification if it has labels.
+
+    `table` names the CSV (else `metadata.csv` or the only one there is); `file`, `caption` and `label` name its columns
+    (else the usual names are looked for). Equal captions are one query, and a file named twice is one image.
+    """
+    folder = Path(path).expanduser().resolve()
+    source = _table(folder, table)
+    rows = _rows(source)
+    files = _column(source, rows, file, FILE)
+    if files is None:
+        raise EmbarkError(f"{source} has no column of files ({', '.join(FILE)}); its columns are {_listed(rows[0])}.")
+    _check_files(folder, rows, files)
+    captions, labels = _column(source, rows, caption, CAPTION), _column(source, rows, label, LABEL)
+    origin = Source(id=str(folder), revision=_revision(folder, source, files), config=source.name)
+    row = Task(
+        name or folder.name, "Folder", "retrieval", "folder", origin, "hit_rate_at_1", "Retrieval", ("text", "image"),
+        subsets={"default": (language,)},
+    )  # fmt: skip
+    tasks = []
+    if captions is not None:
+        tasks.append(replace(row, name=f"{row.name}Retrieval", columns={"file": files, "caption": captions}))
+        _filled(tasks[-1], rows, "caption")
+    if labels is not None:
+        kind = replace(row, name=f"{row.name}ZeroShot", evaluator="zeroshot", metric="accuracy", category="Zero-shot")
+        classes, columns = _classes(source, rows, files, labels), {"file": files, "label": labels}
+        prompts = _checked(templates)
+        tasks.append(replace(kind, columns=columns, labels=classes, templates=prompts, chance=1 / len(classes)))
+    if not tasks:
+        wanted = f"captions ({', '.join(CAPTION)}) nor of labels ({', '.join(LABEL)})"
+        raise EmbarkError(f"{source} has neither a column of {wanted}; its columns are {_listed(rows[0])}.")
+    return tasks
+
+
+def read_folder(task: Task, split: str, subset: str) -> Dataset:
+    """The items and truth of a task that `folder_task` made; a folder that has changed since is an error."""
+    folder = Path(task.source.id)
+    source = _table(folder, task.source.config)
+    if _revision(folder, source, task.columns["file"]) != task.source.revision:
+        raise EmbarkError(f"The folder {folder} has changed since task {task.name} was made: call folder_task again.")
+    rows = _rows(source)
+    return _captions(task, folder, rows) if "caption" in task.columns else _labels(task, folder, rows)
+
+
+def _captions(task: Task, folder: Path, rows: Sequence[Row]) -> Dataset:
+    filled, skipped = _filled(task, rows, "caption")
+    pairs = list(dict.fromkeys((row[task.columns["caption"]], row[task.columns["file"]]) for row in filled))
+    captions = {text: at for at, text in enumerate(dict.fromkeys(text for text, _ in pairs))}
+    files = {name: at for at, name in enumerate(dict.fromkeys(row[task.columns["file"]] for row in rows))}
+    query, document = np.array([(captions[text], files[name]) for text, name in pairs]).T
+    queries = Side(tuple(f"caption-{at:05d}" for at in captions.values()), tuple(map(items.text, captions)))
+    sides = {"query": queries, "document": _images(folder, files)}
+    return Dataset(sides, Qrels(query, document, np.ones(len(pairs), np.int64)), skipped)
+
+
+def _labels(task: Task, folder: Path, rows: Sequence[Row]) -> Dataset:
+    filled, skipped = _filled(task, rows, "label")
+    found = {row[task.columns["file"]]: task.labels.index(row[task.columns["label"]]) for row in filled}
+    prompts = {
+        f"{label}-{at}": items.text(template.replace("{}", label))
+        for label in task.labels
+        for at, template in enumerate(task.templates, 1)
+    }
+    owners = np.repeat(np.arange(len(task.labels)), len(task.templates))
+    sides = {"item": _images(folder, found), "prompt": Side(tuple(prompts), tuple(prompts.values()))}
+    return Dataset(sides, Classes(np.array(list(found.values())), owners, task.labels), skipped)
+
+
+def _images(folder: Path, names: Iterable[str]) -> Side:
+    listed = tuple(names)
+    return Side(listed, tuple(items.media("image", folder / name) for name in listed))
+
+
+def _filled(task: Task, rows: Sequence[Row], role: str) -> tuple[list[Row], tuple[str, ...]]:
+    """The rows with something in the role's column, and a word on each other row."""
+    column = task.columns[role]
+    filled = [row for row in rows if row[column]]
+    if not filled:
+        raise EmbarkError(f"Column '{column}' of {Path(task.source.id, task.source.config or '')} is empty.")
+    return filled, tuple(f"row {at}: no {role}" for at, row in enumerate(rows, 1) if not row[column])
+
+
+# ── the table ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _table(folder: Path, name: str | None) -> Path:
+    if not folder.is_dir():
+        raise EmbarkError(f"There is no folder {folder}.")
+    if name or (folder / "metadata.csv").is_file():
+        chosen = folder / (name or "metadata.csv")
+        if not chosen.is_file():
+            raise EmbarkError(f"There is no file {chosen}.")
+        return chosen
+    found = sorted(folder.glob("*.csv"))
+    if not found:
+        raise EmbarkError(f"The folder {folder} has no CSV; it needs one with a row for each image.")
+    if len(found) > 1:
+        named = _listed(one.name for one in found)
+        raise EmbarkError(f"The folder {folder} has several CSVs ({named}): name one with table=….")
+    return found[0]
+
+
+def _rows(source: Path) -> list[Row]:
+    """The table's rows, cells stripped; a byte-order mark and line breaks inside quotes are fine."""
+    try:
+        text = source.read_bytes().decode("utf-8-sig")
+        rows = list(csv.DictReader(io.StringIO(text, newline=""), restkey="", restval="", strict=True))
+    except UnicodeDecodeError as error:
+        raise EmbarkError(f"{source} is not UTF-8 text: save it as UTF-8.") from error
+    except csv.Error as error:
+        raise EmbarkError(f"{source} is not a valid CSV: {error}.") from error
+    if not rows:
+        raise EmbarkError(f"{source} has no rows.")
+    for at, row in enumerate(rows, 1):
+        if isinstance(row.get(""), list):
+            raise EmbarkError(f"Row {at} of {source} has more cells than the header: quote cells that hold commas.")
+    return [{column.strip(): cell.strip() for column, cell in row.items()} for row in rows]
+
+
+def _column(source: Path, rows: Sequence[Row], wanted: str | None, usual: Sequence[str]) -> str | None:
+    """The column that was asked for, or the first with a usual name, or none."""
+    if wanted is not None and wanted not in rows[0]:
+        raise EmbarkError(f"{source} has no column '{wanted}'; its columns are {_listed(rows[0])}.")
+    by_name = {column.lower(): column for column in rows[0]}
+    return wanted or next((by_name[name] for name in usual if name in by_name), None)
+
+
+def _check_files(folder: Path, rows: Sequence[Row], column: str) -> None:
+    names = dict.fromkeys(row[column] for row in rows)
+    missing = [name or "(no name)" for name in names if not name or not (folder / name).is_file()]
+    if missing:
+        raise EmbarkError(f"{len(missing)} of {len(names)} files are not in {folder}: {_listed(missing)}.")
+
+
+def _classes(source: Path, rows: Sequence[Row], files: str, labels: str) -> tuple[str, ...]:
+    given: dict[str, str] = {}
+    for row in rows:
+        if row[labels] and given.setdefault(row[files], row[labels]) != row[labels]:
+            both = f"'{given[row[files]]}' and '{row[labels]}'"
+            raise EmbarkError(f"{row[files]} has two labels in {source}, {both}; zero-shot needs one an image.")
+    classes = tuple(sorted(set(given.values())))
+    if len(classes) < 2:
+        seen = _listed(classes) or "none"
+        raise EmbarkError(f"Column '{labels}' of {source} needs two labels or more; it has {seen}.")
+    return classes
+
+
+def _checked(templates: Sequence[str]) -> tuple[str, ...]:
+    if isinstance(templates, str) or not templates or not all("{}" in template for template in templates):
+        raise EmbarkError("templates must be a list of texts with {} where the label goes.")
+    return tuple(templates)
+
+
+def _revision(folder: Path, source: Path, column: str) -> str:
+    """Changes with the CSV and with the name, size or time of any file in it."""
+    found = hashlib.sha256(source.read_bytes())
+    for name in sorted({row[column] for row in _rows(source)}):
+        facts = (folder / name).stat() if (folder / name).is_file() else None
+        found.update(f"\0{name}\0{facts.st_size if facts else ''}\0{facts.st_mtime_ns if facts else ''}".encode())
+    return found.hexdigest()[:12]
+
+
+def _listed(names: Iterable[str]) -> str:
+    """The first five, and how many more."""
+    every = list(names)
+    return ", ".join(every[:5]) + (f" and {len(every) - 5} more" if len(every) > 5 else "")

@@ -1,0 +1,48 @@
+"""What an encoder returned, checked before it is kept: right number of rows, one dimension, finite, not zero."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from embark.plan import Need
+from embark.types import Array, EmbarkError, ModelCard
+
+SHOWN = 5
+
+
+def checked(vectors: Any, card: ModelCard, needs: Sequence[Need], name: Callable[[Need], str]) -> Array | list[Array]:
+    """The vectors in the card's stored precision, or an error that says what is wrong and names the items."""
+    if len(vectors) != len(needs):
+        raise EmbarkError(
+            f"{card.name} returned {len(vectors)} rows for a batch of {len(needs)} items. "
+            "`embed` must return one row an item, in their order."
+        )
+    matrices = [np.asarray(v) for v in vectors] if _ragged(vectors) else [np.asarray(vectors)]
+    if any(m.ndim != 2 for m in matrices):
+        raise EmbarkError(f"{card.name} returned an array of shape {matrices[0].shape}; expected (items, dimension).")
+    dims = {m.shape[1] for m in matrices}
+    if len(dims) > 1 or (card.dim is not None and dims != {card.dim}):
+        said = f"its card says {card.dim}" if card.dim is not None else "one batch must have one dimension"
+        raise EmbarkError(f"{card.name} returned vectors of dimension {sorted(dims)}; {said}.")
+    with np.errstate(over="ignore"):
+        kept = [m.astype(card.stored) for m in matrices]
+    axis = None if _ragged(vectors) else 1
+
+    def refuse(what: str, arrays: list[Array], sound: Callable[..., Array]) -> None:
+        good = np.array([sound(a, axis) for a in arrays]).ravel()
+        if guilty := [need for need, fine in zip(needs, good, strict=True) if not fine]:
+            more = f" and {len(guilty) - SHOWN} more" if len(guilty) > SHOWN else ""
+            raise EmbarkError(f"{card.name} returned {what} for {', '.join(map(name, guilty[:SHOWN]))}{more}.")
+
+    refuse("NaN or infinite vectors", matrices, lambda a, axis: np.isfinite(a).all(axis=axis))
+    refuse("zero vectors", matrices, lambda a, axis: a.any(axis=axis))
+    beyond = f"vectors beyond the range of {card.stored} (set stored='float32' on its card)"
+    refuse(beyond, kept, lambda a, axis: np.isfinite(a).all(axis=axis) & a.any(axis=axis))
+    return kept if _ragged(vectors) else kept[0]
+
+
+def _ragged(vectors: Any) -> bool:
+    return isinstance(vectors, (list, tuple)) and len(vectors) > 0 and np.ndim(vectors[0]) == 2

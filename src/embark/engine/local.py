@@ -1,0 +1,181 @@
+"""The local engine, a pipeline: decode workers → batches → encoder → writer.
+
+Workers prepare ahead of the encoder, a writer thread commits behind it, so the device waits for neither. Each batch is
+durable soon after it was computed; a killed run loses at most what was in flight.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Any
+
+from embark.data.items import as_keys
+from embark.data.media import UnreadableMedia, decode
+from embark.engine.check import checked
+from embark.engine.sink import Sink
+from embark.models.encoder import Encoder
+from embark.plan import Need
+from embark.store import Writer
+from embark.types import EmbarkError, Modality, Text
+
+CHUNK = 16  # items a worker prepares at a time: a future costs more than a short text
+FIRST_BATCH, LARGEST_BATCH = 32, 1024
+WORTH_IT = 1.05  # a larger batch must be this much faster an item to be kept
+
+
+@dataclass
+class Report:
+    """What an engine did: how many vectors in how many seconds, and which items would not decode (key → why)."""
+
+    embedded: int = 0
+    seconds: float = 0.0
+    unreadable: dict[bytes, str] = field(default_factory=dict)
+
+
+@dataclass
+class BatchSize:
+    """Doubles while that makes an item cheaper, halves when memory runs out and never returns there."""
+
+    now: int = FIRST_BATCH
+    limit: int = LARGEST_BATCH
+    best: float = 0.0
+    growing: bool = True
+
+    def took(self, items: int, seconds: float) -> None:
+        """A batch of `items` took `seconds`."""
+        rate = items / max(seconds, 1e-9)
+        if not self.growing or items < self.now:
+            return
+        self.growing = rate > WORTH_IT * self.best and self.now < self.limit
+        self.best = max(rate, self.best)
+        if self.growing:
+            self.now = min(2 * self.now, self.limit)
+
+    def failed(self) -> None:
+        """A batch of `now` items did not fit."""
+        self.now = self.limit = max(1, self.now // 2)
+        self.growing = False
+
+
+def embed(
+    encoder: Encoder,
+    needs: Sequence[Need],
+    writer: Writer,
+    *,
+    workers: int = 2,
+    batch_size: int | None = None,
+    name: Callable[[Need], str] = lambda need: need.key.hex()[:12],
+    advance: Callable[[int], None] = lambda items: None,
+) -> Report:
+    """Embed every need and commit it; `name` is how errors call an item, `advance` hears of finished items."""
+    report, start = Report(), time.perf_counter()
+    with ThreadPoolExecutor(workers) as pool, Sink(writer) as sink:
+        for group in by_kind(needs):
+            size = BatchSize(batch_size, batch_size, growing=False) if batch_size else BatchSize()
+            ready = _prepared(pool, encoder, group, workers, size)
+            while batch := list(islice(ready, size.now)):
+                good = [(need, value) for need, value in batch if not isinstance(value, UnreadableMedia)]
+                report.unreadable |= {need.key: str(bad) for need, bad in batch if isinstance(bad, UnreadableMedia)}
+                for piece, vectors in _forward(encoder, good, size, name):
+                    sink.put(as_keys([need.key for need, _ in piece]), vectors)
+                report.embedded += len(good)
+                advance(len(batch))
+    report.seconds = time.perf_counter() - start
+    return report
+
+
+def measure(encoder: Encoder, needs: Sequence[Need], sample: int = 24) -> dict[tuple[Modality, ...], float]:
+    """Seconds an item by kind, from a small sample of each; nothing is stored."""
+    out = {}
+    for group in by_kind(needs):
+        few = group[:: max(1, len(group) // sample)][:sample]
+        encoder.embed([prepare(encoder, need) for need in few[:2]])  # the first pass pays for loading
+        start = time.perf_counter()
+        encoder.embed([prepare(encoder, need) for need in few])
+        out[group[0].item.modalities] = (time.perf_counter() - start) / len(few)
+    return out
+
+
+def by_kind(needs: Sequence[Need]) -> list[list[Need]]:
+    """Needs of one kind of item together, short texts first: even batches, little padding."""
+    groups: dict[tuple[Modality, ...], list[Need]] = {}
+    for need in needs:
+        groups.setdefault(need.item.modalities, []).append(need)
+    return [sorted(group, key=_length) for group in groups.values()]
+
+
+def prepare(encoder: Encoder, need: Need) -> Any:
+    """Decode what the encoder will see and let it do its CPU work."""
+    rendered = need.render(encoder)
+    return encoder.prepare(decode(rendered.parts, encoder.card.frames, encoder.card.sample_rate))
+
+
+def _length(need: Need) -> int:
+    return sum(len(part.text) for part in need.item.parts if isinstance(part, Text))
+
+
+def _prepared(
+    pool: ThreadPoolExecutor, encoder: Encoder, needs: Sequence[Need], workers: int, size: BatchSize
+) -> Iterator[tuple[Need, Any]]:
+    """Needs with their prepared values (or why they are unreadable), in order, a bounded way ahead of the encoder."""
+
+    def work(chunk: Sequence[Need]) -> list[tuple[Need, Any]]:
+        out = []
+        for need in chunk:
+            try:
+                out.append((need, prepare(encoder, need)))
+            except UnreadableMedia as error:
+                out.append((need, error))
+        return out
+
+    chunks = iter([needs[at : at + CHUNK] for at in range(0, len(needs), CHUNK)])
+    ahead: deque[Future[list[tuple[Need, Any]]]] = deque()
+    while True:
+        room = 2 * workers + 2 * size.now // CHUNK - len(ahead)
+        ahead.extend(pool.submit(work, chunk) for chunk in islice(chunks, max(0, room)))
+        if not ahead:
+            return
+        yield from ahead.popleft().result()
+
+
+def _forward(
+    encoder: Encoder, batch: list[tuple[Need, Any]], size: BatchSize, name: Callable[[Need], str]
+) -> Iterator[tuple[list[tuple[Need, Any]], Any]]:
+    """(piece, vectors) of the batch; in halves as long as memory does not suffice."""
+    if not batch:
+        return
+    start = time.perf_counter()
+    try:
+        vectors = encoder.embed([value for _, value in batch])
+    except Exception as error:
+        if not _out_of_memory(error):
+            raise
+        if len(batch) == 1:
+            raise EmbarkError(
+                f"{encoder.card.name} has not enough memory for one item: {name(batch[0][0])}."
+            ) from error
+        _free_device_memory()
+        size.now = min(size.now, len(batch))
+        size.failed()
+        half = len(batch) // 2
+        yield from _forward(encoder, batch[:half], size, name)
+        yield from _forward(encoder, batch[half:], size, name)
+        return
+    size.took(len(batch), time.perf_counter() - start)
+    yield batch, checked(vectors, encoder.card, [need for need, _ in batch], name)
+
+
+def _out_of_memory(error: Exception) -> bool:
+    return isinstance(error, MemoryError) or "out of memory" in str(error).lower()
+
+
+def _free_device_memory() -> None:
+    torch = sys.modules.get("torch")
+    if torch is not None and torch.cuda.is_available():
+        torch.cuda.empty_cache()

@@ -1,0 +1,63 @@
+"""Progress on long work: a bar with rate and time left on a terminal, a line now and then elsewhere."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+QUIET_SECONDS = 10.0  # between lines where there is no terminal
+
+
+@contextmanager
+def progress(title: str, total: int, show: bool = True) -> Iterator[Callable[[int], None]]:
+    """Yields `advance(items)`."""
+    if not show or not total:
+        yield lambda items: None
+    elif sys.stderr.isatty():
+        with _bar(title, total) as advance:
+            yield advance
+    else:
+        yield _lines(title, total)
+
+
+@contextmanager
+def _bar(title: str, total: int) -> Iterator[Callable[[int], None]]:
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        ProgressColumn,
+        Task,
+        TextColumn,
+        TimeRemainingColumn,
+    )
+    from rich.text import Text
+
+    class Rate(ProgressColumn):
+        def render(self, task: Task) -> Text:
+            return Text(f"{task.speed:,.0f}/s" if task.speed else "", style="cyan")
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), Rate(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(title, total=total)
+        yield lambda items: bar.advance(task, items)
+
+
+def _lines(title: str, total: int) -> Callable[[int], None]:
+    start = said = time.monotonic()
+    done = 0
+
+    def advance(items: int) -> None:
+        nonlocal done, said
+        done, now = done + items, time.monotonic()
+        if now - said >= QUIET_SECONDS:
+            said, rate = now, done / (now - start)
+            left = (total - done) / rate
+            print(
+                f"{title}: {done:,} of {total:,} items, {rate:,.0f}/s, {left:,.0f} s left", file=sys.stderr, flush=True
+            )
+
+    return advance

@@ -1,0 +1,148 @@
+"""Two models that learned nothing, to hold others against: random vectors, and features that people designed."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import zlib
+from collections import Counter
+from collections.abc import Iterable
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from embark.models.encoder import Encoder, Tower, Towers, frame_mean, unit
+from embark.models.pocket import log_mel, pixels
+from embark.types import Array, Audio, Modality, ModelCard
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+DIM = 256
+
+
+def load_random(card: ModelCard) -> Encoder:
+    """A random direction for each content, always the same one: what a score is worth that needs no understanding."""
+    return Towers(
+        card,
+        {
+            "text": Tower(_gaussian, lambda text: _noise("text", [text.encode("utf-8", "surrogatepass")])),
+            "image": Tower(_gaussian, lambda image: _noise("image", [_raw(image)])),
+            "audio": Tower(_gaussian, lambda audio: _noise("audio", [audio.samples.tobytes()])),
+            "video": Tower(_gaussian, lambda frames: _noise("video", map(_raw, frames))),
+        },
+    )
+
+
+def load_handmade(card: ModelCard) -> Encoder:
+    """Spelling, colours, edges and spectra. The modalities share no coordinates, so across them it can only guess."""
+    image = Tower(_drawn, pixels)
+    return Towers(
+        card,
+        {
+            "text": Tower(_stacked, _spelling),
+            "image": image,
+            "audio": Tower(_stacked, _spectrum),
+            "video": frame_mean(image),
+        },
+    )
+
+
+# ── random ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _raw(image: Image) -> bytes:
+    return f"{image.mode} {image.size} ".encode() + image.tobytes()
+
+
+def _noise(kind: Modality, parts: Iterable[bytes]) -> Array:
+    """Uniform 32-bit numbers that the content decides: a hash, because numpy's streams may change with its version."""
+    content = hashlib.shake_128(kind.encode())
+    for part in parts:
+        content.update(len(part).to_bytes(8, "little") + part)
+    return np.frombuffer(content.digest(4 * DIM), "<u4")
+
+
+def _gaussian(noise: list[Array]) -> Array:
+    """Box and Muller's transform: two uniform numbers give two normal ones."""
+    first, second = np.split((np.stack(noise) + 0.5) / 2**32, 2, axis=1)
+    radius, angle = np.sqrt(-2 * np.log(first)), 2 * np.pi * second
+    return unit(np.concatenate([radius * np.cos(angle), radius * np.sin(angle)], axis=1)).astype(np.float32)
+
+
+# ── handmade ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _stacked(vectors: list[Array]) -> Array:
+    return unit(np.stack(vectors))
+
+
+def _spelling(text: str) -> Array:
+    """Words and their n-grams of 2 to 4 characters, counted sublinearly, each added to or taken from a hashed place."""
+    counts = Counter(gram for word in _WORD.findall(text.casefold()) or [""] for gram in _grams(word))
+    hashes = np.fromiter(counts, np.uint32, len(counts))
+    weights = 1 + np.log(np.fromiter(counts.values(), np.float64, len(counts)))
+    signs = np.where(hashes >> 31, -1.0, 1.0)
+    return np.bincount(hashes % DIM, signs * weights, DIM).astype(np.float32)
+
+
+_WORD = re.compile(r"\w+|[^\w\s]")
+
+
+@lru_cache(1 << 16)
+def _grams(word: str) -> list[int]:
+    marked = f"<{word}>"
+    grams = [marked, *(marked[at : at + n] for n in (2, 3, 4) for at in range(len(marked) - n + 1) if n < len(marked))]
+    return [zlib.crc32(gram.encode("utf-8", "surrogatepass")) for gram in grams]
+
+
+def _drawn(images: list[Array]) -> Array:
+    """Colours (64), edges (128) and layout (64) of (64, 64, 3) bytes, each of the three with the same weight."""
+    batch = np.stack(images)
+    return unit(np.concatenate([unit(part(batch)) for part in (_colours, _edges, _layout)], axis=1))
+
+
+def _colours(batch: Array) -> Array:
+    """How many pixels have each of 4 × 4 × 4 colours; the root, so that a white page does not drown the drawing."""
+    step = batch >> 6
+    return np.sqrt(_histogram(step[..., 0] * 16 + step[..., 1] * 4 + step[..., 2], 64, None))
+
+
+def _edges(batch: Array) -> Array:
+    """How strong the edges of 8 orientations are in each of 4 × 4 cells."""
+    grey = batch @ np.full(3, 1 / 3, np.float32)
+    down, right = np.gradient(grey, axis=(1, 2))
+    turn = np.arctan2(down, right) * np.float32(8 / np.pi)
+    cell = np.arange(64) // 16
+    place = (cell[:, None] * 4 + cell) * 8 + turn.astype(np.int64) % 8
+    return np.sqrt(_histogram(place, 128, np.hypot(down, right)))
+
+
+def _layout(batch: Array) -> Array:
+    """The mean colour and the contrast of each of 4 × 4 cells, around the middle of the scale."""
+    bright = batch.astype(np.float32) / 255
+    colour = _cell_means(bright)
+    contrast = np.sqrt(np.maximum(_cell_means(bright * bright) - colour * colour, 0)).mean(-1, keepdims=True)
+    return np.concatenate([colour - 0.5, contrast], axis=-1).reshape(len(batch), -1)
+
+
+def _cell_means(batch: Array) -> Array:
+    down = batch.reshape(len(batch), 4, 16, 64 * 3).mean(2)  # one axis at a time is twice as fast as both
+    return np.asarray(down.reshape(len(batch), 4, 4, 16, 3).mean(3))
+
+
+def _histogram(places: Array, bins: int, weights: Array | None) -> Array:
+    """One histogram an image, all counted at once."""
+    rows = np.arange(len(places))[:, None, None] * bins
+    flat = None if weights is None else weights.ravel()
+    counts = np.bincount((rows + places).ravel(), flat, len(places) * bins)
+    return counts.reshape(len(places), bins).astype(np.float32)
+
+
+def _spectrum(audio: Audio) -> Array:
+    """Mean and spread of each mel band, and its mean in each quarter of the sound; zeros to the common length."""
+    mel = log_mel(audio.samples)
+    quarters = [part.mean(0) if len(part) else mel.mean(0) for part in np.array_split(mel, 4)]
+    found = np.concatenate([mel.mean(0), mel.std(0), *quarters])
+    return np.pad(found, (0, DIM - len(found)))

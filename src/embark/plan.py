@@ -1,0 +1,108 @@
+"""What is missing: tasks × encoder − store. Pure: nothing is read, embedded or written here.
+
+Every item of every task becomes the key of the vector it needs. Equal keys are one vector, whichever tasks ask for it,
+so an item that ten tasks share is embedded once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from embark.data.items import as_keys, key
+from embark.models.encoder import Encoder, fingerprint
+from embark.types import Array, Dataset, Item, Rendered, Task
+
+
+@dataclass(frozen=True)
+class Demand:
+    """What one task asks of one encoder, for one split and subset: a key for every item of every side."""
+
+    task: Task
+    split: str
+    subset: str
+    data: Dataset
+    keys: Mapping[str, Array]
+
+
+@dataclass(frozen=True)
+class Need:
+    """One missing vector: its key, what to embed for it, and the first place that asked for it."""
+
+    key: bytes
+    item: Item
+    role: str
+    instruction: str | None
+    demand: int
+    row: int
+
+    def render(self, encoder: Encoder) -> Rendered:
+        """Exactly what the encoder will see."""
+        return encoder.render(self.item, self.role, self.instruction)
+
+
+@dataclass(frozen=True)
+class Count:
+    """How one demand (or all of them) stands: items asked for, distinct ones, those stored, those to embed."""
+
+    items: int
+    unique: int
+    stored: int  # of the distinct
+    first: int  # distinct ones that no earlier demand asked for
+    missing: int  # to embed, counted where they are asked for first
+
+    def __add__(self, other: Count) -> Count:
+        return Count(*(getattr(self, name) + getattr(other, name) for name in self.__dataclass_fields__))
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The demands, and everything that must be embedded before they can be scored."""
+
+    demands: tuple[Demand, ...]
+    counts: tuple[Count, ...]  # one a demand
+    needs: tuple[Need, ...]
+
+    @property
+    def total(self) -> Count:
+        """All demands together; an item shared by several is one distinct item."""
+        total = sum(self.counts, Count(0, 0, 0, 0, 0))
+        return Count(total.items, total.first, total.first - total.missing, total.first, total.missing)
+
+
+def demand(task: Task, split: str, subset: str, data: Dataset, encoder: Encoder) -> Demand:
+    """The keys that a task's items have for this encoder."""
+    space = fingerprint(encoder.card)
+
+    def keys_of(role: str, items: Sequence[Item]) -> Array:
+        instruction = task.instructions.get(role)
+        return as_keys([key(space, encoder.render(item, role, instruction)) for item in items])
+
+    return Demand(task, split, subset, data, {role: keys_of(role, side.items) for role, side in data.sides.items()})
+
+
+def plan(demands: Iterable[Demand], stored: Callable[[Array], Array]) -> Plan:
+    """Subtract what is stored, and what an earlier demand already asks for."""
+    demands, counts, needs = tuple(demands), [], []
+    asked: set[bytes] = set()
+    for number, each in enumerate(demands):
+        places: dict[bytes, tuple[str, int]] = {}  # distinct key → where this demand has it first
+        for role, keys in each.keys.items():
+            for row, found in enumerate(keys.tolist()):
+                places.setdefault(found, (role, row))
+        present = stored(as_keys(list(places)))
+        new = [
+            (found, place, here)
+            for (found, place), here in zip(places.items(), present, strict=True)
+            if found not in asked
+        ]
+        missing = [
+            Need(found, each.data.sides[role].items[row], role, each.task.instructions.get(role), number, row)
+            for found, (role, row), here in new
+            if not here
+        ]
+        items = sum(len(keys) for keys in each.keys.values())
+        counts.append(Count(items, len(places), int(present.sum()), len(new), len(missing)))
+        needs.extend(missing)
+        asked.update(places)
+    return Plan(demands, tuple(counts), tuple(needs))

@@ -1,0 +1,234 @@
+"""Scores on disk: one JSON a (model, revision, task) that mteb's tools can read, per-item outcomes in Parquet beside it.
+
+    results/<org>__<model>/<revision>/<Task>.json, <Task>.parquet, model_meta.json
+
+A record counts as computed when its protocol and encoder fingerprints are those of the run at hand.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import os
+import uuid
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from embark.types import Array, EmbarkError, ModelCard, Task
+
+SCORED_BY = (
+    "name", "evaluator", "reader", "columns", "params", "options", "instructions", "labels", "templates", "metric", "unreadable",
+)  # fmt: skip
+OURS = "embark"  # the key under which our fields stand in an mteb-shaped entry
+
+
+@dataclass(frozen=True)
+class Record:
+    """One score: a model on one split and subset of a task, under one protocol."""
+
+    model: str
+    revision: str
+    task: str
+    split: str
+    subset: str
+    languages: tuple[str, ...]
+    metric: str
+    score: float
+    interval: tuple[float, float]
+    metrics: Mapping[str, float]
+    protocol: str
+    encoder: str
+    counts: Mapping[str, int] = field(default_factory=dict)
+    timings: Mapping[str, float] = field(default_factory=dict)
+    versions: Mapping[str, str] = field(default_factory=dict)
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class TaskResult:
+    """A model's records on one task, their mean over subsets with its interval, and where the outcomes are."""
+
+    model: str
+    revision: str
+    task: str
+    dataset_revision: str
+    records: tuple[Record, ...]
+    score: float
+    interval: tuple[float, float]
+    date: float
+    path: Path | None = None
+
+    @property
+    def metric(self) -> str:
+        """The main metric."""
+        return self.records[0].metric
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Every warning of its records, once."""
+        return tuple(dict.fromkeys(w for record in self.records for w in record.warnings))
+
+    def outcomes(self) -> pa.Table:
+        """One row an item: split, subset, id, and what happened to it."""
+        if self.path is None:
+            raise EmbarkError(f"The result of {self.model} on {self.task} is not on disk, so it has no outcomes.")
+        return pq.read_table(self.path.with_suffix(".parquet"))
+
+
+def protocol(task: Task, split: str, subset: str, evaluator: int, reader: int) -> str:
+    """Fingerprint of all that can change a score besides the model: the row, the data's revision, the code's versions."""
+    stated = {name: getattr(task, name) for name in SCORED_BY}
+    stated |= {"source": [task.source.id, task.source.revision, task.source.config, split, subset]}
+    stated |= {"versions": [evaluator, reader]}
+    text = json.dumps(stated, sort_keys=True, ensure_ascii=False, default=_plain)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+class Results:
+    """The results folder."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+
+    def folder(self, model: str, revision: str) -> Path:
+        """Where a model's results lie."""
+        return self.root / model.replace("/", "__") / revision
+
+    def load(self, model: str, revision: str, task: str) -> TaskResult | None:
+        """The stored result, if there is one of ours."""
+        path = self.folder(model, revision) / f"{task}.json"
+        return _parse(path) if path.is_file() else None
+
+    def save(self, result: TaskResult, card: ModelCard, outcomes: Sequence[Mapping[str, Any]]) -> TaskResult:
+        """Write outcomes, then scores (the commit), each in one step; a kill leaves the old files or the new ones."""
+        folder = self.folder(result.model, result.revision)
+        folder.mkdir(parents=True, exist_ok=True)
+        path = folder / f"{result.task}.json"
+        table = pa.concat_tables([pa.table(dict(columns)) for columns in outcomes], promote_options="default")
+        _replace(path.with_suffix(".parquet"), lambda at: pq.write_table(table, at, compression="zstd"))
+        _replace(folder / "model_meta.json", lambda at: at.write_text(_json(_meta(card)), encoding="utf-8"))
+        _replace(path, lambda at: at.write_text(_json(_mteb(result)), encoding="utf-8"))
+        return dataclasses.replace(result, path=path)
+
+    def all(self) -> Iterator[TaskResult]:
+        """Every result of ours in the folder."""
+        for path in sorted(self.root.glob("*/*/*.json")):
+            if path.name != "model_meta.json" and (result := _parse(path)) is not None:
+                yield result
+
+
+def outcome_columns(split: str, subset: str, ids: Sequence[str], outcomes: Mapping[str, Array]) -> dict[str, Any]:
+    """Per-item outcomes of one record as columns."""
+    count = len(ids)
+    return {"split": [split] * count, "subset": [subset] * count, "id": list(ids)} | {
+        k: np.asarray(v) for k, v in outcomes.items()
+    }
+
+
+def long_table(results: Iterable[TaskResult]) -> list[dict[str, Any]]:
+    """One row a record, ready for a data frame."""
+    rows = []
+    for result in results:
+        for record in result.records:
+            row = {f.name: getattr(record, f.name) for f in dataclasses.fields(Record)}
+            for name in ("metrics", "counts", "timings", "versions", "interval", "warnings", "languages"):
+                row.pop(name)
+            low, high = record.interval
+            rows.append(
+                row
+                | {
+                    "low": low,
+                    "high": high,
+                    "items": record.counts.get("items"),
+                    "warnings": "; ".join(record.warnings),
+                }
+            )
+    return rows
+
+
+def _mteb(result: TaskResult) -> dict[str, Any]:
+    """The file's content: mteb's result layout, our fields under one key."""
+    scores: dict[str, list[dict[str, Any]]] = {}
+    for record in result.records:
+        ours = {
+            name: getattr(record, name)
+            for name in ("metric", "interval", "protocol", "encoder", "counts", "timings", "versions", "warnings")
+        }
+        entry = dict(record.metrics) | {
+            "main_score": record.score,
+            "hf_subset": record.subset,
+            "languages": record.languages,
+        }
+        scores.setdefault(record.split, []).append(entry | {OURS: ours})
+    return {
+        "dataset_revision": result.dataset_revision,
+        "task_name": result.task,
+        "mteb_version": None,
+        "scores": scores,
+        "evaluation_time": sum(sum(record.timings.values()) for record in result.records),
+        "kg_co2_emissions": None,
+        "date": result.date,
+        OURS: {"model": result.model, "revision": result.revision, "score": result.score, "interval": result.interval},
+    }
+
+
+def _parse(path: Path) -> TaskResult | None:
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except json.JSONDecodeError as error:
+        raise EmbarkError(
+            f"The result file {path} is not valid JSON ({error}); delete it to compute it again."
+        ) from error
+    if OURS not in content:
+        return None
+    top, records = content[OURS], []
+    for split, entries in content["scores"].items():
+        for entry in entries:
+            ours = entry.pop(OURS)
+            subset, languages, score = entry.pop("hf_subset"), tuple(entry.pop("languages")), entry.pop("main_score")
+            ours |= {"interval": tuple(ours["interval"]), "warnings": tuple(ours["warnings"])}
+            names = {"model": top["model"], "revision": top["revision"], "task": content["task_name"]}
+            records.append(
+                Record(**names, split=split, subset=subset, languages=languages, score=score, metrics=entry, **ours)
+            )
+    return TaskResult(
+        top["model"], top["revision"], content["task_name"], content["dataset_revision"], tuple(records),
+        top["score"], tuple(top["interval"]), content["date"], path,
+    )  # fmt: skip
+
+
+def _meta(card: ModelCard) -> dict[str, Any]:
+    return {"name": card.name, "revision": card.revision, OURS: dataclasses.asdict(card)}
+
+
+def _json(content: Mapping[str, Any]) -> str:
+    return json.dumps(content, indent=2, ensure_ascii=False, default=_plain) + "\n"
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, (set, frozenset)):
+        return sorted(value)
+    if isinstance(value, (tuple, np.ndarray)):
+        return list(value)
+    if isinstance(value, Mapping):
+        return dict(value)
+    raise TypeError(f"{type(value).__name__} has no place in a result file")
+
+
+def _replace(path: Path, write: Any) -> None:
+    """Write beside the file, then take its place."""
+    beside = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}.tmp")
+    try:
+        write(beside)
+        os.replace(beside, path)
+    finally:
+        beside.unlink(missing_ok=True)

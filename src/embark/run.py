@@ -1,0 +1,364 @@
+"""One evaluation: read → plan → embed → score → record.
+
+All chosen tasks are planned together, so that an item they share is embedded once; a score that is already on disk under
+the same protocol and encoder is not computed again.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from importlib import metadata
+from typing import Any
+
+import numpy as np
+
+from embark import evaluators, results, settings
+from embark.analysis import table as tables
+from embark.analysis.intervals import mean_interval, subset_interval
+from embark.data import readers
+from embark.data.select import without
+from embark.engine.local import Report, embed, measure
+from embark.engine.progress import progress
+from embark.models import get_model
+from embark.models.encoder import Encoder, fingerprint
+from embark.plan import Count, Demand, Need, Plan, demand, plan
+from embark.results import Record, Results, TaskResult
+from embark.settings import Settings
+from embark.store import Space, Store
+from embark.tasks import BENCHMARKS, TASKS, get_tasks
+from embark.types import Benchmark, Dataset, EmbarkError, ModelCard, Scores, Task
+
+DEFAULT_BENCHMARK = "Pocket"
+DEFAULT_MODELS = ("embark/pocket", "embark/handmade", "embark/random")
+
+
+@dataclass(frozen=True)
+class Skipped:
+    """A task that got no score, and why: `kind` is "not applicable", "not available" or "failed"."""
+
+    model: str
+    task: str
+    kind: str
+    why: str
+
+
+@dataclass
+class Run:
+    """What an evaluation found."""
+
+    tasks: list[Task]
+    results: list[TaskResult] = field(default_factory=list)
+    skipped: list[Skipped] = field(default_factory=list)
+    computed: int = 0  # scores computed now; the others were on disk
+    embedded: int = 0
+    seconds: float = 0.0
+
+    @property
+    def items(self) -> int:
+        """Items that the scored tasks ask for, over all models."""
+        return self._count("items")
+
+    @property
+    def unique(self) -> int:
+        """Of these, the distinct ones: what embedding once embeds."""
+        return self._count("first")
+
+    @property
+    def reuse(self) -> float:
+        """How many times an embedded item is used."""
+        return self.items / self.unique if self.unique else 1.0
+
+    def _count(self, name: str) -> int:
+        return sum(record.counts.get(name, 0) for result in self.results for record in result.records)
+
+    def table(self) -> tables.Table:
+        """Tasks × models, each score with its 95 % interval."""
+        return tables.by_task(self.tasks, self.results)
+
+    def to_frame(self) -> Any:
+        """One row a (model, task, split, subset) as a pandas data frame."""
+        try:
+            import pandas
+        except ImportError as error:
+            raise EmbarkError(
+                "Data frames need pandas: pip install pandas. `Run.results` has the same values."
+            ) from error
+        return pandas.DataFrame(results.long_table(self.results))
+
+
+Models = str | Encoder | Iterable[str | Encoder]
+Tasks = str | Task | Benchmark | Iterable[str | Task] | None
+
+
+def evaluate(
+    model: Models,
+    tasks: Tasks = None,
+    *,
+    options: Settings | None = None,
+    rescore: bool = False,
+    batch_size: int | None = None,
+    show_progress: bool = True,
+) -> Run:
+    """Evaluate one or more models over tasks (default: the pocket benchmark) and keep vectors and scores.
+
+    `rescore` computes scores again from the stored vectors, even those that are on disk.
+    """
+    start, chosen = time.perf_counter(), resolve_tasks(tasks)
+    job = _Job(chosen, options or settings.load(), rescore, batch_size, show_progress)
+    run = Run(chosen)
+    for encoder in resolve_models(model):
+        job.evaluate(encoder, run)
+    run.seconds = time.perf_counter() - start
+    return run
+
+
+@dataclass(frozen=True)
+class Preview:
+    """A plan with its price: bytes to store and seconds to embed, per demand and in all (seconds None: nothing to do)."""
+
+    model: str
+    plan: Plan
+    bytes: list[int]
+    seconds: list[float]
+
+
+def preview(
+    model: Models, tasks: Tasks = None, *, options: Settings | None = None
+) -> tuple[list[Preview], list[Skipped]]:
+    """What an evaluation would embed, and what that would cost; nothing is stored."""
+    job, out, run = _Job(resolve_tasks(tasks), options or settings.load()), [], Run([])
+    for encoder in resolve_models(model):
+        demands = [d for task in job.applicable(encoder, run) for d in job.demands(task, encoder, run)]
+        planned = plan(demands, job.space(encoder).has)
+        dim = encoder.card.dim or 1024
+        price = measure(encoder, planned.needs)
+        seconds = [0.0] * len(demands)
+        for need in planned.needs:
+            seconds[need.demand] += price[need.item.modalities]
+        size = dim * np.dtype(encoder.card.stored).itemsize + 36
+        out.append(Preview(encoder.card.name, planned, [count.missing * size for count in planned.counts], seconds))
+    return out, run.skipped
+
+
+def resolve_models(model: Models) -> list[Encoder]:
+    """Names and encoders as encoders."""
+    several: list[Any] = [model] if isinstance(model, str) or not isinstance(model, Iterable) else list(model)
+    return [get_model(m) if isinstance(m, str) else m for m in several]
+
+
+def resolve_tasks(tasks: Tasks) -> list[Task]:
+    """Rows, task names, globs, benchmarks and benchmark names as rows, each once."""
+    if tasks is None:
+        tasks = BENCHMARKS[DEFAULT_BENCHMARK]
+    several: list[Any] = [tasks] if isinstance(tasks, (str, Task, Benchmark)) else list(tasks)
+    chosen: dict[str, Task] = {}
+    for one in several:
+        if isinstance(one, str) and one in BENCHMARKS:
+            one = BENCHMARKS[one]
+        rows = (
+            TASKS.match(one.tasks) if isinstance(one, Benchmark) else [one] if isinstance(one, Task) else get_tasks(one)
+        )
+        chosen.update((row.name, row) for row in rows)
+    if not chosen:
+        raise EmbarkError("No task was chosen.")
+    return list(chosen.values())
+
+
+class _Job:
+    """The state that models of one evaluation share: data is read once, whoever asks."""
+
+    def __init__(
+        self,
+        tasks: Sequence[Task],
+        options: Settings,
+        rescore: bool = False,
+        batch_size: int | None = None,
+        show: bool = True,
+    ) -> None:
+        self.tasks, self.options, self.rescore, self.batch_size, self.show = tasks, options, rescore, batch_size, show
+        self.results, self.store = Results(options.results), Store(options.store)
+        self._read: dict[tuple[str, str, str], Dataset] = {}
+
+    def read(self, task: Task, split: str, subset: str) -> Dataset:
+        """A part of a task, read once for all models."""
+        part = (task.name, split, subset)
+        if part not in self._read:
+            self._read[part] = readers.read(task, split, subset)
+        return self._read[part]
+
+    def space(self, encoder: Encoder) -> Space:
+        """Where the encoder's vectors live."""
+        return self.store.space(fingerprint(encoder.card))
+
+    def applicable(self, encoder: Encoder, run: Run) -> list[Task]:
+        """The tasks that the model can do; the others are reported before anything is embedded."""
+        able = []
+        for task in self.tasks:
+            if task.evaluator not in evaluators.EVALUATORS:
+                run.skipped.append(
+                    Skipped(
+                        encoder.card.name, task.name, "not available", f"evaluator '{task.evaluator}' is still to come"
+                    )
+                )
+            elif why := cannot(encoder.card, task):
+                run.skipped.append(Skipped(encoder.card.name, task.name, "not applicable", why))
+            else:
+                able.append(task)
+        return able
+
+    def evaluate(self, encoder: Encoder, run: Run) -> None:
+        found: dict[str, TaskResult] = {}
+        demands: dict[str, list[Demand]] = {}
+        for task in self.applicable(encoder, run):
+            if (known := self._known(task, encoder)) and not self.rescore:
+                found[task.name] = known
+            elif asked := self.demands(task, encoder, run):
+                demands[task.name] = asked
+        space = self.space(encoder)
+        planned = plan([d for several in demands.values() for d in several], space.has)
+        report = self._embed(encoder, planned, space)
+        run.embedded += report.embedded
+        counts = iter(planned.counts)
+        for task in self.tasks:
+            if task.name in demands:
+                mine = [(each, next(counts)) for each in demands[task.name]]
+                try:
+                    found[task.name] = self._score(task, encoder, mine, space, report)
+                    run.computed += 1
+                except EmbarkError as error:
+                    run.skipped.append(Skipped(encoder.card.name, task.name, "failed", str(error)))
+        run.results += [found[task.name] for task in self.tasks if task.name in found]
+
+    def demands(self, task: Task, encoder: Encoder, run: Run) -> list[Demand]:
+        """The keys of every split and subset; a task that cannot be read is reported and left out."""
+        try:
+            return [demand(task, *part, self.read(task, *part), encoder) for part in parts(task)]
+        except EmbarkError as error:
+            run.skipped.append(Skipped(encoder.card.name, task.name, "failed", str(error)))
+            return []
+
+    def _known(self, task: Task, encoder: Encoder) -> TaskResult | None:
+        """The result on disk, if every part of it was made by this protocol and this encoder."""
+        known = self.results.load(encoder.card.name, encoder.card.revision, task.name)
+        if known is None:
+            return None
+        wanted = {
+            (split, subset): (protocol_of(task, split, subset), fingerprint(encoder.card))
+            for split, subset in parts(task)
+        }
+        have = {(record.split, record.subset): (record.protocol, record.encoder) for record in known.records}
+        return known if wanted == have else None
+
+    def _embed(self, encoder: Encoder, planned: Plan, space: Space) -> Report:
+        if not planned.needs:
+            return Report()
+
+        def name(need: Need) -> str:
+            each = planned.demands[need.demand]
+            return f"{each.task.name} {need.role} '{each.data.sides[need.role].ids[need.row]}'"
+
+        with progress(encoder.card.name, len(planned.needs), self.show) as advance, space.writer() as writer:
+            size, workers = self.batch_size, self.options.workers
+            report = embed(encoder, planned.needs, writer, workers=workers, batch_size=size, name=name, advance=advance)
+        space.refresh()
+        return report
+
+    def _score(
+        self, task: Task, encoder: Encoder, mine: list[tuple[Demand, Count]], space: Space, report: Report
+    ) -> TaskResult:
+        card, records, outcomes = encoder.card, [], []
+        for each, count in mine:
+            start = time.perf_counter()
+            each, warnings = _readable(each, report)
+            vectors = {role: space.read(keys) for role, keys in each.keys.items()}
+            params = {**task.params, "metric": task.metric, "similarity": card.similarity}
+            scores = evaluators.evaluate(task.evaluator, each.data.truth, vectors, params)
+            side = each.data.sides[scores.unit]
+            outcomes.append(
+                results.outcome_columns(
+                    each.split, each.subset, [side.ids[row] for row in scores.rows], scores.outcomes
+                )
+            )
+            per_item = report.seconds / report.embedded if report.embedded else 0.0
+            timings = {"embed": per_item * count.missing, "score": time.perf_counter() - start}
+            records.append(_record(task, card, each, scores, count, timings, warnings))
+        score = float(np.mean([record.score for record in records]))
+        interval = subset_interval([o[records[0].metric] for o in outcomes], [o["id"] for o in outcomes])
+        result = TaskResult(
+            card.name, card.revision, task.name, task.source.revision, tuple(records), score, interval, time.time()
+        )
+        return self.results.save(result, card, outcomes)
+
+
+def cannot(card: ModelCard, task: Task) -> str | None:
+    """Why a model cannot do a task, or None if it can."""
+    if missing := [modality for modality in task.modalities if modality not in card.modalities]:
+        return f"the model takes no {' and no '.join(missing)}"
+    if task.mixed and card.fusion is None:
+        return "the model has no rule for items that mix modalities"
+    return None
+
+
+def parts(task: Task) -> list[tuple[str, str]]:
+    """Every (split, subset) that a task is scored on."""
+    return [(split, subset) for split in task.source.splits for subset in task.subsets]
+
+
+def protocol_of(task: Task, split: str, subset: str) -> str:
+    """The fingerprint under which this part of a task is scored."""
+    return results.protocol(task, split, subset, evaluators.version(task.evaluator), readers.version(task.reader))
+
+
+def _readable(each: Demand, report: Report) -> tuple[Demand, tuple[str, ...]]:
+    """Apply the task's policy to items that would not decode: leave them out and say so, or refuse to score."""
+    bad = (
+        {
+            role: [row for row, key in enumerate(keys.tolist()) if key in report.unreadable]
+            for role, keys in each.keys.items()
+        }
+        if report.unreadable
+        else {}
+    )
+    named = [f"{role} '{each.data.sides[role].ids[row]}'" for role, rows in bad.items() for row in rows]
+    if not named:
+        return each, each.data.skipped
+    said = f"{len(named)} unreadable items: {', '.join(named[:5])}{'…' if len(named) > 5 else ''}"
+    if each.task.unreadable == "error":
+        raise EmbarkError(f"{said}. Mend them, or set unreadable='skip' on the task to score without them.")
+    keys = {role: np.delete(keys, bad[role]) for role, keys in each.keys.items()}
+    return Demand(each.task, each.split, each.subset, without(each.data, bad), keys), (
+        *each.data.skipped,
+        f"left out {said}",
+    )
+
+
+def _record(
+    task: Task,
+    card: ModelCard,
+    each: Demand,
+    scores: Scores,
+    count: Count,
+    timings: dict[str, float],
+    warnings: tuple[str, ...],
+) -> Record:
+    counts = {
+        "items": count.items,
+        "unique": count.unique,
+        "first": count.first,
+        "embedded": count.missing,
+        **scores.counts,
+    }
+    return Record(
+        card.name, card.revision, task.name, each.split, each.subset, task.subsets[each.subset], scores.main, scores.value,
+        mean_interval(scores.outcomes[scores.main]), scores.metrics, protocol_of(task, each.split, each.subset),
+        fingerprint(card), counts, timings, _versions(), (*warnings, *scores.warnings),
+    )  # fmt: skip
+
+
+@cache
+def _versions() -> dict[str, str]:
+    """The versions of what computes: a score can be traced to them."""
+    return {name: metadata.version(name) for name in ("embark", "numpy", "pillow", "scikit-learn", "pyarrow")}

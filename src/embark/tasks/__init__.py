@@ -1,0 +1,68 @@
+"""The catalogue of tasks and benchmarks: tables of data, and the ways to choose from them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from embark.catalogue import Catalogue
+from embark.tasks import pocket
+from embark.types import Benchmark, Task
+
+_TABLES = (pocket,)
+
+TASKS: Catalogue[Task] = Catalogue(
+    "task", (row for table in _TABLES for row in table.TASKS), lambda task: task.name, "`get_tasks()` lists them all."
+)
+BENCHMARKS: Catalogue[Benchmark] = Catalogue(
+    "benchmark", (row for table in _TABLES for row in table.BENCHMARKS), lambda benchmark: benchmark.name
+)
+
+Wanted = str | Iterable[str] | None
+
+
+def get_tasks(
+    tasks: Wanted = None,
+    *,
+    task_types: Wanted = None,
+    families: Wanted = None,
+    categories: Wanted = None,
+    languages: Wanted = None,
+    modalities: Wanted = None,
+) -> list[Task]:
+    """Tasks by name and property; each may be one value or several, and a glob.
+
+    `task_types` are evaluators (retrieval, zeroshot…). A task passes `languages` with any of its languages, and
+    `modalities` when it needs no others.
+    """
+    chosen = list(TASKS.values()) if tasks is None else TASKS.match(_listed(tasks))
+    types = _values("task type", task_types, lambda task: (task.evaluator,))
+    family = _values("family", families, lambda task: (task.family,))
+    category = _values("category", categories, lambda task: (task.category,))
+    spoken = _values("language", languages, lambda task: task.languages)
+    shown = _values("modality", modalities, lambda task: task.modalities)
+    return [
+        task
+        for task in chosen
+        if (types is None or task.evaluator in types)
+        and (family is None or task.family in family)
+        and (category is None or task.category in category)
+        and (spoken is None or not spoken.isdisjoint(task.languages))
+        and (shown is None or shown.issuperset(task.modalities))
+    ]
+
+
+def get_benchmark(name: str) -> Benchmark:
+    """A benchmark by its name."""
+    return BENCHMARKS[name]
+
+
+def _listed(wanted: str | Iterable[str]) -> list[str]:
+    return [wanted] if isinstance(wanted, str) else list(wanted)
+
+
+def _values(what: str, wanted: Wanted, of: Callable[[Task], Iterable[str]]) -> set[str] | None:
+    """The values of a property that were asked for; one that no task has is an error with suggestions."""
+    if wanted is None:
+        return None
+    known = dict.fromkeys(value for task in TASKS.values() for value in of(task))
+    return set(Catalogue(what, known, str).match(_listed(wanted)))

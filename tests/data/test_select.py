@@ -1,0 +1,98 @@
+"""Leaving items out keeps sides and truth in agreement, whatever is left out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from embark.data import items
+from embark.data.readers import _problems
+from embark.data.select import without
+from embark.types import Candidates, Classes, Dataset, EmbarkError, Gold, Groups, Matches, Qrels, Side, Split, Truth
+
+ROLES: dict[type[Any], tuple[str, ...]] = {
+    Qrels: ("query", "document"), Candidates: ("query", "document"), Classes: ("item", "prompt"), Split: ("train", "test"),
+    Groups: ("item",), Matches: ("image", "text"), Gold: ("left", "right"),
+}  # fmt: skip
+
+
+def side(role: str, count: int) -> Side:
+    ids = tuple(f"{role}-{at}" for at in range(count))
+    return Side(ids, tuple(map(items.text, ids)))
+
+
+@st.composite
+def datasets(draw: st.DrawFn) -> tuple[Dataset, dict[str, set[int]]]:
+    kind = draw(st.sampled_from(list(ROLES)))
+    sizes = {role: draw(st.integers(1, 6)) for role in ROLES[kind]}
+    dropped = {role: draw(st.sets(st.integers(0, size - 1))) for role, size in sizes.items()}
+    rows = draw(st.integers(0, 8))
+    rng = np.random.default_rng(draw(st.integers(0, 99)))
+
+    def positions(role: str, *shape: int) -> Any:
+        return rng.integers(0, sizes[role], shape)
+
+    def each(role: str) -> Any:
+        return np.arange(sizes[role]) * 10
+
+    names = ("a", "b")
+    a, b = (ROLES[kind] * 2)[:2]
+    truths: dict[type[Any], Truth] = {
+        Qrels: Qrels(positions(a, rows), positions(b, rows), np.arange(rows), each(a)) if kind is Qrels else None,
+        Candidates: Candidates(positions(a, rows), positions(b, rows), np.arange(rows)),
+        Classes: Classes(each(a), each(b), names),
+        Split: Split(np.eye(sizes[a], 3, dtype=bool), np.eye(sizes[b], 3, dtype=bool), names),
+        Groups: Groups(each(a), names),
+        Matches: Matches(positions(a, rows, 2), positions(b, rows, 3)),
+        Gold: Gold(positions(a, rows), positions(b, rows), np.arange(rows) / 2),
+    }  # fmt: skip
+    return Dataset({role: side(role, size) for role, size in sizes.items()}, truths[kind]), dropped
+
+
+def named(data: Dataset) -> set[tuple[Any, ...]]:
+    """The truth's rows with ids in place of positions."""
+    truth = data.truth
+    if isinstance(truth, Qrels | Candidates):
+        columns = (np.array(data.sides["query"].ids)[truth.query], np.array(data.sides["document"].ids)[truth.document])
+        return set(zip(*(column.tolist() for column in (*columns, truth.grade)), strict=True))
+    if isinstance(truth, Gold):
+        columns = (np.array(data.sides["left"].ids)[truth.left], np.array(data.sides["right"].ids)[truth.right])
+        return set(zip(*(column.tolist() for column in (*columns, truth.score)), strict=True))
+    if isinstance(truth, Matches):
+        images, texts = np.array(data.sides["image"].ids)[truth.image], np.array(data.sides["text"].ids)[truth.text]
+        return {(*a, *b) for a, b in zip(images.tolist(), texts.tolist(), strict=True)}
+    values = {role: getattr(truth, name) for role, name in zip(data.sides, ("label", "prompt"), strict=False)}
+    if isinstance(truth, Split):
+        values = {"train": truth.train, "test": truth.test}
+    return {(one, str(value)) for role, kept in data.sides.items() for one, value in zip(kept.ids, values[role], strict=True)}
+
+
+@given(datasets())
+def test_what_is_left_is_what_did_not_mention_the_dropped(case: tuple[Dataset, dict[str, set[int]]]) -> None:
+    data, dropped = case
+    gone = {data.sides[role].ids[at] for role, positions in dropped.items() for at in positions}
+    left = without(data, dropped)
+    assert not [problem for problem in _problems(left) if "is empty" not in problem]
+    assert all(set(kept.ids).isdisjoint(gone) for kept in left.sides.values())
+    assert sum(map(len, left.sides.values())) == sum(map(len, data.sides.values())) - len(gone)
+    assert named(left) == {row for row in named(data) if gone.isdisjoint(row)}
+    assert all(item == items.text(name) for kept in left.sides.values() for name, item in zip(kept.ids, kept.items, strict=True))
+
+
+@given(datasets())
+def test_leaving_nothing_out_changes_nothing(case: tuple[Dataset, dict[str, set[int]]]) -> None:
+    data, _ = case
+    assert named(without(data, {})) == named(data)
+    assert without(data, {}).sides == data.sides
+
+
+def test_unknown_sides_and_positions_are_errors() -> None:
+    data = Dataset({"item": side("item", 2)}, Groups(np.zeros(2, int), ("a",)))
+    with pytest.raises(EmbarkError, match="no side 'query'.*only item"):
+        without(data, {"query": [0]})
+    with pytest.raises(EmbarkError, match="has 2 items"):
+        without(data, {"item": [2]})

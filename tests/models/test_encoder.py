@@ -1,0 +1,132 @@
+"""Encoders made of towers: fusion by hand, frames to films, errors, and the name of a vector space."""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from embark.models.encoder import Tower, Towers, fingerprint, frame_mean, unit
+from embark.types import MODALITIES, Array, Content, EmbarkError, Item, ModelCard, Text
+
+CARD = ModelCard("local/towers", "1", "none", MODALITIES, dim=2)
+PLAIN = Tower(lambda rows: np.array(rows, np.float32))  # the values are the vectors
+
+
+def towers(**changes: Any) -> Towers:
+    return Towers(replace(CARD, **changes), {"text": PLAIN, "image": PLAIN, "audio": PLAIN, "video": frame_mean(PLAIN)})
+
+
+def embed(model: Towers, *items: list[tuple[Any, Any]]) -> Array:
+    return model.embed([model.prepare([Content(kind, value) for kind, value in item]) for item in items])
+
+
+@pytest.mark.parametrize(
+    ("fusion", "expected"),
+    [("sum", [[3, 4], [3, 9], [0, 2]]), ("unit-sum", [[3, 4], [0.6, 1.8], [0, 2]])],
+)
+def test_mixed_items_fuse_by_the_rule(fusion: str, expected: list[list[float]]) -> None:
+    out = embed(
+        towers(fusion=fusion),
+        [("text", [3, 4])],  # alone: as the model returned it
+        [("text", [3, 4]), ("image", [0, 5])],
+        [("image", [0, 2])],
+    )
+    assert np.allclose(out, expected)
+
+
+def test_parts_of_one_kind_fuse_too() -> None:
+    assert np.allclose(embed(towers(fusion="unit-sum"), [("text", [2, 0]), ("text", [0, 7])]), [[1, 1]])
+
+
+def test_a_zero_part_adds_nothing() -> None:
+    assert np.allclose(embed(towers(fusion="unit-sum"), [("text", [0, 0]), ("image", [0, 7])]), [[0, 1]])
+
+
+@pytest.mark.parametrize("fusion", [None, "native"])
+def test_without_a_rule_mixed_items_are_refused(fusion: str | None) -> None:
+    model = towers(fusion=fusion)
+    assert np.allclose(embed(model, [("text", [3, 4])]), [[3, 4]])
+    with pytest.raises(EmbarkError, match="no rule to fuse"):
+        embed(model, [("text", [3, 4]), ("image", [0, 5])])
+
+
+def test_vectors_of_other_dimensions_are_not_added() -> None:
+    with pytest.raises(EmbarkError, match=r"dimensions \[2, 3\]"):
+        embed(towers(fusion="sum"), [("text", [3, 4]), ("image", [0, 5, 1])])
+
+
+@pytest.mark.parametrize("result", [np.zeros((1, 4)), np.zeros(2), np.zeros((2, 1, 4))])
+def test_a_wrong_number_of_rows_is_an_error(result: Array) -> None:
+    model = Towers(CARD, {"text": Tower(lambda values: result)})
+    with pytest.raises(EmbarkError, match="given 2 text inputs and returned an array of shape"):
+        embed(model, [("text", "a")], [("text", "b")])
+
+
+def test_films_are_the_mean_direction_of_their_frames() -> None:
+    film = [[1, 0], [0, 9]]  # how long a frame's vector is does not count
+    out = embed(towers(), [("video", film)], [("video", [[0, 5]])], [("video", [[3, 4], [3, 4], [3, 4]])])
+    assert np.allclose(out, [[0.5**0.5, 0.5**0.5], [0, 1], [0.6, 0.8]])
+
+
+def test_frames_are_prepared_like_images() -> None:
+    tower = frame_mean(Tower(PLAIN.embed, lambda value: [value, 1]))
+    assert tower.prepare([5, 6]) == [[5, 1], [6, 1]]
+
+
+def test_roles_and_instructions_change_nothing_unless_a_model_says_so() -> None:
+    item = Item((Text("a cat"),))
+    assert towers().render(item, "query", "Find it") == towers().render(item, "document", None)
+
+
+@given(arrays(np.float32, (5, 3), elements=st.floats(-1e6, 1e6, width=32, allow_subnormal=False)))
+def test_unit_rows(rows: Array) -> None:
+    rows = np.where(np.abs(rows) < 1e-6, 0, rows)
+    lengths = np.linalg.norm(unit(rows), axis=1)
+    assert np.allclose(lengths, rows.any(1), atol=1e-5)
+
+
+OTHER: dict[str, Any] = {
+    "name": "local/other",
+    "revision": "2",
+    "loader": "other",
+    "dim": 3,
+    "fusion": "sum",
+    "dtype": "bfloat16",
+    "stored": "float32",
+    "frames": 4,
+    "sample_rate": 48_000,
+    "settings": {"pooling": "mean"},
+}
+SAME: dict[str, Any] = {
+    "modalities": ("text",),
+    "similarity": "dot",
+    "parameters": 7,
+    "licence": "MIT",
+    "reference": "https://example.org",
+    "description": "Other words.",
+}
+
+
+def test_every_field_of_a_card_was_thought_of() -> None:
+    assert {field.name for field in fields(ModelCard)} == OTHER.keys() | SAME.keys()
+
+
+@pytest.mark.parametrize("name", OTHER)
+def test_what_changes_vectors_changes_the_fingerprint(name: str) -> None:
+    assert fingerprint(replace(CARD, **{name: OTHER[name]})) != fingerprint(CARD)
+
+
+@pytest.mark.parametrize("name", SAME)
+def test_what_does_not_change_vectors_does_not(name: str) -> None:
+    assert fingerprint(replace(CARD, **{name: SAME[name]})) == fingerprint(CARD)
+
+
+def test_the_order_of_settings_does_not_matter() -> None:
+    one, other = ({"a": 1, "b": (2, 3)}, {"b": (2, 3), "a": 1})
+    assert fingerprint(replace(CARD, settings=one)) == fingerprint(replace(CARD, settings=other))

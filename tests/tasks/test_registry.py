@@ -1,0 +1,90 @@
+"""Every row of the task tables is valid, is found by its name, and passes the filters that it should."""
+
+from __future__ import annotations
+
+import re
+from importlib import import_module
+
+import pytest
+
+from embark.catalogue import UnknownName
+from embark.data.readers import READERS
+from embark.tasks import BENCHMARKS, TASKS, get_benchmark, get_tasks
+from embark.types import MODALITIES, Benchmark, Task
+
+EVALUATORS = {"retrieval", "choice", "zeroshot", "probe", "multilabel", "clustering", "pairs", "sts", "robustness"}
+ROWS = pytest.mark.parametrize("task", TASKS.values(), ids=lambda task: task.name)
+
+
+@ROWS
+def test_rows_are_valid(task: Task) -> None:
+    assert task.evaluator in EVALUATORS
+    assert set(task.modalities) <= set(MODALITIES)
+    assert len(set(task.modalities)) == len(task.modalities) > 0
+    assert all((task.name, task.family, task.category, task.metric, task.source.id, task.source.revision, task.source.splits))
+    assert task.chance is None or 0 <= task.chance < 1
+    assert task.subsets
+    assert all(re.fullmatch("[a-z]{3}", language) for language in task.languages)
+    assert all("{}" in template for template in task.templates)
+    assert all(note.strip() for note in task.notes)
+
+
+@ROWS
+def test_readers_exist(task: Task) -> None:
+    module, function = READERS[task.reader].split(":")
+    assert callable(getattr(import_module(module), function))
+
+
+@ROWS
+def test_names_lead_back_to_their_rows(task: Task) -> None:
+    assert TASKS[task.name] is task
+    assert get_tasks(task.name) == [task]
+    assert hash(task.name) == hash(TASKS[task.name].name)
+
+
+@pytest.mark.parametrize("benchmark", BENCHMARKS.values(), ids=lambda benchmark: benchmark.name)
+def test_benchmarks_list_tasks_once(benchmark: Benchmark) -> None:
+    assert get_benchmark(benchmark.name) is benchmark
+    assert len(set(benchmark.tasks)) == len(benchmark.tasks) > 0
+    assert all(name in TASKS for name in benchmark.tasks)
+
+
+def test_without_filters_everything_is_chosen() -> None:
+    assert get_tasks() == list(TASKS.values())
+
+
+def test_globs_and_lists() -> None:
+    pairs = get_tasks("Pocket*Pairs")
+    assert [task.evaluator for task in pairs] == ["pairs"] * 3
+    assert get_tasks(["PocketHairPairs", "Pocket*Pairs"])[0].name == "PocketHairPairs"
+    assert len(get_tasks(["PocketHairPairs", "Pocket*Pairs"])) == 3
+
+
+def test_filters_narrow_together() -> None:
+    assert {task.evaluator for task in get_tasks(task_types=["sts", "pairs"], families="Pocket")} == {"sts", "pairs"}
+    assert {task.category for task in get_tasks(categories="*etrieval")} >= {"Retrieval", "Composed retrieval"}
+    spoken = get_tasks(families="Pocket", languages="spa", modalities=("audio", "image"))
+    assert [task.name for task in spoken] == ["PocketMultilingualSpokenNameToImage", "PocketSpokenLanguageProbe"]
+    assert all(task.modalities == ("text",) for task in get_tasks(modalities="text"))
+    assert get_tasks("PocketNameSTS", modalities="image") == []
+
+
+@pytest.mark.parametrize(
+    ("filters", "message"),
+    [
+        ({"tasks": "PocketHairPair"}, "no task named 'PocketHairPair'. Did you mean PocketHairPairs"),
+        ({"task_types": "retrival"}, "no task type named 'retrival'. Did you mean retrieval"),
+        ({"families": ["Pockt"]}, "no family named 'Pockt'. Did you mean Pocket"),
+        ({"categories": "Vidio"}, "no category named 'Vidio'. Did you mean Video"),
+        ({"languages": "engl"}, "no language named 'engl'. Did you mean eng"),
+        ({"modalities": "images"}, "no modality named 'images'. Did you mean image"),
+    ],
+)
+def test_unknown_values_get_suggestions(filters: dict[str, str], message: str) -> None:
+    with pytest.raises(UnknownName, match=message):
+        get_tasks(**filters)
+
+
+def test_unknown_benchmarks_get_suggestions() -> None:
+    with pytest.raises(UnknownName, match=r"Did you mean Pocket or Pocket\(lite\)"):
+        get_benchmark("pocket")
