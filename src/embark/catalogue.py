@@ -52,7 +52,7 @@ class Catalogue(Mapping[str, T], Generic[T]):
         return len(self._values)
 
     def match(self, patterns: Iterable[str]) -> list[T]:
-        """The values whose names match a pattern, each once, patterns in their order; one that matches none is an error."""
+        """The values whose names match, each once, patterns in their order; one that matches none is an error."""
         found: dict[str, T] = {}
         for pattern in patterns:
             hits = [pattern] if pattern in self._values else [n for n in self._values if fnmatchcase(n, pattern)]

@@ -1,4 +1,4 @@
-"""Scores on disk: one JSON a (model, revision, task) that mteb's tools can read, per-item outcomes in Parquet beside it.
+"""Scores on disk: one JSON a (model, revision, task) that mteb's tools can read, outcomes in Parquet beside it.
 
     results/<org>__<model>/<revision>/<Task>.json, <Task>.parquet, model_meta.json
 
@@ -24,7 +24,8 @@ import pyarrow.parquet as pq
 from embark.types import Array, EmbarkError, ModelCard, Task
 
 SCORED_BY = (
-    "name", "evaluator", "reader", "columns", "params", "options", "instructions", "labels", "templates", "metric", "unreadable",
+    "name", "evaluator", "reader", "columns", "params", "options",
+    "instructions", "labels", "templates", "metric", "unreadable",
 )  # fmt: skip
 OURS = "embark"  # the key under which our fields stand in an mteb-shaped entry
 
@@ -83,7 +84,7 @@ class TaskResult:
 
 
 def protocol(task: Task, split: str, subset: str, evaluator: int, reader: int) -> str:
-    """Fingerprint of all that can change a score besides the model: the row, the data's revision, the code's versions."""
+    """Fingerprint of all that can change a score besides the model: the row, the data, the code's versions."""
     stated = {name: getattr(task, name) for name in SCORED_BY}
     stated |= {"source": [task.source.id, task.source.revision, task.source.config, split, subset]}
     stated |= {"versions": [evaluator, reader]}

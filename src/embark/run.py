@@ -1,7 +1,7 @@
 """One evaluation: read → plan → embed → score → record.
 
-All chosen tasks are planned together, so that an item they share is embedded once; a score that is already on disk under
-the same protocol and encoder is not computed again.
+All chosen tasks are planned together, so that an item they share is embedded once; a score that is already on disk
+under the same protocol and encoder is not computed again.
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ def evaluate(
 
 @dataclass(frozen=True)
 class Preview:
-    """A plan with its price: bytes to store and seconds to embed, per demand and in all (seconds None: nothing to do)."""
+    """A plan with its price for each demand: bytes to store and seconds to embed."""
 
     model: str
     plan: Plan
@@ -352,8 +352,8 @@ def _record(
         **scores.counts,
     }
     return Record(
-        card.name, card.revision, task.name, each.split, each.subset, task.subsets[each.subset], scores.main, scores.value,
-        mean_interval(scores.outcomes[scores.main]), scores.metrics, protocol_of(task, each.split, each.subset),
+        card.name, card.revision, task.name, each.split, each.subset, task.subsets[each.subset], scores.main,
+        scores.value, mean_interval(scores.outcomes[scores.main]), scores.metrics, protocol_of(task, each.split, each.subset),
         fingerprint(card), counts, timings, _versions(), (*warnings, *scores.warnings),
     )  # fmt: skip
 

@@ -68,10 +68,14 @@ def _settings_file() -> Mapping[str, Any]:
 def _parse(path: Path) -> Mapping[str, Any]:
     try:
         values = tomllib.loads(path.read_text(encoding="utf-8"))
-    except tomllib.TOMLDecodeError as error:
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise EmbarkError(f"The settings file {path} is not valid TOML: {error}") from error
     if unknown := sorted(set(values) - set(NAMES)):
         raise EmbarkError(
             f"The settings file {path} has unknown settings {', '.join(unknown)}; known: {', '.join(NAMES)}."
         )
+    for name, value in values.items():
+        wanted, what = (int, "a whole number") if name == "workers" else (str, "a path")
+        if type(value) is not wanted:  # true is an int, too
+            raise EmbarkError(f"The setting '{name}' must be {what}, not '{value}' as in {path}.")
     return values

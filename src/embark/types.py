@@ -36,7 +36,7 @@ class Text:
 
 @dataclass(frozen=True)
 class Media:
-    """An encoded image, sound or film: one file, or a film's frames in order. Bytes are read when somebody needs them."""
+    """An encoded image, sound or film: one file, or a film's frames in order. Bytes are read when needed."""
 
     kind: Modality
     chunks: tuple[Bytes, ...]
@@ -71,7 +71,7 @@ class Item:
 
 @dataclass(frozen=True, slots=True)
 class Rendered:
-    """Exactly what a model will see: parts after prompts were applied, and the mode it runs in (an adapter, a tower)."""
+    """Exactly what a model will see: parts after prompts were applied, and the mode it runs in (an adapter)."""
 
     parts: tuple[Part, ...]
     mode: str = ""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -15,9 +17,14 @@ from embark.data.select import without
 from embark.types import Candidates, Classes, Dataset, EmbarkError, Gold, Groups, Matches, Qrels, Side, Split, Truth
 
 ROLES: dict[type[Any], tuple[str, ...]] = {
-    Qrels: ("query", "document"), Candidates: ("query", "document"), Classes: ("item", "prompt"), Split: ("train", "test"),
-    Groups: ("item",), Matches: ("image", "text"), Gold: ("left", "right"),
-}  # fmt: skip
+    Qrels: ("query", "document"),
+    Candidates: ("query", "document"),
+    Classes: ("item", "prompt"),
+    Split: ("train", "test"),
+    Groups: ("item",),
+    Matches: ("image", "text"),
+    Gold: ("left", "right"),
+}
 
 
 def side(role: str, count: int) -> Side:
@@ -42,33 +49,32 @@ def datasets(draw: st.DrawFn) -> tuple[Dataset, dict[str, set[int]]]:
     names = ("a", "b")
     a, b = (ROLES[kind] * 2)[:2]
     truths: dict[type[Any], Truth] = {
-        Qrels: Qrels(positions(a, rows), positions(b, rows), np.arange(rows), each(a)) if kind is Qrels else None,
+        Qrels: Qrels(positions(a, rows), positions(b, rows), np.arange(rows), each(a)),
         Candidates: Candidates(positions(a, rows), positions(b, rows), np.arange(rows)),
         Classes: Classes(each(a), each(b), names),
         Split: Split(np.eye(sizes[a], 3, dtype=bool), np.eye(sizes[b], 3, dtype=bool), names),
         Groups: Groups(each(a), names),
         Matches: Matches(positions(a, rows, 2), positions(b, rows, 3)),
         Gold: Gold(positions(a, rows), positions(b, rows), np.arange(rows) / 2),
-    }  # fmt: skip
+    }
     return Dataset({role: side(role, size) for role, size in sizes.items()}, truths[kind]), dropped
 
 
 def named(data: Dataset) -> set[tuple[Any, ...]]:
     """The truth's rows with ids in place of positions."""
-    truth = data.truth
-    if isinstance(truth, Qrels | Candidates):
-        columns = (np.array(data.sides["query"].ids)[truth.query], np.array(data.sides["document"].ids)[truth.document])
-        return set(zip(*(column.tolist() for column in (*columns, truth.grade)), strict=True))
-    if isinstance(truth, Gold):
-        columns = (np.array(data.sides["left"].ids)[truth.left], np.array(data.sides["right"].ids)[truth.right])
-        return set(zip(*(column.tolist() for column in (*columns, truth.score)), strict=True))
-    if isinstance(truth, Matches):
-        images, texts = np.array(data.sides["image"].ids)[truth.image], np.array(data.sides["text"].ids)[truth.text]
-        return {(*a, *b) for a, b in zip(images.tolist(), texts.tolist(), strict=True)}
-    values = {role: getattr(truth, name) for role, name in zip(data.sides, ("label", "prompt"), strict=False)}
-    if isinstance(truth, Split):
-        values = {"train": truth.train, "test": truth.test}
-    return {(one, str(value)) for role, kept in data.sides.items() for one, value in zip(kept.ids, values[role], strict=True)}
+    ids = {role: np.array(kept.ids) for role, kept in data.sides.items()}
+    table: list[list[Any]] = []
+    facts: set[tuple[Any, ...]] = set()
+    for spec in fields(data.truth):
+        values = getattr(data.truth, spec.name)
+        if "index" in spec.metadata:
+            table.append([np.ravel(row).tolist() for row in ids[spec.metadata["index"]][values]])
+        elif isinstance(values, np.ndarray) and "aligned" in spec.metadata:
+            owners = ids[spec.metadata["aligned"]].tolist()
+            facts |= {(one, str(value)) for one, value in zip(owners, values, strict=True)}
+        elif isinstance(values, np.ndarray):
+            table.append([[value] for value in values.tolist()])
+    return facts | {tuple(chain(*row)) for row in zip(*table, strict=True)}
 
 
 @given(datasets())
@@ -80,7 +86,7 @@ def test_what_is_left_is_what_did_not_mention_the_dropped(case: tuple[Dataset, d
     assert all(set(kept.ids).isdisjoint(gone) for kept in left.sides.values())
     assert sum(map(len, left.sides.values())) == sum(map(len, data.sides.values())) - len(gone)
     assert named(left) == {row for row in named(data) if gone.isdisjoint(row)}
-    assert all(item == items.text(name) for kept in left.sides.values() for name, item in zip(kept.ids, kept.items, strict=True))
+    assert all(kept.items == tuple(map(items.text, kept.ids)) for kept in left.sides.values())
 
 
 @given(datasets())
@@ -92,7 +98,7 @@ def test_leaving_nothing_out_changes_nothing(case: tuple[Dataset, dict[str, set[
 
 def test_unknown_sides_and_positions_are_errors() -> None:
     data = Dataset({"item": side("item", 2)}, Groups(np.zeros(2, int), ("a",)))
-    with pytest.raises(EmbarkError, match="no side 'query'.*only item"):
+    with pytest.raises(EmbarkError, match=r"no side 'query'.*only item"):
         without(data, {"query": [0]})
     with pytest.raises(EmbarkError, match="has 2 items"):
         without(data, {"item": [2]})

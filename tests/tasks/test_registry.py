@@ -21,7 +21,8 @@ def test_rows_are_valid(task: Task) -> None:
     assert task.evaluator in EVALUATORS
     assert set(task.modalities) <= set(MODALITIES)
     assert len(set(task.modalities)) == len(task.modalities) > 0
-    assert all((task.name, task.family, task.category, task.metric, task.source.id, task.source.revision, task.source.splits))
+    assert all((task.name, task.family, task.category, task.metric))
+    assert all((task.source.id, task.source.revision, task.source.splits))
     assert task.chance is None or 0 <= task.chance < 1
     assert task.subsets
     assert all(re.fullmatch("[a-z]{3}", language) for language in task.languages)
@@ -39,7 +40,6 @@ def test_readers_exist(task: Task) -> None:
 def test_names_lead_back_to_their_rows(task: Task) -> None:
     assert TASKS[task.name] is task
     assert get_tasks(task.name) == [task]
-    assert hash(task.name) == hash(TASKS[task.name].name)
 
 
 @pytest.mark.parametrize("benchmark", BENCHMARKS.values(), ids=lambda benchmark: benchmark.name)
@@ -64,7 +64,7 @@ def test_filters_narrow_together() -> None:
     assert {task.evaluator for task in get_tasks(task_types=["sts", "pairs"], families="Pocket")} == {"sts", "pairs"}
     assert {task.category for task in get_tasks(categories="*etrieval")} >= {"Retrieval", "Composed retrieval"}
     spoken = get_tasks(families="Pocket", languages="spa", modalities=("audio", "image"))
-    assert [task.name for task in spoken] == ["PocketMultilingualSpokenNameToImage", "PocketSpokenLanguageProbe"]
+    assert [task.name for task in spoken] == ["PocketSpokenIn4Languages", "PocketSpokenLanguageProbe"]
     assert all(task.modalities == ("text",) for task in get_tasks(modalities="text"))
     assert get_tasks("PocketNameSTS", modalities="image") == []
 

@@ -62,6 +62,6 @@ def _percentiles(means: Array) -> tuple[float, float]:
 
 
 def _certain(value: float, items: int) -> tuple[float, float]:
-    """All outcomes equal: a bootstrap would claim certainty, so right-or-wrong outcomes get the exact binomial bound."""
+    """All outcomes equal: a bootstrap would claim certainty, so right-or-wrong gets the exact binomial bound."""
     bound = float(((1 - LEVEL) / 2) ** (1 / items))
     return (0.0, 1 - bound) if value == 0 else (bound, 1.0) if value == 1 else (value, value)

@@ -141,7 +141,9 @@ def _latex(table: Table) -> str:
     layout = "".join("l" if _words(table, i) else "r" for i in range(len(table.columns)))
     lines = [" & ".join(map(safe, table.columns)) + r" \\ \midrule"]
     for row in table.rows:
-        cells = ["$" + shown(c, r" \pm ", marks=False) + "$" if isinstance(c, Score) else safe(shown(c)) for c in row.cells]
+        cells = [
+            "$" + shown(c, r" \pm ", marks=False) + "$" if isinstance(c, Score) else safe(shown(c)) for c in row.cells
+        ]
         lines.append((r"\midrule " if row.total else "") + " & ".join(cells) + r" \\")
     return "\n".join([rf"\begin{{tabular}}{{{layout}}}", r"\toprule", *lines, r"\bottomrule", r"\end{tabular}"])
 

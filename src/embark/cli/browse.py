@@ -89,18 +89,18 @@ def models(
     if as_json:
         print_json([_plain(card) for card in found])
         return
-    print_columns(
-        ["model", "revision", "loader", "modalities", "dim", "parameters"],
-        [[c.name, c.revision, c.loader, "+".join(c.modalities), str(c.dim or "?"), f"{c.parameters:,}" if c.parameters is not None else "?"] for c in found],
-        right=("dim", "parameters"),
-    )  # fmt: skip
+    rows = [
+        [c.name, c.revision, c.loader, "+".join(c.modalities), _number(c.dim), _number(c.parameters)] for c in found
+    ]
+    columns = ["model", "revision", "loader", "modalities", "dim", "parameters"]
+    print_columns(columns, rows, right=("dim", "parameters"))
 
 
 def show(name: Annotated[str, typer.Argument(help="A task, benchmark or model.")], as_json: AsJson = False) -> None:
     """Show all that is known about one task, benchmark or model.
 
     \b
-    embark show PocketFlags
+    embark show PocketFlagZeroShot
     embark show embark/pocket
     """
     from embark.catalogue import UnknownName
@@ -123,6 +123,10 @@ def show(name: Annotated[str, typer.Argument(help="A task, benchmark or model.")
 
 def _plain(value: Any) -> dict[str, Any]:
     return dataclasses.asdict(value)
+
+
+def _number(value: int | None) -> str:
+    return "?" if value is None else f"{value:,}"
 
 
 def _languages(task: Any) -> str:

@@ -40,7 +40,8 @@ def print_table(table: Table) -> None:
     from rich.console import Console
     from rich.table import Table as RichTable
 
-    from embark.analysis.table import Score, shown
+    from embark.analysis.aggregate import Score
+    from embark.analysis.table import shown
 
     rich = RichTable(box=box.SIMPLE_HEAD, header_style="bold", pad_edge=False)
     for i, name in enumerate(table.columns):

@@ -41,7 +41,7 @@ def run(
 
     \b
     embark run
-    embark run -m embark/pocket -t 'PocketZeroShot*'
+    embark run -m embark/pocket -t 'Pocket*ZeroShot'
     embark run -m embark/pocket --folder holiday-photos
     """
     from embark import settings
@@ -102,7 +102,8 @@ def plan(
         total = preview_.plan.total
         reuse = total.items / total.unique if total.unique else 1.0
         print(
-            f"Each distinct item serves {reuse:.2f} times: embedding once saves {total.items - total.unique:,} of {total.items:,}."
+            f"Each distinct item serves {reuse:.2f} times: "
+            f"embedding once saves {total.items - total.unique:,} of {total.items:,}."
         )
     _say_skipped(skipped)
 

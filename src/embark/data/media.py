@@ -1,4 +1,4 @@
-"""Encoded bytes → what models see: PIL images, waveforms, frames. The only decoder, so every model gets the same pixels."""
+"""Encoded bytes → images, waveforms, frames. There is no other decoder, so every model sees the same pixels."""
 
 from __future__ import annotations
 

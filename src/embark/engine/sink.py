@@ -10,11 +10,11 @@ from types import TracebackType
 from embark.store import Writer
 from embark.types import Array
 
-WAITING = 8  # batches that may wait for the disk
+WAITING = 1  # batches that may wait for the disk: a kill loses them, and one keeps it busy
 
 
 class Sink:
-    """Takes (keys, vectors); whatever waits is written and committed together. The writer's errors come out of `put`."""
+    """Takes (keys, vectors); whatever waits is committed together. The writer's errors come out of `put`."""
 
     def __init__(self, writer: Writer) -> None:
         self._writer = writer

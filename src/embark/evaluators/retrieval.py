@@ -36,7 +36,7 @@ def evaluate(truth: Qrels, vectors: Mapping[str, Any], params: Mapping[str, Any]
 def summary(
     values: Mapping[str, Array], main: str, asked: Array, row: Array, rank: Array, best: Array, dropped: int
 ) -> Scores:
-    """Scores of a ranking: means of every measure; outcomes are the main value, the first hit's rank, the top document."""
+    """Means of every measure; outcomes are the main value, the first hit's rank and the top document."""
     first = np.full(len(asked), np.iinfo(np.int64).max)
     np.minimum.at(first, row, rank)
     means = {name: float(value.mean()) for name, value in values.items()}

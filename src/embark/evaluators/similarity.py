@@ -1,4 +1,4 @@
-"""Vectors in blocks: stored halves become float32, are checked, scaled for cosine, and compared by one matrix product."""
+"""Vectors in blocks: stored halves become float32, are checked, and scaled for cosine."""
 
 from __future__ import annotations
 

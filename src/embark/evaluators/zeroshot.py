@@ -1,7 +1,7 @@
 """Zero-shot classification: an item belongs to the class whose prompt is nearest.
 
-Several prompts for a class are an ensemble: their unit vectors are averaged and scaled to unit length again. An item with
-several labels counts as right if the predicted class is any of them. Ties go to the lower class number.
+Several prompts for a class are an ensemble: their unit vectors are averaged and scaled to unit length again. An item
+with several labels counts as right if the predicted class is any of them. Ties go to the lower class number.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from embark.types import Array, Content, EmbarkError, Item, Modality, ModelCard, Rendered
+from embark.types import MODALITIES, Array, Content, EmbarkError, Item, Modality, ModelCard, Rendered
 
 
 class Encoder(Protocol):
@@ -75,7 +75,7 @@ class Towers(Encoder):
         return self._fuse(len(batch), owners, vectors, np.array([len(parts) for parts in batch]))
 
     def _pass(self, kind: Modality, values: list[Any]) -> Array:
-        out = np.asarray(self.towers[kind].embed(values))
+        out = np.asarray(self.towers[kind].embed(values), np.float32)
         if out.ndim != 2 or len(out) != len(values):
             raise EmbarkError(
                 f"{self.card.name} was given {len(values)} {kind} inputs and returned an array of shape {out.shape}; "
@@ -96,7 +96,10 @@ class Towers(Encoder):
                 f"{self.card.name} cannot add vectors of different dimensions {sorted(dims)} to fuse a mixed item."
             )
         total = np.zeros((rows, dims.pop()), np.float32)
-        for kind, found in vectors.items():
+        for kind in MODALITIES:  # always in this order: a sum's last bits depend on it
+            if kind not in vectors:
+                continue
+            found = vectors[kind]
             owner = np.array(owners[kind])
             scaled = found if self.card.fusion == "sum" else np.where(parts[owner, None] > 1, unit(found), found)
             np.add.at(total, owner, scaled)
@@ -104,12 +107,11 @@ class Towers(Encoder):
 
 
 def frame_mean(image: Tower) -> Tower:
-    """A video tower from an image tower: the unit mean of the frames' unit vectors."""
+    """A video tower from an image tower: the frames' unit vectors, added and scaled to length one."""
 
     def embed(videos: list[list[Any]]) -> Array:
-        vectors = unit(np.asarray(image.embed([frame for video in videos for frame in video])))
+        vectors = unit(np.asarray(image.embed([frame for video in videos for frame in video]), np.float32))
         starts = np.cumsum([0] + [len(video) for video in videos[:-1]])
-        counts = np.array([len(video) for video in videos])[:, None]
-        return unit(np.add.reduceat(vectors, starts) / counts)
+        return unit(np.add.reduceat(vectors, starts))
 
     return Tower(embed, lambda frames: [image.prepare(frame) for frame in frames])

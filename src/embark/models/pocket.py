@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
-from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
+from threadpoolctl import ThreadpoolController
 
 from embark.models.encoder import Encoder, Tower, Towers, frame_mean, unit
 from embark.models.safetensors import load_weights

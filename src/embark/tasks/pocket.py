@@ -34,7 +34,15 @@ PROXY = "Keyword overlap stands in for human judgement; keywords often repeat th
 
 
 def _row(
-    name: str, evaluator: str, reader: str, category: str, modalities: str, capability: str, chance: float | None, *notes: str, **more: Any
+    name: str,
+    evaluator: str,
+    reader: str,
+    category: str,
+    modalities: str,
+    capability: str,
+    chance: float | None,
+    *notes: str,
+    **more: Any,
 ) -> Task:
     return Task(
         name="Pocket" + name, family="Pocket", evaluator=evaluator, reader="pocket-" + reader, source=SOURCE, metric=METRICS[evaluator],
@@ -57,7 +65,7 @@ TASKS: tuple[Task, ...] = (
     _row("OtherSkinTone", "retrieval", "tones", "Retrieval", "image", "invariance", 1 / 1906,
          "Dark-toned pictures to the same pictures without a tone: sameness in spite of colour.",
          options={"tone": "dark"}),
-    _row("MultilingualNameToImage", "retrieval", "names", "Multilingual retrieval", "text image", "multilinguality", 1 / 1906,
+    _row("NamesIn38Languages", "retrieval", "names", "Multilingual retrieval", "text image", "multilinguality", 1 / 1906,
          "Names in 38 languages, always against all 1,906 pictures.", TWINS,
          "Danish, Quechua and Māori name fewer emoji; some names equal the English ones (389 in Filipino).",
          options={"query": "text", "document": "image"}, subsets={code: (language,) for code, language in LANGUAGES.items()}),
@@ -159,7 +167,7 @@ TASKS: tuple[Task, ...] = (
     _row("SpokenNameToImage", "retrieval", "names", "Audio", "audio image", "alignment", 1 / 1906,
          "468 spoken English names to the 1,906 pictures.", TWINS, SYNTHETIC,
          options={"query": "audio", "document": "image"}),
-    _row("MultilingualSpokenNameToImage", "retrieval", "names", "Audio", "audio image", "multilinguality", 1 / 1906,
+    _row("SpokenIn4Languages", "retrieval", "names", "Audio", "audio image", "multilinguality", 1 / 1906,
          "40 spoken names in each of four more languages to the 1,906 pictures.", TWINS, SYNTHETIC,
          options={"query": "audio", "document": "image"}, subsets={code: (LANGUAGES[code],) for code in ("de", "es", "fr", "it")}),
     _row("SpokenGroupZeroShot", "zeroshot", "zeroshot", "Audio", "audio text", "speech semantics", 1 / 9,

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import fields
+from dataclasses import fields, replace
 from importlib import import_module
 from types import ModuleType
 
 import numpy as np
 
 from embark.catalogue import UnknownName
-from embark.types import Array, Dataset, EmbarkError, Task
+from embark.types import Array, Candidates, Dataset, EmbarkError, Qrels, Task
 
 Reader = Callable[[Task, str, str], Dataset]
 
@@ -56,7 +56,15 @@ def read(task: Task, split: str, subset: str) -> Dataset:
     data = reader(task, split, subset)
     for problem in _problems(data):
         raise EmbarkError(f"Task {task.name} ({split}, {subset}) was read wrongly: {problem}.")
-    return data
+    return _with_ids(data)
+
+
+def _with_ids(data: Dataset) -> Dataset:
+    """Rankings resolve their ties by document id, so their truth must know the ids."""
+    if not isinstance(data.truth, (Qrels, Candidates)):
+        return data
+    ids = {f"{role}_ids": np.asarray(data.sides[role].ids, dtype=np.str_) for role in ("query", "document")}
+    return replace(data, truth=replace(data.truth, **ids))
 
 
 def _module(name: str) -> ModuleType:

@@ -347,9 +347,7 @@ def _side(shown: Mapping[str, Item]) -> Side:
     return Side(tuple(shown), tuple(shown.values()))
 
 
-def _retrieval(
-    queries: Mapping[str, Item], documents: Mapping[str, Item], pairs: Iterable[tuple[str, str]]
-) -> Dataset:
+def _retrieval(queries: Mapping[str, Item], documents: Mapping[str, Item], pairs: Iterable[tuple[str, str]]) -> Dataset:
     """Relevance holds for equal content: some flags share one drawing, and either is then a right answer."""
     twins: dict[Item, list[int]] = {}
     for at, item in enumerate(documents.values()):

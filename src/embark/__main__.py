@@ -1,0 +1,5 @@
+"""`python -m embark`."""
+
+from embark.cli import main
+
+main()

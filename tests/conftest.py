@@ -1,0 +1,70 @@
+"""What tests share: a place of their own, a tiny model and a tiny folder of pictures."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, settings
+from PIL import Image
+
+import embark
+from embark.types import Array
+
+settings.register_profile("embark", deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+settings.load_profile("embark")
+
+COLOURS = {"red": (255, 0, 0), "green": (0, 255, 0), "blue": (0, 0, 255)}
+TABLE = "file,caption,label\nred.png,a red page,red\ngreen.png,a green page,green\nblue.png,a blue page,blue\n"
+
+
+@pytest.fixture(autouse=True)
+def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """No test writes to the user's folders, or depends on the user's settings."""
+    here = tmp_path / "here"
+    here.mkdir()
+    monkeypatch.chdir(here)
+    for name, folder in (("EMBARK_HOME", "home"), ("EMBARK_RESULTS", "results"), ("XDG_CONFIG_HOME", "config")):
+        monkeypatch.setenv(name, str(tmp_path / folder))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.delenv("EMBARK_WORKERS", raising=False)
+    return tmp_path
+
+
+def words(texts: list[str]) -> Array:
+    """How often each colour is named."""
+    return np.array([[0.01 + text.count(colour) for colour in COLOURS] for text in texts], np.float32)
+
+
+def pixels(images: list[Image.Image]) -> Array:
+    """The mean colour."""
+    return np.stack([0.01 + np.asarray(image.convert("RGB"), np.float32).mean((0, 1)) for image in images])
+
+
+@pytest.fixture
+def tiny() -> embark.Encoder:
+    """A model that knows three colours, in words and in pictures."""
+    return embark.encoder(text=words, image=pixels, name="test/tiny", revision="1")
+
+
+@pytest.fixture
+def reader_of_colours() -> embark.Encoder:
+    """The half of it that reads and cannot see."""
+    return embark.encoder(text=words, name="test/reader", revision="1")
+
+
+@pytest.fixture
+def pictures(tmp_path: Path) -> Callable[..., Path]:
+    """Makes a folder of three plain pictures with a table."""
+
+    def make(name: str = "Pages", table: str = TABLE) -> Path:
+        folder = tmp_path / name
+        folder.mkdir()
+        for colour, rgb in COLOURS.items():
+            Image.new("RGB", (4, 4), rgb).save(folder / f"{colour}.png")
+        (folder / "metadata.csv").write_text(table)
+        return folder
+
+    return make

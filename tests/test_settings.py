@@ -1,0 +1,94 @@
+"""Settings come from the option, else the environment, else a settings file, else a default."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from embark import settings
+from embark.types import EmbarkError
+
+
+@pytest.fixture
+def bare(elsewhere: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Nothing is set anywhere."""
+    for name in ("EMBARK_HOME", "EMBARK_RESULTS", "EMBARK_WORKERS"):
+        monkeypatch.delenv(name, raising=False)
+    return elsewhere
+
+
+def in_user_file(root: Path, text: str) -> None:
+    (root / "config" / "embark").mkdir(parents=True)
+    (root / "config" / "embark" / "settings.toml").write_text(text)
+
+
+def test_defaults(bare: Path) -> None:
+    found = settings.load()
+    assert found.home == bare / "cache" / "embark"
+    assert found.store == found.home / "store"
+    assert found.results == Path("results")
+    assert found.workers >= 1
+
+
+def test_option_before_environment_before_file_before_default(bare: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    in_user_file(bare, 'home = "/user"\nworkers = 99\n')
+    assert settings.load().home == Path("/user")
+    assert settings.load().workers == 99
+    Path("embark.toml").write_text('home = "/project"\n')
+    assert settings.load().home == Path("/project")
+    assert settings.load().workers < 99  # one file counts, not a mixture
+    monkeypatch.setenv("EMBARK_HOME", "/environment")
+    monkeypatch.setenv("EMBARK_WORKERS", "5")
+    assert settings.load().home == Path("/environment")
+    assert settings.load().workers == 5
+    assert settings.load(home="/option", workers=7) == settings.Settings(Path("/option"), Path("results"), 7)
+
+
+def test_an_empty_variable_is_as_good_as_none(bare: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("EMBARK_RESULTS", "")
+    assert settings.load().results == Path("results")
+
+
+def test_a_tilde_is_the_home_folder(bare: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(bare))
+    assert settings.load(home="~/vectors").home == bare / "vectors"
+
+
+def test_bad_toml_is_an_error_that_names_the_file(bare: Path) -> None:
+    Path("embark.toml").write_text("home = \n")
+    with pytest.raises(EmbarkError, match=r"embark\.toml is not valid TOML"):
+        settings.load()
+
+
+def test_an_unknown_setting_is_an_error_that_names_the_known_ones(bare: Path) -> None:
+    in_user_file(bare, 'hom = "/there"\n')
+    with pytest.raises(EmbarkError, match=r"settings\.toml has unknown settings hom; known: home, results, workers"):
+        settings.load()
+
+
+@pytest.mark.parametrize("workers", ["many", "2.5", "0", "-1"])
+def test_workers_must_be_a_whole_number_above_zero(workers: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("EMBARK_WORKERS", workers)
+    with pytest.raises(EmbarkError, match="'workers' must be"):
+        settings.load()
+
+
+@pytest.mark.parametrize("workers", ["[4]", "2.5", "true", '"many"'])
+def test_workers_of_a_wrong_type_in_the_file_are_an_error(workers: str, bare: Path) -> None:
+    Path("embark.toml").write_text(f"workers = {workers}\n")
+    with pytest.raises(EmbarkError, match="'workers' must be a whole number"):
+        settings.load()
+
+
+@pytest.mark.parametrize("text", ["home = 3", "results = []"])
+def test_a_folder_of_a_wrong_type_in_the_file_is_an_error(text: str, bare: Path) -> None:
+    Path("embark.toml").write_text(text)
+    with pytest.raises(EmbarkError, match="must be a path"):
+        settings.load()
+
+
+def test_a_settings_file_that_is_not_text_is_an_error(bare: Path) -> None:
+    Path("embark.toml").write_bytes(b"\xff\xfe")
+    with pytest.raises(EmbarkError, match=r"embark\.toml is not valid TOML"):
+        settings.load()
