@@ -71,7 +71,10 @@ def test_the_order_of_rows_does_not_matter(cases: list[Ranked], random: object) 
     query, rank, grade = columns(cases)
     order = list(range(len(query)))
     random.shuffle(order)  # type: ignore[attr-defined]
-    plain, shuffled = ranking(query, rank, grade, len(cases)), ranking(query[order], rank[order], grade[order], len(cases))
+    plain, shuffled = (
+        ranking(query, rank, grade, len(cases)),
+        ranking(query[order], rank[order], grade[order], len(cases)),
+    )
     for name in plain:
         np.testing.assert_allclose(plain[name], shuffled[name], rtol=1e-13, err_msg=name)
 

@@ -11,6 +11,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
@@ -57,9 +58,9 @@ class BatchSize:
         if self.growing:
             self.now = min(2 * self.now, self.limit)
 
-    def failed(self) -> None:
-        """A batch of `now` items did not fit."""
-        self.now = self.limit = max(1, self.now // 2)
+    def failed(self, items: int) -> None:
+        """A batch of `items` did not fit."""
+        self.now = self.limit = max(1, min(self.now, items // 2))
         self.growing = False
 
 
@@ -95,9 +96,9 @@ def measure(encoder: Encoder, needs: Sequence[Need], sample: int = 24) -> dict[t
     out = {}
     for group in by_kind(needs):
         few = group[:: max(1, len(group) // sample)][:sample]
-        encoder.embed([prepare(encoder, need) for need in few[:2]])  # the first pass pays for loading
+        _try(encoder, few[:2])  # the first pass pays for loading
         start = time.perf_counter()
-        encoder.embed([prepare(encoder, need) for need in few])
+        _try(encoder, few)
         out[group[0].item.modalities] = (time.perf_counter() - start) / len(few)
     return out
 
@@ -114,6 +115,16 @@ def prepare(encoder: Encoder, need: Need) -> Any:
     """Decode what the encoder will see and let it do its CPU work."""
     rendered = need.render(encoder)
     return encoder.prepare(decode(rendered.parts, encoder.card.frames, encoder.card.sample_rate))
+
+
+def _try(encoder: Encoder, needs: Sequence[Need]) -> None:
+    """A forward pass over what can be read."""
+    ready = []
+    for need in needs:
+        with suppress(UnreadableMedia):
+            ready.append(prepare(encoder, need))
+    if ready:
+        encoder.embed(ready)
 
 
 def _length(need: Need) -> int:
@@ -161,8 +172,7 @@ def _forward(
                 f"{encoder.card.name} has not enough memory for one item: {name(batch[0][0])}."
             ) from error
         _free_device_memory()
-        size.now = min(size.now, len(batch))
-        size.failed()
+        size.failed(len(batch))
         half = len(batch) // 2
         yield from _forward(encoder, batch[:half], size, name)
         yield from _forward(encoder, batch[half:], size, name)

@@ -45,7 +45,8 @@ def class_vectors(prompts: Array, owner: Array, classes: int) -> Array:
     total = np.zeros((classes, prompts.shape[1]), np.float32)
     np.add.at(total, owner, prompts)
     several = np.bincount(owner, minlength=classes) > 1
-    total[several] /= np.linalg.norm(total[several], axis=1, keepdims=True)
+    length = np.linalg.norm(total[several], axis=1, keepdims=True)
+    total[several] /= np.where(length > 0, length, 1)  # prompts may cancel out
     return total
 
 

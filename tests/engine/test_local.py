@@ -1,0 +1,353 @@
+"""The local engine over a real store: all that is sound is kept, all that is not is named."""
+
+from __future__ import annotations
+
+import io
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from embark.data import items
+from embark.data.items import as_keys, key
+from embark.engine.local import LARGEST_BATCH, BatchSize, by_kind, embed, measure
+from embark.models.encoder import Encoder, fingerprint
+from embark.plan import Need
+from embark.store import Space, Store
+from embark.types import Array, Content, EmbarkError, Item, ModelCard
+
+CARD = ModelCard("test/engine", "1", "none", ("text", "image"), dim=3, stored="float32")
+Change = Callable[[Array, list[str]], Any]
+
+
+class Lengths(Encoder):
+    """A text becomes (its number, its length, 1), a picture its first pixel; `change` may spoil what comes out."""
+
+    def __init__(self, change: Change = lambda out, texts: out, card: ModelCard = CARD) -> None:
+        self.card, self.change, self.batches = card, change, list[int]()
+
+    def prepare(self, contents: Sequence[Content]) -> Any:
+        return contents[0].value
+
+    def embed(self, batch: Sequence[Any]) -> Any:
+        self.batches.append(len(batch))
+        texts = [value for value in batch if isinstance(value, str)]
+        rows = [[number(v), len(v), 1] if isinstance(v, str) else v.getpixel((0, 0)) for v in batch]
+        return self.change(np.array(rows, np.float64), texts)
+
+
+def number(text: str) -> int:
+    return int(text.split()[0])
+
+
+def text(n: int) -> Item:
+    return items.text(f"{n} {'x' * (n * 7 % 5)}")
+
+
+def picture(colour: tuple[int, int, int]) -> Item:
+    out = io.BytesIO()
+    Image.new("RGB", (2, 2), colour).save(out, "PNG")
+    return items.media("image", out.getvalue())
+
+
+def needs(encoder: Encoder, wanted: Sequence[Item]) -> list[Need]:
+    space = fingerprint(encoder.card)
+    return [Need(key(space, encoder.render(i, "item", None)), i, "item", None, 0, row) for row, i in enumerate(wanted)]
+
+
+def name(need: Need) -> str:
+    return f"item {need.row}"
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    return Store(tmp_path / "store")
+
+
+def run(store: Store, encoder: Encoder, wanted: Sequence[Need], **options: Any) -> tuple[Any, Space]:
+    space = store.space(fingerprint(encoder.card))
+    with space.writer() as writer:
+        report = embed(encoder, wanted, writer, name=name, **options)
+    space.refresh()
+    return report, space
+
+
+def stored_numbers(store: Store, encoder: Encoder, wanted: Sequence[Need]) -> list[int]:
+    """The rows whose vectors are in the store, and are theirs."""
+    space = store.space(fingerprint(encoder.card))
+    present = [need for need in wanted if space.has(as_keys([need.key]))[0]]
+    for need in present:
+        assert space.read(as_keys([need.key]))[0][0] == number(need.item.parts[0].text)  # type: ignore[union-attr]
+    return [need.row for need in present]
+
+
+# ── what goes well ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("batch_size", [None, 1, 7])
+def test_everything_is_embedded_and_can_be_read(store: Store, batch_size: int | None) -> None:
+    encoder, done = Lengths(), list[int]()
+    wanted = needs(encoder, [text(n) for n in range(1, 101)] + [picture((9, 8, 7))])
+    report, space = run(store, encoder, wanted, batch_size=batch_size, workers=3, advance=done.append)
+    assert (report.embedded, report.unreadable, sum(done)) == (101, {}, 101)
+    assert report.seconds > 0
+    found = np.asarray(space.read(as_keys([need.key for need in wanted])))
+    assert found[:100, 0].tolist() == list(range(1, 101))
+    assert found[100].tolist() == [9, 8, 7]
+    assert space.verify() == []
+    if batch_size:
+        assert max(encoder.batches) == batch_size
+
+
+def test_the_order_of_needs_does_not_matter(tmp_path: Path) -> None:
+    encoder = Lengths()
+    wanted = needs(encoder, [text(n) for n in range(1, 60)])
+    keys = as_keys([need.key for need in wanted])
+    _, one = run(Store(tmp_path / "one"), encoder, wanted)
+    _, other = run(Store(tmp_path / "other"), encoder, wanted[::-1], batch_size=4, workers=5)
+    np.testing.assert_array_equal(one.read(keys), other.read(keys))
+
+
+def test_kinds_are_kept_apart_and_short_texts_come_first() -> None:
+    mixture = [text(3), picture((1, 1, 1)), text(5), items.mixed(text(1), picture((2, 2, 2)))]
+    groups = by_kind(needs(Lengths(), mixture))
+    assert [[need.row for need in group] for group in groups] == [[2, 0], [1], [3]]
+
+
+def test_vectors_are_stored_in_the_precision_of_the_card(store: Store) -> None:
+    encoder = Lengths(lambda out, texts: out + 1 / 3, replace(CARD, stored="float16"))
+    _, space = run(store, encoder, needs(encoder, [text(1)]))
+    assert space.head is not None
+    assert space.head.dtype == "float16"
+
+
+def test_ragged_vectors_are_kept_as_they_are(store: Store) -> None:
+    encoder = Lengths(lambda out, texts: [np.full((1 + len(t), 3), number(t)) for t in texts])
+    wanted = needs(encoder, [text(2), text(1)])
+    _, space = run(store, encoder, wanted)
+    assert [m.shape for m in space.read(as_keys([n.key for n in wanted]))[:]] == [(7, 3), (5, 3)]
+
+
+def test_no_needs_are_no_work(store: Store) -> None:
+    encoder = Lengths()
+    report, space = run(store, encoder, [])
+    assert (report.embedded, len(space), encoder.batches) == (0, 0, [])
+
+
+def test_measuring_tells_seconds_by_kind_and_stores_nothing(store: Store) -> None:
+    found = measure(Lengths(), needs(Lengths(), [text(n) for n in range(1, 90)] + [picture((1, 2, 3))]))
+    assert set(found) == {("text",), ("image",)}
+    assert all(0 < seconds < 1 for seconds in found.values())
+    assert store.spaces() == []
+
+
+# ── what an encoder may do wrong ─────────────────────────────────────────────────────────────────────────────────────
+
+
+def spoilt(value: Any, column: slice = slice(None)) -> Change:
+    """Numbers from 13 on come out wrong."""
+
+    def change(out: Array, texts: list[str]) -> Array:
+        out[np.array([number(t) >= 13 for t in texts]), column] = value
+        return out
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        (spoilt(np.nan, slice(1)), "NaN or infinite vectors for item 1[2-9]"),
+        (spoilt(-np.inf, slice(1)), "NaN or infinite vectors for item 1[2-9]"),
+        (spoilt(0), "zero vectors for item 1[2-9]"),
+    ],
+    ids=["nan", "inf", "zero"],
+)
+def test_unsound_vectors_are_an_error_that_names_them(store: Store, change: Change, says: str) -> None:
+    encoder = Lengths(change)
+    wanted = needs(encoder, [items.text(f"{n:02} x") for n in range(1, 21)])
+    with pytest.raises(EmbarkError, match=f"test/engine returned {says}"):
+        run(store, encoder, wanted, batch_size=4)
+    assert stored_numbers(store, encoder, wanted) == list(range(12))
+
+
+@pytest.mark.parametrize("value", [1e6, 1e-9], ids=["overflow", "underflow"])
+def test_vectors_beyond_half_precision_are_an_error_that_says_what_to_do(store: Store, value: float) -> None:
+    encoder = Lengths(spoilt(value), replace(CARD, stored="float16"))
+    wanted = needs(encoder, [items.text(f"{n:02} x") for n in range(1, 21)])
+    with pytest.raises(
+        EmbarkError, match="range of float16.*stored='float32'.* for item 12, item 13, item 14, item 15"
+    ):
+        run(store, encoder, wanted, batch_size=4)
+    assert stored_numbers(store, encoder, wanted) == list(range(12))
+
+
+def test_many_unsound_vectors_are_counted_not_listed(store: Store) -> None:
+    with pytest.raises(EmbarkError, match="for item 0, item 1, item 2, item 3, item 4 and 4 more"):
+        run(
+            store,
+            encoder := Lengths(lambda out, texts: out * 0),
+            needs(encoder, [items.text(f"{n}") for n in range(9)]),
+        )
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        (lambda out, texts: out[:-1], "returned 3 rows for a batch of 4 items"),
+        (lambda out, texts: out[:, :2], r"dimension \[2\]; its card says 3"),
+        (lambda out, texts: out[:, 0], r"shape \(4,\); expected \(items, dimension\)"),
+        (
+            lambda out, texts: [np.ones((2, 3 + (number(t) == 15))) for t in texts],
+            r"dimension \[3, 4\]; its card says 3",
+        ),
+    ],
+    ids=["rows", "dimension", "shape", "ragged"],
+)
+def test_a_wrong_shape_is_an_error_and_what_came_before_it_stays(store: Store, change: Change, says: str) -> None:
+    def later(out: Array, texts: list[str]) -> Any:
+        return change(out, texts) if max(map(number, texts)) > 12 else out
+
+    encoder = Lengths(later)
+    wanted = needs(encoder, [items.text(f"{n:02} x") for n in range(1, 21)])
+    with pytest.raises(EmbarkError, match=says):
+        run(store, encoder, wanted, batch_size=4)
+    assert stored_numbers(store, encoder, wanted) == list(range(12))
+
+
+def test_a_dimension_that_changes_between_batches_is_an_error(store: Store) -> None:
+    encoder = Lengths(lambda out, texts: out[:, : 2 + (number(texts[0]) < 9)], replace(CARD, dim=None))
+    wanted = needs(encoder, [items.text(f"{n:02} x") for n in range(1, 17)])
+    with pytest.raises(EmbarkError, match="of 3 dimensions; .* of 2 dimensions cannot be added"):
+        run(store, encoder, wanted, batch_size=4)
+    assert stored_numbers(store, encoder, wanted) == list(range(8))
+
+
+def test_the_encoders_own_exceptions_come_out_as_they_are(store: Store) -> None:
+    def change(out: Array, texts: list[str]) -> Array:
+        if number(texts[0]) > 4:
+            raise KeyError("a bug in the model")
+        return out
+
+    encoder = Lengths(change)
+    wanted = needs(encoder, [items.text(f"{n:02} x") for n in range(1, 9)])
+    with pytest.raises(KeyError, match="a bug in the model"):
+        run(store, encoder, wanted, batch_size=4)
+    assert stored_numbers(store, encoder, wanted) == [0, 1, 2, 3]
+
+
+def test_an_exception_in_a_worker_comes_out_as_it_is(store: Store) -> None:
+    class Clumsy(Lengths):
+        def prepare(self, contents: Sequence[Content]) -> Any:
+            raise ZeroDivisionError("in a worker")
+
+    with pytest.raises(ZeroDivisionError, match="in a worker"):
+        run(store, Clumsy(), needs(Clumsy(), [text(1)]))
+
+
+# ── memory ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("error", [MemoryError(), RuntimeError("CUDA out of memory. Tried to allocate 2 GiB")])
+def test_a_batch_that_does_not_fit_is_halved_until_it_does(store: Store, error: Exception) -> None:
+    def change(out: Array, texts: list[str]) -> Array:
+        if len(out) > 5:
+            raise error
+        return out
+
+    encoder = Lengths(change)
+    wanted = needs(encoder, [text(n) for n in range(1, 101)])
+    report, _ = run(store, encoder, wanted)
+    assert report.embedded == 100
+    assert stored_numbers(store, encoder, wanted) == list(range(100))
+    assert set(encoder.batches[-10:]) == {4}  # it stays at what fits, neither more nor less
+
+
+def test_one_item_that_never_fits_is_named(store: Store) -> None:
+    def change(out: Array, texts: list[str]) -> Array:
+        if any(number(t) == 7 for t in texts):
+            raise MemoryError
+        return out
+
+    encoder = Lengths(change)
+    wanted = needs(encoder, [items.text(f"{n} x") for n in range(1, 10)])
+    with pytest.raises(EmbarkError, match="test/engine has not enough memory for one item: item 6"):
+        run(store, encoder, wanted, batch_size=4)
+    assert stored_numbers(store, encoder, wanted) == [0, 1, 2, 3, 4, 5]
+
+
+def test_a_batch_grows_while_that_makes_an_item_cheaper() -> None:
+    size = BatchSize(now=4, limit=64)
+    size.took(4, 1.0)
+    assert size.now == 8
+    size.took(8, 1.0)
+    assert size.now == 16
+    size.took(16, 2.0)  # no cheaper an item
+    assert (size.now, size.growing) == (16, False)
+    size.took(16, 0.1)
+    assert size.now == 16
+
+
+def test_a_batch_stops_growing_at_the_limit() -> None:
+    size = BatchSize()
+    for _ in range(20):
+        size.took(size.now, 0.001)
+    assert size.now == LARGEST_BATCH
+
+
+def test_a_short_last_batch_says_nothing_about_speed() -> None:
+    size = BatchSize(now=8)
+    size.took(3, 100.0)
+    assert (size.now, size.growing, size.best) == (8, True, 0.0)
+
+
+def test_a_batch_shrinks_for_good_and_never_below_one() -> None:
+    size = BatchSize(now=8)
+    size.failed(8)
+    size.took(4, 1e-6)
+    assert (size.now, size.limit) == (4, 4)
+    size.failed(8)  # the other half of the batch that failed before: nothing new
+    assert size.now == 4
+    for _ in range(5):
+        size.failed(size.now)
+    assert size.now == 1
+
+
+# ── media and disk ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_an_unreadable_picture_is_reported_and_the_others_are_embedded(store: Store) -> None:
+    broken = picture((1, 2, 3)).parts[0].read()[0][:40]  # type: ignore[union-attr]
+    encoder, done = Lengths(), list[int]()
+    wanted = needs(encoder, [picture((5, 5, 5)), items.media("image", broken), picture((6, 6, 6))])
+    report, space = run(store, encoder, wanted, advance=done.append)
+    assert list(report.unreadable) == [wanted[1].key]
+    assert "image of 40 bytes does not decode" in report.unreadable[wanted[1].key]
+    assert (report.embedded, sum(done)) == (2, 3)
+    assert space.has(as_keys([need.key for need in wanted])).tolist() == [True, False, True]
+
+
+def test_a_batch_of_nothing_but_unreadable_pictures_never_reaches_the_encoder(store: Store) -> None:
+    encoder = Lengths()
+    report, _ = run(store, encoder, needs(encoder, [items.media("image", b"no"), items.media("image", b"picture")]))
+    assert (len(report.unreadable), encoder.batches) == (2, [])
+
+
+def test_measuring_passes_over_unreadable_pictures() -> None:
+    wanted = needs(Lengths(), [items.media("image", b"no picture"), picture((1, 2, 3))])
+    assert set(measure(Lengths(), wanted)) == {("image",)}
+    assert set(measure(Lengths(), wanted[:1])) == {("image",)}
+
+
+@pytest.mark.parametrize("count", [3, 300])
+def test_a_store_that_cannot_be_written_is_an_error_and_nobody_waits(tmp_path: Path, count: int) -> None:
+    (tmp_path / "store").write_text("a file where the folder should be")
+    encoder = Lengths()
+    with pytest.raises(EmbarkError, match="could not be written"):
+        run(Store(tmp_path / "store"), encoder, needs(encoder, [text(n) for n in range(1, count)]), batch_size=2)
+    assert not [thread for thread in threading.enumerate() if thread.name == "embark-writer"]

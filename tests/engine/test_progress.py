@@ -1,0 +1,61 @@
+"""Progress: silence, lines or a bar, never on standard output."""
+
+from __future__ import annotations
+
+import io
+import sys
+
+import pytest
+
+from embark.engine import progress as module
+from embark.engine.progress import progress
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_lines_tell_how_far_and_how_long(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(module, "QUIET_SECONDS", 0.0)
+    with progress("test/model", 2000) as advance:
+        advance(500)
+        advance(1500)
+    out, err = capsys.readouterr()
+    first, last = err.splitlines()
+    assert first.startswith("test/model: 500 of 2,000 items, ")
+    assert last.startswith("test/model: 2,000 of 2,000 items, ")
+    assert last.endswith("/s, 0 s left")
+    assert out == ""
+
+
+def test_short_work_away_from_a_terminal_is_silent(capsys: pytest.CaptureFixture[str]) -> None:
+    with progress("test/model", 10) as advance:
+        advance(10)
+    assert capsys.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize(("total", "show"), [(10, False), (0, True)])
+def test_nothing_is_shown_when_nobody_asked_or_nothing_is_to_do(
+    total: int, show: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "stderr", screen := Terminal())
+    with progress("test/model", total, show) as advance:
+        advance(1)
+    assert screen.getvalue() == ""
+
+
+def test_a_terminal_gets_a_bar(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(sys, "stderr", screen := Terminal())
+    monkeypatch.setenv("TERM", "xterm")
+    with progress("test/model", 10) as advance:
+        advance(10)
+    assert "test/model" in screen.getvalue()
+    assert "10/10" in screen.getvalue()
+    assert capsys.readouterr().out == ""
+
+
+def test_an_error_inside_comes_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stderr", Terminal())
+    with pytest.raises(KeyError, match="inside"), progress("test/model", 10):
+        raise KeyError("inside")

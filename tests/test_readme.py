@@ -1,0 +1,29 @@
+"""What the README shows works as shown."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+README = Path(__file__).parents[1] / "README.md"
+BLOCKS = re.findall(r"```python\n(.*?)```", README.read_text(encoding="utf-8"), flags=re.S)
+
+
+@pytest.mark.parametrize(
+    "block", [b for b in BLOCKS if b.startswith("import")], ids=lambda block: block.split("\n")[-2][:40]
+)
+def test_python_blocks_run(block: str, capsys: pytest.CaptureFixture[str]) -> None:
+    exec(compile(block, "README.md", "exec"), {})
+    assert " ± " in capsys.readouterr().out
+
+
+def test_adding_a_model_takes_five_lines_at_most() -> None:
+    block = next(b for b in BLOCKS if "embark.encoder(" in b)
+    call = block[block.index("mine =") : block.index(")\nprint")]
+    assert call.count("\n") + 1 <= 5
+
+
+def test_files_that_it_links_exist() -> None:
+    links = re.findall(r"\]\(([^)#:]+)\)", README.read_text(encoding="utf-8"))
+    assert links
+    assert [link for link in links if not (README.parent / link).exists()] == []
