@@ -21,16 +21,17 @@ TABLE = "file,caption,label\nred.png,a red page,red\ngreen.png,a green page,gree
 
 
 @pytest.fixture(autouse=True)
-def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def elsewhere(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
     """No test writes to the user's folders, or depends on the user's settings."""
-    here = tmp_path / "here"
-    here.mkdir()
-    monkeypatch.chdir(here)
+    root = tmp_path_factory.mktemp("elsewhere")
+    (root / "here").mkdir()
+    monkeypatch.chdir(root / "here")
     for name, folder in (("EMBARK_HOME", "home"), ("EMBARK_RESULTS", "results"), ("XDG_CONFIG_HOME", "config")):
-        monkeypatch.setenv(name, str(tmp_path / folder))
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.delenv("EMBARK_WORKERS", raising=False)
-    return tmp_path
+        monkeypatch.setenv(name, str(root / folder))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(root / "cache"))
+    for name in ("EMBARK_WORKERS", "EMBARK_MEMORY"):
+        monkeypatch.delenv(name, raising=False)
+    return root
 
 
 def words(texts: list[str]) -> Array:

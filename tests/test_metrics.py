@@ -29,6 +29,7 @@ def oracle(hits: Ranked, k: int) -> dict[str, float]:
         f"precision_at_{k}": found / k,
         f"mrr_at_{k}": 1 / first if first else 0.0,
         f"hit_rate_at_{k}": float(first is not None),
+        f"success_at_{k}": float(first is not None),
     }
 
 
@@ -52,7 +53,7 @@ rankings = st.lists(
 @given(rankings)
 def test_every_measure_at_every_cutoff_is_its_definition(cases: list[Ranked]) -> None:
     found = ranking(*columns(cases), len(cases))
-    assert len(found) == 6 * len(CUTOFFS)
+    assert len(found) == 7 * len(CUTOFFS)
     for at, hits in enumerate(cases):
         for k in CUTOFFS:
             for name, value in oracle(hits, k).items():

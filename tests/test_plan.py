@@ -54,7 +54,7 @@ def test_an_item_that_two_tasks_share_is_planned_once() -> None:
         [asks(Plain(), "A", query="a b", document="c d"), asks(Plain(), "B", query="e", document="d c b")], nothing
     )
     assert texts(made) == ["a", "b", "c", "d", "e"]
-    assert [(need.demand, need.role, need.row) for need in made.needs] == [
+    assert [(need.demand, need.side, need.row) for need in made.needs] == [
         (0, "query", 0), (0, "query", 1), (0, "document", 0), (0, "document", 1), (1, "query", 0),
     ]  # fmt: skip
     assert len({need.key for need in made.needs}) == 5
@@ -80,6 +80,16 @@ def test_different_instructions_are_different_vectors_and_equal_ones_are_not() -
         for name, said in (("A", "One."), ("B", "Two."), ("C", "One."))
     ]
     assert [need.demand for need in plan(demands, nothing).needs] == [0, 1]
+
+
+def test_variants_of_a_side_play_its_role() -> None:
+    data = {"document": "a", "document:noise": "a b"}
+    made = plan([asks(Instructed(), "A", {"document": "Represent it."}, **data)], nothing)
+    assert [(need.side, need.instruction) for need in made.needs] == [
+        ("document", "Represent it."),
+        ("document:noise", "Represent it."),
+    ]
+    assert made.needs[1].render(Instructed()) == Rendered((Text("Represent it."), Text("b")))
 
 
 def test_two_encoders_share_no_keys() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from embark.results import SCORED_BY, Record, Results, TaskResult, long_table, outcome_columns, protocol
@@ -59,6 +59,7 @@ def test_what_is_saved_is_what_is_loaded(folder: Results) -> None:
     assert saved.warnings == ("row 3 of en was left out", "row 3 of fr was left out")
 
 
+@settings(max_examples=25)
 @given(st.floats(0, 1), st.floats(0, 1), st.floats(0, 1))
 def test_floats_come_back_bit_for_bit(tmp_path_factory: pytest.TempPathFactory, a: float, b: float, c: float) -> None:
     folder = Results(tmp_path_factory.getbasetemp() / "floats")
@@ -191,7 +192,6 @@ def test_the_protocol_changes_with_split_subset_and_versions() -> None:
         {"tags": {"domain": "letters"}},
         {"category": "Other"},
         {"chance": 0.5},
-        {"params": dict(reversed(TASK.params.items()))},
         {"source": replace(TASK.source, licence="MIT", reference="https://example.org")},
     ],
 )
@@ -206,4 +206,4 @@ def test_the_order_of_a_mapping_says_nothing() -> None:
 
 def test_the_protocol_is_the_same_in_every_process() -> None:
     """A change here makes every result on disk stale: it must be meant."""
-    assert mark() == "0"
+    assert mark() == "e4eeeaab6bb23214"

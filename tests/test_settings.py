@@ -13,7 +13,7 @@ from embark.types import EmbarkError
 @pytest.fixture
 def bare(elsewhere: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Nothing is set anywhere."""
-    for name in ("EMBARK_HOME", "EMBARK_RESULTS", "EMBARK_WORKERS"):
+    for name in ("EMBARK_HOME", "EMBARK_RESULTS", "EMBARK_WORKERS", "EMBARK_MEMORY"):
         monkeypatch.delenv(name, raising=False)
     return elsewhere
 
@@ -55,6 +55,15 @@ def test_a_tilde_is_the_home_folder(bare: Path, monkeypatch: pytest.MonkeyPatch)
     assert settings.load(home="~/vectors").home == bare / "vectors"
 
 
+def test_memory_is_a_number_too(bare: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert settings.load().memory == 256
+    Path("embark.toml").write_text("memory = 64\n")
+    assert settings.load().memory == 64
+    monkeypatch.setenv("EMBARK_MEMORY", "none")
+    with pytest.raises(EmbarkError, match="'memory' must be a whole number"):
+        settings.load()
+
+
 def test_bad_toml_is_an_error_that_names_the_file(bare: Path) -> None:
     Path("embark.toml").write_text("home = \n")
     with pytest.raises(EmbarkError, match=r"embark\.toml is not valid TOML"):
@@ -63,7 +72,9 @@ def test_bad_toml_is_an_error_that_names_the_file(bare: Path) -> None:
 
 def test_an_unknown_setting_is_an_error_that_names_the_known_ones(bare: Path) -> None:
     in_user_file(bare, 'hom = "/there"\n')
-    with pytest.raises(EmbarkError, match=r"settings\.toml has unknown settings hom; known: home, results, workers"):
+    with pytest.raises(
+        EmbarkError, match=r"settings\.toml has unknown settings hom; known: home, results, workers, memory"
+    ):
         settings.load()
 
 

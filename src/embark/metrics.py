@@ -42,7 +42,27 @@ def ranking(
         out[f"recall_at_{k}"] = found / relevant
         out[f"precision_at_{k}"] = found / k
         out[f"mrr_at_{k}"] = np.where(first <= k, 1 / first, 0.0)
-        out[f"hit_rate_at_{k}"] = (first <= k).astype(np.float64)
+        out[f"hit_rate_at_{k}"] = out[f"success_at_{k}"] = (first <= k).astype(np.float64)
+    return out
+
+
+def classification(label: Array, predicted: Array, classes: int) -> dict[str, float]:
+    """Accuracy, and precision, recall and F1 as plain and as support-weighted means over classes.
+
+    Classes that are neither asked for nor predicted do not count; a ratio with nothing below the line is 0.
+    """
+    support, claimed = (np.bincount(column, minlength=classes) for column in (label, predicted))
+    hits = np.bincount(label[label == predicted], minlength=classes)
+    seen = support + claimed > 0
+    of_class = {
+        "precision": hits / np.maximum(claimed, 1),
+        "recall": hits / np.maximum(support, 1),
+        "f1": 2 * hits / np.maximum(support + claimed, 1),
+    }
+    out = {"accuracy": float(hits.sum() / len(label))}
+    for name, values in of_class.items():
+        out[name] = float(values[seen].mean())
+        out[f"{name}_weighted"] = float(values @ support / len(label))
     return out
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from embark.data.items import as_keys, key
 from embark.models.encoder import Encoder, fingerprint
-from embark.types import Array, Dataset, Item, Rendered, Task
+from embark.types import Array, Dataset, Item, Rendered, Task, role_of
 
 
 @dataclass(frozen=True)
@@ -31,14 +31,14 @@ class Need:
 
     key: bytes
     item: Item
-    role: str
+    side: str
     instruction: str | None
     demand: int
     row: int
 
     def render(self, encoder: Encoder) -> Rendered:
         """Exactly what the encoder will see."""
-        return encoder.render(self.item, self.role, self.instruction)
+        return encoder.render(self.item, role_of(self.side), self.instruction)
 
 
 @dataclass(frozen=True)
@@ -74,11 +74,12 @@ def demand(task: Task, split: str, subset: str, data: Dataset, encoder: Encoder)
     """The keys that a task's items have for this encoder."""
     space = fingerprint(encoder.card)
 
-    def keys_of(role: str, items: Sequence[Item]) -> Array:
+    def keys_of(side: str, items: Sequence[Item]) -> Array:
+        role = role_of(side)
         instruction = task.instructions.get(role)
         return as_keys([key(space, encoder.render(item, role, instruction)) for item in items])
 
-    return Demand(task, split, subset, data, {role: keys_of(role, side.items) for role, side in data.sides.items()})
+    return Demand(task, split, subset, data, {name: keys_of(name, side.items) for name, side in data.sides.items()})
 
 
 def plan(demands: Iterable[Demand], stored: Callable[[Array], Array]) -> Plan:
@@ -87,9 +88,9 @@ def plan(demands: Iterable[Demand], stored: Callable[[Array], Array]) -> Plan:
     asked: set[bytes] = set()
     for number, each in enumerate(demands):
         places: dict[bytes, tuple[str, int]] = {}  # distinct key → where this demand has it first
-        for role, keys in each.keys.items():
+        for side, keys in each.keys.items():
             for row, found in enumerate(keys.tolist()):
-                places.setdefault(found, (role, row))
+                places.setdefault(found, (side, row))
         present = stored(as_keys(list(places)))
         new = [
             (found, place, here)
@@ -97,8 +98,8 @@ def plan(demands: Iterable[Demand], stored: Callable[[Array], Array]) -> Plan:
             if found not in asked
         ]
         missing = [
-            Need(found, each.data.sides[role].items[row], role, each.task.instructions.get(role), number, row)
-            for found, (role, row), here in new
+            Need(found, each.data.sides[side].items[row], side, each.task.instructions.get(role_of(side)), number, row)
+            for found, (side, row), here in new
             if not here
         ]
         items = sum(len(keys) for keys in each.keys.values())

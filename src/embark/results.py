@@ -183,11 +183,11 @@ def _mteb(result: TaskResult) -> dict[str, Any]:
 def _parse(path: Path) -> TaskResult | None:
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
-    except json.JSONDecodeError as error:
+    except (json.JSONDecodeError, UnicodeDecodeError) as error:
         raise EmbarkError(
             f"The result file {path} is not valid JSON ({error}); delete it to compute it again."
         ) from error
-    if OURS not in content:
+    if not isinstance(content, dict) or OURS not in content:
         return None
     top, records = content[OURS], []
     for split, entries in content["scores"].items():

@@ -11,16 +11,17 @@ from typing import Any
 
 from embark.types import EmbarkError
 
-NAMES = ("home", "results", "workers")
+NAMES = ("home", "results", "workers", "memory")
 
 
 @dataclass(frozen=True)
 class Settings:
-    """`home` holds vectors and fetched data, `results` the scores, `workers` is the number of decode threads."""
+    """`home` holds vectors and data, `results` scores; `workers` are threads, `memory` megabytes for scoring."""
 
     home: Path
     results: Path
     workers: int
+    memory: int = 256
 
     @property
     def store(self) -> Path:
@@ -28,9 +29,14 @@ class Settings:
         return self.home / "store"
 
 
-def load(home: Path | str | None = None, results: Path | str | None = None, workers: int | None = None) -> Settings:
+def load(
+    home: Path | str | None = None,
+    results: Path | str | None = None,
+    workers: int | None = None,
+    memory: int | None = None,
+) -> Settings:
     """The settings in force, each from the first place that states it."""
-    options = {"home": home, "results": results, "workers": workers}
+    options = {"home": home, "results": results, "workers": workers, "memory": memory}
     file = _settings_file()
 
     def pick(name: str, default: Any) -> Any:
@@ -39,16 +45,21 @@ def load(home: Path | str | None = None, results: Path | str | None = None, work
                 return value
         return default
 
-    try:
-        count = int(pick("workers", min(8, os.cpu_count() or 1)))
-    except ValueError:
-        raise EmbarkError(f"The setting 'workers' must be a whole number, not '{pick('workers', '')}'.") from None
-    if count < 1:
-        raise EmbarkError(f"The setting 'workers' must be at least 1, not {count}.")
+    def number(name: str, default: int) -> int:
+        stated = pick(name, default)
+        try:
+            count = int(stated)
+        except ValueError:
+            raise EmbarkError(f"The setting '{name}' must be a whole number, not '{stated}'.") from None
+        if count < 1:
+            raise EmbarkError(f"The setting '{name}' must be at least 1, not {count}.")
+        return count
+
     return Settings(
         home=Path(pick("home", _cache_folder() / "embark")).expanduser(),
         results=Path(pick("results", "results")).expanduser(),
-        workers=count,
+        workers=number("workers", min(8, os.cpu_count() or 1)),
+        memory=number("memory", 256),
     )
 
 
@@ -75,7 +86,7 @@ def _parse(path: Path) -> Mapping[str, Any]:
             f"The settings file {path} has unknown settings {', '.join(unknown)}; known: {', '.join(NAMES)}."
         )
     for name, value in values.items():
-        wanted, what = (int, "a whole number") if name == "workers" else (str, "a path")
+        wanted, what = (int, "a whole number") if name in ("workers", "memory") else (str, "a path")
         if type(value) is not wanted:  # true is an int, too
             raise EmbarkError(f"The setting '{name}' must be {what}, not '{value}' as in {path}.")
     return values

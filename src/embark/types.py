@@ -185,6 +185,11 @@ class Gold:
 Truth: TypeAlias = Qrels | Candidates | Classes | Split | Groups | Matches | Gold
 
 
+def role_of(side: str) -> str:
+    """The role that a side plays: "document:noise" are the documents under a condition, in the same order."""
+    return side.split(":", 1)[0]
+
+
 @dataclass(frozen=True)
 class Side:
     """Items that play one role in a task (its queries, its documents, its prompts…), with their ids."""

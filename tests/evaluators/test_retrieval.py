@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from embark.evaluators import ranks as ranks_module
 from embark.evaluators import similarity
+from embark.evaluators.backend import Backend, Numpy, Torch
 from embark.evaluators.ranks import ranks, tie_places
 from embark.evaluators.retrieval import evaluate
 from embark.types import Array, EmbarkError, Qrels
@@ -162,39 +163,82 @@ def sorted_ranks(queries: Array, documents: Array, ids: Array, query: Array, doc
     return [lists[q].index(d) + 1 for q, d in zip(query, document, strict=True)], [one[0] for one in lists]
 
 
-@given(cases(), st.sampled_from([0, 1, 16]), st.sampled_from([1, 64, 200, 1 << 29]), st.sampled_from([1, 2, 7, 32_768]))
-def test_ranks_are_the_places_in_the_sorted_list(case: tuple, sort_from: int, memory: int, block: int) -> None:
-    """By counting or by sorting, in one block of queries and documents or in many."""
+@pytest.fixture(params=["numpy", "torch"])
+def backend(request: pytest.FixtureRequest) -> Backend:
+    if request.param == "torch":
+        pytest.importorskip("torch")
+        return Torch()
+    return Numpy()
+
+
+@given(
+    case=cases(),
+    sort_from=st.sampled_from([0, 1, 16]),
+    memory=st.sampled_from([1, 200, 1 << 29]),
+    narrow=st.sampled_from([1, 2, 7, 10**6]),
+    block=st.sampled_from([1, 30, 1 << 20]),
+)
+def test_ranks_are_the_places_in_the_sorted_list(
+    backend: Backend, case: tuple, sort_from: int, memory: int, narrow: int, block: int
+) -> None:
+    """By counting or by sorting, in one piece or in many, with one block of vectors or several."""
     queries, documents, ids, query, document = case
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(ranks_module, "SORT_FROM", sort_from)
-        patch.setattr(ranks_module, "MEMORY", memory)
-        patch.setattr(similarity.blocks, "__defaults__", (block,))
-        rank, best = ranks(queries, documents, query, document, "dot", tie_places(ids, len(documents)))
+        patch.setattr(ranks_module, "WIDE", narrow)
+        patch.setattr(ranks_module, "NARROW", narrow)
+        patch.setattr(similarity, "BLOCK_BYTES", block)
+        place = tie_places(ids, len(documents))
+        rank, best = ranks(queries, documents, query, document, "dot", place, memory, backend)
     expected, winners = sorted_ranks(queries, documents, ids, query, document)
     assert rank.tolist() == expected
-    assert best.tolist() == winners
+    asked = np.unique(query)
+    assert best[asked].tolist() == np.array(winners)[asked].tolist()
 
 
-def test_both_ways_to_rank_are_taken() -> None:
-    """The property above would be empty if its constants no longer chose the branch."""
-    scores = np.random.default_rng(0).integers(0, 4, (3, 40)).astype(np.float32)
-    row, column = np.repeat(np.arange(3), 20), np.tile(np.arange(20), 3)
-    assert len(row) > ranks_module.SORT_FROM * 3
-    by_sorting = ranks_module._ranks_in(scores, row, column)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(ranks_module, "SORT_FROM", 1000)
-        assert ranks_module._ranks_in(scores, row, column).tolist() == by_sorting.tolist()
-
-
-def test_scores_do_not_depend_on_the_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_scores_do_not_depend_on_how_the_work_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(1)
     vectors = sides(rng.integers(-3, 4, (50, 6)), rng.integers(-3, 4, (80, 6)))
     truth = qrels(*((q, d, 1 + d % 3) for q in range(50) for d in range(q % 7, 80, 17)))
     whole = evaluate(truth, vectors, {"similarity": "dot"})
-    monkeypatch.setattr(ranks_module, "MEMORY", 4 * 80 * 7)
-    monkeypatch.setattr(similarity.blocks, "__defaults__", (11,))
-    parts = evaluate(truth, vectors, {"similarity": "dot"})
+    monkeypatch.setattr(ranks_module, "WIDE", 10)
+    monkeypatch.setattr(ranks_module, "NARROW", 10)
+    monkeypatch.setattr(similarity, "BLOCK_BYTES", 4 * 6 * 3)
+    parts = evaluate(truth, vectors, {"similarity": "dot", "memory": 8 * 80 * 7})
     assert parts.metrics == whole.metrics
     for name in whole.outcomes:
         np.testing.assert_array_equal(parts.outcomes[name], whole.outcomes[name])
+
+
+# ── protocols ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_query_may_be_kept_from_its_own_document() -> None:
+    ids = {"query_ids": np.array(["a", "x"]), "document_ids": np.array(["a", "b", "c", "d"])}
+    truth, vectors = qrels((0, 1, 1), (1, 0, 1), **ids), sides([[1, 0], [1, 0]], PLANE)
+    assert evaluate(truth, vectors, {}).outcomes["rank"].tolist() == [2, 1]
+    assert evaluate(truth, vectors, {"ignore_identical_ids": True}).outcomes["rank"].tolist() == [1, 1]
+    with pytest.raises(EmbarkError, match="needs the ids"):
+        evaluate(qrels((0, 1, 1)), vectors, {"ignore_identical_ids": True})
+
+
+def test_the_first_result_may_be_dropped() -> None:
+    truth, vectors = qrels((0, 1, 1), (1, 0, 1)), sides([[1, 0], [1, 0]], PLANE)
+    assert evaluate(truth, vectors, {"metric": "mrr_at_10"}).outcomes["mrr_at_10"].tolist() == [0.5, 1]
+    skipped = evaluate(truth, vectors, {"metric": "mrr_at_10", "skip_first": True})
+    assert skipped.outcomes["mrr_at_10"].tolist() == [1, 0]
+    only = evaluate(truth, vectors, {"metric": "mrr_at_10", "skip_first": "hit_rate"})
+    assert (only.value, only.metrics["hit_rate_at_1"]) == (0.75, 0.5)
+
+
+def test_the_judged_documents_alone_may_be_ranked() -> None:
+    truth, vectors = qrels((0, 2, 1), (0, 3, 0)), sides([[1, 0]], PLANE)
+    assert evaluate(truth, vectors, {}).outcomes["rank"].tolist() == [3]
+    assert evaluate(truth, vectors, {"judged_only": True}).outcomes["rank"].tolist() == [1]
+
+
+def test_judgements_of_what_is_not_there_are_an_error() -> None:
+    with pytest.raises(EmbarkError, match="name 1 documents that are not among the 4"):
+        evaluate(qrels((0, 4, 1)), sides([[1, 0]], PLANE), {})
+    with pytest.raises(EmbarkError, match="name 1 queries that are not among the 1"):
+        evaluate(qrels((1, 0, 1)), sides([[1, 0]], PLANE), {})

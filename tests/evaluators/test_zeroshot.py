@@ -84,7 +84,7 @@ def test_blocks_halves_and_copies_change_nothing(monkeypatch: pytest.MonkeyPatch
     before = {role: matrix.copy() for role, matrix in vectors.items()}
     truth = classes(rng.integers(0, 12, 50), rng.permutation(12), 12)
     whole = evaluate(truth, {role: m.astype(np.float32) for role, m in vectors.items()}, {"similarity": "dot"})
-    monkeypatch.setattr(similarity.blocks, "__defaults__", (7,))
+    monkeypatch.setattr(similarity, "BLOCK_BYTES", 4 * 6 * 7)
     parts = evaluate(truth, vectors, {"similarity": "dot"})
     assert parts.metrics == whole.metrics
     np.testing.assert_array_equal(parts.outcomes["predicted"], whole.outcomes["predicted"])

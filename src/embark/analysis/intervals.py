@@ -37,15 +37,20 @@ def subset_interval(values: Sequence[Array], ids: Sequence[Sequence[str]], seed:
     """
     if len(values) == 1:
         return mean_interval(values[0], seed)
+    flat = np.concatenate(values)
     names, owner = np.unique(np.concatenate([np.asarray(i, dtype=np.str_) for i in ids]), return_inverse=True)
-    weight = np.concatenate([np.full(len(v), 1 / (len(values) * len(v))) for v in values])
-    share = np.bincount(owner, weight * np.concatenate(values), minlength=len(names))
-    mass = np.bincount(owner, weight, minlength=len(names))
+    if (flat == flat[0]).all():
+        return _certain(float(flat[0]), len(names))
+    subset = np.repeat(np.arange(len(values)), [len(v) for v in values])
+    sums, counts = np.zeros((len(names), len(values))), np.zeros((len(names), len(values)))
+    np.add.at(sums, (owner, subset), flat)
+    np.add.at(counts, (owner, subset), 1)
     rng, means, left = np.random.default_rng(seed), [], REPLICATES
     while left > 0:
         size = max(1, min(left, CLUSTERED_CELLS // len(names)))
         draws = rng.multinomial(len(names), np.full(len(names), 1 / len(names)), size=size)
-        means.append((draws @ share) / (draws @ mass))
+        with np.errstate(invalid="ignore"):  # a tiny subset may not be drawn at all: the others decide
+            means.append(np.nanmean((draws @ sums) / (draws @ counts), axis=1))
         left -= size
     return _percentiles(np.concatenate(means))
 

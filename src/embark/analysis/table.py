@@ -86,18 +86,26 @@ def footnoted(table: Table) -> Table:
             return cell
         said = [f"over {cell.count} of {cell.of} tasks"] if cell.partial else []
         said += cell.marks
-        return replace(cell, marks=tuple(notes.setdefault(text, chr(ord("a") + len(notes) % 26)) for text in said))
+        return replace(cell, marks=tuple(notes.setdefault(text, letters(len(notes))) for text in said))
 
     rows = tuple(replace(row, cells=tuple(mark(cell) for cell in row.cells)) for row in table.rows)
     return replace(table, rows=rows, notes=tuple(f"({sign}) {text}" for text, sign in notes.items()))
+
+
+def letters(number: int) -> str:
+    """a to z, then aa, ab…"""
+    return (letters(number // 26 - 1) if number >= 26 else "") + chr(ord("a") + number % 26)
 
 
 def shown(cell: Cell, between: str = " ± ", marks: bool = True) -> str:
     """A cell as people read it: percent and half the width of the interval."""
     if not isinstance(cell, Score):
         return cell if cell is not None else "–"
-    signs = f" ({','.join(cell.marks)})" if marks and cell.marks else ""
-    return f"{100 * cell.value:.1f}{between}{50 * (cell.high - cell.low):.1f}{signs}"
+    return f"{100 * cell.value:.1f}{between}{50 * (cell.high - cell.low):.1f}{_signs(cell) if marks else ''}"
+
+
+def _signs(cell: Score) -> str:
+    return f" ({','.join(cell.marks)})" if cell.marks else ""
 
 
 def _text(table: Table) -> str:
@@ -142,10 +150,12 @@ def _latex(table: Table) -> str:
     lines = [" & ".join(map(safe, table.columns)) + r" \\ \midrule"]
     for row in table.rows:
         cells = [
-            "$" + shown(c, r" \pm ", marks=False) + "$" if isinstance(c, Score) else safe(shown(c)) for c in row.cells
+            "$" + shown(c, r" \pm ", marks=False) + "$" + _signs(c) if isinstance(c, Score) else safe(shown(c))
+            for c in row.cells
         ]
         lines.append((r"\midrule " if row.total else "") + " & ".join(cells) + r" \\")
-    return "\n".join([rf"\begin{{tabular}}{{{layout}}}", r"\toprule", *lines, r"\bottomrule", r"\end{tabular}"])
+    notes = [rf"\multicolumn{{{len(layout)}}}{{l}}{{{safe(note)}}} \\" for note in table.notes]
+    return "\n".join([rf"\begin{{tabular}}{{{layout}}}", r"\toprule", *lines, r"\bottomrule", *notes, r"\end{tabular}"])
 
 
 def _csv(table: Table) -> str:

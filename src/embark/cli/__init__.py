@@ -6,7 +6,7 @@ import sys
 
 import typer
 
-from embark.cli import board, browse, run
+from embark.cli import board, browse, compare, run
 from embark.types import EmbarkError
 
 app = typer.Typer(
@@ -18,8 +18,20 @@ app = typer.Typer(
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
-for command in (run.run, run.plan, board.leaderboard, browse.tasks, browse.benchmarks, browse.models, browse.show):
+for command in (
+    run.run,
+    run.plan,
+    board.leaderboard,
+    compare.compare,
+    browse.tasks,
+    browse.benchmarks,
+    browse.models,
+    browse.show,
+):
     app.command(epilog=None)(command)
+
+
+INTERRUPTED = 130  # the status that typer leaves with after Ctrl-C
 
 
 def main() -> None:
@@ -29,6 +41,7 @@ def main() -> None:
     except EmbarkError as error:
         print(f"error: {error}", file=sys.stderr)
         sys.exit(2)
-    except KeyboardInterrupt:
-        print("interrupted; what was embedded is kept, run the same command to go on", file=sys.stderr)
-        sys.exit(130)
+    except SystemExit as stopped:
+        if stopped.code == INTERRUPTED:
+            print("interrupted; what was embedded is kept, run the same command to go on", file=sys.stderr)
+        raise

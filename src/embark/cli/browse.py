@@ -135,7 +135,8 @@ def _languages(task: Any) -> str:
 
 def _protocols(task: Any) -> dict[str, str]:
     from embark.evaluators import EVALUATORS
-    from embark.run import parts, protocol_of
+    from embark.run import parts
+    from embark.run.score import protocol_of
 
     if task.evaluator not in EVALUATORS:
         return {}

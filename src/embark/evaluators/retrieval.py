@@ -1,6 +1,6 @@
 """Retrieval: every query ranks the whole corpus.
 
-Queries without a relevant document are left out and counted. A document is relevant if its grade is above zero.
+A document is relevant if its grade is above zero. Queries without a relevant document are left out and counted.
 """
 
 from __future__ import annotations
@@ -11,38 +11,86 @@ from typing import Any
 import numpy as np
 
 from embark import metrics
-from embark.evaluators.ranks import ranks, tie_places
-from embark.types import Array, EmbarkError, Qrels, Scores
+from embark.evaluators.ranks import MEMORY, candidate_ranks, ranks, tie_places
+from embark.types import Array, Candidates, EmbarkError, Qrels, Scores
 
 VERSION = 1
+LOST = np.int64(1) << 60  # the rank of a document that the protocol takes out of the ranking
 
 
 def evaluate(truth: Qrels, vectors: Mapping[str, Any], params: Mapping[str, Any]) -> Scores:
-    """Ranking measures over all queries. Parameters: similarity, metric."""
+    """Ranking measures over all queries. Parameters, besides similarity and metric:
+
+    ignore_identical_ids   a query never retrieves the document of its own id
+    skip_first             every query's first result is dropped, whatever it is; "hit_rate": for that measure alone
+    judged_only            only the documents that the qrels list for a query are ranked for it
+    """
     queries, documents = vectors["query"], vectors["document"]
     if not len(documents):
         raise EmbarkError("The corpus is empty: there is nothing to retrieve.")
-    relevant = truth.grade > 0
-    query, document, grade = truth.query[relevant], truth.document[relevant], truth.grade[relevant]
-    asked, row = np.unique(query, return_inverse=True)
-    if not len(asked):
+    query, document, grade = relevant(truth, len(queries), len(documents))
+    similarity, place = params.get("similarity", "cosine"), tie_places(truth.document_ids, len(documents))
+    if params.get("judged_only"):
+        rank, best = candidate_ranks(queries, documents, truth.query, truth.document, similarity, place)
+        rank = rank[truth.grade > 0]
+    else:
+        own_query, own_document = _identical(truth) if params.get("ignore_identical_ids") else (query[:0], document[:0])
+        wanted = np.concatenate([query, own_query]), np.concatenate([document, own_document])
+        memory = params.get("memory", MEMORY)
+        rank, best = ranks(queries, documents, *wanted, similarity, place, memory)
+        rank = _without(query, document, rank[: len(query)], own_query, own_document, rank[len(query) :])
+    return summary(query, rank, grade, best, len(queries), "ndcg_at_10", params)
+
+
+def relevant(truth: Qrels | Candidates, queries: int, documents: int) -> tuple[Array, Array, Array]:
+    """The rows of the truth with a positive grade; what it names must exist."""
+    for what, index, count in (("queries", truth.query, queries), ("documents", truth.document, documents)):
+        if unknown := int(((index < 0) | (index >= count)).sum()):
+            raise EmbarkError(f"The relevance judgements name {unknown} {what} that are not among the {count}.")
+    positive = truth.grade > 0
+    if not positive.any():
         raise EmbarkError("No query has a relevant document: there is nothing to score.")
-    place = tie_places(truth.document_ids, len(documents))
-    rank, best = ranks(queries, documents, query, document, params.get("similarity", "cosine"), place)
-    values = metrics.ranking(row, rank, grade, len(asked))
-    return summary(values, params.get("metric", "ndcg_at_10"), asked, row, rank, best[asked], len(queries) - len(asked))
+    return truth.query[positive], truth.document[positive], truth.grade[positive]
 
 
 def summary(
-    values: Mapping[str, Array], main: str, asked: Array, row: Array, rank: Array, best: Array, dropped: int
+    query: Array, rank: Array, grade: Array, best: Array, queries: int, default: str, params: Mapping[str, Any]
 ) -> Scores:
     """Means of every measure; outcomes are the main value, the first hit's rank and the top document."""
-    first = np.full(len(asked), np.iinfo(np.int64).max)
+    asked, row = np.unique(query, return_inverse=True)
+    skip = params.get("skip_first")
+    skipped = np.where(rank > 1, rank - 1, LOST) if skip else rank
+    values = metrics.ranking(row, rank if skip == "hit_rate" else skipped, grade, len(asked))
+    if skip == "hit_rate":
+        later = metrics.ranking(row, skipped, grade, len(asked))
+        values |= {name: later[name] for name in later if name.startswith(("hit_rate", "success"))}
+    values["accuracy"] = values["recall_at_1"]
+    main = params.get("metric", default)
+    if main not in values:
+        raise EmbarkError(f"Ranking has no measure '{main}'; it has {', '.join(sorted(values))}.")
+    first = np.full(len(asked), LOST)
     np.minimum.at(first, row, rank)
+    outcomes = {main: values[main], "rank": np.where(first < LOST, first, -1), "top": best[asked]}
+    counts = {"queries": len(asked), "queries without positives": queries - len(asked)}
     means = {name: float(value.mean()) for name, value in values.items()}
-    means["accuracy"] = means["recall_at_1"]
-    if main not in means:
-        raise EmbarkError(f"Ranking has no measure '{main}'; it has {', '.join(sorted(means))}.")
-    outcomes = {main: values["recall_at_1" if main == "accuracy" else main], "rank": first, "top": best}
-    counts = {"queries": len(asked), "queries without positives": dropped}
     return Scores(means, main, "query", asked, outcomes, counts=counts)
+
+
+def _identical(truth: Qrels) -> tuple[Array, Array]:
+    """(query, document) pairs that carry the same id."""
+    if truth.query_ids is None or truth.document_ids is None:
+        raise EmbarkError("'ignore_identical_ids' needs the ids of queries and documents.")
+    _, query, document = np.intersect1d(truth.query_ids, truth.document_ids, return_indices=True)
+    return query, document
+
+
+def _without(
+    query: Array, document: Array, rank: Array, own_query: Array, own_document: Array, own_rank: Array
+) -> Array:
+    """Ranks after every query's own document has left the ranking."""
+    if not len(own_query):
+        return rank
+    size = 1 + max(int(query.max()), int(own_query.max()))
+    hidden, gone = np.full(size, -1), np.full(size, LOST)
+    hidden[own_query], gone[own_query] = own_document, own_rank
+    return np.where(document == hidden[query], LOST, rank - (gone[query] < rank))

@@ -1,38 +1,88 @@
-"""Vectors in blocks: stored halves become float32, are checked, and scaled for cosine."""
+"""Vectors in blocks: stored halves become float32, are checked, and scaled for cosine; then compared by one product.
+
+Late interaction keeps one matrix of token vectors an item: a query's similarity to a document is the sum, over its
+tokens, of the best match among the document's tokens (maxsim).
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from embark.evaluators.backend import Backend
 from embark.types import Array, EmbarkError
 
-BLOCK = 32_768  # documents a product: large enough for the GEMM, small enough to stay in memory
+BLOCK_BYTES = 64 << 20  # of float32 rows held at a time
 
 
-def block(vectors: Any, start: int, stop: int, similarity: str) -> Array:
-    """Rows as float32, of unit length where the similarity is cosine; what is not finite is an error."""
+@dataclass(frozen=True)
+class Tokens:
+    """Items of several vectors each: all tokens below one another, and where each item starts."""
+
+    rows: Array
+    starts: Array
+
+    def __len__(self) -> int:
+        return len(self.starts)
+
+
+Block = Array | Tokens
+
+
+def block(vectors: Any, start: int, stop: int, similarity: str) -> Block:
+    """Items as float32, of unit length where the similarity asks for it; what is not finite is an error."""
+    if similarity not in ("cosine", "dot", "maxsim"):
+        raise EmbarkError(f"Unknown similarity '{similarity}'; known: cosine, dot, maxsim.")
+    if similarity == "maxsim":
+        items = [np.asarray(item, np.float32) for item in vectors[start:stop]]
+        starts = np.cumsum([0] + [len(item) for item in items[:-1]])
+        return Tokens(_unit(np.concatenate(items), start), starts)
     rows = np.array(vectors[start:stop], dtype=np.float32)  # a copy: it is scaled in place
-    if not np.isfinite(rows).all():
-        bad = start + np.flatnonzero(~np.isfinite(rows).all(axis=1))
-        raise EmbarkError(f"{len(bad)} vectors are not finite, the first at row {bad[0]}.")
-    if similarity == "dot":
-        return rows
-    if similarity != "cosine":
-        raise EmbarkError(f"Unknown similarity '{similarity}'; known: cosine, dot.")
-    length = np.linalg.norm(rows, axis=1, keepdims=True)
-    np.divide(rows, length, out=rows, where=length > 0)
-    return rows
+    return _unit(rows, start) if similarity == "cosine" else _finite(rows, start)
 
 
-def blocks(vectors: Any, similarity: str, size: int = BLOCK) -> Iterator[tuple[int, Array]]:
-    """(start, rows) over the whole matrix."""
+def blocks(vectors: Any, similarity: str, size: int | None = None) -> Iterator[tuple[int, Block]]:
+    """(start, items) over the whole collection; by default as many items as fit a block."""
+    size = size or rows_that_fit(vectors)
     for start in range(0, len(vectors), size):
         yield start, block(vectors, start, min(start + size, len(vectors)), similarity)
 
 
 def whole(vectors: Any, similarity: str) -> Array:
-    """The whole matrix as `block` gives it."""
-    return block(vectors, 0, len(vectors), similarity)
+    """All single vectors as `block` gives them."""
+    rows = block(vectors, 0, len(vectors), "cosine" if similarity == "maxsim" else similarity)
+    assert isinstance(rows, np.ndarray)
+    return rows
+
+
+def rows_that_fit(vectors: Any) -> int:
+    """Items a block: what fits the block's bytes, at least one."""
+    width = np.size(vectors[0]) if len(vectors) else 1
+    return max(1, BLOCK_BYTES // (4 * width))
+
+
+def product(backend: Backend, queries: Block, documents: Block) -> Any:
+    """Similarities (queries, documents), in the backend's own kind of array."""
+    if isinstance(queries, Tokens) and isinstance(documents, Tokens):
+        best = np.maximum.reduceat(queries.rows @ documents.rows.T, documents.starts, axis=1)
+        return backend.load(np.add.reduceat(best, queries.starts, axis=0))
+    return backend.product(backend.load(queries), backend.load(documents))
+
+
+def _finite(rows: Array, start: int) -> Array:
+    if not np.isfinite(rows).all():
+        bad = start + np.flatnonzero(~np.isfinite(rows).all(axis=1))
+        raise EmbarkError(f"{len(bad)} vectors are not finite, the first at row {bad[0]}.")
+    return rows
+
+
+def _unit(rows: Array, start: int) -> Array:
+    length = np.sqrt(np.einsum("nd,nd->n", rows, rows))[:, None]
+    if not np.isfinite(length).all():  # cheaper than looking at every number
+        _finite(rows, start)
+        length = np.linalg.norm(rows.astype(np.float64), axis=1, keepdims=True)
+    np.divide(rows, length, out=rows, where=length > 0)
+    return rows

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from embark import metrics
 from embark.evaluators.similarity import blocks, whole
 from embark.types import Array, Classes, EmbarkError, Scores
 
@@ -19,7 +20,7 @@ TOP = 5
 
 
 def evaluate(truth: Classes, vectors: Mapping[str, Any], params: Mapping[str, Any]) -> Scores:
-    """Accuracy and top-5 accuracy. Parameters: similarity, metric."""
+    """Accuracy, top-5 accuracy, and precision, recall and F1 over classes. Parameters: similarity, metric."""
     classes, items = len(truth.names), vectors["item"]
     if not len(items):
         raise EmbarkError("There are no items to classify.")
@@ -35,6 +36,8 @@ def evaluate(truth: Classes, vectors: Mapping[str, Any], params: Mapping[str, An
     main = params.get("metric", "accuracy")
     if main not in values:
         raise EmbarkError(f"Zero-shot has no measure '{main}'; it has {', '.join(values)}.")
+    if truth.label.ndim == 1:  # with several labels an item, a class has no precision
+        values |= metrics.classification(truth.label, top[:, 0], classes)
     return Scores(
         values, main, "item", np.arange(len(items)), outcomes, counts={"items": len(items), "classes": classes}
     )

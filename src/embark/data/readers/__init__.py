@@ -10,7 +10,7 @@ from types import ModuleType
 import numpy as np
 
 from embark.catalogue import UnknownName
-from embark.types import Array, Candidates, Dataset, EmbarkError, Qrels, Task
+from embark.types import Array, Candidates, Dataset, EmbarkError, Qrels, Task, role_of
 
 Reader = Callable[[Task, str, str], Dataset]
 
@@ -82,6 +82,9 @@ def _problems(data: Dataset) -> list[str]:
             found.append(f"side '{role}' has repeated ids")
         if not len(side):
             found.append(f"side '{role}' is empty")
+        base = data.sides.get(role_of(role))
+        if base is None or len(base) != len(side):
+            found.append(f"side '{role}' is not a variant of a side of the same length")
     for spec in fields(data.truth):
         values = getattr(data.truth, spec.name)
         for kind, side_name in spec.metadata.items():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import zlib
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from itertools import combinations
 from random import Random
@@ -34,12 +34,16 @@ def names(task: Task, split: str, subset: str) -> Dataset:
 
 
 def robustness(task: Task, split: str, subset: str) -> Dataset:
-    """English names to the pictures of a sample, which one condition has made harder to see."""
+    """English names to the pictures of a sample, clean and made harder to see in several ways."""
     distinct = list({one.art: one for one in emoji.untoned()}.values())
     sample = Random(task.name).sample(distinct, task.options["sample"])
     queries = {one.code: items.text(one.name) for one in sample}
-    documents = {one.code: emoji.corrupted(one, subset) for one in sample}
-    return _retrieval(queries, documents, ((code, code) for code in queries))
+    clean = _retrieval(queries, {one.code: one.image for one in sample}, ((code, code) for code in queries))
+    harder = {
+        f"document:{condition}": _side({one.code: emoji.corrupted(one, condition) for one in sample})
+        for condition in task.options["conditions"]
+    }
+    return replace(clean, sides={**clean.sides, **harder})
 
 
 def tones(task: Task, split: str, subset: str) -> Dataset:

@@ -8,28 +8,26 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from functools import cache
-from importlib import metadata
 from typing import Any
 
 import numpy as np
 
 from embark import evaluators, results, settings
 from embark.analysis import table as tables
-from embark.analysis.intervals import mean_interval, subset_interval
 from embark.data import readers
-from embark.data.select import without
 from embark.engine.local import Report, embed, measure
 from embark.engine.progress import progress
 from embark.models import get_model
 from embark.models.encoder import Encoder, fingerprint
-from embark.plan import Count, Demand, Need, Plan, demand, plan
-from embark.results import Record, Results, TaskResult
+from embark.plan import Demand, Need, Plan, demand, plan
+from embark.results import Results, TaskResult
+from embark.run.score import protocol_of, score_task
 from embark.settings import Settings
 from embark.store import Space, Store
 from embark.tasks import BENCHMARKS, TASKS, get_tasks
-from embark.types import Benchmark, Dataset, EmbarkError, ModelCard, Scores, Task
+from embark.types import Benchmark, Dataset, EmbarkError, ModelCard, Task
 
 DEFAULT_BENCHMARK = "Pocket"
 DEFAULT_MODELS = ("embark/pocket", "embark/handmade", "embark/random")
@@ -222,14 +220,23 @@ class _Job:
         report = self._embed(encoder, planned, space)
         run.embedded += report.embedded
         counts = iter(planned.counts)
-        for task in self.tasks:
-            if task.name in demands:
-                mine = [(each, next(counts)) for each in demands[task.name]]
-                try:
-                    found[task.name] = self._score(task, encoder, mine, space, report)
+        parts_of = {name: [(each, next(counts)) for each in several] for name, several in demands.items()}
+
+        def score(task: Task) -> TaskResult | EmbarkError:
+            try:
+                memory = self.options.memory << 20
+                return score_task(task, encoder.card, parts_of[task.name], space, report, self.results, memory)
+            except EmbarkError as error:
+                return error
+
+        todo = [task for task in self.tasks if task.name in demands]
+        with ThreadPoolExecutor(self.options.workers) as pool:
+            for task, outcome in zip(todo, pool.map(score, todo), strict=True):
+                if isinstance(outcome, EmbarkError):
+                    run.skipped.append(Skipped(encoder.card.name, task.name, "failed", str(outcome)))
+                else:
+                    found[task.name] = outcome
                     run.computed += 1
-                except EmbarkError as error:
-                    run.skipped.append(Skipped(encoder.card.name, task.name, "failed", str(error)))
         run.results += [found[task.name] for task in self.tasks if task.name in found]
 
     def demands(self, task: Task, encoder: Encoder, run: Run) -> list[Demand]:
@@ -258,39 +265,13 @@ class _Job:
 
         def name(need: Need) -> str:
             each = planned.demands[need.demand]
-            return f"{each.task.name} {need.role} '{each.data.sides[need.role].ids[need.row]}'"
+            return f"{each.task.name} {need.side} '{each.data.sides[need.side].ids[need.row]}'"
 
         with progress(encoder.card.name, len(planned.needs), self.show) as advance, space.writer() as writer:
             size, workers = self.batch_size, self.options.workers
             report = embed(encoder, planned.needs, writer, workers=workers, batch_size=size, name=name, advance=advance)
         space.refresh()
         return report
-
-    def _score(
-        self, task: Task, encoder: Encoder, mine: list[tuple[Demand, Count]], space: Space, report: Report
-    ) -> TaskResult:
-        card, records, outcomes = encoder.card, [], []
-        for each, count in mine:
-            start = time.perf_counter()
-            each, warnings = _readable(each, report)
-            vectors = {role: space.read(keys) for role, keys in each.keys.items()}
-            params = {**task.params, "metric": task.metric, "similarity": card.similarity}
-            scores = evaluators.evaluate(task.evaluator, each.data.truth, vectors, params)
-            side = each.data.sides[scores.unit]
-            outcomes.append(
-                results.outcome_columns(
-                    each.split, each.subset, [side.ids[row] for row in scores.rows], scores.outcomes
-                )
-            )
-            per_item = report.seconds / report.embedded if report.embedded else 0.0
-            timings = {"embed": per_item * count.missing, "score": time.perf_counter() - start}
-            records.append(_record(task, card, each, scores, count, timings, warnings))
-        score = float(np.mean([record.score for record in records]))
-        interval = subset_interval([o[records[0].metric] for o in outcomes], [o["id"] for o in outcomes])
-        result = TaskResult(
-            card.name, card.revision, task.name, task.source.revision, tuple(records), score, interval, time.time()
-        )
-        return self.results.save(result, card, outcomes)
 
 
 def cannot(card: ModelCard, task: Task) -> str | None:
@@ -305,60 +286,3 @@ def cannot(card: ModelCard, task: Task) -> str | None:
 def parts(task: Task) -> list[tuple[str, str]]:
     """Every (split, subset) that a task is scored on."""
     return [(split, subset) for split in task.source.splits for subset in task.subsets]
-
-
-def protocol_of(task: Task, split: str, subset: str) -> str:
-    """The fingerprint under which this part of a task is scored."""
-    return results.protocol(task, split, subset, evaluators.version(task.evaluator), readers.version(task.reader))
-
-
-def _readable(each: Demand, report: Report) -> tuple[Demand, tuple[str, ...]]:
-    """Apply the task's policy to items that would not decode: leave them out and say so, or refuse to score."""
-    bad = (
-        {
-            role: [row for row, key in enumerate(keys.tolist()) if key in report.unreadable]
-            for role, keys in each.keys.items()
-        }
-        if report.unreadable
-        else {}
-    )
-    named = [f"{role} '{each.data.sides[role].ids[row]}'" for role, rows in bad.items() for row in rows]
-    if not named:
-        return each, each.data.skipped
-    said = f"{len(named)} unreadable items: {', '.join(named[:5])}{'…' if len(named) > 5 else ''}"
-    if each.task.unreadable == "error":
-        raise EmbarkError(f"{said}. Mend them, or set unreadable='skip' on the task to score without them.")
-    keys = {role: np.delete(keys, bad[role]) for role, keys in each.keys.items()}
-    return Demand(each.task, each.split, each.subset, without(each.data, bad), keys), (
-        *each.data.skipped,
-        f"left out {said}",
-    )
-
-
-def _record(
-    task: Task,
-    card: ModelCard,
-    each: Demand,
-    scores: Scores,
-    count: Count,
-    timings: dict[str, float],
-    warnings: tuple[str, ...],
-) -> Record:
-    counts = {
-        "items": count.items,
-        "unique": count.unique,
-        "first": count.first,
-        "embedded": count.missing,
-        **scores.counts,
-    }
-    return Record(
-        card.name, card.revision, task.name, each.split, each.subset, task.subsets[each.subset], scores.main,
-        scores.value, mean_interval(scores.outcomes[scores.main]), scores.metrics, protocol_of(task, each.split, each.subset),
-        fingerprint(card), counts, timings, _versions(), (*warnings, *scores.warnings),
-    )  # fmt: skip
-
-
-@cache
-def _versions() -> dict[str, str]:
-    """The versions of what computes: a score can be traced to them."""
-    return {name: metadata.version(name) for name in ("embark", "numpy", "pillow", "scikit-learn", "pyarrow")}

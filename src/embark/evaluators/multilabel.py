@@ -1,0 +1,161 @@
+"""Multilabel probe: several labels an item, learnt from a few examples of each label, several times over.
+
+`logistic` is one regression a label, with probabilities ranked (the published numbers); `knn` is a vote of the five
+nearest examples, with the bare decisions ranked (what mteb 2 runs). The main score is label ranking average precision.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from embark.evaluators.probe import columns, in_parallel, sizes, taken
+from embark.evaluators.similarity import whole
+from embark.types import Array, EmbarkError, Scores, Split
+
+VERSION = 1
+NEIGHBOURS = 5
+
+
+@dataclass(frozen=True)
+class Run:
+    """Predictions and the scores that labels are ranked by, both (items, labels); how many label probes went wrong."""
+
+    predicted: Array
+    score: Array
+    constant: int = 0  # labels that all examples have, or none
+    stopped: int = 0  # probes without a single step
+    limited: int = 0  # probes cut off by the iteration limit
+
+
+def evaluate(truth: Split, vectors: Mapping[str, Any], params: Mapping[str, Any]) -> Scores:
+    """Means over the runs. Parameters: classifier, shots, runs, seed, metric."""
+    shots, runs, seed = sizes(truth, params, shots=8)
+    if truth.train.ndim != 2 or truth.test.ndim != 2:
+        raise EmbarkError("The multilabel probe needs labels as (items, classes); for one label an item use 'probe'.")
+    if not truth.test.any():
+        raise EmbarkError("No test item has a label: there is nothing to score.")
+    used: Array = np.any(truth.test, axis=0)  # as published, a label that no test item has is not predicted
+    train, test = truth.train[:, used], truth.test[:, used]
+    kind = params.get("classifier", "logistic")
+    if kind not in CLASSIFIERS:
+        raise EmbarkError(f"Unknown classifier '{kind}'; known: {', '.join(CLASSIFIERS)}.")
+    picks = samples(truth.train, shots, runs, seed)
+    if not len(picks[0]):
+        raise EmbarkError("No training item has a label: there is nothing to learn.")
+    rows, examples = whole(vectors["test"], "dot"), taken(vectors["train"], picks)
+    jobs = [(each, train[pick]) for each, pick in zip(examples, picks, strict=True)]
+    found = in_parallel(lambda job: CLASSIFIERS[kind](*job, rows), jobs)
+    items = {name: np.stack([f(test, run.predicted, run.score) for run in found]) for name, f in PER_ITEM.items()}
+    means = {name: float(value.mean()) for name, value in items.items()}
+    means["f1"] = float(np.mean([macro_f1(test, run.predicted) for run in found]))
+    main = params.get("metric", "lrap")
+    if main not in means:
+        raise EmbarkError(f"The multilabel probe has no measure '{main}'; it has {', '.join(means)}.")
+    column = main if main in items else "lrap"  # F1 has no value an item
+    counts = {"test items": len(test), "labels": int(used.sum()), "runs": runs}
+    counts["label probes at the iteration limit"] = sum(run.limited for run in found)
+    outcomes = columns(column, items[column])
+    return Scores(means, main, "test", np.arange(len(test)), outcomes, "runs", counts, _warnings(found, used))
+
+
+def samples(labels: Array, shots: int, runs: int, seed: int) -> list[Array]:
+    """The rows each run learns from: in shuffled order, each one with a label that is still short of examples.
+
+    One generator serves all runs. A row counts for all its labels, so common labels end above the number of shots.
+    """
+    rng, of_row, picks = np.random.default_rng(seed), [np.flatnonzero(row).tolist() for row in labels], []
+    for _ in range(runs):
+        order, count, pick = np.arange(len(labels)), [0] * labels.shape[1], []
+        rng.shuffle(order)
+        for row in order.tolist():
+            if any(count[label] < shots for label in of_row[row]):
+                pick.append(row)
+                for label in of_row[row]:
+                    count[label] += 1
+        picks.append(np.array(pick, np.int64))
+    return picks
+
+
+# ── classifiers: examples, their labels, test rows ───────────────────────────────────────────────────────────────────
+
+
+def logistic(examples: Array, labels: Array, test: Array) -> Run:
+    """One regression a label; the test rows meet all of them in one product."""
+    from scipy.special import expit
+    from sklearn.linear_model import LogisticRegression
+
+    weight = np.zeros((labels.shape[1], examples.shape[1]), np.float32)
+    offset = np.where(labels[0], np.inf, -np.inf).astype(np.float32)  # certain, where the examples never differ
+    differ = np.flatnonzero((labels != labels[0]).any(axis=0))
+    models = [LogisticRegression().fit(examples, labels[:, at]) for at in differ]
+    for at, model in zip(differ, models, strict=True):
+        weight[at], offset[at] = model.coef_[0], model.intercept_[0]
+    decision = test @ weight.T + offset
+    steps = [int(model.n_iter_[0]) for model in models]
+    stopped, limited = steps.count(0), sum(step >= model.max_iter for step, model in zip(steps, models, strict=True))
+    return Run(decision > 0, expit(decision), len(offset) - len(differ), stopped, limited)
+
+
+def knn(examples: Array, labels: Array, test: Array) -> Run:
+    """The majority of the nearest examples decides each label; there is nothing finer to rank by."""
+    from sklearn.neighbors import NearestNeighbors
+
+    if len(examples) < NEIGHBOURS:
+        raise EmbarkError(f"Only {len(examples)} training items were sampled; {NEIGHBOURS} neighbours are needed.")
+    near = NearestNeighbors(n_neighbors=NEIGHBOURS).fit(examples).kneighbors(test, return_distance=False)
+    predicted = labels[near].sum(axis=1) > NEIGHBOURS // 2
+    return Run(predicted, predicted.astype(np.float64), int((labels == labels[0]).all(axis=0).sum()))
+
+
+CLASSIFIERS: Mapping[str, Callable[[Array, Array, Array], Run]] = {"logistic": logistic, "knn": knn}
+
+
+# ── measures ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def lrap(true: Array, predicted: Array, score: Array) -> Array:
+    """Label ranking average precision of each item; ties rank last, and an item without labels scores 1."""
+    order = np.argsort(-score, axis=1, kind="stable")
+    score, relevant = np.take_along_axis(score, order, axis=1), np.take_along_axis(true, order, axis=1)
+    place = np.arange(score.shape[1])
+    ends = np.where(np.diff(score, axis=1, append=-np.inf) != 0, place, len(place))
+    last = np.minimum.accumulate(ends[:, ::-1], axis=1)[:, ::-1]  # the place of the last label with an equal score
+    above = np.take_along_axis(np.cumsum(relevant, axis=1), last, axis=1)
+    total = relevant.sum(axis=1)
+    value: Array = (relevant * above / (last + 1)).sum(axis=1) / np.maximum(total, 1)
+    return np.where(total == 0, 1.0, value)
+
+
+def exact(true: Array, predicted: Array, score: Array) -> Array:
+    """Whether all labels of an item are right, those it lacks included."""
+    right: Array = np.all(true == predicted, axis=1)
+    return right.astype(np.float64)
+
+
+def hamming(true: Array, predicted: Array, score: Array) -> Array:
+    """mteb's "Hamming score": labels in truth and prediction over labels in either; 1 where there are none."""
+    both, either = (true & predicted).sum(axis=1), (true | predicted).sum(axis=1)
+    return np.where(either == 0, 1.0, both / np.maximum(either, 1))
+
+
+PER_ITEM: Mapping[str, Callable[[Array, Array, Array], Array]] = {"lrap": lrap, "accuracy": exact, "hamming": hamming}
+
+
+def macro_f1(true: Array, predicted: Array) -> float:
+    """The mean over labels; a label neither true nor predicted scores 0."""
+    hits, total = (true & predicted).sum(axis=0), true.sum(axis=0) + predicted.sum(axis=0)
+    return float((2 * hits / np.maximum(total, 1)).mean())
+
+
+def _warnings(found: Sequence[Run], used: Array) -> tuple[str, ...]:
+    of = f"of {int(used.sum()) * len(found)} label probes"
+    said = (
+        f"{sum(run.stopped for run in found)} {of} did not train (they stopped at iteration 0)",
+        f"{sum(run.constant for run in found)} {of} saw their label in all of their examples, or in none",
+        f"{int((~used).sum())} of {len(used)} labels have no test item and were left out",
+    )
+    return tuple(text for text in said if not text.startswith("0 "))

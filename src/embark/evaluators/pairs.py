@@ -1,0 +1,68 @@
+"""Image–text pairs: within a sample of a few images and texts, does everything find its partner?
+
+Text j belongs to image j; what is left over is a distractor. Ties go to the lower index, or count as wrong where the
+protocol is `strict` (Winoground's).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from embark.evaluators.similarity import whole
+from embark.types import Array, EmbarkError, Matches, Scores
+
+VERSION = 1
+SAMPLES = 2_048  # scored at a time
+
+
+def evaluate(truth: Matches, vectors: Mapping[str, Any], params: Mapping[str, Any]) -> Scores:
+    """Shares of samples in which all images, all texts, or both find their partners. Parameters: similarity, strict,
+    metric."""
+    if not len(truth.image):
+        raise EmbarkError("There are no samples of images and texts to match.")
+    similarity, strict = params.get("similarity", "cosine"), bool(params.get("strict", False))
+    images, texts = whole(vectors["image"], similarity), whole(vectors["text"], similarity)
+    scores = _scores(images, texts, truth.image, truth.text)
+    by_image, by_text = _all_right(scores, strict), _all_right(scores.swapaxes(1, 2), strict)
+    right = {"text_acc": by_image, "image_acc": by_text, "accuracy": by_image & by_text}
+    main = params.get("metric", "accuracy")
+    if main not in right:
+        raise EmbarkError(f"Pairs have no measure '{main}'; they have {', '.join(right)}.")
+    return Scores(
+        {name: float(value.mean()) for name, value in right.items()},
+        main,
+        "image",
+        truth.image[:, 0],  # a sample goes by its first image
+        {name: value.astype(np.float64) for name, value in right.items()},
+        counts={"samples": len(scores), "images": scores.shape[1], "texts": scores.shape[2]},
+        warnings=_impossible(main, *scores.shape[1:]),
+    )
+
+
+def _scores(images: Array, texts: Array, image: Array, text: Array) -> Array:
+    """(samples, images, texts). Not a matrix product: equal vectors must give equal scores to the last bit."""
+    scores = np.empty((len(image), image.shape[1], text.shape[1]), np.float32)
+    for at in range(0, len(image), SAMPLES):
+        rows = slice(at, at + SAMPLES)
+        np.einsum("snd,smd->snm", images[image[rows]], texts[text[rows]], out=scores[rows])
+    return scores
+
+
+def _all_right(scores: Array, strict: bool) -> Array:
+    """Whether every row i of a sample picks column i; a row without a column of its own is wrong."""
+    right = scores.argmax(axis=2) == np.arange(scores.shape[1])
+    if strict:
+        right &= (scores == scores.max(axis=2, keepdims=True)).sum(axis=2) == 1
+    return np.asarray(right.all(axis=1))
+
+
+def _impossible(main: str, images: int, texts: int) -> tuple[str, ...]:
+    """Published tables have such zeros; here they do not pass for a bad model."""
+    possible = {"text_acc": images <= texts, "image_acc": texts <= images, "accuracy": images == texts}
+    if possible[main]:
+        return ()
+    others = ", ".join(name for name, is_possible in possible.items() if is_possible)
+    return (f"'{main}' is 0 by definition with {images} images × {texts} texts a sample; {others} can be scored.",)

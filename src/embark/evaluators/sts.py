@@ -1,0 +1,90 @@
+"""Semantic textual similarity, also of rendered text: does the similarity of two items follow human judgement?
+
+Correlations of gold scores with cosine, dot product, and negated Manhattan and Euclidean distance.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from embark.evaluators.similarity import whole
+from embark.types import Array, EmbarkError, Gold, Scores
+
+VERSION = 1
+PAIRS = 4_096  # compared at a time
+KINDS = ("cosine", "dot", "manhattan", "euclidean")
+
+
+def evaluate(truth: Gold, vectors: Mapping[str, Any], params: Mapping[str, Any]) -> Scores:
+    """Pearson and Spearman by each similarity; without its name, by the model's own. Parameters: similarity, metric."""
+    from scipy.stats import rankdata
+
+    own, main = params.get("similarity", "cosine"), params.get("metric", "cosine_spearman")
+    gold = _gold(truth)
+    found = similarities(whole(vectors["left"], "dot"), whole(vectors["right"], "dot"), truth.left, truth.right)
+    if own not in found:
+        raise EmbarkError(f"Unknown similarity '{own}'; known: {', '.join(KINDS)}.")
+    gold_rank, ranks = rankdata(gold), {kind: rankdata(values) for kind, values in found.items()}
+    metrics = {"pearson": correlation(gold, found[own]), "spearman": correlation(gold_rank, ranks[own])}
+    metrics |= {f"{kind}_pearson": correlation(gold, values) for kind, values in found.items()}
+    metrics |= {f"{kind}_spearman": correlation(gold_rank, values) for kind, values in ranks.items()}
+    if main not in metrics:
+        raise EmbarkError(f"STS has no measure '{main}'; it has {', '.join(metrics)}.")
+    kind, _, statistic = main.rpartition("_")
+    mine = kind or own
+    outcomes = {"gold": gold, "similarity": found[mine], "gold_rank": gold_rank, "similarity_rank": ranks[mine]}
+    return Scores(
+        metrics,
+        main,
+        "left",
+        truth.left,
+        outcomes | {"right": truth.right},
+        statistic=statistic,
+        counts={"pairs": len(gold)},
+        warnings=tuple(
+            f"The {kind} similarity is the same for all {len(gold)} pairs: its correlations are set to 0."
+            for kind, values in found.items()
+            if np.ptp(values) == 0
+        ),
+    )
+
+
+def similarities(left: Array, right: Array, lefts: Array, rights: Array) -> dict[str, Array]:
+    """Each kind of similarity of each pair.
+
+    Computed in double precision and rounded to single, so that pairs of equal items tie instead of ranking by noise.
+    """
+    found = {kind: np.empty(len(lefts), np.float32) for kind in KINDS}
+    for at in range(0, len(lefts), PAIRS):
+        rows = slice(at, at + PAIRS)
+        a, b = left[lefts[rows]].astype(np.float64), right[rights[rows]].astype(np.float64)
+        dot, length = np.einsum("nd,nd->n", a, b), np.linalg.norm(a, axis=1) * np.linalg.norm(b, axis=1)
+        found["dot"][rows] = dot
+        found["cosine"][rows] = np.divide(dot, length, out=np.zeros_like(dot), where=length > 0)
+        apart = np.abs(np.subtract(a, b, out=a), out=a)
+        found["manhattan"][rows] = -apart.sum(axis=1)
+        found["euclidean"][rows] = -np.linalg.norm(apart, axis=1)
+    return found
+
+
+def correlation(x: Array, y: Array) -> float:
+    """Pearson's; 0 where one of them is constant."""
+    if np.ptp(x) == 0 or np.ptp(y) == 0:
+        return 0.0
+    x, y = np.asarray(x, np.float64), np.asarray(y, np.float64)
+    x, y = x - x.mean(), y - y.mean()
+    return float(np.clip(x / np.linalg.norm(x) @ (y / np.linalg.norm(y)), -1, 1))
+
+
+def _gold(truth: Gold) -> Array:
+    gold = np.asarray(truth.score, np.float64)
+    if len(gold) < 2:
+        raise EmbarkError(f"A correlation needs at least 2 pairs; there are {len(gold)}.")
+    if bad := int(np.count_nonzero(~np.isfinite(gold))):
+        raise EmbarkError(f"{bad} gold scores are not finite, the first at pair {np.argmin(np.isfinite(gold))}.")
+    if np.ptp(gold) == 0:
+        raise EmbarkError(f"All {len(gold)} gold scores are {gold[0]:g}: nothing can correlate with them.")
+    return gold

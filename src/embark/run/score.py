@@ -1,0 +1,132 @@
+"""From stored vectors to a task's result: the policy for unreadable items, the evaluator, intervals, the record."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import cache
+from importlib import metadata
+from typing import Any
+
+import numpy as np
+
+from embark import evaluators, results
+from embark.analysis.intervals import combined_interval, subset_interval
+from embark.analysis.statistics import interval
+from embark.data import readers
+from embark.data.select import without
+from embark.engine.local import Report
+from embark.models.encoder import fingerprint
+from embark.plan import Count, Demand
+from embark.results import Record, Results, TaskResult
+from embark.store import Space
+from embark.types import EmbarkError, ModelCard, Scores, Task, role_of
+
+NAMED = 5  # unreadable items that a message names
+
+
+def protocol_of(task: Task, split: str, subset: str) -> str:
+    """The fingerprint under which this part of a task is scored."""
+    return results.protocol(task, split, subset, evaluators.version(task.evaluator), readers.version(task.reader))
+
+
+def score_task(
+    task: Task,
+    card: ModelCard,
+    asked: Sequence[tuple[Demand, Count]],
+    space: Space,
+    report: Report,
+    folder: Results,
+    memory: int,
+) -> TaskResult:
+    """Score every part of a task, and save the result."""
+    found: list[Scores] = []
+    records: list[Record] = []
+    outcomes: list[dict[str, Any]] = []
+    for each, count in asked:
+        start = time.perf_counter()
+        each, warnings = readable(each, report)
+        vectors = {side: space.read(keys) for side, keys in each.keys.items()}
+        params = {**task.params, "metric": task.metric, "similarity": card.similarity, "memory": memory}
+        scores = evaluators.evaluate(task.evaluator, each.data.truth, vectors, params)
+        ids = [each.data.sides[scores.unit].ids[row] for row in scores.rows]
+        outcomes.append(results.outcome_columns(each.split, each.subset, ids, scores.outcomes))
+        per_item = report.seconds / report.embedded if report.embedded else 0.0
+        timings = {"embed": per_item * count.missing, "score": time.perf_counter() - start}
+        records.append(_record(task, card, each, scores, count, timings, warnings))
+        found.append(scores)
+    score = float(np.mean([record.score for record in records]))
+    around = _interval(found, records, outcomes, score)
+    revision = task.source.revision
+    result = TaskResult(card.name, card.revision, task.name, revision, tuple(records), score, around, time.time())
+    return folder.save(result, card, outcomes)
+
+
+def readable(each: Demand, report: Report) -> tuple[Demand, tuple[str, ...]]:
+    """Apply the task's policy to items that would not decode: leave them out and say so, or refuse to score."""
+    if not report.unreadable:
+        return each, each.data.skipped
+    named: list[str] = []
+    bad: dict[str, set[int]] = {}
+    for side, keys in each.keys.items():
+        rows = [row for row, key in enumerate(keys.tolist()) if key in report.unreadable]
+        named += [f"{side} '{each.data.sides[side].ids[row]}'" for row in rows]
+        for other in each.keys:  # the variants of a side keep in step
+            if role_of(other) == role_of(side):
+                bad.setdefault(other, set()).update(rows)
+    if not named:
+        return each, each.data.skipped
+    said = f"{len(named)} unreadable items: {', '.join(named[:NAMED])}{'…' if len(named) > NAMED else ''}"
+    if each.task.unreadable == "error":
+        raise EmbarkError(f"{said}. Mend them, or set unreadable='skip' on the task to score without them.")
+    kept = {side: np.delete(keys, list(bad[side])) for side, keys in each.keys.items()}
+    return replace(each, data=without(each.data, bad), keys=kept), (*each.data.skipped, f"left out {said}")
+
+
+def _record(
+    task: Task,
+    card: ModelCard,
+    each: Demand,
+    scores: Scores,
+    count: Count,
+    timings: Mapping[str, float],
+    warnings: tuple[str, ...],
+) -> Record:
+    asked = {"items": count.items, "unique": count.unique, "first": count.first, "embedded": count.missing}
+    return Record(
+        model=card.name,
+        revision=card.revision,
+        task=task.name,
+        split=each.split,
+        subset=each.subset,
+        languages=task.subsets[each.subset],
+        metric=scores.main,
+        score=scores.value,
+        interval=interval(scores.statistic, scores.main, scores.outcomes),
+        metrics=scores.metrics,
+        protocol=protocol_of(task, each.split, each.subset),
+        encoder=fingerprint(card),
+        counts={**scores.counts, **asked},
+        timings=timings,
+        versions=_versions(),
+        warnings=(*warnings, *scores.warnings),
+    )
+
+
+def _interval(
+    found: Sequence[Scores], records: Sequence[Record], outcomes: Sequence[Mapping[str, Any]], score: float
+) -> tuple[float, float]:
+    """Of the mean over parts: items are resampled together over parts where the score is a mean of items."""
+    if len(records) == 1:
+        return records[0].interval
+    if all(scores.statistic == "mean" for scores in found):
+        main = found[0].main
+        return subset_interval([columns[main] for columns in outcomes], [columns["id"] for columns in outcomes])
+    return combined_interval([record.interval for record in records], score)
+
+
+@cache
+def _versions() -> dict[str, str]:
+    """The versions of what computes: a score can be traced to them."""
+    return {name: metadata.version(name) for name in ("embark", "numpy", "pillow", "scikit-learn", "pyarrow")}

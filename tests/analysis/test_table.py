@@ -1,0 +1,165 @@
+"""Tables: the same scores in every format, rounded for people and exact for machines."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+
+import pytest
+
+from embark.analysis.table import FORMATS, Row, Score, Table, by_task, footnoted, leaderboard, shown
+from embark.catalogue import UnknownName
+from embark.results import Record, TaskResult
+from embark.types import Source, Task
+
+
+def task(name: str, category: str, chance: float | None = 0.25) -> Task:
+    source = Source("test/data", "1")
+    return Task(name, "Test", "retrieval", "none", source, "accuracy", category, ("text",), chance=chance)
+
+
+TASKS = (task("Flags", "Retrieval"), task("Clocks", "Reasoning", None), task("Names", "Retrieval"))
+
+
+def result(model: str, name: str, score: float, *warnings: str, revision: str = "1") -> TaskResult:
+    interval = (score - 0.05, score + 0.05)
+    record = Record(
+        model, revision, name, "test", "default", ("eng",), "accuracy", score, interval, {}, "p", "e", warnings=warnings
+    )
+    return TaskResult(model, revision, name, "1", (record,), score, interval, 0.0)
+
+
+COMPLETE = [result("org/one", "Flags", 1 / 3), result("org/one", "Clocks", 0.5), result("org/one", "Names", 2 / 3)]
+PARTIAL = [result("org/two", "Flags", 0.9, "one item was left out")]
+
+
+@pytest.fixture
+def table() -> Table:
+    return by_task(TASKS, COMPLETE + PARTIAL)
+
+
+def test_text_is_what_print_shows(table: Table) -> None:
+    assert str(table).splitlines() == [
+        "task                metric    chance         one             two",
+        "— Retrieval",
+        "Flags               accuracy    25.0  33.3 ± 5.0  90.0 ± 5.0 (a)",
+        "Names               accuracy    25.0  66.7 ± 5.0               –",
+        "— Reasoning",
+        "Clocks              accuracy          50.0 ± 5.0               –",
+        "----------------------------------------------------------------",
+        "Mean of categories                    50.0 ± 3.1  90.0 ± 5.0 (b)",
+        "(a) one item was left out",
+        "(b) over 1 of 3 tasks",
+    ]
+
+
+def test_markdown(table: Table) -> None:
+    lines = table.format("markdown").splitlines()
+    assert lines[:3] == [
+        "| task | metric | chance | one | two |",
+        "| :--- | :--- | ---: | ---: | ---: |",
+        "| Flags | accuracy | 25.0 | 33.3 ± 5.0 | 90.0 ± 5.0 (a) |",
+    ]
+    assert "(b) over 1 of 3 tasks" in lines
+    assert r"| a\|b |" in Table(("name",), (Row(("a|b",)),)).format("markdown")
+
+
+def test_latex(table: Table) -> None:
+    lines = table.format("latex").splitlines()
+    assert lines[:3] == [
+        r"\begin{tabular}{llrrr}",
+        r"\toprule",
+        r"task & metric & chance & one & two \\ \midrule",
+    ]
+    assert r"Names & accuracy & 25.0 & $66.7 \pm 5.0$ & -- \\" in lines
+    assert lines[-5] == r"\midrule Mean of categories &  &  & $50.0 \pm 3.1$ & $90.0 \pm 5.0$ (b) \\"
+    assert lines[-4:] == [
+        r"\bottomrule",
+        r"\multicolumn{5}{l}{(a) one item was left out} \\",
+        r"\multicolumn{5}{l}{(b) over 1 of 3 tasks} \\",
+        r"\end{tabular}",
+    ]
+    assert r"50\% of a\_b \& c" in Table(("name",), (Row(("50% of a_b & c",)),)).format("latex")
+
+
+def test_csv_has_full_precision_and_three_columns_a_score(table: Table) -> None:
+    rows = list(csv.DictReader(io.StringIO(table.format("csv"))))
+    assert list(rows[0]) == ["task", "metric", "chance", "one", "one low", "one high", "two", "two low", "two high"]
+    assert float(rows[0]["one"]) == 1 / 3
+    assert float(rows[0]["one low"]) == 1 / 3 - 0.05
+    assert rows[1]["two"] == rows[1]["two low"] == ""
+
+
+def test_json_has_full_precision_and_coverage(table: Table) -> None:
+    content = json.loads(table.format("json"))
+    flags, mean = content["rows"][0], content["rows"][-1]
+    assert flags["one"] == {"score": 1 / 3, "low": 1 / 3 - 0.05, "high": 1 / 3 + 0.05, "tasks": 1, "of": 1, "marks": []}
+    assert (flags["task"], flags["section"]) == ("Flags", "Retrieval")
+    assert (mean["one"]["tasks"], mean["one"]["of"]) == (3, 3)
+    assert (mean["two"]["tasks"], mean["two"]["of"], mean["two"]["marks"]) == (1, 3, ["b"])
+    assert content["notes"] == ["(a) one item was left out", "(b) over 1 of 3 tasks"]
+
+
+def test_an_unknown_format_is_an_error_with_a_suggestion(table: Table) -> None:
+    with pytest.raises(UnknownName, match="no table format named 'markdwon'. Did you mean markdown"):
+        table.format("markdwon")
+
+
+def test_the_mean_is_over_categories_and_not_over_tasks() -> None:
+    made = by_task(TASKS, COMPLETE)
+    [mean] = [row.cells[-1] for row in made.rows if row.total]
+    assert isinstance(mean, Score)
+    assert mean.value == pytest.approx(((1 / 3 + 2 / 3) / 2 + 0.5) / 2)
+    assert not mean.partial
+
+
+def test_a_leaderboard_ranks_whole_models_before_partial_ones() -> None:
+    better = [result("org/three", name, 0.8) for name in ("Flags", "Clocks", "Names")]
+    made = leaderboard(TASKS, COMPLETE + PARTIAL + better)
+    assert made.columns == ("#", "model", "mean", "Retrieval", "Reasoning")
+    assert [(row.cells[0], row.cells[1]) for row in made.rows] == [
+        ("1", "org/three"),
+        ("2", "org/one"),
+        ("3", "org/two"),
+    ]
+    assert [shown(cell) for cell in made.rows[2].cells[2:]] == ["90.0 ± 5.0 (a)", "90.0 ± 5.0 (b)", "–"]
+    assert made.notes == ("(a) over 1 of 3 tasks", "(b) over 1 of 2 tasks")
+
+
+def test_results_of_other_tasks_are_left_out() -> None:
+    made = leaderboard(TASKS, [*COMPLETE, result("org/other", "Elsewhere", 1.0)])
+    assert [row.cells[1] for row in made.rows] == ["org/one"]
+
+
+def test_tasks_without_any_score_are_left_out() -> None:
+    assert [row.cells[0] for row in by_task(TASKS, PARTIAL).rows] == ["Flags", "Mean of categories"]
+
+
+def test_names_are_as_long_as_they_must_be() -> None:
+    def names(*results: TaskResult) -> tuple[str, ...]:
+        return by_task(TASKS, results).columns[3:]
+
+    assert names(result("a/x", "Flags", 0), result("a/y", "Flags", 0)) == ("x", "y")
+    assert names(result("a/x", "Flags", 0), result("b/x", "Flags", 0)) == ("a/x", "b/x")
+    assert names(result("a/x", "Flags", 0), result("a/x", "Flags", 0, revision="2")) == ("a/x@1", "a/x@2")
+
+
+def test_one_note_has_one_mark_wherever_it_is_used_and_no_mark_two_notes() -> None:
+    cells = [Score(0.5, 0.4, 0.6, marks=(f"note {n}",)) for n in (*range(60), 0)]
+    made = footnoted(Table(tuple(map(str, range(61))), (Row(tuple(cells)),)))
+    marks = [cell.marks for cell in made.rows[0].cells if isinstance(cell, Score)]
+    assert marks[0] == marks[60] == ("a",)
+    assert len(set(marks)) == 60
+    assert len(made.notes) == 60
+
+
+def test_an_empty_table_is_a_table() -> None:
+    empty = leaderboard(TASKS, [])
+    assert all(empty.format(style) for style in FORMATS)
+    assert empty.format("csv") == "#,model,mean"
+    assert json.loads(empty.format("json")) == {"rows": [], "notes": []}
+
+
+def test_the_order_of_results_does_not_matter() -> None:
+    assert by_task(TASKS, COMPLETE) == by_task(TASKS, COMPLETE[::-1])

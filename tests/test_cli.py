@@ -1,0 +1,203 @@
+"""The command line as people meet it: real processes for the way in and out, the runner for the rest."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from embark.cli import app
+from embark.models import MODELS
+from embark.tasks import BENCHMARKS, TASKS
+from embark.types import EmbarkError
+
+LITE, TASK = "Pocket(lite)", "PocketFlagZeroShot"
+Pictures = Callable[..., Path]
+
+
+def process(*words: str | Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "embark", *map(str, words)], capture_output=True, text=True, check=False
+    )
+
+
+def said(*words: str | Path, code: int = 0) -> str:
+    """What a command writes to standard output."""
+    result = CliRunner().invoke(app, [*map(str, words)])
+    assert result.exit_code == code, result.output
+    return result.stdout
+
+
+def error(*words: str | Path) -> str:
+    """The message of a command that a user can mend."""
+    result = CliRunner().invoke(app, [*map(str, words)])
+    assert isinstance(result.exception, EmbarkError), result.output
+    assert result.stdout == ""
+    return str(result.exception)
+
+
+@pytest.fixture(scope="module")
+def lite(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, subprocess.CompletedProcess[str]]:
+    """One real run of the small benchmark."""
+    home, results = tmp_path_factory.mktemp("home"), tmp_path_factory.mktemp("results")
+    return results, process("run", "-b", LITE, "-m", "embark/random", "--home", home, "--results", results)
+
+
+# ── real processes ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_run_prints_the_table_and_reports_beside_it(lite: tuple[Path, subprocess.CompletedProcess[str]]) -> None:
+    results, ran = lite
+    assert ran.returncode == 0, ran.stderr
+    lines = ran.stdout.splitlines()
+    assert lines[0].split() == ["task", "metric", "chance", "random"]
+    assert any(line.startswith(TASK) for line in lines)
+    assert "scores computed, 0 already on disk" in ran.stderr
+    assert "reuse ratio" in ran.stderr
+    assert (results / "embark__random" / MODELS["embark/random"].revision / f"{TASK}.json").is_file()
+
+
+def test_an_unknown_name_is_a_message_and_not_a_traceback() -> None:
+    ran = process("run", "-t", "PocketFlagZeroshot", "-m", "embark/random")
+    assert (ran.returncode, ran.stdout) == (2, "")
+    assert ran.stderr.startswith("error: There is no task named 'PocketFlagZeroshot'. Did you mean PocketFlagZeroShot")
+    assert len(ran.stderr.splitlines()) == 1
+
+
+def test_help_lists_the_commands() -> None:
+    ran = process("--help")
+    assert ran.returncode == 0
+    for command in ("run", "plan", "leaderboard", "tasks", "benchmarks", "models", "show"):
+        assert f"\n  {command} " in ran.stdout
+
+
+def test_an_interrupted_run_says_so_and_keeps_what_it_did(elsewhere: Path) -> None:
+    words = [sys.executable, "-m", "embark", "run", "-m", "embark/pocket", "-t", "PocketNameToImage"]
+    running = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    while running.poll() is None and not any(f.stat().st_size for f in elsewhere.glob("home/store/*/*/commits.bin")):
+        time.sleep(0.01)
+    running.send_signal(signal.SIGINT)
+    out, err = running.communicate(timeout=60)
+    assert (running.returncode, out) == (130, "")
+    assert err.splitlines()[-1] == "interrupted; what was embedded is kept, run the same command to go on"
+    assert "Traceback" not in err
+
+
+# ── listings ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_tasks_are_listed_and_filtered() -> None:
+    assert [task["name"] for task in json.loads(said("tasks", "--json"))] == list(TASKS)
+    lines = said("tasks", "--type", "zeroshot", "--modality", "text", "--modality", "image").splitlines()
+    assert lines[0].split()[0] == "task"
+    assert TASK in [line.split()[0] for line in lines]
+    assert all("zeroshot" in line.split() for line in lines[1:])
+    assert [task["name"] for task in json.loads(said("tasks", "PocketFlagZ*", "--json"))] == [TASK]
+    assert "Did you mean zeroshot" in error("tasks", "--type", "zeroshoot")
+
+
+def test_no_match_says_so_beside_the_output() -> None:
+    result = CliRunner().invoke(app, ["tasks", TASK, "--type", "retrieval"])
+    assert (result.exit_code, result.stdout, result.stderr) == (0, "", "nothing matches\n")
+
+
+def test_benchmarks_are_listed() -> None:
+    listed = {one["name"]: one for one in json.loads(said("benchmarks", "--json"))}
+    assert list(listed) == list(BENCHMARKS)
+    assert listed["Pocket"]["count"] == len(listed["Pocket"]["tasks"]) == len(BENCHMARKS["Pocket"].tasks)
+    assert LITE in said("benchmarks")
+
+
+def test_models_are_listed_and_filtered() -> None:
+    assert [model["name"] for model in json.loads(said("models", "--json"))] == list(MODELS)
+    lines = said("models", "--loader", "random").splitlines()
+    assert len(lines) == 2
+    assert lines[1].startswith("embark/random")
+    assert "Did you mean embark/pocket" in error("models", "embark/pockt")
+
+
+@pytest.mark.parametrize(("name", "fact"), [(TASK, "zeroshot"), (LITE, TASK), ("embark/random", "random")])
+def test_show_tells_all_about_a_task_a_benchmark_or_a_model(name: str, fact: str) -> None:
+    assert fact in said("show", name)
+    assert json.loads(said("show", name, "--json"))["name"] == name
+
+
+def test_show_tells_the_protocol_and_suggests_names() -> None:
+    assert list(json.loads(said("show", TASK, "--json"))["protocols"]) == ["test/default"]
+    assert "Did you mean PocketFlagZeroShot" in error("show", "pocketflagzeroshot")
+
+
+# ── leaderboards ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_leaderboard_in_every_format(lite: tuple[Path, subprocess.CompletedProcess[str]]) -> None:
+    def board(style: str, *more: str) -> str:
+        return said("leaderboard", "-b", LITE, "--results", lite[0], "--format", style, *more)
+
+    content = json.loads(board("json"))
+    [row] = content["rows"]
+    assert (row["#"], row["model"]) == ("1", "embark/random")
+    [line] = csv.DictReader(io.StringIO(board("csv")))
+    assert float(line["mean"]) == row["mean"]["score"]
+    assert f"{100 * row['mean']['score']:.1f} ± " in board("text")
+    assert board("markdown").startswith("| # | model | mean |")
+    assert board("latex").startswith(r"\begin{tabular}{rlr")
+    assert TASK in board("text", "--by-task")
+
+
+def test_a_leaderboard_of_nothing_says_how_to_make_one(elsewhere: Path) -> None:
+    assert error("leaderboard").endswith("Make some: embark run -b 'Pocket'")
+    assert "Did you mean Pocket" in error("leaderboard", "-b", "Poket")
+
+
+def test_an_unknown_format_is_an_error(lite: tuple[Path, subprocess.CompletedProcess[str]]) -> None:
+    assert "Did you mean latex" in error("leaderboard", "-b", LITE, "--results", lite[0], "--format", "latx")
+
+
+# ── plan and run ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_plan_counts_and_prices(elsewhere: Path) -> None:
+    content = json.loads(said("plan", "-m", "embark/random", "-t", TASK, "--json"))
+    [model] = content["models"]
+    task, total = model["tasks"]
+    assert (task["task"], total["task"]) == (TASK, "all")
+    assert task["to embed"] == total["to embed"] == task["unique"] <= task["items"]
+    assert task["bytes"] > 256 * 2 * task["unique"]
+    assert not (elsewhere / "home").exists()
+    assert "Each distinct item serves" in said("plan", "-m", "embark/random", "-t", TASK)
+
+
+def test_a_folder_of_ones_own_is_run(pictures: Pictures) -> None:
+    content = json.loads(said("run", "-m", "embark/random", "--folder", pictures("Holiday"), "--json"))
+    assert [row["task"] for row in content["results"]] == ["HolidayRetrieval", "HolidayZeroShot"]
+    assert content["skipped"] == []
+
+
+def test_a_task_that_fails_makes_the_run_fail(pictures: Pictures) -> None:
+    folder = pictures("Bad")
+    (folder / "red.png").write_bytes(b"not a picture")
+    result = CliRunner().invoke(app, ["run", "-m", "embark/random", "--folder", str(folder)])
+    assert result.exit_code == 1
+    assert result.stdout == ""
+    assert "failed: BadRetrieval for embark/random: 1 unreadable items: document 'red.png'" in result.stderr
+
+
+def test_a_benchmark_beside_tasks_is_refused() -> None:
+    result = CliRunner().invoke(app, ["run", "-b", LITE, "-t", TASK])
+    assert result.exit_code == 2
+    assert "either a benchmark or tasks, not both" in result.stderr
+
+
+@pytest.mark.parametrize("words", [("run", "--workers", "0"), ("run", "--batch-size", "0"), ("fly",), ("run", "--fly")])
+def test_wrong_usage_is_refused(words: tuple[str, ...]) -> None:
+    assert CliRunner().invoke(app, list(words)).exit_code == 2
