@@ -122,8 +122,10 @@ def probe(inputs: Inputs, truth: Mapping[str, Any]) -> Scores:
 def multilabel(inputs: Inputs, truth: Mapping[str, Any]) -> Scores:
     """One logistic regression a label."""
     count = 1 + max(label for row in truth["train_labels"] + truth["test_labels"] for label in row)
-    sides = (np.array([np.isin(np.arange(count), row) for row in truth[f"{s}_labels"]]) for s in ("train", "test"))
-    return evaluate("multilabel", Split(*sides, _names(count)), inputs, _shots(truth))
+    train, test = (
+        np.array([np.isin(np.arange(count), row) for row in truth[f"{s}_labels"]]) for s in ("train", "test")
+    )
+    return evaluate("multilabel", Split(train, test, _names(count)), inputs, _shots(truth))
 
 
 def clustering(inputs: Inputs, truth: Mapping[str, Any]) -> Scores:
@@ -156,7 +158,7 @@ def _pairs(truth: Mapping[str, Any], grades: Mapping[str, Mapping[str, int]]) ->
     """Columns of query, document and grade."""
     query, document = ({name: at for at, name in enumerate(truth[f"{side}_ids"])} for side in ("query", "corpus"))
     rows = [(query[q], document[d], grade) for q, of_query in grades.items() for d, grade in of_query.items()]
-    return tuple(np.array(rows, np.int64).T)  # type: ignore[return-value]
+    return tuple(np.array(rows, np.int64).T)
 
 
 def _ids(truth: Mapping[str, Any]) -> tuple[Array, Array]:

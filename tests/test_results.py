@@ -18,8 +18,8 @@ from embark.types import EmbarkError, ModelCard, Source, Task
 CARD = ModelCard("org/model", "r1", "none", ("text",), dim=2, settings={"pooling": ("mean", "max")})
 TASK = Task(
     "Words", "Test", "retrieval", "words", Source("test/words", "abc", "plain", ("test",)), "ndcg_at_10", "Retrieval",
-    ("text",), columns={"text": "t"}, params={"k": 3}, options={"o": 1}, instructions={"query": "Find."}, labels=("a", "b"),
-    templates=("a {}",), notes=("A note.",), tags={"domain": "words"},
+    ("text",), columns={"text": "t"}, params={"k": 3}, options={"o": 1}, instructions={"query": "Find."},
+    labels=("a", "b"), templates=("a {}",), notes=("A note.",), tags={"domain": "words"},
 )  # fmt: skip
 
 

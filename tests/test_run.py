@@ -233,7 +233,7 @@ def test_a_model_that_fails_is_an_error_and_what_it_did_is_kept(tiny: embark.Enc
 
     tiny.embed = embed  # type: ignore[method-assign]
     with pytest.raises(
-        EmbarkError, match="test/tiny returned NaN or infinite vectors for PagesRetrieval document 'red.png'"
+        EmbarkError, match=r"test/tiny returned NaN or infinite vectors for PagesRetrieval document 'red\.png'"
     ):
         evaluate(tiny, tasks)
     tiny.embed = forward  # type: ignore[method-assign]

@@ -55,9 +55,9 @@ def classification(label: Array, predicted: Array, classes: int) -> dict[str, fl
     hits = np.bincount(label[label == predicted], minlength=classes)
     seen = support + claimed > 0
     of_class = {
+        "f1": 2 * hits / np.maximum(support + claimed, 1),
         "precision": hits / np.maximum(claimed, 1),
         "recall": hits / np.maximum(support, 1),
-        "f1": 2 * hits / np.maximum(support + claimed, 1),
     }
     out = {"accuracy": float(hits.sum() / len(label))}
     for name, values in of_class.items():

@@ -102,7 +102,7 @@ def test_json_has_full_precision_and_coverage(table: Table) -> None:
 
 
 def test_an_unknown_format_is_an_error_with_a_suggestion(table: Table) -> None:
-    with pytest.raises(UnknownName, match="no table format named 'markdwon'. Did you mean markdown"):
+    with pytest.raises(UnknownName, match=r"no table format named 'markdwon'\. Did you mean markdown"):
         table.format("markdwon")
 
 

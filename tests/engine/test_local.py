@@ -181,7 +181,7 @@ def test_vectors_beyond_half_precision_are_an_error_that_says_what_to_do(store: 
     encoder = Lengths(spoilt(value), replace(CARD, stored="float16"))
     wanted = needs(encoder, [items.text(f"{n:02} x") for n in range(1, 21)])
     with pytest.raises(
-        EmbarkError, match="range of float16.*stored='float32'.* for item 12, item 13, item 14, item 15"
+        EmbarkError, match=r"range of float16.*stored='float32'.* for item 12, item 13, item 14, item 15"
     ):
         run(store, encoder, wanted, batch_size=4)
     assert stored_numbers(store, encoder, wanted) == list(range(12))
@@ -223,7 +223,7 @@ def test_a_wrong_shape_is_an_error_and_what_came_before_it_stays(store: Store, c
 def test_a_dimension_that_changes_between_batches_is_an_error(store: Store) -> None:
     encoder = Lengths(lambda out, texts: out[:, : 2 + (number(texts[0]) < 9)], replace(CARD, dim=None))
     wanted = needs(encoder, [items.text(f"{n:02} x") for n in range(1, 17)])
-    with pytest.raises(EmbarkError, match="of 3 dimensions; .* of 2 dimensions cannot be added"):
+    with pytest.raises(EmbarkError, match=r"of 3 dimensions; .* of 2 dimensions cannot be added"):
         run(store, encoder, wanted, batch_size=4)
     assert stored_numbers(store, encoder, wanted) == list(range(8))
 

@@ -22,7 +22,7 @@ def offered(*rows: tuple[int, int, int], **ids: Any) -> Candidates:
 
 
 def sides(query: Any, document: Any = PLANE) -> dict[str, Array]:
-    return {"query": np.asarray(query, np.float32), "document": np.asarray(document, np.float32)}
+    return {"query": np.array(query, np.float32), "document": np.array(document, np.float32)}
 
 
 def test_only_the_candidates_compete() -> None:

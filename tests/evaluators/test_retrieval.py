@@ -25,7 +25,7 @@ def qrels(*pairs: tuple[int, int, int], **ids: Any) -> Qrels:
 
 
 def sides(query: Any, document: Any) -> dict[str, Array]:
-    return {"query": np.asarray(query, np.float32), "document": np.asarray(document, np.float32)}
+    return {"query": np.array(query, np.float32), "document": np.array(document, np.float32)}
 
 
 # ── known answers ────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -94,7 +94,7 @@ def test_what_is_not_finite_is_an_error_that_says_where(side: str, bad: float) -
     vectors = sides(PLANE, PLANE)
     vectors[side][2, 1] = bad
     with pytest.raises(EmbarkError, match="1 vectors are not finite, the first at row 2"):
-        evaluate(qrels((0, 0, 1)), vectors, {})
+        evaluate(qrels(*((n, n, 1) for n in range(4))), vectors, {})
 
 
 def test_stored_halves_score_as_their_values_and_inputs_are_left_alone() -> None:

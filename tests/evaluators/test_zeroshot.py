@@ -19,7 +19,7 @@ def classes(label: Any, prompt: Any, count: int) -> Classes:
 
 
 def sides(item: Any, prompt: Any) -> dict[str, Array]:
-    return {"item": np.asarray(item, np.float32), "prompt": np.asarray(prompt, np.float32)}
+    return {"item": np.array(item, np.float32), "prompt": np.array(prompt, np.float32)}
 
 
 def test_an_item_belongs_to_the_nearest_prompt() -> None:

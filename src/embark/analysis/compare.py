@@ -1,19 +1,20 @@
 """Two models on the same items: what differs, how surely, and on which items.
 
 Only scores of one protocol are compared, item by item. A mean of items gets a bootstrap interval and a sign-flip test;
-a statistic of all items together (a rank correlation, NMI) is recomputed on items drawn for both models at once.
+a statistic of all items together (a rank correlation, NMI) is resampled with the same items for both models.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import erfc, sqrt
 from typing import TypeAlias
 
 import numpy as np
 
-from embark.analysis.intervals import LEVEL, REPLICATES, subset_interval
+from embark.analysis.intervals import LEVEL, subset_interval
+from embark.analysis.statistics import STATISTICS, replicates
 from embark.results import TaskResult
 from embark.types import Array, EmbarkError, Task
 
@@ -22,7 +23,6 @@ MAGNITUDES = 128  # distinct sizes of a difference kept apart in the sign-flip t
 KEYS = ("split", "subset", "id")
 
 Columns: TypeAlias = Mapping[str, Array]
-Statistic: TypeAlias = Callable[[Columns, Array], float]
 
 
 @dataclass(frozen=True)
@@ -137,35 +137,28 @@ def sign_flip(differences: Array, seed: int = 0) -> float:
     return float((1 + np.count_nonzero(null >= abs(scaled.sum()) - 1e-6)) / (1 + FLIPS))
 
 
-def joint_bootstrap(a: Columns, b: Columns, part: Array, statistic: Statistic, seed: int = 0) -> Array:
-    """Differences of a statistic on items drawn with replacement, the same for both, with all their appearances."""
-    ids, owner = np.unique(a["id"], return_inverse=True)
-    rows = [np.flatnonzero(part == p) for p in np.unique(part)]
-    sides = [({k: v[at] for k, v in a.items()}, {k: v[at] for k, v in b.items()}, owner[at]) for at in rows]
-    rng, found = np.random.default_rng(seed), np.empty(REPLICATES)
-    for i in range(REPLICATES):
-        count = np.bincount(rng.integers(len(ids), size=len(ids)), minlength=len(ids))
-        found[i] = np.mean([statistic(one, count[own]) - statistic(other, count[own]) for one, other, own in sides])
-    return found
-
-
 def _pair(task: Task, a: TaskResult | None, b: TaskResult | None) -> Pair:
     one, other, part = _aligned(a, b)
     assert a is not None
     assert b is not None
     if a.metric in one:
         low, high, p = _means(one[a.metric] - other[a.metric], one["id"], part)
-    elif statistic := next((f for names, f in STATISTICS.items() if set(names) <= set(one)), None):
-        found = joint_bootstrap(one, other, part, statistic)
-        low, high = np.quantile(found, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
+    else:
+        found = _replicates(a.metric, one, part) - _replicates(a.metric, other, part)
+        low, high = (float(bound) for bound in np.quantile(found, [(1 - LEVEL) / 2, (1 + LEVEL) / 2]))
         # A normal tail with the bootstrap's spread: counting draws could not get below 1 in 1,000, which Holm's
         # correction over a large benchmark would always turn into a tie.
         p = erfc(abs(a.score - b.score) / (sqrt(2) * max(float(found.std()), 1e-300)))
-    else:
-        raise NotComparable(f"its items have no outcome that {a.metric} could be computed from")
-    return Pair(
-        task.name, task.category, a.score, b.score, float(low), float(high), float(p), len(np.unique(one["id"]))
-    )
+    return Pair(task.name, task.category, a.score, b.score, low, high, p, len(np.unique(one["id"])))
+
+
+def _replicates(metric: str, columns: Columns, part: Array) -> Array:
+    """The score in resamples of the items. One seed for all: models, and parts with the same items, share the draws."""
+    statistic = next((name for name in (metric, metric.rpartition("_")[2]) if name in STATISTICS), None)
+    if statistic is None:
+        raise NotComparable(f"its items have no outcome that {metric} could be computed from")
+    parts = [{name: values[part == p] for name, values in columns.items()} for p in np.unique(part)]
+    return np.asarray(np.mean([replicates(statistic, metric, each) for each in parts], axis=0))
 
 
 def _means(difference: Array, ids: Array, part: Array) -> tuple[float, float, float]:
@@ -216,32 +209,3 @@ def _tally(pairs: Sequence[Pair]) -> Tally:
     verdicts = [pair.verdict for pair in pairs]
     mean = float(np.mean([pair.difference for pair in pairs])) if pairs else 0.0
     return Tally(verdicts.count("win"), verdicts.count("tie"), verdicts.count("loss"), mean)
-
-
-def _correlation(columns: Columns, count: Array) -> float:
-    """Pearson's correlation of the ranks that the items have among all items, each as often as it was drawn."""
-    x, y = columns["gold_rank"], columns["similarity_rank"]
-    x, y = x - np.average(x, weights=count), y - np.average(y, weights=count)
-    return float((count * x * y).sum() / max(np.sqrt((count * x * x).sum() * (count * y * y).sum()), 1e-300))
-
-
-def _nmi(columns: Columns, count: Array) -> float:
-    """Mutual information over the mean of the entropies."""
-    label, cluster = (np.unique(columns[name], return_inverse=True)[1] for name in ("label", "cluster"))
-    joint = np.bincount(label * (cluster.max() + 1) + cluster, count, (label.max() + 1) * (cluster.max() + 1))
-    joint = joint.reshape(label.max() + 1, -1) / count.sum()
-    of_label, of_cluster, both = (_entropy(p) for p in (joint.sum(1), joint.sum(0), joint.ravel()))
-    mean = (of_label + of_cluster) / 2
-    return 1.0 if mean == 0 else (of_label + of_cluster - both) / mean
-
-
-def _entropy(p: Array) -> float:
-    some = p[p > 0]
-    return float(-(some * np.log(some)).sum())
-
-
-# Columns that a statistic is computed from → the statistic on items that count so many times.
-STATISTICS: dict[tuple[str, ...], Statistic] = {
-    ("gold_rank", "similarity_rank"): _correlation,
-    ("label", "cluster"): _nmi,
-}

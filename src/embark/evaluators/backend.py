@@ -31,8 +31,11 @@ class Backend(Protocol):
     def beside(self, parts: list[Any]) -> Any:
         """Score matrices of the same rows, joined."""
 
-    def beaten_by(self, scores: Any, row: Array, score: Array, places: Array, place: Array) -> Array:
-        """For each (row, score, place): how many of the row's scores beat it; of equal ones, those of a lower place."""
+    def beaten_by(self, scores: Any, row: Array, score: Array, places: Array, place: Array, here: Array) -> Array:
+        """For each (row, score, place): how many of the row's scores beat it; of equal ones, those of a lower place.
+
+        `here` says whether the score itself is one of the row's, and so no tie.
+        """
 
     def best(self, scores: Any, places: Array) -> tuple[Array, Array]:
         """Each row's largest score and the column that has it; of equal ones, that of the lowest place."""
@@ -66,11 +69,11 @@ class Numpy:
         """One copy."""
         return np.concatenate(parts, axis=1)
 
-    def beaten_by(self, scores: Array, row: Array, score: Array, places: Array, place: Array) -> Array:
+    def beaten_by(self, scores: Array, row: Array, score: Array, places: Array, place: Array, here: Array) -> Array:
         """Two passes over the rows, a third over those with ties."""
         mine = scores if len(row) == len(scores) and (row == np.arange(len(row))).all() else scores[row]
         count = np.count_nonzero(mine > score[:, None], axis=1)
-        tied = np.flatnonzero(np.count_nonzero(mine >= score[:, None], axis=1) > count + 1)
+        tied = np.flatnonzero(np.count_nonzero(mine >= score[:, None], axis=1) > count + here)
         count[tied] += np.count_nonzero((mine[tied] == score[tied, None]) & (places < place[tied, None]), axis=1)
         return np.asarray(count)
 
@@ -127,12 +130,12 @@ class Torch:
         """One copy."""
         return self.torch.cat(parts, dim=1)
 
-    def beaten_by(self, scores: Any, row: Array, score: Array, places: Array, place: Array) -> Array:
+    def beaten_by(self, scores: Any, row: Array, score: Array, places: Array, place: Array, here: Array) -> Array:
         """Two passes over the rows, a third over those with ties."""
         mine = scores if len(row) == len(scores) and (row == np.arange(len(row))).all() else scores[self._tensor(row)]
         own = self._tensor(score)[:, None]
         count = (mine > own).sum(1)
-        tied = ((mine >= own).sum(1) > count + 1).nonzero().ravel()
+        tied = ((mine >= own).sum(1) > count + self._tensor(here)).nonzero().ravel()
         before = self._tensor(places) < self._tensor(place)[tied][:, None]
         count[tied] += ((mine[tied] == own[tied]) & before).sum(1)
         return np.asarray(count.cpu())

@@ -106,9 +106,11 @@ def _check(truth: Groups, items: int, labels: int) -> None:
 
 def _fit(model: Any, items: Array) -> Any:
     from sklearn.exceptions import ConvergenceWarning
+    from threadpoolctl import threadpool_limits
 
-    with warnings.catch_warnings():  # fewer distinct items than clusters: the table shows it, and we say it
-        warnings.simplefilter("ignore", ConvergenceWarning)
+    # One thread: sums are then made in one order whatever the machine, and a busy machine does not stall on OpenMP.
+    with warnings.catch_warnings(), threadpool_limits(1):
+        warnings.simplefilter("ignore", ConvergenceWarning)  # fewer distinct items than clusters: `_doubts` says it
         return model.fit(items)
 
 

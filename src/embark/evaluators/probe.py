@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from embark import metrics
 from embark.evaluators.similarity import blocks, whole
 from embark.types import Array, EmbarkError, Scores, Split
 
@@ -35,6 +36,8 @@ class Run:
 def evaluate(truth: Split, vectors: Mapping[str, Any], params: Mapping[str, Any]) -> Scores:
     """Means over the runs. Parameters: probe, shots, runs, seed, max_iter, metric."""
     shots, runs, seed = sizes(truth, params, shots=16)
+    if truth.train.ndim != 1 or truth.test.ndim != 1:
+        raise EmbarkError("The probe needs one label an item; for several use 'multilabel'.")
     known, size = np.unique(truth.train, return_counts=True)
     if len(known) < 2:
         raise EmbarkError(
@@ -101,24 +104,14 @@ def probes(
 
 
 def measures(true: Array, predicted: Array, known: Array, classes: int) -> dict[str, float]:
-    """Accuracy, and precision, recall and F1 as macro and weighted means; for two classes average precision as well.
-
-    Zero divided by zero is zero. Macro means are over the classes that occur in truth or prediction.
-    """
-    hits = np.bincount(true[true == predicted], minlength=classes)
-    actual, guessed = np.bincount(true, minlength=classes), np.bincount(predicted, minlength=classes)
-    occurs = actual + guessed > 0
-    of_class = {"f1": (2 * hits, actual + guessed), "precision": (hits, guessed), "recall": (hits, actual)}
-    values = {"accuracy": float(hits.sum() / len(true))}
-    for name, (part, all_of_it) in of_class.items():
-        share = part / np.maximum(all_of_it, 1)
-        values[name] = float(share[occurs].mean())
-        values[f"{name}_weighted"] = float(np.average(share, weights=actual))
-    if len(known) == 2 and np.array_equal(np.flatnonzero(actual), known):
-        positive = known[1]
-        recall, precision = hits[positive] / actual[positive], hits[positive] / max(guessed[positive], 1)
+    """The measures of a classification; for two classes average precision as well."""
+    values, seen = metrics.classification(true, predicted, classes), np.unique(true)
+    if len(known) == 2 and np.array_equal(seen, known):
+        actual, guessed = true == known[1], predicted == known[1]
+        hits, claimed = int((actual & guessed).sum()), int(guessed.sum())
+        recall, precision = hits / int(actual.sum()), hits / max(claimed, 1)
         # Yes or no is a ranking of two steps: those predicted positive, then everything.
-        ap = float(recall * precision + (1 - recall) * actual[positive] / len(true))
+        ap = float(recall * precision + (1 - recall) * actual.mean())
         values |= {"ap": ap, "ap_weighted": ap}
     return values
 

@@ -102,9 +102,10 @@ class _Work:
         turn = np.empty(len(row), np.int64)
         turn[order] = np.arange(len(row)) - np.searchsorted(row[order], row[order])
         places, out = self.place[start : start + scores.shape[1]], np.empty(len(row), np.int64)
+        here = (document >= start) & (document < start + scores.shape[1])
         for t in range(int(turn.max(initial=-1)) + 1):
             now = np.flatnonzero(turn == t)
-            out[now] = self.backend.beaten_by(scores, row[now], own[now], places, self.place[document[now]])
+            out[now] = self.backend.beaten_by(scores, row[now], own[now], places, self.place[document[now]], here[now])
         return out
 
     def _piece(self, queries: Block, start: int) -> Any:

@@ -23,6 +23,7 @@ def evaluate(truth: Gold, vectors: Mapping[str, Any], params: Mapping[str, Any])
     from scipy.stats import rankdata
 
     own, main = params.get("similarity", "cosine"), params.get("metric", "cosine_spearman")
+    own = "cosine" if own == "maxsim" else own  # items have one vector here, as in `whole`
     gold = _gold(truth)
     found = similarities(whole(vectors["left"], "dot"), whole(vectors["right"], "dot"), truth.left, truth.right)
     if own not in found:
