@@ -47,7 +47,7 @@ def main() -> None:
         print(json.dumps(CASES[args.case[0]](Path(args.case[1]))))
         return
     peer = args.peer if Path(args.peer).is_file() else None
-    if peer is None:
+    if peer is None and not args.large:
         print(f"no peer at {args.peer}: measured without one (see --help)", file=sys.stderr)
     with tempfile.TemporaryDirectory() as name:
         rows = [large_case(Path(name))] if args.large else usual_cases(Path(name), peer)
@@ -56,7 +56,9 @@ def main() -> None:
     else:
         print(machine())
         for row in rows:
-            print("  ".join(f"{key} {value:,.3g}" if isinstance(value, float) else value for key, value in row.items()))
+            print(f"\n{row.pop('case')} (target: {row.pop('target')})")
+            for key, value in row.items():
+                print(f"  {key:30} {value:12,.3f}")
 
 
 def usual_cases(folder: Path, peer: str | None) -> list[dict[str, Any]]:
@@ -72,8 +74,8 @@ def usual_cases(folder: Path, peer: str | None) -> list[dict[str, Any]]:
             agree(case, ours["scores"], found["scores"])
             who = name.replace(case, "mteb")
             row |= {f"{who} s": found["seconds"], f"{who} extra MB": found["extra_rss_mb"]}
-            row |= {f"× {who}": found["seconds"] / ours["seconds"]}
-            row |= {"memory ratio": ours["extra_rss_mb"] / max(found["extra_rss_mb"], 1.0)}
+            row |= {f"{who} s ÷ ours": found["seconds"] / ours["seconds"]}
+            row |= {f"our extra ÷ {who}'s": ours["extra_rss_mb"] / max(found["extra_rss_mb"], 1.0)}
         if product := ours.get("product"):
             row |= {"product s": product, "s ÷ product": ours["seconds"] / product}
         rows.append(row | {"target": TARGETS[case]})

@@ -18,7 +18,7 @@ CUTOFFS = (1, 3, 5, 10, 20, 100, 1000)
 def ranking(
     query: Array, rank: Array, grade: Array, queries: int, cutoffs: Sequence[int] = CUTOFFS
 ) -> dict[str, Array]:
-    """Every ranking measure at every cut-off, for each of `queries` queries (which must all have a relevant document).
+    """Every ranking measure at every cut-off, for each of `queries` queries (0 where there is nothing relevant).
 
     nDCG has linear gain. Average precision divides by all relevant documents, whatever the cut-off, as trec_eval does.
     """
@@ -37,9 +37,9 @@ def ranking(
         found = np.bincount(query[seen], minlength=queries)
         dcg = np.bincount(query[seen], gain[seen], minlength=queries)
         best = np.bincount(query[place < k], ideal[place < k], minlength=queries)
-        out[f"ndcg_at_{k}"] = dcg / best
-        out[f"map_at_{k}"] = np.bincount(query[seen], precision[seen], minlength=queries) / relevant
-        out[f"recall_at_{k}"] = found / relevant
+        out[f"ndcg_at_{k}"] = dcg / np.where(best > 0, best, 1)
+        out[f"map_at_{k}"] = np.bincount(query[seen], precision[seen], minlength=queries) / np.maximum(relevant, 1)
+        out[f"recall_at_{k}"] = found / np.maximum(relevant, 1)
         out[f"precision_at_{k}"] = found / k
         out[f"mrr_at_{k}"] = np.where(first <= k, 1 / first, 0.0)
         out[f"hit_rate_at_{k}"] = out[f"success_at_{k}"] = (first <= k).astype(np.float64)

@@ -46,6 +46,7 @@ class Record:
     metrics: Mapping[str, float]
     protocol: str
     encoder: str
+    run: str = ""  # the evaluation that computed it; counts of shared items hold within one
     counts: Mapping[str, int] = field(default_factory=dict)
     timings: Mapping[str, float] = field(default_factory=dict)
     versions: Mapping[str, str] = field(default_factory=dict)
@@ -100,18 +101,18 @@ class Results:
 
     def folder(self, model: str, revision: str) -> Path:
         """Where a model's results lie."""
-        return self.root / model.replace("/", "__") / revision
+        return self.root / _safe(model) / _safe(revision)
 
     def load(self, model: str, revision: str, task: str) -> TaskResult | None:
         """The stored result, if there is one of ours."""
-        path = self.folder(model, revision) / f"{task}.json"
+        path = self.folder(model, revision) / f"{_safe(task)}.json"
         return _parse(path) if path.is_file() else None
 
     def save(self, result: TaskResult, card: ModelCard, outcomes: Sequence[Mapping[str, Any]]) -> TaskResult:
         """Write outcomes, then scores (the commit), each in one step; a kill leaves the old files or the new ones."""
         folder = self.folder(result.model, result.revision)
         folder.mkdir(parents=True, exist_ok=True)
-        path = folder / f"{result.task}.json"
+        path = folder / f"{_safe(result.task)}.json"
         table = pa.concat_tables([pa.table(dict(columns)) for columns in outcomes], promote_options="default")
         _replace(path.with_suffix(".parquet"), lambda at: pq.write_table(table, at, compression="zstd"))
         _replace(folder / "model_meta.json", lambda at: at.write_text(_json(_meta(card)), encoding="utf-8"))
@@ -123,6 +124,11 @@ class Results:
         for path in sorted(self.root.glob("*/*/*.json")):
             if path.name != "model_meta.json" and (result := _parse(path)) is not None:
                 yield result
+
+
+def _safe(name: str) -> str:
+    """A name as one folder or file."""
+    return name.replace("/", "__")
 
 
 def outcome_columns(split: str, subset: str, ids: Sequence[str], outcomes: Mapping[str, Array]) -> dict[str, Any]:
@@ -160,7 +166,17 @@ def _mteb(result: TaskResult) -> dict[str, Any]:
     for record in result.records:
         ours = {
             name: getattr(record, name)
-            for name in ("metric", "interval", "protocol", "encoder", "counts", "timings", "versions", "warnings")
+            for name in (
+                "metric",
+                "interval",
+                "protocol",
+                "encoder",
+                "run",
+                "counts",
+                "timings",
+                "versions",
+                "warnings",
+            )
         }
         entry = dict(record.metrics) | {
             "main_score": record.score,

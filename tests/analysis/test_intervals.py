@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from embark.analysis import intervals
 from embark.analysis.intervals import combined_interval, mean_interval, subset_interval
 from embark.types import Array
 
@@ -118,11 +117,12 @@ def test_subsets_agree_with_a_plain_bootstrap(sizes: tuple[int, ...], shared: bo
     agrees(subset_interval(values, ids), slow(values, ids))
 
 
-def test_little_memory_changes_nothing_but_the_draws(monkeypatch: pytest.MonkeyPatch) -> None:
-    values, ids = [np.arange(60) % 2.0, np.arange(60) % 3 / 2], [numbered(60)] * 2
-    whole = subset_interval(values, ids)
-    monkeypatch.setattr(intervals, "CLUSTERED_CELLS", 60 * 7)
-    agrees(subset_interval(values, ids), whole)
+def test_many_items_are_grouped_without_changing_the_width() -> None:
+    rng = np.random.default_rng(0)
+    values, ids = [rng.random(5000) < p for p in (0.3, 0.6)], [numbered(5000), numbered(5000)]
+    lo, hi = subset_interval([v.astype(float) for v in values], ids)
+    plain = np.mean(values, axis=0).std() / np.sqrt(5000)
+    assert (hi - lo) / 2 == pytest.approx(1.96 * plain, rel=0.1)
 
 
 @pytest.mark.parametrize("value", [0.0, 1.0, 0.5])

@@ -64,7 +64,7 @@ def test_dot_looks_at_length() -> None:
 def test_a_query_without_a_right_candidate_is_dropped_and_counted() -> None:
     found = evaluate(offered((0, 0, 0), (2, 0, 1)), sides([[1, 0]] * 3), {})
     assert found.rows.tolist() == [2]
-    assert found.counts == {"queries": 1, "queries without positives": 2}
+    assert found.counts == {"queries": 1, "queries left out": 2, "queries without positives": 0}
     with pytest.raises(EmbarkError, match="No query has a relevant document"):
         evaluate(offered((0, 0, 0)), sides([[1, 0]]), {})
 

@@ -10,8 +10,7 @@ from embark.types import Array
 
 REPLICATES = 2_000
 LEVEL = 0.95
-BINS = 512  # distinct values kept apart; more are grouped by quantile, which costs no visible precision
-CLUSTERED_CELLS = 50_000_000  # resampled counts held at a time
+BINS = 512  # values or items kept apart when resampling; more are grouped, which costs no visible precision
 
 
 def mean_interval(values: Array, seed: int = 0) -> tuple[float, float]:
@@ -42,17 +41,21 @@ def subset_interval(values: Sequence[Array], ids: Sequence[Sequence[str]], seed:
     if (flat == flat[0]).all():
         return _certain(float(flat[0]), len(names))
     subset = np.repeat(np.arange(len(values)), [len(v) for v in values])
-    sums, counts = np.zeros((len(names), len(values))), np.zeros((len(names), len(values)))
+    sums: Array = np.zeros((len(names), len(values)))
+    counts: Array = np.zeros_like(sums)
     np.add.at(sums, (owner, subset), flat)
     np.add.at(counts, (owner, subset), 1)
-    rng, means, left = np.random.default_rng(seed), [], REPLICATES
-    while left > 0:
-        size = max(1, min(left, CLUSTERED_CELLS // len(names)))
-        draws = rng.multinomial(len(names), np.full(len(names), 1 / len(names)), size=size)
-        with np.errstate(invalid="ignore"):  # a tiny subset may not be drawn at all: the others decide
-            means.append(np.nanmean((draws @ sums) / (draws @ counts), axis=1))
-        left -= size
-    return _percentiles(np.concatenate(means))
+    rng = np.random.default_rng(seed)
+    if len(names) > BINS:  # random groups of items, resampled as one: the same variance at a fixed cost
+        group = rng.permutation(len(names)) % BINS
+        sums, counts = _grouped(sums, group), _grouped(counts, group)
+    draws = rng.multinomial(len(sums), np.full(len(sums), 1 / len(sums)), size=REPLICATES).astype(np.float64)
+    with np.errstate(invalid="ignore"):  # a tiny subset may not be drawn at all: the others decide
+        return _percentiles(np.nanmean((draws @ sums) / (draws @ counts), axis=1))
+
+
+def _grouped(matrix: Array, group: Array) -> Array:
+    return np.stack([np.bincount(group, column) for column in matrix.T], axis=1)
 
 
 def combined_interval(intervals: Sequence[tuple[float, float]], value: float) -> tuple[float, float]:

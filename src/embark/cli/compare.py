@@ -80,7 +80,7 @@ def _print(a: str, b: str, made: Comparison) -> None:
     print()
     tallies = [*made.categories.items(), ("all", made.total)]
     columns = ["category", "wins", "ties", "losses", "mean difference"]
-    counts = [[name, str(t.wins), str(t.ties), str(t.losses), f"{100 * t.difference:+.1f}"] for name, t in tallies]
+    counts = [[name, str(t.wins), str(t.ties), str(t.losses), _points(t.difference)] for name, t in tallies]
     print_columns(columns, counts, right=tuple(columns[1:]))
     print(f"\n{sentence(a, b, made)}")
 
@@ -93,18 +93,22 @@ def sentence(a: str, b: str, made: Comparison) -> str:
         return f"On {tasks}, no difference between {a} and {b} is more than chance would make."
     return (
         f"Over {tasks}, {a} is better than {b} on {t.wins}, worse on {t.losses}, and cannot be told apart on {t.ties} "
-        f"(mean difference {100 * t.difference:+.1f} points)."
+        f"(mean difference {_points(t.difference)} points)."
     )
 
 
 def _row(pair: Pair) -> list[str]:
-    scores = [f"{100 * pair.a:.1f}", f"{100 * pair.b:.1f}", f"{100 * pair.difference:+.1f}"]
-    interval = f"[{100 * pair.low:+.1f}, {100 * pair.high:+.1f}]"
+    scores = [f"{100 * pair.a:.1f}", f"{100 * pair.b:.1f}", _points(pair.difference)]
+    interval = f"[{_points(pair.low)}, {_points(pair.high)}]"
     return [pair.task, *scores, interval, _p(pair.p), _p(pair.holm), pair.verdict]
 
 
+def _points(value: float) -> str:
+    return f"{round(100 * value, 1) + 0.0:+.1f}"  # adding zero: no -0.0
+
+
 def _p(value: float) -> str:
-    return f"{value:.4f}" if value < 0.1 else f"{value:.2f}"
+    return "<0.0001" if value < 5e-5 else f"{value:.4f}" if value < 0.1 else f"{value:.2f}"
 
 
 def _plain(a: str, b: str, made: Comparison) -> dict[str, Any]:

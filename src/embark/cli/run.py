@@ -156,8 +156,8 @@ def _report(found: Any, folder: Path) -> None:
     )
     if found.unique:
         say(
-            f"The tasks ask for {found.items:,} items, {found.unique:,} of them distinct: "
-            f"{found.items - found.unique:,} are shared (reuse ratio {found.reuse:.2f})."
+            f"The tasks ask for {found.items:,} items, {'' if found.exact else 'at most '}{found.unique:,} of them "
+            f"distinct: {found.items - found.unique:,} are shared (reuse ratio {found.reuse:.2f})."
         )
     _say_skipped(found.skipped)
 

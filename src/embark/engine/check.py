@@ -20,7 +20,10 @@ def checked(vectors: Any, card: ModelCard, needs: Sequence[Need], name: Callable
             f"{card.name} returned {len(vectors)} rows for a batch of {len(needs)} items. "
             "`embed` must return one row an item, in their order."
         )
-    matrices = [np.asarray(v) for v in vectors] if _ragged(vectors) else [np.asarray(vectors)]
+    try:
+        matrices = [np.asarray(v) for v in vectors] if _ragged(vectors) else [np.asarray(vectors)]
+    except ValueError:
+        raise EmbarkError(f"{card.name} returned rows of unequal length; a batch must have one dimension.") from None
     if any(m.ndim != 2 for m in matrices):
         raise EmbarkError(f"{card.name} returned an array of shape {matrices[0].shape}; expected (items, dimension).")
     dims = {m.shape[1] for m in matrices}

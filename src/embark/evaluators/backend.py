@@ -13,6 +13,7 @@ import numpy as np
 
 from embark.types import Array
 
+TILE_ROWS, TILE_COLUMNS = 16, 64  # multiples of the tiles of every BLAS kernel we know
 WORTH_TORCH = 2e11  # multiplications from which importing torch (seconds) pays off
 
 
@@ -58,8 +59,9 @@ class Numpy:
         return np.asarray(rows)
 
     def product(self, a: Array, b: Array) -> Array:
-        """One GEMM."""
-        return np.asarray(a @ b.T)
+        """One GEMM of full tiles: at ragged edges BLAS adds in another order, and equal vectors would not tie."""
+        rows, columns = len(a), len(b)
+        return np.ascontiguousarray((_filled(a, TILE_ROWS) @ _filled(b, TILE_COLUMNS).T)[:rows, :columns])
 
     def pick(self, scores: Array, row: Array, column: Array) -> Array:
         """Fancy indexing."""
@@ -171,6 +173,12 @@ class Torch:
 
     def _tensor(self, values: Array) -> Any:
         return self.torch.from_numpy(np.ascontiguousarray(values)).to(self.device)
+
+
+def _filled(rows: Array, tile: int) -> Array:
+    """Rows of zeros added up to a multiple of the tile."""
+    short = -len(rows) % tile
+    return np.concatenate([rows, np.zeros((short, rows.shape[1]), rows.dtype)]) if short else rows
 
 
 def backend_for(multiplications: float) -> Backend:

@@ -1,4 +1,4 @@
-"""Choice: every query ranks its own candidates; accuracy is how often a right one comes first.
+"""Choice: every query ranks its own candidates; accuracy is recall at 1. Queries without a right one are left out.
 
 Visual and temporal grounding and moment retrieval are choices too: among crops, segments or moments.
 """
@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
+
+import numpy as np
 
 from embark.evaluators.ranks import candidate_ranks, tie_places
 from embark.evaluators.retrieval import relevant, summary
@@ -22,4 +24,4 @@ def evaluate(truth: Candidates, vectors: Mapping[str, Any], params: Mapping[str,
     place = tie_places(truth.document_ids, len(documents))
     similarity = params.get("similarity", "cosine")
     rank, best = candidate_ranks(queries, documents, truth.query, truth.document, similarity, place)
-    return summary(query, rank[truth.grade > 0], grade, best, len(queries), "accuracy", params)
+    return summary(np.unique(query), query, rank[truth.grade > 0], grade, best, len(queries), "accuracy", params)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from embark.evaluators.backend import Backend, Numpy, backend_for
-from embark.evaluators.similarity import Block, block, blocks, product, rows_that_fit, whole
+from embark.evaluators.similarity import Block, block, check, product, rows_that_fit, whole
 from embark.types import Array
 
 MEMORY = 256 << 20  # bytes of scores and documents held at a time
@@ -128,8 +128,7 @@ def candidate_ranks(
 ) -> tuple[Array, Array]:
     """Rank of each candidate among its query's own candidates, and the best one of every query (-1: none offered)."""
     for vectors in (queries, documents):
-        for _ in blocks(vectors, similarity):
-            pass  # raises for what is not finite, also where no query asks for it
+        check(vectors, similarity)  # also where no query asks for it
     score = pair_scores(queries, documents, query, document, similarity)
     best_first = np.lexsort((place[document], -score, query))
     turn = np.arange(len(score)) - np.searchsorted(query[best_first], query[best_first])

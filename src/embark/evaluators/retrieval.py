@@ -1,6 +1,7 @@
 """Retrieval: every query ranks the whole corpus.
 
-A document is relevant if its grade is above zero. Queries without a relevant document are left out and counted.
+A document is relevant if its grade is above zero. Queries without judgements are left out and counted; those with
+judgements but nothing relevant score zero, as in trec_eval, unless the row says to drop them too.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import numpy as np
 
 from embark import metrics
 from embark.evaluators.ranks import MEMORY, candidate_ranks, ranks, tie_places
+from embark.evaluators.similarity import check
 from embark.types import Array, Candidates, EmbarkError, Qrels, Scores
 
 VERSION = 1
@@ -24,12 +26,15 @@ def evaluate(truth: Qrels, vectors: Mapping[str, Any], params: Mapping[str, Any]
     ignore_identical_ids   a query never retrieves the document of its own id
     skip_first             every query's first result is dropped, whatever it is; "hit_rate": for that measure alone
     judged_only            only the documents that the qrels list for a query are ranked for it
+    drop_unanswerable      queries with judgements but nothing relevant are left out, instead of scoring zero
     """
     queries, documents = vectors["query"], vectors["document"]
     if not len(documents):
         raise EmbarkError("The corpus is empty: there is nothing to retrieve.")
     query, document, grade = relevant(truth, len(queries), len(documents))
     similarity, place = params.get("similarity", "cosine"), tie_places(truth.document_ids, len(documents))
+    check(queries, similarity)
+    asked = np.unique(query if params.get("drop_unanswerable") else truth.query)
     if params.get("judged_only"):
         rank, best = candidate_ranks(queries, documents, truth.query, truth.document, similarity, place)
         rank = rank[truth.grade > 0]
@@ -39,7 +44,7 @@ def evaluate(truth: Qrels, vectors: Mapping[str, Any], params: Mapping[str, Any]
         memory = params.get("memory", MEMORY)
         rank, best = ranks(queries, documents, *wanted, similarity, place, memory)
         rank = _without(query, document, rank[: len(query)], own_query, own_document, rank[len(query) :])
-    return summary(query, rank, grade, best, len(queries), "ndcg_at_10", params)
+    return summary(asked, query, rank, grade, best, len(queries), "ndcg_at_10", params)
 
 
 def relevant(truth: Qrels | Candidates, queries: int, documents: int) -> tuple[Array, Array, Array]:
@@ -54,10 +59,17 @@ def relevant(truth: Qrels | Candidates, queries: int, documents: int) -> tuple[A
 
 
 def summary(
-    query: Array, rank: Array, grade: Array, best: Array, queries: int, default: str, params: Mapping[str, Any]
+    asked: Array,
+    query: Array,
+    rank: Array,
+    grade: Array,
+    best: Array,
+    queries: int,
+    default: str,
+    params: Mapping[str, Any],
 ) -> Scores:
-    """Means of every measure; outcomes are the main value, the first hit's rank and the top document."""
-    asked, row = np.unique(query, return_inverse=True)
+    """Means of every measure over the queries asked; outcomes: main value, the first hit's rank, the top document."""
+    row = np.searchsorted(asked, query)
     skip = params.get("skip_first")
     skipped = np.where(rank > 1, rank - 1, LOST) if skip else rank
     values = metrics.ranking(row, rank if skip == "hit_rate" else skipped, grade, len(asked))
@@ -71,7 +83,8 @@ def summary(
     first = np.full(len(asked), LOST)
     np.minimum.at(first, row, rank)
     outcomes = {main: values[main], "rank": np.where(first < LOST, first, -1), "top": best[asked]}
-    counts = {"queries": len(asked), "queries without positives": queries - len(asked)}
+    empty = len(asked) - len(np.unique(row))
+    counts = {"queries": len(asked), "queries left out": queries - len(asked), "queries without positives": empty}
     means = {name: float(value.mean()) for name, value in values.items()}
     return Scores(means, main, "query", asked, outcomes, counts=counts)
 

@@ -58,6 +58,12 @@ def whole(vectors: Any, similarity: str) -> Array:
     return rows
 
 
+def check(vectors: Any, similarity: str) -> None:
+    """Raise for what is not finite, by its own row."""
+    for _ in blocks(vectors, similarity):
+        pass
+
+
 def rows_that_fit(vectors: Any) -> int:
     """Items a block: what fits the block's bytes, at least one."""
     width = np.size(vectors[0]) if len(vectors) else 1

@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 
 from embark import metrics
-from embark.evaluators.similarity import blocks, whole
+from embark.evaluators.backend import Numpy
+from embark.evaluators.similarity import blocks, product, whole
 from embark.types import Array, Classes, EmbarkError, Scores
 
 VERSION = 1
@@ -28,7 +29,7 @@ def evaluate(truth: Classes, vectors: Mapping[str, Any], params: Mapping[str, An
         raise EmbarkError(f"{len(empty)} classes have no prompt, the first is '{truth.names[empty[0]]}'.")
     similarity = params.get("similarity", "cosine")
     centres = class_vectors(whole(vectors["prompt"], similarity), truth.prompt, classes)
-    top = np.concatenate([_top(rows @ centres.T, TOP) for _, rows in blocks(items, similarity)])
+    top = np.concatenate([_top(product(Numpy(), rows, centres), TOP) for _, rows in blocks(items, similarity)])
     hits = truth.label[np.arange(len(top))[:, None], top] if truth.label.ndim == 2 else top == truth.label[:, None]
     right, top5 = hits[:, 0].astype(np.float64), hits.any(axis=1).astype(np.float64)
     values = {"accuracy": float(right.mean()), "top5_accuracy": float(top5.mean())}

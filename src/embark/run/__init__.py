@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
+from uuid import uuid4
 
 import numpy as np
 
@@ -23,7 +24,7 @@ from embark.models import get_model
 from embark.models.encoder import Encoder, fingerprint
 from embark.plan import Demand, Need, Plan, demand, plan
 from embark.results import Results, TaskResult
-from embark.run.score import protocol_of, score_task
+from embark.run.score import Scoring, protocol_of, score_task
 from embark.settings import Settings
 from embark.store import Space, Store
 from embark.tasks import BENCHMARKS, TASKS, get_tasks
@@ -61,8 +62,14 @@ class Run:
 
     @property
     def unique(self) -> int:
-        """Of these, the distinct ones: what embedding once embeds."""
+        """Of these, the distinct ones: what embedding once embeds. An upper bound where `exact` is false."""
         return self._count("first")
+
+    @property
+    def exact(self) -> bool:
+        """Whether each model's scores come from one evaluation, so that all items that tasks share are known."""
+        made = {(result.model, result.revision, record.run) for result in self.results for record in result.records}
+        return len(made) == len({(model, revision) for model, revision, _ in made})
 
     @property
     def reuse(self) -> float:
@@ -178,6 +185,7 @@ class _Job:
     ) -> None:
         self.tasks, self.options, self.rescore, self.batch_size, self.show = tasks, options, rescore, batch_size, show
         self.results, self.store = Results(options.results), Store(options.store)
+        self.id = uuid4().hex[:12]
         self._read: dict[tuple[str, str, str], Dataset] = {}
 
     def read(self, task: Task, split: str, subset: str) -> Dataset:
@@ -222,10 +230,11 @@ class _Job:
         counts = iter(planned.counts)
         parts_of = {name: [(each, next(counts)) for each in several] for name, several in demands.items()}
 
+        given = Scoring(encoder.card, space, report, self.results, self.options.memory << 20, self.id)
+
         def score(task: Task) -> TaskResult | EmbarkError:
             try:
-                memory = self.options.memory << 20
-                return score_task(task, encoder.card, parts_of[task.name], space, report, self.results, memory)
+                return score_task(task, parts_of[task.name], given)
             except EmbarkError as error:
                 return error
 

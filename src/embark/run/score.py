@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib import metadata
 from typing import Any
@@ -31,36 +31,40 @@ def protocol_of(task: Task, split: str, subset: str) -> str:
     return results.protocol(task, split, subset, evaluators.version(task.evaluator), readers.version(task.reader))
 
 
-def score_task(
-    task: Task,
-    card: ModelCard,
-    asked: Sequence[tuple[Demand, Count]],
-    space: Space,
-    report: Report,
-    folder: Results,
-    memory: int,
-) -> TaskResult:
+@dataclass(frozen=True)
+class Scoring:
+    """What scoring one model's tasks takes: its card and vectors, what embedding reported, where results go."""
+
+    card: ModelCard
+    space: Space
+    report: Report
+    folder: Results
+    memory: int  # bytes
+    run: str  # names the evaluation
+
+
+def score_task(task: Task, asked: Sequence[tuple[Demand, Count]], given: Scoring) -> TaskResult:
     """Score every part of a task, and save the result."""
     found: list[Scores] = []
     records: list[Record] = []
     outcomes: list[dict[str, Any]] = []
     for each, count in asked:
         start = time.perf_counter()
-        each, warnings = readable(each, report)
-        vectors = {side: space.read(keys) for side, keys in each.keys.items()}
-        params = {**task.params, "metric": task.metric, "similarity": card.similarity, "memory": memory}
-        scores = evaluators.evaluate(task.evaluator, each.data.truth, vectors, params)
+        each, warnings = readable(each, given.report)
+        vectors = {side: given.space.read(keys) for side, keys in each.keys.items()}
+        said = {"metric": task.metric, "similarity": given.card.similarity, "memory": given.memory}
+        scores = evaluators.evaluate(task.evaluator, each.data.truth, vectors, {**task.params, **said})
         ids = [each.data.sides[scores.unit].ids[row] for row in scores.rows]
         outcomes.append(results.outcome_columns(each.split, each.subset, ids, scores.outcomes))
-        per_item = report.seconds / report.embedded if report.embedded else 0.0
+        per_item = given.report.seconds / given.report.embedded if given.report.embedded else 0.0
         timings = {"embed": per_item * count.missing, "score": time.perf_counter() - start}
-        records.append(_record(task, card, each, scores, count, timings, warnings))
+        records.append(_record(task, given, each, scores, count, timings, (*warnings, *scores.warnings)))
         found.append(scores)
     score = float(np.mean([record.score for record in records]))
-    around = _interval(found, records, outcomes, score)
+    around, card = _interval(found, records, outcomes, score), given.card
     revision = task.source.revision
     result = TaskResult(card.name, card.revision, task.name, revision, tuple(records), score, around, time.time())
-    return folder.save(result, card, outcomes)
+    return given.folder.save(result, card, outcomes)
 
 
 def readable(each: Demand, report: Report) -> tuple[Demand, tuple[str, ...]]:
@@ -86,7 +90,7 @@ def readable(each: Demand, report: Report) -> tuple[Demand, tuple[str, ...]]:
 
 def _record(
     task: Task,
-    card: ModelCard,
+    given: Scoring,
     each: Demand,
     scores: Scores,
     count: Count,
@@ -95,8 +99,8 @@ def _record(
 ) -> Record:
     asked = {"items": count.items, "unique": count.unique, "first": count.first, "embedded": count.missing}
     return Record(
-        model=card.name,
-        revision=card.revision,
+        model=given.card.name,
+        revision=given.card.revision,
         task=task.name,
         split=each.split,
         subset=each.subset,
@@ -106,11 +110,12 @@ def _record(
         interval=interval(scores.statistic, scores.main, scores.outcomes),
         metrics=scores.metrics,
         protocol=protocol_of(task, each.split, each.subset),
-        encoder=fingerprint(card),
+        encoder=fingerprint(given.card),
+        run=given.run,
         counts={**scores.counts, **asked},
         timings=timings,
         versions=_versions(),
-        warnings=(*warnings, *scores.warnings),
+        warnings=warnings,
     )
 
 
