@@ -37,6 +37,16 @@ class Table:
     def __str__(self) -> str:
         return self.format("text")
 
+    def turned(self) -> Table:
+        """Rows as columns, for few rows of many cells."""
+        lines = zip(*(row.cells for row in self.rows), strict=True)
+        label, *rest = [Row((name, *cells)) for name, cells in zip(self.columns, lines, strict=True)]
+        return Table(("rank", *(shown(cell) for cell in label.cells[1:])), tuple(rest), self.notes)
+
+    def width(self) -> int:
+        """Characters that a line of its text form takes."""
+        return max(map(len, _text(self).splitlines()[: len(self.rows) + 1]))
+
     def format(self, style: str) -> str:
         """The table as text, markdown, latex, csv or json."""
         if style not in FORMATS:

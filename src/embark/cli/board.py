@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from embark.cli.output import ResultsFolder, print_table
+from embark.cli.output import ResultsFolder, print_table, say
+
+if TYPE_CHECKING:
+    from embark.results import TaskResult
+    from embark.types import Task
 
 
 def leaderboard(
@@ -32,11 +37,29 @@ def leaderboard(
 
     rows = TASKS.match(get_benchmark(benchmark).tasks)
     folder = settings.load(results=results).results
-    found = list(Results(folder).all())
+    found, stale = _current(rows, Results(folder).all())
     made = table.by_task(rows, found) if by_task else table.leaderboard(rows, found)
     if not any(row.cells for row in made.rows if not row.total):
         raise EmbarkError(f"There are no results for {benchmark} in {folder}. Make some: embark run -b '{benchmark}'")
+    if stale:
+        names = ", ".join(sorted({f"{result.task} of {result.model}" for result in stale}))
+        say(f"left out, because scored under another protocol than the row has now (run again to compare): {names}")
     if style == "text":
         print_table(made)
     else:
         print(made.format(style))
+
+
+def _current(tasks: Sequence[Task], results: Iterable[TaskResult]) -> tuple[list[TaskResult], list[TaskResult]]:
+    """Results of these tasks that were made under their present protocols, and the others: unlike scores do not mix."""
+    from embark.run import parts
+    from embark.run.score import protocol_of
+
+    expected = {task.name: {protocol_of(task, *part) for part in parts(task)} for task in tasks}
+    fresh: list[TaskResult] = []
+    stale: list[TaskResult] = []
+    for result in results:
+        if result.task in expected:
+            same = {record.protocol for record in result.records} == expected[result.task]
+            (fresh if same else stale).append(result)
+    return fresh, stale

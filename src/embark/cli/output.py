@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -21,6 +22,9 @@ ResultsFolder = Annotated[
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
+FEW = 6  # models that fit side by side
+
+
 def say(text: str) -> None:
     """A line about the work, beside the result: to standard error."""
     print(text, file=sys.stderr, flush=True)
@@ -32,7 +36,9 @@ def print_json(value: Any) -> None:
 
 
 def print_table(table: Table) -> None:
-    """A score table: rich on a terminal, the same text everywhere else."""
+    """A score table: rich on a terminal, the same text everywhere else; turned when it is too wide and has few rows."""
+    if table.width() > shutil.get_terminal_size((120, 24)).columns and len(table.rows) <= FEW:
+        table = table.turned()
     if not sys.stdout.isatty():
         print(table)
         return
