@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, ClassVar, Literal, TypeAlias
 
@@ -215,14 +215,27 @@ class Dataset:
 
 @dataclass(frozen=True)
 class Source:
-    """Where the rows come from: a hub dataset, a folder, or the package itself, at a pinned revision."""
+    """Where the rows come from: a hub dataset, a folder, or the package itself, at a pinned revision.
+
+    `files` names a split's files by patterns where the dataset's card and the usual layouts do not tell them.
+    """
 
     id: str
     revision: str
     config: str | None = None
     splits: tuple[str, ...] = ("test",)
+    files: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     licence: str = ""
     reference: str = ""
+
+
+@dataclass(frozen=True)
+class Pool:
+    """A set of items that a task embeds for one side of one subset; tasks with a pool of the same id share its items."""
+
+    side: str
+    items: int
+    id: str
 
 
 @dataclass(frozen=True)
@@ -248,12 +261,23 @@ class Task:
     unreadable: Literal["error", "skip"] = "error"
     tags: Mapping[str, str] = field(default_factory=dict)  # capability, domain…
     chance: float | None = None
+    rows: Mapping[str, int] = field(
+        default_factory=dict
+    )  # expected of each table the reader opens: "config/split" → rows
+    pools: tuple[Pool, ...] = ()  # what it embeds, known without the data
+    protocol: str = "paper"
+    variants: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # other protocols: the fields that differ
     notes: tuple[str, ...] = ()
 
     @property
     def languages(self) -> tuple[str, ...]:
         """Every language of its subsets, in order."""
         return tuple(dict.fromkeys(language for group in self.subsets.values() for language in group))
+
+    def under(self, protocol: str) -> Task:
+        """The row as another protocol has it; a protocol that the row does not set apart leaves it as it is."""
+        changes = self.variants.get(protocol)
+        return self if changes is None else replace(self, protocol=protocol, variants={}, **changes)
 
 
 @dataclass(frozen=True)
