@@ -90,7 +90,7 @@ def large_case(folder: Path) -> dict[str, Any]:
     for at in range(0, documents, 50_000):
         stored[at : at + 50_000] = rng.standard_normal((50_000, DIM), np.float32)
     target = rng.integers(documents, size=20_000)
-    noisy = stored[target] + 2.5 * rng.standard_normal((len(target), DIM), np.float32)
+    noisy = stored[target] + 5 * rng.standard_normal((len(target), DIM), np.float32)
     np.save(folder / "query.npy", noisy.astype(np.float16))
     np.save(folder / "target.npy", target)
     stored.flush()

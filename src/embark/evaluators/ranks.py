@@ -1,24 +1,27 @@
 """Exact ranks of the relevant documents, without ranked lists.
 
-A document's rank is one more than the number of documents that beat it, so matrix products and a count per relevant
-document suffice, and memory does not grow with the corpus. Ties go as in trec_eval: equal in float32, the larger
-document id ranks first.
+A document's rank is one more than the number of documents that beat it. A matrix product in float32 decides that for
+all but the few that come close; those are compared again in float64, rounded to float32. So equal vectors tie wherever
+they stand, scores do not depend on how the work is cut, and memory does not grow with the corpus. Ties go as in
+trec_eval: equal in float32, the larger document id ranks first.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
 
-from embark.evaluators.backend import Backend, Numpy, backend_for
-from embark.evaluators.similarity import Block, block, check, product, rows_that_fit, whole
+from embark.evaluators.backend import Backend, backend_for
+from embark.evaluators.similarity import Block, Tokens, block, check, exact, product
 from embark.types import Array
 
-MEMORY = 256 << 20  # bytes of scores and documents held at a time
-SORT_FROM = 16  # relevant documents a query from which sorting a row beats counting in it
-WIDE = 131_072  # documents that are still compared in one piece
-NARROW = 32_768  # a piece of a larger corpus
+MEMORY = 256 << 20  # bytes that scoring may hold
+HEIGHT, WIDTH = 1024, 4096  # queries × documents of a tile: scores that stay in cache while they are compared
+ROUNDING = 4 * 2.0**-24  # times the root of the dimension: far more than a float32 product is ever wrong by
+SORT_FROM = 24  # relevant documents a query from which sorting a tile beats comparing it with each
 
 
 def tie_places(ids: Array | None, documents: int) -> Array:
@@ -39,83 +42,121 @@ def ranks(
     memory: int = MEMORY,
     backend: Backend | None = None,
 ) -> tuple[Array, Array]:
-    """Rank of `document[i]` for `query[i]` among all documents, and the best document of every query asked for.
-
-    `place` resolves ties. Queries are taken in the order of their relevant documents, so that the scores to compare
-    with are found in few pieces of the corpus; then all pieces are counted.
-    """
-    work = _Work(queries, documents, similarity, place, memory, backend)
-    first = np.full(len(queries), len(documents))
-    np.minimum.at(first, query, document)
-    asked = np.unique(query)
-    asked = asked[np.argsort(first[asked], kind="stable")]
-    turn = np.empty(len(queries), np.int64)
-    turn[asked] = np.arange(len(asked))
-    pairs = np.argsort(turn[query], kind="stable")
-    cuts = np.searchsorted(turn[query][pairs], np.arange(0, len(asked) + work.height, work.height))
+    """Rank of `document[i]` for `query[i]` among all documents, and a best document of every query (-1: not asked)."""
+    backend = backend or backend_for(float(len(queries)) * len(documents) * np.size(queries[0]))
+    own = exact(queries, documents, query, document, similarity)
+    asked, row = np.unique(query, return_inverse=True)
+    order = np.argsort(row, kind="stable")
+    height = tile_height(len(asked), memory)
+    cuts = np.searchsorted(row[order], np.arange(0, len(asked) + height, height))
     rank, best = np.empty(len(query), np.int64), np.full(len(queries), -1, np.int64)
-    for at, lo, hi in zip(range(0, len(asked), work.height), cuts, cuts[1:], strict=False):
-        rows, mine = asked[at : at + work.height], pairs[lo:hi]
-        rank[mine], best[rows] = work.ranks_of(rows, turn[query[mine]] - at, document[mine])
+
+    def work(turn: int) -> None:
+        rows, mine = asked[turn * height : (turn + 1) * height], order[cuts[turn] : cuts[turn + 1]]
+        tile = _Rows(queries, documents, rows, similarity, place, backend)
+        rank[mine], best[rows] = tile.ranks_of(row[mine] - turn * height, document[mine], own[mine])
+
+    each(work, range(len(cuts) - 1), backend)
     return rank, best
 
 
-class _Work:
-    """One corpus to rank against: how it is cut, and the products over it."""
+def tile_height(rows: int, memory: int) -> int:
+    """Queries a tile: a few tiles at a time must fit in memory."""
+    return max(1, min(rows, HEIGHT, memory // (16 * WIDTH)))
+
+
+def each(work: Callable[[int], None], turns: Iterable[int], backend: Backend) -> None:
+    """Do the turns on all cores: a thread a core, and one BLAS thread each, so that comparing is parallel too."""
+    if not backend.threads:
+        for turn in turns:
+            work(turn)
+        return
+    from threadpoolctl import threadpool_limits
+
+    with threadpool_limits(limits=1, user_api="blas"), ThreadPoolExecutor() as pool:
+        list(pool.map(work, turns))
+
+
+class _Rows:
+    """Some queries against the whole corpus, tile by tile."""
 
     def __init__(
-        self, queries: Any, documents: Any, similarity: str, place: Array, memory: int, backend: Backend | None
+        self, queries: Any, documents: Any, rows: Array, similarity: str, place: Array, backend: Backend
     ) -> None:
-        self.queries, self.documents, self.similarity, self.place = queries, documents, similarity, place
-        width = np.size(queries[0])
-        self.backend = backend or backend_for(float(len(queries)) * len(documents) * width)
-        self.width = len(documents) if len(documents) <= WIDE else NARROW
-        self.height = max(1, min(len(queries), memory // (8 * self.width)))
+        self.all_queries, self.documents, self.rows, self.similarity = queries, documents, rows, similarity
+        self.place, self.backend = place, backend
+        self.queries = block(take(queries, rows), 0, len(rows), similarity)
 
-    def ranks_of(self, rows: Array, row: Array, document: Array) -> tuple[Array, Array]:
-        """Ranks of (row, document) pairs for these queries, and each query's best document."""
-        queries = block(take(self.queries, rows), 0, len(rows), self.similarity)
-        if self.width == len(self.documents):
-            scores = self._piece(queries, 0)
-            return self._ranks_within(scores, row, document), self.backend.best(scores, self.place)[1]
-        own = np.empty(len(row), np.float32)
-        for start in np.unique(document // self.width) * self.width:
-            here = np.flatnonzero((document >= start) & (document < start + self.width))
-            own[here] = self.backend.pick(self._piece(queries, start), row[here], document[here] - start)
-        beaten, best, top = np.zeros(len(row), np.int64), np.zeros(len(rows), np.int64), np.full(len(rows), -np.inf)
-        for start in range(0, len(self.documents), self.width):
-            scores = self._piece(queries, start)
-            beaten += self._beaten(scores, start, row, own, document)
-            value, column = self.backend.best(scores, self.place[start : start + self.width])
-            ahead = (value > top) | ((value == top) & (self.place[start + column] < self.place[best]))
-            best, top = np.where(ahead, start + column, best), np.maximum(value, top)
+    def ranks_of(self, row: Array, document: Array, own: Array) -> tuple[Array, Array]:
+        """Ranks of (row, document) pairs whose exact scores are `own`, and each query's best document."""
+        margin = _margin(self.queries)[row] * np.sqrt(np.size(self.documents[0]))
+        beaten = np.zeros(len(row), np.int64)
+        best, top = np.zeros(len(self.rows), np.int64), np.full(len(self.rows), -np.inf, np.float32)
+        for start in range(0, len(self.documents), WIDTH):
+            docs = block(self.documents, start, min(start + WIDTH, len(self.documents)), self.similarity)
+            scores = product(self.backend, self.queries, docs)
+            slack = margin * _longest(docs)
+            over, which, column = _above(self.backend, scores, row, own - slack, own + slack)
+            beaten += over + self._close(row, document, own, which, start + column)
+            value, at = self.backend.best(scores)
+            best, top = np.where(value > top, start + at, best), np.maximum(value, top)
+        first = beaten == 0
+        best[row[first]] = document[first]  # a tie for the first place is settled
         return beaten + 1, best
 
-    def _ranks_within(self, scores: Any, row: Array, document: Array) -> Array:
-        if len(row) > SORT_FROM * scores.shape[0]:
-            return self.backend.sorted_ranks(scores, row, document, self.place)
-        return 1 + self._beaten(scores, 0, row, self.backend.pick(scores, row, document), document)
+    def _close(self, row: Array, document: Array, own: Array, which: Array, other: Array) -> Array:
+        """How many of the documents that come close to a pair's own score really beat it."""
+        rival = other != document[which]
+        which, other = which[rival], other[rival]
+        if not len(which):
+            return np.zeros(len(row), np.int64)
+        score = exact(self.all_queries, self.documents, self.rows[row[which]], other, self.similarity)
+        wins = (score > own[which]) | ((score == own[which]) & (self.place[other] < self.place[document[which]]))
+        return np.bincount(which[wins], minlength=len(row))
 
-    def _beaten(self, scores: Any, start: int, row: Array, own: Array, document: Array) -> Array:
-        """How many documents of a piece beat each wanted one; a pass for the first of every query, the second, …"""
-        order = np.argsort(row, kind="stable")
-        turn = np.empty(len(row), np.int64)
-        turn[order] = np.arange(len(row)) - np.searchsorted(row[order], row[order])
-        places, out = self.place[start : start + scores.shape[1]], np.empty(len(row), np.int64)
-        here = (document >= start) & (document < start + scores.shape[1])
-        for t in range(int(turn.max(initial=-1)) + 1):
-            now = np.flatnonzero(turn == t)
-            out[now] = self.backend.beaten_by(scores, row[now], own[now], places, self.place[document[now]], here[now])
-        return out
 
-    def _piece(self, queries: Block, start: int) -> Any:
-        """Scores of the queries with the documents of one piece, made in parts that fit in memory."""
-        stop, step = min(start + self.width, len(self.documents)), rows_that_fit(self.documents)
-        parts = [
-            product(self.backend, queries, block(self.documents, at, min(at + step, stop), self.similarity))
-            for at in range(start, stop, step)
-        ]
-        return parts[0] if len(parts) == 1 else self.backend.beside(parts)
+def _margin(queries: Block) -> Array:
+    """What a product may be wrong by, for each query, per unit of document length and root of the dimension."""
+    if isinstance(queries, Tokens):
+        counts = np.diff(np.append(queries.starts, len(queries.rows)))
+        return np.asarray(ROUNDING * counts)  # one error a token
+    return np.asarray(ROUNDING * np.sqrt(np.einsum("nd,nd->n", queries, queries, dtype=np.float64)))
+
+
+def _longest(documents: Block) -> float:
+    if isinstance(documents, Tokens):
+        return 1.0
+    return float(np.sqrt(np.einsum("nd,nd->n", documents, documents).max(initial=1.0)))
+
+
+def _above(backend: Backend, scores: Any, row: Array, low: Array, high: Array) -> tuple[Array, Array, Array]:
+    """As the backend's `above`, for any number of pairs a row: a pass for the first of each row, the second, …"""
+    if len(row) > SORT_FROM * scores.shape[0]:
+        return _above_sorted(np.asarray(scores.cpu() if hasattr(scores, "cpu") else scores), row, low, high)
+    order = np.argsort(row, kind="stable")
+    turn = np.empty(len(row), np.int64)
+    turn[order] = np.arange(len(row)) - np.searchsorted(row[order], row[order])
+    over, between = np.empty(len(row), np.int64), []
+    for t in range(int(turn.max(initial=-1)) + 1):
+        now = np.flatnonzero(turn == t)
+        over[now], which, column = backend.above(scores, row[now], low[now], high[now])
+        between.append((now[which], column))
+    which, column = (np.concatenate(parts) for parts in zip(*between, strict=True))
+    return over, which, column
+
+
+def _above_sorted(scores: Array, row: Array, low: Array, high: Array) -> tuple[Array, Array, Array]:
+    """By sorting each row once; rows are set apart by an offset, so that one search serves them all."""
+    order = np.argsort(scores, axis=1)
+    apart = 1 + np.abs(scores).max() + np.abs(np.concatenate([low, high])).max()
+    lane = 2 * apart * np.arange(len(scores))
+    flat = (np.take_along_axis(scores, order, axis=1) + lane[:, None]).ravel()
+    first = np.searchsorted(flat, low + lane[row], side="left")
+    last = np.searchsorted(flat, high + lane[row], side="right")
+    which = np.repeat(np.arange(len(row)), last - first)
+    at = np.arange(len(which)) - np.repeat(np.cumsum(last - first) - (last - first), last - first)
+    column = order.ravel()[first[which] + at]
+    return (row + 1) * scores.shape[1] - last, which, column
 
 
 def take(vectors: Any, rows: Array) -> Any:
@@ -129,26 +170,10 @@ def candidate_ranks(
     """Rank of each candidate among its query's own candidates, and the best one of every query (-1: none offered)."""
     for vectors in (queries, documents):
         check(vectors, similarity)  # also where no query asks for it
-    score = pair_scores(queries, documents, query, document, similarity)
+    score = exact(queries, documents, query, document, similarity)
     best_first = np.lexsort((place[document], -score, query))
     turn = np.arange(len(score)) - np.searchsorted(query[best_first], query[best_first])
     rank, best = np.empty(len(score), np.int64), np.full(len(queries), -1, np.int64)
     rank[best_first] = turn + 1
     best[query[rank == 1]] = document[rank == 1]
     return rank, best
-
-
-def pair_scores(queries: Any, documents: Any, query: Array, document: Array, similarity: str) -> Array:
-    """Similarity of query[i] and document[i]."""
-    if similarity == "maxsim":
-        numpy = Numpy()
-        pairs = zip(take(queries, query), take(documents, document), strict=True)
-        return np.array(
-            [product(numpy, block([q], 0, 1, similarity), block([d], 0, 1, similarity))[0, 0] for q, d in pairs]
-        )
-    score, step = np.empty(len(query), np.float32), rows_that_fit(documents)
-    for at in range(0, len(query), step):
-        left = whole(queries[query[at : at + step]], similarity)
-        right = whole(documents[document[at : at + step]], similarity)
-        np.einsum("nd,nd->n", left, right, out=score[at : at + step])
-    return score

@@ -64,6 +64,30 @@ def check(vectors: Any, similarity: str) -> None:
         pass
 
 
+def exact(queries: Any, documents: Any, query: Array, document: Array, similarity: str) -> Array:
+    """Similarity of query[i] and document[i], computed in float64 and rounded to float32."""
+    if similarity == "maxsim":
+        pairs = zip(query.tolist(), document.tolist(), strict=True)
+        return np.array([_maxsim(queries[q], documents[d]) for q, d in pairs], np.float32)
+    out, step = np.empty(len(query), np.float32), max(1, rows_that_fit(documents) // 4)
+    for at in range(0, len(query), step):
+        left = np.asarray(queries[query[at : at + step]], np.float64)
+        right = np.asarray(documents[document[at : at + step]], np.float64)
+        score = np.einsum("nd,nd->n", left, right)
+        if similarity == "cosine":
+            length = np.sqrt(np.einsum("nd,nd->n", left, left) * np.einsum("nd,nd->n", right, right))
+            with np.errstate(invalid="ignore"):  # what is not finite is reported where blocks are made
+                score = np.divide(score, length, out=score, where=length > 0)
+        out[at : at + step] = score
+    return out
+
+
+def _maxsim(query: Any, document: Any) -> float:
+    left, right = (np.asarray(tokens, np.float64) for tokens in (query, document))
+    left, right = (x / np.maximum(np.linalg.norm(x, axis=1, keepdims=True), 1e-300) for x in (left, right))
+    return float((left @ right.T).max(axis=1).sum())
+
+
 def rows_that_fit(vectors: Any) -> int:
     """Items a block: what fits the block's bytes, at least one."""
     width = np.size(vectors[0]) if len(vectors) else 1

@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 
 from embark.evaluators.backend import Backend, backend_for
-from embark.evaluators.ranks import MEMORY, NARROW, take, tie_places
+from embark.evaluators.ranks import MEMORY, WIDTH, each, take, tie_places, tile_height
 from embark.evaluators.similarity import Block, block, product
 from embark.types import Array, EmbarkError
 
-FIRST = 4_096  # documents that set the first threshold
+SLACK = 2  # times k candidates a query that may wait before the weak ones go
 
 
 def topk(
@@ -34,31 +34,34 @@ def topk(
     k = min(k, len(documents))
     place = tie_places(ids, len(documents))
     backend = backend or backend_for(float(len(queries)) * len(documents) * np.size(queries[0]))
-    height = max(1, min(len(queries), memory // (8 * NARROW)))
+    height = tile_height(len(queries), memory)
     found, scores = np.empty((len(queries), k), np.int64), np.empty((len(queries), k), np.float32)
-    for start in range(0, len(queries), height):
-        rows = np.arange(start, min(start + height, len(queries)))
+
+    def work(turn: int) -> None:
+        rows = np.arange(turn * height, min((turn + 1) * height, len(queries)))
         some = block(take(queries, rows), 0, len(rows), similarity)
         found[rows], scores[rows] = _best(backend, some, documents, k, similarity, place)
+
+    each(work, range(-(-len(queries) // height)), backend)
     return found, scores
 
 
 def _best(
     backend: Backend, queries: Block, documents: Any, k: int, similarity: str, place: Array
 ) -> tuple[Array, Array]:
-    """Blocks as large as what has been seen, up to a limit: each then brings about k candidates a query."""
+    """The first tile sets the thresholds; candidates are pruned when there are too many of them."""
     threshold = np.full(len(queries), -np.inf, np.float32)
     row, column, score = np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.float32)
     start = 0
     while start < len(documents):
-        stop = min(start + min(max(start, FIRST, 2 * k), NARROW), len(documents))
+        stop = min(start + (WIDTH if start else max(WIDTH, 2 * k)), len(documents))
         scores = product(backend, queries, block(documents, start, stop, similarity))
         if not start:
             threshold = backend.kth_best(scores, k)
         more_row, more_column, more_score = backend.at_least(scores, threshold)
         row, column = np.concatenate([row, more_row]), np.concatenate([column, more_column + start])
         score = np.concatenate([score, more_score])
-        if start:
+        if len(row) > SLACK * k * len(queries):
             row, column, score, threshold = _prune(row, column, score, k, threshold)
         start = stop
     return _sorted(row, column, score, k, place)
