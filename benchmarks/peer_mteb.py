@@ -1,9 +1,10 @@
 """mteb's own scoring on given embeddings, timed; run by the Python that has mteb (see scoring.py).
 
-python benchmarks/peer_mteb.py retrieval|probe|probe_lists FOLDER
+python benchmarks/peer_mteb.py retrieval|retrieval_installed|probe|probe_lists FOLDER
 
-The task classes, evaluators and parameters are mteb's. Its encoder is a stub that returns the embeddings, and its data
-loaders, which only feed a model, are left out; so what is timed is comparing, ranking, fitting and measuring.
+The task classes, evaluators and parameters are mteb's. Its encoder is a stub that returns the embeddings. Its data
+loaders, which only feed a model, are left out, so that what is timed is comparing, ranking, fitting and measuring;
+`retrieval_installed` and `probe` time it as a user has it, `probe_lists` without what `datasets` costs.
 """
 
 from __future__ import annotations
@@ -45,7 +46,8 @@ class Stub:
         self.sides, self.at = sides, dict.fromkeys(sides, 0)
 
     def encode(self, inputs: Any, *, hf_split: str, prompt_type: Any = None, **kwargs: Any) -> Any:
-        side, count = str(getattr(prompt_type, "value", hf_split)), len(inputs)
+        side = str(getattr(prompt_type, "value", hf_split))
+        count = sum(len(batch["text"]) for batch in inputs) if hasattr(inputs, "dataset") else len(inputs)
         self.at[side] += count
         return self.sides[side][self.at[side] - count : self.at[side]]
 
@@ -60,14 +62,20 @@ class Stub:
         return pairwise_cos_sim(one, other)
 
 
-def retrieval(folder: Path) -> dict[str, Any]:
+def retrieval_installed(folder: Path) -> dict[str, Any]:
+    """As a user has it: its data loaders make the batches that a model is fed with."""
+    return retrieval(folder, loaders=True)
+
+
+def retrieval(folder: Path, loaders: bool = False) -> dict[str, Any]:
     """AbsTaskRetrieval: its top-1000 search, then its pytrec_eval measures."""
     import mteb.models.search_wrappers as search
     from datasets import Dataset
     from mteb.abstasks.retrieval import AbsTaskRetrieval
     from mteb.timing import TimingStack
 
-    search.create_dataloader = lambda data, **_: data
+    if not loaders:
+        search.create_dataloader = lambda data, **_: data
     queries, documents = (np.load(folder / f"{side}.npy") for side in ("query", "document"))
     truth = json.loads((folder / "truth.json").read_text())
 
@@ -155,5 +163,10 @@ def _task(kind: Any, name: str, metric: str) -> Any:
 QUIET = {"show_progress_bar": False}
 
 if __name__ == "__main__":
-    cases = {"retrieval": retrieval, "probe": probe, "probe_lists": probe_lists}
+    cases = {
+        "retrieval": retrieval,
+        "retrieval_installed": retrieval_installed,
+        "probe": probe,
+        "probe_lists": probe_lists,
+    }
     print(json.dumps(cases[sys.argv[1]](Path(sys.argv[2]))))

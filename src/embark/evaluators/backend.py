@@ -36,8 +36,8 @@ class Backend(Protocol):
     def kth_best(self, scores: Any, k: int) -> Array:
         """The k-th largest score of each row."""
 
-    def at_least(self, scores: Any, threshold: Array) -> tuple[Array, Array, Array]:
-        """(row, column, score) of every score that is not below its row's threshold."""
+    def at_least(self, scores: Any, threshold: Array, most: int | None = None) -> tuple[Array, Array, Array] | None:
+        """(row, column, score) of every score that is not below its row's threshold; None if more than `most` are."""
 
 
 class Numpy:
@@ -72,9 +72,12 @@ class Numpy:
             return np.full(len(scores), -np.inf, np.float32)
         return np.asarray(np.partition(scores, -k, axis=1)[:, -k])
 
-    def at_least(self, scores: Array, threshold: Array) -> tuple[Array, Array, Array]:
+    def at_least(self, scores: Array, threshold: Array, most: int | None = None) -> tuple[Array, Array, Array] | None:
         """One pass."""
-        at = np.flatnonzero(scores >= threshold[:, None])
+        reach = scores >= threshold[:, None]
+        if most is not None and np.count_nonzero(reach) > most:
+            return None
+        at = np.flatnonzero(reach)
         row, column = np.divmod(at, scores.shape[1])
         return row, column, scores.ravel()[at]
 
@@ -116,9 +119,12 @@ class Torch:
             return np.full(len(scores), -np.inf, np.float32)
         return np.asarray(scores.topk(k, dim=1).values[:, -1].cpu())
 
-    def at_least(self, scores: Any, threshold: Array) -> tuple[Array, Array, Array]:
+    def at_least(self, scores: Any, threshold: Array, most: int | None = None) -> tuple[Array, Array, Array] | None:
         """One pass."""
-        row, column = (scores >= self._tensor(threshold)[:, None]).nonzero(as_tuple=True)
+        reach = scores >= self._tensor(threshold)[:, None]
+        if most is not None and int(reach.sum()) > most:
+            return None
+        row, column = reach.nonzero(as_tuple=True)
         return np.asarray(row.cpu()), np.asarray(column.cpu()), np.asarray(scores[row, column].cpu())
 
     def _tensor(self, values: Array) -> Any:

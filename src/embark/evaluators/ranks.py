@@ -21,6 +21,7 @@ from embark.types import Array
 MEMORY = 256 << 20  # bytes that scoring may hold
 HEIGHT, WIDTH = 1024, 4096  # queries × documents of a tile: scores that stay in cache while they are compared
 ROUNDING = 4 * 2.0**-24  # times the root of the dimension: far more than a float32 product is ever wrong by
+SPARSE = 16  # one in so many scores, or fewer, reaches a relevant document: then only those are looked at
 SORT_FROM = 24  # relevant documents a query from which sorting a tile beats comparing it with each
 
 
@@ -130,14 +131,42 @@ def _longest(documents: Block) -> float:
 
 
 def _above(backend: Backend, scores: Any, row: Array, low: Array, high: Array) -> tuple[Array, Array, Array]:
-    """As the backend's `above`, for any number of pairs a row: a pass for the first of each row, the second, …"""
-    if len(row) > SORT_FROM * scores.shape[0]:
+    """As the backend's `above`, for pairs in any order and number; the way is chosen by what the tile holds."""
+    height, width = scores.shape
+    floor = np.full(height, np.inf, np.float32)
+    np.minimum.at(floor, row, low.astype(np.float32))
+    floor = np.nextafter(floor, np.float32(-np.inf))  # rounding must not lift it above the bound
+    pairs = np.bincount(row, minlength=height)
+    reached = backend.at_least(scores, floor, height * width // (SPARSE * max(1, int(pairs.max(initial=1)))))
+    if reached is not None:
+        return _above_sparse(*reached, row, low, high, pairs)
+    if len(row) > SORT_FROM * height:
         return _above_sorted(np.asarray(scores.cpu() if hasattr(scores, "cpu") else scores), row, low, high)
+    return _above_dense(backend, scores, row, low, high, pairs)
+
+
+def _above_sparse(
+    at: Array, column: Array, score: Array, row: Array, low: Array, high: Array, pairs: Array
+) -> tuple[Array, Array, Array]:
+    """Few documents reach any of their query's relevant ones: compare just those, with each of them."""
+    by_row, first = np.argsort(row, kind="stable"), np.cumsum(pairs) - pairs
+    each_one = np.repeat(np.arange(len(at)), pairs[at])
+    turn = np.arange(len(each_one)) - np.repeat(np.cumsum(pairs[at]) - pairs[at], pairs[at])
+    pair = by_row[first[at[each_one]] + turn]
+    over = score[each_one] > high[pair]
+    between = ~over & (score[each_one] >= low[pair])
+    return np.bincount(pair[over], minlength=len(row)), pair[between], column[each_one[between]]
+
+
+def _above_dense(
+    backend: Backend, scores: Any, row: Array, low: Array, high: Array, pairs: Array
+) -> tuple[Array, Array, Array]:
+    """A pass for the first pair of each row, one for the second, …"""
     order = np.argsort(row, kind="stable")
     turn = np.empty(len(row), np.int64)
-    turn[order] = np.arange(len(row)) - np.searchsorted(row[order], row[order])
+    turn[order] = np.arange(len(row)) - np.repeat(np.cumsum(pairs) - pairs, pairs)
     over, between = np.empty(len(row), np.int64), []
-    for t in range(int(turn.max(initial=-1)) + 1):
+    for t in range(int(pairs.max(initial=0))):
         now = np.flatnonzero(turn == t)
         over[now], which, column = backend.above(scores, row[now], low[now], high[now])
         between.append((now[which], column))

@@ -58,7 +58,9 @@ def _best(
         scores = product(backend, queries, block(documents, start, stop, similarity))
         if not start:
             threshold = backend.kth_best(scores, k)
-        more_row, more_column, more_score = backend.at_least(scores, threshold)
+        reached = backend.at_least(scores, threshold)
+        assert reached is not None  # no limit was given
+        more_row, more_column, more_score = reached
         row, column = np.concatenate([row, more_row]), np.concatenate([column, more_column + start])
         score = np.concatenate([score, more_score])
         if len(row) > SLACK * k * len(queries):
