@@ -12,8 +12,9 @@ import embark
 from embark.data import items
 from embark.data.items import as_keys
 from embark.models.encoder import Encoder
-from embark.plan import Count, Demand, Plan, demand, plan
-from embark.types import Array, Dataset, Item, ModelCard, Qrels, Rendered, Side, Source, Task, Text
+from embark.plan import Count, Demand, Plan, demand, outline, plan
+from embark.tasks import get_tasks
+from embark.types import Array, Dataset, Item, ModelCard, Pool, Qrels, Rendered, Side, Source, Task, Text
 
 
 class Plain(Encoder):
@@ -138,3 +139,26 @@ def test_keys_stand_in_the_order_of_the_items(words: str) -> None:
 
 def test_an_encoder_made_of_functions_ignores_roles(tiny: embark.Encoder) -> None:
     assert len(plan([asks(tiny, "A", {"query": "Find it."}, query="red", document="red")], nothing).needs) == 1
+
+
+# ── on rows alone ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_an_outline_counts_a_shared_pool_once_and_names_the_saving() -> None:
+    row = get_tasks("PocketNameToImage")[0]
+    images, names = Pool("document", 100, "data/images"), Pool("query", 30, "data/names")
+    there = replace(row, name="T2I", pools=(names, images))
+    back = replace(row, name="I2T", pools=(Pool("query", 100, "data/images"), Pool("document", 30, "data/names")))
+    blank = replace(row, name="Blank", pools=())
+    found = outline([there, back, blank])
+    assert (found.items, found.unique, found.unknown) == (260, 130, ("Blank",))
+    assert [(s.pool, s.times, s.saved, s.tasks) for s in found.savings] == [
+        ("data/images", 2, 100, ("T2I", "I2T")),
+        ("data/names", 2, 30, ("T2I", "I2T")),
+    ]
+
+
+def test_pools_of_one_id_but_other_sizes_count_as_the_largest() -> None:
+    row = get_tasks("PocketNameToImage")[0]
+    found = outline([replace(row, name=str(n), pools=(Pool("item", n, "same"),)) for n in (5, 8)])
+    assert (found.items, found.unique) == (13, 8)

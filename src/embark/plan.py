@@ -107,3 +107,42 @@ def plan(demands: Iterable[Demand], stored: Callable[[Array], Array]) -> Plan:
         needs.extend(missing)
         asked.update(places)
     return Plan(demands, tuple(counts), tuple(needs))
+
+
+@dataclass(frozen=True)
+class Saving:
+    """A set of items that several tasks ask for: how often, by which tasks, and how many embeddings sharing saves."""
+
+    pool: str
+    times: int
+    saved: int
+    tasks: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Outline:
+    """What rows alone tell about a run, for a model that sees an item the same way in every role."""
+
+    items: int  # task by task
+    unique: int  # embedded once
+    savings: tuple[Saving, ...]  # largest first
+    unknown: tuple[str, ...]  # tasks whose sizes are not all known
+
+
+def outline(tasks: Iterable[Task]) -> Outline:
+    """Plan on the rows' own counts, without any data: pools of the same id are the same items."""
+    tasks = tuple(tasks)
+    sizes: dict[str, int] = {}
+    uses: dict[str, list[tuple[str, int]]] = {}
+    for task in tasks:
+        for pool in task.pools:
+            sizes[pool.id] = max(sizes.get(pool.id, 0), pool.items)
+            uses.setdefault(pool.id, []).append((task.name, pool.items))
+    savings = [
+        Saving(pool, len(used), sum(items for _, items in used) - sizes[pool], tuple(dict.fromkeys(n for n, _ in used)))
+        for pool, used in uses.items()
+        if len(used) > 1
+    ]
+    asked = sum(items for used in uses.values() for _, items in used)
+    unknown = tuple(task.name for task in tasks if not task.pools)
+    return Outline(asked, sum(sizes.values()), tuple(sorted(savings, key=lambda s: -s.saved)), unknown)

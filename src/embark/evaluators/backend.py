@@ -20,6 +20,7 @@ class Backend(Protocol):
     """Score matrices are the backend's own arrays; counts, positions and values come back as numpy."""
 
     threads: bool  # several threads may each use it on their own rows
+    height: int  # queries a tile: scores stay in cache while they are compared, or keep a device busy
 
     def load(self, rows: Any) -> Any:
         """Numbers on the device."""
@@ -43,7 +44,7 @@ class Backend(Protocol):
 class Numpy:
     """The backend that is always there."""
 
-    threads = True
+    threads, height = True, 1024
 
     def load(self, rows: Any) -> Array:
         """As it is."""
@@ -92,6 +93,7 @@ class Torch:
 
         self.torch = torch
         self.device = "cuda" if torch.cuda.is_available() else "cpu"
+        self.height = 16_384 if self.device == "cuda" else Numpy.height  # documents are sent once for so many queries
 
     def load(self, rows: Any) -> Any:
         """To the device; nothing is copied on a CPU."""

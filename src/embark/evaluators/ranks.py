@@ -19,7 +19,7 @@ from embark.evaluators.similarity import Block, Tokens, block, check, exact, pro
 from embark.types import Array
 
 MEMORY = 256 << 20  # bytes that scoring may hold
-HEIGHT, WIDTH = 1024, 4096  # queries × documents of a tile: scores that stay in cache while they are compared
+WIDTH = 4096  # documents of a tile
 ROUNDING = 4 * 2.0**-24  # times the root of the dimension: far more than a float32 product is ever wrong by
 SPARSE = 16  # one in so many scores, or fewer, reaches a relevant document: then only those are looked at
 SORT_FROM = 24  # relevant documents a query from which sorting a tile beats comparing it with each
@@ -48,7 +48,7 @@ def ranks(
     own = exact(queries, documents, query, document, similarity)
     asked, row = np.unique(query, return_inverse=True)
     order = np.argsort(row, kind="stable")
-    height = tile_height(len(asked), memory)
+    height = tile_height(len(asked), memory, backend)
     cuts = np.searchsorted(row[order], np.arange(0, len(asked) + height, height))
     rank, best = np.empty(len(query), np.int64), np.full(len(queries), -1, np.int64)
 
@@ -61,9 +61,9 @@ def ranks(
     return rank, best
 
 
-def tile_height(rows: int, memory: int) -> int:
-    """Queries a tile: a few tiles at a time must fit in memory."""
-    return max(1, min(rows, HEIGHT, memory // (16 * WIDTH)))
+def tile_height(rows: int, memory: int, backend: Backend) -> int:
+    """Queries a tile; a few tiles at a time must fit in memory, unless they lie on a device."""
+    return max(1, min(rows, backend.height, memory // (16 * WIDTH) if backend.threads else rows))
 
 
 def each(work: Callable[[int], None], turns: Iterable[int], backend: Backend) -> None:

@@ -34,7 +34,7 @@ def topk(
     k = min(k, len(documents))
     place = tie_places(ids, len(documents))
     backend = backend or backend_for(float(len(queries)) * len(documents) * np.size(queries[0]))
-    height = tile_height(len(queries), memory)
+    height = tile_height(len(queries), memory, backend)
     found, scores = np.empty((len(queries), k), np.int64), np.empty((len(queries), k), np.float32)
 
     def work(turn: int) -> None:
