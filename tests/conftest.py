@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +11,9 @@ from hypothesis import HealthCheck, settings
 from PIL import Image
 
 import embark
+from embark.data import web
 from embark.types import Array
+from hub import FakeHub
 
 settings.register_profile("embark", deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 settings.load_profile("embark")
@@ -29,7 +31,14 @@ def elsewhere(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monk
     for name, folder in (("EMBARK_HOME", "home"), ("EMBARK_RESULTS", "results"), ("XDG_CONFIG_HOME", "config")):
         monkeypatch.setenv(name, str(root / folder))
     monkeypatch.setenv("XDG_CACHE_HOME", str(root / "cache"))
-    for name in ("EMBARK_WORKERS", "EMBARK_MEMORY"):
+    for name in (
+        "EMBARK_WORKERS",
+        "EMBARK_MEMORY",
+        "EMBARK_ENDPOINT",
+        "EMBARK_OFFLINE",
+        "HF_TOKEN",
+        "EMBARK_ARK_LABELS",
+    ):
         monkeypatch.delenv(name, raising=False)
     return root
 
@@ -54,6 +63,17 @@ def tiny() -> embark.Encoder:
 def reader_of_colours() -> embark.Encoder:
     """The half of it that reads and cannot see."""
     return embark.encoder(text=words, name="test/reader", revision="1")
+
+
+@pytest.fixture
+def hub(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeHub]:
+    """A hub of datasets on this machine, which the settings point to; failed requests are tried again at once."""
+    served = FakeHub()
+    monkeypatch.setenv("EMBARK_ENDPOINT", served.endpoint)
+    monkeypatch.setenv("no_proxy", "127.0.0.1,localhost")
+    monkeypatch.setattr(web, "PAUSE", 0.0)
+    yield served
+    served.close()
 
 
 @pytest.fixture

@@ -19,6 +19,7 @@ from embark.cli import app
 from embark.models import MODELS
 from embark.tasks import BENCHMARKS, TASKS
 from embark.types import EmbarkError
+from hub import FakeHub
 
 LITE, TASK = "Pocket(lite)", "PocketFlagZeroShot"
 Pictures = Callable[..., Path]
@@ -105,6 +106,16 @@ def test_tasks_are_listed_and_filtered() -> None:
     assert "Did you mean zeroshot" in error("tasks", "--type", "zeroshoot")
 
 
+def test_more_filters_and_sizes() -> None:
+    names = [
+        task["name"] for task in json.loads(said("tasks", "--capability", "counting", "--family", "Pocket", "--json"))
+    ]
+    assert names == ["PocketCounting"]
+    small = json.loads(said("tasks", "--family", "ARK", "--max-items", "400", "--evaluator", "retrieval", "--json"))
+    assert [task["name"] for task in small] == ["ARK/Metro", "ARK/Electronics"]
+    assert said("tasks", "ARK/Metro", "--licence", "*CC BY-NC-SA*").splitlines()[1].split()[-1] == "317"
+
+
 def test_no_match_says_so_beside_the_output() -> None:
     result = CliRunner().invoke(app, ["tasks", TASK, "--type", "retrieval"])
     assert (result.exit_code, result.stdout, result.stderr) == (0, "", "nothing matches\n")
@@ -129,6 +140,17 @@ def test_models_are_listed_and_filtered() -> None:
 def test_show_tells_all_about_a_task_a_benchmark_or_a_model(name: str, fact: str) -> None:
     assert fact in said("show", name)
     assert json.loads(said("show", name, "--json"))["name"] == name
+
+
+def test_show_tells_a_task_well_and_downloads_nothing(hub: FakeHub) -> None:
+    shown = said("show", TASK)
+    assert "sample        item: 1F1E6-1F1E8: [image of 64 × 64, WEBP]" in shown
+    assert "“flag: Afghanistan”" in shown
+    metro = said("show", "ARK/Metro")
+    assert "sizes         query: 37 items" in metro
+    assert "sample        none: The relevance labels of ARK/Metro are not published" in metro
+    assert "licence       Apache-2.0 (hub card)" in metro
+    assert hub.requests == []
 
 
 def test_show_tells_the_protocol_and_suggests_names() -> None:

@@ -22,6 +22,7 @@ PUBLIC = [
     "get_benchmark",
     "get_model",
     "get_tasks",
+    "load_tasks",
 ]
 
 

@@ -101,3 +101,24 @@ def test_a_settings_file_that_is_not_text_is_an_error(bare: Path) -> None:
     Path("embark.toml").write_bytes(b"\xff\xfe")
     with pytest.raises(EmbarkError, match=r"embark\.toml is not valid TOML"):
         settings.load()
+
+
+def test_the_hub(bare: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert (settings.load().endpoint, settings.load().offline) == ("https://huggingface.co", False)
+    Path("embark.toml").write_text('endpoint = "https://mirror.example/hf/"\noffline = true\n')
+    assert (settings.load().endpoint, settings.load().offline) == ("https://mirror.example/hf", True)
+    monkeypatch.setenv("EMBARK_ENDPOINT", "http://localhost:1")
+    monkeypatch.setenv("EMBARK_OFFLINE", "no")
+    assert (settings.load().endpoint, settings.load().offline) == ("http://localhost:1", False)
+    assert settings.load(offline=True).offline
+
+
+def test_settings_of_the_hub_that_make_no_sense_are_errors(bare: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(EmbarkError, match="'endpoint' must be an address"):
+        settings.load(endpoint="huggingface.co")
+    monkeypatch.setenv("EMBARK_OFFLINE", "perhaps")
+    with pytest.raises(EmbarkError, match="'offline' must be true or false, not 'perhaps'"):
+        settings.load()
+    Path("embark.toml").write_text("offline = 1\n")
+    with pytest.raises(EmbarkError, match="'offline' must be true or false, not '1' as in"):
+        settings.load()

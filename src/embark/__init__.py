@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from embark.data.readers.folder import folder_task as folder_task
+    from embark.data.tasks_file import load_tasks as load_tasks
     from embark.models import get_model as get_model
     from embark.models.encoder import Encoder as Encoder
     from embark.models.functions import encoder as encoder
@@ -40,6 +41,7 @@ _HOMES = {
     "get_benchmark": "tasks",
     "get_model": "models",
     "get_tasks": "tasks",
+    "load_tasks": "data.tasks_file",
 }
 __all__ = sorted(_HOMES)
 

@@ -2,6 +2,8 @@
 
     results/<org>__<model>/<revision>/<Task>.json, <Task>.parquet, model_meta.json
 
+Scores under another protocol than the paper's lie beside them, as <Task>@<protocol>.json.
+
 A record counts as computed when its protocol and encoder fingerprints are those of the run at hand.
 """
 
@@ -66,6 +68,7 @@ class TaskResult:
     interval: tuple[float, float]
     date: float
     path: Path | None = None
+    protocol: str = "paper"  # by name; its fingerprint is on each record
 
     @property
     def metric(self) -> str:
@@ -84,11 +87,11 @@ class TaskResult:
         return pq.read_table(self.path.with_suffix(".parquet"))
 
 
-def protocol(task: Task, split: str, subset: str, evaluator: int, reader: int) -> str:
+def protocol(task: Task, split: str, subset: str, evaluator: int, reader: int, outside: str = "") -> str:
     """Fingerprint of all that can change a score besides the model: the row, the data, the code's versions."""
     stated = {name: getattr(task, name) for name in SCORED_BY}
     stated |= {"source": [task.source.id, task.source.revision, task.source.config, split, subset]}
-    stated |= {"versions": [evaluator, reader]}
+    stated |= {"versions": [evaluator, reader], **({"outside": outside} if outside else {})}
     text = json.dumps(stated, sort_keys=True, ensure_ascii=False, default=_plain)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
@@ -103,16 +106,16 @@ class Results:
         """Where a model's results lie."""
         return self.root / _safe(model) / _safe(revision)
 
-    def load(self, model: str, revision: str, task: str) -> TaskResult | None:
+    def load(self, model: str, revision: str, task: str, protocol: str = "paper") -> TaskResult | None:
         """The stored result, if there is one of ours."""
-        path = self.folder(model, revision) / f"{_safe(task)}.json"
+        path = self.folder(model, revision) / f"{_stem(task, protocol)}.json"
         return _parse(path) if path.is_file() else None
 
     def save(self, result: TaskResult, card: ModelCard, outcomes: Sequence[Mapping[str, Any]]) -> TaskResult:
         """Write outcomes, then scores (the commit), each in one step; a kill leaves the old files or the new ones."""
         folder = self.folder(result.model, result.revision)
         folder.mkdir(parents=True, exist_ok=True)
-        path = folder / f"{_safe(result.task)}.json"
+        path = folder / f"{_stem(result.task, result.protocol)}.json"
         table = pa.concat_tables([pa.table(dict(columns)) for columns in outcomes], promote_options="default")
         _replace(path.with_suffix(".parquet"), lambda at: pq.write_table(table, at, compression="zstd"))
         _replace(folder / "model_meta.json", lambda at: at.write_text(_json(_meta(card)), encoding="utf-8"))
@@ -129,6 +132,11 @@ class Results:
 def _safe(name: str) -> str:
     """A name as one folder or file."""
     return name.replace("/", "__")
+
+
+def _stem(task: str, protocol: str) -> str:
+    """Scores of unlike protocols never overwrite each other."""
+    return _safe(task if protocol == "paper" else f"{task}@{protocol}")
 
 
 def outcome_columns(split: str, subset: str, ids: Sequence[str], outcomes: Mapping[str, Array]) -> dict[str, Any]:
@@ -192,7 +200,7 @@ def _mteb(result: TaskResult) -> dict[str, Any]:
         "evaluation_time": sum(sum(record.timings.values()) for record in result.records),
         "kg_co2_emissions": None,
         "date": result.date,
-        OURS: {"model": result.model, "revision": result.revision, "score": result.score, "interval": result.interval},
+        OURS: {name: getattr(result, name) for name in ("model", "revision", "score", "interval", "protocol")},
     }
 
 
@@ -217,7 +225,7 @@ def _parse(path: Path) -> TaskResult | None:
             )
     return TaskResult(
         top["model"], top["revision"], content["task_name"], content["dataset_revision"], tuple(records),
-        top["score"], tuple(top["interval"]), content["date"], path,
+        top["score"], tuple(top["interval"]), content["date"], path, top.get("protocol", "paper"),
     )  # fmt: skip
 
 

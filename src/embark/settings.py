@@ -11,17 +11,25 @@ from typing import Any
 
 from embark.types import EmbarkError
 
-NAMES = ("home", "results", "workers", "memory")
+NAMES = ("home", "results", "workers", "memory", "endpoint", "offline")
+KINDS = {"workers": (int, "a whole number"), "memory": (int, "a whole number"), "offline": (bool, "true or false"),
+         "endpoint": (str, "an address")}  # fmt: skip
+YES, NO = ("1", "true", "yes", "on"), ("0", "false", "no", "off")
 
 
 @dataclass(frozen=True)
 class Settings:
-    """`home` holds vectors and data, `results` scores; `workers` are threads, `memory` megabytes for scoring."""
+    """`home` holds vectors and data, `results` scores; `workers` are threads, `memory` megabytes for scoring.
+
+    Data comes from the hub at `endpoint`; `offline` uses only what is in `home`.
+    """
 
     home: Path
     results: Path
     workers: int
     memory: int = 256
+    endpoint: str = "https://huggingface.co"
+    offline: bool = False
 
     @property
     def store(self) -> Path:
@@ -34,9 +42,12 @@ def load(
     results: Path | str | None = None,
     workers: int | None = None,
     memory: int | None = None,
+    endpoint: str | None = None,
+    offline: bool | None = None,
 ) -> Settings:
     """The settings in force, each from the first place that states it."""
-    options = {"home": home, "results": results, "workers": workers, "memory": memory}
+    given = (home, results, workers, memory, endpoint, offline)
+    options = dict(zip(NAMES, given, strict=True))
     file = _settings_file()
 
     def pick(name: str, default: Any) -> Any:
@@ -60,7 +71,22 @@ def load(
         results=Path(pick("results", "results")).expanduser(),
         workers=number("workers", min(8, os.cpu_count() or 1)),
         memory=number("memory", 256),
+        endpoint=_address(pick("endpoint", Settings.endpoint)),
+        offline=_truth(pick("offline", False)),
     )
+
+
+def _address(stated: str) -> str:
+    if not stated.startswith(("https://", "http://")):
+        raise EmbarkError(f"The setting 'endpoint' must be an address such as {Settings.endpoint}, not '{stated}'.")
+    return stated.rstrip("/")
+
+
+def _truth(stated: bool | str) -> bool:
+    word = str(stated).lower()
+    if word not in (*YES, *NO):
+        raise EmbarkError(f"The setting 'offline' must be true or false, not '{stated}'.")
+    return word in YES
 
 
 def _cache_folder() -> Path:
@@ -86,7 +112,7 @@ def _parse(path: Path) -> Mapping[str, Any]:
             f"The settings file {path} has unknown settings {', '.join(unknown)}; known: {', '.join(NAMES)}."
         )
     for name, value in values.items():
-        wanted, what = (int, "a whole number") if name in ("workers", "memory") else (str, "a path")
+        wanted, what = KINDS.get(name, (str, "a path"))
         if type(value) is not wanted:  # true is an int, too
             raise EmbarkError(f"The setting '{name}' must be {what}, not '{value}' as in {path}.")
     return values

@@ -155,6 +155,7 @@ class Split:
     train: Array = aligned("train")
     test: Array = aligned("test")
     names: tuple[str, ...] = value()
+    drawn: Array | None = aligned("train", default=None)  # (train, runs): place in a run's sample, or -1
 
 
 @dataclass(frozen=True)
@@ -231,7 +232,7 @@ class Source:
 
 @dataclass(frozen=True)
 class Pool:
-    """A set of items that a task embeds for one side of one subset; tasks with a pool of the same id share its items."""
+    """Items that a task embeds for one side of one subset; tasks with a pool of the same id share them."""
 
     side: str
     items: int
@@ -261,9 +262,7 @@ class Task:
     unreadable: Literal["error", "skip"] = "error"
     tags: Mapping[str, str] = field(default_factory=dict)  # capability, domain…
     chance: float | None = None
-    rows: Mapping[str, int] = field(
-        default_factory=dict
-    )  # expected of each table the reader opens: "config/split" → rows
+    rows: Mapping[str, int] = field(default_factory=dict)  # expected by "config/split" (or "split")
     pools: tuple[Pool, ...] = ()  # what it embeds, known without the data
     protocol: str = "paper"
     variants: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # other protocols: the fields that differ

@@ -2,38 +2,98 @@
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
+import sys
 from importlib import import_module
 
 import pytest
 
+from embark import evaluators, results
 from embark.catalogue import UnknownName
 from embark.data.readers import READERS
 from embark.tasks import BENCHMARKS, TASKS, get_benchmark, get_tasks
 from embark.types import MODALITIES, Benchmark, Task
 
-EVALUATORS = {"retrieval", "choice", "zeroshot", "probe", "multilabel", "clustering", "pairs", "sts", "robustness"}
+# Kind → the sides that its datasets have.
+SIDES = {
+    "retrieval": {"query", "document"},
+    "choice": {"query", "document"},
+    "zeroshot": {"item", "prompt"},
+    "probe": {"train", "test"},
+    "multilabel": {"train", "test"},
+    "clustering": {"item"},
+    "pairs": {"image", "text"},
+    "sts": {"left", "right"},
+}
 ROWS = pytest.mark.parametrize("task", TASKS.values(), ids=lambda task: task.name)
+
+
+PROGRAM = """
+from embark import results
+from embark.tasks import TASKS
+def fingerprint(task):
+    return results.protocol(task, task.source.splits[0], next(iter(task.subsets)), 1, 1)
+"""
+
+
+def fingerprint(task: Task) -> str:
+    return results.protocol(task, task.source.splits[0], next(iter(task.subsets)), 1, 1)
 
 
 @ROWS
 def test_rows_are_valid(task: Task) -> None:
-    assert task.evaluator in EVALUATORS
+    assert task.evaluator in evaluators.EVALUATORS
     assert set(task.modalities) <= set(MODALITIES)
     assert len(set(task.modalities)) == len(task.modalities) > 0
     assert all((task.name, task.family, task.category, task.metric))
     assert all((task.source.id, task.source.revision, task.source.splits))
     assert task.chance is None or 0 <= task.chance < 1
     assert task.subsets
-    assert all(re.fullmatch("[a-z]{3}", language) for language in task.languages)
+    assert all(re.fullmatch("[a-z]{3}(-[A-Z][a-z]{3})?", language) for language in task.languages)
     assert all("{}" in template for template in task.templates)
     assert all(note.strip() for note in task.notes)
+    assert all(isinstance(value, str) for value in task.tags.values())
+    assert all(count > 0 for count in task.rows.values())
 
 
 @ROWS
 def test_readers_exist(task: Task) -> None:
     module, function = READERS[task.reader].split(":")
     assert callable(getattr(import_module(module), function))
+
+
+@ROWS
+def test_pools_are_of_the_sides_that_the_evaluator_has(task: Task) -> None:
+    sides = {pool.side.partition(":")[0] for pool in task.pools}
+    known = SIDES.get(task.evaluator) or SIDES.get(str(task.params.get("base")), set())
+    assert sides <= known  # where a size is not known, its pool is not there
+    assert all(pool.items > 0 and pool.id for pool in task.pools)
+
+
+def test_a_pool_has_one_size() -> None:
+    sizes: dict[str, int] = {}
+    for task in TASKS.values():
+        for pool in task.pools:
+            assert sizes.setdefault(pool.id, pool.items) == pool.items, f"{task.name}: {pool.id}"
+
+
+@ROWS
+def test_variants_are_other_protocols(task: Task) -> None:
+    for name in task.variants:
+        other = task.under(name)
+        assert (other.name, other.protocol) == (task.name, name)
+        assert fingerprint(other) != fingerprint(task)
+
+
+def test_fingerprints_are_the_same_in_another_process() -> None:
+    ours = " ".join(fingerprint(task) for task in TASKS.values())
+    code = f"{PROGRAM}\nprint(*(fingerprint(task) for task in TASKS.values()))"
+    where = os.environ | {"PYTHONHASHSEED": "7"}
+    theirs = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=where)
+    assert theirs.stdout.strip() == ours
+    assert len(set(ours.split())) == len(TASKS)
 
 
 @ROWS

@@ -202,7 +202,8 @@ def _right(columns: Columns, task: Task) -> Array:
 
 
 def _result(results: Sequence[TaskResult], task: Task) -> TaskResult | None:
-    return next((result for result in results if result.task == task.name), None)
+    of_task = (result for result in results if (result.task, result.protocol) == (task.name, task.protocol))
+    return next(of_task, None)
 
 
 def _tally(pairs: Sequence[Pair]) -> Tally:

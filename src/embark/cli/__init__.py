@@ -6,7 +6,7 @@ import sys
 
 import typer
 
-from embark.cli import board, browse, compare, run
+from embark.cli import board, browse, compare, fetch, run, show
 from embark.types import EmbarkError
 
 app = typer.Typer(
@@ -21,12 +21,13 @@ app = typer.Typer(
 for command in (
     run.run,
     run.plan,
+    fetch.fetch,
     board.leaderboard,
     compare.compare,
     browse.tasks,
     browse.benchmarks,
     browse.models,
-    browse.show,
+    show.show,
 ):
     app.command(epilog=None)(command)
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from embark.cli.output import ResultsFolder, print_table, say
+from embark.cli.output import ProtocolName, ResultsFolder, print_table, say
 
 if TYPE_CHECKING:
     from embark.results import TaskResult
@@ -18,6 +18,7 @@ def leaderboard(
     benchmark: Annotated[
         str, typer.Option("-b", "--benchmark", help="Benchmark name (see: embark benchmarks).")
     ] = "Pocket",
+    protocol: ProtocolName = None,
     by_task: Annotated[bool, typer.Option("--by-task", help="One line a task, one column a model.")] = False,
     style: Annotated[str, typer.Option("--format", help="text, csv, json, markdown or latex.")] = "text",
     results: ResultsFolder = None,
@@ -27,15 +28,17 @@ def leaderboard(
     \b
     embark leaderboard
     embark leaderboard -b Pocket --by-task
+    embark leaderboard -b MIEB --protocol mteb2
     embark leaderboard --format markdown > board.md
     """
     from embark import settings
     from embark.analysis import table
     from embark.results import Results
+    from embark.run import under
     from embark.tasks import TASKS, get_benchmark
     from embark.types import EmbarkError
 
-    rows = TASKS.match(get_benchmark(benchmark).tasks)
+    rows = under(protocol, TASKS.match(get_benchmark(benchmark).tasks))
     folder = settings.load(results=results).results
     found, stale = _current(rows, Results(folder).all())
     made = table.by_task(rows, found) if by_task else table.leaderboard(rows, found)
@@ -55,11 +58,11 @@ def _current(tasks: Sequence[Task], results: Iterable[TaskResult]) -> tuple[list
     from embark.run import parts
     from embark.run.score import protocol_of
 
-    expected = {task.name: {protocol_of(task, *part) for part in parts(task)} for task in tasks}
+    expected = {(task.name, task.protocol): {protocol_of(task, *part) for part in parts(task)} for task in tasks}
     fresh: list[TaskResult] = []
     stale: list[TaskResult] = []
     for result in results:
-        if result.task in expected:
-            same = {record.protocol for record in result.records} == expected[result.task]
+        if (row := (result.task, result.protocol)) in expected:
+            same = {record.protocol for record in result.records} == expected[row]
             (fresh if same else stale).append(result)
     return fresh, stale

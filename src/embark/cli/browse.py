@@ -1,4 +1,4 @@
-"""`embark tasks`, `benchmarks`, `models` and `show`: what there is."""
+"""`embark tasks`, `benchmarks` and `models`: what there is."""
 
 from __future__ import annotations
 
@@ -14,36 +14,51 @@ Names = Annotated[list[str] | None, typer.Argument(help="Names or patterns, such
 
 def tasks(
     names: Names = None,
-    evaluator: Annotated[
-        list[str] | None, typer.Option("--type", help="Evaluator: retrieval, choice, zeroshot…")
-    ] = None,
     family: Annotated[list[str] | None, typer.Option("--family")] = None,
     category: Annotated[list[str] | None, typer.Option("--category")] = None,
-    language: Annotated[list[str] | None, typer.Option("--language", help="Three-letter code, such as fra.")] = None,
+    capability: Annotated[list[str] | None, typer.Option("--capability", help="Such as counting or reading.")] = None,
+    evaluator: Annotated[
+        list[str] | None, typer.Option("--type", "--evaluator", help="Evaluator: retrieval, choice, zeroshot…")
+    ] = None,
     modality: Annotated[
         list[str] | None, typer.Option("--modality", help="Only tasks that need nothing but these.")
     ] = None,
+    language: Annotated[list[str] | None, typer.Option("--language", help="Code, such as fra or zho-Hant.")] = None,
+    licence: Annotated[list[str] | None, typer.Option("--licence", help="Name or pattern, such as 'cc-by*'.")] = None,
+    max_items: Annotated[
+        int | None, typer.Option("--max-items", min=1, help="Only tasks that are known to embed no more items.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """List tasks.
+    """List tasks; filters narrow together.
 
     \b
     embark tasks
     embark tasks --type zeroshot
     embark tasks --modality text --modality audio
     embark tasks --language fra --json
+    embark tasks --family ARK --max-items 1000
     """
-    from embark.tasks import get_tasks
+    from embark.tasks import get_tasks, size
 
     found = get_tasks(
-        names, task_types=evaluator, families=family, categories=category, languages=language, modalities=modality
+        names,
+        task_types=evaluator,
+        families=family,
+        categories=category,
+        capabilities=capability,
+        languages=language,
+        modalities=modality,
+        licences=licence,
+        max_items=max_items,
     )
     if as_json:
         print_json([_plain(task) for task in found])
         return
     print_columns(
-        ["task", "family", "category", "evaluator", "metric", "modalities", "languages"],
-        [[t.name, t.family, t.category, t.evaluator, t.metric, "+".join(t.modalities), _languages(t)] for t in found],
+        ["task", "family", "category", "evaluator", "metric", "modalities", "languages", "items"],
+        [[*_words(task), _number(size(task))] for task in found],
+        right=("items",),
     )
 
 
@@ -96,31 +111,6 @@ def models(
     print_columns(columns, rows, right=("dim", "parameters"))
 
 
-def show(name: Annotated[str, typer.Argument(help="A task, benchmark or model.")], as_json: AsJson = False) -> None:
-    """Show all that is known about one task, benchmark or model.
-
-    \b
-    embark show PocketFlagZeroShot
-    embark show embark/pocket
-    """
-    from embark.catalogue import UnknownName
-    from embark.models import MODELS
-    from embark.tasks import BENCHMARKS, TASKS
-
-    found: Any = next((c[name] for c in (TASKS, BENCHMARKS, MODELS) if name in c), None)
-    if found is None:
-        raise UnknownName("task, benchmark or model", name, [*TASKS, *BENCHMARKS, *MODELS])
-    facts = _plain(found)
-    if name in TASKS:
-        facts |= {"protocols": _protocols(found)}
-    if as_json:
-        print_json(facts)
-        return
-    for key, value in facts.items():
-        if value not in (None, "", [], {}, ()):
-            print(f"{key:<13} {_line(value)}")
-
-
 def _plain(value: Any) -> dict[str, Any]:
     return dataclasses.asdict(value)
 
@@ -129,24 +119,10 @@ def _number(value: int | None) -> str:
     return "?" if value is None else f"{value:,}"
 
 
+def _words(task: Any) -> list[str]:
+    needs = "+".join(task.modalities)
+    return [task.name, task.family, task.category, task.evaluator, task.metric, needs, _languages(task)]
+
+
 def _languages(task: Any) -> str:
     return "+".join(task.languages) if len(task.languages) <= 2 else f"{len(task.languages)} languages"
-
-
-def _protocols(task: Any) -> dict[str, str]:
-    from embark.evaluators import EVALUATORS
-    from embark.run import parts
-    from embark.run.score import protocol_of
-
-    if task.evaluator not in EVALUATORS:
-        return {}
-    return {f"{split}/{subset}": protocol_of(task, split, subset) for split, subset in parts(task)[:3]}
-
-
-def _line(value: Any) -> str:
-    if isinstance(value, dict):
-        return ", ".join(f"{k}: {_line(v)}" for k, v in value.items() if v not in (None, "", ()))
-    if isinstance(value, (list, tuple)):
-        some = [str(v) for v in value[:12]]
-        return ", ".join(some) + (f", … ({len(value)} in all)" if len(value) > 12 else "")
-    return str(value)

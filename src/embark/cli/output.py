@@ -19,6 +19,9 @@ Home = Annotated[
 ResultsFolder = Annotated[
     Path | None, typer.Option("--results", help="Folder of scores (else EMBARK_RESULTS, else ./results).")
 ]
+ProtocolName = Annotated[
+    str | None, typer.Option("--protocol", help="Score as this protocol does where it differs from the paper: mteb2…")
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 

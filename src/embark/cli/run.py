@@ -7,7 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
-from embark.cli.output import AsJson, Home, ResultsFolder, print_columns, print_json, print_table, say
+from embark.cli.outline import print_outline
+from embark.cli.output import AsJson, Home, ProtocolName, ResultsFolder, print_columns, print_json, print_table, say
 
 ModelNames = Annotated[list[str] | None, typer.Option("-m", "--model", help="Model name; may be given several times.")]
 BenchmarkName = Annotated[
@@ -19,6 +20,9 @@ TaskNames = Annotated[
 Folder = Annotated[
     Path | None, typer.Option("--folder", help="Your own data: a folder of images with a CSV of captions or labels.")
 ]
+TasksFile = Annotated[
+    Path | None, typer.Option("--tasks-file", help="Your own data: a TOML file with one [[task]] table a task.")
+]
 
 
 def run(
@@ -26,6 +30,8 @@ def run(
     benchmark: BenchmarkName = None,
     task: TaskNames = None,
     folder: Folder = None,
+    tasks_file: TasksFile = None,
+    protocol: ProtocolName = None,
     rescore: Annotated[bool, typer.Option("--rescore", help="Compute scores again from the stored vectors.")] = False,
     batch_size: Annotated[
         int | None, typer.Option("--batch-size", min=1, help="Items a forward pass (default: found by trial).")
@@ -43,6 +49,7 @@ def run(
     embark run
     embark run -m embark/pocket -t 'Pocket*ZeroShot'
     embark run -m embark/pocket --folder holiday-photos
+    embark run -m embark/pocket --tasks-file tasks.toml
     """
     from embark import settings
     from embark.results import long_table
@@ -51,7 +58,8 @@ def run(
     options = settings.load(home, results, workers)
     found = evaluate(
         model or DEFAULT_MODELS,
-        _tasks(benchmark, task, folder),
+        chosen_tasks(benchmark, task, folder, tasks_file),
+        protocol=protocol,
         options=options,
         rescore=rescore,
         batch_size=batch_size,
@@ -70,21 +78,32 @@ def plan(
     benchmark: BenchmarkName = None,
     task: TaskNames = None,
     folder: Folder = None,
+    tasks_file: TasksFile = None,
+    protocol: ProtocolName = None,
+    data: Annotated[bool, typer.Option("--data", help="Read the data of hub tasks, not just their rows.")] = False,
     as_json: AsJson = False,
     home: Home = None,
 ) -> None:
     """Show what a run would embed, store and cost, without doing it.
 
-    Seconds come from a small sample timed on this machine.
+    Tasks over hub data are planned on their rows' counts, in an instant, unless --data is given. Seconds come from a
+    small sample timed on this machine.
 
     \b
     embark plan
+    embark plan -b 'MIEB(Multilingual)'
     embark plan -m embark/pocket -b Pocket --json
     """
     from embark import settings
-    from embark.run import DEFAULT_MODELS, preview
+    from embark.data.fetch import is_local
+    from embark.run import DEFAULT_MODELS, preview, resolve_tasks, under
 
-    previews, skipped = preview(model or DEFAULT_MODELS, _tasks(benchmark, task, folder), options=settings.load(home))
+    chosen = chosen_tasks(benchmark, task, folder, tasks_file)
+    wanted = under(protocol, resolve_tasks(chosen))
+    if not data and any(row.family not in ("Pocket", "Folder") and not is_local(row.source.id) for row in wanted):
+        print_outline(benchmark or "the chosen tasks", wanted, as_json)
+        return
+    previews, skipped = preview(model or DEFAULT_MODELS, chosen, protocol=protocol, options=settings.load(home))
     if as_json:
         print_json(
             {
@@ -108,15 +127,17 @@ def plan(
     _say_skipped(skipped)
 
 
-def _tasks(benchmark: str | None, task: list[str] | None, folder: Path | None) -> Any:
+def chosen_tasks(benchmark: str | None, task: list[str] | None, folder: Path | None, tasks_file: Path | None) -> Any:
+    """What the options of a command name."""
     from embark.data.readers.folder import folder_task
+    from embark.data.tasks_file import load_tasks
     from embark.tasks import get_benchmark
 
-    if benchmark and (task or folder):
+    if benchmark and (task or folder or tasks_file):
         raise typer.BadParameter("give either a benchmark or tasks, not both")
     if benchmark:
         return get_benchmark(benchmark)
-    own = folder_task(folder) if folder else []
+    own = [*(folder_task(folder) if folder else []), *(load_tasks(tasks_file) if tasks_file else [])]
     return [*(task or []), *own] or None
 
 

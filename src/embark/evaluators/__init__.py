@@ -12,7 +12,7 @@ from types import ModuleType
 from typing import Any
 
 from embark.catalogue import UnknownName
-from embark.types import Scores, Truth
+from embark.types import Array, Scores, Truth
 
 # Kind → module, imported at use.
 EVALUATORS = {
@@ -37,6 +37,15 @@ def _module(kind: str) -> ModuleType:
 def version(kind: str) -> int:
     """The version of an evaluator's arithmetic."""
     return int(_module(kind).VERSION)
+
+
+def narrow(kind: str, truth: Truth, params: Mapping[str, Any]) -> tuple[Truth, dict[str, Array]]:
+    """The truth with its choices made, and for each side that holds more than the score needs, which items it needs.
+
+    What no score looks at is never embedded: a probe's training rows that no run draws, queries without judgements.
+    """
+    module = _module(kind)
+    return module.narrow(truth, params) if hasattr(module, "narrow") else (truth, {})
 
 
 def evaluate(kind: str, truth: Truth, vectors: Mapping[str, Any], params: Mapping[str, Any]) -> Scores:

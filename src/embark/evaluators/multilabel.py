@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from embark.evaluators.probe import columns, in_parallel, sizes, taken
+from embark.evaluators.probe import columns, in_parallel, picked, sizes, taken, with_samples
 from embark.evaluators.similarity import whole
 from embark.types import Array, EmbarkError, Scores, Split
 
@@ -43,7 +43,7 @@ def evaluate(truth: Split, vectors: Mapping[str, Any], params: Mapping[str, Any]
     kind = params.get("classifier", "logistic")
     if kind not in CLASSIFIERS:
         raise EmbarkError(f"Unknown classifier '{kind}'; known: {', '.join(CLASSIFIERS)}.")
-    picks = samples(truth.train, shots, runs, seed)
+    picks = picked(truth, samples, shots, runs, seed)
     if not len(picks[0]):
         raise EmbarkError("No training item has a label: there is nothing to learn.")
     rows, examples = whole(vectors["test"], "dot"), taken(vectors["train"], picks)
@@ -60,6 +60,12 @@ def evaluate(truth: Split, vectors: Mapping[str, Any], params: Mapping[str, Any]
     counts["label probes at the iteration limit"] = sum(run.limited for run in found)
     outcomes = columns(column, items[column])
     return Scores(means, main, "test", np.arange(len(test)), outcomes, "runs", counts, _warnings(found, used))
+
+
+def narrow(truth: Split, params: Mapping[str, Any]) -> tuple[Split, dict[str, Array]]:
+    """Draw the samples now, so that only the training rows that some run learns from need vectors."""
+    shots, runs, seed = sizes(truth, params, shots=8)
+    return with_samples(truth, samples(truth.train, shots, runs, seed))
 
 
 def samples(labels: Array, shots: int, runs: int, seed: int) -> list[Array]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 import numpy as np
@@ -47,7 +47,7 @@ def evaluate(truth: Split, vectors: Mapping[str, Any], params: Mapping[str, Any]
     if kind not in MAX_ITER:
         raise EmbarkError(f"Unknown probe '{kind}'; known: {', '.join(MAX_ITER)}.")
     limit = int(params.get("max_iter", MAX_ITER[kind]))
-    picks = samples(truth.train, shots, runs, seed)
+    picks = picked(truth, samples, shots, runs, seed)
     found = probes(truth.train, picks, vectors, kind, limit, seed)
     each = [measures(truth.test, run.predicted, known, len(truth.names)) for run in found]
     means = {name: float(np.mean([values[name] for values in each])) for name in each[0]}
@@ -61,6 +61,27 @@ def evaluate(truth: Split, vectors: Mapping[str, Any], params: Mapping[str, Any]
     return Scores(
         means, main, "test", np.arange(len(truth.test)), columns("accuracy", right), "runs", counts, tuple(said)
     )
+
+
+def narrow(truth: Split, params: Mapping[str, Any]) -> tuple[Split, dict[str, Array]]:
+    """Draw the samples now, so that only the training rows that some run learns from need vectors."""
+    shots, runs, seed = sizes(truth, params, shots=16)
+    return with_samples(truth, samples(truth.train, shots, runs, seed))
+
+
+def with_samples(truth: Split, picks: Sequence[Array]) -> tuple[Split, dict[str, Array]]:
+    """The truth with each row's place in each run's sample, and which training rows are in any."""
+    drawn = np.full((len(truth.train), len(picks)), -1, np.int64)
+    for run, rows in enumerate(picks):
+        drawn[rows, run] = np.arange(len(rows))
+    return replace(truth, drawn=drawn), {"train": np.asarray((drawn >= 0).any(axis=1))}
+
+
+def picked(truth: Split, samples: Callable[..., list[Array]], shots: int, runs: int, seed: int) -> list[Array]:
+    """The rows each run learns from: as drawn before, or drawn now."""
+    if truth.drawn is None:
+        return samples(truth.train, shots, runs, seed)
+    return [order[place[order] >= 0] for place in truth.drawn.T for order in [np.argsort(place, kind="stable")]]
 
 
 def samples(labels: Array, shots: int, runs: int, seed: int) -> list[Array]:

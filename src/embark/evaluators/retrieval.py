@@ -47,6 +47,15 @@ def evaluate(truth: Qrels, vectors: Mapping[str, Any], params: Mapping[str, Any]
     return summary(asked, query, rank, grade, best, len(queries), "ndcg_at_10", params)
 
 
+def narrow(truth: Qrels, params: Mapping[str, Any]) -> tuple[Qrels, dict[str, Array]]:
+    """Queries without judgements score nothing and hide nothing, so they need no vectors."""
+    if truth.query_ids is None:
+        return truth, {}
+    needed = np.zeros(len(truth.query_ids), bool)
+    needed[truth.query] = True
+    return truth, {"query": needed}
+
+
 def relevant(truth: Qrels | Candidates, queries: int, documents: int) -> tuple[Array, Array, Array]:
     """The rows of the truth with a positive grade; what it names must exist."""
     for what, index, count in (("queries", truth.query, queries), ("documents", truth.document, documents)):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 from uuid import uuid4
 
@@ -17,7 +17,9 @@ import numpy as np
 
 from embark import evaluators, results, settings
 from embark.analysis import table as tables
-from embark.data import readers
+from embark.catalogue import UnknownName
+from embark.data import fetch, readers
+from embark.data.select import without
 from embark.engine.local import Report, embed, measure
 from embark.engine.progress import progress
 from embark.models import get_model
@@ -102,6 +104,7 @@ def evaluate(
     model: Models,
     tasks: Tasks = None,
     *,
+    protocol: str | None = None,
     options: Settings | None = None,
     rescore: bool = False,
     batch_size: int | None = None,
@@ -109,13 +112,15 @@ def evaluate(
 ) -> Run:
     """Evaluate one or more models over tasks (default: the pocket benchmark) and keep vectors and scores.
 
+    `protocol` names another way of scoring than the paper's, for the tasks that have it; its results are kept apart.
     `rescore` computes scores again from the stored vectors, even those that are on disk.
     """
-    start, chosen = time.perf_counter(), resolve_tasks(tasks)
+    start, chosen = time.perf_counter(), under(protocol, resolve_tasks(tasks))
     job = _Job(chosen, options or settings.load(), rescore, batch_size, show_progress)
     run = Run(chosen)
-    for encoder in resolve_models(model):
-        job.evaluate(encoder, run)
+    with fetch.using(job.options):
+        for encoder in resolve_models(model):
+            job.evaluate(encoder, run)
     run.seconds = time.perf_counter() - start
     return run
 
@@ -131,12 +136,13 @@ class Preview:
 
 
 def preview(
-    model: Models, tasks: Tasks = None, *, options: Settings | None = None
+    model: Models, tasks: Tasks = None, *, protocol: str | None = None, options: Settings | None = None
 ) -> tuple[list[Preview], list[Skipped]]:
     """What an evaluation would embed, and what that would cost; nothing is stored."""
-    job, out, run = _Job(resolve_tasks(tasks), options or settings.load()), [], Run([])
+    job, out, run = _Job(under(protocol, resolve_tasks(tasks)), options or settings.load()), [], Run([])
     for encoder in resolve_models(model):
-        demands = [d for task in job.applicable(encoder, run) for d in job.demands(task, encoder, run)]
+        with fetch.using(job.options):
+            demands = [d for task in job.applicable(encoder, run) for d in job.demands(task, encoder, run)]
         planned = plan(demands, job.space(encoder).has)
         dim = encoder.card.dim or 1024
         price = measure(encoder, planned.needs)
@@ -166,10 +172,22 @@ def resolve_tasks(tasks: Tasks) -> list[Task]:
         rows = (
             TASKS.match(one.tasks) if isinstance(one, Benchmark) else [one] if isinstance(one, Task) else get_tasks(one)
         )
-        chosen.update((row.name, row) for row in rows)
+        for row in rows:
+            if chosen.setdefault(row.name, row) != row:
+                raise EmbarkError(f"Two different tasks are named {row.name}: rename one of them.")
     if not chosen:
         raise EmbarkError("No task was chosen.")
     return list(chosen.values())
+
+
+def under(protocol: str | None, tasks: Sequence[Task]) -> list[Task]:
+    """The rows as a protocol has them; one that no row knows is an error."""
+    if protocol is None:
+        return list(tasks)
+    known = dict.fromkeys(["paper", *(name for task in tasks for name in (task.protocol, *task.variants))])
+    if protocol not in known:
+        raise UnknownName("protocol of the chosen tasks", protocol, known, f"They know {', '.join(known)}.")
+    return [task.under(protocol) for task in tasks]
 
 
 class _Job:
@@ -192,7 +210,7 @@ class _Job:
         """A part of a task, read once for all models."""
         part = (task.name, split, subset)
         if part not in self._read:
-            self._read[part] = readers.read(task, split, subset)
+            self._read[part] = narrowed(task, readers.read(task, split, subset))
         return self._read[part]
 
     def space(self, encoder: Encoder) -> Space:
@@ -258,7 +276,7 @@ class _Job:
 
     def _known(self, task: Task, encoder: Encoder) -> TaskResult | None:
         """The result on disk, if every part of it was made by this protocol and this encoder."""
-        known = self.results.load(encoder.card.name, encoder.card.revision, task.name)
+        known = self.results.load(encoder.card.name, encoder.card.revision, task.name, task.protocol)
         if known is None:
             return None
         wanted = {
@@ -281,6 +299,17 @@ class _Job:
             report = embed(encoder, planned.needs, writer, workers=workers, batch_size=size, name=name, advance=advance)
         space.refresh()
         return report
+
+
+def narrowed(task: Task, data: Dataset) -> Dataset:
+    """The dataset without items that no score looks at; left-out queries are said."""
+    truth, needed = evaluators.narrow(task.evaluator, data.truth, task.params)
+    data = replace(data, truth=truth)
+    idle = {side: np.flatnonzero(~mask).tolist() for side, mask in needed.items() if not mask.all()}
+    if not idle:
+        return data
+    said = (f"{len(idle['query']):,} queries have no judgements and are left out",) if "query" in idle else ()
+    return replace(without(data, idle), skipped=(*data.skipped, *said))
 
 
 def cannot(card: ModelCard, task: Task) -> str | None:

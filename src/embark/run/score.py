@@ -28,7 +28,8 @@ NAMED = 5  # unreadable items that a message names
 
 def protocol_of(task: Task, split: str, subset: str) -> str:
     """The fingerprint under which this part of a task is scored."""
-    return results.protocol(task, split, subset, evaluators.version(task.evaluator), readers.version(task.reader))
+    versions = evaluators.version(task.evaluator), readers.version(task.reader)
+    return results.protocol(task, split, subset, *versions, readers.outside(task))
 
 
 @dataclass(frozen=True)
@@ -62,8 +63,8 @@ def score_task(task: Task, asked: Sequence[tuple[Demand, Count]], given: Scoring
         found.append(scores)
     score = float(np.mean([record.score for record in records]))
     around, card = _interval(found, records, outcomes, score), given.card
-    revision = task.source.revision
-    result = TaskResult(card.name, card.revision, task.name, revision, tuple(records), score, around, time.time())
+    who = (card.name, card.revision, task.name, task.source.revision)
+    result = TaskResult(*who, tuple(records), score, around, time.time(), protocol=task.protocol)
     return given.folder.save(result, card, outcomes)
 
 

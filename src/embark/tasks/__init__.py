@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from embark.catalogue import Catalogue
-from embark.tasks import pocket
+from embark.tasks import ark, mieb, mmeb, pocket, unibench
 from embark.types import Benchmark, Task
 
-_TABLES = (pocket,)
+_TABLES = (pocket, mieb, ark, unibench, mmeb)
 
 TASKS: Catalogue[Task] = Catalogue(
     "task", (row for table in _TABLES for row in table.TASKS), lambda task: task.name, "`get_tasks()` lists them all."
@@ -26,19 +26,24 @@ def get_tasks(
     task_types: Wanted = None,
     families: Wanted = None,
     categories: Wanted = None,
+    capabilities: Wanted = None,
     languages: Wanted = None,
     modalities: Wanted = None,
+    licences: Wanted = None,
+    max_items: int | None = None,
 ) -> list[Task]:
     """Tasks by name and property; each may be one value or several, and a glob.
 
-    `task_types` are evaluators (retrieval, zeroshot…). A task passes `languages` with any of its languages, and
-    `modalities` when it needs no others.
+    `task_types` are evaluators (retrieval, zeroshot…). A task passes `languages` with any of its languages ("eng" is
+    any script of English), `modalities` when it needs no others, and `max_items` when it is known to embed no more.
     """
     chosen = list(TASKS.values()) if tasks is None else TASKS.match(_listed(tasks))
     types = _values("task type", task_types, lambda task: (task.evaluator,))
     family = _values("family", families, lambda task: (task.family,))
     category = _values("category", categories, lambda task: (task.category,))
-    spoken = _values("language", languages, lambda task: task.languages)
+    capability = _values("capability", capabilities, _capability)
+    licence = _values("licence", licences, lambda task: (task.source.licence,))
+    spoken = _values("language", languages, _codes)
     shown = _values("modality", modalities, lambda task: task.modalities)
     return [
         task
@@ -46,9 +51,17 @@ def get_tasks(
         if (types is None or task.evaluator in types)
         and (family is None or task.family in family)
         and (category is None or task.category in category)
-        and (spoken is None or not spoken.isdisjoint(task.languages))
+        and (capability is None or not capability.isdisjoint(_capability(task)))
+        and (licence is None or task.source.licence in licence)
+        and (spoken is None or not spoken.isdisjoint(_codes(task)))
         and (shown is None or shown.issuperset(task.modalities))
+        and (max_items is None or ((count := size(task)) is not None and count <= max_items))
     ]
+
+
+def size(task: Task) -> int | None:
+    """How many items a task embeds, if its row knows; a pool that it uses twice counts once."""
+    return sum({pool.id: pool.items for pool in task.pools}.values()) if task.pools else None
 
 
 def get_benchmark(name: str) -> Benchmark:
@@ -58,6 +71,15 @@ def get_benchmark(name: str) -> Benchmark:
 
 def _listed(wanted: str | Iterable[str]) -> list[str]:
     return [wanted] if isinstance(wanted, str) else list(wanted)
+
+
+def _capability(task: Task) -> list[str]:
+    return [task.tags["capability"]] if "capability" in task.tags else []
+
+
+def _codes(task: Task) -> list[str]:
+    """Its languages, with and without their scripts."""
+    return [code for language in task.languages for code in (language, language.partition("-")[0])]
 
 
 def _values(what: str, wanted: Wanted, of: Callable[[Task], Iterable[str]]) -> set[str] | None:

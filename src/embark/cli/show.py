@@ -1,0 +1,185 @@
+"""`embark show`: all that is known about one task, benchmark or model."""
+
+from __future__ import annotations
+
+import dataclasses
+import io
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from embark.cli.output import AsJson, print_json
+
+if TYPE_CHECKING:  # help texts must not wait for numbers
+    from embark.types import Item, Task
+
+WIDTH = 14  # of the names of facts
+SHOWN = 12  # values of a list
+PARTS = 3  # splits and subsets whose fingerprints are shown
+TEXT = 200  # characters of a sample
+
+
+def show(
+    name: Annotated[str, typer.Argument(help="A task, benchmark or model.")],
+    as_json: AsJson = False,
+) -> None:
+    """Show all that is known about one task, benchmark or model.
+
+    A task's sample item is shown when its data is on this machine; nothing is downloaded.
+
+    \b
+    embark show PocketFlagZeroShot
+    embark show embark/pocket
+    """
+    from embark.catalogue import UnknownName
+    from embark.models import MODELS
+    from embark.tasks import BENCHMARKS, TASKS
+
+    found: Any = next((c[name] for c in (TASKS, BENCHMARKS, MODELS) if name in c), None)
+    if found is None:
+        raise UnknownName("task, benchmark or model", name, [*TASKS, *BENCHMARKS, *MODELS])
+    facts = dataclasses.asdict(found)
+    if name in TASKS:
+        derived = {"protocols": _protocols(found), "sample": _sample(found)}
+        facts = (facts if as_json else _told(found)) | derived
+    if as_json:
+        print_json(facts)
+        return
+    for key, value in facts.items():
+        if value not in (None, "", [], {}, ()):
+            _print(key, value)
+
+
+def _print(name: str, value: Any) -> None:
+    """A fact on one line; several texts, and tables, on a line each."""
+    if isinstance(value, dict) and value:
+        lines = [f"{key}: {_line(one)}" for key, one in value.items() if one not in (None, "", (), [], {})]
+    elif name == "notes":
+        lines = list(value)
+    elif name == "templates":
+        lines = [*value[:SHOWN], *([f"… ({len(value):,} in all)"] if len(value) > SHOWN else [])]
+    else:
+        lines = [_line(value)]
+    for at, line in enumerate(lines):
+        print(f"{'' if at else name:<{WIDTH}}{line}")
+
+
+def _line(value: Any) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{k}: {_line(v)}" for k, v in value.items() if v not in (None, "", (), [], {}))
+    if isinstance(value, (list, tuple)):
+        some = [_line(v) for v in value[:SHOWN]]
+        return ", ".join(some) + (f", … ({len(value):,} in all)" if len(value) > SHOWN else "")
+    return str(value)
+
+
+# ── tasks ────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _told(task: Task) -> dict[str, Any]:
+    """The row in the order in which people ask."""
+    chance = "" if task.chance is None else f", {100 * task.chance:.2g} % by chance"
+    source, subsets = task.source, task.subsets
+    config = f", config {source.config}" if source.config else ""
+    return {
+        "task": task.name,
+        "family": f"{task.family}, {task.category}",
+        "scored by": f"{task.evaluator}, {task.metric}{chance}",
+        "params": task.params,
+        "needs": f"{' and '.join(task.modalities)}{', mixed in one item' if task.mixed else ''}",
+        "data": f"{source.id}, revision {source.revision}{config}, splits {', '.join(source.splits)}",
+        "read by": task.reader,
+        "columns": _line(dict(task.columns)),
+        "options": task.options,
+        "licence": source.licence,
+        "reference": source.reference,
+        "subsets": "" if list(subsets) == ["default"] else tuple(subsets),
+        "languages": task.languages,
+        "instructions": task.instructions,
+        "labels": task.labels,
+        "templates": task.templates,
+        "unreadable": "items that do not decode are left out" if task.unreadable == "skip" else "",
+        "tags": task.tags,
+        "sizes": _sizes(task),
+        "variants": {name: _differences(task, name) for name in task.variants},
+        "notes": task.notes,
+    }
+
+
+def _sizes(task: Task) -> dict[str, str]:
+    """Items by side, over all subsets."""
+    from embark.tasks import size
+
+    sides: dict[str, dict[str, int]] = {}
+    for pool in task.pools:
+        sides.setdefault(pool.side, {})[pool.id] = pool.items
+    told = {side: f"{sum(pools.values()):,} items" for side, pools in sides.items()}
+    return told | ({"distinct": f"{size(task):,} items"} if len(sides) > 1 else {})
+
+
+def _differences(task: Task, protocol: str) -> str:
+    """What another protocol changes, and its fingerprint."""
+    other = task.under(protocol)
+    changed = []
+    for name in task.variants[protocol]:
+        old, new = (getattr(row, name) for row in (task, other))
+        if dataclasses.is_dataclass(old):
+            old, new = vars(old), vars(new)
+        if isinstance(old, dict) and isinstance(new, dict):
+            keys = [key for key in {**old, **new} if old.get(key) != new.get(key)]
+            changed += [f"{name}.{key} {_line(old.get(key))} → {_line(new.get(key))}" for key in keys]
+        else:
+            changed.append(f"{name} {_line(old) or 'none'} → {_line(new) or 'none'}")
+    return f"{'; '.join(changed)} (protocol {', '.join(dict.fromkeys(_protocols(other).values()))})"
+
+
+def _protocols(task: Task) -> dict[str, str]:
+    from embark.evaluators import EVALUATORS
+    from embark.run import parts
+    from embark.run.score import protocol_of
+
+    if task.evaluator not in EVALUATORS:
+        return {}
+    return {f"{split}/{subset}": protocol_of(task, split, subset) for split, subset in parts(task)[:PARTS]}
+
+
+def _sample(task: Task) -> dict[str, str]:
+    """The first item of each side, from data that is here; without it, why there is none."""
+    from embark import settings
+    from embark.data import readers
+    from embark.data.fetch import using
+    from embark.run import parts
+    from embark.types import EmbarkError, role_of
+
+    try:
+        with using(dataclasses.replace(settings.load(), offline=True)):
+            data = readers.read(task, *parts(task)[0])
+            clean = {side: some for side, some in data.sides.items() if side == role_of(side)}
+            return {side: f"{some.ids[0]}: {_item(some.items[0])}" for side, some in clean.items()}
+    except EmbarkError as error:
+        return {"none": str(error)}
+
+
+def _item(item: Item) -> str:
+    from embark.types import Text
+
+    told = []
+    for part in item.parts:
+        if isinstance(part, Text):
+            told.append(f"“{part.text[:TEXT]}{'…' if len(part.text) > TEXT else ''}”")
+        else:
+            told.append(f"[{part.kind}{_measures(part.kind, part.read())}]")
+    return " ".join(told)
+
+
+def _measures(kind: str, chunks: tuple[bytes, ...]) -> str:
+    from PIL import Image, UnidentifiedImageError
+
+    size = f" of {sum(map(len, chunks)):,} bytes"
+    try:
+        if kind != "image":
+            return size
+        with Image.open(io.BytesIO(chunks[0])) as image:
+            return f" of {image.width} × {image.height}, {image.format}"
+    except UnidentifiedImageError:
+        return f"{size}, unreadable"

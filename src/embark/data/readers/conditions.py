@@ -1,0 +1,40 @@
+"""A task under conditions, for robustness: another reader's data, clean and with one side from other columns.
+
+Options: `reader` (the base task's), `side` (the one that changes: item, document…), and
+`conditions` {name: {column of the row: the column that takes its place}}. The parameter `base` names the evaluator.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from embark.data import readers
+from embark.types import Dataset, EmbarkError, Task
+
+VERSION = 1
+
+
+OPTIONS = ("reader", "side", "conditions")
+
+
+def read_conditions(task: Task, split: str, subset: str) -> Dataset:
+    """The clean sides, and "side:condition" with the same items in the same order."""
+    if missing := [name for name in OPTIONS if not task.options.get(name)]:
+        raise EmbarkError(f"Task {task.name}: a task under conditions needs the option {' and '.join(missing)}.")
+    options = {name: value for name, value in task.options.items() if name not in OPTIONS}
+    evaluator = task.params.get("base", "retrieval")
+    base = replace(task, evaluator=evaluator, reader=task.options["reader"], options=options)
+    clean, side = readers.read(base, split, subset), task.options["side"]
+    sides = dict(clean.sides)
+    for condition, columns in task.options["conditions"].items():
+        changed = readers.read(replace(base, columns={**task.columns, **columns}), split, subset).sides
+        if side not in changed or list(changed[side].ids) != list(clean.sides[side].ids):
+            raise EmbarkError(f"Task {task.name}: under '{condition}', its {side}s are not those of the clean task.")
+        sides[f"{side}:{condition}"] = changed[side]
+    return replace(clean, sides=sides)
+
+
+def outside(task: Task) -> str:
+    """The version of the base task's reader."""
+    name = task.options.get("reader", "")
+    return f"{name} {readers.version(name)}" if name else ""

@@ -1,0 +1,225 @@
+"""A user's own tasks from a TOML file: one [[task]] table a row, with the fields of `Task`."""
+
+from __future__ import annotations
+
+import hashlib
+import tomllib
+from collections.abc import Callable, Mapping
+from dataclasses import MISSING, fields
+from pathlib import Path
+from typing import Any
+
+from embark.catalogue import UnknownName
+from embark.data.readers import READERS
+from embark.types import MODALITIES, EmbarkError, Pool, Source, Task
+
+# Evaluator → the main metric of a row that names none.
+METRICS = {
+    "retrieval": "ndcg_at_10", "choice": "accuracy", "zeroshot": "accuracy", "probe": "accuracy", "multilabel": "lrap",
+    "clustering": "nmi", "pairs": "accuracy", "sts": "cosine_spearman", "robustness": "mean_corrupted",
+}  # fmt: skip
+
+
+def load_tasks(path: str | Path) -> list[Task]:
+    """The tasks of a TOML file. A source whose id is a folder (from the file's own place) is read from there.
+
+    `family`, `category` and `metric` may be left out, and so may the revision of a folder: its state is its revision.
+    """
+    file = Path(path).expanduser()
+    try:
+        content = tomllib.loads(file.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise EmbarkError(f"The tasks file {file} cannot be read: {error.strerror}.") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise EmbarkError(f"The tasks file {file} is not valid TOML: {error}") from error
+    tables = content.pop("task", None)
+    if content or not isinstance(tables, list) or not tables:
+        extra = f"; it has {', '.join(content)} beside them" if content else ""
+        raise EmbarkError(f"The tasks file {file} must hold [[task]] tables and nothing else{extra}.")
+    tasks = [_task(file, number, table) for number, table in enumerate(tables, 1)]
+    names = [task.name for task in tasks]
+    if twice := sorted({name for name in names if names.count(name) > 1}):
+        raise EmbarkError(f"The tasks file {file} has more than one task named {', '.join(twice)}.")
+    return tasks
+
+
+def local_source(folder: str | Path, revision: str = "", **more: Any) -> Source:
+    """A folder as a source; without a revision, the names, sizes and times of its files are one."""
+    root = Path(folder).expanduser().resolve()
+    if not root.is_dir():
+        raise EmbarkError(f"There is no folder {root}.")
+    return Source(id=str(root), revision=revision or _state(root), **more)
+
+
+# ── one table ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class _Wrong(Exception):
+    """What is wrong with a value, and where it stands in its table."""
+
+    def __init__(self, said: str, *where: str) -> None:
+        super().__init__(said)
+        self.where = where
+
+
+def _task(file: Path, number: int, table: Any) -> Task:
+    name = table.get("name") if isinstance(table, dict) else None
+    try:
+        stated = _fields(Task, table)
+        evaluator = stated.get("evaluator", "")
+        usual = {"family": "Own", "category": evaluator.capitalize(), "metric": METRICS.get(evaluator, "")}
+        stated = usual | stated
+        _complete(Task, stated)
+        source = stated["source"]
+        stated["source"] = _source(file, source)
+        for changes in stated.get("variants", {}).values():
+            if "source" in changes:
+                changes["source"] = _source(file, source | changes["source"])
+        return Task(**stated)
+    except _Wrong as wrong:
+        place = f"field '{'.'.join(wrong.where)}': " if wrong.where else ""
+        raise EmbarkError(f"{file}, task {name or f'number {number}'}: {place}{wrong}") from None
+
+
+def _source(file: Path, stated: dict[str, Any]) -> Source:
+    given = stated.get("id", "")
+    folder = (file.parent / Path(given).expanduser()).resolve()
+    if given and folder.is_dir():
+        return local_source(folder, **{name: value for name, value in stated.items() if name != "id"})
+    if given.startswith((".", "/", "~")):
+        raise _Wrong(f"there is no folder {folder}", "source", "id")
+    try:
+        _complete(Source, stated)
+    except _Wrong as wrong:
+        hint = "; data of the hub is pinned to a commit" if wrong.where == ("revision",) else ""
+        raise _Wrong(f"{wrong}{hint}", "source", *wrong.where) from None
+    return Source(**stated)
+
+
+def _state(folder: Path) -> str:
+    """Changes with the name, size or time of any file."""
+    found = hashlib.sha256()
+    for path in sorted(folder.rglob("*")):
+        parts = path.relative_to(folder).parts
+        if path.is_file() and not any(part.startswith(".") for part in parts):
+            facts = path.stat()
+            found.update(f"{'/'.join(parts)}\0{facts.st_size}\0{facts.st_mtime_ns}\0".encode())
+    return found.hexdigest()[:12]
+
+
+# ── values ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _fields(kind: type, table: Any) -> dict[str, Any]:
+    """The table's values as the dataclass has them."""
+    if not isinstance(table, dict):
+        raise _Wrong("must be a table")
+    known = [spec.name for spec in fields(kind)]
+    out = {}
+    for name, value in table.items():
+        if name not in known:
+            raise _Wrong(str(UnknownName("field", name, known)), name)
+        try:
+            out[name] = _READ[name](value)
+        except _Wrong as wrong:
+            raise _Wrong(str(wrong), name, *wrong.where) from None
+    return out
+
+
+def _complete(kind: type, stated: Mapping[str, Any]) -> None:
+    for spec in fields(kind):
+        if spec.name not in stated and spec.default is MISSING and spec.default_factory is MISSING:
+            raise _Wrong("is missing", spec.name)
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str) or not value:
+        raise _Wrong(f"must be a text, not {value!r}")
+    return value
+
+
+def _texts(value: Any) -> tuple[str, ...]:
+    if not isinstance(value, list):
+        raise _Wrong(f"must be a list of texts, not {value!r}")
+    return tuple(_text(one) for one in value)
+
+
+def _whole(value: Any) -> int:
+    if type(value) is not int or value < 0:  # true is an int, too
+        raise _Wrong(f"must be a whole number, not {value!r}")
+    return value
+
+
+def _number(value: Any) -> float:
+    if type(value) not in (int, float):
+        raise _Wrong(f"must be a number, not {value!r}")
+    return float(value)
+
+
+def _flag(value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise _Wrong(f"must be true or false, not {value!r}")
+    return value
+
+
+def _one_of(what: str, known: Mapping[str, Any] | tuple[str, ...]) -> Callable[[Any], str]:
+    def read(value: Any) -> str:
+        if _text(value) not in known:
+            raise _Wrong(str(UnknownName(what, value, known, f"Known: {', '.join(known)}." if len(known) < 12 else "")))
+        return str(value)
+
+    return read
+
+
+def _map(read: Callable[[Any], Any]) -> Callable[[Any], dict[str, Any]]:
+    def read_all(value: Any) -> dict[str, Any]:
+        if not isinstance(value, dict):
+            raise _Wrong(f"must be a table, not {value!r}")
+        out = {}
+        for name, one in value.items():
+            try:
+                out[name] = read(one)
+            except _Wrong as wrong:
+                raise _Wrong(str(wrong), name, *wrong.where) from None
+        return out
+
+    return read_all
+
+
+def _modalities(value: Any) -> tuple[str, ...]:
+    return tuple(_one_of("modality", MODALITIES)(one) for one in _texts(value))
+
+
+def _pools(value: Any) -> tuple[Pool, ...]:
+    if not isinstance(value, list):
+        raise _Wrong(f"must be a list of tables, not {value!r}")
+    stated = [_fields(Pool, one) for one in value]
+    for one in stated:
+        _complete(Pool, one)
+    return tuple(Pool(**one) for one in stated)
+
+
+def _anything(value: Any) -> Any:
+    return value
+
+
+# Names that `Source` and `Pool` share with `Task` mean the same kind of value.
+_READ: dict[str, Callable[[Any], Any]] = {
+    **dict.fromkeys(("name", "family", "metric", "category", "protocol"), _text),
+    **dict.fromkeys(("id", "revision", "config", "licence", "reference", "side"), _text),
+    "evaluator": _one_of("evaluator", METRICS),
+    "reader": _one_of("reader", READERS),
+    "unreadable": _one_of("policy", ("error", "skip")),
+    "source": lambda value: _fields(Source, value),
+    "modalities": _modalities,
+    **dict.fromkeys(("labels", "templates", "notes", "splits"), _texts),
+    **dict.fromkeys(("columns", "instructions", "tags"), _map(_text)),
+    **dict.fromkeys(("params", "options"), _map(_anything)),
+    **dict.fromkeys(("subsets", "files"), _map(_texts)),
+    "rows": _map(_whole),
+    "items": _whole,
+    "mixed": _flag,
+    "chance": _number,
+    "pools": _pools,
+    "variants": _map(lambda value: _fields(Task, value)),
+}

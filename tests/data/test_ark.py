@@ -1,0 +1,158 @@
+"""ARK's folders of pictures, with labels that a user supplies."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+import embark
+from embark.data import readers
+from embark.data.readers import ark
+from embark.run.score import protocol_of
+from embark.tasks import TASKS
+from embark.types import EmbarkError, Qrels, Task
+from hub import FakeHub, png
+
+ID = "XLearning-SCU/ARK-Bench"
+PHYSICS, SPATIAL = TASKS["ARK/Physics"], TASKS["ARK/Spatial-3D"]
+COLOURS = ("red", "green", "blue", "white")
+
+
+def lines(rows: list[dict[str, object]]) -> str:
+    return "".join(json.dumps(row) + "\n" for row in rows)
+
+
+def sample() -> dict[str, bytes | str]:
+    """Two subtypes: text queries, and a picture with words."""
+    gallery = [(topic, at) for topic in ("Physics", "Spatial-3D") for at in range(len(COLOURS))]
+    files: dict[str, bytes | str] = {
+        f"data/gallery/{topic}_{at:06d}.png": png(COLOURS[at], (8, 8 + len(topic))) for topic, at in gallery
+    }
+    files["data/gallery/metadata.jsonl"] = lines(
+        [
+            {"file_name": f"{topic}_{at:06d}.png", "topic": topic, "corpus_id": f"{topic}_{at:06d}"}
+            for topic, at in gallery
+        ]
+    )
+    files["data/queries/Spatial-3D_000000.png"] = png("grey")
+    asked = [{"topic": "Physics", "query_id": f"Physics_{at}", "query": f"a {COLOURS[at]} page"} for at in range(3)]
+    seen = {"topic": "Spatial-3D", "query_id": "Spatial-3D_0", "query": "turned", "file_name": "Spatial-3D_000000.png"}
+    files["data/queries/metadata.jsonl"] = lines([*asked, seen])
+    return files
+
+
+LABELS = """query_id,corpus_id,skills,demand
+Physics_0,Physics_000000,knowledge reasoning,knowledge-intensive
+Physics_1,Physics_000001,knowledge reasoning; logical reasoning,both
+Physics_2,Physics_000002,,
+Spatial-3D_0,Spatial-3D_000003,spatial reasoning,reasoning-intensive
+"""
+
+
+@pytest.fixture
+def supplied(hub: FakeHub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The sample on the hub, and labels for it."""
+    hub.add(ID, sample())
+    path = tmp_path / "labels.csv"
+    path.write_text(LABELS)
+    monkeypatch.setenv(ark.LABELS, str(path))
+    return path
+
+
+def test_a_subtype_is_searched_in_its_own_gallery(supplied: Path) -> None:
+    data = readers.read(PHYSICS, "test", "default")
+    assert data.sides["query"].ids == ("Physics_0", "Physics_1", "Physics_2")
+    assert data.sides["document"].ids == tuple(f"Physics_{at:06d}" for at in range(4))
+    assert isinstance(data.truth, Qrels)
+    assert data.truth.document.tolist() == [0, 1, 2]
+    assert data.skipped == ()
+    [item] = readers.read(SPATIAL, "test", "default").sides["query"].items
+    assert item.modalities == ("image", "text")
+
+
+def test_it_is_scored_end_to_end(supplied: Path, tiny: embark.Encoder) -> None:
+    run = embark.evaluate([tiny, "embark/random"], [PHYSICS, SPATIAL], show_progress=False)
+    assert run.skipped == []
+    best, _, *others = run.results
+    assert (best.task, best.metric, best.score) == ("ARK/Physics", "recall_at_1", 1.0)
+    assert len(others) == 2
+
+
+def test_labels_carry_the_second_axis(supplied: Path) -> None:
+    found = ark.labels(PHYSICS)
+    assert found["Physics_1"] == ark.Label("Physics_000001", ("knowledge reasoning", "logical reasoning"), "both")
+    assert found["Physics_2"] == ark.Label("Physics_000002")
+
+
+def test_other_labels_are_another_protocol(supplied: Path, tiny: embark.Encoder) -> None:
+    before = protocol_of(PHYSICS, "test", "default")
+    assert embark.evaluate(tiny, PHYSICS, show_progress=False).results[0].score == 1
+    supplied.write_text(LABELS.replace("Physics_0,Physics_000000", "Physics_0,Physics_000003"))
+    assert protocol_of(PHYSICS, "test", "default") != before
+    assert embark.evaluate(tiny, PHYSICS, show_progress=False).results[0].score == pytest.approx(2 / 3)
+
+
+def test_queries_without_a_label_are_counted(supplied: Path) -> None:
+    supplied.write_text("query_id,corpus_id\nPhysics_1,Physics_000001\n")
+    data = readers.read(PHYSICS, "test", "default")
+    assert data.sides["query"].ids == ("Physics_1",)
+    assert data.skipped == ("left out 2 of 3 queries, which have no label",)
+
+
+def test_pictures_without_metadata_go_by_their_names(hub: FakeHub, supplied: Path) -> None:
+    hub.add(ID, {path: data for path, data in sample().items() if path != "data/gallery/metadata.jsonl"})
+    assert len(readers.read(PHYSICS, "test", "default").sides["document"]) == 4
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_metadata_may_be_other_tables(hub: FakeHub, supplied: Path, tmp_path: Path, ending: str) -> None:
+    import pyarrow as pa
+    import pyarrow.csv
+    import pyarrow.parquet
+
+    files = sample()
+    rows = [json.loads(line) for line in str(files.pop("data/gallery/metadata.jsonl")).splitlines()]
+    {"csv": pyarrow.csv.write_csv, "parquet": pyarrow.parquet.write_table}[ending](
+        pa.Table.from_pylist(rows), tmp_path / "table"
+    )
+    hub.add(ID, files | {f"data/gallery/metadata.{ending}": (tmp_path / "table").read_bytes()})
+    assert len(readers.read(PHYSICS, "test", "default").sides["document"]) == 4
+
+
+def test_without_labels_it_says_what_is_needed(hub: FakeHub, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(ark.LABELS, raising=False)
+    with pytest.raises(EmbarkError, match=r"needs a labels file: set EMBARK_ARK_LABELS .*query_id,corpus_id"):
+        readers.read(PHYSICS, "test", "default")
+    assert hub.requests == []
+
+
+def with_labels(path: Path) -> Task:
+    return replace(PHYSICS, options={**PHYSICS.options, "labels": str(path)})
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (
+            "query_id,corpus_id\nPhysics_0,Physics_000009\n",
+            "1 queries name pictures outside the gallery.*Physics_000009",
+        ),
+        ("query_id,corpus_id\nArt_0,Art_000000\n", "None of the 3 queries of ARK/Physics is in the labels file"),
+        ("query_id,document\nPhysics_0,x\n", "Row 1 of .* lacks query_id or corpus_id"),
+        (f"{LABELS}Physics_0,Physics_000001,,\n", "two labels for query 'Physics_0'"),
+        (LABELS.replace("both", "neither"), "has 'neither'; skills and demands are"),
+    ],
+)
+def test_wrong_labels_are_named(supplied: Path, content: str, message: str) -> None:
+    other = supplied.with_name("other.csv")
+    other.write_text(content)
+    with pytest.raises(EmbarkError, match=message):
+        readers.read(with_labels(other), "test", "default")
+
+
+def test_a_labels_file_that_is_not_there(hub: FakeHub, tmp_path: Path) -> None:
+    with pytest.raises(EmbarkError, match=r"There is no labels file .*nowhere\.csv"):
+        readers.read(with_labels(tmp_path / "nowhere.csv"), "test", "default")

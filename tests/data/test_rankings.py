@@ -1,0 +1,314 @@
+"""Readers of rankings, on small datasets of MIEB's shapes: three tables, pairs, questions; good values and bad ones."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from embark.types import (
+    Candidates,
+    EmbarkError,
+    Matches,
+    Media,
+    Qrels,
+)
+from tables import IMAGES, Make, colours, kinds, texts
+
+# ── beir ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+CORPUS = {"id": ["d1", "d2", "d3"], "title": ["Sun", "", None], "text": ["is hot", "moon", "star"]}
+QUERIES = {"id": ["q1", "q2", "q3"], "text": ["hot?", "cold?", "far?"]}
+QRELS = {"query-id": ["q1", "q1", "q2"], "corpus-id": ["d1", "d2", "d3"], "score": [1, 0, 2]}
+TABLES: dict[str, Any] = {
+    "corpus/test-0.parquet": CORPUS, "queries/test-0.parquet": QUERIES, "qrels/test-0.parquet": QRELS,
+}  # fmt: skip
+
+
+def test_three_tables_become_queries_documents_and_judgements(read: Make) -> None:
+    data = read("beir", "retrieval", TABLES)
+    assert isinstance(data.truth, Qrels)
+    assert texts(data.sides["document"].items) == ["Sun is hot", "moon", "star"]
+    assert data.sides["query"].ids == ("q1", "q2", "q3")  # also the one that nothing is known about
+    assert list(zip(data.truth.query, data.truth.document, data.truth.grade, strict=True)) == [
+        (0, 0, 1),
+        (0, 1, 0),
+        (1, 2, 2),
+    ]
+    assert not data.skipped
+
+
+def test_ids_are_compared_as_strings_and_may_have_other_names(read: Make) -> None:
+    files = {
+        "corpus/test-0.parquet": {"corpus-id": [7, 8], "image": IMAGES[:2]},
+        "queries/test-0.parquet": {"query-id": [1, 2], "query": ["a", "b"]},
+        "qrels/test-0.parquet": {"query-id": ["2", "1"], "corpus-id": ["7", "8"], "score": [1, 1]},
+    }
+    columns = {"query_id": "query-id", "query_text": "query", "corpus_id": "corpus-id", "corpus_image": "image"}
+    data = read("beir", "retrieval", files, columns=columns)
+    assert isinstance(data.truth, Qrels)
+    assert (data.truth.query.tolist(), data.truth.document.tolist()) == ([1, 0], [0, 1])
+    assert colours(data.sides["document"].items) == ["red", "green"]
+
+
+def test_mixed_items_are_image_then_text_and_hold_what_there_is(read: Make) -> None:
+    files = TABLES | {
+        "corpus/test-0.parquet": {
+            "id": ["d1", "d2", "d3"],
+            "text": ["a", "b", None],
+            "image": [IMAGES[0], None, IMAGES[1]],
+        },
+        "queries/test-0.parquet": {**QUERIES, "image": IMAGES[:3]},
+    }
+    data = read("beir", "retrieval", files)
+    assert [kinds(item) for item in data.sides["document"].items] == [("image", "text"), ("text",), ("image",)]
+    assert [kinds(item) for item in data.sides["query"].items] == [("image", "text")] * 3
+    columns = {"query_image": "image", "corpus_text": "text"}
+    with pytest.raises(EmbarkError, match="1 of 3 rows of test have no text: row 2"):
+        read("beir", "retrieval", files, columns=columns)
+    only = read("beir", "retrieval", files, columns=columns, unreadable="skip")  # its judgements go with it
+    assert isinstance(only.truth, Qrels)
+    assert only.truth.document.tolist() == [0, 1]
+    assert [kinds(item) for item in only.sides["query"].items] == [("image",)] * 3
+    assert only.sides["document"].ids == ("d1", "d2")
+
+
+@pytest.mark.parametrize(
+    "paths",
+    [
+        ("corpus/corpus-0.parquet", "query/test-0.parquet", "qrels/test-0.parquet"),  # M-BEIR's
+        ("corpus/test-0.parquet", "queries/test-0.parquet", "data/test-0.parquet"),  # judgements in the default config
+        ("corpus/train-0.parquet", "queries/queries-0.parquet", "qrels/test-0.parquet"),
+    ],
+)
+def test_tables_go_by_several_names(read: Make, paths: tuple[str, str, str]) -> None:
+    data = read("beir", "retrieval", dict(zip(paths, (CORPUS, QUERIES, QRELS), strict=True)))
+    assert [len(data.sides["document"]), len(data.sides["query"])] == [3, 3]
+
+
+def test_a_missing_table_is_an_error_that_says_what_is_there(read: Make) -> None:
+    with pytest.raises(EmbarkError, match=r"no files for split 'test' of config 'query'.*corpus/test-0.parquet"):
+        read("beir", "retrieval", {"corpus/test-0.parquet": CORPUS, "qrels/test-0.parquet": QRELS})
+
+
+def test_tables_of_a_subset(read: Make) -> None:
+    files = {f"de-{path}": held for path, held in TABLES.items()}
+    assert len(read("beir", "retrieval", files, subset="de").sides["query"]) == 3
+    named = {"de_c/test.parquet": CORPUS, "de_q/test.parquet": QUERIES, "de_r/test.parquet": QRELS}
+    options = {"configs": {"corpus": "{subset}_c", "queries": "{subset}_q", "qrels": "{subset}_r"}}
+    assert len(read("beir", "retrieval", named, subset="de", options=options).sides["query"]) == 3
+
+
+def test_judgements_of_unknown_ids_are_an_error_or_left_out(read: Make) -> None:
+    qrels = {"query-id": ["q1", "q9", "q2"], "corpus-id": ["d1", "d1", "d8"], "score": [1, 1, 1]}
+    files = TABLES | {"qrels/test-0.parquet": qrels}
+    said = r"2 of 3 judgements name 1 unknown queries \(q9\) and 1 unknown documents \(d8\)"
+    with pytest.raises(EmbarkError, match=said):
+        read("beir", "retrieval", files)
+    data = read("beir", "retrieval", files, options={"unknown": "skip"})
+    assert isinstance(data.truth, Qrels)
+    assert data.truth.query.tolist() == [0]
+    assert data.skipped[0].startswith("left out 2 of 3 judgements")
+
+
+def test_of_a_pair_that_is_judged_twice_the_last_counts(read: Make) -> None:
+    qrels = {"query-id": ["q1", "q2", "q1"], "corpus-id": ["d1", "d2", "d1"], "score": [1, 1, 3]}
+    data = read("beir", "retrieval", TABLES | {"qrels/test-0.parquet": qrels})
+    assert isinstance(data.truth, Qrels)
+    assert list(zip(data.truth.query, data.truth.document, data.truth.grade, strict=True)) == [(1, 1, 1), (0, 0, 3)]
+
+
+def test_candidates_are_the_judged_documents(read: Make) -> None:
+    data = read("beir", "choice", TABLES)
+    assert isinstance(data.truth, Candidates)
+    assert data.truth.document[data.truth.query == 0].tolist() == [0, 1]
+
+
+def test_the_right_image_of_a_sample_comes_first(read: Make) -> None:
+    corpus = {"id": [f"d{at}" for at in range(6)], "image": IMAGES}
+    qrels = {
+        "query-id": ["q2"] * 3 + ["q1"] * 3,
+        "corpus-id": [f"d{at}" for at in range(6)],
+        "score": [0, 1, 0, 0, 0, 1],
+    }
+    files = TABLES | {"corpus/test-0.parquet": corpus, "qrels/test-0.parquet": qrels}
+    data = read("beir", "pairs", files)
+    assert isinstance(data.truth, Matches)
+    assert data.truth.text.tolist() == [[0], [1]]
+    assert data.truth.image.tolist() == [[5, 3, 4], [1, 0, 2]]
+    for score, said in ([0, 1, 0, 0, 1, 1], "exactly one relevant"), ([0, 1, 0, 0, 0, 0], "exactly one relevant"):
+        with pytest.raises(EmbarkError, match=said):
+            read("beir", "pairs", files | {"qrels/test-0.parquet": {**qrels, "score": score}})
+    with pytest.raises(EmbarkError, match="not of one size"):
+        read("beir", "pairs", files | {"qrels/test-0.parquet": {name: cells[1:] for name, cells in qrels.items()}})
+
+
+# ── pairs ────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+PAIRED = {"image": "image", "text": "text"}
+
+
+def pairs(truth: Any) -> list[tuple[int, int, int]]:
+    assert isinstance(truth, Qrels)
+    return list(zip(truth.query.tolist(), truth.document.tolist(), truth.grade.tolist(), strict=True))
+
+
+def test_every_caption_of_a_list_asks_for_its_image(read: Make) -> None:
+    held = {"image_id": ["a", "b"], "image": IMAGES[:2], "captions": [["one", "two"], ["three"]]}
+    columns = {"image": "image", "text": "captions", "id": "image_id"}
+    files = {
+        "data/de-0.parquet": held,
+        "data/en-0.parquet": {"image_id": ["x"], "image": IMAGES[2:3], "captions": [["no"]]},
+    }
+    data = read("paired", "retrieval", files, subset="de", columns=columns, options={"subset_is": "split"})
+    assert data.sides["query"].ids == ("query-a-0", "query-a-1", "query-b-0")
+    assert data.sides["document"].ids == ("corpus-a", "corpus-b")
+    assert texts(data.sides["query"].items) == ["one", "two", "three"]
+    assert pairs(data.truth) == [(0, 0, 1), (1, 0, 1), (2, 1, 1)]
+    back = read(
+        "paired", "retrieval", files, subset="de", columns=columns, options={"subset_is": "split", "query": "image"}
+    )
+    assert back.sides["document"].ids == ("corpus-a-0", "corpus-a-1", "corpus-b-0")
+    assert pairs(back.truth) == [(0, 0, 1), (0, 1, 1), (1, 2, 1)]
+
+
+def test_rows_of_one_id_are_one_image(read: Make) -> None:
+    held = {"id": [1, 2, 1], "image": [IMAGES[0], IMAGES[1], IMAGES[0]], "text": ["a", "b", "c"]}
+    data = read("paired", "retrieval", {"data/test-0.parquet": held}, columns=PAIRED | {"id": "id"})
+    assert data.sides["query"].ids == ("query-1", "query-2", "query-1-1")
+    assert pairs(data.truth) == [(0, 0, 1), (1, 1, 1), (2, 0, 1)]
+
+
+def test_texts_that_would_get_one_id_are_an_error(read: Make) -> None:
+    held = {"id": ["x", "x", "x-1"], "image": IMAGES[:3], "text": ["a", "b", "c"]}
+    with pytest.raises(EmbarkError, match="two texts that would be called 'x-1'"):
+        read("paired", "retrieval", {"data/test-0.parquet": held}, columns=PAIRED | {"id": "id"})
+
+
+def test_a_corpus_of_several_splits_without_ids(read: Make) -> None:
+    files = {
+        "data/test-0.parquet": {"image": IMAGES[:3], "text": ["a", None, "c"]},
+        "data/train-0.parquet": {"image": IMAGES[3:5], "text": ["a", "e"]},
+    }
+    options = {"query": "image", "corpus": ("train", "test"), "missing": "skip"}
+    data = read("paired", "retrieval", files, columns=PAIRED, options=options)
+    assert data.sides["query"].ids == ("query-test-0", "query-test-1")
+    assert data.sides["document"].ids == ("corpus-train-0", "corpus-train-1", "corpus-test-0", "corpus-test-1")
+    assert pairs(data.truth) == [(0, 2, 1), (1, 3, 1)]
+    assert data.skipped == ("left out 1 of 3 rows of test have no text: row 1",)
+
+
+@pytest.mark.parametrize("query", ["image", "text"])
+def test_a_query_whose_document_gave_way_to_an_equal_text_scores_zero(read: Make, query: str) -> None:
+    files = {
+        "data/test-0.parquet": {"id": [1, 2, 3], "image": IMAGES[:3], "text": ["a", "b", "a"]},
+        "data/train-0.parquet": {"id": [4, 5], "image": IMAGES[3:5], "text": ["b", "c"]},
+    }
+    options = {"query": query, "corpus": ("test", "train"), "unique": "text"}
+    data = read("paired", "retrieval", files, columns=PAIRED | {"id": "id"}, options=options)
+    assert data.sides["document"].ids == ("corpus-1", "corpus-2", "corpus-5")
+    assert len(data.sides["query"]) == 3
+    assert pairs(data.truth) == [(0, 0, 1), (1, 1, 1), (2, 0, 0)]
+    assert data.skipped == ("1 queries have no answer left, as their text is repeated: they score zero",)
+
+
+def test_subsets_in_a_column(read: Make) -> None:
+    held = {"language": ["de", "en", "de"], "image": IMAGES[:3], "text": ["ein", "a", "der"]}
+    data = read("paired", "retrieval", {"data/test-0.parquet": held}, subset="de", columns=PAIRED,
+                options={"subset_is": "column"})  # fmt: skip
+    assert texts(data.sides["query"].items) == ["ein", "der"]
+    with pytest.raises(EmbarkError, match="has no rows where language is 'fr'"):
+        read("paired", "retrieval", {"data/test-0.parquet": held}, subset="fr", columns=PAIRED,
+             options={"subset_is": "column"})  # fmt: skip
+    with pytest.raises(EmbarkError, match="'subset_is' must be config, split or column, not 'row'"):
+        read("paired", "retrieval", {"data/test-0.parquet": held}, subset="fr", columns=PAIRED,
+             options={"subset_is": "row"})  # fmt: skip
+
+
+def test_pairs_need_two_columns_and_a_direction(read: Make) -> None:
+    held = {"image": IMAGES[:2], "text": ["a", "b"]}
+    with pytest.raises(EmbarkError, match="pairs need a column of text and one of image, video or audio"):
+        read("paired", "retrieval", {"data/test-0.parquet": held}, columns={"image": "image"})
+    with pytest.raises(EmbarkError, match="'query' must be 'image' or 'text', not 'audio'"):
+        read("paired", "retrieval", {"data/test-0.parquet": held}, columns=PAIRED, options={"query": "audio"})
+
+
+# ── questions ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def asked(answers: list[Any], choices: Any = None) -> dict[str, Any]:
+    size = len(answers)
+    return {
+        "image": IMAGES[:size], "question": [f"how many {at}?" for at in range(size)], "answer": answers,
+        "choices": choices or [["1", "2", "3"]] * size, "task": ["Count"] * size,
+    }  # fmt: skip
+
+
+ASKED = {"image": "image", "question": "question", "choices": "choices", "answer": "answer"}
+
+
+@pytest.mark.parametrize("answers", [["(C)", "(A)"], ["C", "a"], ["C.", "A)"], ["3", "1"], [2, 0]])
+def test_answers_are_choices_letters_or_numbers(read: Make, answers: list[Any]) -> None:
+    data = read("question", "choice", {"data/test-0.parquet": asked(answers)}, columns=ASKED)
+    assert isinstance(data.truth, Candidates)
+    assert texts(data.sides["document"].items) == ["1", "2", "3"]
+    assert data.truth.grade.tolist() == [0, 0, 1, 1, 0, 0]
+    assert [kinds(item) for item in data.sides["query"].items] == [("image", "text")] * 2
+
+
+def test_only_the_rows_of_a_kind_and_equal_choices_are_one_document(read: Make) -> None:
+    held = asked(["(B)", "(A)", "(A)"], [["one", "two"], ["near", "far"], ["two", "two", "six"]])
+    held["task"] = ["Count", "Depth", "Count"]
+    data = read(
+        "question", "choice", {"data/test-0.parquet": held}, columns=ASKED, options={"where": {"task": "Count"}}
+    )
+    assert isinstance(data.truth, Candidates)
+    assert data.sides["query"].ids == ("query-test-0", "query-test-1")
+    assert colours(data.sides["query"].items) == ["red", "blue"]
+    assert data.sides["document"].ids == ("corpus-test-0", "corpus-test-1", "corpus-test-2")
+    assert texts(data.sides["document"].items) == ["one", "two", "six"]
+    assert data.truth.query.tolist() == [0, 0, 1, 1]
+    assert data.truth.document.tolist() == [0, 1, 1, 2]
+    assert data.truth.grade.tolist() == [0, 1, 1, 0]
+
+
+@pytest.mark.parametrize("answer", ["(D)", "blue", "-1"])
+def test_an_answer_that_is_no_choice_is_named(read: Make, answer: str) -> None:
+    with pytest.raises(EmbarkError, match=r"the answer '.*' of row 1 of test is none of \['1', '2', '3'\]"):
+        read("question", "choice", {"data/test-0.parquet": asked(["(A)", answer])}, columns=ASKED)
+
+
+def test_no_rows_of_a_kind_is_an_error(read: Make) -> None:
+    with pytest.raises(EmbarkError, match="has no rows where task is 'Depth'"):
+        read(
+            "question",
+            "choice",
+            {"data/test-0.parquet": asked(["A"])},
+            columns=ASKED,
+            options={"where": {"task": "Depth"}},
+        )
+
+
+# ── size ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_readers_do_not_read_media(read: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(self: Media) -> tuple[bytes, ...]:
+        raise AssertionError("media were read")
+
+    monkeypatch.setattr(Media, "read", refuse)
+    size = 20_000
+    qrels = {
+        "query-id": np.arange(size).astype(str),
+        "corpus-id": np.arange(size)[::-1].astype(str),
+        "score": [1] * size,
+    }
+    files = {
+        "corpus/test-0.parquet": {"id": np.arange(size).astype(str), "image": [IMAGES[0]] * size},
+        "queries/test-0.parquet": {"id": np.arange(size).astype(str), "text": ["t"] * size},
+        "qrels/test-0.parquet": qrels,
+    }
+    data = read("beir", "retrieval", files)
+    assert isinstance(data.truth, Qrels)
+    assert data.truth.document.tolist() == list(range(size))[::-1]

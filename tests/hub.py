@@ -1,0 +1,249 @@
+"""A hub of datasets on this machine: a real HTTP server with the real paths, and with faults on demand."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import re
+import tarfile
+import threading
+import time
+import wave
+import zipfile
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+from urllib.parse import parse_qs, unquote, urlsplit
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from PIL import Image
+
+PAGE = 5  # files a page of a listing
+LFS = (".parquet", ".tar", ".zip", ".gz", ".npy", ".png", ".jpg", ".wav", ".mp4", ".bin")  # kept apart, as hubs do
+
+
+class FakeHub:
+    """Datasets by id and revision. `requests` are the (path, headers) that were asked for.
+
+    Faults: `truncate` cuts the next download after that many bytes, `busy` answers the next requests with those
+    statuses, `corrupt` spoils that many downloads, `gated` are ids that need the token, without `ranges` every
+    download starts at the beginning.
+    """
+
+    def __init__(self) -> None:
+        self.data: dict[tuple[str, str], dict[str, bytes]] = {}
+        self.branches: dict[tuple[str, str], str] = {}
+        self.requests: list[tuple[str, dict[str, str]]] = []
+        self.truncate: list[int] = []
+        self.busy: list[int] = []
+        self.corrupt = 0
+        self.gated: set[str] = set()
+        self.token = "secret"
+        self.storage = ""  # another address that lfs files are at; else our own
+        self.retry_after = "0"
+        self.ranges = True
+        self.pace = 0.0  # seconds for each 8 kB of an answer
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), type("Handler", (Handler,), {"hub": self}))
+        self._server.daemon_threads = True
+        self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
+        self._thread.start()
+        self.endpoint = f"http://127.0.0.1:{self._server.server_port}"
+
+    def add(
+        self, id: str, files: Mapping[str, bytes | str], revision: str = "", card: str = "", branch: str = "main"
+    ) -> str:
+        """Publish a dataset; its revision is the commit that the branch now has."""
+        held = {path: data.encode() if isinstance(data, str) else data for path, data in files.items()}
+        if card:
+            held["README.md"] = card.encode()
+        text = repr(sorted((path, hashlib.sha1(data).hexdigest()) for path, data in held.items()))
+        sha = revision or hashlib.sha1(text.encode()).hexdigest()
+        self.data[id, sha] = held
+        self.branches[id, branch] = sha
+        return sha
+
+    def asked(self, part: str) -> list[str]:
+        """The paths with that part that were asked for."""
+        return [path for path, _ in self.requests if part in path]
+
+    def close(self) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()
+
+
+class Handler(BaseHTTPRequestHandler):
+    """Answers as the hub does: listing, revision, resolve with a redirect for large files, ranges."""
+
+    hub: FakeHub
+    protocol_version = "HTTP/1.1"
+
+    def handle(self) -> None:
+        with suppress(ConnectionError):  # somebody hung up
+            super().handle()
+
+    def log_message(self, format: str, *args: Any) -> None:
+        pass
+
+    def do_GET(self) -> None:
+        self.hub.requests.append((self.path, dict(self.headers.items())))
+        if self.hub.busy:
+            self._answer(self.hub.busy.pop(0), b"busy", {"Retry-After": self.hub.retry_after})
+            return
+        address = urlsplit(self.path)
+        path, query = unquote(address.path), parse_qs(address.query)
+        if found := re.fullmatch(r"/api/datasets/([^/]+/[^/]+|[^/]+)/(tree|revision)/([^/]+)", path):
+            self._about(found[1], found[2], found[3], int(query.get("cursor", ["0"])[0]))
+        elif found := re.fullmatch(r"/api/datasets/(.+)", path):
+            sha = self.hub.branches.get((found[1], "main"))
+            self._json({"id": found[1], "sha": sha}) if sha else self._answer(404, b"no dataset")
+        elif found := re.fullmatch(r"/datasets/([^/]+/[^/]+|[^/]+)/resolve/([0-9a-f]+)/(.+)", path):
+            self._resolve(found[1], found[2], found[3])
+        elif found := re.fullmatch(r"/lfs/([0-9a-f]{64})", path):
+            files = (data for held in self.hub.data.values() for data in held.values())
+            self._send(next(data for data in files if hashlib.sha256(data).hexdigest() == found[1]))
+        else:
+            self._answer(404, b"no such page")
+
+    def _about(self, id: str, what: str, revision: str, cursor: int) -> None:
+        sha = self.hub.branches.get((id, revision), revision)
+        held = self.hub.data.get((id, sha))
+        if held is None:
+            self._answer(404, b"revision not found", {"X-Error-Code": "RevisionNotFound"})
+        elif what == "revision":
+            self._json({"id": id, "sha": sha})
+        else:
+            folders = sorted({path.rpartition("/")[0] for path in held} - {""})
+            rows = [{"type": "directory", "path": path, "size": 0, "oid": "0" * 40} for path in folders]
+            rows += [_entry(path, data) for path, data in held.items()]
+            more = cursor + PAGE < len(rows)
+            link = f"<{self.hub.endpoint}/api/datasets/{id}/tree/{revision}?recursive=true&cursor={cursor + PAGE}>"
+            self._json(rows[cursor : cursor + PAGE], {"Link": f'{link}; rel="next"'} if more else {})
+
+    def _resolve(self, id: str, revision: str, path: str) -> None:
+        held = self.hub.data.get((id, revision), {})
+        if id in self.hub.gated and self.headers.get("Authorization") != f"Bearer {self.hub.token}":
+            self._answer(401, b"gated", {"X-Error-Code": "GatedRepo"})
+        elif path not in held:
+            self._answer(404, b"entry not found", {"X-Error-Code": "EntryNotFound"})
+        elif path.endswith(LFS):
+            where = f"{self.hub.storage}/lfs/{hashlib.sha256(held[path]).hexdigest()}"
+            self._answer(302, b"", {"Location": where})
+        else:
+            self._send(held[path])
+
+    def _send(self, data: bytes) -> None:
+        if self.hub.corrupt:
+            self.hub.corrupt -= 1
+            data = bytes([data[0] ^ 1]) + data[1:]
+        headers, status, size = {"Accept-Ranges": "bytes"}, 200, len(data)
+        wanted = re.fullmatch(r"bytes=(\d+)-", self.headers.get("Range", ""))
+        if wanted and self.hub.ranges:
+            start = int(wanted[1])
+            headers["Content-Range"] = f"bytes {start}-{size - 1}/{size}"
+            data, status = data[start:], 206
+        cut = self.hub.truncate.pop(0) if self.hub.truncate else None
+        self._answer(status, data, headers, cut)
+
+    def _json(self, value: Any, headers: Mapping[str, str] | None = None) -> None:
+        self._answer(200, json.dumps(value).encode(), {"Content-Type": "application/json", **(headers or {})})
+
+    def _answer(
+        self, status: int, body: bytes, headers: Mapping[str, str] | None = None, cut: int | None = None
+    ) -> None:
+        self.send_response(status)
+        for name, value in (headers or {}).items():
+            self.send_header(name, value)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        body = body[:cut]
+        while body and self.hub.pace:
+            self.wfile.write(body[:8192])
+            body = body[8192:]
+            time.sleep(self.hub.pace)
+        self.wfile.write(body)
+        if cut is not None:
+            self.close_connection = True
+
+
+def _entry(path: str, data: bytes) -> dict[str, Any]:
+    blob = hashlib.sha1(b"blob %d\0" % len(data) + data).hexdigest()
+    entry: dict[str, Any] = {"type": "file", "path": path, "size": len(data), "oid": blob}
+    if path.endswith(LFS):
+        entry |= {"oid": "1" * 40, "lfs": {"oid": hashlib.sha256(data).hexdigest(), "size": len(data)}}
+    return entry
+
+
+# ── samples ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def parquet(
+    columns: Mapping[str, Sequence[Any]],
+    *,
+    classes: Mapping[str, Sequence[str]] | None = None,
+    rows: int = 100,
+    types: Mapping[str, pa.DataType] | None = None,
+) -> bytes:
+    """A parquet file as hubs have it: bytes become {"bytes", "path"} structs, `classes` the names of class columns.
+
+    `rows` are those of a row group.
+    """
+    arrays = {name: pa.array(_cells(cells), (types or {}).get(name)) for name, cells in columns.items()}
+    features: dict[str, Any] = {name: {"_type": "Value", "dtype": str(array.type)} for name, array in arrays.items()}
+    features |= {name: {"names": list(names), "_type": "ClassLabel"} for name, names in (classes or {}).items()}
+    stored = {"huggingface": json.dumps({"info": {"features": features}})}
+    out = io.BytesIO()
+    pq.write_table(pa.table(arrays).replace_schema_metadata(stored), out, row_group_size=rows)
+    return out.getvalue()
+
+
+def _cells(cells: Iterable[Any]) -> list[Any]:
+    def cell(value: Any) -> Any:
+        if isinstance(value, bytes):
+            return {"bytes": value, "path": "file"}
+        return [cell(one) for one in value] if isinstance(value, (list, tuple)) else value
+
+    return [cell(value) for value in cells]
+
+
+def png(colour: tuple[int, int, int] | str = "red", size: tuple[int, int] = (8, 8)) -> bytes:
+    """A plain picture."""
+    out = io.BytesIO()
+    Image.new("RGB", size, colour).save(out, "PNG")
+    return out.getvalue()
+
+
+def wav(pitch: float = 440.0, seconds: float = 0.1, rate: int = 16_000) -> bytes:
+    """A tone."""
+    out = io.BytesIO()
+    with wave.open(out, "wb") as file:
+        file.setnchannels(1)
+        file.setsampwidth(2)
+        file.setframerate(rate)
+        time = np.arange(int(seconds * rate)) / rate
+        file.writeframes((np.sin(2 * np.pi * pitch * time) * 20_000).astype("<i2").tobytes())
+    return out.getvalue()
+
+
+def tar(files: Mapping[str, bytes], mode: str = "w") -> bytes:
+    """A tar; mode "w:gz" packs it."""
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode=mode) as archive:  # type: ignore[call-overload]
+        for name, data in files.items():
+            member = tarfile.TarInfo(name)
+            member.size = len(data)
+            archive.addfile(member, io.BytesIO(data))
+    return out.getvalue()
+
+
+def zipped(files: Mapping[str, bytes], compression: int = zipfile.ZIP_DEFLATED) -> bytes:
+    """A zip."""
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", compression) as archive:
+        for name, data in files.items():
+            archive.writestr(name, data)
+    return out.getvalue()

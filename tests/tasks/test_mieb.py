@@ -1,0 +1,252 @@
+"""MIEB's rows hold what the benchmark's facts say, and share the items that the benchmark shares."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from embark import evaluators
+from embark.data.readers import READERS
+from embark.tasks import TASKS, get_benchmark, get_tasks, mieb
+from embark.types import Pool, Task
+
+FACTS = Path(__file__).parents[3] / "shared" / "facts" / "mieb"
+with_facts = pytest.mark.skipif(not FACTS.is_dir(), reason="the facts are not beside this checkout")
+ROWS = pytest.mark.parametrize("task", mieb.TASKS, ids=lambda task: task.name)
+
+TYPES = {
+    "ImageClassification": 22,
+    "ImageClustering": 5,
+    "ZeroShotClassification": 23,
+    "VisionCentricQA": 6,
+    "Compositionality": 7,
+    "VisualSTS(eng)": 7,
+    "Any2AnyRetrieval": 45,
+    "DocumentUnderstanding": 10,
+    "Any2AnyMultilingualRetrieval": 3,
+    "VisualSTS(multi)": 2,
+}
+LANGUAGES = [
+    "ara", "ben", "bul", "ces", "dan", "deu", "ell", "eng", "est", "fas", "fil", "fin", "fra", "heb",
+    "hin", "hrv", "hun", "ind", "ita", "jpn", "kor", "mri", "nld", "nor", "pol", "por", "quz", "ron",
+    "rus", "spa", "swa", "swe", "tel", "tha", "tur", "ukr", "vie", "zho",
+]  # fmt: skip
+SIDES = {
+    "retrieval": "query document", "choice": "query document", "zeroshot": "item prompt", "probe": "train test",
+    "multilabel": "train test", "clustering": "item", "pairs": "image text", "sts": "left right",
+}  # fmt: skip
+KINDS = {
+    "linear_probe": "probe", "multilabel_probe": "multilabel", "zero_shot": "zeroshot", "multi_choice": "choice",
+    "image_text_pair": "pairs", "visual_sts": "sts",
+}  # fmt: skip
+
+
+@cache
+def facts(name: str) -> Any:
+    return json.loads((FACTS / f"{name}.json").read_text(encoding="utf-8"))
+
+
+def fact(task: Task) -> Any:
+    return next(row for row in facts("tasks")["tasks"] if row["name"] == task.name)
+
+
+def row(name: str) -> Task:
+    return TASKS[name]
+
+
+def pool(name: str, side: str) -> Pool:
+    """The only pool of a side."""
+    [found] = [pool for pool in row(name).pools if pool.side == side]
+    return found
+
+
+# ── the boards ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_counts() -> None:
+    assert len(mieb.TASKS) == 132
+    sizes = {
+        name: len(get_benchmark(name).tasks) for name in ("MIEB(Multilingual)", "MIEB(eng)", "MIEB(lite)", "MIEB(Img)")
+    }
+    assert list(sizes.values()) == [130, 125, 51, 49]
+    assert {get_benchmark(name).rule for name in sizes} == {"mean-of-types"}
+    assert Counter(row(name).tags["type"] for name in get_benchmark("MIEB(Multilingual)").tasks) == TYPES
+    english = Counter(row(name).tags["type"] for name in get_benchmark("MIEB(eng)").tasks)
+    assert english == {
+        kind: count for kind, count in TYPES.items() if "ultilingual" not in kind and "multi" not in kind
+    }
+
+
+@with_facts
+@pytest.mark.parametrize("name", ["MIEB(Multilingual)", "MIEB(eng)", "MIEB(lite)", "MIEB(Img)"])
+def test_boards_list_the_tasks_of_the_facts(name: str) -> None:
+    stated = facts("benchmarks")["benchmarks"][name]
+    assert set(get_benchmark(name).tasks) == set(stated["tasks"])
+    assert Counter(row(task).tags["type"] for task in get_benchmark(name).tasks) == stated["by_type"]
+
+
+# ── the rows ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@ROWS
+def test_rows_are_complete(task: Task) -> None:
+    assert task.evaluator in evaluators.EVALUATORS
+    assert task.reader in READERS
+    assert len(task.source.revision) == 40
+    assert task.source.licence
+    assert task.source.reference.startswith("http")
+    assert {pool.side for pool in task.pools} == set(SIDES[task.evaluator].split())
+    assert task.tags["type"] in TYPES
+    if task.evaluator == "zeroshot":
+        assert bool(task.labels) != (task.options.get("labels") == "class_names")
+        assert pool(task.name, "prompt").items == (len(task.labels) or round(1 / (task.chance or 1)))
+
+
+@with_facts
+@ROWS
+def test_rows_agree_with_the_facts(task: Task) -> None:
+    stated = fact(task)
+    assert (task.source.id, task.source.revision) == (stated["dataset"]["path"], stated["dataset"]["revision"])
+    assert list(task.source.splits) == stated["eval_splits"]
+    assert task.source.licence == stated["license"]
+    assert task.evaluator == KINDS.get(stated["evaluator"], stated["evaluator"])
+    assert (task.metric, task.category, task.tags["type"]) == (
+        stated["main_score"],
+        stated["paper_category"],
+        stated["mteb_type"],
+    )
+    assert {subset: list(languages) for subset, languages in task.subsets.items()} == stated["subsets"]
+    assert set(task.modalities) == set(stated["modalities"])
+    assert task.instructions.get("query") == stated.get("query_instruction")
+    assert [task.tags.get("domain", ""), task.tags.get("subtype", "")] == [
+        ", ".join(stated[name]) for name in ("domains", "task_subtypes")
+    ]
+
+
+@with_facts
+@ROWS
+def test_sizes_agree_with_the_facts(task: Task) -> None:
+    stated = fact(task).get("stats", {})
+    if task.evaluator in ("retrieval", "choice"):
+        assert sum(pool.items for pool in task.pools) == stated["test"]["num_samples"]
+    elif task.evaluator in ("probe", "multilabel", "clustering", "zeroshot"):
+        assert task.rows == {split: stated[split]["num_samples"] for split in task.rows}
+    elif task.evaluator == "sts" and stated:
+        for split in stated:
+            assert sum(rows for key, rows in task.rows.items() if key.endswith(split)) == stated[split]["num_samples"]
+
+
+@with_facts
+@pytest.mark.parametrize(
+    "task", [task for task in mieb.TASKS if task.evaluator == "zeroshot"], ids=lambda task: task.name
+)
+def test_prompts_agree_with_the_facts(task: Task) -> None:
+    stated = fact(task)["zero_shot"]
+    assert task.templates == (stated["template"].replace("{label}", "{}"),)
+    end = "\n" if stated.get("newline_after_label") else ""
+    assert list(task.labels) == [label + end for label in stated.get("labels", [])]
+    assert task.options.get("column") == stated.get("class_names_column")
+
+
+def test_labels_are_all_used() -> None:
+    assert set(mieb.LABELS) == {task.name for task in mieb.TASKS if task.labels}
+    assert {name: len(labels) for name, labels in mieb.LABELS.items() if len(labels) > 40} == {
+        "Country211ZeroShot": 211,
+        "GTSRBZeroShot": 43,
+        "Imagenet1kZeroShot": 1000,
+    }
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_languages_are_reached(language: str) -> None:
+    found = get_tasks(families="MIEB", languages=language)
+    assert found
+    [full] = {code for task in found for code in task.languages if code.startswith(language)}
+    assert get_tasks(families="MIEB", languages=full) == found
+
+
+def test_there_are_38_languages() -> None:
+    every = {code.split("-")[0] for task in mieb.TASKS for code in task.languages}
+    assert every - set(LANGUAGES) == {"cmn", "nno", "nob"}  # other names of Chinese and Norwegian
+    assert len(LANGUAGES) == 38
+
+
+# ── the paper against the code ───────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_variants() -> None:
+    varied = {task.name for task in mieb.TASKS if task.variants}
+    assert varied == {
+        "VOC2007", "STL10", *(f"{name}I2IRetrieval" for name in ("CUB200", "MET", "RP2k", "SOP", "StanfordCars")),
+        *(f"R{city}{level}I2IRetrieval" for city in ("Oxford", "Paris") for level in ("Easy", "Medium", "Hard")),
+    }  # fmt: skip
+    assert {
+        name: (row("STL10").params[name], row("STL10").under("mteb2").params[name]) for name in ("shots", "runs")
+    } == {
+        "shots": (16, 8),
+        "runs": (5, 10),
+    }
+    assert row("VOC2007").params["classifier"] == "logistic"
+    assert row("VOC2007").under("mteb2").params["classifier"] == "knn"
+    assert row("RParisHardI2IRetrieval").params == {"judged_only": True}
+    assert row("RParisHardI2IRetrieval").under("mteb2").params == {}
+    assert row("SOPI2IRetrieval").params == {"skip_first": "hit_rate"}
+    assert row("SOPI2IRetrieval").under("mteb2").params == {"skip_first": True}
+    assert row("DTD").under("mteb2") is row("DTD")
+
+
+# ── items that tasks share ───────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    "places",
+    [
+        [("CIFAR10", "test"), ("CIFAR10ZeroShot", "item"), ("CIFAR10Clustering", "item")],
+        [("UCF101", "test"), ("UCF101ZeroShot", "item")],
+        [("FGVCAircraft", "test"), ("FGVCAircraftZeroShot", "item")],
+        [("MSCOCOI2TRetrieval", "query"), ("MSCOCOT2IRetrieval", "document")],
+        [("MSCOCOI2TRetrieval", "document"), ("MSCOCOT2IRetrieval", "query")],
+        [("SciMMIRI2TRetrieval", "query"), ("SciMMIRT2IRetrieval", "document")],
+        [("CUB200I2IRetrieval", "query"), ("CUB200I2IRetrieval", "document")],
+        [("BLINKIT2IMultiChoice", "query"), ("BLINKIT2IRetrieval", "query")],
+        [("ROxfordEasyI2IRetrieval", "document"), ("ROxfordHardI2IRetrieval", "document")],
+        [("ImageCoDe", "image"), ("ImageCoDeT2IRetrieval", "document")],
+        [("ImageCoDe", "text"), ("ImageCoDeT2IRetrieval", "query")],
+    ],
+)
+def test_twins_share_their_items(places: list[tuple[str, str]]) -> None:
+    assert len({(pool(*place).id, pool(*place).items) for place in places}) == 1
+
+
+def test_queries_are_a_part_of_the_documents() -> None:
+    for name, parts in {
+        "METI2IRetrieval": [87942, 172713],
+        "HatefulMemesI2TRetrieval": [1000, 7045],
+        "VisualNewsT2IRetrieval": [20000, 522246],
+    }.items():
+        assert [pool.items for pool in row(name).pools if pool.side == "document"] == parts
+    met = row("METI2IRetrieval").pools
+    assert met[0].id == met[1].id != met[2].id
+
+
+def test_parts_of_sts_share_with_their_whole() -> None:
+    ids = {name: {pool.id for pool in row(name).pools} for name in TASKS if "VisualSTS" in name}
+    assert ids["VisualSTS17Eng"] | ids["VisualSTS17Multilingual"] == ids["STS17MultilingualVisualSTS"]
+    assert ids["VisualSTS-b-Eng"] | ids["VisualSTS-b-Multilingual"] < ids["STSBenchmarkMultilingualVisualSTS"]
+
+
+def test_embedding_once() -> None:
+    """Task by task, MIEB is 11.19 million items (10.98 without examples for probes); 1.43 million are repeats."""
+    pools = [pool for name in get_benchmark("MIEB(Multilingual)").tasks for pool in row(name).pools]
+    each, once = sum(pool.items for pool in pools), sum({pool.id: pool.items for pool in pools}.values())
+    assert (each, once, each - once) == (11_191_525, 9_757_889, 1_433_636)
+    assert sum(pool.items for pool in pools if pool.side == "train") == 208_987
+    counted = Counter(pool.id for pool in pools)
+    saved = {pool.id: (counted[pool.id] - 1) * pool.items for pool in pools}
+    assert sorted(saved.values())[-3:] == [87_942, 126_000, 697_222]
+    assert saved["mteb/xm3600/-/all/image"] == 35 * 3600

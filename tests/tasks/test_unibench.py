@@ -1,0 +1,184 @@
+"""UniBench's rows agree with the paper's facts, and every one of them runs on data of its shape."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import embark
+from embark.data.readers import read
+from embark.data.rows import needed_by
+from embark.tasks import BENCHMARKS, get_benchmark, unibench
+from embark.types import Classes, Matches, Task
+from hub import FakeHub
+from samples_unibench import SAMPLES, dataset, lists
+
+FACTS = Path(__file__).parents[3] / "shared" / "facts" / "unibench"
+KNOWN = pytest.mark.skipif(not FACTS.is_dir(), reason="the facts are not part of the repository")
+BY_KEY = {task.name.removeprefix("UniBench/"): task for task in unibench.TASKS}
+EVERY = pytest.mark.parametrize("task", unibench.TASKS, ids=lambda task: task.name)
+
+
+def facts(name: str) -> Any:
+    return json.loads((FACTS / name).read_text(encoding="utf-8"))
+
+
+def spelt(text: str) -> str:
+    return text.replace("_", " ").replace("  ", " ").lower()
+
+
+# ── the table ──
+
+
+def test_counts() -> None:
+    assert len(get_benchmark("UniBench").tasks) == len(unibench.ROWS) == 53
+    assert Counter(task.category for task in unibench.ROWS) == {
+        "Object Recognition": 23, "Reasoning": 10, "Relation": 6, "Texture": 1, "Non-Natural Images": 6,
+        "Robustness": 6, "Corruption": 1,
+    }  # fmt: skip
+    assert len({task.tags["capability"] for task in unibench.ROWS}) == 18
+    assert sum(task.evaluator == "pairs" for task in unibench.ROWS) == 7  # the relations, and countbench
+
+
+def test_benchmarks() -> None:
+    types = [get_benchmark(f"UniBench({name.lower()})").tasks for name in unibench.TYPES]
+    assert sorted(name for tasks in types for name in tasks) == sorted(get_benchmark("UniBench").tasks)
+    assert len(get_benchmark("UniBench(types)").tasks) == 8
+    assert {BY_KEY[key].category for key in unibench.BY_TYPE} == set(unibench.TYPES)
+    assert len({BY_KEY[key].tags["capability"] for key in unibench.BY_CAPABILITY}) == 18
+    assert len(get_benchmark("UniBench(MNIST prompts)").tasks) == 6
+    assert sum(benchmark.family == "UniBench" for benchmark in BENCHMARKS.values()) == 11
+
+
+@KNOWN
+def test_rows_are_those_of_the_paper() -> None:
+    known = {row["key"]: row for row in facts("benchmarks.json")["benchmarks"]}
+    assert set(known) == {task.name.removeprefix("UniBench/") for task in unibench.ROWS}
+    for key, row in known.items():
+        task = BY_KEY[key]
+        assert task.source.id == row["dataset_id"]
+        assert (task.evaluator == "pairs") == (row["handler"] == "relation")
+        for tag in ("capability", "registry_group", "type"):
+            assert task.tags[tag] == row[tag], key
+        for tag in ("curated", "object_centric"):
+            assert task.tags[tag] == str(row[tag]).lower(), key
+        assert task.chance == pytest.approx(row["chance"], abs=1e-6), key
+        assert row["num_classes"] == task.options.get("classes", task.options.get("captions")), key
+        if key not in ("caltech101", "sun397", "pug_imagenet", "sugarcrepe"):  # their notes say why
+            assert task.rows.get("test") == row["n_test"], key
+
+
+@KNOWN
+def test_lists_are_those_of_the_facts() -> None:
+    for folder, field in (("classes", "names"), ("templates", "templates")):
+        for path in (FACTS / folder).glob("*.json"):
+            if path.stem != "mnist_prompt_study":
+                ours = unibench.LISTS[folder][path.stem]
+                assert ours[field] == [spelt(text) for text in facts(f"{folder}/{path.name}")[folder]], path.stem
+                assert ours["source"]
+    for key, row in (
+        (row["key"], row) for row in facts("benchmarks.json")["benchmarks"] if row["handler"] == "zero-shot"
+    ):
+        names = unibench.LISTS["classes"][Path(row["classes_file"]).stem]["names"] if "classes_file" in row else []
+        assert list(BY_KEY[key].labels) == names, key
+        templates = unibench.LISTS["templates"][Path(row["templates_file"]).stem]["templates"]
+        assert list(BY_KEY[key].templates) == templates, key
+
+
+@KNOWN
+def test_representatives_are_those_of_the_tables() -> None:
+    with (FACTS / "tables" / "table4_capability_representatives.csv").open(encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    assert [row["benchmark"].replace(" ", "_") for row in rows] == list(unibench.BY_CAPABILITY)
+    assert [BY_KEY[key].tags["capability"] for key in unibench.BY_CAPABILITY] == [row["capability"] for row in rows]
+    assert len(facts("protocol.json")["distilled_set"]["paper_table3"]) == len(unibench.BY_TYPE)
+
+
+@KNOWN
+def test_prompt_study_is_the_paper_s() -> None:
+    study = facts("templates/mnist_prompt_study.json")
+    names = {"word": "word labels", "digit": "digit labels"}
+    order = [f"{names[form]} + {prompts.replace('-', ' ')}" for form, prompts in unibench.STUDY]
+    assert order == study["ranking_best_to_worst"]
+    for form, prompts in unibench.STUDY:
+        task = BY_KEY[f"mnist@{form}-{prompts}"]
+        assert list(task.templates) == study[prompts.replace("-", "_")]
+        assert task.labels[7] == {"word": "seven", "digit": "7"}[form]
+
+
+@EVERY
+def test_rows_say_what_they_know(task: Task) -> None:
+    assert any("revision" in note for note in task.notes)
+    assert (task.source.revision == "main") == any("not pinned" in note for note in task.notes)
+    assert [pool.side for pool in task.pools] in ([], ["item", "prompt"], ["image", "text"])
+    if task.evaluator == "zeroshot":
+        assert len(task.labels) in (0, task.options["classes"])
+        assert bool(task.labels) == ("listed" in task.variants or task.options["labels"] == "row")
+
+
+def test_pools_are_shared_where_the_images_are() -> None:
+    def pool(key: str, side: str) -> str:
+        return next(pool.id for pool in BY_KEY[key].pools if pool.side == side)
+
+    for group in (
+        ("mnist", "mnist@word-basic", "mnist@digit-basic"), ("clevr_count", "clevr_distance"),
+        ("dspr_orientation", "dspr_x_position", "dspr_y_position"), ("smallnorb_azimuth", "smallnorb_elevation"),
+    ):  # fmt: skip
+        assert len({pool(key, "item") for key in group}) == 1
+        assert len({pool(key, "prompt") for key in group}) == len(group)
+    assert pool("imagenet1k", "prompt") == pool("imagenetv2", "prompt") == pool("imagenetc", "prompt")
+    ids: dict[str, set[int]] = {}
+    for task in unibench.TASKS:
+        for one in task.pools:
+            ids.setdefault(one.id, set()).add(one.items)
+    assert all(len(sizes) == 1 for sizes in ids.values())
+
+
+# ── every row, end to end ──
+
+
+@EVERY
+def test_every_row_runs(task: Task, hub: FakeHub) -> None:
+    files = dataset(task)
+    hub.add(task.source.id, files, revision="" if task.source.revision == "main" else task.source.revision)
+    row = replace(task, rows={})
+    run = embark.evaluate("embark/random", row, show_progress=False)
+    assert not run.skipped
+    (result,) = run.results
+    (record,) = result.records
+    assert record.metric == task.metric
+    assert 0 <= record.score <= 1
+    assert record.counts["items" if task.evaluator == "zeroshot" else "samples"] >= SAMPLES
+    needed = {file.path for file in needed_by(row)}
+    assert needed == {path for path in files if path.endswith(".tar") or path in task.options.get("files", ())}
+    assert all("templates" in warning for warning in record.warnings)  # the sample has two of them at most
+
+
+@pytest.mark.parametrize("key", ["gtsrb", "clevr_distance", "cifar10", "imageneta"])
+def test_ensembles_are_exact(key: str, hub: FakeHub) -> None:
+    task = replace(BY_KEY[key], rows={})
+    hub.add(task.source.id, dataset(task) | lists(task.labels, task.templates))
+    data, listed = read(task, "test", "default"), read(task.under("listed"), "test", "default")
+    assert data.skipped == ()
+    texts = [item.parts[0].text for item in data.sides["prompt"].items]  # type: ignore[union-attr]
+    assert texts == [template.replace("{}", name) for name in task.labels for template in task.templates]
+    assert texts == [item.parts[0].text for item in listed.sides["prompt"].items]  # type: ignore[union-attr]
+    assert isinstance(data.truth, Classes)
+    assert data.truth.prompt.tolist() == [at for at in range(len(task.labels)) for _ in task.templates]
+
+
+def test_known_oddities(hub: FakeHub) -> None:
+    assert BY_KEY["clevr_distance"].labels[3] == ""
+    assert BY_KEY["imagenet1k"].labels.count("missile") == 2
+    task = replace(BY_KEY["winoground"], rows={})
+    hub.add(task.source.id, dataset(task))
+    data = read(task, "test", "default")
+    assert isinstance(data.truth, Matches)
+    assert data.truth.image.shape == data.truth.text.shape == (SAMPLES, 2)
+    assert task.params == {"strict": True}

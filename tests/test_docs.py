@@ -1,0 +1,63 @@
+"""What the documentation shows works as shown: its tables are the data, its tasks and sessions are run."""
+
+from __future__ import annotations
+
+import re
+import zlib
+from pathlib import Path
+
+import pytest
+from PIL import Image
+
+import embark
+from embark.data.readers import READERS
+from embark.evaluators import EVALUATORS
+
+DOCS = Path(__file__).parents[1] / "docs"
+DATA = (DOCS / "data.md").read_text(encoding="utf-8")
+TOML = "\n".join(re.findall(r"```toml\n(.*?)```", DATA, flags=re.S))
+PYTHON = re.findall(r"```python\n(.*?)```", DATA, flags=re.S)
+
+
+@pytest.fixture
+def shown(elsewhere: Path) -> None:
+    """The tables of the page in the working folder, with a picture for every file that they name."""
+    for path, text in re.findall(r"^`([\w/.-]+)`:\n\n```(?:csv|jsonl)\n(.*?)```", DATA, flags=re.S | re.M):
+        table = Path(path)
+        table.parent.mkdir(parents=True, exist_ok=True)
+        table.write_text(text)
+        for name in re.findall(r"[\w/-]+\.png", text):
+            picture = table.parent / name
+            picture.parent.mkdir(parents=True, exist_ok=True)
+            Image.new("RGB", (16, 16), "#%06x" % (zlib.crc32(name.encode()) & 0xFFFFFF)).save(picture)
+    Path("tasks.toml").write_text(TOML)
+
+
+@pytest.mark.parametrize("model", ["embark/random", "embark/handmade"])
+def test_every_task_is_scored(shown: None, model: str) -> None:
+    tasks = embark.load_tasks("tasks.toml")
+    run = embark.evaluate(model, tasks, show_progress=False)
+    assert run.skipped == []
+    assert [result.task for result in run.results] == [task.name for task in tasks]
+
+
+def test_there_is_an_example_of_every_evaluator(shown: None) -> None:
+    assert {task.evaluator for task in embark.load_tasks("tasks.toml")} == set(EVALUATORS)
+
+
+def test_the_table_of_shapes_names_evaluators_and_readers() -> None:
+    rows = re.findall(r"^\| ([a-z, ]+) \| `([a-z-]+)` \|", DATA, flags=re.M)
+    assert {name for names, _ in rows for name in names.split(", ")} == set(EVALUATORS)
+    assert {reader for _, reader in rows} <= set(READERS)
+
+
+@pytest.mark.parametrize("block", PYTHON, ids=lambda block: block.split("\n")[2][:40])
+def test_python_blocks_run(shown: None, block: str, capsys: pytest.CaptureFixture[str]) -> None:
+    exec(compile(block, "data.md", "exec"), {})
+    assert " ± " in capsys.readouterr().out
+
+
+def test_files_that_the_pages_link_exist() -> None:
+    for page in DOCS.glob("*.md"):
+        links = re.findall(r"\]\(([^)#:]+)\)", page.read_text(encoding="utf-8"))
+        assert [link for link in links if not (page.parent / link).exists()] == []
