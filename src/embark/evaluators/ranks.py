@@ -19,9 +19,9 @@ from embark.evaluators.similarity import Block, Tokens, block, check, exact, pro
 from embark.types import Array
 
 MEMORY = 256 << 20  # bytes that scoring may hold
-WIDTH = 4096  # documents of a tile
+WIDTH = 2048  # documents of a tile
 ROUNDING = 4 * 2.0**-24  # times the root of the dimension: far more than a float32 product is ever wrong by
-SPARSE = 16  # one in so many scores, or fewer, reaches a relevant document: then only those are looked at
+SPARSE = 4  # one in so many scores, or fewer, reaches a relevant document: then only those are looked at
 SORT_FROM = 24  # relevant documents a query from which sorting a tile beats comparing it with each
 
 
