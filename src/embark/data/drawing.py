@@ -1,6 +1,6 @@
 """Pictures made of others: scenes, sheets, pages of text, frames of films, corruptions. Encoded bytes in, PNG out.
 
-Every function is pure and can be pickled, so an item may hold `partial(sheet, arts)` and be drawn where it is needed.
+Every function is pure and can be pickled, so an item may hold `Drawn(sheet, arts)` and be drawn where it is needed.
 """
 
 from __future__ import annotations
@@ -20,6 +20,19 @@ from embark.data.media import on_white, open_image
 CELL = 64  # side of one emoji, in pixels
 STAGE = 96  # side of a film's frame
 MOTIONS = {"left": (-1, 0), "right": (1, 0), "up": (0, -1), "down": (0, 1)}
+
+
+class Drawn:
+    """A picture that is drawn at first need and then kept: it is hashed once and embedded by every model."""
+
+    def __init__(self, function: Callable[..., bytes], *arguments: Any) -> None:
+        self.function, self.arguments = function, arguments
+        self.picture: bytes | None = None
+
+    def __call__(self) -> bytes:
+        if self.picture is None:
+            self.picture = self.function(*self.arguments)
+        return self.picture
 
 
 def cell(art: bytes) -> bytes:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -141,11 +141,11 @@ def corrupted(one: Emoji, condition: str) -> Item:
 
 def draw(function: Callable[..., bytes], *arguments: Any) -> Item:
     """A picture that is drawn when its bytes are needed."""
-    return items.media("image", partial(function, *arguments))
+    return items.media("image", drawing.Drawn(function, *arguments))
 
 
 def _clip(one: Emoji, motion: str) -> Item:
-    return items.media("video", *(partial(drawing.frame, one.art, motion, step, 8) for step in range(8)))
+    return items.media("video", *(drawing.Drawn(drawing.frame, one.art, motion, step, 8) for step in range(8)))
 
 
 @cache

@@ -25,7 +25,7 @@ from embark.plan import Need
 from embark.store import Writer
 from embark.types import EmbarkError, Modality, Text
 
-CHUNK = 16  # items a worker prepares at a time: a future costs more than a short text
+CHUNK, TEXT_CHUNK = 4, 64  # items a worker prepares at a time: a hand-over costs more than a short text
 FIRST_BATCH, LARGEST_BATCH = 32, 1024
 WORTH_IT = 1.05  # a larger batch must be this much faster an item to be kept
 
@@ -145,10 +145,11 @@ def _prepared(
                 out.append((need, error))
         return out
 
-    chunks = iter([needs[at : at + CHUNK] for at in range(0, len(needs), CHUNK)])
+    step = TEXT_CHUNK if needs[0].item.modalities == ("text",) else CHUNK
+    chunks = iter([needs[at : at + step] for at in range(0, len(needs), step)])
     ahead: deque[Future[list[tuple[Need, Any]]]] = deque()
     while True:
-        room = 2 * workers + 2 * size.now // CHUNK - len(ahead)
+        room = 2 * workers + 2 * size.now // step - len(ahead)
         ahead.extend(pool.submit(work, chunk) for chunk in islice(chunks, max(0, room)))
         if not ahead:
             return

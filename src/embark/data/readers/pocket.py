@@ -6,7 +6,7 @@ import zlib
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, partial
+from functools import cache
 from itertools import combinations
 from random import Random
 
@@ -270,7 +270,7 @@ def moments(task: Task, split: str, subset: str) -> Dataset:
     for at in range(task.options["films"]):
         parts = {f"film-{at:02d}-{one.code}": one for one in actors[4 * at : 4 * at + 4]}
         moves = [(one.art, emoji.cast()[one], step) for one in parts.values() for step in range(2)]
-        frames = [partial(drawing.frame, *move, 2) for move in moves]
+        frames = [drawing.Drawn(drawing.frame, *move, 2) for move in moves]
         film = items.media("video", *frames)
         documents |= {part: items.media("video", *frames[2 * k : 2 * k + 2]) for k, part in enumerate(parts)}
         for part, one in parts.items():
