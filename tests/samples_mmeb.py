@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from embark.data.readers import _mmeb
-from embark.data.readers.mmeb_video import MVBENCH
+from embark.tasks.mmeb import MVBENCH
 from embark.types import Candidates, Dataset, Qrels, Task, Text
 from hub import FakeHub, parquet, png, tar, wav
 

@@ -5,16 +5,21 @@ from __future__ import annotations
 import csv
 import io
 import json
+import os
+import pty
+import re
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
+import embark
 from embark.cli import app
 from embark.models import MODELS
 from embark.tasks import BENCHMARKS, TASKS
@@ -93,6 +98,47 @@ def test_an_interrupted_run_says_so_and_keeps_what_it_did(elsewhere: Path) -> No
     assert "Traceback" not in err
 
 
+def test_the_version_is_told() -> None:
+    assert said("--version") == f"embark {embark.__version__}\n"
+
+
+def test_results_that_cannot_be_written_are_an_error_before_the_work(tmp_path: Path) -> None:
+    taken = tmp_path / "taken"
+    taken.write_text("a file")
+    ran = process("run", "-t", TASK, "-m", "embark/random", "--home", tmp_path / "home", "--results", taken)
+    assert (ran.returncode, ran.stdout) == (2, "")
+    assert ran.stderr == f"error: Scores cannot be written to {taken} (File exists): set --results.\n"
+    assert not (tmp_path / "home").exists()
+
+
+def on_a_terminal(columns: int, *words: str | Path) -> list[str]:
+    """The lines that a command writes to a terminal of that width."""
+    program = [sys.executable, "-m", "embark", *map(str, words)]
+    pid, terminal = pty.fork()
+    if pid == 0:
+        os.execve(program[0], program, os.environ | {"COLUMNS": str(columns), "TERM": "xterm"})
+    told = b""
+    with suppress(OSError):  # how Linux says that the other side has closed
+        while block := os.read(terminal, 1 << 16):
+            told += block
+    os.close(terminal)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0, told
+    return told.decode().splitlines()
+
+
+@pytest.mark.parametrize(("columns", "head"), [(120, ["task", "metric", "chance", "random"]), (40, ["task", "random"])])
+def test_no_number_is_cut_on_a_narrow_terminal(
+    lite: tuple[Path, subprocess.CompletedProcess[str]], columns: int, head: list[str]
+) -> None:
+    styled = on_a_terminal(columns, "leaderboard", "-b", LITE, "--by-task", "--results", lite[0])
+    plain = [re.sub(r"\x1b\[[\d;]*m", "", line) for line in styled]
+    assert plain != styled
+    assert plain[0].split() == head
+    scores = [line for line in plain if " ± " in line]
+    assert len(scores) == len(BENCHMARKS[LITE].tasks) + 1
+    assert all(re.search(r"\d ± \d+\.\d( \(\w\))?$", line) for line in scores)
+
+
 # ── listings ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -134,6 +180,8 @@ def test_models_are_listed_and_filtered() -> None:
     assert len(lines) == 2
     assert lines[1].startswith("embark/random")
     assert "Did you mean embark/pocket" in error("models", "embark/pockt")
+    assert "There are text, image, audio, video." in error("models", "--modality", "smell")
+    assert "There are pocket, handmade, random." in error("models", "--loader", "smell")
 
 
 @pytest.mark.parametrize(("name", "fact"), [(TASK, "zeroshot"), (LITE, TASK), ("embark/random", "random")])
@@ -178,7 +226,8 @@ def test_a_leaderboard_in_every_format(lite: tuple[Path, subprocess.CompletedPro
 
 def test_a_leaderboard_of_nothing_says_how_to_make_one(elsewhere: Path) -> None:
     assert error("leaderboard").endswith("Make some: embark run -b 'Pocket'")
-    assert "Did you mean Pocket" in error("leaderboard", "-b", "Poket")
+    assert "Did you mean Pocket? `embark benchmarks` lists them all." in error("leaderboard", "-b", "Poket")
+    assert error("compare", "one", "other").endswith("Make some: embark run")
 
 
 def test_an_unknown_format_is_an_error(lite: tuple[Path, subprocess.CompletedProcess[str]]) -> None:
@@ -212,6 +261,30 @@ def test_a_task_that_fails_makes_the_run_fail(pictures: Pictures) -> None:
     assert result.exit_code == 1
     assert result.stdout == ""
     assert "failed: BadRetrieval for embark/random: 1 unreadable items: document 'red.png'" in result.stderr
+
+
+def test_ones_own_data_is_scored_without_unreadable_files_if_asked(pictures: Pictures) -> None:
+    folder = pictures("Bad")
+    (folder / "red.png").write_bytes(b"not a picture")
+    words = ("run", "-m", "embark/random", "--folder", folder, "--skip-unreadable", "--json")
+    assert {row["warnings"] for row in json.loads(said(*words))["results"]} == {
+        "left out 1 unreadable items: document 'red.png'",
+        "left out 1 unreadable items: item 'red.png'",
+    }
+
+
+def test_offline_asks_nobody(hub: FakeHub) -> None:
+    for command in (("run",), ("plan", "--data")):
+        result = CliRunner().invoke(app, [*command, "-m", "embark/random", "-t", "VOC2007", "--offline"])
+        assert "failed: VOC2007 for embark/random: Offline, and the list of files" in result.stderr
+    assert hub.requests == []
+
+
+def test_a_reason_that_tasks_share_is_said_once() -> None:
+    result = CliRunner().invoke(app, ["run", "-m", "embark/random", "-b", "ARK"])
+    assert result.exit_code == 1
+    [failed] = [line for line in result.stderr.splitlines() if line.startswith("failed: ")]
+    assert "ARK/Art and 5 more for embark/random: The relevance labels of each are not published" in failed
 
 
 def test_a_benchmark_beside_tasks_is_refused() -> None:

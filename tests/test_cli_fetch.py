@@ -17,7 +17,7 @@ from embark import settings
 from embark.cli import app
 from embark.data import readers
 from embark.data.fetch import using
-from embark.data.rows import needed_by, open_rows
+from embark.data.rows import open_rows
 from embark.tasks import TASKS
 from embark.types import Classes, Dataset, EmbarkError, Item, Side, Source, Task, Text
 from hub import FakeHub, parquet, png
@@ -133,16 +133,23 @@ def test_what_a_row_tells_about_its_files(hub: FakeHub) -> None:
     sha = hub.add(ID, {f"{name}.parquet": b"" for name in names} | {"media.zip": b"", "other.zip": b""})
 
     def files(config: str | None = None, **fields: Any) -> list[str]:
-        row = Task("X", "X", "retrieval", "x", Source(ID, sha, config), "accuracy", "X", ("text",), **fields)
+        fields = {"evaluator": "retrieval", "reader": "paired", **fields}
+        row = Task("X", "X", source=Source(ID, sha, config), metric="m", category="X", modalities=("text",), **fields)
         with using(settings.load()):
-            return [file.path.removesuffix(".parquet") for file in needed_by(row)]
+            ((_, found),) = readers.needed(row)
+        return [file.path.removesuffix(".parquet") for file in found]
 
     assert files() == ["data/test-0"]
-    assert files("en", options={"train": "train"}) == ["en/test-0", "en/train-0"]
+    for learnt in {"options": {"train": "train"}}, {"evaluator": "probe"}:
+        assert files("en", reader="labelled", **learnt) == ["en/test-0", "en/train-0"]
     assert files(subsets={"en": ("eng",), "de": ("deu",)}) == ["en/test-0", "de/test-0"]
-    beir = {"configs": ["corpus", "queries", "qrels"], "splits": {"corpus": "corpus"}, "files": ["m*.zip"]}
-    assert files(options=beir) == ["corpus/corpus-0", "queries/test-0", "qrels/test-0", "media.zip"]
-    assert files(options={"configs": {"queries": "queries"}}) == ["queries/test-0"]
-    assert files(rows={"de/test": 3}, options={"configs": ()}) == ["de/test-0"]
+    assert files("en", options={"corpus": ["test", "train"]}) == ["en/test-0", "en/train-0"]
+    assert files("de", options={"configs": ["queries", "qrels"]}) == ["queries/test-0", "qrels/test-0"]
+    assert files(options={"configs": (), "files": ["m*.zip"]}) == ["media.zip"]
+    assert files(reader="beir") == ["corpus/corpus-0", "queries/test-0", "data/test-0"]
+    renamed = {"configs": {"corpus": "en", "qrels": "qrels"}, "splits": {"corpus": "train"}}
+    assert files(reader="beir", options=renamed) == ["en/train-0", "queries/test-0", "qrels/test-0"]
+    with pytest.raises(EmbarkError, match="no files for split 'test' of config 'fr'"):
+        files("fr")
     with pytest.raises(EmbarkError, match="There is no dataset"):
-        needed_by(Task("X", "X", "sts", "x", Source("org/none", "main"), "accuracy", "X", ("text",)))
+        readers.needed(Task("X", "X", "sts", "rendered-sts", Source("org/none", "main"), "accuracy", "X", ("text",)))

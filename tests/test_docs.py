@@ -16,7 +16,8 @@ from embark.evaluators import EVALUATORS
 DOCS = Path(__file__).parents[1] / "docs"
 DATA = (DOCS / "data.md").read_text(encoding="utf-8")
 TOML = "\n".join(re.findall(r"```toml\n(.*?)```", DATA, flags=re.S))
-PYTHON = re.findall(r"```python\n(.*?)```", DATA, flags=re.S)
+MODELS = (DOCS / "models.md").read_text(encoding="utf-8")
+PYTHON = re.findall(r"```python\n(.*?)```", DATA + MODELS, flags=re.S)
 
 
 @pytest.fixture
@@ -51,9 +52,9 @@ def test_the_table_of_shapes_names_evaluators_and_readers() -> None:
     assert {reader for _, reader in rows} <= set(READERS)
 
 
-@pytest.mark.parametrize("block", PYTHON, ids=lambda block: block.split("\n")[2][:40])
+@pytest.mark.parametrize("block", PYTHON, ids=lambda block: block.split("\n")[3][:40])
 def test_python_blocks_run(shown: None, block: str, capsys: pytest.CaptureFixture[str]) -> None:
-    exec(compile(block, "data.md", "exec"), {})
+    exec(compile(block, "docs", "exec"), {})
     assert " ± " in capsys.readouterr().out
 
 

@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from embark.tasks import BENCHMARKS, TASKS
+
 README = Path(__file__).parents[1] / "README.md"
 BLOCKS = re.findall(r"```python\n(.*?)```", README.read_text(encoding="utf-8"), flags=re.S)
 
@@ -27,3 +29,14 @@ def test_files_that_it_links_exist() -> None:
     links = re.findall(r"\]\(([^)#:]+)\)", README.read_text(encoding="utf-8"))
     assert links
     assert [link for link in links if not (README.parent / link).exists()] == []
+
+
+def test_the_numbers_of_the_catalogue_are_right() -> None:
+    told = " ".join(README.read_text(encoding="utf-8").split())
+    pinned = sum(len(task.source.revision) == 40 for task in TASKS.values())
+    branches = sum(task.source.revision == "main" for task in TASKS.values())
+    listed = {task for benchmark in ("MIEB(Multilingual)", "UniBench", "MMEB-V3", "OmniSET", "ARK", "Pocket")
+              for task in BENCHMARKS[benchmark].tasks}  # fmt: skip
+    assert f"{len(TASKS)} tasks: MIEB ({len(BENCHMARKS['MIEB(Multilingual)'].tasks)}," in told
+    assert f"and {len(TASKS) - len(listed)} variants." in told
+    assert f"{pinned} rows pin a commit of their data, Pocket's bring it along, and {branches} follow a branch." in told

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import math
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -207,3 +210,74 @@ def test_the_order_of_a_mapping_says_nothing() -> None:
 def test_the_protocol_is_the_same_in_every_process() -> None:
     """A change here makes every result on disk stale: it must be meant."""
     assert mark() == "e4eeeaab6bb23214"
+
+
+def test_the_protocol_changes_with_the_files_a_row_names() -> None:
+    marks = {mark(replace(TASK, source=replace(TASK.source, files={"test": (name,)}))) for name in ("a", "b")}
+    assert len(marks | {mark()}) == 3
+
+
+# ── what other tools and other versions make of it ───────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("bad", [math.nan, math.inf, np.float32("nan")])
+def test_a_number_that_is_none_is_null_and_comes_back(folder: Results, bad: float) -> None:
+    one = record(metrics={"ndcg_at_10": 0.5, "map_at_10": bad}, interval=(bad, 0.6))
+    saved = folder.save(replace(result(one), interval=(bad, 0.6)), CARD, [outcomes()])
+    assert saved.path is not None
+
+    def refuse(token: str) -> None:
+        raise AssertionError(f"{token} is not JSON")
+
+    content = json.loads(saved.path.read_text(), parse_constant=refuse)
+    assert content["scores"]["test"][0]["map_at_10"] is None
+    loaded = folder.load("org/model", "r1", "Words")
+    assert loaded is not None
+    assert math.isnan(loaded.records[0].metrics["map_at_10"])
+    assert math.isnan(loaded.interval[0])
+    assert loaded.interval[1] == 0.6
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda content: content.pop("scores"),
+        lambda content: content["embark"].pop("interval"),
+        lambda content: content["scores"]["test"][0]["embark"].pop("protocol"),
+        lambda content: content["scores"]["test"][0]["embark"].update(colour="red"),
+        lambda content: content["scores"].update(test=3),
+    ],
+)
+def test_a_file_of_another_layout_is_an_error_that_says_what_to_do(folder: Results, spoil: Any) -> None:
+    path = folder.save(result(), CARD, [outcomes()]).path
+    assert path is not None
+    content = json.loads(path.read_text())
+    spoil(content)
+    path.write_text(json.dumps(content))
+    with pytest.raises(EmbarkError, match=r"Words.json has the layout of another version .* delete it"):
+        folder.load("org/model", "r1", "Words")
+
+
+SAVER = """
+import sys
+from pathlib import Path
+from embark.results import Record, Results, TaskResult, outcome_columns
+from embark.types import ModelCard
+score = float(sys.argv[2])
+for _ in range(25):
+    record = Record("org/model", "r1", "Words", "test", "en", (), "m", score, (0, 1), {"m": score}, "p", "e")
+    result = TaskResult("org/model", "r1", "Words", "abc", (record,), score, (0, 1), 0.0)
+    columns = outcome_columns("test", "en", ["a", "b"], {"m": [score, score]})
+    Results(Path(sys.argv[1])).save(result, ModelCard("org/model", "r1", "none", ("text",)), [columns])
+"""
+
+
+def test_two_processes_may_save_the_same_task(folder: Results) -> None:
+    args = [[sys.executable, "-c", SAVER, str(folder.root), score] for score in ("0.25", "0.75")]
+    writers = [subprocess.Popen(one) for one in args]
+    while any(writer.poll() is None for writer in writers):
+        for found in folder.all():
+            assert found.records[0].score in (0.25, 0.75)
+            assert found.outcomes().num_rows == 2
+    assert [writer.wait() for writer in writers] == [0, 0]
+    assert {path.name for path in folder.root.rglob("*.*")} == {"Words.json", "Words.parquet", "model_meta.json"}

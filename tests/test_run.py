@@ -70,7 +70,7 @@ def test_scores_vectors_and_outcomes_are_kept(tiny: embark.Encoder, pictures: Pi
     assert zeroshot.outcomes()["id"].to_pylist() == ["red.png", "green.png", "blue.png"]
     [record] = zeroshot.records
     assert record.interval[0] < record.score == record.interval[1]
-    assert record.encoder == fingerprint(tiny.card)
+    assert record.encoder == f"{fingerprint(tiny.card)}-cosine"
     assert (record.counts["items"], record.counts["embedded"]) == (
         6,
         3,
@@ -311,3 +311,24 @@ def test_counts_of_shared_items_are_a_bound_where_scores_come_from_several_runs(
     assert (run.items, run.unique, run.exact) == (12, 12, False)
     again = evaluate(tiny, [first, second], rescore=True)
     assert (again.items, again.unique, again.exact) == (12, 9, True)
+
+
+def test_a_bare_function_is_no_model() -> None:
+    with pytest.raises(EmbarkError, match=r"len.* is no model: give a name or an encoder \(embark.encoder wraps"):
+        embark.evaluate(len)  # type: ignore[arg-type]
+
+
+def test_another_similarity_is_another_score_from_the_same_vectors(pictures: Pictures) -> None:
+    def words(texts: list[str]) -> Array:
+        return np.array([[len(one), 1.0] for one in texts], np.float32)
+
+    def pixels(images: list[Image.Image]) -> Array:
+        return np.array([[1.0, 10.0 * n + 1] for n, _ in enumerate(images)], np.float32)
+
+    rows = folder_task(pictures())
+    first, second = (
+        evaluate(embark.encoder(text=words, image=pixels, name="test/m", revision="1", similarity=kind), rows)
+        for kind in ("cosine", "dot")
+    )
+    assert (first.computed, second.computed) == (len(rows), len(rows))
+    assert (first.embedded > 0, second.embedded) == (True, 0)

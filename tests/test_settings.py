@@ -120,5 +120,5 @@ def test_settings_of_the_hub_that_make_no_sense_are_errors(bare: Path, monkeypat
     with pytest.raises(EmbarkError, match="'offline' must be true or false, not 'perhaps'"):
         settings.load()
     Path("embark.toml").write_text("offline = 1\n")
-    with pytest.raises(EmbarkError, match="'offline' must be true or false, not '1' as in"):
+    with pytest.raises(EmbarkError, match="'offline' must be true or false, not 1 as in"):
         settings.load()

@@ -10,6 +10,7 @@ from typing import Generic, TypeVar
 from embark.types import EmbarkError
 
 T = TypeVar("T")
+FEW = 12  # names that a message can list
 
 
 class UnknownName(EmbarkError, KeyError):
@@ -17,9 +18,11 @@ class UnknownName(EmbarkError, KeyError):
 
     def __init__(self, what: str, name: str, known: Iterable[str], hint: str = "") -> None:
         by_lower = {other.lower(): other for other in known}
-        near = difflib.get_close_matches(name.lower(), by_lower, n=3, cutoff=0.5)
+        near = difflib.get_close_matches(name.lower(), by_lower, n=3)
         near += [lower for lower in by_lower if name.lower() in lower and lower not in near][: 3 - len(near)]
         advice = f" Did you mean {' or '.join(by_lower[n] for n in near)}?" if near else ""
+        if not (advice or hint) and 0 < len(by_lower) <= FEW:
+            advice = f" There are {', '.join(by_lower.values())}."
         super().__init__(f"There is no {what} named '{name}'.{advice}{' ' + hint if hint else ''}")
 
     def __str__(self) -> str:

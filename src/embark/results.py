@@ -12,7 +12,9 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
+import math
 import os
+import tempfile
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -91,7 +93,8 @@ def protocol(task: Task, split: str, subset: str, evaluator: int, reader: int, o
     """Fingerprint of all that can change a score besides the model: the row, the data, the code's versions."""
     stated = {name: getattr(task, name) for name in SCORED_BY}
     stated |= {"source": [task.source.id, task.source.revision, task.source.config, split, subset]}
-    stated |= {"versions": [evaluator, reader], **({"outside": outside} if outside else {})}
+    more = {"outside": outside, "files": task.source.files}  # both are mostly empty
+    stated |= {"versions": [evaluator, reader], **{name: value for name, value in more.items() if value}}
     text = json.dumps(stated, sort_keys=True, ensure_ascii=False, default=_plain)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
@@ -121,6 +124,15 @@ class Results:
         _replace(folder / "model_meta.json", lambda at: at.write_text(_json(_meta(card)), encoding="utf-8"))
         _replace(path, lambda at: at.write_text(_json(_mteb(result)), encoding="utf-8"))
         return dataclasses.replace(result, path=path)
+
+    def check(self) -> None:
+        """Fail now, and not after hours of embedding, where scores cannot be written."""
+        try:
+            self.root.mkdir(parents=True, exist_ok=True)
+            with tempfile.TemporaryFile(dir=self.root):
+                pass
+        except OSError as error:
+            raise EmbarkError(f"Scores cannot be written to {self.root} ({error.strerror}): set --results.") from error
 
     def all(self) -> Iterator[TaskResult]:
         """Every result of ours in the folder."""
@@ -213,28 +225,62 @@ def _parse(path: Path) -> TaskResult | None:
         ) from error
     if not isinstance(content, dict) or OURS not in content:
         return None
+    try:
+        return _result(content, path)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        told = f"{type(error).__name__}: {error}"
+        raise EmbarkError(
+            f"The result file {path} has the layout of another version of embark ({told}); "
+            "delete it to compute it again: its vectors are kept."
+        ) from error
+
+
+def _result(content: dict[str, Any], path: Path) -> TaskResult:
     top, records = content[OURS], []
     for split, entries in content["scores"].items():
         for entry in entries:
             ours = entry.pop(OURS)
-            subset, languages, score = entry.pop("hf_subset"), tuple(entry.pop("languages")), entry.pop("main_score")
-            ours |= {"interval": tuple(ours["interval"]), "warnings": tuple(ours["warnings"])}
+            subset, languages = entry.pop("hf_subset"), tuple(entry.pop("languages"))
+            score, entry = _number(entry.pop("main_score")), {name: _number(value) for name, value in entry.items()}
+            ours |= {"interval": _bounds(ours["interval"]), "warnings": tuple(ours["warnings"])}
             names = {"model": top["model"], "revision": top["revision"], "task": content["task_name"]}
             records.append(
                 Record(**names, split=split, subset=subset, languages=languages, score=score, metrics=entry, **ours)
             )
     return TaskResult(
         top["model"], top["revision"], content["task_name"], content["dataset_revision"], tuple(records),
-        top["score"], tuple(top["interval"]), content["date"], path, top.get("protocol", "paper"),
+        _number(top["score"]), _bounds(top["interval"]), content["date"], path, top.get("protocol", "paper"),
     )  # fmt: skip
 
 
+def _number(value: float | None) -> float:
+    """JSON knows no NaN: what is not a number is null there."""
+    return float("nan") if value is None else value
+
+
+def _bounds(interval: Sequence[float | None]) -> tuple[float, float]:
+    low, high = interval
+    return _number(low), _number(high)
+
+
 def _meta(card: ModelCard) -> dict[str, Any]:
-    return {"name": card.name, "revision": card.revision, OURS: dataclasses.asdict(card)}
+    facts = {field.name: getattr(card, field.name) for field in dataclasses.fields(card)}
+    return {"name": card.name, "revision": card.revision, OURS: facts}
 
 
 def _json(content: Mapping[str, Any]) -> str:
-    return json.dumps(content, indent=2, ensure_ascii=False, default=_plain) + "\n"
+    return json.dumps(_finite(content), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def _finite(value: Any) -> Any:
+    """Plain values, with null for what is not finite: other tools' readers refuse NaN."""
+    if isinstance(value, Mapping):
+        return {name: _finite(one) for name, one in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_finite(one) for one in value]
+    if isinstance(value, float):
+        return float(value) if math.isfinite(value) else None
+    return value if value is None or isinstance(value, (str, int)) else _finite(_plain(value))
 
 
 def _plain(value: Any) -> Any:

@@ -114,5 +114,5 @@ def _parse(path: Path) -> Mapping[str, Any]:
     for name, value in values.items():
         wanted, what = KINDS.get(name, (str, "a path"))
         if type(value) is not wanted:  # true is an int, too
-            raise EmbarkError(f"The setting '{name}' must be {what}, not '{value}' as in {path}.")
+            raise EmbarkError(f"The setting '{name}' must be {what}, not {value!r} as in {path}.")
     return values

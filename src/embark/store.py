@@ -95,11 +95,11 @@ class Space:
 
     def read(self, keys: Array) -> Vectors:
         """The vectors of the keys, in their order, without loading them yet."""
-        index, at = self._index, self._index(keys)
+        at = (index := self._index)(keys)
         if (missing := np.flatnonzero(at < 0)).size:
             first = ", ".join(keys[i].tobytes().hex()[:16] + "…" for i in missing[:3])
             raise EmbarkError(f"{self.path} lacks {len(missing)} of {len(keys)} vectors; the first are {first}")
-        return Vectors(self._segments, index.first[at], index.count[at])
+        return Vectors(index.segments, index.first[at], index.count[at])  # not ours: a refresh may come between
 
     def verify(self) -> list[str]:
         """Check every byte that was ever committed; the problems found, each with what to do about it."""
@@ -349,7 +349,7 @@ class _Index:
         if (words[order[1:], 0] == words[order[:-1], 0]).any():  # duplicates, or different keys with equal prefixes
             order = np.lexsort(words.T[::-1])
             order = order[np.append(True, (words[order[1:]] != words[order[:-1]]).any(axis=1))]
-        self.words, self.prefix = words[order], words[order, 0]
+        self.segments, self.words, self.prefix = segments, words[order], words[order, 0]
         self.count, self.first = count[order], (np.cumsum(count) - count)[order]
         edges = np.flatnonzero(np.diff(self.prefix)) + 1  # where the next prefix begins
         self.longest = int(np.diff(np.concatenate([[0], edges, [len(order)]])).max())  # in practice 1: no collision

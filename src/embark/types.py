@@ -209,6 +209,7 @@ class Dataset:
     sides: Mapping[str, Side]
     truth: Truth
     skipped: tuple[str, ...] = ()  # rows that were left out, each with its reason
+    revision: str = ""  # the source as it was read: a commit, where the row names a branch
 
 
 # ── tasks and benchmarks ─────────────────────────────────────────────────────────────────────────────────────────────

@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from scipy.stats import rankdata
 from typer.testing import CliRunner
 
@@ -279,3 +281,35 @@ def test_models_without_a_common_task_are_refused() -> None:
     assert isinstance(done.exception, EmbarkError)
     assert "no task in common" in str(done.exception)
     assert "only embark/random has a score" in done.output
+
+
+# ── properties ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=20))
+def test_holm_keeps_the_order_and_never_lowers_a_p_value(p: list[float]) -> None:
+    corrected = holm(p)
+    assert all(before <= after <= 1 for before, after in zip(p, corrected, strict=True))
+    order = np.argsort(p, kind="stable")
+    assert (np.diff(np.array(corrected)[order]) >= 0).all()
+    assert max(corrected) == pytest.approx(min(1, max(corrected)))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_mirror_image_with_several_subsets(shelf: Shelf, seed: int) -> None:
+    parts = [{s: {METRIC: coins(seed + 10 * m + n, 40 + 9 * n)} for n, s in enumerate("xyz")} for m in (0, 1)]
+    a, b = shelf.put("test/a", parts[0]), shelf.put("test/b", parts[1])
+    [one], [other] = (compare([x], [y], [TASK]).pairs for x, y in ((a, b), (b, a)))
+    assert (one.low, one.high, one.p) == (-other.high, -other.low, other.p)
+    assert one.low <= one.difference <= one.high
+
+
+def test_a_damaged_table_of_outcomes_is_refused_and_one_subset_under_another_protocol_too(shelf: Shelf) -> None:
+    parts = {s: {METRIC: coins(1)} for s in "xy"}
+    a, b = shelf.put("test/a", parts), shelf.put("test/b", parts)
+    moved = dataclasses.replace(b.records[1], protocol="other")
+    unlike = dataclasses.replace(b, records=(b.records[0], moved))
+    assert "other protocols" in compare([a], [unlike], [TASK]).refused[TASK.name]
+    assert b.path is not None
+    b.path.with_suffix(".parquet").write_bytes(b"nonsense")
+    assert "cannot be read" in compare([a], [b], [TASK]).refused[TASK.name]

@@ -81,8 +81,14 @@ def test_all_right_or_all_wrong_is_not_certainty() -> None:
     assert mean_interval(np.zeros(1)) == pytest.approx((0, 0.975))
 
 
-def test_a_constant_that_is_neither_is_itself() -> None:
-    assert mean_interval(np.full(9, 0.25)) == (0.25, 0.25)
+@pytest.mark.parametrize("value", [0.25, 0.999, -0.5])
+def test_a_constant_that_is_neither_is_not_certainty_either(value: float) -> None:
+    """As many items as the binomial bound allows may have fallen anywhere on the scale."""
+    few, many = (mean_interval(np.full(n, value)) for n in (3, 3000))
+    assert few[0] < many[0] < value < many[1] < few[1]
+    assert -1 <= few[0] < few[1] <= 1
+    assert width(many) < 0.003
+    assert mean_interval(np.full(5, 7.0))[1] == pytest.approx(7)  # of no known scale
 
 
 # ── several subsets ──────────────────────────────────────────────────────────────────────────────────────────────────
@@ -129,7 +135,7 @@ def test_many_items_are_grouped_without_changing_the_width() -> None:
 def test_subsets_that_are_all_equal_are_as_certain_as_their_distinct_items(value: float) -> None:
     values, ids = [np.full(30, value), np.full(20, value)], [numbered(30), numbered(20)]
     assert subset_interval(values, ids) == mean_interval(np.full(30, value))
-    assert (width(subset_interval(values, ids)) > 0) == (value != 0.5)
+    assert width(subset_interval(values, ids)) > 0
 
 
 def test_a_tiny_subset_that_is_not_drawn_does_no_harm() -> None:
@@ -144,3 +150,17 @@ def test_a_mean_of_independent_scores_is_more_certain_than_each() -> None:
     assert combined_interval([(0.2, 0.4)], 0.3) == pytest.approx((0.2, 0.4))
     assert combined_interval([(0.2, 0.4)] * 4, 0.3) == pytest.approx((0.25, 0.35))
     assert combined_interval([(0.2, 0.2), (0.5, 0.5)], 0.35) == pytest.approx((0.35, 0.35))
+
+
+@given(st.lists(st.tuples(*[st.floats(0, 1)] * 3).map(sorted), min_size=1, max_size=5))
+def test_a_mean_of_scores_lies_in_its_interval_and_on_their_scale(scores: list[list[float]]) -> None:
+    value = float(np.mean([score for _, score, _ in scores]))
+    low, high = combined_interval([(low, high) for low, _, high in scores], value)
+    assert -1e-12 <= low <= value <= high <= 1 + 1e-12
+
+
+def test_subsets_of_one_item_each() -> None:
+    low, high = subset_interval([np.array([v]) for v in (0.0, 0.5, 1.0, 1.0)], [[name] for name in "abcd"])
+    assert 0 <= low < 0.625 < high <= 1
+    low, high = subset_interval([np.array([v]) for v in (0.0, 0.5, 1.0)], [["same"]] * 3)  # one item tells nothing
+    assert low <= 0.5 <= high

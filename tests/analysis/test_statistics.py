@@ -69,12 +69,21 @@ def test_correlations_spread_as_resampled_pairs_do(statistic: str, ties: bool) -
     assert replicates(statistic, "x", outcomes).std() == pytest.approx(slow.std(), rel=0.15)
 
 
-def test_perfect_and_constant_similarities_have_a_point() -> None:
-    x = np.arange(9.0)
+@pytest.mark.parametrize("pairs", [2, 3, 4, 9, 1000])
+def test_a_perfect_correlation_is_not_certain(pairs: int) -> None:
+    x = np.arange(float(pairs))
     same = {"gold": x, "similarity": x, "gold_rank": x + 1, "similarity_rank": x + 1}
-    assert interval("spearman", "x", same) == interval("pearson", "x", same) == (1, 1)
-    assert interval("spearman", "x", same | {"similarity_rank": 9 - x}) == (-1, -1)
-    assert interval("pearson", "x", same | {"similarity": np.ones(9)}) == (0, 0)
+    low, high = interval("spearman", "x", same)
+    assert (low, high) == interval("pearson", "x", same)
+    assert high == 1
+    assert low == -1 if pairs <= 3 else low < 0.99 ** (9 / pairs)
+    assert interval("spearman", "x", same | {"similarity_rank": pairs - x}) == (-1, -low)
+
+
+def test_a_constant_similarity_has_the_evaluators_zero() -> None:
+    x = np.arange(9.0)
+    same = {"gold": x, "similarity": np.ones(9), "gold_rank": x + 1, "similarity_rank": np.full(9, 5.0)}
+    assert interval("pearson", "x", same) == interval("spearman", "x", same) == (0, 0)
 
 
 # ── clusterings ──────────────────────────────────────────────────────────────────────────────────────────────────────

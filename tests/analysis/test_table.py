@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -52,6 +53,30 @@ def test_text_is_what_print_shows(table: Table) -> None:
         "(a) one item was left out",
         "(b) over 1 of 3 tasks",
     ]
+
+
+def test_a_narrow_terminal_gets_fewer_columns_and_then_several_tables(table: Table) -> None:
+    assert table.fitted(table.width()) == [table]
+    [narrow] = table.fitted(50)
+    assert narrow.columns == ("task", "one", "two")
+    assert narrow.width() <= 50
+    pieces = table.fitted(20)
+    assert [piece.columns for piece in pieces] == [("task", "one"), ("task", "two")]
+    assert [row.cells[1] for row in pieces[1].rows] == [row.cells[4] for row in table.rows]
+
+
+def test_the_best_is_the_best_of_several_models(table: Table) -> None:
+    best = {line.cells[0].strip(): line.best for line in table.lines() if line.kind == "row"}
+    assert best["Flags"] == (False, False, False, False, True)
+    assert not any(best["Names"])  # nobody to compare with
+    ranked = leaderboard(TASKS, COMPLETE + PARTIAL)
+    one, two = [line.best for line in ranked.lines() if line.kind == "row"]
+    assert (one[3:], two[3:]) == ((False, False), (True, False))
+
+
+def test_what_is_no_number_is_null_in_json() -> None:
+    table = Table(("task", "one"), (Row(("Flags", Score(float("nan"), float("nan"), float("nan")))),))
+    assert json.loads(table.format("json"), parse_constant=pytest.fail)["rows"][0]["one"]["score"] is None
 
 
 def test_markdown(table: Table) -> None:
@@ -163,3 +188,11 @@ def test_an_empty_table_is_a_table() -> None:
 
 def test_the_order_of_results_does_not_matter() -> None:
     assert by_task(TASKS, COMPLETE) == by_task(TASKS, COMPLETE[::-1])
+
+
+def test_scores_under_another_protocol_are_not_a_rows_scores() -> None:
+    other = replace(result("org/one", "Flags", 0.99), protocol="mteb2")
+    for found in ([*COMPLETE, other], [other, *COMPLETE]):
+        assert str(by_task(TASKS, found)) == str(by_task(TASKS, COMPLETE))
+    rows = tuple(replace(one, protocol="mteb2") for one in TASKS)
+    assert "99.0" in str(by_task(rows, [*COMPLETE, other]))

@@ -69,6 +69,12 @@ def test_evenly_spaced_positions_include_both_ends(count: int, wanted: int) -> N
     assert not found or (found[0], found[-1]) == (0, count - 1)
 
 
+def test_positions_between_two_frames_are_cut_off() -> None:
+    assert media.evenly(11, 4) == [0, 3, 6, 10]
+    assert media.evenly(64, 8) == [0, 9, 18, 27, 36, 45, 54, 63]
+    assert media.evenly(8, 8) == list(range(8))
+
+
 def test_frames_and_animations_are_films() -> None:
     frames = [Image.new("RGB", (8, 8), (20 * at, 0, 0)) for at in range(10)]
     stored = media.open_video([encoded(frame) for frame in frames], 4)

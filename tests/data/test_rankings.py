@@ -112,11 +112,14 @@ def test_judgements_of_unknown_ids_are_an_error_or_left_out(read: Make) -> None:
     assert data.skipped[0].startswith("left out 2 of 3 judgements")
 
 
-def test_of_a_pair_that_is_judged_twice_the_last_counts(read: Make) -> None:
-    qrels = {"query-id": ["q1", "q2", "q1"], "corpus-id": ["d1", "d2", "d1"], "score": [1, 1, 3]}
+@pytest.mark.parametrize(
+    ("grades", "found"), [([1, 1, 3], [(1, 1, 1), (0, 0, 3)]), ([3, 1, 1], [(0, 0, 3), (1, 1, 1)])]
+)
+def test_of_a_pair_that_is_judged_twice_the_larger_grade_counts(read: Make, grades: list[int], found: Any) -> None:
+    qrels = {"query-id": ["q1", "q2", "q1"], "corpus-id": ["d1", "d2", "d1"], "score": grades}
     data = read("beir", "retrieval", TABLES | {"qrels/test-0.parquet": qrels})
     assert isinstance(data.truth, Qrels)
-    assert list(zip(data.truth.query, data.truth.document, data.truth.grade, strict=True)) == [(1, 1, 1), (0, 0, 3)]
+    assert list(zip(data.truth.query, data.truth.document, data.truth.grade, strict=True)) == found
 
 
 def test_candidates_are_the_judged_documents(read: Make) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import threading
+import time
+import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -351,3 +353,113 @@ def test_a_store_that_cannot_be_written_is_an_error_and_nobody_waits(tmp_path: P
     with pytest.raises(EmbarkError, match="could not be written"):
         run(Store(tmp_path / "store"), encoder, needs(encoder, [text(n) for n in range(1, count)]), batch_size=2)
     assert not [thread for thread in threading.enumerate() if thread.name == "embark-writer"]
+
+
+# ── what must not hang, be lost, or pass unseen ──────────────────────────────────────────────────────────────────────
+
+
+def test_an_error_does_not_wait_for_what_was_queued_behind_it(store: Store) -> None:
+    prepared = []
+
+    class Slow(Lengths):
+        def prepare(self, contents: Sequence[Content]) -> Any:
+            prepared.append(contents)
+            if len(prepared) > 3:
+                time.sleep(0.02)
+            if len(prepared) == 2:
+                raise RuntimeError("a worker failed")
+            return super().prepare(contents)
+
+    encoder = Slow()
+    wanted = needs(encoder, [text(n) for n in range(3000)])
+    start = time.perf_counter()
+    with pytest.raises(RuntimeError, match="a worker failed"):
+        run(store, encoder, wanted, workers=2)
+    assert time.perf_counter() - start < 10
+    assert len(prepared) < 1000
+
+
+def test_an_interrupt_keeps_what_was_committed(store: Store) -> None:
+    def interrupt(out: Array, texts: list[str]) -> Array:
+        if len(encoder.batches) == 3:
+            raise KeyboardInterrupt
+        return out
+
+    encoder = Lengths(interrupt)
+    wanted = needs(encoder, [text(n) for n in range(40)])
+    with pytest.raises(KeyboardInterrupt):
+        run(store, encoder, wanted, batch_size=10)
+    assert len(stored_numbers(store, encoder, wanted)) == 20
+
+
+class Tensor:
+    """What a deep-learning library returns: no array, but it can become one."""
+
+    def __init__(self, values: Array, error: Exception | None = None) -> None:
+        self.values, self.error = values, error
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
+        if self.error:
+            raise self.error
+        return self.values.astype(dtype or self.values.dtype)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [lambda out, texts: out.tolist(), lambda out, texts: list(out), lambda out, texts: Tensor(out)],
+    ids=["lists", "rows", "tensor"],
+)
+def test_whatever_becomes_an_array_will_do(store: Store, change: Change) -> None:
+    encoder = Lengths(change)
+    wanted = needs(encoder, [text(n) for n in range(7)])
+    run(store, encoder, wanted)
+    assert stored_numbers(store, encoder, wanted) == list(range(7))
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        (lambda out, texts: None, "returned a NoneType from `embed`"),
+        (lambda out, texts: Tensor(out, TypeError("it is on a device")), "Tensor that is no array: it is on a device"),
+        (lambda out, texts: Tensor(out, RuntimeError("it has a gradient")), "no array: it has a gradient"),
+        (lambda out, texts: out.astype(str), "expected numbers"),
+    ],
+)
+def test_what_is_no_array_is_an_error_that_says_why(store: Store, change: Change, says: str) -> None:
+    encoder = Lengths(change)
+    with pytest.raises(EmbarkError, match=says):
+        run(store, encoder, needs(encoder, [text(n) for n in range(3)]))
+
+
+@pytest.mark.parametrize(("scale", "fine"), [(1e-4, True), (1e-6, False)])
+def test_vectors_that_half_precision_would_coarsen_are_refused(store: Store, scale: float, fine: bool) -> None:
+    """Below its normal range a half has fewer and fewer bits, down to none: scores would change without a word."""
+    encoder = Lengths(lambda out, texts: out * 0 + scale, replace(CARD, stored="float16"))
+    wanted = needs(encoder, [text(n) for n in range(3)])
+    if fine:
+        assert run(store, encoder, wanted)[0].embedded == 3
+    else:
+        with pytest.raises(EmbarkError, match="beyond the range of float16"):
+            run(store, encoder, wanted)
+
+
+def test_a_pass_that_ran_out_of_memory_lets_go_of_what_it_held(store: Store) -> None:
+    """The error's traceback keeps the frame of the failed pass, and with it everything on the device."""
+    held: list[Any] = []
+
+    class Large(Lengths):
+        def embed(self, batch: Sequence[Any]) -> Any:
+            assert all(reference() is None for reference in held)
+            activations = np.ones(8)
+            held.append(weakref.ref(activations))
+            if len(batch) > 2:
+                raise MemoryError
+            return super().embed(batch)
+
+    encoder = Large()
+    wanted = needs(encoder, [text(n) for n in range(8)])
+    run(store, encoder, wanted, batch_size=8)
+    assert stored_numbers(store, encoder, wanted) == list(range(8))

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from embark.engine import progress as module
-from embark.engine.progress import progress
+from embark.engine.progress import progress, span
 
 
 class Terminal(io.StringIO):
@@ -59,3 +59,8 @@ def test_an_error_inside_comes_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stderr", Terminal())
     with pytest.raises(KeyError, match="inside"), progress("test/model", 10):
         raise KeyError("inside")
+
+
+@pytest.mark.parametrize(("seconds", "told"), [(0.4, "0 s"), (99, "99 s"), (750, "12 min"), (12_030, "3 h 20 min")])
+def test_times_are_told_as_people_say_them(seconds: float, told: str) -> None:
+    assert span(seconds) == told

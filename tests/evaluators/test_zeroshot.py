@@ -99,3 +99,14 @@ def test_predictions_are_those_of_a_plain_loop() -> None:
     for row, predicted in zip(item, found.outcomes["predicted"], strict=True):
         means = [np.mean([p / np.linalg.norm(p) for p in prompt[owner == c]], axis=0) for c in range(4)]
         assert predicted == np.argmax([row @ mean / np.linalg.norm(mean) for mean in means])
+
+
+def test_classes_with_the_same_prompt_tie_wherever_they_stand() -> None:
+    """Two classes are called "crane": the lower number wins every time, not whichever rounds better."""
+    rng = np.random.default_rng(0)
+    for classes in (5, 33, 101, 1000):
+        prompts = rng.normal(size=(classes, 300)).astype(np.float32)
+        prompts[classes - 1] = prompts[1]
+        items = (prompts[1] + 0.01 * rng.normal(size=(200, 300))).astype(np.float32)
+        truth = Classes(np.full(200, 1), np.arange(classes), tuple(map(str, range(classes))))
+        assert evaluate(truth, {"item": items, "prompt": prompts}, {}).value == 1

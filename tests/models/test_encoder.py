@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import fields, replace
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -130,3 +131,24 @@ def test_what_does_not_change_vectors_does_not(name: str) -> None:
 def test_the_order_of_settings_does_not_matter() -> None:
     one, other = ({"a": 1, "b": (2, 3)}, {"b": (2, 3), "a": 1})
     assert fingerprint(replace(CARD, settings=one)) == fingerprint(replace(CARD, settings=other))
+
+
+def test_no_setting_is_left_out_of_the_name_of_a_space() -> None:
+    card = ModelCard("test/m", "1", "none", ("text",))
+    spaces = {
+        fingerprint(replace(card, settings=settings))
+        for settings in (
+            {"a": {"b": 1}},
+            {"a": {"b": 2}},
+            {"a": MappingProxyType({"b": 3})},
+            MappingProxyType({"a": {"b": 4}}),
+            {"a": {"b"}},
+            {"a": np.array([1.5])},
+            {"a": np.array([2.5])},
+        )
+    }
+    assert len(spaces) == 7
+    plain, proxy = {"a": {"b": 1}}, MappingProxyType({"a": MappingProxyType({"b": 1})})
+    assert fingerprint(replace(card, settings=plain)) == fingerprint(replace(card, settings=proxy))
+    with pytest.raises(EmbarkError, match="cannot name a vector space"):
+        fingerprint(replace(card, settings={"a": object()}))

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
+from pathlib import Path
+
+import pytest
 
 from embark.data.readers import ark as reader
 from embark.tasks import ark, get_benchmark, get_tasks, size
+
+FACTS = Path(__file__).parents[3] / "shared" / "facts" / "ark" / "subtypes.json"
 
 
 def total(side: str) -> int:
@@ -17,6 +23,19 @@ def test_counts_are_the_papers() -> None:
     assert (total("query"), total("document")) == (1547, 36030)
     domains = Counter(task.category for task in ark.TASKS)
     assert list(domains.values()) == [4, 3, 2, 5, 3]
+
+
+@pytest.mark.skipif(not FACTS.is_file(), reason="the facts are not part of the repository")
+def test_rows_are_those_of_the_facts() -> None:
+    stated = json.loads(FACTS.read_text(encoding="utf-8"))["subtypes"]
+    assert [task.name for task in ark.TASKS] == [f"ARK/{row['subtype']}" for row in stated]
+    for task, row in zip(ark.TASKS, stated, strict=True):
+        origin = row["adapted_from"].replace("Manually collected", "collected by hand")
+        assert (task.category, task.tags["adapted_from"]) == (row["domain"], origin), task.name
+        assert [pool.items for pool in task.pools] == [row["queries"], row["gallery"]], task.name
+        assert task.mixed == ("image" in row["query_modality"]), task.name
+        for tag, fact in ("visual_types", "visual_types"), ("skills", "reasoning_skills"):
+            assert task.tags[tag] == ", ".join(row[fact]), task.name
 
 
 def test_the_second_axis_is_known_to_the_reader() -> None:

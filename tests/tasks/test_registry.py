@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
 import sys
+from fnmatch import fnmatchcase
 from importlib import import_module
+from pathlib import Path
 
 import pytest
 
-from embark import evaluators, results
+from embark import evaluators, results, tasks
 from embark.catalogue import UnknownName
 from embark.data.readers import READERS
 from embark.tasks import BENCHMARKS, TASKS, get_benchmark, get_tasks
@@ -26,6 +29,21 @@ SIDES = {
     "clustering": {"item"},
     "pairs": {"image", "text"},
     "sts": {"left", "right"},
+}
+# Reader → the kinds that it makes datasets of.
+SERVES = {
+    "pocket-*": set(SIDES),
+    "ark": {"retrieval"},
+    "mmeb-*": {"retrieval", "choice"},
+    "omniset": {"choice"},
+    "labelled": {"probe", "multilabel", "clustering", "zeroshot"},
+    "beir": {"retrieval", "choice", "pairs"},
+    "paired": {"retrieval"},
+    "question": {"choice"},
+    "captions": {"pairs"},
+    "rendered-sts": {"sts"},
+    "webdataset-zeroshot": {"zeroshot"},
+    "webdataset-relation": {"pairs"},
 }
 ROWS = pytest.mark.parametrize("task", TASKS.values(), ids=lambda task: task.name)
 
@@ -62,6 +80,23 @@ def test_rows_are_valid(task: Task) -> None:
 def test_readers_exist(task: Task) -> None:
     module, function = READERS[task.reader].split(":")
     assert callable(getattr(import_module(module), function))
+
+
+@ROWS
+def test_readers_serve_their_evaluators(task: Task) -> None:
+    evaluator = str(task.params["base"]) if task.evaluator == "robustness" else task.evaluator
+    assert any(evaluator in kinds for name, kinds in SERVES.items() if fnmatchcase(task.reader, name))
+
+
+def test_lists_beside_the_tables_are_all_used() -> None:
+    beside = {path.stem: json.loads(path.read_text("utf-8")) for path in Path(tasks.__file__).parent.glob("*.json")}
+    assert set(beside) == {"mieb_labels", "unibench_labels", "mmeb"}
+    classes, templates, digits = (beside["unibench_labels"][name] for name in ("classes", "templates", "mnist_prompts"))
+    lists = [*beside["mieb_labels"].values(), *beside["mmeb"]["labels"].values()]
+    lists += [one["names"] for one in classes.values()] + [one["templates"] for one in templates.values()]
+    lists += [*digits["labels"].values(), *digits["templates"].values()]
+    used = {tuple(map(str.strip, held)) for task in TASKS.values() for held in (task.labels, task.templates)}
+    assert [held for held in lists if tuple(map(str.strip, held)) not in used] == []
 
 
 @ROWS

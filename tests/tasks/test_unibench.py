@@ -12,8 +12,7 @@ from typing import Any
 import pytest
 
 import embark
-from embark.data.readers import read
-from embark.data.rows import needed_by
+from embark.data.readers import needed, read
 from embark.tasks import BENCHMARKS, get_benchmark, unibench
 from embark.types import Classes, Matches, Task
 from hub import FakeHub
@@ -155,8 +154,10 @@ def test_every_row_runs(task: Task, hub: FakeHub) -> None:
     assert record.metric == task.metric
     assert 0 <= record.score <= 1
     assert record.counts["items" if task.evaluator == "zeroshot" else "samples"] >= SAMPLES
-    needed = {file.path for file in needed_by(row)}
-    assert needed == {path for path in files if path.endswith(".tar") or path in task.options.get("files", ())}
+    ((_, found),) = needed(row)
+    assert {file.path for file in found} == {
+        path for path in files if path.endswith(".tar") or path in task.options.get("files", ())
+    }
     assert all("templates" in warning for warning in record.warnings)  # the sample has two of them at most
 
 

@@ -42,10 +42,12 @@ class Standing:
 
 
 def standings(tasks: Sequence[Task], results: Iterable[TaskResult]) -> list[Standing]:
-    """One standing a model, in the order of the results."""
+    """One standing a model, in the order of the results; scores under another protocol than a row's are not its."""
+    protocols = {task.name: task.protocol for task in tasks}
     by_model: dict[tuple[str, str], dict[str, TaskResult]] = {}
     for result in results:
-        by_model.setdefault((result.model, result.revision), {})[result.task] = result
+        if protocols.get(result.task) == result.protocol:
+            by_model.setdefault((result.model, result.revision), {})[result.task] = result
     out = []
     for (model, revision), found in by_model.items():
         scores = {task.name: score(found[task.name]) for task in tasks if task.name in found}

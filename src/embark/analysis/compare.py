@@ -182,8 +182,8 @@ def _aligned(a: TaskResult | None, b: TaskResult | None) -> tuple[dict[str, Arra
         raise NotComparable("the scores were made under other protocols")
     try:
         tables = [result.outcomes().sort_by([(key, "ascending") for key in KEYS]) for result in (a, b)]
-    except (EmbarkError, FileNotFoundError):
-        raise NotComparable("the outcomes of its items are not on disk") from None
+    except (EmbarkError, OSError, ValueError, KeyError):  # pyarrow's errors for a damaged or foreign file among them
+        raise NotComparable("the outcomes of its items are not on disk, or cannot be read") from None
     if not tables[0].select(KEYS).equals(tables[1].select(KEYS)):
         raise NotComparable("the models were scored on other items (some were left out)")
     one, other = ({name: table[name].to_numpy() for name in table.column_names} for table in tables)

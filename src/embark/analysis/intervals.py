@@ -60,8 +60,9 @@ def _grouped(matrix: Array, group: Array) -> Array:
 
 def combined_interval(intervals: Sequence[tuple[float, float]], value: float) -> tuple[float, float]:
     """Interval of a mean of independent scores, from their own intervals."""
-    half = float(np.sqrt(sum(((hi - lo) / 2) ** 2 for lo, hi in intervals))) / len(intervals)
-    return value - half, value + half
+    lows, highs = np.array(intervals, np.float64).T
+    half = float(np.sqrt((((highs - lows) / 2) ** 2).sum())) / len(intervals)
+    return max(value - half, min(value, float(lows.mean()))), min(value + half, max(value, float(highs.mean())))
 
 
 def _percentiles(means: Array) -> tuple[float, float]:
@@ -70,6 +71,10 @@ def _percentiles(means: Array) -> tuple[float, float]:
 
 
 def _certain(value: float, items: int) -> tuple[float, float]:
-    """All outcomes equal: a bootstrap would claim certainty, so right-or-wrong gets the exact binomial bound."""
+    """All outcomes equal: a bootstrap would claim certainty.
+
+    The exact binomial bound says how many items may differ all the same; they may fall anywhere on the scale.
+    """
     bound = float(((1 - LEVEL) / 2) ** (1 / items))
-    return (0.0, 1 - bound) if value == 0 else (bound, 1.0) if value == 1 else (value, value)
+    least, most = min(value, 0.0 if value >= 0 else -1.0), max(value, 1.0)
+    return bound * value + (1 - bound) * least, bound * value + (1 - bound) * most

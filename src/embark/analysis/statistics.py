@@ -8,13 +8,13 @@ repeats items, which looks like agreement and biases NMI upwards.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from embark.analysis.intervals import LEVEL, REPLICATES, mean_interval
+from embark.analysis.intervals import LEVEL, REPLICATES, combined_interval, mean_interval
 from embark.evaluators.clustering import assignment, contingency, from_contingency
-from embark.types import Array, EmbarkError
+from embark.types import Array, EmbarkError, Scores
 
 BLOCKS = 512  # random blocks of items that are resampled as one: same variance and skew, and the cost stays the same
 NO_SPREAD = 1e-12
@@ -41,6 +41,19 @@ def replicates(statistic: str, main: str, outcomes: Outcomes, draws: int = REPLI
     return STATISTICS[statistic](main, outcomes, draws, np.random.default_rng(seed))
 
 
+def joint_interval(
+    parts: Sequence[Scores], intervals: Sequence[tuple[float, float]], value: float
+) -> tuple[float, float]:
+    """Interval of the mean of several scores, such as a task's subsets, from their outcomes and their own intervals.
+
+    Parts draw alike, so that those with the same items vary together; and it is no narrower than if they did not.
+    """
+    drawn = np.mean([replicates(one.statistic, one.main, one.outcomes) for one in parts], axis=0)
+    lo, hi = np.quantile(drawn, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
+    low, high = combined_interval(intervals, value)
+    return min(low, float(lo)), max(high, float(hi))
+
+
 # ── means ────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -58,7 +71,10 @@ def _runs(main: str, outcomes: Outcomes, draws: int, rng: np.random.Generator) -
 def _run_columns(main: str, outcomes: Outcomes) -> Array:
     columns = [values for name, values in outcomes.items() if name.startswith(f"{main}_run")]
     if not columns:
-        raise EmbarkError(f"The outcomes of '{main}' hold no runs: '{main}_run1', '{main}_run2'… are missing.")
+        raise EmbarkError(
+            f"The outcomes of '{main}' hold no runs: '{main}_run1', '{main}_run2'… are missing. A measure of all items "
+            "together has no interval; choose one that items have (accuracy, lrap) as the main one."
+        )
     return np.stack(columns, axis=1)
 
 
@@ -174,6 +190,10 @@ def _certain(statistic: str, main: str, outcomes: Outcomes, lo: float, hi: float
     """
     if statistic == "runs":
         return mean_interval(_run_columns(main, outcomes).mean(axis=1))
+    if statistic in ("pearson", "spearman") and abs(lo) > 1 - NO_SPREAD:  # two or three pairs always look so
+        items = len(outcomes["gold"])
+        bound = 2 * mean_interval(np.ones(items))[0] - 1 if items > 3 else -1.0
+        return (bound, 1.0) if lo > 0 else (-1.0, -bound)
     if statistic in ("nmi", "v_measure", "ari") and lo > 1 - NO_SPREAD:
         table, row, _ = contingency(outcomes["label"], outcomes["cluster"])
         bound, _ = mean_interval(np.ones(len(row)))

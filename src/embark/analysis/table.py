@@ -5,9 +5,10 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from math import isfinite
+from typing import Any, Literal, NamedTuple
 
 from embark.analysis.aggregate import Score, Standing, standings
 from embark.catalogue import UnknownName
@@ -15,6 +16,7 @@ from embark.results import TaskResult
 from embark.types import Task
 
 Cell = str | Score | None
+LESSER = ("metric", "chance")  # columns that a narrow terminal goes without, first to last
 
 
 @dataclass(frozen=True)
@@ -26,6 +28,17 @@ class Row:
     total: bool = False
 
 
+class Line(NamedTuple):
+    """A line of a table's text form: its cells, padded, and which of them are the best of their kind."""
+
+    kind: Literal["head", "section", "rule", "row", "total"]
+    cells: tuple[str, ...]
+    best: tuple[bool, ...]
+
+    def __str__(self) -> str:
+        return "  ".join(self.cells).rstrip()
+
+
 @dataclass(frozen=True)
 class Table:
     """Columns, rows, and notes below them. Its text form is what `print` shows."""
@@ -33,6 +46,7 @@ class Table:
     columns: tuple[str, ...]
     rows: tuple[Row, ...]
     notes: tuple[str, ...] = ()
+    models: Literal["columns", "rows"] = "columns"
 
     def __str__(self) -> str:
         return self.format("text")
@@ -43,9 +57,59 @@ class Table:
         label, *rest = [Row((name, *cells)) for name, cells in zip(self.columns, lines, strict=True)]
         return Table(("rank", *(shown(cell) for cell in label.cells[1:])), tuple(rest), self.notes)
 
+    def fitted(self, room: int) -> list[Table]:
+        """Tables of at most `room` characters a line: without lesser columns, then with fewer scores side by side."""
+        table = self
+        for name in LESSER:
+            if table.width() > room and name in table.columns:
+                table = table._only([i for i, other in enumerate(table.columns) if other != name])
+        widths, scores = table._widths(), [i for i in range(len(table.columns)) if table._scores(i)]
+        words = [i for i in range(len(table.columns)) if i not in scores]
+        pieces: list[list[int]] = []
+        left = 0
+        for i in scores:
+            if not pieces or widths[i] + 2 > left:
+                pieces.append(list(words))
+                left = room - sum(widths[j] + 2 for j in words) + 2
+            pieces[-1].append(i)
+            left -= widths[i] + 2
+        return [table._only(piece) for piece in pieces] or [table]
+
     def width(self) -> int:
         """Characters that a line of its text form takes."""
-        return max(map(len, _text(self).splitlines()[: len(self.rows) + 1]))
+        return sum(self._widths()) + 2 * len(self.columns) - 2
+
+    def lines(self) -> Iterator[Line]:
+        """The lines of its text form, without the notes."""
+        widths, section = self._widths(), ""
+        none = (False,) * len(widths)
+        pad = [str.ljust if _words(self, i) else str.rjust for i in range(len(widths))]
+        yield Line("head", tuple(p(name, w) for p, name, w in zip(pad, self.columns, widths, strict=True)), none)
+        for row in self.rows:
+            if row.section != section:
+                section = row.section
+                yield Line("section", (f"— {section}",), none) if section else Line("rule", ("-" * self.width(),), none)
+            cells = tuple(p(shown(cell), w) for p, cell, w in zip(pad, row.cells, widths, strict=True))
+            best = tuple(self._best(row, i) for i in range(len(widths)))
+            yield Line("total" if row.total else "row", cells, best)
+
+    def _best(self, row: Row, column: int) -> bool:
+        """Whether a score is the highest that any of several models has here."""
+        cell = row.cells[column]
+        rivals = row.cells if self.models == "columns" else [other.cells[column] for other in self.rows]
+        scores = [rival.value for rival in rivals if isinstance(rival, Score)]
+        return isinstance(cell, Score) and len(scores) > 1 and cell.value == max(scores)
+
+    def _scores(self, column: int) -> bool:
+        return any(isinstance(row.cells[column], Score) for row in self.rows)
+
+    def _widths(self) -> list[int]:
+        lines = [self.columns, *([shown(cell) for cell in row.cells] for row in self.rows)]
+        return [max(len(line[i]) for line in lines) for i in range(len(self.columns))]
+
+    def _only(self, columns: Sequence[int]) -> Table:
+        rows = tuple(replace(row, cells=tuple(row.cells[i] for i in columns)) for row in self.rows)
+        return replace(self, columns=tuple(self.columns[i] for i in columns), rows=rows)
 
     def format(self, style: str) -> str:
         """The table as text, markdown, latex, csv or json."""
@@ -75,7 +139,7 @@ def leaderboard(tasks: Sequence[Task], results: Iterable[TaskResult]) -> Table:
         Row((str(rank), model.model, model.mean, *(model.categories.get(c) for c in categories)))
         for rank, model in enumerate(models, 1)
     ]
-    return footnoted(Table(("#", "model", "mean", *categories), tuple(rows)))
+    return footnoted(Table(("#", "model", "mean", *categories), tuple(rows), models="rows"))
 
 
 def short_names(models: Sequence[Standing]) -> list[str]:
@@ -119,16 +183,7 @@ def _signs(cell: Score) -> str:
 
 
 def _text(table: Table) -> str:
-    lines = [list(table.columns)] + [[shown(cell) for cell in row.cells] for row in table.rows]
-    width = [max(len(line[i]) for line in lines) for i in range(len(table.columns))]
-    pad: list[Callable[[str, int], str]] = [str.ljust if _words(table, i) else str.rjust for i in range(len(width))]
-    out, section = [], ""
-    for row, line in zip([None, *table.rows], lines, strict=True):
-        if row is not None and row.section != section:
-            section = row.section
-            out += [f"— {section}"] if section else ["-" * (sum(width) + 2 * len(width) - 2)]
-        out.append("  ".join(pad[i](text, width[i]) for i, text in enumerate(line)).rstrip())
-    return "\n".join([*out, *table.notes])
+    return "\n".join([*map(str, table.lines()), *table.notes])
 
 
 def _words(table: Table, column: int) -> bool:
@@ -198,10 +253,11 @@ def _json(table: Table) -> str:
     def plain(cell: Cell) -> Any:
         if not isinstance(cell, Score):
             return cell
+        score, low, high = (number if isfinite(number) else None for number in (cell.value, cell.low, cell.high))
         return {
-            "score": cell.value,
-            "low": cell.low,
-            "high": cell.high,
+            "score": score,
+            "low": low,
+            "high": high,
             "tasks": cell.count,
             "of": cell.of,
             "marks": cell.marks,

@@ -2,22 +2,41 @@
 
 from __future__ import annotations
 
+import errno
 import sys
+from typing import Annotated
 
 import typer
 
+from embark import __version__
 from embark.cli import board, browse, compare, fetch, run, show
 from embark.types import EmbarkError
 
 app = typer.Typer(
     name="embark",
-    help="What a multimodal embedding model can do: every item embedded once, every score with its interval.",
     epilog="Start with:  embark run   (the pocket benchmark, offline, in about a minute)",
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        print(f"embark {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def start(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+) -> None:
+    """What a multimodal embedding model can do: every item embedded once, every score with its interval."""
+
+
 for command in (
     run.run,
     run.plan,
@@ -41,6 +60,11 @@ def main() -> None:
         app()
     except EmbarkError as error:
         print(f"error: {error}", file=sys.stderr)
+        sys.exit(2)
+    except OSError as error:
+        if error.filename is None and error.errno != errno.ENOSPC:  # not about the user's files: ours to mend
+            raise
+        print(f"error: {error.filename or 'the output'}: {error.strerror}", file=sys.stderr)
         sys.exit(2)
     except SystemExit as stopped:
         if stopped.code == INTERRUPTED:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from embark.cli.output import ProtocolName, ResultsFolder, print_table, say
+from embark.cli.output import ProtocolName, ResultsFolder, print_table, say, some
 
 if TYPE_CHECKING:
     from embark.results import TaskResult
@@ -28,7 +28,7 @@ def leaderboard(
     \b
     embark leaderboard
     embark leaderboard -b Pocket --by-task
-    embark leaderboard -b MIEB --protocol mteb2
+    embark leaderboard -b 'MIEB(lite)' --protocol mteb2
     embark leaderboard --format markdown > board.md
     """
     from embark import settings
@@ -45,7 +45,7 @@ def leaderboard(
     if not any(row.cells for row in made.rows if not row.total):
         raise EmbarkError(f"There are no results for {benchmark} in {folder}. Make some: embark run -b '{benchmark}'")
     if stale:
-        names = ", ".join(sorted({f"{result.task} of {result.model}" for result in stale}))
+        names = some(sorted({f"{result.task} of {result.model}" for result in stale}))
         say(f"left out, because scored under another protocol than the row has now (run again to compare): {names}")
     if style == "text":
         print_table(made)

@@ -9,7 +9,7 @@ import typer
 
 from embark.cli.output import AsJson, print_columns, print_json
 
-Names = Annotated[list[str] | None, typer.Argument(help="Names or patterns, such as 'Pocket*'.")]
+Names = Annotated[list[str] | None, typer.Argument(help="Names or patterns, such as '*ocket*'.")]
 
 
 def tasks(
@@ -94,8 +94,12 @@ def models(
     embark models
     embark models --modality audio
     """
-    from embark.models import MODELS
+    from embark.catalogue import Catalogue
+    from embark.models import LOADERS, MODELS
 
+    known = dict.fromkeys(kind for card in MODELS.values() for kind in card.modalities)
+    Catalogue("modality", known, str).match(modality or ())
+    Catalogue("loader", LOADERS, str).match(loader or ())
     found = [
         card
         for card in MODELS.match(names or ["*"])

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from embark.cli.output import AsJson, ResultsFolder, print_columns, print_json, say
+from embark.cli.output import AsJson, ResultsFolder, counted, print_columns, print_json, say
 
 if TYPE_CHECKING:  # help texts must not wait for numbers
     from embark.analysis.compare import Comparison, Pair
@@ -43,6 +43,8 @@ def compare(
 
     folder = settings.load(results=results).results
     found = list(Results(folder).all())
+    if not found:
+        raise EmbarkError(f"There are no results in {folder}. Make some: embark run")
     one, other = _of(found, a), _of(found, b)
     if show is not None:
         _print_flips(a, b, flips(one, other, TASKS[show]), as_json)
@@ -88,7 +90,7 @@ def _print(a: str, b: str, made: Comparison) -> None:
 def sentence(a: str, b: str, made: Comparison) -> str:
     """The comparison in words."""
     t, count = made.total, len(made.pairs)
-    tasks = f"{count} task{'s' if count > 1 else ''}"
+    tasks = counted(count, "task")
     if not t.wins and not t.losses:
         return f"On {tasks}, no difference between {a} and {b} is more than chance would make."
     return (
@@ -128,7 +130,7 @@ def _print_flips(a: str, b: str, found: tuple[list[str], list[str]], as_json: bo
         print_json({a: found[0], b: found[1]})
         return
     for name, ids in zip((a, b), found, strict=True):
-        print(f"Only {name} is right on {len(ids)} items{':' if ids else '.'}")
+        print(f"Only {name} is right on {counted(len(ids), 'item')}{':' if ids else '.'}")
         for item in ids[:SHOWN]:
             print(f"  {item}")
         if len(ids) > SHOWN:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from embark.cli.output import AsJson, Home, print_columns, print_json, say
+from embark.cli.output import AsJson, Home, print_columns, print_json, say, some
 from embark.cli.run import BenchmarkName, TaskNames, TasksFile, chosen_tasks
 
 if TYPE_CHECKING:  # help texts must not wait for numbers
@@ -21,7 +21,7 @@ def fetch(
     task: TaskNames = None,
     tasks_file: TasksFile = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what is here and what is missing, and stop.")] = False,
-    offline: Annotated[bool, typer.Option("--offline", help="The same, without asking the hub.")] = False,
+    offline: Annotated[bool, typer.Option("--offline", help="Like --dry-run, without asking the hub.")] = False,
     as_json: AsJson = False,
     home: Home = None,
 ) -> None:
@@ -47,19 +47,21 @@ def fetch(
             if why := _get(row, hub, dry_run or hub.offline):
                 problems.setdefault(why, []).append(row.name)
         found = _counted(hub)
+    if not rows:
+        say("nothing to fetch: the data of these tasks is here already")
     total: dict[str, Any] = {name: sum(line[name] for line in found) for name in COLUMNS}
     if as_json:
         print_json(
             {"datasets": found, "total": total, "problems": [{"tasks": t, "why": w} for w, t in problems.items()]}
         )
-    else:
+    elif found:
         shown = [[line["dataset"], line["revision"][:12], *(f"{line[name]:,}" for name in COLUMNS)] for line in found]
         shown.append(["all", "", *(f"{total[name]:,}" for name in COLUMNS)])
         print_columns(["dataset", "revision", *COLUMNS], shown, right=COLUMNS)
         if dry_run:
             say("These are the files that rows tell of; readers may open more of them, such as media that rows name.")
     for why, names in problems.items():
-        say(f"failed: {', '.join(names)}: {why}")
+        say(f"failed: {some(names)}: {why}")
     if problems:
         raise typer.Exit(1)
 
@@ -73,18 +75,17 @@ def _from_hub(task: Task) -> bool:
 
 def _get(task: Task, hub: Hub, dry: bool) -> str:
     """Have a task's files here, or only find out which they are; what went wrong, if anything did."""
-    from embark.data import readers, rows
+    from embark.data import readers
     from embark.run import parts
     from embark.types import EmbarkError
 
-    source = task.source
     try:
-        files = rows.needed_by(task)
-        if dry:
-            hub.opened.setdefault((source.id, source.revision), {}).update((file.path, file) for file in files)
-            return ""
-        hub.get_all(source.id, source.revision, [file.path for file in files])
-        for part in parts(task):
+        for source, files in readers.needed(task):
+            if dry:
+                hub.opened.setdefault((source.id, source.revision), {}).update((file.path, file) for file in files)
+            else:
+                hub.get_all(source.id, source.revision, [file.path for file in files])
+        for part in () if dry else parts(task):
             readers.read(task, *part)
     except EmbarkError as error:
         return str(error)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from embark.cli.output import print_columns, print_json
+from embark.cli.output import counted, print_columns, print_json
 
 if TYPE_CHECKING:
     from embark.types import Task
@@ -24,7 +24,8 @@ def print_outline(name: str, tasks: Sequence[Task], as_json: bool) -> None:
         facts = {"plan": name, "items": found.items, "unique": found.unique, "saved": saved, "unknown": found.unknown}
         print_json(facts | {"savings": [vars(saving) for saving in found.savings], "tasks": sizes})
         return
-    print(f"{name}: {len(tasks)} tasks, by the rows' own counts (no data was read; --data plans on the data itself)")
+    count = counted(len(tasks), "task")
+    print(f"{name}: {count}, by the rows' own counts (no data was read; --data plans on the data itself)")
     print(f"  task by task   {found.items:>12,} items to embed")
     print(f"  embedded once  {found.unique:>12,} for a CLIP-like model, which sees an item the same way in every role")
     print(f"  saved          {saved:>12,} ({100 * saved / max(found.items, 1):.1f} %)\n")

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import math
 import shutil
 import sys
+import textwrap
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -23,9 +25,11 @@ ProtocolName = Annotated[
     str | None, typer.Option("--protocol", help="Score as this protocol does where it differs from the paper: mteb2…")
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-
+Offline = Annotated[bool, typer.Option("--offline", help="Use only data that is here; never ask the hub.")]
 
 FEW = 6  # models that fit side by side
+NARROW = 24  # characters that a column of words takes at least
+STYLES = {"head": "bold", "section": "dim", "rule": "dim", "row": "", "total": "bold"}
 
 
 def say(text: str) -> None:
@@ -35,50 +39,70 @@ def say(text: str) -> None:
 
 def print_json(value: Any) -> None:
     """Machine-readable output."""
-    print(json.dumps(value, indent=2, ensure_ascii=False, default=list))
+    print(json.dumps(_finite(value), indent=2, ensure_ascii=False, default=list))
+
+
+def _finite(value: Any) -> Any:
+    """JSON has no NaN: null stands for it."""
+    if isinstance(value, dict):
+        return {name: _finite(one) for name, one in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_finite(one) for one in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def print_table(table: Table) -> None:
-    """A score table: rich on a terminal, the same text everywhere else; turned when it is too wide and has few rows."""
-    if table.width() > shutil.get_terminal_size((120, 24)).columns and len(table.rows) <= FEW:
+    """A score table: fitted and styled on a terminal, plain elsewhere; turned when it is too wide and has few rows."""
+    room = shutil.get_terminal_size((120, 24)).columns
+    if table.width() > room and len(table.rows) <= FEW and table.models == "rows":
         table = table.turned()
     if not sys.stdout.isatty():
         print(table)
         return
-    from rich import box
     from rich.console import Console
-    from rich.table import Table as RichTable
+    from rich.text import Text
 
-    from embark.analysis.aggregate import Score
-    from embark.analysis.table import shown
-
-    rich = RichTable(box=box.SIMPLE_HEAD, header_style="bold", pad_edge=False)
-    for i, name in enumerate(table.columns):
-        numbers = any(isinstance(row.cells[i], Score) for row in table.rows) or name in ("#", "chance")
-        rich.add_column(name, justify="right" if numbers else "left", no_wrap=True)
-    section = ""
-    for row in table.rows:
-        if row.section and row.section != section:
-            rich.add_row(f"[dim]{row.section}[/dim]")
-            section = row.section
-        best = max((c.value for c in row.cells if isinstance(c, Score)), default=None)
-        style = "bold" if row.total else None
-        rich.add_row(
-            *(f"[bold]{shown(c)}[/bold]" if isinstance(c, Score) and c.value == best else shown(c) for c in row.cells),
-            style=style,
-        )
-    console = Console()
-    console.print(rich)
+    console = Console(highlight=False, soft_wrap=True)
+    pieces = table.fitted(room)
+    apart = len(pieces) > 1 and table.models == "columns"  # rivals of a score stand in another piece
+    for at, piece in enumerate(pieces):
+        if at:
+            console.print()
+        for line in piece.lines():
+            cells = [Text(c, "bold" if b and not apart else "") for c, b in zip(line.cells, line.best, strict=False)]
+            console.print(Text("  ").join(cells), style=STYLES[line.kind])
+    if gone := [name for name in table.columns if name not in {n for piece in pieces for n in piece.columns}]:
+        console.print(f"(a wider terminal shows {' and '.join(gone)}, too)", style="dim")
     for note in table.notes:
-        console.print(note, style="dim", markup=False)
+        console.print(Text(note), style="dim")
 
 
 def print_columns(columns: list[str], rows: list[list[str]], right: tuple[str, ...] = ()) -> None:
-    """A plain listing."""
+    """A plain listing; on a terminal, words in the last column are wrapped within it."""
     if not rows:
         say("nothing matches")
         return
     width = [max(len(line[i]) for line in [columns, *rows]) for i in range(len(columns))]
-    for line in [columns, *rows]:
-        cells = [t.rjust(w) if n in right else t.ljust(w) for t, w, n in zip(line, width, columns, strict=True)]
+    indent = sum(width[:-1]) + 2 * len(width) - 2
+    for *others, last in [columns, *rows]:
+        shown = zip([*others, wrapped(last, indent)], width, columns, strict=True)
+        cells = [t.rjust(w) if n in right else t.ljust(w) for t, w, n in shown]
         print("  ".join(cells).rstrip())
+
+
+def wrapped(text: str, indent: int) -> str:
+    """A text that begins at column `indent`, wrapped to stay right of it on a terminal."""
+    if not sys.stdout.isatty() or len(text) + indent <= (columns := shutil.get_terminal_size().columns):
+        return text
+    lines = textwrap.wrap(text, max(columns - indent, NARROW), break_long_words=False, break_on_hyphens=False)
+    return ("\n" + " " * indent).join(lines)
+
+
+def some(names: list[str], most: int = 12) -> str:
+    """Names in a row, the first of them when they are many."""
+    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
+
+
+def counted(number: int, what: str) -> str:
+    """A number with its noun: 1 task, 2 tasks."""
+    return f"{number:,} {what}{'' if number == 1 else 's'}"

@@ -8,7 +8,19 @@ from typing import Annotated, Any
 import typer
 
 from embark.cli.outline import print_outline
-from embark.cli.output import AsJson, Home, ProtocolName, ResultsFolder, print_columns, print_json, print_table, say
+from embark.cli.output import (
+    AsJson,
+    Home,
+    Offline,
+    ProtocolName,
+    ResultsFolder,
+    counted,
+    print_columns,
+    print_json,
+    print_table,
+    say,
+    some,
+)
 
 ModelNames = Annotated[list[str] | None, typer.Option("-m", "--model", help="Model name; may be given several times.")]
 BenchmarkName = Annotated[
@@ -23,6 +35,9 @@ Folder = Annotated[
 TasksFile = Annotated[
     Path | None, typer.Option("--tasks-file", help="Your own data: a TOML file with one [[task]] table a task.")
 ]
+SkipUnreadable = Annotated[
+    bool, typer.Option("--skip-unreadable", help="Score your own data without the files that do not decode.")
+]
 
 
 def run(
@@ -31,12 +46,16 @@ def run(
     task: TaskNames = None,
     folder: Folder = None,
     tasks_file: TasksFile = None,
+    skip_unreadable: SkipUnreadable = False,
     protocol: ProtocolName = None,
     rescore: Annotated[bool, typer.Option("--rescore", help="Compute scores again from the stored vectors.")] = False,
     batch_size: Annotated[
         int | None, typer.Option("--batch-size", min=1, help="Items a forward pass (default: found by trial).")
     ] = None,
-    workers: Annotated[int | None, typer.Option("--workers", min=1, help="Threads that decode media.")] = None,
+    workers: Annotated[
+        int | None, typer.Option("--workers", min=1, help="Threads that decode media and score tasks.")
+    ] = None,
+    offline: Offline = False,
     as_json: AsJson = False,
     home: Home = None,
     results: ResultsFolder = None,
@@ -55,10 +74,10 @@ def run(
     from embark.results import long_table
     from embark.run import DEFAULT_MODELS, evaluate
 
-    options = settings.load(home, results, workers)
+    options = settings.load(home, results, workers, offline=offline or None)
     found = evaluate(
         model or DEFAULT_MODELS,
-        chosen_tasks(benchmark, task, folder, tasks_file),
+        chosen_tasks(benchmark, task, folder, tasks_file, skip_unreadable),
         protocol=protocol,
         options=options,
         rescore=rescore,
@@ -81,6 +100,7 @@ def plan(
     tasks_file: TasksFile = None,
     protocol: ProtocolName = None,
     data: Annotated[bool, typer.Option("--data", help="Read the data of hub tasks, not just their rows.")] = False,
+    offline: Offline = False,
     as_json: AsJson = False,
     home: Home = None,
 ) -> None:
@@ -103,7 +123,8 @@ def plan(
     if not data and any(row.family not in ("Pocket", "Folder") and not is_local(row.source.id) for row in wanted):
         print_outline(benchmark or "the chosen tasks", wanted, as_json)
         return
-    previews, skipped = preview(model or DEFAULT_MODELS, chosen, protocol=protocol, options=settings.load(home))
+    options = settings.load(home, offline=offline or None)
+    previews, skipped = preview(model or DEFAULT_MODELS, chosen, protocol=protocol, options=options)
     if as_json:
         print_json(
             {
@@ -127,8 +148,16 @@ def plan(
     _say_skipped(skipped)
 
 
-def chosen_tasks(benchmark: str | None, task: list[str] | None, folder: Path | None, tasks_file: Path | None) -> Any:
+def chosen_tasks(
+    benchmark: str | None,
+    task: list[str] | None,
+    folder: Path | None,
+    tasks_file: Path | None,
+    skip_unreadable: bool = False,
+) -> Any:
     """What the options of a command name."""
+    from dataclasses import replace
+
     from embark.data.readers.folder import folder_task
     from embark.data.tasks_file import load_tasks
     from embark.tasks import get_benchmark
@@ -138,6 +167,8 @@ def chosen_tasks(benchmark: str | None, task: list[str] | None, folder: Path | N
     if benchmark:
         return get_benchmark(benchmark)
     own = [*(folder_task(folder) if folder else []), *(load_tasks(tasks_file) if tasks_file else [])]
+    if skip_unreadable:
+        own = [replace(row, unreadable="skip") for row in own]
     return [*(task or []), *own] or None
 
 
@@ -172,8 +203,8 @@ def _plan_rows(preview: Any) -> list[dict[str, Any]]:
 def _report(found: Any, folder: Path) -> None:
     on_disk = len(found.results) - found.computed
     say(
-        f"Embedded {found.embedded:,} items in a run of {found.seconds:.1f} s; "
-        f"{found.computed} scores computed, {on_disk} already on disk in {folder}."
+        f"Embedded {counted(found.embedded, 'item')} in a run of {found.seconds:.1f} s; "
+        f"{counted(found.computed, 'score')} computed, {on_disk} already on disk in {folder}."
     )
     if found.unique:
         say(
@@ -186,8 +217,10 @@ def _report(found: Any, folder: Path) -> None:
 def _say_skipped(skipped: list[Any]) -> None:
     reasons: dict[tuple[str, str, str], list[str]] = {}
     for s in skipped:
-        names = reasons.setdefault((s.kind, s.model if s.kind != "not available" else "", s.why), [])
+        why = s.why.replace(s.task, "{task}")  # the same reason for several tasks is said once
+        names = reasons.setdefault((s.kind, s.model if s.kind != "not available" else "", why), [])
         if s.task not in names:
             names.append(s.task)
     for (kind, model, why), names in reasons.items():
-        say(f"{kind}: {', '.join(names)}{f' for {model}' if model else ''}: {why}")
+        why = why.replace("{task}", names[0] if len(names) == 1 else "each")
+        say(f"{kind}: {some(names)}{f' for {model}' if model else ''}: {why}")

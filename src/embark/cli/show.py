@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import io
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from embark.cli.output import AsJson, print_json
+from embark.cli.output import AsJson, Home, print_json, wrapped
 
 if TYPE_CHECKING:  # help texts must not wait for numbers
     from embark.types import Item, Task
@@ -22,6 +23,7 @@ TEXT = 200  # characters of a sample
 def show(
     name: Annotated[str, typer.Argument(help="A task, benchmark or model.")],
     as_json: AsJson = False,
+    home: Home = None,
 ) -> None:
     """Show all that is known about one task, benchmark or model.
 
@@ -40,7 +42,7 @@ def show(
         raise UnknownName("task, benchmark or model", name, [*TASKS, *BENCHMARKS, *MODELS])
     facts = dataclasses.asdict(found)
     if name in TASKS:
-        derived = {"protocols": _protocols(found), "sample": _sample(found)}
+        derived = {"protocols": _protocols(found), "sample": _sample(found, home)}
         facts = (facts if as_json else _told(found)) | derived
     if as_json:
         print_json(facts)
@@ -61,7 +63,7 @@ def _print(name: str, value: Any) -> None:
     else:
         lines = [_line(value)]
     for at, line in enumerate(lines):
-        print(f"{'' if at else name:<{WIDTH}}{line}")
+        print(f"{'' if at else name:<{WIDTH}}{wrapped(line, WIDTH)}")
 
 
 def _line(value: Any) -> str:
@@ -69,7 +71,7 @@ def _line(value: Any) -> str:
         return ", ".join(f"{k}: {_line(v)}" for k, v in value.items() if v not in (None, "", (), [], {}))
     if isinstance(value, (list, tuple)):
         some = [_line(v) for v in value[:SHOWN]]
-        return ", ".join(some) + (f", … ({len(value):,} in all)" if len(value) > SHOWN else "")
+        return ", ".join(some) + (f", … ({len(value):,} in all, see --json)" if len(value) > SHOWN else "")
     return str(value)
 
 
@@ -143,7 +145,7 @@ def _protocols(task: Task) -> dict[str, str]:
     return {f"{split}/{subset}": protocol_of(task, split, subset) for split, subset in parts(task)[:PARTS]}
 
 
-def _sample(task: Task) -> dict[str, str]:
+def _sample(task: Task, home: Path | None) -> dict[str, str]:
     """The first item of each side, from data that is here; without it, why there is none."""
     from embark import settings
     from embark.data import readers
@@ -152,12 +154,12 @@ def _sample(task: Task) -> dict[str, str]:
     from embark.types import EmbarkError, role_of
 
     try:
-        with using(dataclasses.replace(settings.load(), offline=True)):
+        with using(settings.load(home, offline=True)):
             data = readers.read(task, *parts(task)[0])
             clean = {side: some for side, some in data.sides.items() if side == role_of(side)}
             return {side: f"{some.ids[0]}: {_item(some.items[0])}" for side, some in clean.items()}
     except EmbarkError as error:
-        return {"none": str(error)}
+        return {"none": str(error).removeprefix("Offline, and ")}
 
 
 def _item(item: Item) -> str:

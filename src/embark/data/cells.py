@@ -27,6 +27,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from embark.data import wav
+from embark.data.atomic import atomically
 from embark.types import Array, EmbarkError, Media, Modality
 
 HELD = 1 << 30  # bytes of row groups in memory
@@ -109,15 +111,8 @@ def _kept(shelf: Shelf, block: int) -> Array:
         pass
     made = b"".join(hashlib.sha256(shelf.read(at) or b"").digest() for at in places)
     found = np.frombuffer(made, np.uint8).reshape(-1, 32)
-    part = path.with_name(f"{path.stem}.{os.getpid()}-{threading.get_ident()}.part")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with part.open("wb") as out:
-            np.save(out, found)
-        os.replace(part, path)
-    except OSError:  # they only save time
-        with suppress(OSError):
-            part.unlink()
+    with suppress(OSError), atomically(path) as out:  # they only save time
+        np.save(out, found)
     return found
 
 
@@ -142,8 +137,7 @@ class Column(Shelf):
         return int(footer(self.path).num_rows)
 
     def read(self, at: int) -> bytes | None:
-        scalar = self.scalar(at)
-        found: bytes | None = scalar.as_py()
+        found: bytes | None = self.scalar(at).as_py()
         return found
 
     def scalar(self, at: int) -> Any:
@@ -153,8 +147,8 @@ class Column(Shelf):
         return _GROUPS.get((self.path, self.name, group))[at - int(starts[group])]
 
     def full(self) -> Array:
-        """Which cells hold bytes; told by the file's statistics, else by reading."""
-        meta, leaf = footer(self.path), _bytes_leaf(self.path, self.name)
+        """Which cells hold something; told by the file's statistics, else by reading."""
+        meta, leaf = footer(self.path), self._telling()
         found = np.ones(meta.num_rows, bool)
         for group, start in enumerate(_starts(self.path)):
             facts = meta.row_group(group)
@@ -164,6 +158,25 @@ class Column(Shelf):
                 valid = pc.is_valid(_GROUPS.get((self.path, self.name, group)))
                 found[start : start + facts.num_rows] = valid.to_numpy()
         return found
+
+    def _telling(self) -> str:
+        """The stored column that is empty where a cell is."""
+        return _bytes_leaf(self.path, self.name)
+
+
+@dataclass(frozen=True)
+class Samples(Column):
+    """A column of sounds that were stored decoded: a wave file is made of their samples when it is needed."""
+
+    def read(self, at: int) -> bytes | None:
+        sound = self.scalar(at)
+        if not sound.is_valid:
+            return None
+        samples = np.asarray(sound["array"].values, np.float64)
+        return wav.from_samples(samples, int(sound["sampling_rate"].as_py()))
+
+    def _telling(self) -> str:
+        return f"{self.name}.sampling_rate"
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,7 +215,7 @@ def _starts(path: str) -> Array:
 
 def _bytes_leaf(path: str, column: str) -> str:
     kind = footer(path).schema.to_arrow_schema().field(column).type
-    return f"{column}.bytes" if pa.types.is_struct(kind) else column
+    return f"{column}.bytes" if pa.types.is_struct(kind) and kind.get_field_index("bytes") >= 0 else column
 
 
 class _Groups:
@@ -252,7 +265,7 @@ class Members(Shelf):
         return len(members(self.path))
 
     def read(self, at: int) -> bytes | None:
-        return _extract(self.path, *list_at(self.path)[at])
+        return _extract(self.path, *_places(self.path)[at])
 
 
 @dataclass(frozen=True, slots=True)
@@ -286,7 +299,7 @@ def members(path: str) -> dict[str, Where]:
 
 
 @lru_cache(maxsize=64)
-def list_at(path: str) -> list[Where]:
+def _places(path: str) -> list[Where]:
     """Where each file of an archive is, in order."""
     return list(members(path).values())
 

@@ -26,6 +26,7 @@ from typing import Any
 from urllib.parse import quote
 
 from embark import settings
+from embark.data.atomic import atomically
 from embark.data.web import Again, Refused, connect, patiently, receive
 from embark.settings import Settings
 from embark.types import EmbarkError
@@ -58,6 +59,8 @@ class Hub:
         self.endpoint, self.home, self.offline = options.endpoint, options.home, options.offline
         self.opened: dict[tuple[str, str], dict[str, RemoteFile]] = {}  # by dataset and revision
         self._resolved: dict[tuple[str, str], str] = {}
+        self._heard = False  # whether it ever answered: patience is for a network that was there
+        self._absent: EmbarkError | None = None
 
     def resolve(self, id: str, revision: str) -> str:
         """The commit that a revision stands for; a branch is looked up once for each Hub."""
@@ -74,6 +77,10 @@ class Hub:
                 _save(kept, known)
             self._resolved[id, revision] = known
         return self._resolved[id, revision]
+
+    def commit(self, id: str, revision: str) -> str:
+        """The commit that a revision was found to stand for, without asking; the revision if nothing was opened."""
+        return self._resolved.get((id, revision), revision)
 
     def files(self, id: str, revision: str) -> list[RemoteFile]:
         """Every file of the dataset at that revision."""
@@ -129,7 +136,9 @@ class Hub:
             for row in rows:
                 if row["type"] == "file":
                     lfs = row.get("lfs") or {}
-                    yield RemoteFile(_safe(row["path"]), lfs.get("size", row["size"]), lfs.get("oid", ""), row["oid"])
+                    yield RemoteFile(
+                        safe_path(row["path"]), lfs.get("size", row["size"]), lfs.get("oid", ""), row["oid"]
+                    )
             following = re.search(r'<([^>]+)>;\s*rel="next"', link)
             url = following[1] if following else None
 
@@ -137,12 +146,21 @@ class Hub:
         """An answer of the hub's API, and its Link header."""
 
         def ask() -> tuple[Any, str]:
-            with connect(self.endpoint, url) as answer:
-                try:
+            try:
+                with connect(self.endpoint, url) as answer:
+                    self._heard = True
                     return json.loads(receive(answer)), answer.headers.get("Link", "")
-                except ValueError as error:
-                    raise Again(f"the answer is not JSON: {error}") from None
+            except ValueError as error:
+                raise Again(f"the answer is not JSON: {error}") from None
+            except Again as again:
+                if again.absent and not self._heard:
+                    advice = "Check the network, or name a mirror with EMBARK_ENDPOINT; --offline uses what is here."
+                    self._absent = EmbarkError(f"{self.endpoint} cannot be reached: {again}. {advice}")
+                    raise self._absent from None
+                raise
 
+        if self._absent:
+            raise self._absent
         try:
             return patiently(f"Asking {self.endpoint} about dataset {id}", ask)
         except Refused as refused:
@@ -232,7 +250,7 @@ class Hub:
                     raise Again("the connection closed without a new byte")
 
     def _folder(self, id: str) -> Path:
-        return self.home / "hub" / _safe(id).replace("/", "__")
+        return self.home / "hub" / safe_path(id).replace("/", "__")
 
 
 # ── the settings in force ────────────────────────────────────────────────────────────────────────────────────────────
@@ -362,18 +380,16 @@ def _load(path: Path) -> Any:
 
 
 def _save(path: Path, value: Any) -> None:
-    part = path.with_name(f"{path.name}.{os.getpid()}-{threading.get_ident()}.part")
-    text = json.dumps(value)
+    text = json.dumps(value).encode()
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        part.write_text(text)
-        os.replace(part, path)
+        with atomically(path) as out:
+            out.write(text)
     except OSError as error:
         raise _on_disk(error, path, len(text)) from error
 
 
-def _safe(path: str) -> str:
-    """A path of the hub, which must not lead out of its folder."""
+def safe_path(path: str) -> str:
+    """A path that came from elsewhere, which must not lead out of its folder."""
     parts = PurePosixPath(path).parts
     if not parts or path.startswith("/") or ".." in parts:
         raise EmbarkError(f"The hub names '{path}', which is not a path inside a dataset.")

@@ -8,19 +8,21 @@ import io
 import json
 import tarfile
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
 
-from embark.data.cells import Cell, Column, Element, Member, Members, batches, footer, members
+from embark.data.beside import Beside
+from embark.data.cells import Cell, Column, Element, Member, Members, Samples, batches, footer, members
 from embark.types import EmbarkError
 
 csv.field_size_limit(1 << 30)  # some cells hold whole documents
 
 
-class Table(Protocol):
+class TableFile(Protocol):
     """The rows of one file. `cells` gives what reads the media of each row: None for an empty cell."""
 
     names: tuple[str, ...]
@@ -32,14 +34,14 @@ class Table(Protocol):
     def class_names(self, column: str) -> tuple[str, ...] | None: ...
 
 
-def open_table(path: Path, digests: Path) -> Table:
-    """The table in a file, by the file's name."""
+def open_table_file(path: Path, digests: Path, beside: Beside | None = None) -> TableFile:
+    """The table in a file, by the file's name; a table of text names media that lie `beside` it."""
     try:
         if path.name.endswith(".parquet"):
             return Parquet(path, digests)
         if path.name.endswith(".tar"):
             return Shard(path, digests)
-        return Records(path)
+        return Records(path, beside)
     except (ValueError, OSError, tarfile.TarError, csv.Error) as error:
         raise EmbarkError(f"{path} cannot be read: {error}.") from error
 
@@ -64,9 +66,9 @@ class Parquet:
 
     def cells(self, column: str) -> list[Any]:
         kind = self.schema.field(column).type
-        if not _is_bytes(kind):
+        if not _is_bytes(kind) and not _is_samples(kind):
             raise EmbarkError(f"{self.path}: column '{column}' holds {kind}, not media.")
-        shelf = Column(self.path, self.digests, column)
+        shelf = (Column if _is_bytes(kind) else Samples)(self.path, self.digests, column)
         return [Cell(shelf, at) if full else None for at, full in enumerate(shelf.full())]
 
     def cell_lists(self, column: str) -> list[list[Any]]:
@@ -99,11 +101,18 @@ def _is_bytes(kind: Any) -> bool:
     return bool(pa.types.is_binary(kind) or pa.types.is_large_binary(kind))
 
 
-class Records:
-    """A file of JSON lines, a JSON list, or comma- or tab-separated values (whose cells stay text)."""
+def _is_samples(kind: Any) -> bool:
+    return bool(pa.types.is_struct(kind)) and {"array", "sampling_rate"} <= {field.name for field in kind}
 
-    def __init__(self, path: Path) -> None:
-        self.path = str(path)
+
+class Records:
+    """A file of JSON lines, a JSON list, or comma- or tab-separated values (whose cells stay text).
+
+    Its media are files that cells name.
+    """
+
+    def __init__(self, path: Path, beside: Beside | None = None) -> None:
+        self.path, self.beside = str(path), beside
         raw = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
         text, kind = raw.decode("utf-8-sig"), path.name.removesuffix(".gz").rpartition(".")[2]
         self.rows = _separated(text, "\t" if kind == "tsv" else ",") if kind in ("csv", "tsv") else _json(text)
@@ -116,10 +125,17 @@ class Records:
         return [row.get(column) for row in self.rows]
 
     def cells(self, column: str) -> list[Any]:
-        raise EmbarkError(f"{self.path}: column '{column}' holds text, not media.")
+        return self._files(column, [name or None for name in self.values(column)])
 
     def cell_lists(self, column: str) -> list[list[Any]]:
-        return self.cells(column)
+        lists = [cell if isinstance(cell, list) else [cell] if cell else [] for cell in self.values(column)]
+        files = iter(self._files(column, [name for cell in lists for name in cell]))
+        return [[next(files) for _ in cell] for cell in lists]
+
+    def _files(self, column: str, names: list[str | None]) -> list[Any]:
+        if self.beside is None:
+            raise EmbarkError(f"{self.path}: column '{column}' holds text, not media.")
+        return [file and partial(Path.read_bytes, file) for file in self.beside.files(names)]
 
     def class_names(self, column: str) -> tuple[str, ...] | None:
         return None

@@ -11,6 +11,7 @@ import numpy as np
 from embark.types import Array, Bytes, Item, Media, Modality, Part, Rendered, Text
 
 KEY = np.dtype("V32")
+DECODING = 1  # raise it when media.py decodes otherwise: other pixels are other vectors, so it is part of every key
 
 
 def text(value: str) -> Item:
@@ -43,7 +44,7 @@ def digest(parts: tuple[Part, ...], mode: str = "") -> bytes:
 
 def key(space: str, rendered: Rendered) -> bytes:
     """The key of a stored vector: the encoder's fingerprint and exactly what the encoder will see."""
-    return hashlib.sha256(space.encode() + b"\0" + digest(rendered.parts, rendered.mode)).digest()
+    return hashlib.sha256(f"{space}\0{DECODING}\0".encode() + digest(rendered.parts, rendered.mode)).digest()
 
 
 def as_keys(keys: list[bytes]) -> Array:

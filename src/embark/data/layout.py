@@ -46,7 +46,7 @@ class NoFiles(EmbarkError):
 
 def choose(source: Source, split: str, config: str | None, paths: Sequence[str], card: Card) -> list[str]:
     """The files of a split in order; none is an error that lists what is there. `card` reads the dataset's card."""
-    there = sorted(paths, key=_natural)
+    there = sorted(paths, key=natural)
     patterns = (source.files.get(f"{config}/{split}") if config else None) or source.files.get(split)
     if patterns is not None:
         found = [path for path in there if any(fnmatchcase(path, pattern) for pattern in patterns)]
@@ -80,8 +80,8 @@ def _usual(split: str, config: str | None, there: Sequence[str], root: str = "")
     return []
 
 
-def _natural(path: str) -> tuple[tuple[int, str], ...]:
-    """Shard 10 after shard 9."""
+def natural(path: str) -> tuple[tuple[int, str], ...]:
+    """Shard 10 after shard 9, frame 10 after frame 9."""
     return tuple((int(run), "") if run.isdigit() else (-1, run) for run in re.findall(r"\d+|\D+", path))
 
 

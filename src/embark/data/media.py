@@ -58,7 +58,8 @@ def evenly(count: int, wanted: int) -> list[int]:
     """`wanted` evenly spaced positions out of `count`, both ends included; all of them when there are no more."""
     if count <= wanted:
         return list(range(count))
-    return [int(at) for at in np.linspace(0, count - 1, wanted).round()]
+    # Cut off and not rounded, as the public code of MMEB does: other frames would be other scores.
+    return [int(at) for at in np.linspace(0, count - 1, wanted)]
 
 
 def open_video(chunks: Sequence[bytes], frames: int) -> list[Image.Image]:

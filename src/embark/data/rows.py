@@ -7,32 +7,33 @@ import difflib
 import gzip
 import hashlib
 import lzma
-import os
 import shutil
 import tarfile
-import threading
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Sequence
 from fnmatch import fnmatchcase
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
+from embark.data.atomic import atomically
 from embark.data.beside import Beside
-from embark.data.cells import Member, Members, film, members, stored
+from embark.data.cells import TAR, Member, Members, film, members, stored
 from embark.data.fetch import Hub, RemoteFile, hub
-from embark.data.formats import Records, Table, open_table
-from embark.data.layout import NoFiles, choose
-from embark.types import EmbarkError, Media, Modality, Source, Task
+from embark.data.formats import TableFile, open_table_file
+from embark.data.layout import choose
+from embark.types import EmbarkError, Media, Modality, Source
 
-__all__ = ["Archive", "Rows", "files_of", "film", "needed", "needed_by", "open_archive", "open_file", "open_rows"]
+__all__ = ["Archive", "Needed", "Rows", "film", "needed", "open_archive", "open_file", "open_rows"]
+
+Needed = list[tuple[Source, list[RemoteFile]]]  # files by dataset
+BLOCK = 1 << 20
 
 
 class Rows:
     """The rows of a split; its files are on this machine and make one table."""
 
-    def __init__(self, what: str, tables: Sequence[Table], beside: Sequence[Beside] = ()) -> None:
-        self.what, self.tables, self.beside = what, tables, beside
+    def __init__(self, what: str, tables: Sequence[TableFile]) -> None:
+        self.what, self.tables = what, tables
         self.names: tuple[str, ...] = tuple(dict.fromkeys(name for table in tables for name in table.names))
 
     def __len__(self) -> int:
@@ -42,38 +43,26 @@ class Rows:
         """A small column, whole; "column.field" is a field of a struct."""
         return [value for table in self._having(column) for value in table.values(column)]
 
+    def records(self) -> list[dict[str, Any]]:
+        """All rows of a small table by column; None where a row has nothing."""
+        columns = [self.values(name) for name in self.names]
+        return [dict(zip(self.names, cells, strict=True)) for cells in zip(*columns, strict=True)]
+
     def media(self, kind: Modality, column: str) -> list[Media | None]:
-        """Encoded media, one a row; None where a cell is empty. A table of text names files of the dataset."""
-        self._having(column)
-        cells = [cell for at in range(len(self.tables)) for cell in self._cells(at, column)]
+        """Encoded media, one a row; None where a cell is empty."""
+        cells = [cell for table in self._having(column) for cell in table.cells(column)]
         return [None if cell is None else stored(kind, cell) for cell in cells]
 
     def list_media(self, kind: Modality, column: str) -> list[list[Media]]:
         """Encoded media, a list a row."""
-        self._having(column)
-        lists = [cells for at in range(len(self.tables)) for cells in self._cell_lists(at, column)]
+        lists = [cells for table in self._having(column) for cells in table.cell_lists(column)]
         return [[stored(kind, cell) for cell in cells] for cells in lists]
-
-    def _cells(self, at: int, column: str) -> Sequence[Any]:
-        table = self.tables[at]
-        if not isinstance(table, Records) or not self.beside:
-            return table.cells(column)
-        names = self.beside[at].files([name or None for name in table.values(column)])
-        return [None if name is None else partial(Path.read_bytes, name) for name in names]
-
-    def _cell_lists(self, at: int, column: str) -> Sequence[Sequence[Any]]:
-        table = self.tables[at]
-        if not isinstance(table, Records) or not self.beside:
-            return table.cell_lists(column)
-        lists = [cell if isinstance(cell, list) else [cell] if cell else [] for cell in table.values(column)]
-        files = iter(self.beside[at].files([name for cell in lists for name in cell]))
-        return [[partial(Path.read_bytes, next(files)) for _ in cell] for cell in lists]  # type: ignore[arg-type]
 
     def class_names(self, column: str) -> tuple[str, ...] | None:
         """The names of a class column, where the files tell them."""
         return next((names for table in self._having(column) if (names := table.class_names(column))), None)
 
-    def _having(self, column: str) -> Sequence[Table]:
+    def _having(self, column: str) -> Sequence[TableFile]:
         named = (column, *column.split(";"), column.split(".")[0])
         if not set(named) & set(self.names):
             raise EmbarkError(f"{self.what} has no column '{column}'; its columns are {', '.join(self.names)}.")
@@ -87,8 +76,9 @@ def open_rows(source: Source, split: str, config: str | None = None, expected: i
     files = needed(source, split, config, there)
     paths = there.get_all(source.id, source.revision, [file.path for file in files])
     what = f"Dataset {source.id} ({f'{config}/' if config else ''}{split})"
-    tables = [open_table(path, there.home / "digests") for path in paths]
-    rows = Rows(what, tables, [Beside(there, source, file.path) for file in files])
+    beside = [Beside(there, source, file.path) for file in files]
+    digests = there.home / "digests"
+    rows = Rows(what, [open_table_file(path, digests, near) for path, near in zip(paths, beside, strict=True)])
     if expected is not None and len(rows) != expected:
         raise EmbarkError(f"{what} has {len(rows):,} rows at revision {source.revision}, expected {expected:,}.")
     return rows
@@ -97,11 +87,6 @@ def open_rows(source: Source, split: str, config: str | None = None, expected: i
 def open_file(source: Source, path: str) -> Path:
     """One file of the dataset, on this machine."""
     return hub().get(source.id, source.revision, path)
-
-
-def files_of(source: Source) -> list[str]:
-    """The paths of all files of the dataset."""
-    return [file.path for file in hub().files(source.id, source.revision)]
 
 
 def needed(source: Source, split: str, config: str | None = None, where: Hub | None = None) -> list[RemoteFile]:
@@ -113,32 +98,6 @@ def needed(source: Source, split: str, config: str | None = None, where: Hub | N
         return there.get(source.id, source.revision, "README.md").read_text(encoding="utf-8", errors="replace")
 
     return [files[path] for path in choose(source, split, config or source.config, list(files), card)]
-
-
-def needed_by(task: Task) -> list[RemoteFile]:
-    """The files of its source that a row is known to need, without its reader.
-
-    Tables: those that `rows` counts, and `options["configs"]` (a list, or a mapping to them; else the source's config,
-    else each subset) in each of the source's splits and `options["train"]`, renamed by `options["splits"]`. Other
-    files: by the patterns in `options["files"]`. A reader may open more; reading tells for sure.
-    """
-    source, options = task.source, task.options
-    stated = options.get("configs", (source.config,))
-    configs = list(stated.values() if isinstance(stated, Mapping) else stated)
-    if configs == [None] and options.get("subset_is", "config") == "config":
-        configs = [None if subset == "default" else subset for subset in task.subsets]
-    renamed = options.get("splits", {})
-    splits = [renamed.get(split, split) for split in (*source.splits, options.get("train")) if split]
-    tables = [(config, renamed.get(config, split)) for config in configs for split in splits]
-    tables = [(key.rpartition("/")[0] or source.config, key.rpartition("/")[2]) for key in task.rows] + tables
-    found: dict[str, RemoteFile] = {}
-    for config, split in dict.fromkeys(tables):
-        with suppress(NoFiles):  # a guess may be wrong
-            found.update((file.path, file) for file in needed(source, split, config))
-    for file in hub().files(source.id, source.revision):
-        if any(fnmatchcase(file.path, pattern) for pattern in options.get("files", ())):
-            found[file.path] = file
-    return list(found.values())
 
 
 # ── archives ─────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -162,6 +121,17 @@ class Archive:
     def read(self, name: str) -> bytes:
         """The bytes of a file in it."""
         return self._member(name)()
+
+    def copy(self, name: str, out: BinaryIO) -> None:
+        """Write a file in it elsewhere; one of a tar may be larger than memory."""
+        member = self._member(name)
+        if member.packing != TAR:
+            out.write(member())
+            return
+        with self.path.open("rb") as held:
+            held.seek(member.offset)
+            for start in range(0, member.size, BLOCK):
+                out.write(held.read(min(BLOCK, member.size - start)))
 
     def _member(self, name: str) -> Member:
         if name not in self._places:
@@ -200,14 +170,10 @@ def _unpacked(parts: Sequence[Path], opener: Callable[[Any], Any] | None, folder
     who = hashlib.sha256("\0".join(f"{part}\0{part.stat().st_size}" for part in parts).encode()).hexdigest()[:40]
     target = folder / who
     if not target.exists():
-        part = folder / f"{who}.{os.getpid()}-{threading.get_ident()}.part"
         try:
-            folder.mkdir(parents=True, exist_ok=True)
-            with part.open("wb") as out, _Joined(parts) as joined:
-                shutil.copyfileobj(opener(joined) if opener else joined, out, 1 << 20)
-            os.replace(part, target)
+            with atomically(target) as out, _Joined(parts) as joined:
+                shutil.copyfileobj(opener(joined) if opener else joined, out, BLOCK)
         except (OSError, EOFError, lzma.LZMAError) as error:
-            part.unlink(missing_ok=True)
             raise EmbarkError(f"Cannot unpack {parts[0]} to {folder}: {error}.") from error
     return target
 

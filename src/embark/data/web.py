@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import os
+import socket
 import time
 import urllib.error
 import urllib.parse
@@ -26,11 +27,11 @@ T = TypeVar("T")
 
 
 class Again(Exception):
-    """A failure that may pass, and how long the hub asks to wait."""
+    """A failure that may pass, and how long the hub asks to wait; `absent` when nobody is at its address."""
 
-    def __init__(self, why: str, wait: float | None = None) -> None:
+    def __init__(self, why: str, wait: float | None = None, absent: bool = False) -> None:
         super().__init__(why)
-        self.wait = wait
+        self.wait, self.absent = wait, absent
 
 
 class Refused(Exception):
@@ -70,7 +71,9 @@ def connect(endpoint: str, url: str, headers: Mapping[str, str] | None = None) -
                 raise Again(why, _wait(error.headers)) from None
             raise Refused(error.code, str(error.reason)) from None
     except (OSError, http.client.HTTPException) as error:
-        raise Again(str(getattr(error, "reason", error)) or type(error).__name__) from None
+        cause: object = getattr(error, "reason", None) or error
+        absent = isinstance(cause, (socket.gaierror, ConnectionRefusedError))
+        raise Again(str(cause) or type(cause).__name__, absent=absent) from None
 
 
 def receive(answer: Any, size: int | None = None) -> bytes:

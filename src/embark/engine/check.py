@@ -15,6 +15,8 @@ SHOWN = 5
 
 def checked(vectors: Any, card: ModelCard, needs: Sequence[Need], name: Callable[[Need], str]) -> Array | list[Array]:
     """The vectors in the card's stored precision, or an error that says what is wrong and names the items."""
+    if not hasattr(vectors, "__len__"):
+        raise EmbarkError(f"{card.name} returned a {type(vectors).__name__} from `embed`; expected one row an item.")
     if len(vectors) != len(needs):
         raise EmbarkError(
             f"{card.name} returned {len(vectors)} rows for a batch of {len(needs)} items. "
@@ -24,6 +26,10 @@ def checked(vectors: Any, card: ModelCard, needs: Sequence[Need], name: Callable
         matrices = [np.asarray(v) for v in vectors] if _ragged(vectors) else [np.asarray(vectors)]
     except ValueError:
         raise EmbarkError(f"{card.name} returned rows of unequal length; a batch must have one dimension.") from None
+    except (TypeError, RuntimeError) as error:  # a tensor on a device, with a gradient, or of a type of its own
+        raise EmbarkError(f"{card.name} returned a {type(vectors).__name__} that is no array: {error}") from error
+    if odd := [m.dtype for m in matrices if not np.can_cast(m.dtype, np.float64, "same_kind")]:
+        raise EmbarkError(f"{card.name} returned {odd[0]} values; expected numbers.")
     if any(m.ndim != 2 for m in matrices):
         raise EmbarkError(f"{card.name} returned an array of shape {matrices[0].shape}; expected (items, dimension).")
     dims = {m.shape[1] for m in matrices}
@@ -42,8 +48,9 @@ def checked(vectors: Any, card: ModelCard, needs: Sequence[Need], name: Callable
 
     refuse("NaN or infinite vectors", matrices, lambda a, axis: np.isfinite(a).all(axis=axis))
     refuse("zero vectors", matrices, lambda a, axis: a.any(axis=axis))
+    tiny = 256 * np.finfo(card.stored).smallest_subnormal  # the largest number has fewer than eight bits below this
     beyond = f"vectors beyond the range of {card.stored} (set stored='float32' on its card)"
-    refuse(beyond, kept, lambda a, axis: np.isfinite(a).all(axis=axis) & a.any(axis=axis))
+    refuse(beyond, kept, lambda a, axis: np.isfinite(a).all(axis=axis) & (np.abs(a).max(axis=axis) >= tiny))
     return kept if _ragged(vectors) else kept[0]
 
 

@@ -11,7 +11,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
@@ -76,7 +76,7 @@ def embed(
 ) -> Report:
     """Embed every need and commit it; `name` is how errors call an item, `advance` hears of finished items."""
     report, start = Report(), time.perf_counter()
-    with ThreadPoolExecutor(workers) as pool, Sink(writer) as sink:
+    with ThreadPoolExecutor(workers) as pool, _cancelling(pool), Sink(writer) as sink:
         for group in by_kind(needs):
             size = BatchSize(batch_size, batch_size, growing=False) if batch_size else BatchSize()
             ready = _prepared(pool, encoder, group, workers, size)
@@ -89,6 +89,16 @@ def embed(
                 advance(len(batch))
     report.seconds = time.perf_counter() - start
     return report
+
+
+@contextmanager
+def _cancelling(pool: ThreadPoolExecutor) -> Iterator[None]:
+    """An error need not wait for what was queued behind it."""
+    try:
+        yield
+    except BaseException:
+        pool.shutdown(wait=False, cancel_futures=True)
+        raise
 
 
 def measure(encoder: Encoder, needs: Sequence[Need], sample: int = 24) -> dict[tuple[Modality, ...], float]:
@@ -172,14 +182,16 @@ def _forward(
             raise EmbarkError(
                 f"{encoder.card.name} has not enough memory for one item: {name(batch[0][0])}."
             ) from error
-        _free_device_memory()
-        size.failed(len(batch))
-        half = len(batch) // 2
-        yield from _forward(encoder, batch[:half], size, name)
-        yield from _forward(encoder, batch[half:], size, name)
+    else:
+        size.took(len(batch), time.perf_counter() - start)
+        yield batch, checked(vectors, encoder.card, [need for need, _ in batch], name)
         return
-    size.took(len(batch), time.perf_counter() - start)
-    yield batch, checked(vectors, encoder.card, [need for need, _ in batch], name)
+    # Outside the handler: as long as the error lives, so does all that the failed pass had put on the device.
+    _free_device_memory()
+    size.failed(len(batch))
+    half = len(batch) // 2
+    yield from _forward(encoder, batch[:half], size, name)
+    yield from _forward(encoder, batch[half:], size, name)
 
 
 def _out_of_memory(error: Exception) -> bool:

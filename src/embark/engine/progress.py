@@ -55,9 +55,15 @@ def _lines(title: str, total: int) -> Callable[[int], None]:
         done, now = done + items, time.monotonic()
         if now - said >= QUIET_SECONDS:
             said, rate = now, done / (now - start)
-            left = (total - done) / rate
-            print(
-                f"{title}: {done:,} of {total:,} items, {rate:,.0f}/s, {left:,.0f} s left", file=sys.stderr, flush=True
-            )
+            told = f"{title}: {done:,} of {total:,} items, {rate:,.0f}/s, {span((total - done) / rate)} left"
+            print(told, file=sys.stderr, flush=True)
 
     return advance
+
+
+def span(seconds: float) -> str:
+    """A time as people say it: 40 s, 12 min, 3 h 20 min."""
+    minutes = round(seconds / 60)
+    if seconds < 100:
+        return f"{seconds:.0f} s"
+    return f"{minutes} min" if minutes < 100 else f"{minutes // 60} h {minutes % 60} min"

@@ -34,9 +34,11 @@ def _module(kind: str) -> ModuleType:
     return import_module(EVALUATORS[kind])
 
 
-def version(kind: str) -> int:
-    """The version of an evaluator's arithmetic."""
-    return int(_module(kind).VERSION)
+def version(kind: str, params: Mapping[str, Any]) -> int:
+    """The version of an evaluator's arithmetic, and of the one that it builds on."""
+    module = _module(kind)
+    below = version(module.base(params), params) if hasattr(module, "base") else 0
+    return int(module.VERSION) + 1000 * below
 
 
 def narrow(kind: str, truth: Truth, params: Mapping[str, Any]) -> tuple[Truth, dict[str, Array]]:

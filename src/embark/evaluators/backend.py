@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import sys
 from importlib.util import find_spec
+from threading import Lock
 from typing import Any, Protocol
 
 import numpy as np
 
 from embark.types import Array
 
+_PRECISION = Lock()
 WORTH_TORCH = 2e12  # multiplications from which importing torch (seconds) pays off
 
 
@@ -100,8 +102,14 @@ class Torch:
         return rows.to(self.device) if isinstance(rows, self.torch.Tensor) else self._tensor(rows)
 
     def product(self, a: Any, b: Any) -> Any:
-        """One GEMM, in full float32."""
-        return a @ b.T
+        """One GEMM, in full float32: models like to allow less, for the whole process."""
+        with _PRECISION:
+            allowed = self.torch.get_float32_matmul_precision()
+            self.torch.set_float32_matmul_precision("highest")
+            try:
+                return a @ b.T
+            finally:
+                self.torch.set_float32_matmul_precision(allowed)
 
     def above(self, scores: Any, row: Array, low: Array, high: Array) -> tuple[Array, Array, Array]:
         """Two comparisons; what lies between the bounds differs in them."""

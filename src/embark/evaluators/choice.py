@@ -11,15 +11,16 @@ from typing import Any
 import numpy as np
 
 from embark.evaluators.ranks import candidate_ranks, tie_places
-from embark.evaluators.retrieval import relevant, summary
+from embark.evaluators.retrieval import distinct, relevant, summary
 from embark.types import Candidates, Scores
 
-VERSION = 1
+VERSION = 2
 
 
 def evaluate(truth: Candidates, vectors: Mapping[str, Any], params: Mapping[str, Any]) -> Scores:
     """Ranking measures within each query's candidates. Parameters: similarity, metric."""
     queries, documents = vectors["query"], vectors["document"]
+    truth = distinct(truth)
     query, _, grade = relevant(truth, len(queries), len(documents))
     place = tie_places(truth.document_ids, len(documents))
     similarity = params.get("similarity", "cosine")

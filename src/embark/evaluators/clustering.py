@@ -6,13 +6,13 @@ it (`sound_…`, and both inertias), so that a bad fit of the clusterer is not t
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from embark.evaluators.similarity import whole
+from embark.evaluators.threads import blas_threads
 from embark.types import Array, EmbarkError, Groups, Scores
 
 VERSION = 1
@@ -109,8 +109,8 @@ def _fit(model: Any, items: Array) -> Any:
     from threadpoolctl import threadpool_limits
 
     # One thread: sums are then made in one order whatever the machine, and a busy machine does not stall on OpenMP.
-    with warnings.catch_warnings(), threadpool_limits(1):
-        warnings.simplefilter("ignore", ConvergenceWarning)  # fewer distinct items than clusters: `_doubts` says it
+    # Fewer distinct items than clusters are a ConvergenceWarning: `_doubts` says it.
+    with blas_threads(1, ConvergenceWarning), threadpool_limits(1, user_api="openmp"):
         return model.fit(items)
 
 

@@ -7,7 +7,6 @@ sampled examples alone, and runs to convergence. A probe that did not train is n
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -17,6 +16,7 @@ import numpy as np
 
 from embark import metrics
 from embark.evaluators.similarity import blocks, whole
+from embark.evaluators.threads import blas_threads
 from embark.types import Array, EmbarkError, Scores, Split
 
 VERSION = 1
@@ -168,13 +168,12 @@ def in_parallel(work: Callable[[Job], Done], jobs: Sequence[Job]) -> list[Done]:
     products gain nothing from more threads, and lose much where the threads get in each other's way."""
     from joblib import cpu_count  # type: ignore[import-untyped]  # knows a container's limits
     from sklearn.exceptions import ConvergenceWarning
-    from threadpoolctl import threadpool_limits
 
     workers = min(len(jobs), cpu_count())
-    with warnings.catch_warnings(), threadpool_limits(max(1, cpu_count() // workers)):
-        warnings.simplefilter("ignore", ConvergenceWarning)  # iterations are counted instead
-        with ThreadPoolExecutor(workers) as pool:
-            return list(pool.map(work, jobs))
+    share = max(1, cpu_count() // workers)
+    # Not to converge is no news: iterations are counted instead.
+    with blas_threads(share, ConvergenceWarning), ThreadPoolExecutor(workers) as pool:
+        return list(pool.map(work, jobs))
 
 
 def columns(name: str, runs: Array) -> dict[str, Array]:

@@ -15,12 +15,14 @@ from typing import Any
 import numpy as np
 
 from embark.evaluators.backend import Backend, backend_for
-from embark.evaluators.similarity import Block, Tokens, block, check, exact, product
+from embark.evaluators.similarity import Block, Tokens, block, check, exact, product, rows_that_fit, tokens_an_item
+from embark.evaluators.threads import blas_threads
 from embark.types import Array
 
 MEMORY = 256 << 20  # bytes that scoring may hold
 WIDTH = 2048  # documents of a tile
-ROUNDING = 4 * 2.0**-24  # times the root of the dimension: far more than a float32 product is ever wrong by
+PAIRS = 4096  # relevant documents of a tile: where a model gives all documents one score, each meets a whole tile
+ROUNDING = 2.0**-24  # of float32; a product of n terms may err by n of them, and numbers of one size do err so
 SPARSE = 4  # one in so many scores, or fewer, reaches a relevant document: then only those are looked at
 SORT_FROM = 24  # relevant documents a query from which sorting a tile beats comparing it with each
 
@@ -48,7 +50,7 @@ def ranks(
     own = exact(queries, documents, query, document, similarity)
     asked, row = np.unique(query, return_inverse=True)
     order = np.argsort(row, kind="stable")
-    height = tile_height(len(asked), memory, backend)
+    height = min(tile_height(queries, len(asked), memory, backend), max(1, PAIRS * len(asked) // max(1, len(query))))
     cuts = np.searchsorted(row[order], np.arange(0, len(asked) + height, height))
     rank, best = np.empty(len(query), np.int64), np.full(len(queries), -1, np.int64)
 
@@ -61,9 +63,15 @@ def ranks(
     return rank, best
 
 
-def tile_height(rows: int, memory: int, backend: Backend) -> int:
+def tile_height(queries: Any, rows: int, memory: int, backend: Backend) -> int:
     """Queries a tile; a few tiles at a time must fit in memory, unless they lie on a device."""
-    return max(1, min(rows, backend.height, memory // (16 * WIDTH) if backend.threads else rows))
+    tokens = tokens_an_item(queries)
+    return max(1, min(rows, backend.height // tokens, memory // (16 * WIDTH * tokens) if backend.threads else rows))
+
+
+def tile_width(documents: Any) -> int:
+    """Documents a tile: as many as scores are compared in cache for, or as a block holds."""
+    return min(WIDTH, rows_that_fit(documents))
 
 
 def each(work: Callable[[int], None], turns: Iterable[int], backend: Backend) -> None:
@@ -72,9 +80,7 @@ def each(work: Callable[[int], None], turns: Iterable[int], backend: Backend) ->
         for turn in turns:
             work(turn)
         return
-    from threadpoolctl import threadpool_limits
-
-    with threadpool_limits(limits=1, user_api="blas"), ThreadPoolExecutor() as pool:
+    with blas_threads(1), ThreadPoolExecutor() as pool:
         list(pool.map(work, turns))
 
 
@@ -90,41 +96,53 @@ class _Rows:
 
     def ranks_of(self, row: Array, document: Array, own: Array) -> tuple[Array, Array]:
         """Ranks of (row, document) pairs whose exact scores are `own`, and each query's best document."""
-        margin = _margin(self.queries)[row] * np.sqrt(np.size(self.documents[0]))
+        margin = margin_of(self.queries)[row]
         beaten = np.zeros(len(row), np.int64)
         best, top = np.zeros(len(self.rows), np.int64), np.full(len(self.rows), -np.inf, np.float32)
-        for start in range(0, len(self.documents), WIDTH):
-            docs = block(self.documents, start, min(start + WIDTH, len(self.documents)), self.similarity)
+        width = tile_width(self.documents)
+        for start in range(0, len(self.documents), width):
+            docs = block(self.documents, start, min(start + width, len(self.documents)), self.similarity)
             scores = product(self.backend, self.queries, docs)
-            slack = margin * _longest(docs)
+            slack = margin * longest(docs)
             over, which, column = _above(self.backend, scores, row, own - slack, own + slack)
-            beaten += over + self._close(row, document, own, which, start + column)
+            beaten += over + self._close(row, document, own, which, start, column)
             value, at = self.backend.best(scores)
             best, top = np.where(value > top, start + at, best), np.maximum(value, top)
         first = beaten == 0
         best[row[first]] = document[first]  # a tie for the first place is settled
         return beaten + 1, best
 
-    def _close(self, row: Array, document: Array, own: Array, which: Array, other: Array) -> Array:
+    def _close(self, row: Array, document: Array, own: Array, which: Array, start: int, column: Array) -> Array:
         """How many of the documents that come close to a pair's own score really beat it."""
-        rival = other != document[which]
-        which, other = which[rival], other[rival]
+        rival = start + column != document[which]
+        which, column = which[rival], column[rival]
         if not len(which):
             return np.zeros(len(row), np.int64)
-        score = exact(self.all_queries, self.documents, self.rows[row[which]], other, self.similarity)
+        width, other = int(column.max()) + 1, start + column
+        cell, asked = row[which] * width + column, np.zeros(len(self.rows) * width, bool)
+        asked[cell] = True  # several pairs of a query may meet the same document: its score is computed once
+        query, rest = np.divmod(np.flatnonzero(asked), width)
+        scores = np.empty(len(asked), np.float32)
+        scores[asked] = exact(self.all_queries, self.documents, self.rows[query], start + rest, self.similarity)
+        score = scores[cell]
         wins = (score > own[which]) | ((score == own[which]) & (self.place[other] < self.place[document[which]]))
         return np.bincount(which[wins], minlength=len(row))
 
 
-def _margin(queries: Block) -> Array:
-    """What a product may be wrong by, for each query, per unit of document length and root of the dimension."""
+def margin_of(queries: Block) -> Array:
+    """What a product may be wrong by, for each query, per unit of document length.
+
+    As many roundings as there are terms, a quarter more for the lengths that were divided by, and a few for the rest.
+    """
+    rows = queries.rows if isinstance(queries, Tokens) else queries
+    most = ROUNDING * (1.25 * rows.shape[1] + 8)
     if isinstance(queries, Tokens):
-        counts = np.diff(np.append(queries.starts, len(queries.rows)))
-        return np.asarray(ROUNDING * counts)  # one error a token
-    return np.asarray(ROUNDING * np.sqrt(np.einsum("nd,nd->n", queries, queries, dtype=np.float64)))
+        return np.asarray(most * np.diff(np.append(queries.starts, len(rows))))  # one error a token
+    return np.asarray(most * np.sqrt(np.einsum("nd,nd->n", rows, rows, dtype=np.float64)))
 
 
-def _longest(documents: Block) -> float:
+def longest(documents: Block) -> float:
+    """The length of the longest document, or 1."""
     if isinstance(documents, Tokens):
         return 1.0
     return float(np.sqrt(np.einsum("nd,nd->n", documents, documents).max(initial=1.0)))
@@ -175,17 +193,16 @@ def _above_dense(
 
 
 def _above_sorted(scores: Array, row: Array, low: Array, high: Array) -> tuple[Array, Array, Array]:
-    """By sorting each row once; rows are set apart by an offset, so that one search serves them all."""
+    """By sorting each row once and looking its pairs up."""
     order = np.argsort(scores, axis=1)
-    apart = 1 + np.abs(scores).max() + np.abs(np.concatenate([low, high])).max()
-    lane = 2 * apart * np.arange(len(scores))
-    flat = (np.take_along_axis(scores, order, axis=1) + lane[:, None]).ravel()
-    first = np.searchsorted(flat, low + lane[row], side="left")
-    last = np.searchsorted(flat, high + lane[row], side="right")
+    first, last = np.empty(len(row), np.int64), np.empty(len(row), np.int64)
+    by_row = np.argsort(row, kind="stable")
+    for mine in np.split(by_row, np.flatnonzero(np.diff(row[by_row])) + 1):
+        rising = scores[row[mine[0]], order[row[mine[0]]]]
+        first[mine], last[mine] = np.searchsorted(rising, low[mine]), np.searchsorted(rising, high[mine], side="right")
     which = np.repeat(np.arange(len(row)), last - first)
     at = np.arange(len(which)) - np.repeat(np.cumsum(last - first) - (last - first), last - first)
-    column = order.ravel()[first[which] + at]
-    return (row + 1) * scores.shape[1] - last, which, column
+    return scores.shape[1] - last, which, order[row[which], first[which] + at]
 
 
 def take(vectors: Any, rows: Array) -> Any:

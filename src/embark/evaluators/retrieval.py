@@ -7,7 +7,8 @@ judgements but nothing relevant score zero, as in trec_eval, unless the row says
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from dataclasses import replace
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -16,8 +17,9 @@ from embark.evaluators.ranks import MEMORY, candidate_ranks, ranks, tie_places
 from embark.evaluators.similarity import check
 from embark.types import Array, Candidates, EmbarkError, Qrels, Scores
 
-VERSION = 1
+VERSION = 2
 LOST = np.int64(1) << 60  # the rank of a document that the protocol takes out of the ranking
+Judged = TypeVar("Judged", Qrels, Candidates)
 
 
 def evaluate(truth: Qrels, vectors: Mapping[str, Any], params: Mapping[str, Any]) -> Scores:
@@ -31,11 +33,14 @@ def evaluate(truth: Qrels, vectors: Mapping[str, Any], params: Mapping[str, Any]
     queries, documents = vectors["query"], vectors["document"]
     if not len(documents):
         raise EmbarkError("The corpus is empty: there is nothing to retrieve.")
+    truth = distinct(truth)
     query, document, grade = relevant(truth, len(queries), len(documents))
     similarity, place = params.get("similarity", "cosine"), tie_places(truth.document_ids, len(documents))
     check(queries, similarity)
     asked = np.unique(query if params.get("drop_unanswerable") else truth.query)
     if params.get("judged_only"):
+        if params.get("ignore_identical_ids"):
+            raise EmbarkError("'judged_only' and 'ignore_identical_ids' cannot go together: judge it 0 instead.")
         rank, best = candidate_ranks(queries, documents, truth.query, truth.document, similarity, place)
         rank = rank[truth.grade > 0]
     else:
@@ -54,6 +59,17 @@ def narrow(truth: Qrels, params: Mapping[str, Any]) -> tuple[Qrels, dict[str, Ar
     needed = np.zeros(len(truth.query_ids), bool)
     needed[truth.query] = True
     return truth, {"query": needed}
+
+
+def distinct(truth: Judged) -> Judged:
+    """Each pair once: a document that is listed twice for a query is one document; its larger grade counts."""
+    order = np.lexsort((-truth.grade, truth.document, truth.query))
+    query, document = truth.query[order], truth.document[order]
+    again = np.append(False, (query[1:] == query[:-1]) & (document[1:] == document[:-1]))[: len(order)]
+    if not again.any():
+        return truth
+    kept = np.sort(order[~again])
+    return replace(truth, query=truth.query[kept], document=truth.document[kept], grade=truth.grade[kept])
 
 
 def relevant(truth: Qrels | Candidates, queries: int, documents: int) -> tuple[Array, Array, Array]:

@@ -18,18 +18,23 @@ VERSION = 1
 MAIN = ("mean_corrupted", "clean", "drop")
 
 
+def base(params: Mapping[str, Any]) -> str:
+    """The evaluator that scores each condition."""
+    return str(params.get("base", "retrieval"))
+
+
 def evaluate(truth: Truth, vectors: Mapping[str, Any], params: Mapping[str, Any]) -> Scores:
     """Clean score, mean over conditions, drop and relative drop. Parameters: base, base_metric, metric, similarity."""
     clean = {side: found for side, found in vectors.items() if side == role_of(side)}
     conditions = list(dict.fromkeys(side.split(":", 1)[1] for side in vectors if side != role_of(side)))
     if not conditions:
         raise EmbarkError("There is no corrupted variant to compare the clean task with.")
-    base = import_module(f"embark.evaluators.{params.get('base', 'retrieval')}")
+    scorer = import_module(f"embark.evaluators.{base(params)}")
     settings = {**params, "metric": params.get("base_metric", "hit_rate_at_1")}
 
     def score(condition: str | None) -> Scores:
         changed = {side: vectors.get(f"{side}:{condition}", found) for side, found in clean.items()}
-        found: Scores = base.evaluate(truth, changed, settings)
+        found: Scores = scorer.evaluate(truth, changed, settings)
         return found
 
     before, after = score(None), {condition: score(condition) for condition in conditions}

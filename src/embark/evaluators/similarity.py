@@ -16,6 +16,8 @@ from embark.evaluators.backend import Backend
 from embark.types import Array, EmbarkError
 
 BLOCK_BYTES = 64 << 20  # of float32 rows held at a time
+TOKENS = 4 << 20  # similarities of tokens held at a time
+SHORT = 1e-15  # the square of a shorter length is nothing in float32
 
 
 @dataclass(frozen=True)
@@ -37,9 +39,13 @@ def block(vectors: Any, start: int, stop: int, similarity: str) -> Block:
     if similarity not in ("cosine", "dot", "maxsim"):
         raise EmbarkError(f"Unknown similarity '{similarity}'; known: cosine, dot, maxsim.")
     if similarity == "maxsim":
-        items = [np.asarray(item, np.float32) for item in vectors[start:stop]]
+        items = [np.atleast_2d(np.asarray(item, np.float32)) for item in vectors[start:stop]]
+        if empty := [start + at for at, item in enumerate(items) if not len(item)]:
+            raise EmbarkError(f"{len(empty)} items have no vectors at all, the first is item {empty[0]}.")
         starts = np.cumsum([0] + [len(item) for item in items[:-1]])
         return Tokens(_unit(np.concatenate(items), start), starts)
+    if several(vectors):
+        raise EmbarkError("These items have several vectors each (late interaction); this score needs one an item.")
     rows = np.array(vectors[start:stop], dtype=np.float32)  # a copy: it is scaled in place
     return _unit(rows, start) if similarity == "cosine" else _finite(rows, start)
 
@@ -83,7 +89,7 @@ def exact(queries: Any, documents: Any, query: Array, document: Array, similarit
 
 
 def _maxsim(query: Any, document: Any) -> float:
-    left, right = (np.asarray(tokens, np.float64) for tokens in (query, document))
+    left, right = (np.atleast_2d(np.asarray(tokens, np.float64)) for tokens in (query, document))
     left, right = (x / np.maximum(np.linalg.norm(x, axis=1, keepdims=True), 1e-300) for x in (left, right))
     return float((left @ right.T).max(axis=1).sum())
 
@@ -91,15 +97,39 @@ def _maxsim(query: Any, document: Any) -> float:
 def rows_that_fit(vectors: Any) -> int:
     """Items a block: what fits the block's bytes, at least one."""
     width = np.size(vectors[0]) if len(vectors) else 1
-    return max(1, BLOCK_BYTES // (4 * width))
+    if several(vectors):
+        width = np.shape(vectors[0])[1] * tokens_an_item(vectors)
+    return max(1, BLOCK_BYTES // (4 * max(1, width)))
+
+
+def several(vectors: Any) -> bool:
+    """Whether an item is a matrix of token vectors."""
+    return len(vectors) > 0 and np.ndim(vectors[0]) == 2
+
+
+def tokens_an_item(vectors: Any) -> int:
+    """How many vectors an item has on average, rounded up."""
+    if not several(vectors):
+        return 1
+    total = vectors.shape[0] if hasattr(vectors, "offsets") else sum(len(item) for item in vectors)
+    return max(1, -(-total // len(vectors)))
 
 
 def product(backend: Backend, queries: Block, documents: Block) -> Any:
     """Similarities (queries, documents), in the backend's own kind of array."""
     if isinstance(queries, Tokens) and isinstance(documents, Tokens):
-        best = np.maximum.reduceat(queries.rows @ documents.rows.T, documents.starts, axis=1)
-        return backend.load(np.add.reduceat(best, queries.starts, axis=0))
+        return backend.load(_late(queries, documents))
     return backend.product(backend.load(queries), backend.load(documents))
+
+
+def _late(queries: Tokens, documents: Tokens) -> Array:
+    """Maxsim of all pairs, a few query tokens at a time; summed in float64, because equal tokens round alike."""
+    best = np.empty((len(queries.rows), len(documents)), np.float32)
+    step = max(1, TOKENS // len(documents.rows))
+    for at in range(0, len(best), step):
+        scores = queries.rows[at : at + step] @ documents.rows.T
+        np.maximum.reduceat(scores, documents.starts, axis=1, out=best[at : at + step])
+    return np.add.reduceat(best, queries.starts, axis=0, dtype=np.float64).astype(np.float32)
 
 
 def _finite(rows: Array, start: int) -> Array:
@@ -111,7 +141,7 @@ def _finite(rows: Array, start: int) -> Array:
 
 def _unit(rows: Array, start: int) -> Array:
     length = np.sqrt(np.einsum("nd,nd->n", rows, rows))[:, None]
-    if not np.isfinite(length).all():  # cheaper than looking at every number
+    if not np.isfinite(length).all() or length.min(initial=1) < SHORT:  # cheaper than looking at every number
         _finite(rows, start)
         length = np.linalg.norm(rows.astype(np.float64), axis=1, keepdims=True)
     np.divide(rows, length, out=rows, where=length > 0)

@@ -13,10 +13,10 @@ import numpy as np
 
 from embark import metrics
 from embark.evaluators.backend import Numpy
-from embark.evaluators.similarity import blocks, product, whole
+from embark.evaluators.similarity import BLOCK_BYTES, blocks, product, rows_that_fit, whole
 from embark.types import Array, Classes, EmbarkError, Scores
 
-VERSION = 1
+VERSION = 2
 TOP = 5
 
 
@@ -28,8 +28,13 @@ def evaluate(truth: Classes, vectors: Mapping[str, Any], params: Mapping[str, An
     if empty := sorted(set(range(classes)) - set(truth.prompt.tolist())):
         raise EmbarkError(f"{len(empty)} classes have no prompt, the first is '{truth.names[empty[0]]}'.")
     similarity = params.get("similarity", "cosine")
+    similarity = "cosine" if similarity == "maxsim" else similarity  # items have one vector here, as in `whole`
     centres = class_vectors(whole(vectors["prompt"], similarity), truth.prompt, classes)
-    top = np.concatenate([_top(product(Numpy(), rows, centres), TOP) for _, rows in blocks(items, similarity)])
+    centres, place = np.unique(centres, axis=0, return_inverse=True)  # equal classes tie, wherever they stand
+    size = max(1, min(rows_that_fit(items), BLOCK_BYTES // (4 * classes)))
+    top = np.concatenate(
+        [_top(product(Numpy(), rows, centres)[:, place.ravel()], TOP) for _, rows in blocks(items, similarity, size)]
+    )
     hits = truth.label[np.arange(len(top))[:, None], top] if truth.label.ndim == 2 else top == truth.label[:, None]
     right, top5 = hits[:, 0].astype(np.float64), hits.any(axis=1).astype(np.float64)
     values = {"accuracy": float(right.mean()), "top5_accuracy": float(top5.mean())}

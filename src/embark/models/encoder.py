@@ -33,7 +33,20 @@ class Encoder(Protocol):
 
 def fingerprint(card: ModelCard) -> str:
     """Name of the vector space: a hash of all that can change a vector."""
-    text = json.dumps(card.identity, sort_keys=True, ensure_ascii=False, default=list)
+
+    def plain(value: Any) -> Any:
+        if isinstance(value, Mapping):
+            return dict(value)  # a list of it would forget its values
+        if isinstance(value, (set, frozenset)):
+            return sorted(value)  # in an order of its own, the space would have another name in every process
+        if isinstance(value, (np.ndarray, np.generic)):
+            return value.tolist()
+        raise EmbarkError(
+            f"The card of {card.name} holds {value!r}, which cannot name a vector space: "
+            "use text, numbers, lists and mappings in its settings."
+        )
+
+    text = json.dumps(card.identity, sort_keys=True, ensure_ascii=False, default=plain)
     return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 

@@ -26,7 +26,7 @@ from embark.models import get_model
 from embark.models.encoder import Encoder, fingerprint
 from embark.plan import Demand, Need, Plan, demand, plan
 from embark.results import Results, TaskResult
-from embark.run.score import Scoring, protocol_of, score_task
+from embark.run.score import Scoring, protocol_of, score_task, scored_by
 from embark.settings import Settings
 from embark.store import Space, Store
 from embark.tasks import BENCHMARKS, TASKS, get_tasks
@@ -157,6 +157,9 @@ def preview(
 def resolve_models(model: Models) -> list[Encoder]:
     """Names and encoders as encoders."""
     several: list[Any] = [model] if isinstance(model, str) or not isinstance(model, Iterable) else list(model)
+    for one in several:
+        if not isinstance(one, str) and not hasattr(one, "card"):
+            raise EmbarkError(f"{one!r} is no model: give a name or an encoder (embark.encoder wraps functions).")
     return [get_model(m) if isinstance(m, str) else m for m in several]
 
 
@@ -241,6 +244,8 @@ class _Job:
                 found[task.name] = known
             elif asked := self.demands(task, encoder, run):
                 demands[task.name] = asked
+        if demands:
+            self.results.check()
         space = self.space(encoder)
         planned = plan([d for several in demands.values() for d in several], space.has)
         report = self._embed(encoder, planned, space)
@@ -280,7 +285,7 @@ class _Job:
         if known is None:
             return None
         wanted = {
-            (split, subset): (protocol_of(task, split, subset), fingerprint(encoder.card))
+            (split, subset): (protocol_of(task, split, subset), scored_by(encoder.card))
             for split, subset in parts(task)
         }
         have = {(record.split, record.subset): (record.protocol, record.encoder) for record in known.records}

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from embark import evaluators, results
-from embark.analysis.intervals import combined_interval, subset_interval
-from embark.analysis.statistics import interval
+from embark.analysis.intervals import subset_interval
+from embark.analysis.statistics import interval, joint_interval
 from embark.data import readers
 from embark.data.select import without
 from embark.engine.local import Report
@@ -28,8 +28,13 @@ NAMED = 5  # unreadable items that a message names
 
 def protocol_of(task: Task, split: str, subset: str) -> str:
     """The fingerprint under which this part of a task is scored."""
-    versions = evaluators.version(task.evaluator), readers.version(task.reader)
+    versions = evaluators.version(task.evaluator, task.params), readers.version(task.reader)
     return results.protocol(task, split, subset, *versions, readers.outside(task))
+
+
+def scored_by(card: ModelCard) -> str:
+    """What of a model decides a score: its vectors, and how they are compared."""
+    return f"{fingerprint(card)}-{card.similarity}"
 
 
 @dataclass(frozen=True)
@@ -63,7 +68,7 @@ def score_task(task: Task, asked: Sequence[tuple[Demand, Count]], given: Scoring
         found.append(scores)
     score = float(np.mean([record.score for record in records]))
     around, card = _interval(found, records, outcomes, score), given.card
-    who = (card.name, card.revision, task.name, task.source.revision)
+    who = (card.name, card.revision, task.name, asked[0][0].data.revision or task.source.revision)
     result = TaskResult(*who, tuple(records), score, around, time.time(), protocol=task.protocol)
     return given.folder.save(result, card, outcomes)
 
@@ -84,7 +89,8 @@ def readable(each: Demand, report: Report) -> tuple[Demand, tuple[str, ...]]:
         return each, each.data.skipped
     said = f"{len(named)} unreadable items: {', '.join(named[:NAMED])}{'…' if len(named) > NAMED else ''}"
     if each.task.unreadable == "error":
-        raise EmbarkError(f"{said}. Mend them, or set unreadable='skip' on the task to score without them.")
+        advice = "Mend them, or set unreadable='skip' on the task (--skip-unreadable) to score without them."
+        raise EmbarkError(f"{said}. {advice}")
     kept = {side: np.delete(keys, list(bad[side])) for side, keys in each.keys.items()}
     return replace(each, data=without(each.data, bad), keys=kept), (*each.data.skipped, f"left out {said}")
 
@@ -111,7 +117,7 @@ def _record(
         interval=interval(scores.statistic, scores.main, scores.outcomes),
         metrics=scores.metrics,
         protocol=protocol_of(task, each.split, each.subset),
-        encoder=fingerprint(given.card),
+        encoder=scored_by(given.card),
         run=given.run,
         counts={**scores.counts, **asked},
         timings=timings,
@@ -123,13 +129,13 @@ def _record(
 def _interval(
     found: Sequence[Scores], records: Sequence[Record], outcomes: Sequence[Mapping[str, Any]], score: float
 ) -> tuple[float, float]:
-    """Of the mean over parts: items are resampled together over parts where the score is a mean of items."""
+    """Of the mean over parts: an item that stands in several is resampled with all its appearances."""
     if len(records) == 1:
         return records[0].interval
     if all(scores.statistic == "mean" for scores in found):
         main = found[0].main
         return subset_interval([columns[main] for columns in outcomes], [columns["id"] for columns in outcomes])
-    return combined_interval([record.interval for record in records], score)
+    return joint_interval(found, [record.interval for record in records], score)
 
 
 @cache

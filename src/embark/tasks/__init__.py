@@ -11,10 +11,13 @@ from embark.types import Benchmark, Task
 _TABLES = (pocket, mieb, ark, unibench, mmeb)
 
 TASKS: Catalogue[Task] = Catalogue(
-    "task", (row for table in _TABLES for row in table.TASKS), lambda task: task.name, "`get_tasks()` lists them all."
+    "task", (row for table in _TABLES for row in table.TASKS), lambda task: task.name, "`embark tasks` lists them all."
 )
 BENCHMARKS: Catalogue[Benchmark] = Catalogue(
-    "benchmark", (row for table in _TABLES for row in table.BENCHMARKS), lambda benchmark: benchmark.name
+    "benchmark",
+    (row for table in _TABLES for row in table.BENCHMARKS),
+    lambda benchmark: benchmark.name,
+    "`embark benchmarks` lists them all.",
 )
 
 Wanted = str | Iterable[str] | None

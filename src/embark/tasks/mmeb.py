@@ -120,7 +120,7 @@ def _image(
         ranking="local", queries=1000, documents=offered if labels else None, sizes=f"{offered:,} a query", query=query, target=target,
         versions="V1 V2 V3", chance=1 / offered,
         options={
-            "path": f"image-query/{name}", "ood": ood, "positives": "one",
+            "path": f"image-query/{name}", "media": "image_tasks/mmeb_v1.tar.gz", "ood": ood, "positives": "one",
             "template": templates.get(parser, "{image}\n{instruction} {text}\n"),
         },
     )  # fmt: skip
@@ -196,6 +196,11 @@ IMAGE: tuple[Task, ...] = (
 
 # ── video: 18 ──
 
+ARCHIVES = {"V-CLS": "video_cls", "V-QA": "video_qa", "V-RET": "video_ret", "V-MR": "video_mret"}  # of frames
+FOLDERS_OF = {  # in them, where a dataset's is not called as the task is
+    "SmthSmthV2": ("SSv2",), "EgoSchema": ("egoschema", "EgoSchema"), "Charades-STA": ("Charades-STA", "Charades_STA"),
+}  # fmt: skip
+
 
 def _video(
     name: str, subcategory: str, reader: str, parser: str, hub: str, ways: str, query: str, queries: int, *notes: str,
@@ -204,6 +209,8 @@ def _video(
     more.setdefault("ranking", "local")
     options = {
         "path": f"video-tasks/data/{path}",
+        "media": f"video_tasks/frames/{ARCHIVES[subcategory]}.tar.gz",
+        **({"folders": FOLDERS_OF[name]} if name in FOLDERS_OF else {}),
         "frames": 8,
         "template": template,
         **more.pop("options", {}),
@@ -643,7 +650,7 @@ def _direction(query: Modality, target: Modality) -> Task:
             "A diagnostic beside the 190 tasks. A query ranks one list of all four modalities: its own tuple, which holds the query itself, and 15 to 20 hard wrong ones.",
             "The paper says 100 queries; WAVE's scores and a public run say 101.",
             "Films were made from the picture and speech from the caption, so I-V and T-A are near by construction.",
-            "Candidates that are text are the bare caption: the candidates' instruction is meant for the other three.",
+            "In the original, candidates that are text are the bare caption and the candidates' instruction is for the other three; here an instruction is for a whole side, so models that take instructions read it before captions too.",
             "Stored loaders write the query's caption into every text candidate, drop films that cannot be read, and join equal file names over all queries.",
             "The number of distinct candidates is not known exactly (paper: 8.2K in all lists) and is left out of the plan.", LAYOUT,
         ),

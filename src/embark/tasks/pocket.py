@@ -44,6 +44,8 @@ def _row(
     *notes: str,
     **more: Any,
 ) -> Task:
+    if evaluator == "probe":
+        more["variants"] = {"sound": {"params": {**more.get("params", {}), "probe": "sound"}}}
     return Task(
         name="Pocket" + name, family="Pocket", evaluator=evaluator, reader="pocket-" + reader, source=SOURCE, metric=METRICS[evaluator],
         category=category, modalities=tuple(modality for modality in MODALITIES if modality in modalities.split()), chance=chance,

@@ -6,24 +6,22 @@ Everywhere in MMEB a candidate is known by its name: the first with a name is th
 from __future__ import annotations
 
 import hashlib
-import json
-import os
 import re
-import shutil
-import tarfile
-import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from functools import cached_property
 from pathlib import Path, PurePosixPath
-from typing import IO, Any, cast
+from typing import Any
 
 import numpy as np
 
-from embark.data.fetch import hub
-from embark.data.formats import open_table
-from embark.data.rows import Archive, Rows, film, open_archive, open_rows
+from embark.data.atomic import atomically
+from embark.data.fetch import hub, safe_path
+from embark.data.formats import open_table_file
+from embark.data.layout import natural
+from embark.data.readers import _table
+from embark.data.rows import Archive, Needed, Rows, film, open_archive, open_rows
 from embark.types import Candidates, Dataset, EmbarkError, Item, Media, Modality, Qrels, Side, Source, Task, Text
 
 FRAMES = (".jpg", ".jpeg", ".png")
@@ -141,6 +139,15 @@ def first(value: Any) -> str:
     return str(value[0] if isinstance(value, list) else value)
 
 
+def counted(task: Task, split: str, found: int) -> None:
+    """Another number of queries than the task's row states is an error."""
+    stated = expected(task, split, task.source.config)
+    if stated is not None and stated != found:
+        raise EmbarkError(
+            f"Task {task.name} has {found:,} queries at revision {task.source.revision}, expected {stated:,}."
+        )
+
+
 def label(task: Task) -> str:
     """The dataset's own name: MMEB/K700 is of K700."""
     return task.name.rpartition("/")[2]
@@ -207,33 +214,25 @@ class Files:
 
     def lines(self, path: str) -> list[str]:
         """The lines of a small text, without empty ones."""
-        return [line for line in self.read(path).decode("utf-8-sig").splitlines() if line.strip()]
-
-    def records(self, path: str) -> list[Mapping[str, Any]]:
-        """The rows of a small file of JSON lines."""
-        return [json.loads(line) for line in self.lines(path)]
+        return [line.rstrip("\r") for line in self.read(path).decode("utf-8-sig").split("\n") if line.strip()]
 
     def table(self, *patterns: str) -> Rows:
         """The rows of the tables of the first pattern that any fits; they are laid beside the archive, once."""
         for pattern in patterns:
             found = sorted((path for path in self.names if fnmatchcase(path, pattern)), key=natural)
             if found:
-                digests = hub().home / "digests"
-                return Rows(f"{self.archive.path}:{pattern}", [open_table(self._laid(path), digests) for path in found])
+                laid, digests = map(self._laid, found), hub().home / "digests"
+                return Rows(f"{self.archive.path}:{pattern}", [open_table_file(path, digests) for path in laid])
         raise EmbarkError(f"{self.archive.path} has no table '{patterns[0]}' in folder '{self.root}'.")
 
     def _laid(self, path: str) -> Path:
         """A member as a file: parquet is read by position. It may be larger than memory."""
-        target = self.archive.path.with_name(f"{self.archive.path.name}.files") / self.name(path)
+        target = self.archive.path.with_name(f"{self.archive.path.name}.files") / safe_path(self.name(path))
         if not target.exists():
-            part = target.with_name(f"{target.name}.{os.getpid()}-{threading.get_ident()}.part")
             try:
-                target.parent.mkdir(parents=True, exist_ok=True)
-                with tarfile.open(self.archive.path) as tar, part.open("wb") as out:
-                    shutil.copyfileobj(cast(IO[bytes], tar.extractfile(self.name(path))), out, 1 << 20)
-                os.replace(part, target)
+                with atomically(target) as out:
+                    self.archive.copy(self.name(path), out)
             except OSError as error:
-                part.unlink(missing_ok=True)
                 raise EmbarkError(f"Cannot lay out '{path}' of {self.archive.path}: {error}.") from error
         return target
 
@@ -243,19 +242,30 @@ def files(source: Source, archive: str, *roots: str) -> Files:
     return Files(open_archive(source, archive), *roots)
 
 
-def media(archive: str, *roots: str) -> Files:
-    """Images or frames under a folder of an archive, which is whole or in numbered parts."""
+def media(task: Task, *roots: str) -> Files:
+    """The task's images or frames, under a folder of their archive."""
+    return files(*_media(task), *roots)
+
+
+def needed(task: Task) -> Needed:
+    """The task's own files, and the archive of its media where that lies in another dataset."""
+    own = (task.source, _table.needed(task))
+    if "media" not in task.options:
+        return [own]
+    source, pattern = _media(task)
+    parts = [file for file in hub().files(source.id, source.revision) if fnmatchcase(file.path, pattern)]
+    return [own, (source, parts)]
+
+
+def _media(task: Task) -> tuple[Source, str]:
+    """Where the archive of a task's media is, whole or in numbered parts: the first dataset that has it."""
+    archive: str = task.options["media"]
     for source in MEDIA:
         there = [file.path for file in hub().files(source.id, source.revision)]
         for spelled in (archive, archive.replace("_tasks/", "-tasks/")):
             if any(path.startswith(spelled) for path in there):
-                return files(source, f"{spelled}*", *roots)
+                return source, f"{spelled}*"
     raise EmbarkError(f"There is no '{archive}' in {' or '.join(source.id for source in MEDIA)}.")
-
-
-def natural(name: str) -> list[tuple[int, str]]:
-    """Frame 10 after frame 9."""
-    return [(int(run), "") if run.isdigit() else (-1, run.lower()) for run in re.findall(r"\d+|\D+", name)]
 
 
 def _start(names: Sequence[str], roots: Sequence[str]) -> str:

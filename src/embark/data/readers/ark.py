@@ -9,7 +9,6 @@ from __future__ import annotations
 import csv
 import hashlib
 import io
-import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,7 +19,8 @@ import numpy as np
 
 from embark.data import items
 from embark.data.fetch import hub
-from embark.data.rows import open_file
+from embark.data.formats import open_table_file
+from embark.data.rows import Rows, open_file
 from embark.types import Dataset, EmbarkError, Item, Qrels, Side, Source, Task
 
 VERSION = 1
@@ -135,15 +135,8 @@ def _records(task: Task, part: str) -> dict[str, Mapping[str, Any]]:
 
 def _table(source: Source, path: str) -> list[dict[str, Any]]:
     """The rows of a metadata table; file names are relative to it."""
-    local, here = open_file(source, path), PurePosixPath(path).parent
-    if local.suffix == ".parquet":
-        import pyarrow.parquet as pq
-
-        rows = pq.read_table(local).to_pylist()
-    elif local.suffix == ".csv":
-        rows = list(csv.DictReader(io.StringIO(local.read_bytes().decode("utf-8-sig"), newline="")))
-    else:
-        rows = [json.loads(line) for line in local.read_text(encoding="utf-8").splitlines() if line.strip()]
+    here = PurePosixPath(path).parent
+    rows = Rows(path, [open_table_file(open_file(source, path), hub().home / "digests")]).records()
     return [row | {"pictures": [str(here / name) for name in _file_names(row)]} for row in rows]
 
 

@@ -5,7 +5,7 @@ A table that has no split of the task's name has one that is called like the tab
 Columns: query_text, query_image…, corpus_text, corpus_image… (default: those of the usual names that are there),
 `query_id` and `corpus_id` (default: id or _id; ids are compared as strings), `title` of the corpus (default: title).
 An item holds what its row has of these, images first; a corpus text is its title, a space and its text.
-Options, besides those of `table`:
+Options, besides those of `_table`:
   configs   {"corpus": …, "queries": …, "qrels": …}: what the tables are called otherwise ("{subset}" is the subset)
   splits    {"corpus": …, "queries": …, "qrels": …}: the split of a table, if not the task's
   unknown   "skip": judgements of unknown ids are left out and counted, instead of being an error
@@ -17,12 +17,13 @@ grade; `pairs` is one text (the query) with its documents, the relevant one firs
 from __future__ import annotations
 
 from contextlib import suppress
+from itertools import product
 
 import numpy as np
 
+from embark.data import rows
 from embark.data.layout import NoFiles
-from embark.data.readers.table import Table, contents, listed, open_part, subset_kind
-from embark.data.rows import needed
+from embark.data.readers._table import Table, contents, listed, open_part, subset_kind
 from embark.types import MODALITIES, Array, Candidates, Dataset, EmbarkError, Matches, Qrels, Side, Task
 
 VERSION = 1
@@ -46,6 +47,14 @@ def read_beir(task: Task, split: str, subset: str) -> Dataset:
         return _samples(task, sides, query, document, grade, skipped)
     truth = Candidates if task.evaluator == "choice" else Qrels
     return Dataset(sides, truth(query, document, grade), skipped)
+
+
+def needed(task: Task) -> rows.Needed:
+    """The files of the three tables, by whatever names they go."""
+    parts = product(NAMES, task.source.splits, task.subsets)
+    places = dict.fromkeys(_place(task, *part) for part in parts)
+    found = {file.path: file for config, stored in places for file in rows.needed(task.source, stored, config)}
+    return [(task.source, list(found.values()))]
 
 
 def _side(table: Table, role: str) -> tuple[Side, dict[str, int], tuple[str, ...]]:
@@ -75,7 +84,7 @@ def _place(task: Task, name: str, split: str, subset: str) -> tuple[str, str]:
     for config in configs:
         for one in dict.fromkeys((stored, config, *NAMES[name], "train")):
             with suppress(NoFiles):
-                needed(task.source, one, config)
+                rows.needed(task.source, one, config)
                 return config, one
     return configs[0], stored  # opening it will say what is there
 
@@ -89,7 +98,7 @@ def _ids(table: Table, role: str) -> list[str]:
 def _judgements(
     table: Table, query_at: dict[str, int], document_at: dict[str, int]
 ) -> tuple[Array, Array, Array, tuple[str, ...]]:
-    """The rows of the qrels as positions and grades; of a pair that is judged twice, the last judgement counts."""
+    """The rows of the qrels as positions and grades; of a pair that is judged twice, the larger grade counts."""
     query, document = (
         np.fromiter((at.get(str(one), UNKNOWN) for one in table.values(column)), np.int64, len(table))
         for column, at in zip(JUDGED, (query_at, document_at), strict=False)
@@ -97,10 +106,11 @@ def _judgements(
     grade = np.array(table.values(JUDGED[2]), float) if JUDGED[2] in table.rows.names else np.ones(len(table))
     grade = grade.astype(np.int64) if (grade % 1 == 0).all() else grade
     said = _unknown(table, query, document)
-    there = np.flatnonzero((query >= 0) & (document >= 0))[::-1]
-    _, last = np.unique(query[there] * len(document_at) + document[there], return_index=True)
-    rows = np.sort(there[last])
-    return query[rows], document[rows], grade[rows], said
+    there = np.flatnonzero((query >= 0) & (document >= 0))
+    there = there[np.argsort(-grade[there], kind="stable")]
+    _, largest = np.unique(query[there] * len(document_at) + document[there], return_index=True)
+    kept = np.sort(there[largest])
+    return query[kept], document[kept], grade[kept], said
 
 
 def _unknown(table: Table, query: Array, document: Array) -> tuple[str, ...]:

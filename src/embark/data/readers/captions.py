@@ -12,7 +12,7 @@ from itertools import chain
 import numpy as np
 
 from embark.data import items
-from embark.data.readers.table import Table, as_text, open_table
+from embark.data.readers._table import Table, as_text, open_table
 from embark.types import Array, Dataset, EmbarkError, Item, Matches, Side, Task
 
 VERSION = 1

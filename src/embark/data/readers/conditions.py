@@ -9,10 +9,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from embark.data import readers
+from embark.data.rows import Needed
 from embark.types import Dataset, EmbarkError, Task
 
 VERSION = 1
-
 
 OPTIONS = ("reader", "side", "conditions")
 
@@ -21,9 +21,7 @@ def read_conditions(task: Task, split: str, subset: str) -> Dataset:
     """The clean sides, and "side:condition" with the same items in the same order."""
     if missing := [name for name in OPTIONS if not task.options.get(name)]:
         raise EmbarkError(f"Task {task.name}: a task under conditions needs the option {' and '.join(missing)}.")
-    options = {name: value for name, value in task.options.items() if name not in OPTIONS}
-    evaluator = task.params.get("base", "retrieval")
-    base = replace(task, evaluator=evaluator, reader=task.options["reader"], options=options)
+    base = _base(task)
     clean, side = readers.read(base, split, subset), task.options["side"]
     sides = dict(clean.sides)
     for condition, columns in task.options["conditions"].items():
@@ -32,6 +30,17 @@ def read_conditions(task: Task, split: str, subset: str) -> Dataset:
             raise EmbarkError(f"Task {task.name}: under '{condition}', its {side}s are not those of the clean task.")
         sides[f"{side}:{condition}"] = changed[side]
     return replace(clean, sides=sides)
+
+
+def needed(task: Task) -> Needed:
+    """The files of the base task."""
+    return readers.needed(_base(task))
+
+
+def _base(task: Task) -> Task:
+    options = {name: value for name, value in task.options.items() if name not in OPTIONS}
+    evaluator = task.params.get("base", "retrieval")
+    return replace(task, evaluator=evaluator, reader=task.options["reader"], options=options)
 
 
 def outside(task: Task) -> str:

@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from embark.data import items
+from embark.data.readers._table import listed
 from embark.types import Classes, Dataset, EmbarkError, Qrels, Side, Source, Task
 
 VERSION = 1
@@ -44,7 +45,7 @@ def folder_task(
     rows = _rows(source)
     files = _column(source, rows, file, FILE)
     if files is None:
-        raise EmbarkError(f"{source} has no column of files ({', '.join(FILE)}); its columns are {_listed(rows[0])}.")
+        raise EmbarkError(f"{source} has no column of files ({', '.join(FILE)}); its columns are {listed(rows[0])}.")
     _check_files(folder, rows, files)
     captions, labels = _column(source, rows, caption, CAPTION), _column(source, rows, label, LABEL)
     origin = Source(id=str(folder), revision=_revision(folder, source, files), config=source.name)
@@ -63,7 +64,7 @@ def folder_task(
         tasks.append(replace(kind, columns=columns, labels=classes, templates=prompts, chance=1 / len(classes)))
     if not tasks:
         wanted = f"captions ({', '.join(CAPTION)}) nor of labels ({', '.join(LABEL)})"
-        raise EmbarkError(f"{source} has neither a column of {wanted}; its columns are {_listed(rows[0])}.")
+        raise EmbarkError(f"{source} has neither a column of {wanted}; its columns are {listed(rows[0])}.")
     return tasks
 
 
@@ -130,7 +131,7 @@ def _table(folder: Path, name: str | None) -> Path:
     if not found:
         raise EmbarkError(f"The folder {folder} has no CSV; it needs one with a row for each image.")
     if len(found) > 1:
-        named = _listed(one.name for one in found)
+        named = listed(one.name for one in found)
         raise EmbarkError(f"The folder {folder} has several CSVs ({named}): name one with table=….")
     return found[0]
 
@@ -155,7 +156,7 @@ def _rows(source: Path) -> list[Row]:
 def _column(source: Path, rows: Sequence[Row], wanted: str | None, usual: Sequence[str]) -> str | None:
     """The column that was asked for, or the first with a usual name, or none."""
     if wanted is not None and wanted not in rows[0]:
-        raise EmbarkError(f"{source} has no column '{wanted}'; its columns are {_listed(rows[0])}.")
+        raise EmbarkError(f"{source} has no column '{wanted}'; its columns are {listed(rows[0])}.")
     by_name = {column.lower(): column for column in rows[0]}
     return wanted or next((by_name[name] for name in usual if name in by_name), None)
 
@@ -164,7 +165,7 @@ def _check_files(folder: Path, rows: Sequence[Row], column: str) -> None:
     names = dict.fromkeys(row[column] for row in rows)
     missing = [name or "(no name)" for name in names if not name or not (folder / name).is_file()]
     if missing:
-        raise EmbarkError(f"{len(missing)} of {len(names)} files are not in {folder}: {_listed(missing)}.")
+        raise EmbarkError(f"{len(missing)} of {len(names)} files are not in {folder}: {listed(missing)}.")
 
 
 def _classes(source: Path, rows: Sequence[Row], files: str, labels: str) -> tuple[str, ...]:
@@ -175,7 +176,7 @@ def _classes(source: Path, rows: Sequence[Row], files: str, labels: str) -> tupl
             raise EmbarkError(f"{row[files]} has two labels in {source}, {both}; zero-shot needs one an image.")
     classes = tuple(sorted(set(given.values())))
     if len(classes) < 2:
-        seen = _listed(classes) or "none"
+        seen = listed(classes) or "none"
         raise EmbarkError(f"Column '{labels}' of {source} needs two labels or more; it has {seen}.")
     return classes
 
@@ -193,9 +194,3 @@ def _revision(folder: Path, source: Path, column: str) -> str:
         facts = (folder / name).stat() if (folder / name).is_file() else None
         found.update(f"\0{name}\0{facts.st_size if facts else ''}\0{facts.st_mtime_ns if facts else ''}".encode())
     return found.hexdigest()[:12]
-
-
-def _listed(names: Iterable[str]) -> str:
-    """The first five, and how many more."""
-    every = list(names)
-    return ", ".join(every[:5]) + (f" and {len(every) - 5} more" if len(every) > 5 else "")

@@ -1,7 +1,7 @@
 """Items with a label: a probe's two splits, groups to cluster, or classes to tell apart by their prompts.
 
 Columns: one or more of image, video, audio, text; and `label` (a class number, a name, or a list of either).
-Options, besides those of `table`:
+Options, besides those of `_table`:
   train     the split a probe learns from ("train")
   labels    "class_names": the classes are those that the data declares for its label column, or, where it declares
             none, the distinct labels, sorted. This is also the rule where the row lists no `labels`
@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from embark.data import items
-from embark.data.readers.table import Table, contents, listed, open_table
+from embark.data.readers._table import Table, contents, listed, open_table
 from embark.types import Array, Classes, Dataset, EmbarkError, Groups, Item, Side, Split, Task
 
 VERSION = 1

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import lru_cache, partial
-from typing import Any
 
 import numpy as np
 
-from embark.data import items
-from embark.data.readers import _mmeb, _wav
+from embark.data import items, wav
+from embark.data.readers import _mmeb
 from embark.data.readers._mmeb import Ask, Corpus, Files
 from embark.data.rows import Rows
-from embark.types import Array, Dataset, EmbarkError, Item, Media, Task
+from embark.types import Dataset, EmbarkError, Item, Media, Task
 
 VERSION = 1
 TABLES = (  # of the five classifications: the query table of a sample, else all of a dataset
@@ -39,7 +38,7 @@ def classification(task: Task, split: str, subset: str) -> Dataset:
         Ask(_mmeb.compose(sound, ""), [name], list(corpus.items))
         for sound, name in zip(_sounds(files, rows), names, strict=True)
     ]
-    _counted(task, split, len(rows))
+    _mmeb.counted(task, split, len(rows))
     return _mmeb.dataset(task, asks, corpus)
 
 
@@ -61,7 +60,7 @@ def retrieval(task: Task, split: str, subset: str) -> Dataset:
     }[task.options["parser"]]
     corpus = Corpus()
     asks = list(read(task, _open(task), corpus))
-    _counted(task, split, len(asks))
+    _mmeb.counted(task, split, len(asks))
     return _mmeb.dataset(task, asks, corpus)
 
 
@@ -124,7 +123,7 @@ def _part_of(film: Media, start: float, end: float) -> Media:
 
 def _soundtrack(film: Media, start: float, end: float) -> bytes:
     """16 kHz mono, as the benchmark has it."""
-    return _wav.cut(_wav.of_film(film.read()[0], 16_000), start, end)
+    return wav.cut(wav.of_film(film.read()[0], 16_000), start, end)
 
 
 # ── grounding ────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -145,7 +144,7 @@ def grounding(task: Task, split: str, subset: str) -> Dataset:
             heard.setdefault(path.strip(), []).append((float(start), float(end), name.strip()))
     for path in sorted(heard):
         recording = files.file("audio", f"{DEVELOPMENT}/{path}")
-        seconds = _wav.length(recording.read()[0])
+        seconds = wav.length(recording.read()[0])
         events = [(_within(start, end, seconds), name) for start, end, name in heard[path]]
         spans = [span for span, _ in events] + _quiet([span for span, _ in events], seconds)
         offered = [corpus.add(_called(path, span), partial(_segment, recording, span)) for span in spans]
@@ -153,7 +152,7 @@ def grounding(task: Task, split: str, subset: str) -> Dataset:
             alike = [other for other, called in events if called == name]
             right = [_called(path, one) for one in ([span] if task.options["parser"].endswith("_hard") else alike)]
             asks.append(Ask(_mmeb.compose(recording, name), right, offered))
-    _counted(task, split, len(asks))
+    _mmeb.counted(task, split, len(asks))
     return _mmeb.dataset(task, asks, corpus)
 
 
@@ -188,7 +187,7 @@ def _segment(recording: Media, span: Span) -> Item:
 
 
 def _cut(recording: Media, span: Span) -> bytes:
-    return _wav.cut(_whole(recording), *span)
+    return wav.cut(_whole(recording), *span)
 
 
 @lru_cache(maxsize=2)
@@ -205,26 +204,14 @@ def _open(task: Task) -> Files:
     return _mmeb.files(task.source, task.options["archive"], task.options["path"].split("/")[1])
 
 
-def _counted(task: Task, split: str, found: int) -> None:
-    stated = _mmeb.expected(task, split, task.source.config)
-    if stated is not None and stated != found:
-        raise EmbarkError(
-            f"Task {task.name} has {found:,} queries at revision {task.source.revision}, expected {stated:,}."
-        )
-
-
 def _heard(files: Files, path: str) -> Item:
     return _mmeb.compose(files.file("audio", path), "")
 
 
 def _sounds(files: Files, rows: Rows) -> list[Media]:
-    """The sound of each row: in a column, as samples in a column, or in a file that a column names."""
+    """The sound of each row: in a column, or in a file that a column names."""
     column = next((name for name in ("audio", "audio_bytes") if name in rows.names), None)
-    found: list[Media | None] = [None] * len(rows)
-    if column and (samples := _samples(rows, column)):
-        return samples
-    if column:
-        found = rows.media("audio", column)
+    found = rows.media("audio", column) if column else [None] * len(rows)
     if None not in found:
         return [sound for sound in found if sound]
     paths = _mmeb.column(rows, next((name for name in PATHS if name in rows.names), PATHS[0]))
@@ -233,34 +220,3 @@ def _sounds(files: Files, rows: Rows) -> list[Media]:
         path if "/" in path or fold is None else f"fold{fold}/{path}" for path, fold in zip(paths, folds, strict=True)
     )
     return [sound or files.file("audio", files.find(path)) for sound, path in zip(found, told, strict=True)]
-
-
-def _samples(rows: Rows, column: str) -> list[Media]:
-    """Sounds that were stored decoded; a sound file is made of them when it is needed."""
-    import pyarrow.parquet as pq
-
-    found: list[Media] = []
-    for path in (str(getattr(table, "path", "")) for table in rows.tables):
-        kind = pq.read_schema(path).field(column).type if path.endswith(".parquet") else None
-        if kind is None or not hasattr(kind, "get_field_index") or kind.get_field_index("array") < 0:
-            return []
-        meta = pq.read_metadata(path)
-        for group in range(meta.num_row_groups):
-            places = range(meta.row_group(group).num_rows)
-            found += [Media("audio", (partial(_encoded, path, column, group, at),)) for at in places]
-    return found
-
-
-def _encoded(path: str, column: str, group: int, at: int) -> bytes:
-    cell: Any = _group(path, column, group)[at]
-    wave: Array = np.asarray(cell["array"].values, np.float64)
-    whole = np.clip(np.rint(wave * 32768), -32768, 32767).astype("<i2")
-    return _wav.from_samples(whole.tobytes(), int(cell["sampling_rate"].as_py()))
-
-
-@lru_cache(maxsize=1)
-def _group(path: str, column: str, group: int) -> Any:
-    import pyarrow.parquet as pq
-
-    with pq.ParquetFile(path) as file:
-        return file.read_row_group(group, columns=[column]).column(0)

@@ -13,9 +13,10 @@ from embark.data.readers._mmeb import Ask, Corpus, Files
 from embark.types import Dataset, EmbarkError, Item, Media, Task
 
 VERSION = 1
-IMAGES = "image_tasks/mmeb_v1.tar.gz"
 TEXTS = ("image_cls", "image_qa", "image_i2t")  # candidates are texts, and named by them
 FIELDS = ("title", "description", "features", "price", "Date First Available")
+
+needed = _mmeb.needed
 
 
 def images(task: Task, split: str, subset: str) -> Dataset:
@@ -23,7 +24,7 @@ def images(task: Task, split: str, subset: str) -> Dataset:
 
     An image is named by its path; where objects of one image compete, also by its caption.
     """
-    rows, pictures = _mmeb.rows_of(task, split), _Pictures()
+    rows, pictures = _mmeb.rows_of(task, split), _Pictures(task)
     parser, telling = task.options["parser"], task.instructions.get
     names = ("qry_inst", "qry_text", "qry_img_path", "tgt_inst", "tgt_text", "tgt_img_path")
     corpus, asks = Corpus(), []
@@ -42,7 +43,8 @@ def images(task: Task, split: str, subset: str) -> Dataset:
 class _Pictures:
     """The images of all the image tasks; the archive is opened when the first is asked for."""
 
-    def __init__(self) -> None:
+    def __init__(self, task: Task) -> None:
+        self.task = task
         self.folders: dict[str, Files] = {}
 
     def beside(self, path: str, instruction: str, text: str, fixed: str) -> Item:
@@ -52,7 +54,7 @@ class _Pictures:
     def _image(self, path: str) -> Media:
         root, _, rest = path.partition("/")
         if root not in self.folders:
-            self.folders[root] = _mmeb.media(IMAGES, root)
+            self.folders[root] = _mmeb.media(self.task, root)
         return self.folders[root].file("image", rest)
 
 
@@ -63,10 +65,10 @@ def products(task: Task, split: str, subset: str) -> Dataset:
     """MCMR: a wish to all products that meet it; a product is its first image and its description."""
     files = _mmeb.files(task.source, task.options["archive"], "MCMR")
     corpus = Corpus()
-    for row in files.records("candidates.jsonl"):
+    for row in files.table("candidates.jsonl").records():
         corpus.add(str(row["candidate_id"]), partial(_product, files, row))
     asks = []
-    for row in files.records("query.jsonl"):
+    for row in files.table("query.jsonl").records():
         right = [name for name in map(str, _several(row["pos_ids"])) if name in corpus.items]
         if right:
             asks.append(Ask(_mmeb.compose(None, _flat(row["query"])), right))
@@ -77,7 +79,7 @@ def products(task: Task, split: str, subset: str) -> Dataset:
 
 def _product(files: Files, row: Mapping[str, Any]) -> Item:
     lines = [f"{name}: {value}" for name in FIELDS if (value := _flat(row.get(name)))]
-    for shown in _several(row.get("images", [])):
+    for shown in _several(row.get("images") or []):
         url = shown if isinstance(shown, str) else shown.get("url") or shown.get("path") or shown.get("image") or ""
         path = f"images/{PurePosixPath(url.split('?')[0]).name}"
         if path in files:

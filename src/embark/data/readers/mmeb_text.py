@@ -51,25 +51,25 @@ class Ask:
 def texts(task: Task, split: str, subset: str) -> Dataset:
     """Queries and documents of a folder, and judgements in a table of their own or in the queries' gold_ids."""
     files, tables = _files(task), task.options["tables"]
-    judged = _judged(_table(files, tables["qrels"])) if "qrels" in tables else None
+    judged = _judged(files.table(tables["qrels"]).records()) if "qrels" in tables else None
     asks = []
-    for row in _table(files, tables["queries"]):
+    for row in files.table(tables["queries"]).records():
         name, item = _id(row, QUERY_ID), items.text(_asked(task, row, _text(row, QUERY)))
         grades = judged.get(name, {}) if judged is not None else dict.fromkeys(map(str, _listed(_cell(row, GOLD))), 1.0)
         asks.append(Ask(name, item, grades))
-    return _retrieval(task, asks, *_documents(_table(files, tables["corpus"])))
+    return _retrieval(task, asks, *_documents(files.table(tables["corpus"]).records()))
 
 
 def tools(task: Task, split: str, subset: str) -> Dataset:
     """Requests to the tools that serve them; a tool is its documentation, as JSON in one line."""
     files, tables = _files(task), task.options["tables"]
     asks = []
-    for row in _table(files, tables["queries"]):
+    for row in files.table(tables["queries"]).records():
         right = _listed(_cell(row, ("label", "labels")))
         grades = {str(one["id"] if isinstance(one, dict) else one): 1.0 for one in right}
         asks.append(Ask(_id(row, QUERY_ID), items.text(_asked(task, row, _text(row, ("query",)))), grades))
     documents: dict[str, Item] = {}
-    for row in _table(files, tables["corpus"]):
+    for row in files.table(tables["corpus"]).records():
         documents.setdefault(_id(row, DOCUMENT_ID), items.text(_documentation(_cell(row, ("documentation",)))))
     return _retrieval(task, asks, documents)
 
@@ -81,12 +81,12 @@ def memories(task: Task, split: str, subset: str) -> Dataset:
         folder = path.rpartition("/")[0]
         corpus = _nearest(files, folder, "corpus.jsonl")
         home = corpus.rpartition("/")[0]
-        found, lost = _documents(_table(files, corpus), home)
+        found, lost = _documents(files.table(corpus).records(), home)
         documents |= {name: item for name, item in found.items() if name not in documents}
         skipped += [line for line in lost if line not in skipped]
         judged = _tab_separated(files.archive.read(files.name(_nearest(files, folder, "qrels.tsv"))))
         told = {"instruction": _instruction(task, folder)}
-        for row in _table(files, path):
+        for row in files.table(path).records():
             name = _id(row, QUERY_ID)
             grades = {_within(home, document): grade for document, grade in judged.get(name, {}).items()}
             asks.append(Ask(_within(folder, name), items.text(_asked(task, told, _text(row, QUERY))), grades))
@@ -149,13 +149,6 @@ def _paths(value: Any) -> list[str]:
 
 def _files(task: Task) -> Files:
     return _mmeb.files(task.source, task.options["archive"], task.options["path"])
-
-
-def _table(files: Files, pattern: str) -> list[Row]:
-    """The rows of the files that a pattern names."""
-    rows = files.table(pattern)
-    columns = {name: rows.values(name) for name in rows.names}
-    return [dict(zip(columns, cells, strict=True)) for cells in zip(*columns.values(), strict=True)]
 
 
 def _cell(row: Row, names: Sequence[str]) -> Any:
@@ -230,7 +223,7 @@ def _tab_separated(data: bytes) -> Grades:
     for line in data.decode("utf-8-sig").split("\n"):
         cells = line.strip().split("\t")
         if len(cells) >= 3 and re.fullmatch(r"-?\d+(\.\d+)?", cells[2]):
-            found.setdefault(cells[0], {})[cells[1]] = float(cells[2])
+            _judge(found, cells[0], cells[1], float(cells[2]))
     return found
 
 
@@ -254,8 +247,14 @@ def _judged(rows: Iterable[Row]) -> Grades:
     found = Grades()
     for row in rows:
         grade = next((row[name] for name in ("label", "score") if row.get(name) is not None), 1)
-        found.setdefault(_id(row, JUDGED_QUERY), {})[_id(row, JUDGED_DOCUMENT)] = float(grade)
+        _judge(found, _id(row, JUDGED_QUERY), _id(row, JUDGED_DOCUMENT), float(grade))
     return found
+
+
+def _judge(found: Grades, query: str, document: str, grade: float) -> None:
+    """Of a pair that is judged twice, the larger grade counts."""
+    grades = found.setdefault(query, {})
+    grades[document] = max(grade, grades.get(document, grade))
 
 
 def _retrieval(task: Task, asks: Sequence[Ask], documents: Mapping[str, Item], skipped: Iterable[str] = ()) -> Dataset:

@@ -10,45 +10,20 @@ from functools import partial
 from pathlib import PurePosixPath
 from typing import Any
 
+from embark.data.layout import natural
 from embark.data.readers import _mmeb
 from embark.data.readers._mmeb import Ask, Corpus, Files
 from embark.data.rows import Rows
 from embark.types import Dataset, EmbarkError, Item, Media, Task
 
 VERSION = 1
-FRAMES = "video_tasks/frames/{}.tar.gz"
-FOLDERS = {
-    "SmthSmthV2": ("SSv2",),
-    "EgoSchema": ("egoschema", "EgoSchema"),
-    "Charades-STA": ("Charades-STA", "Charades_STA"),
-}
-MVBENCH = (
-    "episodic_reasoning",
-    "action_sequence",
-    "action_prediction",
-    "action_antonym",
-    "fine_grained_action",
-    "unexpected_action",
-    "object_existence",
-    "object_interaction",
-    "object_shuffle",
-    "moving_direction",
-    "action_localization",
-    "scene_transition",
-    "action_count",
-    "moving_count",
-    "moving_attribute",
-    "state_change",
-    "fine_grained_pose",
-    "character_order",
-    "egocentric_navigation",
-    "counterfactual_inference",
-)
+
+needed = _mmeb.needed
 
 
 def classification(task: Task, split: str, subset: str) -> Dataset:
     """A video to the name of its class: among the row's own names, or those of all rows and the task."""
-    rows, films, corpus = _mmeb.rows_of(task, split), _films(task, "video_cls"), Corpus()
+    rows, films, corpus = _mmeb.rows_of(task, split), _films(task), Corpus()
     asks = []
     for video, right, own in zip(
         rows.values("video_id"), rows.values("pos_text"), _mmeb.column(rows, "neg_text", ()), strict=True
@@ -63,7 +38,7 @@ def classification(task: Task, split: str, subset: str) -> Dataset:
 def retrieval(task: Task, split: str, subset: str) -> Dataset:
     """A caption to its video, among the videos of all rows."""
     name, said = CAPTIONS[task.options["parser"]]
-    rows, films, corpus, asks = _mmeb.rows_of(task, split), _films(task, "video_ret"), Corpus(), []
+    rows, films, corpus, asks = _mmeb.rows_of(task, split), _films(task), Corpus(), []
     for video, caption in zip(rows.values(name), rows.values(said), strict=True):
         video = PurePosixPath(str(video)).stem if name == "video" else str(video)
         corpus.add(video, partial(_shown, films, video))
@@ -87,7 +62,7 @@ Question = tuple[str, str, list[tuple[str, str]], int]  # the folder, what is as
 
 def questions(task: Task, split: str, subset: str) -> Dataset:
     """A video and a question with its options, to one of the options."""
-    films, corpus, asks = _films(task, "video_qa"), Corpus(), []
+    films, corpus, asks = _films(task), Corpus(), []
     for folder, asked, options, right in QUESTIONS[task.options["parser"]](task, split):
         names = [corpus.add(name, partial(_mmeb.compose, None, text)) for name, text in options]
         asks.append(Ask(_mmeb.compose(films.film(folder), asked), [names[right]], names))
@@ -96,7 +71,7 @@ def questions(task: Task, split: str, subset: str) -> Dataset:
 
 def _mvbench(task: Task, split: str) -> Iterator[Question]:
     """Twenty tables; options keep their letters."""
-    for config in task.options.get("configs", MVBENCH):
+    for config in task.options["configs"]:
         rows = _mmeb.rows_of(task, split, config)
         for video, asked, options, right in _columns(rows, "video", "question", "candidates", "answer"):
             shown = _lettered(options)
@@ -162,7 +137,7 @@ def _listed(question: str, options: list[str]) -> str:
 
 def moments(task: Task, split: str, subset: str) -> Dataset:
     """A sentence, mostly with a video, to the clip that shows it."""
-    rows, films, corpus = _mmeb.rows_of(task, split), _films(task, "video_mret"), Corpus()
+    rows, films, corpus = _mmeb.rows_of(task, split), _films(task), Corpus()
     read = _seeking if task.options["parser"] == "momentseeker" else _clips
     asks = list(read(task, rows, films, corpus))
     return _mmeb.dataset(task, asks, corpus)
@@ -171,7 +146,7 @@ def moments(task: Task, split: str, subset: str) -> Dataset:
 def _clips(task: Task, rows: Rows, films: Files, corpus: Corpus) -> Iterator[Ask]:
     """A video's folder holds its own frames in "query" and those of its clips beside it; the right ones say so."""
     inside: dict[str, list[str]] = {}
-    for folder in sorted(films.folders, key=_mmeb.natural):
+    for folder in sorted(films.folders, key=natural):
         inside.setdefault(folder.partition("/")[0], []).append(folder)
     for sentence, path in _columns(rows, "query", "video_path"):
         video = PurePosixPath(path).stem
@@ -208,9 +183,10 @@ def _shown(films: Files, folder: str) -> Item:
     return _mmeb.compose(films.film(folder), "")
 
 
-def _films(task: Task, archive: str) -> Files:
+def _films(task: Task) -> Files:
+    """A folder of frames a film, under the dataset's folder or one that the row names."""
     name = _mmeb.label(task)
-    return _mmeb.media(FRAMES.format(archive), *FOLDERS.get(name, (f"{name}/frames", name)))
+    return _mmeb.media(task, *task.options.get("folders", (f"{name}/frames", name)))
 
 
 def _text(corpus: Corpus, name: str) -> str:

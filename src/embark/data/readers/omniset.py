@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from embark.data import items
@@ -22,7 +22,7 @@ def read(task: Task, split: str, subset: str) -> Dataset:
     """
     asked, wanted = task.options["query"], task.options["target"]
     files = _mmeb.files(task.source, task.options["archive"], "omniset")
-    queries = files.records("omniset.jsonl")
+    queries = files.table("omniset.jsonl").records()
     captions = _captions(files, queries)
     corpus, asks = Corpus(), []
     for row in queries:
@@ -30,15 +30,14 @@ def read(task: Task, split: str, subset: str) -> Dataset:
         tuples = dict.fromkeys([own, *map(int, row["hard_negatives"])])
         offered = [_offer(files, captions, corpus, image, kind) for image in tuples for kind in ENDINGS]
         asks.append(Ask(corpus.items[_name(own, asked)], [_name(own, wanted)], offered))
-    stated = _mmeb.expected(task, split)
-    if stated is not None and stated != len(asks):
-        raise EmbarkError(f"Task {task.name} has {len(asks)} queries, expected {stated}.")
+    _mmeb.counted(task, split, len(asks))
     return _mmeb.dataset(task, asks, corpus)
 
 
-def _captions(files: Files, queries: list[Mapping[str, Any]]) -> dict[int, str]:
+def _captions(files: Files, queries: Sequence[Mapping[str, Any]]) -> dict[int, str]:
     """The caption of each image; that of a query is the one that its sound was made from."""
-    known = {int(row["image_id"]): str(row["captions"][0]) for row in files.records("catalog.jsonl") if row["captions"]}
+    catalogue = files.table("catalog.jsonl").records()
+    known = {int(row["image_id"]): str(row["captions"][0]) for row in catalogue if row["captions"]}
     return known | {int(row["image_id"]): str(row["qry_text"]) for row in queries if row.get("qry_text")}
 
 

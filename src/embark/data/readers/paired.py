@@ -1,7 +1,7 @@
 """Things that belong together, row by row: an image and its text, or an image and its list of captions.
 
 Columns: two of image, video, audio, text (a text column may hold lists), and `id` where the data has one: rows of one
-id are one thing with several texts. Options, besides those of `table`:
+id are one thing with several texts. Options, besides those of `_table`:
   query     the modality that asks; the other one answers ("text")
   corpus    the splits whose rows answer, in order (default: the split that asks)
   unique    "text": of rows with equal text, only the first answers
@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from embark.data import items
-from embark.data.readers.table import Table, as_text, contents, open_table
+from embark.data.readers._table import Table, as_text, contents, open_table
 from embark.types import Dataset, EmbarkError, Item, Modality, Qrels, Side, Task
 
 VERSION = 1

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from embark.data import items
-from embark.data.readers.table import Table, contents, open_table
+from embark.data.readers._table import Table, contents, open_table
 from embark.types import Candidates, Dataset, EmbarkError, Side, Task
 
 VERSION = 1

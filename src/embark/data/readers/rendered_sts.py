@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from embark.data.readers.table import Table, open_table
+from embark.data.readers._table import Table, open_table
 from embark.types import Dataset, EmbarkError, Gold, Item, Side, Task
 
 VERSION = 1

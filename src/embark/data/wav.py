@@ -1,4 +1,4 @@
-"""Wave files by their bytes: how long they are, and parts of them, in the same encoding."""
+"""Wave files by their bytes: made of samples or of a film, measured, and cut without a change of encoding."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ import io
 import struct
 import wave
 
-from embark.types import EmbarkError
+import numpy as np
+
+from embark.types import Array, EmbarkError
 
 
 def length(data: bytes) -> float:
@@ -26,15 +28,9 @@ def cut(data: bytes, start: float, end: float) -> bytes:
     return b"RIFF" + struct.pack("<I", len(body)) + body
 
 
-def from_samples(samples: bytes, rate: int) -> bytes:
-    """A wave file of 16-bit mono samples."""
-    out = io.BytesIO()
-    with wave.open(out, "wb") as sound:
-        sound.setnchannels(1)
-        sound.setsampwidth(2)
-        sound.setframerate(rate)
-        sound.writeframes(samples)
-    return out.getvalue()
+def from_samples(samples: Array, rate: int) -> bytes:
+    """A wave file of mono samples between -1 and 1, in 16 bits."""
+    return _encoded(np.clip(np.rint(samples * 32768), -32768, 32767).astype("<i2").tobytes(), rate)
 
 
 def of_film(data: bytes, rate: int) -> bytes:
@@ -47,7 +43,17 @@ def of_film(data: bytes, rate: int) -> bytes:
         resampler = av.AudioResampler(format="s16", layout="mono", rate=rate)
         frames = [part for frame in film.decode(audio=0) for part in resampler.resample(frame)]
         frames += resampler.resample(None)
-    return from_samples(b"".join(bytes(frame.planes[0])[: 2 * frame.samples] for frame in frames), rate)
+    return _encoded(b"".join(bytes(frame.planes[0])[: 2 * frame.samples] for frame in frames), rate)
+
+
+def _encoded(samples: bytes, rate: int) -> bytes:
+    out = io.BytesIO()
+    with wave.open(out, "wb") as sound:
+        sound.setnchannels(1)
+        sound.setsampwidth(2)
+        sound.setframerate(rate)
+        sound.writeframes(samples)
+    return out.getvalue()
 
 
 def _chunks(data: bytes) -> tuple[bytes, memoryview]:

@@ -13,11 +13,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
 from types import MappingProxyType
 from typing import Any
 
-from embark.data import items
-from embark.data.rows import Rows, open_rows
+from embark.data import items, rows
+from embark.data.fetch import RemoteFile, hub
+from embark.data.rows import Rows
 from embark.types import MODALITIES, EmbarkError, Item, Media, Modality, Task
 
 ORDER: tuple[Modality, ...] = ("image", "video", "audio", "text")  # of the parts of a mixed item: words come last
@@ -117,12 +119,30 @@ def open_part(
     """The rows of one split of one config, as the hub calls them; `keys` are other names that `rows` may use for it."""
     counted = (f"{config}/{stored}" if config else stored, *keys)
     expected = next((task.rows[key] for key in counted if key in task.rows), None)
-    rows = open_rows(task.source, stored, config, expected=expected)
-    table = Table(task, stored, rows, _where(rows, where))
+    opened = rows.open_rows(task.source, stored, config, expected=expected)
+    table = Table(task, stored, opened, _where(opened, where))
     if not len(table):
         said = f" where {', '.join(f'{name} is {value!r}' for name, value in where.items())}" if where else ""
-        raise EmbarkError(f"Task {task.name}: {rows.what} has no rows{said}.")
+        raise EmbarkError(f"Task {task.name}: {opened.what} has no rows{said}.")
     return _dropped(table, task.options.get("drop", {}).get(stored, ()))
+
+
+def needed(task: Task) -> list[RemoteFile]:
+    """The files of a row's tables, in each of the option `configs` where a row has several, and other files of its own.
+
+    The tables are those of its splits, of the options `train` and `corpus`, and of its subsets; files that are no
+    tables are told by the patterns in the option `files`.
+    """
+    source, options = task.source, task.options
+    learnt = options.get("train", "train" if task.evaluator in ("probe", "multilabel") else None)
+    splits = dict.fromkeys((*source.splits, *options.get("corpus", ()), *([learnt] if learnt else ())))
+    places = [place(task, split, subset) for subset in task.subsets for split in splits]
+    tables = dict.fromkeys((config, stored) for own, stored in places for config in options.get("configs", (own,)))
+    found = {file.path: file for config, stored in tables for file in rows.needed(source, stored, config)}
+    for file in hub().files(source.id, source.revision):
+        if any(fnmatchcase(file.path, pattern) for pattern in options.get("files", ())):
+            found[file.path] = file
+    return list(found.values())
 
 
 def place(task: Task, split: str, subset: str) -> tuple[str | None, str]:
@@ -165,11 +185,11 @@ def _joined(parts: tuple[Item | None, ...]) -> Item | None:
     return items.mixed(*found) if found else None
 
 
-def _where(rows: Rows, where: Mapping[str, Any]) -> Sequence[int]:
-    numbers: Sequence[int] = range(len(rows))
+def _where(opened: Rows, where: Mapping[str, Any]) -> Sequence[int]:
+    numbers: Sequence[int] = range(len(opened))
     for column, wanted in where.items():
         accepted = set(wanted) if isinstance(wanted, (list, tuple, set)) else {wanted}
-        cells = rows.values(column)
+        cells = opened.values(column)
         numbers = [number for number in numbers if cells[number] in accepted]
     return numbers
 

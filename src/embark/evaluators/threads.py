@@ -1,0 +1,37 @@
+"""Limits that hold for the whole process, shared by the evaluations that run at once.
+
+The matrix library's threads and the warning filters belong to everybody: whoever restores what it found undoes the
+others' limits, or leaves its own behind. So the first to come keeps what was there, and the last to go restores it.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from threading import Lock
+
+from threadpoolctl import threadpool_limits
+
+_LOCK = Lock()
+_HELD: list[int] = []
+_UNDO = ExitStack()
+
+
+@contextmanager
+def blas_threads(limit: int, *ignored: type[Warning]) -> Iterator[None]:
+    """At most so many threads a matrix product, and none of these warnings, until the last of those inside leaves."""
+    with _LOCK:
+        _HELD.append(limit)
+        _UNDO.enter_context(threadpool_limits(min(_HELD), user_api="blas"))
+        if ignored:
+            _UNDO.enter_context(warnings.catch_warnings())
+        for category in ignored:
+            warnings.simplefilter("ignore", category)
+    try:
+        yield
+    finally:
+        with _LOCK:
+            _HELD.remove(limit)
+            if not _HELD:
+                _UNDO.close()
