@@ -155,7 +155,7 @@ def outcome_columns(split: str, subset: str, ids: Sequence[str], outcomes: Mappi
     """Per-item outcomes of one record as columns."""
     count = len(ids)
     return {"split": [split] * count, "subset": [subset] * count, "id": list(ids)} | {
-        k: np.asarray(v) for k, v in outcomes.items()
+        k: v if isinstance(v, list) else np.asarray(v) for k, v in outcomes.items()
     }
 
 

@@ -29,7 +29,10 @@ def topk(
     memory: int = MEMORY,
     backend: Backend | None = None,
 ) -> tuple[Array, Array]:
-    """(positions, scores), each (queries, min(k, documents)), best first; ties by falling id, else by position."""
+    """(positions, scores), each (queries, min(k, documents)), best first; ties by falling id, else by position.
+
+    The order is exact; a score is that of the float32 product wherever the order does not hang on more.
+    """
     if k < 1 or not len(documents):
         raise EmbarkError(f"Cannot take the {k} best of {len(documents)} documents.")
     k = min(k, len(documents))
@@ -69,17 +72,27 @@ def _best(
         if len(row) > SLACK * k * len(rows):  # too many come near the bar: nearly all documents score alike
             row, column, score = _kept(row, column, exact(queries, documents, rows[row], column, similarity), k, place)
         start = stop
-    row, column, _, _ = _pruned(row, column, score, k, slack)
-    _, column, score = _kept(row, column, exact(queries, documents, rows[row], column, similarity), k, place)
+    row, column, score, _ = _pruned(row, column, score, k, slack)
+    order = np.lexsort((-score, row))
+    row, column, score = row[order], column[order], score[order]
+    near = (row[1:] == row[:-1]) & (score[:-1] - score[1:] <= 2 * slack[row[1:]])
+    doubt = np.flatnonzero(np.append(near, False) | np.append(False, near))  # whose order the product does not decide
+    if similarity == "maxsim":  # a sum over tokens: its rounding shows in the score
+        doubt = np.arange(len(row))
+    score[doubt] = exact(queries, documents, rows[row[doubt]], column[doubt], similarity)
+    _, column, score = _kept(row, column, score, k, place)
     return column.reshape(-1, k), score.reshape(-1, k)
 
 
 def _pruned(row: Array, column: Array, score: Array, k: int, slack: Array) -> tuple[Array, Array, Array, Array]:
     """What may be among the k best, given that each score is wrong by `slack` at most; and the k-th best so far."""
-    order = np.lexsort((-score, row))
+    order = np.argsort(row, kind="stable")
+    row, column, score = row[order], column[order], score[order]
     counts = np.bincount(row, minlength=len(slack))
-    kth = np.minimum(np.cumsum(counts) - counts + k, len(row)) - 1
-    bar = np.where(counts >= k, score[order[kth]], -np.inf)
+    turn = np.arange(len(row)) - np.repeat(np.cumsum(counts) - counts, counts)
+    table = np.full((len(slack), max(k, int(counts.max()))), -np.inf, np.float32)
+    table[row, turn] = score
+    bar = np.partition(table, -k, axis=1)[:, -k].astype(np.float64)
     kept = score >= (bar - 2 * slack)[row]
     return row[kept], column[kept], score[kept], bar
 

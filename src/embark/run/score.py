@@ -21,7 +21,7 @@ from embark.models.encoder import fingerprint
 from embark.plan import Count, Demand
 from embark.results import Record, Results, TaskResult
 from embark.store import Space
-from embark.types import EmbarkError, ModelCard, Scores, Task, role_of
+from embark.types import Array, EmbarkError, ModelCard, Scores, Task, role_of
 
 NAMED = 5  # unreadable items that a message names
 
@@ -61,7 +61,7 @@ def score_task(task: Task, asked: Sequence[tuple[Demand, Count]], given: Scoring
         said = {"metric": task.metric, "similarity": given.card.similarity, "memory": given.memory}
         scores = evaluators.evaluate(task.evaluator, each.data.truth, vectors, {**task.params, **said})
         ids = [each.data.sides[scores.unit].ids[row] for row in scores.rows]
-        outcomes.append(results.outcome_columns(each.split, each.subset, ids, scores.outcomes))
+        outcomes.append(results.outcome_columns(each.split, each.subset, ids, _named(scores.outcomes, each)))
         per_item = given.report.seconds / given.report.embedded if given.report.embedded else 0.0
         timings = {"embed": per_item * count.missing, "score": time.perf_counter() - start}
         records.append(_record(task, given, each, scores, count, timings, (*warnings, *scores.warnings)))
@@ -93,6 +93,17 @@ def readable(each: Demand, report: Report) -> tuple[Demand, tuple[str, ...]]:
         raise EmbarkError(f"{said}. {advice}")
     kept = {side: np.delete(keys, list(bad[side])) for side, keys in each.keys.items()}
     return replace(each, data=without(each.data, bad), keys=kept), (*each.data.skipped, f"left out {said}")
+
+
+def _named(outcomes: Mapping[str, Array], each: Demand) -> dict[str, Any]:
+    """Outcomes that point at items (the top document, a pair's other half) name them by id."""
+    sides = {"top": "document", "right": "right"}
+    return {
+        name: [each.data.sides[sides[name]].ids[at] if at >= 0 else None for at in values.tolist()]
+        if sides.get(name) in each.data.sides
+        else values
+        for name, values in outcomes.items()
+    }
 
 
 def _record(
