@@ -66,6 +66,7 @@ def test_scores_vectors_and_outcomes_are_kept(tiny: embark.Encoder, pictures: Pi
     assert len(Store(kept.store).space(fingerprint(tiny.card))) == 9
     retrieval, zeroshot = run.results
     assert retrieval.outcomes()["id"].to_pylist() == ["caption-00000", "caption-00001", "caption-00002"]
+    assert retrieval.outcomes()["top"].to_pylist() == ["red.png", "green.png", "blue.png"]  # by id, not by position
     assert zeroshot.outcomes().column_names[:4] == ["split", "subset", "id", "accuracy"]
     assert zeroshot.outcomes()["id"].to_pylist() == ["red.png", "green.png", "blue.png"]
     [record] = zeroshot.records
