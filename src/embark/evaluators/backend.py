@@ -23,6 +23,7 @@ class Backend(Protocol):
 
     threads: bool  # several threads may each use it on their own rows
     height: int  # queries a tile: scores stay in cache while they are compared, or keep a device busy
+    wide: int  # times as many documents a tile as on a CPU
 
     def load(self, rows: Any) -> Any:
         """Numbers on the device."""
@@ -46,7 +47,7 @@ class Backend(Protocol):
 class Numpy:
     """The backend that is always there."""
 
-    threads, height = True, 1024
+    threads, height, wide = True, 1024, 1
 
     def load(self, rows: Any) -> Array:
         """As it is."""
@@ -95,6 +96,7 @@ class Torch:
 
         self.torch = torch
         self.device = "cuda" if torch.cuda.is_available() else "cpu"
+        self.wide = 8 if self.device == "cuda" else 1
         self.height = 16_384 if self.device == "cuda" else Numpy.height  # documents are sent once for so many queries
 
     def load(self, rows: Any) -> Any:

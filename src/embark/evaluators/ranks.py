@@ -20,7 +20,7 @@ from embark.evaluators.threads import blas_threads
 from embark.types import Array
 
 MEMORY = 256 << 20  # bytes that scoring may hold
-WIDTH = 2048  # documents of a tile
+WIDTH = 512  # documents of a tile: its scores are compared while they lie in cache
 PAIRS = 4096  # relevant documents of a tile: where a model gives all documents one score, each meets a whole tile
 ROUNDING = 2.0**-24  # of float32; a product of n terms may err by n of them, and numbers of one size do err so
 SPARSE = 4  # one in so many scores, or fewer, reaches a relevant document: then only those are looked at
@@ -66,12 +66,12 @@ def ranks(
 def tile_height(queries: Any, rows: int, memory: int, backend: Backend) -> int:
     """Queries a tile; a few tiles at a time must fit in memory, unless they lie on a device."""
     tokens = tokens_an_item(queries)
-    return max(1, min(rows, backend.height // tokens, memory // (16 * WIDTH * tokens) if backend.threads else rows))
+    return max(1, min(rows, backend.height // tokens, memory // (64 * WIDTH * tokens) if backend.threads else rows))
 
 
-def tile_width(documents: Any) -> int:
-    """Documents a tile: as many as scores are compared in cache for, or as a block holds."""
-    return min(WIDTH, rows_that_fit(documents))
+def tile_width(documents: Any, backend: Backend) -> int:
+    """Documents a tile: as many as suit the backend, or as a block holds."""
+    return min(WIDTH * backend.wide, rows_that_fit(documents))
 
 
 def each(work: Callable[[int], None], turns: Iterable[int], backend: Backend) -> None:
@@ -95,18 +95,19 @@ class _Rows:
         self.queries = block(take(queries, rows), 0, len(rows), similarity)
 
     def ranks_of(self, row: Array, document: Array, own: Array) -> tuple[Array, Array]:
-        """Ranks of (row, document) pairs whose exact scores are `own`, and each query's best document."""
+        """Ranks of (row, document) pairs, by rising row, whose exact scores are `own`; each query's best document."""
         margin = margin_of(self.queries)[row]
         beaten = np.zeros(len(row), np.int64)
         best, top = np.zeros(len(self.rows), np.int64), np.full(len(self.rows), -np.inf, np.float32)
-        width = tile_width(self.documents)
+        width = tile_width(self.documents, self.backend)
         for start in range(0, len(self.documents), width):
             docs = block(self.documents, start, min(start + width, len(self.documents)), self.similarity)
             scores = product(self.backend, self.queries, docs)
             slack = margin * longest(docs)
-            over, which, column = _above(self.backend, scores, row, own - slack, own + slack)
-            beaten += over + self._close(row, document, own, which, start, column)
-            value, at = self.backend.best(scores)
+            (over, which, column), (value, at) = _above(self.backend, scores, row, own - slack, own + slack)
+            beaten += over
+            if len(which):
+                beaten += self._close(row, document, own, which, start, column)
             best, top = np.where(value > top, start + at, best), np.maximum(value, top)
         first = beaten == 0
         best[row[first]] = document[first]  # a tie for the first place is settled
@@ -118,13 +119,10 @@ class _Rows:
         which, column = which[rival], column[rival]
         if not len(which):
             return np.zeros(len(row), np.int64)
-        width, other = int(column.max()) + 1, start + column
-        cell, asked = row[which] * width + column, np.zeros(len(self.rows) * width, bool)
-        asked[cell] = True  # several pairs of a query may meet the same document: its score is computed once
-        query, rest = np.divmod(np.flatnonzero(asked), width)
-        scores = np.empty(len(asked), np.float32)
-        scores[asked] = exact(self.all_queries, self.documents, self.rows[query], start + rest, self.similarity)
-        score = scores[cell]
+        other, width = start + column, int(column.max()) + 1
+        cell, back = np.unique(row[which] * width + column, return_inverse=True)  # pairs of a query may meet the same
+        query, rest = np.divmod(cell, width)
+        score = exact(self.all_queries, self.documents, self.rows[query], start + rest, self.similarity)[back]
         wins = (score > own[which]) | ((score == own[which]) & (self.place[other] < self.place[document[which]]))
         return np.bincount(which[wins], minlength=len(row))
 
@@ -148,43 +146,61 @@ def longest(documents: Block) -> float:
     return float(np.sqrt(np.einsum("nd,nd->n", documents, documents).max(initial=1.0)))
 
 
-def _above(backend: Backend, scores: Any, row: Array, low: Array, high: Array) -> tuple[Array, Array, Array]:
-    """As the backend's `above`, for pairs in any order and number; the way is chosen by what the tile holds."""
+Above = tuple[Array, Array, Array]  # how many scores beat each pair; (which, column) of those that come close
+Best = tuple[Array, Array]  # of each row: the largest score, and its column
+
+
+def _above(backend: Backend, scores: Any, row: Array, low: Array, high: Array) -> tuple[Above, Best]:
+    """As the backend's `above`, for any number of pairs by rising row; the way is chosen by what the tile holds."""
     height, width = scores.shape
-    floor = np.full(height, np.inf, np.float32)
-    np.minimum.at(floor, row, low.astype(np.float32))
-    floor = np.nextafter(floor, np.float32(-np.inf))  # rounding must not lift it above the bound
     pairs = np.bincount(row, minlength=height)
-    reached = backend.at_least(scores, floor, height * width // (SPARSE * max(1, int(pairs.max(initial=1)))))
+    first = np.cumsum(pairs) - pairs
+    floor = np.nextafter(np.minimum.reduceat(low, first).astype(np.float32), np.float32(-np.inf))  # as low, or lower
+    reached = backend.at_least(scores, floor, height * width // (SPARSE * int(pairs.max())))
     if reached is not None:
-        return _above_sparse(*reached, row, low, high, pairs)
+        return _above_sparse(*reached, low, high, pairs, first), _best_of(*reached, height)
     if len(row) > SORT_FROM * height:
-        return _above_sorted(np.asarray(scores.cpu() if hasattr(scores, "cpu") else scores), row, low, high)
-    return _above_dense(backend, scores, row, low, high, pairs)
+        found = _above_sorted(np.asarray(scores.cpu() if hasattr(scores, "cpu") else scores), row, low, high)
+    else:
+        found = _above_dense(backend, scores, row, low, high, np.arange(len(row)) - first[row])
+    return found, backend.best(scores)
 
 
 def _above_sparse(
-    at: Array, column: Array, score: Array, row: Array, low: Array, high: Array, pairs: Array
+    at: Array, column: Array, score: Array, low: Array, high: Array, pairs: Array, first: Array
 ) -> tuple[Array, Array, Array]:
-    """Few documents reach any of their query's relevant ones: compare just those, with each of them."""
-    by_row, first = np.argsort(row, kind="stable"), np.cumsum(pairs) - pairs
-    each_one = np.repeat(np.arange(len(at)), pairs[at])
-    turn = np.arange(len(each_one)) - np.repeat(np.cumsum(pairs[at]) - pairs[at], pairs[at])
-    pair = by_row[first[at[each_one]] + turn]
-    over = score[each_one] > high[pair]
-    between = ~over & (score[each_one] >= low[pair])
-    return np.bincount(pair[over], minlength=len(row)), pair[between], column[each_one[between]]
+    """Few documents reach any of their query's relevant ones: compare just those, with the first of them, the second…"""
+    over, which, where = np.zeros(len(low), np.int64), [], []
+    for turn in range(int(pairs.max())):
+        if turn:  # only rows that have so many
+            more = np.flatnonzero(pairs[at] > turn)
+            at, column, score = at[more], column[more], score[more]
+        pair = first[at] + turn
+        above = score > high[pair]
+        over += np.bincount(pair[above], minlength=len(low))
+        close = np.flatnonzero((score >= low[pair]) & ~above)
+        which.append(pair[close])
+        where.append(column[close])
+    return over, np.concatenate(which), np.concatenate(where)
+
+
+def _best_of(at: Array, column: Array, score: Array, height: int) -> Best:
+    """The best of what was reached, row by row; where nothing was, no document of the tile matters."""
+    value, where = np.full(height, -np.inf, np.float32), np.zeros(height, np.int64)
+    if len(at):
+        starts = np.flatnonzero(np.append(True, at[1:] != at[:-1]))
+        value[at[starts]] = np.maximum.reduceat(score, starts)
+        winners = np.flatnonzero(score == value[at])[::-1]
+        where[at[winners]] = column[winners]  # the first of equals is written last
+    return value, where
 
 
 def _above_dense(
-    backend: Backend, scores: Any, row: Array, low: Array, high: Array, pairs: Array
+    backend: Backend, scores: Any, row: Array, low: Array, high: Array, turn: Array
 ) -> tuple[Array, Array, Array]:
     """A pass for the first pair of each row, one for the second, …"""
-    order = np.argsort(row, kind="stable")
-    turn = np.empty(len(row), np.int64)
-    turn[order] = np.arange(len(row)) - np.repeat(np.cumsum(pairs) - pairs, pairs)
     over, between = np.empty(len(row), np.int64), []
-    for t in range(int(pairs.max(initial=0))):
+    for t in range(int(turn.max()) + 1):
         now = np.flatnonzero(turn == t)
         over[now], which, column = backend.above(scores, row[now], low[now], high[now])
         between.append((now[which], column))

@@ -16,6 +16,7 @@ from embark.evaluators.ranks import MEMORY, each, longest, margin_of, take, tie_
 from embark.evaluators.similarity import block, exact, product
 from embark.types import Array, EmbarkError
 
+TILES = 4  # of `ranks` at a time: looking for the best costs a little for every tile
 SLACK = 2  # times k candidates a query that may wait before the weak ones go
 
 
@@ -56,7 +57,7 @@ def _best(
     some = block(take(queries, rows), 0, len(rows), similarity)
     margin, slack, bar = margin_of(some), np.zeros(len(rows)), np.full(len(rows), -np.inf)
     row, column, score = np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.float32)
-    start, width = 0, tile_width(documents)
+    start, width = 0, TILES * tile_width(documents, backend)
     while start < len(documents):
         stop = min(start + (width if start else max(width, 2 * k)), len(documents))
         docs = block(documents, start, stop, similarity)
@@ -73,14 +74,17 @@ def _best(
             row, column, score = _kept(row, column, exact(queries, documents, rows[row], column, similarity), k, place)
         start = stop
     row, column, score, _ = _pruned(row, column, score, k, slack)
-    order = np.lexsort((-score, row))
-    row, column, score = row[order], column[order], score[order]
+    order = _falling(row, score, len(rows))
+    column, score = column[order], score[order]
     near = (row[1:] == row[:-1]) & (score[:-1] - score[1:] <= 2 * slack[row[1:]])
     doubt = np.flatnonzero(np.append(near, False) | np.append(False, near))  # whose order the product does not decide
     if similarity == "maxsim":  # a sum over tokens: its rounding shows in the score
         doubt = np.arange(len(row))
     score[doubt] = exact(queries, documents, rows[row[doubt]], column[doubt], similarity)
-    _, column, score = _kept(row, column, score, k, place)
+    settled = doubt[np.lexsort((place[column[doubt]], -score[doubt], row[doubt]))]  # runs of doubt stay in their places
+    column[doubt], score[doubt] = column[settled], score[settled]
+    turn, _ = _turns(row, len(rows))
+    column, score = column[turn < k], score[turn < k]
     return column.reshape(-1, k), score.reshape(-1, k)
 
 
@@ -88,10 +92,7 @@ def _pruned(row: Array, column: Array, score: Array, k: int, slack: Array) -> tu
     """What may be among the k best, given that each score is wrong by `slack` at most; and the k-th best so far."""
     order = np.argsort(row, kind="stable")
     row, column, score = row[order], column[order], score[order]
-    counts = np.bincount(row, minlength=len(slack))
-    turn = np.arange(len(row)) - np.repeat(np.cumsum(counts) - counts, counts)
-    table = np.full((len(slack), max(k, int(counts.max()))), -np.inf, np.float32)
-    table[row, turn] = score
+    table = _table(row, score, len(slack), k)
     bar = np.partition(table, -k, axis=1)[:, -k].astype(np.float64)
     kept = score >= (bar - 2 * slack)[row]
     return row[kept], column[kept], score[kept], bar
@@ -101,6 +102,27 @@ def _kept(row: Array, column: Array, score: Array, k: int, place: Array) -> tupl
     """The k best of each query, or fewer, best first; equals by place."""
     order = np.lexsort((place[column], -score, row))
     row, column, score = row[order], column[order], score[order]
-    counts = np.bincount(row)
-    turn = np.arange(len(row)) - np.repeat(np.cumsum(counts) - counts, counts)
+    turn, _ = _turns(row, int(row[-1]) + 1)
     return row[turn < k], column[turn < k], score[turn < k]
+
+
+def _falling(row: Array, score: Array, rows: int) -> Array:
+    """The order of falling scores within each row; rows rise already."""
+    _, counts = _turns(row, rows)
+    order = np.argsort(-_table(row, score, rows, 1), axis=1)
+    first = np.cumsum(counts) - counts
+    return np.asarray((first[:, None] + order)[np.arange(order.shape[1]) < counts[:, None]])
+
+
+def _table(row: Array, score: Array, rows: int, width: int) -> Array:
+    """The scores of each row side by side, at least so many; nothing is worse than anything."""
+    turn, counts = _turns(row, rows)
+    table = np.full((rows, max(width, int(counts.max()))), -np.inf, np.float32)
+    table[row, turn] = score
+    return table
+
+
+def _turns(row: Array, rows: int) -> tuple[Array, Array]:
+    """Which of its row each one is, and how many a row has; rows rise."""
+    counts = np.bincount(row, minlength=rows)
+    return np.arange(len(row)) - np.repeat(np.cumsum(counts) - counts, counts), counts
