@@ -54,6 +54,7 @@ class Record:
     counts: Mapping[str, int] = field(default_factory=dict)
     timings: Mapping[str, float] = field(default_factory=dict)
     versions: Mapping[str, str] = field(default_factory=dict)
+    loaded: Mapping[str, Any] = field(default_factory=dict)  # how the model was put to work
     warnings: tuple[str, ...] = ()
 
 
@@ -165,7 +166,7 @@ def long_table(results: Iterable[TaskResult]) -> list[dict[str, Any]]:
     for result in results:
         for record in result.records:
             row = {f.name: getattr(record, f.name) for f in dataclasses.fields(Record)}
-            for name in ("metrics", "counts", "timings", "versions", "interval", "warnings", "languages"):
+            for name in ("metrics", "counts", "timings", "versions", "loaded", "interval", "warnings", "languages"):
                 row.pop(name)
             low, high = record.interval
             rows.append(
@@ -195,6 +196,7 @@ def _mteb(result: TaskResult) -> dict[str, Any]:
                 "counts",
                 "timings",
                 "versions",
+                "loaded",
                 "warnings",
             )
         }

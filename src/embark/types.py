@@ -310,16 +310,28 @@ class ModelCard:
     frames: int = 8  # taken evenly from a video, both ends included
     sample_rate: int = 16_000
     settings: Mapping[str, Any] = field(default_factory=dict)  # all else that the loader reads
+    source: str = ""  # where the checkpoint lies: a hub id, a folder, an address; empty: it ships with embark
+    kind: Literal["embedder", "reranker", "generator"] = "embedder"
+    family: str = ""
     parameters: int | None = None
+    context: int | None = None  # tokens
+    image_size: int | None = None  # pixels a side, where it is fixed
+    instructed: bool = False  # reads a task's instruction
+    data: float | None = None  # millions of training examples
+    objective: str = ""
+    architecture: str = ""
+    price: float | None = None  # US dollars a million tokens
     licence: str = ""
     reference: str = ""
     description: str = ""
+    aliases: Mapping[str, str] = field(default_factory=dict)  # its names in the papers' tables, by benchmark family
+    loaded: Mapping[str, Any] = field(default_factory=dict)  # how it was put to work: device, libraries, consent
 
     @property
     def identity(self) -> dict[str, Any]:
         """All that can change a vector, and nothing else."""
         names = ("name", "revision", "loader", "dim", "fusion", "dtype", "stored", "frames", "sample_rate", "settings")
-        return {name: getattr(self, name) for name in names}
+        return {name: getattr(self, name) for name in (*names, *(("source",) if self.source else ()))}
 
 
 # ── scores ───────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -124,7 +124,8 @@ def by_kind(needs: Sequence[Need]) -> list[list[Need]]:
 def prepare(encoder: Encoder, need: Need) -> Any:
     """Decode what the encoder will see and let it do its CPU work."""
     rendered = need.render(encoder)
-    return encoder.prepare(decode(rendered.parts, encoder.card.frames, encoder.card.sample_rate))
+    contents = decode(rendered.parts, encoder.card.frames, encoder.card.sample_rate)
+    return encoder.prepare(contents, rendered.mode) if rendered.mode else encoder.prepare(contents)
 
 
 def _try(encoder: Encoder, needs: Sequence[Need]) -> None:

@@ -169,7 +169,7 @@ def _above(backend: Backend, scores: Any, row: Array, low: Array, high: Array) -
 def _above_sparse(
     at: Array, column: Array, score: Array, low: Array, high: Array, pairs: Array, first: Array
 ) -> tuple[Array, Array, Array]:
-    """Few documents reach any of their query's relevant ones: compare just those, with the first of them, the second…"""
+    """Few documents reach any of their query's relevant ones: compare those, with its first, its second…"""
     over, which, where = np.zeros(len(low), np.int64), [], []
     for turn in range(int(pairs.max())):
         if turn:  # only rows that have so many

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from embark.models.encoder import Encoder, Tower, Towers, frame_mean, unit
+from embark.models.loading import Loading
 from embark.models.pocket import log_mel, pixels
 from embark.types import Array, Audio, Modality, ModelCard
 
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 DIM = 256
 
 
-def load_random(card: ModelCard) -> Encoder:
+def load_random(card: ModelCard, _: Loading) -> Encoder:
     """A random direction for each content, always the same one: what a score is worth that needs no understanding."""
     return Towers(
         card,
@@ -35,7 +36,7 @@ def load_random(card: ModelCard) -> Encoder:
     )
 
 
-def load_handmade(card: ModelCard) -> Encoder:
+def load_handmade(card: ModelCard, _: Loading) -> Encoder:
     """Spelling, colours, edges and spectra. The modalities share no coordinates, so across them it can only guess."""
     image = Tower(_drawn, pixels)
     return Towers(

@@ -22,12 +22,35 @@ class Encoder(Protocol):
         """Exactly what the model will see; pure and cheap. Here: the item alone, whatever its role."""
         return Rendered(item.parts)
 
-    def prepare(self, contents: Sequence[Content]) -> Any:
-        """CPU work for one decoded item (resize, tokenise); runs in workers."""
+    def prepare(self, contents: Sequence[Content], mode: str = "") -> Any:
+        """CPU work for one decoded item (resize, tokenise); runs in worker threads, several at once.
+
+        `mode` is what `render` chose; an encoder whose `render` chooses none need not take it.
+        """
         return contents
 
     def embed(self, batch: Sequence[Any]) -> Array | Sequence[Array]:
         """The forward pass over prepared items: (n, dim), or n arrays of (tokens, dim) for late interaction."""
+        ...
+
+
+class Reranker(Protocol):
+    """A model that reads a query and a document together."""
+
+    card: ModelCard
+
+    def score(self, pairs: Sequence[tuple[Sequence[Content], Sequence[Content]]]) -> Array:
+        """How well each document answers its query: one number a pair, higher is better."""
+        ...
+
+
+class Generator(Protocol):
+    """A model that writes text about items: captions, rewritten queries, answers."""
+
+    card: ModelCard
+
+    def generate(self, items: Sequence[Sequence[Content]], prompt: str) -> list[str]:
+        """One text an item, by the same prompt for all; greedy, so that it can be repeated."""
         ...
 
 
@@ -70,7 +93,7 @@ class Towers(Encoder):
     def __init__(self, card: ModelCard, towers: Mapping[Modality, Tower]) -> None:
         self.card, self.towers = card, towers
 
-    def prepare(self, contents: Sequence[Content]) -> list[tuple[Modality, Any]]:
+    def prepare(self, contents: Sequence[Content], mode: str = "") -> list[tuple[Modality, Any]]:
         """Each part through its tower's own preparation."""
         return [(content.kind, self.towers[content.kind].prepare(content.value)) for content in contents]
 

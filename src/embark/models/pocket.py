@@ -23,6 +23,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 from threadpoolctl import ThreadpoolController
 
 from embark.models.encoder import Encoder, Tower, Towers, frame_mean, unit
+from embark.models.loading import Loading
 from embark.models.safetensors import load_weights
 from embark.types import Array, Audio, ModelCard
 
@@ -39,7 +40,7 @@ TEXTS, IMAGES, SOUNDS = 64, 8, 16
 CORES = min(8, os.cpu_count() or 1)
 
 
-def load(card: ModelCard) -> Encoder:
+def load(card: ModelCard, _: Loading) -> Encoder:
     """The encoder, with the weights of the package."""
     net = Network(WEIGHTS)
     image = Tower(net.images, pixels)

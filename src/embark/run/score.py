@@ -133,6 +133,7 @@ def _record(
         counts={**scores.counts, **asked},
         timings=timings,
         versions=_versions(),
+        loaded=given.card.loaded,
         warnings=warnings,
     )
 

@@ -1,0 +1,100 @@
+"""Where a torch model runs, and in which precision; the few things that every torch family does alike."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import wraps
+from typing import Any, TypeVar
+
+import numpy as np
+
+from embark.models.loading import Loading
+from embark.types import Array, EmbarkError, ModelCard
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+def devices(wanted: str) -> tuple[str, ...]:
+    """The devices that a choice names; "auto" takes every CUDA device, else Apple's, else the CPU."""
+    import torch
+
+    if wanted != "auto":
+        names = tuple(name.strip() for name in wanted.split(","))
+        for name in names:
+            try:
+                torch.empty(0, device=name)
+            except (RuntimeError, AssertionError) as error:
+                reason = str(error).splitlines()[0]
+                raise EmbarkError(f"There is no device '{name}' to use here ({reason}); try --device cpu.") from error
+        return names
+    if torch.cuda.is_available():
+        return tuple(f"cuda:{number}" for number in range(torch.cuda.device_count()))
+    return ("mps",) if torch.backends.mps.is_available() else ("cpu",)
+
+
+def settle(model: Any, card: ModelCard, loading: Loading) -> Any:
+    """The module on its device, in its precision, without dropout or gradients; compiled where asked for."""
+    import torch
+
+    model = model.to(device=devices(loading.device)[0], dtype=getattr(torch, card.dtype)).eval().requires_grad_(False)
+    if loading.compile:
+        model.compile()  # in place: methods and names stay as they are
+    return model
+
+
+def without_gradients(function: Function) -> Function:
+    """A forward pass that keeps nothing for training."""
+
+    @wraps(function)
+    def run(*given: Any, **named: Any) -> Any:
+        import torch
+
+        with torch.inference_mode():
+            return function(*given, **named)
+
+    return run  # type: ignore[return-value]
+
+
+def to_numpy(tensor: Any) -> Array:
+    """Numbers on the CPU, in float32: numpy knows no bfloat16."""
+    return np.asarray(tensor.detach().float().cpu().numpy())
+
+
+def pad(rows: Sequence[Sequence[int]], value: int, side: str, device: str | Any) -> tuple[Any, Any]:
+    """(ids, mask) of token lists of unequal length, filled up on one side."""
+    import torch
+
+    longest = max(map(len, rows))
+    ids = torch.full((len(rows), longest), value, dtype=torch.long)
+    mask = torch.zeros((len(rows), longest), dtype=torch.long)
+    for row, tokens in enumerate(rows):
+        at = slice(0, len(tokens)) if side == "right" else slice(longest - len(tokens), longest)
+        ids[row, at], mask[row, at] = torch.as_tensor(tokens), 1
+    return ids.to(device), mask.to(device)
+
+
+# ── pooling: (batch, tokens, width) and a mask → (batch, width), whichever side the padding is on ────────────────────
+
+
+def last_token(hidden: Any, mask: Any) -> Any:
+    """The state of the last token that is no padding."""
+    import torch
+
+    last = mask.shape[1] - 1 - mask.flip(1).argmax(1)
+    return hidden[torch.arange(len(hidden), device=hidden.device), last]
+
+
+def first_token(hidden: Any, mask: Any) -> Any:
+    """The state of the first token that is no padding."""
+    import torch
+
+    return hidden[torch.arange(len(hidden), device=hidden.device), mask.argmax(1)]
+
+
+def mean_token(hidden: Any, mask: Any) -> Any:
+    """The mean over tokens that are no padding; in float32, for sums of halves lose digits."""
+    weight = mask.unsqueeze(-1).float()
+    return (hidden.float() * weight).sum(1) / weight.sum(1).clamp(min=1)
+
+
+POOLING: dict[str, Callable[[Any, Any], Any]] = {"last": last_token, "first": first_token, "mean": mean_token}

@@ -1,0 +1,54 @@
+"""How a checkpoint is put to work: where, in which precision, and what the user consented to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from importlib import import_module, metadata
+from typing import Any, NamedTuple
+
+from embark.types import EmbarkError, ModelCard
+
+DTYPES = ("float32", "bfloat16", "float16")
+
+
+@dataclass(frozen=True)
+class Loading:
+    """`device` is "auto", one device ("cpu", "cuda:1", "mps") or several ("cuda:0,cuda:1": each takes a share).
+
+    `dtype` overrides the card's, and so names another vector space. `trust` is the exact revision whose pickled weights
+    or own code may be run; nothing else that a checkpoint brings along is ever executed.
+    """
+
+    device: str = "auto"
+    dtype: str | None = None
+    compile: bool = False
+    trust: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.dtype not in (None, *DTYPES):
+            raise EmbarkError(f"There is no precision '{self.dtype}'; there are {', '.join(DTYPES)}.")
+
+
+class Loader(NamedTuple):
+    """Where a loader family lives ("module:function"), and the extra that installs what it needs."""
+
+    path: str
+    extra: str = ""
+
+    def __call__(self, card: ModelCard, loading: Loading) -> Any:
+        """Import the module and build the model."""
+        module, function = self.path.split(":")
+        load: Callable[[ModelCard, Loading], Any] = getattr(import_module(module), function)
+        try:
+            return load(card, loading)
+        except ImportError as error:
+            advice = f": pip install 'embark[{self.extra}]'" if self.extra else "."
+            raise EmbarkError(f"{card.name} cannot be loaded ({error}){advice}") from error
+
+
+def put_to_work(card: ModelCard, loading: Loading, libraries: tuple[str, ...], **more: Any) -> ModelCard:
+    """The card of a model that was loaded: what decided its numbers besides the checkpoint is recorded with results."""
+    versions = {name: metadata.version(name) for name in libraries}
+    told: Mapping[str, Any] = {"device": loading.device, "compile": loading.compile, "libraries": versions, **more}
+    return replace(card, loaded={name: value for name, value in told.items() if value})
