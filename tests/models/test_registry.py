@@ -45,7 +45,7 @@ def test_every_card_has_its_own_space() -> None:
 
 @pytest.mark.parametrize("loader", LOADERS)
 def test_loaders_exist(loader: str) -> None:
-    module, function = LOADERS[loader].split(":")
+    module, function = LOADERS[loader].path.split(":")
     assert callable(getattr(import_module(module), function))
 
 
