@@ -306,7 +306,7 @@ class ModelCard:
     similarity: Literal["cosine", "dot", "maxsim"] = "cosine"
     fusion: Literal["sum", "unit-sum", "native"] | None = None  # how mixed items become one vector; None: they cannot
     dtype: str = "float32"  # of the forward pass
-    stored: Literal["float16", "float32"] = "float16"
+    stored: Literal["float16", "float32", "uint8"] = "float16"  # bytes: the texts of generators
     frames: int = 8  # taken evenly from a video, both ends included
     sample_rate: int = 16_000
     settings: Mapping[str, Any] = field(default_factory=dict)  # all else that the loader reads
@@ -317,6 +317,7 @@ class ModelCard:
     context: int | None = None  # tokens
     image_size: int | None = None  # pixels a side, where it is fixed
     instructed: bool = False  # reads a task's instruction
+    normalised: bool | None = None  # whether vectors come with length one; None: not stated
     data: float | None = None  # millions of training examples
     objective: str = ""
     architecture: str = ""

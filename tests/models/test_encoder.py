@@ -114,6 +114,7 @@ SAME: dict[str, Any] = {
     "context": 77,
     "image_size": 224,
     "instructed": True,
+    "normalised": True,
     "data": 400,
     "objective": "contrastive",
     "architecture": "vit",

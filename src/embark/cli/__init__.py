@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from embark import __version__
-from embark.cli import board, browse, compare, fetch, run, show
+from embark.cli import board, browse, compare, doctor, fetch, run, show
 from embark.types import EmbarkError
 
 app = typer.Typer(
@@ -46,6 +46,7 @@ for command in (
     browse.tasks,
     browse.benchmarks,
     browse.models,
+    doctor.doctor,
     show.show,
 ):
     app.command(epilog=None)(command)

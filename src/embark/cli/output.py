@@ -26,6 +26,15 @@ ProtocolName = Annotated[
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Offline = Annotated[bool, typer.Option("--offline", help="Use only data that is here; never ask the hub.")]
+Device = Annotated[str, typer.Option("--device", help="auto, cpu, cuda:1, mps, or several: cuda:0,cuda:1.")]
+Precision = Annotated[
+    str | None, typer.Option("--dtype", help="float32, bfloat16 or float16 (default: as the card says).")
+]
+Compile = Annotated[bool, typer.Option("--compile", help="Compile the forward pass: slow to start, then faster.")]
+Trust = Annotated[
+    str | None,
+    typer.Option("--trust", metavar="REVISION", help="Run the code and open the pickles of exactly this revision."),
+]
 
 FEW = 6  # models that fit side by side
 NARROW = 24  # characters that a column of words takes at least

@@ -10,10 +10,14 @@ import typer
 from embark.cli.outline import print_outline
 from embark.cli.output import (
     AsJson,
+    Compile,
+    Device,
     Home,
     Offline,
+    Precision,
     ProtocolName,
     ResultsFolder,
+    Trust,
     counted,
     print_columns,
     print_json,
@@ -55,6 +59,10 @@ def run(
     workers: Annotated[
         int | None, typer.Option("--workers", min=1, help="Threads that decode media and score tasks.")
     ] = None,
+    device: Device = "auto",
+    dtype: Precision = None,
+    compile: Compile = False,
+    trust: Trust = None,
     offline: Offline = False,
     as_json: AsJson = False,
     home: Home = None,
@@ -71,6 +79,7 @@ def run(
     embark run -m embark/pocket --tasks-file tasks.toml
     """
     from embark import settings
+    from embark.models import Loading
     from embark.results import long_table
     from embark.run import DEFAULT_MODELS, evaluate
 
@@ -82,6 +91,7 @@ def run(
         options=options,
         rescore=rescore,
         batch_size=batch_size,
+        loading=Loading(device, dtype, compile, trust),
     )
     if as_json:
         print_json({"results": long_table(found.results), "skipped": [vars(s) for s in found.skipped]})

@@ -47,6 +47,8 @@ def checked(vectors: Any, card: ModelCard, needs: Sequence[Need], name: Callable
             raise EmbarkError(f"{card.name} returned {what} for {', '.join(map(name, guilty[:SHOWN]))}{more}.")
 
     refuse("NaN or infinite vectors", matrices, lambda a, axis: np.isfinite(a).all(axis=axis))
+    if card.kind != "embedder":  # scores may be zero, and texts are bytes
+        return kept if _ragged(vectors) else kept[0]
     refuse("zero vectors", matrices, lambda a, axis: a.any(axis=axis))
     tiny = 256 * np.finfo(card.stored).smallest_subnormal  # the largest number has fewer than eight bits below this
     beyond = f"vectors beyond the range of {card.stored} (set stored='float32' on its card)"

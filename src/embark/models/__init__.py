@@ -11,6 +11,7 @@ from embark.models.cards import CARDS
 from embark.models.encoder import Encoder, Generator, Reranker
 from embark.models.functions import encoder
 from embark.models.loading import Loader, Loading
+from embark.settings import Settings
 from embark.types import EmbarkError, ModelCard
 
 __all__ = [
@@ -39,6 +40,7 @@ LOADERS: dict[str, Loader] = {
     "pocket": Loader("embark.models.pocket:load"),
     "handmade": Loader("embark.models.baselines:load_handmade"),
     "random": Loader("embark.models.baselines:load_random"),
+    "dual": Loader("embark.models.dual:load", "torch"),  # CLIP, SigLIP, ALIGN… of transformers
 }
 
 
@@ -50,12 +52,13 @@ def get_model(
     dtype: str | None = None,
     compile: bool = False,
     trust: str | None = None,
+    options: Settings | None = None,
 ) -> Encoder:
     """The encoder of that name, ready to embed. A name is a card's, a checkpoint folder's, or LOADER:SOURCE.
 
     The keywords are those of `Loading`: where it runs, in which precision, and the revision whose code you trust.
     """
-    loading = Loading(device, dtype, compile, trust)
+    loading = Loading(device, dtype, compile, trust, options)
     model: Encoder = _load("embedder", name, revision, loading)
     return model
 

@@ -15,6 +15,7 @@ from typing import Any
 
 from embark import settings
 from embark.models.loading import Loading
+from embark.settings import Settings
 from embark.types import EmbarkError, ModelCard
 
 SAFE = ("*.json", "*.jsonl", "*.txt", "*.model", "*.jinja", "*.tiktoken", "*.safetensors")
@@ -58,10 +59,11 @@ def checkpoint(card: ModelCard, loading: Loading, also: Sequence[str] = ()) -> C
     if folder.is_dir():
         card = replace(card, revision=digest(folder))
         return Checkpoint(folder, card, loading.trust == card.revision)
-    revision = _commit(card)
+    given = loading.options or settings.load()
+    revision = _commit(card, given)
     trusted = loading.trust == revision
     patterns = [*SAFE, *also, *(RISKY if trusted else ())]
-    return Checkpoint(_download(card.source, revision, patterns), replace(card, revision=revision), trusted)
+    return Checkpoint(_download(card.source, revision, patterns, given), replace(card, revision=revision), trusted)
 
 
 def digest(folder: Path) -> str:
@@ -74,13 +76,12 @@ def digest(folder: Path) -> str:
     return f"local-{whole.hexdigest()[:16]}"
 
 
-def _commit(card: ModelCard) -> str:
+def _commit(card: ModelCard, given: Settings) -> str:
     """The commit that a revision stands for: vectors are named by commits, because branches move."""
     if len(card.revision) == 40:
         return card.revision
     import huggingface_hub as hf
 
-    given = settings.load()
     try:
         if given.offline:  # a downloaded snapshot lies in a folder that is named by its commit
             return Path(hf.snapshot_download(card.source, revision=card.revision, local_files_only=True)).name
@@ -89,10 +90,9 @@ def _commit(card: ModelCard) -> str:
         raise _failed(card.source, card.revision, error) from error
 
 
-def _download(source: str, revision: str, patterns: Sequence[str]) -> Path:
+def _download(source: str, revision: str, patterns: Sequence[str], given: Settings) -> Path:
     import huggingface_hub as hf
 
-    given = settings.load()
     try:
         found = hf.snapshot_download(
             source, revision=revision, allow_patterns=list(patterns), endpoint=given.endpoint,

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from importlib import import_module, metadata
 from typing import Any, NamedTuple
 
+from embark.settings import Settings
 from embark.types import EmbarkError, ModelCard
 
 DTYPES = ("float32", "bfloat16", "float16")
@@ -17,13 +18,15 @@ class Loading:
     """`device` is "auto", one device ("cpu", "cuda:1", "mps") or several ("cuda:0,cuda:1": each takes a share).
 
     `dtype` overrides the card's, and so names another vector space. `trust` is the exact revision whose pickled weights
-    or own code may be run; nothing else that a checkpoint brings along is ever executed.
+    or own code may be run; nothing else that a checkpoint brings along is ever executed. `options` are the settings in
+    force: the hub's address, and whether it may be asked at all.
     """
 
     device: str = "auto"
     dtype: str | None = None
     compile: bool = False
     trust: str | None = None
+    options: Settings | None = None
 
     def __post_init__(self) -> None:
         if self.dtype not in (None, *DTYPES):

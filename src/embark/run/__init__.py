@@ -22,7 +22,7 @@ from embark.data import fetch, readers
 from embark.data.select import without
 from embark.engine.local import Report, embed, measure
 from embark.engine.progress import progress
-from embark.models import get_model
+from embark.models import Loading, get_model
 from embark.models.encoder import Encoder, fingerprint
 from embark.plan import Demand, Need, Plan, demand, plan
 from embark.results import Results, TaskResult
@@ -108,18 +108,20 @@ def evaluate(
     options: Settings | None = None,
     rescore: bool = False,
     batch_size: int | None = None,
+    loading: Loading | None = None,
     show_progress: bool = True,
 ) -> Run:
     """Evaluate one or more models over tasks (default: the pocket benchmark) and keep vectors and scores.
 
     `protocol` names another way of scoring than the paper's, for the tasks that have it; its results are kept apart.
-    `rescore` computes scores again from the stored vectors, even those that are on disk.
+    `rescore` computes scores again from the stored vectors, even those that are on disk. `loading` says where models
+    that are given by name run, in which precision, and whose code is trusted.
     """
     start, chosen = time.perf_counter(), under(protocol, resolve_tasks(tasks))
     job = _Job(chosen, options or settings.load(), rescore, batch_size, show_progress)
     run = Run(chosen)
     with fetch.using(job.options):
-        for encoder in resolve_models(model):
+        for encoder in resolve_models(model, loading, job.options):
             job.evaluate(encoder, run)
     run.seconds = time.perf_counter() - start
     return run
@@ -154,13 +156,14 @@ def preview(
     return out, run.skipped
 
 
-def resolve_models(model: Models) -> list[Encoder]:
+def resolve_models(model: Models, loading: Loading | None = None, options: Settings | None = None) -> list[Encoder]:
     """Names and encoders as encoders."""
     several: list[Any] = [model] if isinstance(model, str) or not isinstance(model, Iterable) else list(model)
     for one in several:
         if not isinstance(one, str) and not hasattr(one, "card"):
             raise EmbarkError(f"{one!r} is no model: give a name or an encoder (embark.encoder wraps functions).")
-    return [get_model(m) if isinstance(m, str) else m for m in several]
+    how = vars(replace(loading or Loading(), options=options))
+    return [get_model(m, **how) if isinstance(m, str) else m for m in several]
 
 
 def resolve_tasks(tasks: Tasks) -> list[Task]:

@@ -1,0 +1,303 @@
+"""What is wrong with an encoder, found in under a minute: the faults that spoil scores without any error.
+
+A few sample items of every modality are embedded alone, together and in another order, with and without instruction;
+each finding says plainly what was seen and what it would do to scores.
+"""
+
+from __future__ import annotations
+
+import io
+import resource
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from embark.data import wav
+from embark.data.items import key, media, mixed, text
+from embark.data.media import decode
+from embark.models.encoder import Encoder
+from embark.types import MODALITIES, Array, EmbarkError, Item, Modality
+
+Verdict = Literal["ok", "wrong", "note"]
+INSTRUCTION = "Retrieve the picture that shows the opposite of this."
+TOLERANCE = {"float32": 1e-4, "float16": 5e-3, "bfloat16": 2e-2}  # of the distance between two unit vectors
+SAME = 1e-6
+TIMED = 16  # items of the speed check
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What one check saw."""
+
+    check: str
+    verdict: Verdict
+    message: str
+
+
+class Faulty(EmbarkError):
+    """Later checks cannot be made."""
+
+
+def examine(encoder: Encoder, progress: Callable[[str], None] = lambda check: None) -> list[Finding]:
+    """Every finding, check by check; a modality that fails at once is not examined further."""
+    findings: list[Finding] = []
+    for kind in encoder.card.modalities:
+        progress(kind)
+        findings += _modality(encoder, kind)
+    progress("mixed items and instructions")
+    findings += _mixed(encoder)
+    findings += _roles(encoder)
+    return findings
+
+
+def _modality(encoder: Encoder, kind: Modality) -> Iterator[Finding]:
+    items = samples(kind, encoder.card.sample_rate)
+    try:
+        alone = np.concatenate([_embed(encoder, [item]) for item in items])
+        together = _embed(encoder, items)
+        yield Finding(f"{kind}: shape", "ok", f"one row an item, {alone.shape[1]} dimensions")
+        yield _finite(kind, alone, together)
+        yield _varied(kind, alone)
+        yield _repeated(encoder, kind, items, alone, together)
+    except Faulty as fault:
+        yield Finding(f"{kind}: {fault.args[0]}", "wrong", fault.args[1])
+        return
+    except Exception as error:  # whatever a model raises is a finding
+        yield Finding(
+            f"{kind}: embeds", "wrong", f"`embed` failed on plain {kind} items: {type(error).__name__}: {error}"
+        )
+        return
+    yield _batch(encoder, kind, alone, together)
+    yield _order(encoder, kind, items, together)
+    if encoder.card.normalised is not None:
+        yield _length(kind, alone, encoder.card.normalised)
+    yield _cost(encoder, kind, items)
+
+
+# ── single checks ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _finite(kind: Modality, *found: Array) -> Finding:
+    if bad := sum(int((~np.isfinite(rows).all(axis=1)).sum()) for rows in found):
+        raise Faulty(
+            "finite", f"{bad} of {sum(map(len, found))} vectors hold NaN or infinity; a run would stop on them."
+        )
+    return Finding(f"{kind}: finite", "ok", "no NaN, no infinity, also for odd inputs")
+
+
+def _varied(kind: Modality, alone: Array) -> Finding:
+    if not alone.any(axis=1).all():
+        raise Faulty("varied", "some vectors are zero: they have no direction to compare.")
+    spread = 1 - _unit(alone) @ _unit(alone).T
+    if spread.max() < SAME:
+        raise Faulty("varied", "all inputs give the same vector: the input does not reach the model.")
+    apart = spread[~np.eye(len(alone), dtype=bool)]
+    seen = f"cosines of different items from {1 - apart.max():.2f} to {1 - apart.min():.2f}"
+    return Finding(f"{kind}: varied", "note" if apart.max() < 1e-3 else "ok", seen)
+
+
+def _repeated(encoder: Encoder, kind: Modality, items: Sequence[Item], alone: Array, together: Array) -> Finding:
+    again = np.concatenate([_embed(encoder, [item]) for item in items])
+    worst = max(_apart(alone, again).max(), _apart(together, _embed(encoder, items)).max())
+    if worst > _limit(encoder) / 10 and not _permuted(encoder, alone, together):
+        said = f"the same items gave other vectors the second time (up to {worst:.2g} apart): dropout or chance is on."
+        raise Faulty("deterministic", f"{said} Call .eval(), fix seeds.")
+    return Finding(f"{kind}: deterministic", "ok", "the same input gives the same vector")
+
+
+def _batch(encoder: Encoder, kind: Modality, alone: Array, together: Array) -> Finding:
+    limit, worst = _limit(encoder), _apart(alone, together).max()
+    if worst <= limit:
+        return Finding(f"{kind}: batch", "ok", f"alone or in a batch, the vector is the same (within {worst:.1g})")
+    if _permuted(encoder, alone, together):
+        said = "rows of a batch come back in another order than the items: each item would get another's vector."
+        return Finding(f"{kind}: order", "wrong", said)
+    said = f"a vector depends on its batch (up to {worst:.2g} apart): padding is not masked, or pooling reads it."
+    return Finding(f"{kind}: batch", "wrong", said)
+
+
+def _order(encoder: Encoder, kind: Modality, items: Sequence[Item], together: Array) -> Finding:
+    turned = _embed(encoder, items[::-1])[::-1]
+    if _apart(turned, together).max() <= _limit(encoder):
+        return Finding(f"{kind}: order", "ok", "rows follow the items in any order")
+    return Finding(f"{kind}: order", "wrong", "the same items in another order give other vectors, or other rows.")
+
+
+def _length(kind: Modality, alone: Array, declared: bool) -> Finding:
+    lengths = np.linalg.norm(alone, axis=1)
+    if (unit := bool(np.abs(lengths - 1).max() < 1e-2)) == declared:
+        return Finding(f"{kind}: length", "ok", "of unit length, as the card says")
+    seen = f"lengths from {lengths.min():.3g} to {lengths.max():.3g}"
+    said = "unit" if declared else "other"
+    return Finding(f"{kind}: length", "wrong", f"{seen}, but the card declares {said} length (unit seen: {unit}).")
+
+
+def _cost(encoder: Encoder, kind: Modality, items: Sequence[Item]) -> Finding:
+    many = [items[turn % len(items)] for turn in range(TIMED)]
+    before, start = _memory(), time.perf_counter()
+    _embed(encoder, many)
+    seconds = (time.perf_counter() - start) / TIMED
+    held = max(0, _memory() - before) / TIMED
+    return Finding(
+        f"{kind}: cost", "note", f"{1 / seconds:,.0f} items a second, {held / 2**20:.1f} MB more an item at the peak"
+    )
+
+
+def _mixed(encoder: Encoder) -> Iterator[Finding]:
+    card, kinds = encoder.card, [kind for kind in MODALITIES if kind in encoder.card.modalities]
+    if len(kinds) < 2:
+        return
+    if card.fusion is None:
+        yield Finding("mixed items", "note", "the card has no fusion rule: tasks with mixed items are not applicable")
+        return
+    parts = [samples(kind, card.sample_rate)[0] for kind in kinds[:2]]
+    try:
+        whole, first = _embed(encoder, [mixed(*parts)]), _embed(encoder, [parts[0]])
+    except Exception as error:
+        told = error.args[-1] if isinstance(error, Faulty) else f"{type(error).__name__}: {error}"
+        yield Finding("mixed items", "wrong", f"an item of {' and '.join(kinds[:2])} cannot be embedded: {told}")
+        return
+    if whole.shape == first.shape and _apart(whole, first).max() < SAME:
+        yield Finding(
+            "mixed items", "wrong", f"the {kinds[1]} of a mixed item changes nothing: it does not reach the model."
+        )
+    else:
+        yield Finding("mixed items", "ok", f"{' and '.join(kinds[:2])} both count ({card.fusion} fusion)")
+
+
+def _roles(encoder: Encoder) -> Iterator[Finding]:
+    """Instructions reach the vector exactly where the card says so; roles differ only where the key does."""
+    kind = encoder.card.modalities[0]
+    item = samples(kind, encoder.card.sample_rate)[0]
+    ways = {
+        "plain": ("query", None),
+        "asked": ("query", INSTRUCTION),
+        "document": ("document", None),
+    }
+    try:
+        vector = {name: _embed(encoder, [item], *way) for name, way in ways.items()}
+    except Exception as error:
+        yield Finding(
+            "instructions", "wrong", f"cannot be embedded with an instruction: {type(error).__name__}: {error}"
+        )
+        return
+    name = {way: key("", encoder.render(item, *given)) for way, given in ways.items()}
+    moved = float(_apart(vector["plain"], vector["asked"]).max())
+    if encoder.card.instructed and moved < SAME:
+        said = (
+            "an instruction changes nothing, though the card says that the model reads it: the prompt is not applied."
+        )
+        yield Finding("instructions", "wrong", said)
+    elif not encoder.card.instructed and moved > _limit(encoder):
+        yield Finding(
+            "instructions", "wrong", "an instruction changes vectors, but the card does not say instructed=True."
+        )
+    else:
+        yield Finding("instructions", "ok", "applied" if encoder.card.instructed else "not read, as the card says")
+    differ = float(_apart(vector["plain"], vector["document"]).max())
+    if (name["plain"] == name["document"]) and differ > _limit(encoder):
+        said = "query and document get one key but other vectors: `render` must return what differs."
+        yield Finding("roles", "wrong", said)
+    else:
+        told = (
+            "differ" if name["plain"] != name["document"] else "share their vectors: items are embedded once for both"
+        )
+        yield Finding("roles", "ok", f"query and document {told}")
+
+
+# ── embedding ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _embed(encoder: Encoder, items: Sequence[Item], role: str = "document", instruction: str | None = None) -> Array:
+    """As the engine does it; one row an item (late interaction: the mean of its tokens), or a fault."""
+    ready = []
+    for item in items:
+        rendered = encoder.render(item, role, instruction)
+        contents = decode(rendered.parts, encoder.card.frames, encoder.card.sample_rate)
+        ready.append(encoder.prepare(contents, rendered.mode) if rendered.mode else encoder.prepare(contents))
+    out: Any = encoder.embed(ready)
+    if len(out) != len(items):
+        raise Faulty("shape", f"{len(items)} items went in and {len(out)} rows came out: one row an item is needed.")
+    if isinstance(out, (list, tuple)) and np.ndim(out[0]) == 2:
+        out = [np.asarray(tokens, np.float64).mean(axis=0) for tokens in out]
+    rows = np.asarray(out, np.float64)
+    if rows.ndim != 2:
+        raise Faulty("shape", f"`embed` returned an array of shape {rows.shape}; (items, dimension) is needed.")
+    if encoder.card.dim not in (None, rows.shape[1]):
+        raise Faulty("shape", f"vectors have {rows.shape[1]} dimensions, but the card says {encoder.card.dim}.")
+    return rows
+
+
+def _limit(encoder: Encoder) -> float:
+    return TOLERANCE.get(encoder.card.dtype, TOLERANCE["float32"])
+
+
+def _unit(rows: Array) -> Array:
+    return np.asarray(rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-30))
+
+
+def _apart(a: Array, b: Array) -> Array:
+    """The distance of the rows' directions."""
+    return np.asarray(np.linalg.norm(_unit(a) - _unit(b), axis=1))
+
+
+def _permuted(encoder: Encoder, alone: Array, together: Array) -> bool:
+    """Whether a batch's rows are the right vectors in wrong places."""
+    distance = np.linalg.norm(_unit(alone)[:, None] - _unit(together)[None], axis=2)
+    nearest = distance.argmin(axis=1)
+    return bool((distance.min(axis=1) <= _limit(encoder)).all() and (nearest != np.arange(len(alone))).any())
+
+
+def _memory() -> int:
+    """The most bytes held so far: on the device where one is used, else by the process."""
+    torch = sys.modules.get("torch")
+    if torch is not None and torch.cuda.is_available():
+        return int(torch.cuda.max_memory_allocated())
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+
+
+# ── sample items: of unlike lengths, sizes and scripts, for that is where models break ───────────────────────────────
+
+
+def samples(kind: Modality, rate: int) -> list[Item]:
+    """Eight items of a modality, fixed."""
+    if kind == "text":
+        return [text(value) for value in TEXTS]
+    if kind == "image":
+        return [media("image", _png(number, size)) for number, size in enumerate(SIZES)]
+    if kind == "audio":
+        return [media("audio", _tone(number, rate)) for number in range(8)]
+    return [media("video", *(_png(number + 3 * step, (64, 48)) for step in range(2 + number))) for number in range(8)]
+
+
+TEXTS = (
+    "a red circle on a white page",
+    "cat",
+    "Zwei Hunde spielen im Schnee, während ein Kind zusieht.",
+    " ".join(f"The {turn}th paragraph tells of rivers, mountains and the people between them." for turn in range(60)),
+    "夕焼けの海と小さな船",
+    "🐘🎈",
+    "?",
+    "A sentence about a short train that stops at every station on its way south.",
+)
+SIZES = ((64, 64), (224, 160), (33, 97), (300, 300), (128, 32), (1, 1), (640, 480), (90, 90))
+
+
+def _png(number: int, size: tuple[int, int]) -> bytes:
+    from PIL import Image
+
+    across, down = np.meshgrid(np.arange(size[0]), np.arange(size[1]))
+    planes = [across * (3 + number), down * (5 + 2 * number), (across ^ down) * (number + 1) + 31 * number]
+    out = io.BytesIO()
+    Image.fromarray(np.stack(planes, -1).astype(np.uint8)).save(out, "PNG")
+    return out.getvalue()
+
+
+def _tone(number: int, rate: int) -> bytes:
+    moment = np.arange(int(rate * (0.3 + 0.25 * number))) / rate
+    wave = np.sin(2 * np.pi * (180 + 170 * number) * moment * (1 + moment * number / 4)) * (0.2 + 0.1 * (number % 4))
+    return wav.from_samples(wave.astype(np.float32), rate)

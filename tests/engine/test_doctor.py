@@ -1,0 +1,168 @@
+"""The doctor finds eight planted faults, each in an otherwise sound torch model, and no fault in sound ones."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+from embark import get_model
+from embark.engine.doctor import examine
+from embark.models import encoder as of_functions
+from embark.models.device import mean_token, pad, to_numpy, without_gradients
+from embark.models.encoder import Encoder
+from embark.types import Array, Content, Item, ModelCard, Rendered, Text
+
+torch = pytest.importorskip("torch")
+CARD = ModelCard("tiny/text", "1", "own", ("text",), dim=16, instructed=True, normalised=True)
+
+
+class Tiny(Encoder):
+    """A small sound text model with instructions, dropout, padding and pooling."""
+
+    card = CARD
+
+    def __init__(self) -> None:
+        torch.manual_seed(0)
+        self.table, self.drop = torch.nn.Embedding(257, 16, padding_idx=0), torch.nn.Dropout(0.2).eval()
+
+    def render(self, item: Item, role: str, instruction: str | None) -> Rendered:
+        return Rendered((Text(f"{instruction} "), *item.parts) if instruction else item.parts)
+
+    def prepare(self, contents: Sequence[Content], mode: str = "") -> list[int]:
+        return [1 + byte for content in contents for byte in content.value.encode()]
+
+    @without_gradients
+    def embed(self, batch: Sequence[list[int]]) -> Array:
+        ids, mask = pad(batch, 0, "right", "cpu")
+        return to_numpy(torch.nn.functional.normalize(self.pool(self.drop(self.table(ids)), mask), dim=-1))
+
+    def pool(self, states: Any, mask: Any) -> Any:
+        return mean_token(states, mask)
+
+
+class Dropout(Tiny):
+    def __init__(self) -> None:
+        super().__init__()
+        self.drop.train()
+
+
+class IgnoredPrompt(Tiny):
+    def render(self, item: Item, role: str, instruction: str | None) -> Rendered:
+        return Rendered(item.parts)
+
+
+class Shuffled(Tiny):
+    def embed(self, batch: Sequence[list[int]]) -> Array:
+        order = np.argsort([len(tokens) for tokens in batch])  # sorted by length, and never sorted back
+        return super().embed([batch[at] for at in order])
+
+
+class NotFinite(Tiny):
+    def pool(self, states: Any, mask: Any) -> Any:
+        return (states * mask[..., None]).sum(1) / (mask.sum(1, keepdim=True) - 1)  # 0 / 0 for one token
+
+
+class Constant(Tiny):
+    def pool(self, states: Any, mask: Any) -> Any:
+        return torch.ones_like(states[:, 0])
+
+
+class PaddingLeak(Tiny):
+    def pool(self, states: Any, mask: Any) -> Any:
+        return (states + 0.1).mean(1)
+
+
+class HalfTheBatch(Tiny):
+    def embed(self, batch: Sequence[list[int]]) -> Array:
+        return super().embed(batch[: -(-len(batch) // 2)])
+
+
+class WrongDimension(Tiny):
+    def embed(self, batch: Sequence[list[int]]) -> Array:
+        return super().embed(batch)[:, :12]
+
+
+class NotUnit(Tiny):
+    def embed(self, batch: Sequence[list[int]]) -> Array:
+        return 3 * super().embed(batch)
+
+
+@pytest.mark.parametrize(
+    ("model", "check", "words"),
+    [
+        (Dropout, "text: deterministic", "dropout"),
+        (IgnoredPrompt, "instructions", "prompt is not applied"),
+        (Shuffled, "text: order", "another order"),
+        (NotFinite, "text: finite", "NaN"),
+        (Constant, "text: varied", "same vector"),
+        (PaddingLeak, "text: batch", "padding"),
+        (HalfTheBatch, "text: shape", "8 items went in and 4 rows came out"),
+        (WrongDimension, "text: shape", "12 dimensions, but the card says 16"),
+        (NotUnit, "text: length", "lengths from 3 to 3"),
+    ],
+)
+def test_planted_faults_are_found_and_named(model: type[Tiny], check: str, words: str) -> None:
+    wrong = [finding for finding in examine(model()) if finding.verdict == "wrong"]
+    assert check in [finding.check for finding in wrong]
+    assert words in next(finding.message for finding in wrong if finding.check == check)
+    assert len(wrong) <= 2  # a fault may show twice (a leak also changes with the order), but is not blamed on the rest
+
+
+@pytest.mark.parametrize("name", ["embark/pocket", "embark/handmade", "embark/random"])
+def test_models_that_ship_are_sound(name: str) -> None:
+    findings = examine(get_model(name))
+    assert [finding for finding in findings if finding.verdict == "wrong"] == []
+    assert {finding.check.partition(":")[0] for finding in findings} >= {"text", "image", "audio", "video", "roles"}
+
+
+def test_a_sound_torch_model_is_sound() -> None:
+    findings = examine(Tiny())
+    assert [finding for finding in findings if finding.verdict == "wrong"] == []
+    assert [finding.message for finding in findings if finding.check == "instructions"] == ["applied"]
+
+
+def test_an_undeclared_instruction_is_found() -> None:
+    class Undeclared(Tiny):
+        card = ModelCard("tiny/text", "1", "own", ("text",), dim=16)
+
+    wrong = [finding for finding in examine(Undeclared()) if finding.verdict == "wrong"]
+    assert [finding.check for finding in wrong] == ["instructions"]
+
+
+def test_roles_that_the_key_does_not_know_are_found() -> None:
+    class Secret(Tiny):
+        """Remembers the role of what it rendered last: the vector differs, the key does not."""
+
+        def render(self, item: Item, role: str, instruction: str | None) -> Rendered:
+            self.role = role
+            return super().render(item, role, instruction)
+
+        def embed(self, batch: Sequence[list[int]]) -> Array:
+            found = super().embed(batch)
+            return found[:, ::-1] if self.role == "query" else found
+
+    assert "roles" in [finding.check for finding in examine(Secret()) if finding.verdict == "wrong"]
+
+
+def test_a_modality_that_fails_is_a_finding_and_the_others_are_still_examined() -> None:
+    sound = of_functions(
+        text=lambda texts: np.ones((len(texts), 4)) * [[len(t), 1, 2, 3] for t in texts], name="me/half"
+    )
+
+    class Broken(Encoder):
+        card = ModelCard("me/half", "1", "own", ("image", "text"), dim=4)
+
+        def prepare(self, contents: Sequence[Content], mode: str = "") -> Any:
+            if contents[0].kind == "image":
+                raise RuntimeError("no image tower")
+            return sound.prepare(contents)
+
+        def embed(self, batch: Sequence[Any]) -> Any:
+            return sound.embed(batch)
+
+    findings = examine(Broken())
+    assert next(f.message for f in findings if f.check == "image: embeds").endswith("RuntimeError: no image tower")
+    assert "text: batch" in [finding.check for finding in findings if finding.verdict == "ok"]

@@ -1,0 +1,76 @@
+"""Devices, precision, padding and pooling: what every torch family relies on."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from embark.models.device import POOLING, devices, pad, settle, to_numpy, without_gradients
+from embark.models.loading import Loader, Loading, put_to_work
+from embark.types import EmbarkError, ModelCard
+
+torch = pytest.importorskip("torch")
+CARD = ModelCard("tiny/x", "1", "own", ("text",))
+
+
+def test_a_device_is_chosen_or_refused() -> None:
+    assert devices("cpu") == ("cpu",)
+    assert devices("cpu, cpu") == ("cpu", "cpu")
+    assert len(devices("auto")) >= 1
+    with pytest.raises(EmbarkError, match=r"'cuda:99'.*--device cpu"):
+        devices("cuda:99")
+    with pytest.raises(EmbarkError, match="'toaster'"):
+        devices("toaster")
+
+
+def test_a_model_settles_without_dropout_or_gradients() -> None:
+    module = torch.nn.Sequential(torch.nn.Linear(3, 3), torch.nn.Dropout(0.5))
+    model = settle(module, CARD, Loading("cpu"))
+    assert not model.training
+    assert not any(parameter.requires_grad for parameter in model.parameters())
+    assert model[0].weight.dtype == torch.float32
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float16"])
+def test_precision_is_the_cards(dtype: str) -> None:
+    model = settle(torch.nn.Linear(2, 2), ModelCard("tiny/x", "1", "own", ("text",), dtype=dtype), Loading("cpu"))
+    assert model.weight.dtype == getattr(torch, dtype)
+    assert to_numpy(model.weight).dtype == np.float32
+
+
+def test_unknown_precision_is_refused() -> None:
+    with pytest.raises(EmbarkError, match="'int4'; there are float32"):
+        Loading(dtype="int4")
+
+
+def test_forward_passes_keep_nothing_for_training() -> None:
+    layer = torch.nn.Linear(2, 2)
+    assert not without_gradients(layer.forward)(torch.ones(1, 2)).requires_grad
+
+
+@given(st.lists(st.integers(1, 9), min_size=1, max_size=6), st.integers(0, 2**31))
+def test_pooling_does_not_see_padding_on_either_side(lengths: list[int], seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    rows = [rng.integers(1, 50, size=length).tolist() for length in lengths]
+    table = torch.randn(50, 4, generator=torch.Generator().manual_seed(seed))
+    for name, pool in POOLING.items():
+        alone = [table[torch.tensor(row)] for row in rows]
+        expected = torch.stack([{"last": a[-1], "first": a[0], "mean": a.mean(0)}[name] for a in alone])
+        for side in ("left", "right"):
+            ids, mask = pad(rows, 0, side, "cpu")
+            assert mask.sum(1).tolist() == lengths
+            torch.testing.assert_close(pool(table[ids], mask), expected)
+
+
+def test_how_a_model_was_put_to_work_is_on_its_card() -> None:
+    card = put_to_work(CARD, Loading("cpu"), ("numpy",), trusted="abc", nothing=None)
+    assert card.loaded == {"device": "cpu", "libraries": {"numpy": np.__version__}, "trusted": "abc"}
+
+
+def test_a_missing_library_names_the_extra() -> None:
+    loader = Loader("tests_no_module:load", "torch")
+    with pytest.raises((EmbarkError, ModuleNotFoundError)) as caught:
+        loader(CARD, Loading())
+    assert "tests_no_module" in str(caught.value)

@@ -1,0 +1,151 @@
+"""Checkpoints from a hub that speaks the real paths, and from folders; what may run code waits for consent."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from urllib.parse import unquote
+
+import pytest
+
+from embark.models.hub import checkpoint, digest
+from embark.models.loading import Loading
+from embark.settings import Settings
+from embark.types import EmbarkError, ModelCard
+
+constants = pytest.importorskip("huggingface_hub.constants")
+COMMIT = "c0ffee" + "0" * 34
+FILES = {
+    "config.json": b'{"model_type": "clip"}',
+    "model.safetensors": b"safe weights",
+    "pytorch_model.bin": b"a pickle",
+    "modeling_own.py": b"print('hello')",
+    "README.md": b"# words",
+}
+
+
+class Handler(BaseHTTPRequestHandler):
+    """One model repository: its listing at a revision, and its files."""
+
+    files: dict[str, bytes]
+    asked: list[str]
+
+    def do_HEAD(self) -> None:
+        self.do_GET()
+
+    def do_GET(self) -> None:
+        path = unquote(self.path.partition("?")[0])
+        if path.startswith("/api/models/org/tiny/tree/"):
+            rows = [
+                {"type": "file", "path": name, "size": len(data), "oid": hashlib.sha1(data).hexdigest()}
+                for name, data in self.files.items()
+            ]
+            return self.answer(json.dumps(rows).encode(), {"Content-Type": "application/json"})
+        if path.startswith("/api/models/org/tiny"):
+            names = [{"rfilename": name} for name in self.files]
+            content = {"_id": "1", "id": "org/tiny", "sha": COMMIT, "siblings": names, "private": False, "tags": []}
+            return self.answer(json.dumps(content).encode(), {"Content-Type": "application/json"})
+        name = path.rpartition(f"/org/tiny/resolve/{COMMIT}/")[2]
+        if name in self.files:
+            if self.command == "GET":
+                self.asked.append(name)
+            etag = hashlib.sha1(self.files[name]).hexdigest()
+            return self.answer(self.files[name], {"ETag": f'"{etag}"', "X-Repo-Commit": COMMIT})
+        self.send_response(404)
+        self.send_header("X-Error-Code", "RepoNotFound")
+        self.send_header("Content-Length", "0")
+        return self.end_headers()
+
+    def answer(self, content: bytes, headers: dict[str, str]) -> None:
+        self.send_response(200)
+        for name, value in {**headers, "Content-Length": str(len(content))}.items():
+            self.send_header(name, value)
+        self.end_headers()
+        if self.command == "GET":
+            self.wfile.write(content)
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@pytest.fixture
+def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[type[Handler]]:
+    """A hub with one repository; `options` are the settings that reach it."""
+    handler = type("Hub", (Handler,), {"files": dict(FILES), "asked": []})
+    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(constants, "HF_HUB_DISABLE_PROGRESS_BARS", True)
+    monkeypatch.setenv("EMBARK_ENDPOINT", f"http://127.0.0.1:{server.server_port}")
+    yield handler
+    server.shutdown()
+    server.server_close()
+
+
+CARD = ModelCard("org/tiny", COMMIT, "clip", ("image",), source="org/tiny")
+
+
+def test_only_safe_files_are_fetched_and_only_once(hub: type[Handler]) -> None:
+    found = checkpoint(CARD, Loading())
+    assert sorted(hub.asked) == ["config.json", "model.safetensors"]
+    assert [path.name for path in found.weights()] == ["model.safetensors"]
+    assert found.config == {"model_type": "clip"}
+    assert found.card.revision == COMMIT
+    checkpoint(CARD, Loading())
+    assert len(hub.asked) == 2
+
+
+def test_a_branch_becomes_the_commit_that_it_has(hub: type[Handler]) -> None:
+    card = ModelCard("org/tiny", "main", "clip", ("image",), source="org/tiny")
+    assert checkpoint(card, Loading()).card.revision == COMMIT
+
+
+def test_pickles_and_code_need_consent_for_that_revision(hub: type[Handler]) -> None:
+    del hub.files["model.safetensors"]
+    for trust in (None, "main", "another"):
+        found = checkpoint(CARD, Loading(trust=trust))
+        assert not found.trusted
+        with pytest.raises(EmbarkError, match=f"pickles.*--trust {COMMIT}"):
+            found.weights()
+    assert sorted(set(hub.asked)) == ["config.json"]  # what is not trusted is not even fetched
+    found = checkpoint(CARD, Loading(trust=COMMIT))
+    assert [path.name for path in found.weights()] == ["pytorch_model.bin"]
+    found.consent("its own code would run")
+    assert (found.folder / "modeling_own.py").is_file()
+
+
+def test_offline_uses_what_is_here_or_says_so(hub: type[Handler], tmp_path: Path) -> None:
+    offline = Loading(options=Settings(tmp_path, tmp_path, 1, offline=True))
+    with pytest.raises(EmbarkError, match=r"org/tiny.*could not be fetched"):
+        checkpoint(CARD, offline)
+    assert hub.asked == []
+    checkpoint(CARD, Loading())
+    assert checkpoint(CARD, offline).config == {"model_type": "clip"}
+
+
+def test_an_unknown_repository_is_a_message(hub: type[Handler]) -> None:
+    with pytest.raises(EmbarkError, match="org/none at revision"):
+        checkpoint(ModelCard("org/none", COMMIT, "clip", ("image",), source="org/none"), Loading())
+
+
+def test_a_folder_is_named_by_its_bytes(tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text("{}")
+    (tmp_path / "model.safetensors").write_bytes(b"1")
+    card = ModelCard("local/x", "", "clip", ("image",), source=str(tmp_path))
+    first = checkpoint(card, Loading())
+    assert first.card.revision == digest(tmp_path)
+    assert first.folder == tmp_path
+    (tmp_path / "model.safetensors").write_bytes(b"2")
+    assert checkpoint(card, Loading()).card.revision != first.card.revision
+
+
+def test_consent_for_a_folder_names_its_digest(tmp_path: Path) -> None:
+    (tmp_path / "pytorch_model.bin").write_bytes(b"a pickle")
+    card = ModelCard("local/x", "", "clip", ("image",), source=str(tmp_path))
+    with pytest.raises(EmbarkError, match=digest(tmp_path)):
+        checkpoint(card, Loading()).weights()
+    assert checkpoint(card, Loading(trust=digest(tmp_path))).weights()
