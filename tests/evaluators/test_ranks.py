@@ -126,7 +126,7 @@ def test_the_margin_is_more_than_products_are_wrong_by(dim: int) -> None:
             assert isinstance(left, np.ndarray)
             assert isinstance(right, np.ndarray)
             wrong = np.abs(left @ right.T - scored(queries, documents, kind).astype(np.float64))
-            assert (wrong < margin_of(left)[:, None] * longest(right)).all()
+            assert (wrong < margin_of(left)[:, None] * longest(right, kind)).all()
 
 
 @pytest.mark.parametrize("each", [1, 40])

@@ -34,14 +34,17 @@ class Backend(Protocol):
     def above(self, scores: Any, row: Array, low: Array, high: Array) -> tuple[Array, Array, Array]:
         """For each (row, low, high): how many scores of the row are above high; (which, column) of those between."""
 
-    def best(self, scores: Any) -> tuple[Array, Array]:
-        """Each row's largest score and the first column that has it."""
+    def largest(self, scores: Any) -> Array:
+        """Each row's largest score."""
+
+    def best(self, scores: Any, rows: Array) -> Array:
+        """The first column that has the row's largest score, for some rows."""
 
     def kth_best(self, scores: Any, k: int) -> Array:
         """The k-th largest score of each row."""
 
-    def at_least(self, scores: Any, threshold: Array, most: int | None = None) -> tuple[Array, Array, Array] | None:
-        """(row, column, score) of every score that is not below its row's threshold; None if more than `most` are."""
+    def reaching(self, scores: Any, threshold: Array, most: int | None = None) -> tuple[Array, Array] | None:
+        """(flat position, score) of every score not below its row's threshold, rising; None if more than `most` are."""
 
 
 class Numpy:
@@ -65,10 +68,13 @@ class Numpy:
         which, column = np.divmod(between, scores.shape[1])
         return np.count_nonzero(over, axis=1), which, column
 
-    def best(self, scores: Array) -> tuple[Array, Array]:
+    def largest(self, scores: Array) -> Array:
         """One pass."""
-        column = scores.argmax(axis=1)
-        return scores[np.arange(len(scores)), column], column
+        return np.asarray(scores.max(axis=1))
+
+    def best(self, scores: Array, rows: Array) -> Array:
+        """One pass over those rows."""
+        return np.asarray(scores[rows].argmax(axis=1))
 
     def kth_best(self, scores: Array, k: int) -> Array:
         """By partition; a row of fewer scores has no threshold."""
@@ -76,14 +82,13 @@ class Numpy:
             return np.full(len(scores), -np.inf, np.float32)
         return np.asarray(np.partition(scores, -k, axis=1)[:, -k])
 
-    def at_least(self, scores: Array, threshold: Array, most: int | None = None) -> tuple[Array, Array, Array] | None:
+    def reaching(self, scores: Array, threshold: Array, most: int | None = None) -> tuple[Array, Array] | None:
         """One pass."""
         reach = scores >= threshold[:, None]
         if most is not None and np.count_nonzero(reach) > most:
             return None
         at = np.flatnonzero(reach)
-        row, column = np.divmod(at, scores.shape[1])
-        return row, column, scores.ravel()[at]
+        return at, scores.ravel()[at]
 
 
 class Torch:
@@ -120,10 +125,13 @@ class Torch:
         which, column = (over != (mine >= self._tensor(low)[:, None])).nonzero(as_tuple=True)
         return np.asarray(over.sum(1).cpu()), np.asarray(which.cpu()), np.asarray(column.cpu())
 
-    def best(self, scores: Any) -> tuple[Array, Array]:
+    def largest(self, scores: Any) -> Array:
         """One pass."""
-        value, column = scores.max(dim=1)
-        return np.asarray(value.cpu()), np.asarray(column.cpu())
+        return np.asarray(scores.amax(dim=1).cpu())
+
+    def best(self, scores: Any, rows: Array) -> Array:
+        """One pass over those rows."""
+        return np.asarray(scores[self._tensor(rows)].argmax(dim=1).cpu())
 
     def kth_best(self, scores: Any, k: int) -> Array:
         """By top-k; a row of fewer scores has no threshold."""
@@ -131,13 +139,13 @@ class Torch:
             return np.full(len(scores), -np.inf, np.float32)
         return np.asarray(scores.topk(k, dim=1).values[:, -1].cpu())
 
-    def at_least(self, scores: Any, threshold: Array, most: int | None = None) -> tuple[Array, Array, Array] | None:
+    def reaching(self, scores: Any, threshold: Array, most: int | None = None) -> tuple[Array, Array] | None:
         """One pass."""
         reach = scores >= self._tensor(threshold)[:, None]
         if most is not None and int(reach.sum()) > most:
             return None
-        row, column = reach.nonzero(as_tuple=True)
-        return np.asarray(row.cpu()), np.asarray(column.cpu()), np.asarray(scores[row, column].cpu())
+        at = reach.view(-1).nonzero().squeeze(1)
+        return np.asarray(at.cpu()), np.asarray(scores.reshape(-1)[at].cpu())
 
     def _tensor(self, values: Array) -> Any:
         return self.torch.from_numpy(np.ascontiguousarray(values)).to(self.device)

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from embark.evaluators.ranks import candidate_ranks, tie_places
+from embark.evaluators.rerank import reordered
 from embark.evaluators.retrieval import distinct, relevant, summary
 from embark.types import Candidates, Scores
 
@@ -24,5 +25,7 @@ def evaluate(truth: Candidates, vectors: Mapping[str, Any], params: Mapping[str,
     query, _, grade = relevant(truth, len(queries), len(documents))
     place = tie_places(truth.document_ids, len(documents))
     similarity = params.get("similarity", "cosine")
-    rank, best = candidate_ranks(queries, documents, truth.query, truth.document, similarity, place)
+    pairs = truth.query, truth.document
+    rank, best = candidate_ranks(queries, documents, *pairs, similarity, place)
+    rank, best = reordered(*pairs, rank, best, vectors.get("reranked"), place)
     return summary(np.unique(query), query, rank[truth.grade > 0], grade, best, len(queries), "accuracy", params)

@@ -103,12 +103,13 @@ class _Rows:
         for start in range(0, len(self.documents), width):
             docs = block(self.documents, start, min(start + width, len(self.documents)), self.similarity)
             scores = product(self.backend, self.queries, docs)
-            slack = margin * longest(docs)
-            (over, which, column), (value, at) = _above(self.backend, scores, row, own - slack, own + slack)
+            slack = margin * longest(docs, self.similarity)
+            over, which, column, value = _above(self.backend, scores, row, own - slack, own + slack)
             beaten += over
             if len(which):
                 beaten += self._close(row, document, own, which, start, column)
-            best, top = np.where(value > top, start + at, best), np.maximum(value, top)
+            if len(better := np.flatnonzero(value > top)):
+                best[better], top[better] = start + self.backend.best(scores, better), value[better]
         first = beaten == 0
         best[row[first]] = document[first]  # a tie for the first place is settled
         return beaten + 1, best
@@ -139,65 +140,64 @@ def margin_of(queries: Block) -> Array:
     return np.asarray(most * np.sqrt(np.einsum("nd,nd->n", rows, rows, dtype=np.float64)))
 
 
-def longest(documents: Block) -> float:
+def longest(documents: Block, similarity: str) -> float:
     """The length of the longest document, or 1."""
-    if isinstance(documents, Tokens):
-        return 1.0
+    if similarity != "dot" or isinstance(documents, Tokens):
+        return 1.0 + 1e-6  # of unit length, but for rounding
     return float(np.sqrt(np.einsum("nd,nd->n", documents, documents).max(initial=1.0)))
 
 
 Above = tuple[Array, Array, Array]  # how many scores beat each pair; (which, column) of those that come close
-Best = tuple[Array, Array]  # of each row: the largest score, and its column
 
 
-def _above(backend: Backend, scores: Any, row: Array, low: Array, high: Array) -> tuple[Above, Best]:
-    """As the backend's `above`, for any number of pairs by rising row; the way is chosen by what the tile holds."""
+def _above(backend: Backend, scores: Any, row: Array, low: Array, high: Array) -> tuple[Array, Array, Array, Array]:
+    """As the backend's `above`, for any number of pairs by rising row, and the largest score of each row.
+
+    The way is chosen by what the tile holds. A largest score below all of its row's pairs need not be found.
+    """
     height, width = scores.shape
     pairs = np.bincount(row, minlength=height)
     first = np.cumsum(pairs) - pairs
-    floor = np.nextafter(np.minimum.reduceat(low, first).astype(np.float32), np.float32(-np.inf))  # as low, or lower
-    reached = backend.at_least(scores, floor, height * width // (SPARSE * int(pairs.max())))
+    low, high = _single(low, -np.inf), _single(high, np.inf)
+    reached = backend.reaching(scores, np.minimum.reduceat(low, first), height * width // (SPARSE * int(pairs.max())))
     if reached is not None:
-        return _above_sparse(*reached, low, high, pairs, first), _best_of(*reached, height)
+        return _above_sparse(*reached, width, low, high, pairs, first)
     if len(row) > SORT_FROM * height:
         found = _above_sorted(np.asarray(scores.cpu() if hasattr(scores, "cpu") else scores), row, low, high)
     else:
         found = _above_dense(backend, scores, row, low, high, np.arange(len(row)) - first[row])
-    return found, backend.best(scores)
+    return *found, backend.largest(scores)
+
+
+def _single(bound: Array, towards: float) -> Array:
+    """A bound in float32, moved outwards rather than rounded inwards."""
+    return np.nextafter(bound.astype(np.float32), np.float32(towards))
 
 
 def _above_sparse(
-    at: Array, column: Array, score: Array, low: Array, high: Array, pairs: Array, first: Array
-) -> tuple[Array, Array, Array]:
+    at: Array, score: Array, width: int, low: Array, high: Array, pairs: Array, first: Array
+) -> tuple[Array, Array, Array, Array]:
     """Few documents reach any of their query's relevant ones: compare those, with its first, its second…"""
+    height = len(pairs)
+    starts = np.searchsorted(at, np.arange(height + 1) * width)
+    counts = np.diff(starts)
     over, which, where = np.zeros(len(low), np.int64), [], []
     for turn in range(int(pairs.max())):
-        if turn:  # only rows that have so many
-            more = np.flatnonzero(pairs[at] > turn)
-            at, column, score = at[more], column[more], score[more]
-        pair = first[at] + turn
-        above = score > high[pair]
-        over += np.bincount(pair[above], minlength=len(low))
-        close = np.flatnonzero((score >= low[pair]) & ~above)
-        which.append(pair[close])
-        where.append(column[close])
-    return over, np.concatenate(which), np.concatenate(where)
-
-
-def _best_of(at: Array, column: Array, score: Array, height: int) -> Best:
-    """The best of what was reached, row by row; where nothing was, no document of the tile matters."""
-    value, where = np.full(height, -np.inf, np.float32), np.zeros(height, np.int64)
+        has = pairs > turn
+        pair = np.where(has, first + turn, 0)
+        least, most = (np.repeat(np.where(has, bound[pair], np.float32(np.inf)), counts) for bound in (low, high))
+        above = score > most
+        over[pair[has]] = np.diff(np.searchsorted(np.flatnonzero(above), starts))[has]
+        close = np.flatnonzero((score >= least) ^ above)
+        which.append(pair[np.searchsorted(starts, close, side="right") - 1])
+        where.append(at[close] % width)
+    value = np.full(height, -np.inf, np.float32)
     if len(at):
-        starts = np.flatnonzero(np.append(True, at[1:] != at[:-1]))
-        value[at[starts]] = np.maximum.reduceat(score, starts)
-        winners = np.flatnonzero(score == value[at])[::-1]
-        where[at[winners]] = column[winners]  # the first of equals is written last
-    return value, where
+        value[counts > 0] = np.maximum.reduceat(score, starts[:-1][counts > 0])
+    return over, np.concatenate(which), np.concatenate(where), value
 
 
-def _above_dense(
-    backend: Backend, scores: Any, row: Array, low: Array, high: Array, turn: Array
-) -> tuple[Array, Array, Array]:
+def _above_dense(backend: Backend, scores: Any, row: Array, low: Array, high: Array, turn: Array) -> Above:
     """A pass for the first pair of each row, one for the second, …"""
     over, between = np.empty(len(row), np.int64), []
     for t in range(int(turn.max()) + 1):
@@ -208,7 +208,7 @@ def _above_dense(
     return over, which, column
 
 
-def _above_sorted(scores: Array, row: Array, low: Array, high: Array) -> tuple[Array, Array, Array]:
+def _above_sorted(scores: Array, row: Array, low: Array, high: Array) -> Above:
     """By sorting each row once and looking its pairs up."""
     order = np.argsort(scores, axis=1)
     first, last = np.empty(len(row), np.int64), np.empty(len(row), np.int64)

@@ -14,6 +14,7 @@ import numpy as np
 
 from embark import metrics
 from embark.evaluators.ranks import MEMORY, candidate_ranks, ranks, tie_places
+from embark.evaluators.rerank import reordered
 from embark.evaluators.similarity import check
 from embark.types import Array, Candidates, EmbarkError, Qrels, Scores
 
@@ -29,6 +30,8 @@ def evaluate(truth: Qrels, vectors: Mapping[str, Any], params: Mapping[str, Any]
     skip_first             every query's first result is dropped, whatever it is; "hit_rate": for that measure alone
     judged_only            only the documents that the qrels list for a query are ranked for it
     drop_unanswerable      queries with judgements but nothing relevant are left out, instead of scoring zero
+
+    `vectors["reranked"]`, if there, is what a re-ranker made of the first ranking.
     """
     queries, documents = vectors["query"], vectors["document"]
     if not len(documents):
@@ -41,13 +44,16 @@ def evaluate(truth: Qrels, vectors: Mapping[str, Any], params: Mapping[str, Any]
     if params.get("judged_only"):
         if params.get("ignore_identical_ids"):
             raise EmbarkError("'judged_only' and 'ignore_identical_ids' cannot go together: judge it 0 instead.")
-        rank, best = candidate_ranks(queries, documents, truth.query, truth.document, similarity, place)
+        pairs = truth.query, truth.document
+        rank, best = candidate_ranks(queries, documents, *pairs, similarity, place)
+        rank, best = reordered(*pairs, rank, best, vectors.get("reranked"), place)
         rank = rank[truth.grade > 0]
     else:
         own_query, own_document = _identical(truth) if params.get("ignore_identical_ids") else (query[:0], document[:0])
         wanted = np.concatenate([query, own_query]), np.concatenate([document, own_document])
         memory = params.get("memory", MEMORY)
         rank, best = ranks(queries, documents, *wanted, similarity, place, memory)
+        rank, best = reordered(*wanted, rank, best, vectors.get("reranked"), place)
         rank = _without(query, document, rank[: len(query)], own_query, own_document, rank[len(query) :])
     return summary(asked, query, rank, grade, best, len(queries), "ndcg_at_10", params)
 

@@ -46,7 +46,7 @@ def block(vectors: Any, start: int, stop: int, similarity: str) -> Block:
         return Tokens(_unit(np.concatenate(items), start), starts)
     if several(vectors):
         raise EmbarkError("These items have several vectors each (late interaction); this score needs one an item.")
-    rows = np.array(vectors[start:stop], dtype=np.float32)  # a copy: it is scaled in place
+    rows = np.asarray(vectors[start:stop], dtype=np.float32)
     return _unit(rows, start) if similarity == "cosine" else _finite(rows, start)
 
 
@@ -144,5 +144,4 @@ def _unit(rows: Array, start: int) -> Array:
     if not np.isfinite(length).all() or length.min(initial=1) < SHORT:  # cheaper than looking at every number
         _finite(rows, start)
         length = np.linalg.norm(rows.astype(np.float64), axis=1, keepdims=True)
-    np.divide(rows, length, out=rows, where=length > 0)
-    return rows
+    return np.asarray(rows / np.where(length > 0, length, 1))

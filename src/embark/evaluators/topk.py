@@ -61,13 +61,14 @@ def _best(
     while start < len(documents):
         stop = min(start + (width if start else max(width, 2 * k)), len(documents))
         docs = block(documents, start, stop, similarity)
-        scores, slack = product(backend, some, docs), np.maximum(slack, margin * longest(docs))
+        scores, slack = product(backend, some, docs), np.maximum(slack, margin * longest(docs, similarity))
         if not start:
             bar = backend.kth_best(scores, k)
-        reached = backend.at_least(scores, np.nextafter((bar - 2 * slack).astype(np.float32), np.float32(-np.inf)))
+        reached = backend.reaching(scores, np.nextafter((bar - 2 * slack).astype(np.float32), np.float32(-np.inf)))
         assert reached is not None  # no limit was given
-        row, column = np.concatenate([row, reached[0]]), np.concatenate([column, reached[1] + start])
-        score = np.concatenate([score, reached[2]])
+        new_row, new_column = np.divmod(reached[0], stop - start)
+        row, column = np.concatenate([row, new_row]), np.concatenate([column, new_column + start])
+        score = np.concatenate([score, reached[1]])
         if len(row) > SLACK * k * len(rows):
             row, column, score, bar = _pruned(row, column, score, k, slack)
         if len(row) > SLACK * k * len(rows):  # too many come near the bar: nearly all documents score alike
