@@ -144,4 +144,4 @@ def _unit(rows: Array, start: int) -> Array:
     if not np.isfinite(length).all() or length.min(initial=1) < SHORT:  # cheaper than looking at every number
         _finite(rows, start)
         length = np.linalg.norm(rows.astype(np.float64), axis=1, keepdims=True)
-    return np.asarray(rows / np.where(length > 0, length, 1))
+    return np.asarray(rows / np.where(length > 0, length, 1), np.float32)
