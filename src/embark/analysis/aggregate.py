@@ -1,14 +1,17 @@
-"""From task scores to a benchmark's numbers: category means, and the mean over categories.
+"""From task scores to how a model stands on a benchmark: the family's groups and totals, each with its interval.
 
 Missing tasks are explicit: a mean over fewer tasks than the benchmark has says so.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from embark.analysis.intervals import combined_interval
+from embark.analysis.rules import RULES, Mean
+from embark.catalogue import UnknownName
+from embark.published import ERRATUM
 from embark.results import TaskResult
 from embark.types import Task
 
@@ -32,17 +35,24 @@ class Score:
 
 @dataclass(frozen=True)
 class Standing:
-    """How one model stands on a benchmark."""
+    """How one model stands on a benchmark; `categories` are the groups of the benchmark's rule."""
 
     model: str
     revision: str
     tasks: dict[str, Score]
     categories: dict[str, Score]
-    mean: Score  # of the category means
+    totals: dict[str, Score]
+
+    @property
+    def mean(self) -> Score:
+        """What models are ranked by: the rule's first total."""
+        return next(iter(self.totals.values()))
 
 
-def standings(tasks: Sequence[Task], results: Iterable[TaskResult]) -> list[Standing]:
+def standings(tasks: Sequence[Task], results: Iterable[TaskResult], rule: str = "mean-of-categories") -> list[Standing]:
     """One standing a model, in the order of the results; scores under another protocol than a row's are not its."""
+    if rule not in RULES:
+        raise UnknownName("rule", rule, RULES)
     protocols = {task.name: task.protocol for task in tasks}
     by_model: dict[tuple[str, str], dict[str, TaskResult]] = {}
     for result in results:
@@ -51,11 +61,9 @@ def standings(tasks: Sequence[Task], results: Iterable[TaskResult]) -> list[Stan
     out = []
     for (model, revision), found in by_model.items():
         scores = {task.name: score(found[task.name]) for task in tasks if task.name in found}
-        if scores:
-            categories = category_means(tasks, scores)
-            total = mean(list(categories.values()), len({task.category for task in tasks}))
-            covered = Score(total.value, total.low, total.high, len(scores), len(tasks))
-            out.append(Standing(model, revision, scores, categories, covered))
+        made = RULES[rule](tasks, {name: one.value for name, one in scores.items()})
+        groups, totals = ({n: _score(m, scores) for n, m in part.items()} for part in (made.groups, made.totals))
+        out.append(Standing(model, revision, scores, groups, totals))
     return out
 
 
@@ -64,17 +72,9 @@ def score(result: TaskResult) -> Score:
     return Score(result.score, *result.interval, marks=result.warnings)
 
 
-def category_means(tasks: Sequence[Task], scores: dict[str, Score]) -> dict[str, Score]:
-    """The mean of each category's tasks, in the order of the tasks."""
-    out = {}
-    for category in dict.fromkeys(task.category for task in tasks):
-        names = [task.name for task in tasks if task.category == category]
-        if present := [scores[name] for name in names if name in scores]:
-            out[category] = mean(present, len(names))
-    return out
-
-
-def mean(scores: Sequence[Score], of: int) -> Score:
-    """The mean of independent scores."""
-    value = sum(s.value for s in scores) / len(scores)
-    return Score(value, *combined_interval([(s.low, s.high) for s in scores], value), len(scores), of)
+def _score(mean: Mean, scores: Mapping[str, Score]) -> Score:
+    """An aggregate of independent scores with its interval; it inherits errata, which may have moved it."""
+    parts = [(scores[task], weight * len(mean.weights)) for task, weight in mean.weights.items()]
+    interval = combined_interval([(w * one.low, w * one.high) for one, w in parts], mean.value)
+    marks = dict.fromkeys(mark for one, _ in parts for mark in one.marks if mark.startswith(ERRATUM))
+    return Score(mean.value, *interval, mean.count, mean.of, tuple(marks))

@@ -11,6 +11,7 @@ from math import isfinite
 from typing import Any, Literal, NamedTuple
 
 from embark.analysis.aggregate import Score, Standing, standings
+from embark.analysis.rules import RULES
 from embark.catalogue import UnknownName
 from embark.results import TaskResult
 from embark.types import Task
@@ -118,28 +119,32 @@ class Table:
         return FORMATS[style](self)
 
 
-def by_task(tasks: Sequence[Task], results: Iterable[TaskResult]) -> Table:
-    """Tasks × models, grouped by category; the last line is the mean over categories."""
-    models, rows = standings(tasks, results), []
+def by_task(tasks: Sequence[Task], results: Iterable[TaskResult], rule: str = "mean-of-categories") -> Table:
+    """Tasks × models, grouped by category; the last lines are the totals of the rule."""
+    models, rows = standings(tasks, results, rule), []
     for task in sorted(tasks, key=lambda t: list(dict.fromkeys(x.category for x in tasks)).index(t.category)):
         if any(task.name in model.tasks for model in models):
             chance = "" if task.chance is None else f"{100 * task.chance:.1f}"
             cells = tuple(model.tasks.get(task.name) for model in models)
             rows.append(Row((task.name, task.metric, chance, *cells), task.category))
-    rows.append(Row(("Mean of categories", "", "", *(model.mean for model in models)), total=True))
+    for name in RULES[rule](tasks, {task.name: 0.0 for task in tasks}).totals:
+        label = rule.replace("-", " ").capitalize() if name == "mean" else name
+        rows.append(Row((label, "", "", *(model.totals.get(name) for model in models)), total=True))
     columns = ("task", "metric", "chance", *short_names(models))
     return footnoted(Table(columns, tuple(rows)))
 
 
-def leaderboard(tasks: Sequence[Task], results: Iterable[TaskResult]) -> Table:
-    """Models in the order of their mean; one column a category."""
-    models = sorted(standings(tasks, results), key=lambda s: (s.mean.partial, -s.mean.value))
-    categories = [c for c in dict.fromkeys(task.category for task in tasks) if any(c in m.categories for m in models)]
+def leaderboard(tasks: Sequence[Task], results: Iterable[TaskResult], rule: str = "mean-of-categories") -> Table:
+    """Models in the order of the rule's first total; one column a total, then one a group."""
+    models = sorted(standings(tasks, results, rule), key=lambda s: (s.mean.partial, -s.mean.value))
+    whole = RULES[rule](tasks, {task.name: 0.0 for task in tasks})
+    groups = [name for name in whole.groups if any(name in model.categories for model in models)]
+    totals = list(whole.totals)
     rows = [
-        Row((str(rank), model.model, model.mean, *(model.categories.get(c) for c in categories)))
+        Row((str(rank), model.model, *map(model.totals.get, totals), *map(model.categories.get, groups)))
         for rank, model in enumerate(models, 1)
     ]
-    return footnoted(Table(("#", "model", "mean", *categories), tuple(rows), models="rows"))
+    return footnoted(Table(("#", "model", *totals, *groups), tuple(rows), models="rows"))
 
 
 def short_names(models: Sequence[Standing]) -> list[str]:
@@ -175,7 +180,8 @@ def shown(cell: Cell, between: str = " ± ", marks: bool = True) -> str:
     """A cell as people read it: percent and half the width of the interval."""
     if not isinstance(cell, Score):
         return cell if cell is not None else "–"
-    return f"{100 * cell.value:.1f}{between}{50 * (cell.high - cell.low):.1f}{_signs(cell) if marks else ''}"
+    half = f"{between}{50 * (cell.high - cell.low):.1f}" if isfinite(cell.high - cell.low) else ""
+    return f"{100 * cell.value:.1f}{half}{_signs(cell) if marks else ''}"
 
 
 def _signs(cell: Score) -> str:

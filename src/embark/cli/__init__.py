@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from embark import __version__
-from embark.cli import board, browse, compare, doctor, fetch, run, show
+from embark.cli import analyze, board, browse, compare, doctor, fetch, published, run, show
 from embark.types import EmbarkError
 
 app = typer.Typer(
@@ -50,6 +50,8 @@ for command in (
     show.show,
 ):
     app.command(epilog=None)(command)
+app.add_typer(analyze.app, name="analyze")
+app.add_typer(published.app, name="published")
 
 
 INTERRUPTED = 130  # the status that typer leaves with after Ctrl-C

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterable
 from typing import Annotated, Any
 
 import typer
@@ -10,6 +11,7 @@ import typer
 from embark.cli.output import AsJson, print_columns, print_json
 
 Names = Annotated[list[str] | None, typer.Argument(help="Names or patterns, such as '*ocket*'.")]
+SCALES = {"B": 10**9, "M": 10**6, "K": 10**3}
 
 
 def tasks(
@@ -85,34 +87,76 @@ def models(
     modality: Annotated[
         list[str] | None, typer.Option("--modality", help="Only models that take all of these.")
     ] = None,
+    family: Annotated[list[str] | None, typer.Option("--family", help="Name or pattern: CLIP, '*LIP*', GME…")] = None,
+    kind: Annotated[list[str] | None, typer.Option("--kind", help="embedder, reranker or generator.")] = None,
+    max_params: Annotated[
+        str | None, typer.Option("--max-params", help="Only models known to have no more parameters: 500M, 7B…")
+    ] = None,
     loader: Annotated[list[str] | None, typer.Option("--loader", help="Loader family.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """List models.
+    """List models; filters narrow together.
 
     \b
     embark models
     embark models --modality audio
+    embark models --family CLIP --max-params 200M
+    embark models --kind reranker
     """
-    from embark.catalogue import Catalogue
     from embark.models import LOADERS, MODELS
 
-    known = dict.fromkeys(kind for card in MODELS.values() for kind in card.modalities)
-    Catalogue("modality", known, str).match(modality or ())
-    Catalogue("loader", LOADERS, str).match(loader or ())
+    cards = MODELS.values()
+    wanted = {
+        "modality": _chosen("modality", (each for card in cards for each in card.modalities), modality),
+        "family": _chosen("family", (card.family for card in cards if card.family), family),
+        "kind": _chosen("kind", (card.kind for card in cards), kind),
+        "loader": _chosen("loader", LOADERS, loader),
+    }
+    most = None if max_params is None else _count(max_params)
     found = [
         card
         for card in MODELS.match(names or ["*"])
-        if set(modality or ()) <= set(card.modalities) and (not loader or card.loader in loader)
+        if wanted["modality"] <= set(card.modalities)
+        and all(not wanted[each] or getattr(card, each) in wanted[each] for each in ("family", "kind", "loader"))
+        and (most is None or (card.parameters is not None and card.parameters <= most))
     ]
     if as_json:
         print_json([_plain(card) for card in found])
         return
-    rows = [
-        [c.name, c.revision, c.loader, "+".join(c.modalities), _number(c.dim), _number(c.parameters)] for c in found
-    ]
-    columns = ["model", "revision", "loader", "modalities", "dim", "parameters"]
-    print_columns(columns, rows, right=("dim", "parameters"))
+    columns = ["model", "family", "dim", "size", "takes"]  # at most 100 wide: the rest is in --json
+    print_columns(columns, [_facts(card) for card in found], right=("dim", "size"))
+
+
+def _chosen(what: str, known: Iterable[str], patterns: list[str] | None) -> set[str]:
+    """The known words that match; a pattern that matches none is an error."""
+    from embark.catalogue import Catalogue
+
+    return set(Catalogue(what, dict.fromkeys(known), str).match(patterns or ()))
+
+
+def _count(text: str) -> float:
+    """A number as people write it: 500M, 7B, 151000000."""
+    from embark.types import EmbarkError
+
+    digits, scale = (text[:-1], SCALES[text[-1].upper()]) if text[-1:].upper() in SCALES else (text, 1)
+    try:
+        return float(digits) * scale
+    except ValueError:
+        raise EmbarkError(f"'{text}' is no number of parameters; write 500M or 7B.") from None
+
+
+def _short(value: int | None) -> str:
+    if value is None:
+        return "?"
+    letter, scale = next(((each, size) for each, size in SCALES.items() if value >= size), ("", 1))
+    return f"{value / scale:.3g}{letter}"
+
+
+def _facts(card: Any) -> list[str]:
+    dim, takes = str(card.dim or "?"), ", ".join(card.modalities)
+    if card.kind != "embedder":
+        dim, takes = "", f"{takes} ({card.kind})"
+    return [card.name, card.family, dim, _short(card.parameters), takes]
 
 
 def _plain(value: Any) -> dict[str, Any]:

@@ -37,7 +37,7 @@ Trust = Annotated[
 ]
 
 FEW = 6  # models that fit side by side
-NARROW = 24  # characters that a column of words takes at least
+NARROW = 18  # characters that a column of words takes at least
 STYLES = {"head": "bold", "section": "dim", "rule": "dim", "row": "", "total": "bold"}
 
 

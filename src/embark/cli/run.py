@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from functools import reduce
+from operator import add
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -63,6 +66,13 @@ def run(
     dtype: Precision = None,
     compile: Compile = False,
     trust: Trust = None,
+    rewrite: Annotated[str | None, typer.Option("--rewrite", help="A generator that rewrites queries first.")] = None,
+    caption: Annotated[
+        str | None, typer.Option("--caption", help="A generator that puts media into words, for models of text.")
+    ] = None,
+    rerank: Annotated[
+        str | None, typer.Option("--rerank", help="A re-ranker of each query's best documents: NAME or NAME:50.")
+    ] = None,
     offline: Offline = False,
     as_json: AsJson = False,
     home: Home = None,
@@ -77,6 +87,7 @@ def run(
     embark run -m embark/pocket -t 'Pocket*ZeroShot'
     embark run -m embark/pocket --folder holiday-photos
     embark run -m embark/pocket --tasks-file tasks.toml
+    embark run -m BAAI/bge-m3 -b ARK --caption Qwen/Qwen3-VL-8B-Instruct --rerank BAAI/bge-reranker-v2-m3:50
     """
     from embark import settings
     from embark.models import Loading
@@ -92,6 +103,7 @@ def run(
         rescore=rescore,
         batch_size=batch_size,
         loading=Loading(device, dtype, compile, trust),
+        stages=_stages(rewrite, caption, rerank),
     )
     if as_json:
         print_json({"results": long_table(found.results), "skipped": [vars(s) for s in found.skipped]})
@@ -117,7 +129,7 @@ def plan(
     """Show what a run would embed, store and cost, without doing it.
 
     Tasks over hub data are planned on their rows' counts, in an instant, unless --data is given. Seconds come from a
-    small sample timed on this machine.
+    small sample timed on this machine; a model behind an API is not asked, its price is estimated.
 
     \b
     embark plan
@@ -146,15 +158,18 @@ def plan(
     for preview_ in previews:
         rows = _plan_rows(preview_)
         print(f"\n{preview_.model}")
-        columns = ["task", "items", "unique", "stored", "to embed", "bytes", "seconds"]
-        shown = [[r["task"], *(f"{r[c]:,}" for c in columns[1:-1]), f"{r['seconds']:.1f}"] for r in rows]
-        print_columns(columns, shown, right=tuple(columns[1:]))
+        columns = list(rows[0])
+        print_columns(
+            columns, [[_shown(name, row[name]) for name in columns] for row in rows], right=tuple(columns[1:])
+        )
         total = preview_.plan.total
         reuse = total.items / total.unique if total.unique else 1.0
         print(
             f"Each distinct item serves {reuse:.2f} times: "
             f"embedding once saves {total.items - total.unique:,} of {total.items:,}."
         )
+        if preview_.bills:
+            print("Tokens and dollars are estimated from the items and the list price; nothing was sent.")
     _say_skipped(skipped)
 
 
@@ -182,32 +197,43 @@ def chosen_tasks(
     return [*(task or []), *own] or None
 
 
+def _stages(rewrite: str | None, caption: str | None, rerank: str | None) -> Any:
+    from embark.run.stages import DEPTH, Stages
+
+    if not (rewrite or caption or rerank):
+        return None
+    name, _, depth = (rerank or "").rpartition(":")
+    stated = bool(name) and depth.isdigit()
+    return Stages(rewrite, caption, name if stated else rerank, int(depth) if stated else DEPTH)
+
+
+def _shown(name: str, value: Any) -> str:
+    if value is None:
+        return "?"
+    decimals = {"seconds": ".1f", "dollars": ".4f", "task": ""}
+    return format(value, decimals.get(name, ","))
+
+
 def _plan_rows(preview: Any) -> list[dict[str, Any]]:
     """One row a task (its splits and subsets together), then the total."""
-    rows: dict[str, dict[str, Any]] = {}
-    for each, count, size, seconds in zip(
-        preview.plan.demands, preview.plan.counts, preview.bytes, preview.seconds, strict=True
-    ):
-        row = rows.setdefault(
-            each.task.name,
-            {"task": each.task.name} | dict.fromkeys(("items", "unique", "stored", "to embed", "bytes", "seconds"), 0),
-        )
-        for name, value in (
-            ("items", count.items),
-            ("unique", count.unique),
-            ("stored", count.stored),
-            ("to embed", count.missing),
-            ("bytes", size),
-            ("seconds", seconds),
-        ):
-            row[name] += value
-    total = preview.plan.total
-    both = {"bytes": sum(preview.bytes), "seconds": sum(preview.seconds)}
-    return [
-        *rows.values(),
-        {"task": "all", "items": total.items, "unique": total.unique, "stored": total.stored, "to embed": total.missing}
-        | both,
-    ]
+    from embark.engine.price import total
+
+    def row(task: str, count: Any, demands: Iterable[int]) -> dict[str, Any]:
+        counts = {"items": count.items, "unique": count.unique, "stored": count.stored, "to embed": count.missing}
+        price: dict[str, Any] = {"bytes": sum(preview.bytes[at] for at in demands)}
+        if preview.bills:
+            tokens, dollars = total([preview.bills[at] for at in demands])
+            price |= {"tokens": round(tokens), "dollars": dollars}
+        else:
+            price["seconds"] = sum(preview.seconds[at] for at in demands)
+        return {"task": task} | counts | price
+
+    tasks: dict[str, list[int]] = {}
+    for at, each in enumerate(preview.plan.demands):
+        tasks.setdefault(each.task.name, []).append(at)
+    counts = preview.plan.counts
+    rows = [row(name, reduce(add, [counts[at] for at in demands]), demands) for name, demands in tasks.items()]
+    return [*rows, row("all", preview.plan.total, range(len(counts)))]
 
 
 def _report(found: Any, folder: Path) -> None:

@@ -1,0 +1,55 @@
+"""Scores as a matrix of models × tasks: what analyses of a whole field start from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from embark.results import TaskResult
+from embark.types import Array, EmbarkError, Task
+
+
+@dataclass(frozen=True)
+class Matrix:
+    """`values[i, j]` is the score of models[i] on tasks[j]; NaN where there is none."""
+
+    models: tuple[str, ...]
+    tasks: tuple[Task, ...]
+    values: Array
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The tasks' names."""
+        return tuple(task.name for task in self.tasks)
+
+    def complete(self) -> Matrix:
+        """The models that have a score on every task; an error where there are fewer than three."""
+        whole = np.asarray(~np.isnan(self.values).any(axis=1))
+        if whole.sum() < 3:
+            raise EmbarkError(
+                f"This needs at least three models with a score on all {len(self.tasks)} tasks; "
+                f"there are {int(whole.sum())}. Choose fewer tasks, or add results."
+            )
+        return self.only(models=whole)
+
+    def only(self, models: Array | None = None, tasks: Callable[[Task], bool] | None = None) -> Matrix:
+        """Some models (a mask) and some tasks (a test)."""
+        rows = np.flatnonzero(np.ones(len(self.models), bool) if models is None else models)
+        columns = [at for at, task in enumerate(self.tasks) if tasks is None or tasks(task)]
+        values = self.values[np.ix_(rows, np.array(columns, int))]
+        return Matrix(tuple(self.models[at] for at in rows), tuple(self.tasks[at] for at in columns), values)
+
+
+def matrix(tasks: Sequence[Task], results: Iterable[TaskResult]) -> Matrix:
+    """The results of these rows, under their protocols; tasks that nobody did are left out."""
+    at = {(task.name, task.protocol): column for column, task in enumerate(tasks)}
+    rows: dict[str, Array] = {}
+    for result in results:
+        if (result.task, result.protocol) in at:
+            row = rows.setdefault(result.model, np.full(len(tasks), np.nan))
+            row[at[result.task, result.protocol]] = result.score
+    values = np.array(list(rows.values())).reshape(len(rows), len(tasks))
+    done = ~np.isnan(values).all(axis=0)
+    return Matrix(tuple(rows), tuple(task for task, any_ in zip(tasks, done, strict=True) if any_), values[:, done])

@@ -1,0 +1,162 @@
+"""Each family's own rule from task scores to its table. Every aggregate is a weighted sum of task scores, and says
+how many of its tasks have one.
+
+A rule takes a benchmark's tasks and {task: score} of one model. Its groups are the table's columns; its first total is
+what models are ranked by.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import fmean, median
+
+from embark.types import EmbarkError, Task
+
+Values = Mapping[str, float]
+MULTILINGUAL = ("Any2AnyMultilingualRetrieval", "VisualSTS(multi)")  # MIEB's types outside its English mean
+
+
+@dataclass(frozen=True)
+class Mean:
+    """An aggregate over `count` of `of` tasks; `weights` tells how much each task's score counts."""
+
+    value: float
+    count: int
+    of: int
+    weights: Mapping[str, float]
+
+    @property
+    def partial(self) -> bool:
+        """Some of its tasks have no score."""
+        return self.count < self.of
+
+
+@dataclass(frozen=True)
+class Summary:
+    """A model's aggregates by name."""
+
+    groups: dict[str, Mean]
+    totals: dict[str, Mean]
+
+
+Rule = Callable[[Sequence[Task], Values], Summary]
+
+
+def mean_of_categories(tasks: Sequence[Task], values: Values) -> Summary:
+    """Category means, and their mean."""
+    return _mean_of_groups(_grouped(tasks, lambda task: task.category), values)
+
+
+def mean_of_types(tasks: Sequence[Task], values: Values) -> Summary:
+    """Means of task types and their mean: Table 2 of MIEB (and its English half), Table 1 of UniBench."""
+    groups = _grouped(tasks, lambda task: task.category if task.family == "UniBench" else task.tags["type"])
+    english = {name: parts for name, parts in groups.items() if name not in MULTILINGUAL}
+    summary = _mean_of_groups(groups, values)
+    if len(english) < len(groups) and any(task in values for parts in english.values() for task in parts):
+        summary.totals["mean (en)"] = _mean_of_groups(english, values).totals["mean"]
+    return summary
+
+
+def mean_of_capabilities(tasks: Sequence[Task], values: Values) -> Summary:
+    """Means of capabilities and their mean: Table 5 of UniBench."""
+    return _mean_of_groups(_grouped(tasks, lambda task: task.tags["capability"]), values)
+
+
+def mmeb(tasks: Sequence[Task], values: Values) -> Summary:
+    """Means over tasks by modality group and sub-category, and over all: a model without audio scores gets zeros for
+    that group in "All", and does without it in "All*".
+    """
+    groups = _grouped(tasks, lambda task: task.tags["group"])
+    deaf = not any(name in values for name in groups.get("audio", ()))
+    zeros = groups["audio"] if deaf and "audio" in groups else []
+    over = mean([task.name for task in tasks if task.name not in zeros], values)
+    share = over.count / (over.count + len(zeros))
+    weights = {name: weight * share for name, weight in over.weights.items()}
+    whole = Mean(over.value * share, over.count + len(zeros), len(tasks), weights)
+    groups |= _grouped(tasks, lambda task: task.category)
+    means = {name: mean(parts, values) for name, parts in groups.items() if any(part in values for part in parts)}
+    return Summary(means, {"All": whole, "All*": over})
+
+
+def ark(tasks: Sequence[Task], values: Values) -> Summary:
+    """ARK's knowledge axis: means of the five domains, and the mean over subtypes (not over domains)."""
+    domains = _grouped(tasks, lambda task: task.category)
+    means = {name: mean(parts, values) for name, parts in domains.items() if any(part in values for part in parts)}
+    return Summary(means, {"knowledge axis": mean([task.name for task in tasks], values)})
+
+
+RULES: dict[str, Rule] = {
+    "mean-of-categories": mean_of_categories,
+    "mean-of-types": mean_of_types,
+    "mean-of-capabilities": mean_of_capabilities,
+    "mmeb": mmeb,
+    "ark": ark,
+}
+
+
+def mean(tasks: Sequence[str], values: Values) -> Mean:
+    """The mean over those of the tasks that have a score."""
+    found = [task for task in tasks if task in values]
+    if not found:
+        raise EmbarkError("A mean needs at least one score; none of its tasks has one.")
+    return Mean(fmean(values[t] for t in found), len(found), len(tasks), dict.fromkeys(found, 1 / len(found)))
+
+
+def reasoning_axis(values: Values, skills: Mapping[str, Sequence[str]]) -> dict[str, float]:
+    """ARK's second axis, from the outcome of each query: the mean of each skill's queries, which may come from any
+    subtype, and "reasoning axis", the mean over skills. For the four cognitive demands, pass those and leave that out.
+    """
+    pooled = {skill: fmean(values[query] for query in queries) for skill, queries in skills.items()}
+    return pooled | {"reasoning axis": fmean(pooled.values())}
+
+
+def medians(tasks: Sequence[Task], values: Values, by: Callable[[Task], str]) -> dict[str, float]:
+    """UniBench's figures: the median of a group's benchmarks in place of their mean."""
+    groups = _grouped([task for task in tasks if task.name in values], by)
+    return {name: median(values[part] for part in parts) for name, parts in groups.items()}
+
+
+def weighted_by_difficulty(values: Values, reference: Values) -> float:
+    """A mean in which benchmarks that the reference model finds hard count more, by what it lacks to a full score.
+
+    UniBench (A.7) takes CLIP ViT-B/32 as the measure of difficulty and prints no formula: this one is ours.
+    """
+    tasks = [task for task in values if task in reference]
+    weights = [1 - reference[task] for task in tasks]
+    if not sum(weights):
+        raise EmbarkError("No benchmark in common with the reference model, or none that it finds hard.")
+    return sum(w * values[task] for w, task in zip(weights, tasks, strict=True)) / sum(weights)
+
+
+def borda(scores: Mapping[str, Values]) -> dict[str, float]:
+    """Points by model: on each task, one for every model below and half for every tie; none for a missing score."""
+    points = dict.fromkeys(scores, 0.0)
+    for task in dict.fromkeys(task for values in scores.values() for task in values):
+        entries = {model: values[task] for model, values in scores.items() if task in values}
+        for model, value in entries.items():
+            below, ties = (sum(test(other) for other in entries.values()) for test in (value.__gt__, value.__eq__))
+            points[model] += below + (ties - 1) / 2
+    return points
+
+
+def common_tasks(scores: Mapping[str, Values]) -> list[str]:
+    """The tasks that every model has a score on: over these alone, models with gaps compare with the others."""
+    first, *others = scores.values() or [{}]
+    return [task for task in first if all(task in values for values in others)]
+
+
+def _grouped(tasks: Sequence[Task], by: Callable[[Task], str]) -> dict[str, list[str]]:
+    """Names of tasks by group, groups in the order of the tasks."""
+    groups: dict[str, list[str]] = {}
+    for task in tasks:
+        groups.setdefault(by(task), []).append(task.name)
+    return groups
+
+
+def _mean_of_groups(groups: Mapping[str, Sequence[str]], values: Values) -> Summary:
+    means = {name: mean(parts, values) for name, parts in groups.items() if any(part in values for part in parts)}
+    weights = {task: w / len(means) for one in means.values() for task, w in one.weights.items()}
+    value = fmean(one.value for one in means.values())
+    total = Mean(value, len(weights), sum(len(parts) for parts in groups.values()), weights)
+    return Summary(means, {"mean": total})

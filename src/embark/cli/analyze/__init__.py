@@ -1,0 +1,54 @@
+"""`embark analyze`: what the scores and the stored vectors tell, as a table and a plot."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from embark.cli.output import print_table, say
+
+if TYPE_CHECKING:
+    from embark.analysis.matrix import Matrix
+    from embark.analysis.study import Study
+
+app = typer.Typer(name="analyze", no_args_is_help=True, rich_markup_mode=None, add_completion=False)
+
+OnBenchmark = Annotated[str, typer.Option("-b", "--benchmark", help="Benchmark name (see: embark benchmarks).")]
+Plot = Annotated[Path | None, typer.Option("--plot", help="Draw it into this file: .svg, .pdf or .png.")]
+Style = Annotated[str, typer.Option("--format", help="Of the table: text, csv, json, markdown or latex.")]
+Own = Annotated[bool, typer.Option("--own", help="Only your own results, without the published ones.")]
+
+
+@app.callback()
+def start() -> None:
+    """What scores and stored vectors tell: each analysis prints a table and draws a plot (--plot FILE).
+
+    Scores are the published ones and yours; vectors are those in the store, so nothing is embedded again.
+    """
+
+
+def present(study: Study, style: str, plot: Path | None) -> None:
+    """Print the table; draw the plot where one is asked for."""
+    if style == "text":
+        print_table(study.table)
+    else:
+        print(study.table.format(style))
+    if plot is not None:
+        study.save(plot)
+        say(f"drawn: {plot}")
+
+
+def scores(benchmark: str, results: Path | None = None, own: bool = False) -> Matrix:
+    """Models × tasks of a benchmark: published scores and those in the results folder, which win."""
+    from embark import published, settings
+    from embark.analysis.matrix import matrix
+    from embark.results import Results
+    from embark.tasks import TASKS, get_benchmark
+
+    rows = TASKS.match(get_benchmark(benchmark).tasks)
+    by_name = {row.name: row for row in rows}
+    mine = list(Results(settings.load(results=results).results).all())
+    printed = [] if own else [r for r in published.results(benchmark) if published.comparable(r, by_name[r.task])]
+    return matrix(rows, [*printed, *mine])

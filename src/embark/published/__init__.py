@@ -1,0 +1,187 @@
+"""The papers' tables as data, each with its source, and the cells in them that cannot be taken as printed.
+
+Values are fractions, under the names of our tasks and rules. Every score carries the name of the protocol that made it:
+"paper" is the one that a task's row reproduces, any other must not be compared with it.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from embark.catalogue import UnknownName
+from embark.results import Record, TaskResult
+from embark.tasks import TASKS, get_benchmark
+from embark.types import Task
+
+FAMILIES = {"MIEB": "mieb", "UniBench": "unibench", "MMEB-V3": "mmeb", "ARK": "ark"}
+ERRATUM = "erratum "  # how the footnote of an erratum begins
+UNKNOWN = (float("nan"), float("nan"))  # papers print no intervals
+_HERE = Path(__file__).parent
+
+
+class Published(NamedTuple):
+    """A printed or released score: a model on a task (and its split and subset), or an aggregate of a table."""
+
+    table: str
+    model: str
+    revision: str
+    name: str  # of a task, or of the aggregate
+    kind: str  # task or aggregate
+    metric: str
+    split: str
+    subset: str
+    protocol: str
+    value: float
+    parts: int | None  # tasks that the table says an aggregate has
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A cell that an erratum is about: "*" is any model or name, None a value that is not known or not printed."""
+
+    table: str
+    model: str
+    name: str
+    published: float | None = None
+    derived: float | None = None
+
+
+@dataclass(frozen=True)
+class Erratum:
+    """A fault in published tables: what is wrong, how that is known, and where it shows.
+
+    `effect`: "wrong" cells do not follow from their parts or are artefacts, "unlike" ones come from other data or
+    another measure than the row's, "note" is about the text or labels around the numbers.
+    """
+
+    id: str
+    family: str
+    effect: str
+    what: str
+    evidence: str
+    source: str
+    cells: tuple[Cell, ...]
+
+    @property
+    def footnote(self) -> str:
+        """What stands below a table that shows such a cell."""
+        return f"{'note ' if self.effect == 'note' else ERRATUM}{self.id}: {self.what}"
+
+    def concerns(self, table: str, model: str, name: str) -> bool:
+        """Whether a cell is among its cells."""
+        return any(
+            cell.table == table and cell.model in ("*", model) and cell.name in ("*", name) for cell in self.cells
+        )
+
+
+@cache
+def scores(family: str) -> tuple[Published, ...]:
+    """Everything published for a family."""
+    import pyarrow.parquet as pq
+
+    table = pq.ParquetFile(_HERE / f"{_file(family)}.parquet").read().combine_chunks()  # read_table starts slowly
+    return tuple(map(Published._make, zip(*(_listed(table[name]) for name in Published._fields), strict=True)))
+
+
+def tables(family: str | None = None) -> dict[str, dict[str, Any]]:
+    """Each table's title, paper, address, licence and version."""
+    found: dict[str, dict[str, Any]] = {}
+    for source in _json("sources"):
+        if family is None or source["family"] == family:
+            about = {key: value for key, value in source.items() if key != "tables"}
+            found |= {name: {"title": title, **about} for name, title in source["tables"].items()}
+    return found
+
+
+@cache
+def errata(family: str | None = None) -> tuple[Erratum, ...]:
+    """The known faults of a family's tables, or of all."""
+    if family is not None:
+        _file(family)
+    read = (Erratum(**{**row, "cells": tuple(Cell(*cell) for cell in row["cells"])}) for row in _json("errata"))
+    return tuple(erratum for erratum in read if family in (None, erratum.family))
+
+
+def mark(model: str, name: str) -> tuple[str, ...]:
+    """The ids of the errata that a model's published score on a task, or an aggregate of it, falls under."""
+    printed = _printed().get((model, name), ())
+    return tuple(erratum.id for erratum in errata() if any(erratum.concerns(table, model, name) for table in printed))
+
+
+def results(benchmark: str, protocol: str = "paper") -> list[TaskResult]:
+    """Published scores on a benchmark's tasks, as results: one a model and task, the mean over its splits and subsets.
+
+    They have no intervals, no outcomes and no fingerprints; their errata are their warnings.
+    """
+    wanted = get_benchmark(benchmark)
+    if wanted.family not in FAMILIES:
+        return []
+    rows = {task.name: task for task in TASKS.match(wanted.tasks)}
+    found: dict[tuple[str, str, str], list[Published]] = {}
+    for score in scores(wanted.family):
+        row = rows.get(score.name) if score.kind == "task" and score.protocol == protocol else None
+        if row is not None and row.metric == score.metric:
+            found.setdefault((score.model, score.revision, score.name), []).append(score)
+    return [_result(parts, rows[name]) for (_, _, name), parts in found.items()]
+
+
+def comparable(result: TaskResult, task: Task) -> bool:
+    """Whether a published score may stand beside scores of this row: the same protocol, data and measure."""
+    unlike = {erratum.id for erratum in errata() if erratum.effect == "unlike"}
+    return result.protocol == task.protocol and unlike.isdisjoint(mark(result.model, result.task))
+
+
+def _result(parts: list[Published], task: Task) -> TaskResult:
+    table, model, name = parts[0].table, parts[0].model, parts[0].name
+    marks = tuple(e.footnote for e in _about(task.family, table, name) if e.concerns(table, model, name))
+    records = tuple(
+        Record(
+            model, part.revision, name, part.split or "test", part.subset or "default",
+            task.subsets.get(part.subset, task.languages), part.metric, part.value, UNKNOWN, {part.metric: part.value},
+            protocol="published", encoder="published", warnings=marks,
+        )
+        for part in parts
+    )  # fmt: skip
+    value = sum(part.value for part in parts) / len(parts)
+    return TaskResult(model, parts[0].revision, name, "", records, value, UNKNOWN, 0.0, protocol=parts[0].protocol)
+
+
+@cache
+def _about(family: str, table: str, name: str) -> tuple[Erratum, ...]:
+    """Errata with some model's cell of this name."""
+    return tuple(e for e in errata(family) if any(c.table == table and c.name in ("*", name) for c in e.cells))
+
+
+@cache
+def _printed() -> dict[tuple[str, str], set[str]]:
+    """The tables that a model's score on a task, or an aggregate, stands in."""
+    found: dict[tuple[str, str], set[str]] = {}
+    for family in FAMILIES:
+        for score in scores(family):
+            found.setdefault((score.model, score.name), set()).add(score.table)
+    return found
+
+
+def _file(family: str) -> str:
+    if family not in FAMILIES:
+        raise UnknownName("family with published tables", family, FAMILIES)
+    return FAMILIES[family]
+
+
+def _listed(column: Any) -> list[Any]:
+    """A column's values. Words are decoded by their few distinct values: twenty times faster than one by one."""
+    if not hasattr(column.type, "value_type"):
+        return list(column.to_pylist())
+    [chunk] = column.chunks
+    words = chunk.dictionary.to_pylist()
+    return [words[at] for at in chunk.indices.to_pylist()]
+
+
+@cache
+def _json(name: str) -> list[dict[str, Any]]:
+    content: list[dict[str, Any]] = json.loads((_HERE / f"{name}.json").read_text(encoding="utf-8"))
+    return content

@@ -1,0 +1,180 @@
+"""Each family's rule: values by hand, and what holds for any scores."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from statistics import fmean
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from embark.analysis.aggregate import standings
+from embark.analysis.rules import (
+    RULES,
+    borda,
+    common_tasks,
+    mean,
+    mean_of_capabilities,
+    mean_of_categories,
+    mean_of_types,
+    medians,
+    mmeb,
+    reasoning_axis,
+    weighted_by_difficulty,
+)
+from embark.catalogue import UnknownName
+from embark.results import Record, TaskResult
+from embark.tasks import BENCHMARKS, TASKS
+from embark.types import Benchmark, EmbarkError, Task
+
+
+def rows(benchmark: str) -> list[Task]:
+    return TASKS.match(BENCHMARKS[benchmark].tasks)
+
+
+def result(task: Task, score: float, *warnings: str) -> TaskResult:
+    interval = (score - 0.02, score + 0.02)
+    parts = ("m", "1", task.name, "test", "default", ("eng",), task.metric, score, interval, {}, "p", "e")
+    return TaskResult("m", "1", task.name, "1", (Record(*parts, warnings=warnings),), score, interval, 0.0)
+
+
+@pytest.mark.parametrize("benchmark", BENCHMARKS.values(), ids=lambda b: b.name)
+def test_every_benchmark_has_a_rule_that_covers_its_tasks(benchmark: Benchmark) -> None:
+    tasks = rows(benchmark.name)
+    made = RULES[benchmark.rule](tasks, {task.name: 0.5 for task in tasks})
+    for one in [*made.groups.values(), *made.totals.values()]:
+        assert one.value == pytest.approx(0.5)
+        assert not one.partial
+    assert all(one.of == len(tasks) for one in list(made.totals.values())[:1])
+
+
+@pytest.mark.parametrize(
+    ("benchmark", "groups"),
+    [
+        ("MIEB(Multilingual)", 10),
+        ("MIEB(eng)", 8),
+        ("UniBench", 7),
+        ("UniBench(capabilities)", 18),
+        ("MMEB-V3", 6 + 23),
+        ("ARK", 5),
+    ],
+)
+def test_groups_are_the_columns_of_the_papers(benchmark: str, groups: int) -> None:
+    tasks = rows(benchmark)
+    assert len(RULES[BENCHMARKS[benchmark].rule](tasks, {task.name: 0.0 for task in tasks}).groups) == groups
+
+
+@given(st.data())
+def test_an_aggregate_is_the_weighted_sum_of_its_tasks(data: st.DataObject) -> None:
+    benchmark = data.draw(st.sampled_from(["MIEB(lite)", "UniBench(capabilities)", "MMEB-V3(audio)", "ARK"]))
+    tasks = rows(benchmark)
+    some = data.draw(st.lists(st.sampled_from([task.name for task in tasks]), min_size=1, unique=True))
+    values = {name: data.draw(st.floats(0, 1)) for name in some}
+    made = RULES[BENCHMARKS[benchmark].rule](tasks, values)
+    for one in [*made.groups.values(), *made.totals.values()]:
+        assert one.value == pytest.approx(sum(w * values[name] for name, w in one.weights.items()), abs=1e-12)
+        assert sum(one.weights.values()) == pytest.approx(1)
+        assert one.count == len(one.weights) <= one.of
+        assert one.partial == (one.count < one.of)
+
+
+def test_a_group_without_scores_is_absent_and_a_mean_of_nothing_is_an_error() -> None:
+    tasks = rows("MIEB(lite)")
+    made = mean_of_types(tasks, {"VisualSTS17Multilingual": 0.5})
+    assert list(made.groups) == ["VisualSTS(multi)"]
+    assert list(made.totals) == ["mean"]  # no English task, so no English mean
+    assert (made.totals["mean"].count, made.totals["mean"].of) == (1, 51)
+    with pytest.raises(EmbarkError, match="at least one score"):
+        mean(["STS13VisualSTS"], {})
+
+
+def test_the_english_mean_leaves_two_types_out() -> None:
+    tasks = rows("MIEB(Multilingual)")
+    foreign = ("Any2AnyMultilingualRetrieval", "VisualSTS(multi)")
+    made = mean_of_types(tasks, {task.name: float(task.tags["type"] in foreign) for task in tasks})
+    assert made.totals["mean"].value == pytest.approx(0.2)
+    assert made.totals["mean (en)"].value == 0
+    assert made.totals["mean (en)"].of == 125
+
+
+def test_categories_and_capabilities_count_alike_however_many_tasks_they_have() -> None:
+    tasks = [t for t in rows("UniBench") if t.category in ("Texture", "Relation")]
+    values = {task.name: float(task.category == "Texture") for task in tasks}
+    assert mean_of_categories(tasks, values).totals["mean"].value == 0.5
+    assert mean_of_capabilities(tasks, values).totals["mean"].value == 0.5
+
+
+def test_missing_audio_counts_as_zero_in_all_and_is_left_out_of_all_star() -> None:
+    tasks = rows("MMEB-V3")
+    values = {task.name: 0.6 for task in tasks if task.tags["group"] != "audio"}
+    made = mmeb(tasks, values)
+    assert made.totals["All"].value == pytest.approx(0.6 * 179 / 190)
+    assert made.totals["All*"].value == pytest.approx(0.6)
+    assert not made.totals["All"].partial
+    assert not made.totals["All*"].partial
+    assert "audio" not in made.groups
+    values.pop("MMEB/VOC2007")
+    made = mmeb(tasks, values)
+    assert made.totals["All"].value == pytest.approx(0.6 * 178 / 189)  # not run is not zero
+    assert made.totals["All"].partial
+
+
+def test_arks_axes() -> None:
+    tasks = rows("ARK")
+    values = {task.name: float(task.category == "Formal Science") for task in tasks}
+    assert RULES["ark"](tasks, values).totals["knowledge axis"].value == pytest.approx(2 / 17)  # not 1 / 5
+    found = reasoning_axis({"q1": 1, "q2": 0, "q3": 1}, {"logical": ["q1", "q2"], "spatial": ["q2", "q3", "q1"]})
+    assert found == {"logical": 0.5, "spatial": pytest.approx(2 / 3), "reasoning axis": pytest.approx(7 / 12)}
+
+
+def test_unibenchs_other_views() -> None:
+    tasks = rows("UniBench(relation)")
+    values = dict(zip([task.name for task in tasks], (0.1, 0.2, 0.3, 0.4, 0.5, 0.9), strict=True))
+    assert medians(tasks, values, lambda task: task.category) == {"Relation": pytest.approx(0.35)}
+    easy = weighted_by_difficulty({"a": 0.9, "b": 0.3}, {"a": 0.8, "b": 0.2})
+    assert easy == pytest.approx((0.2 * 0.9 + 0.8 * 0.3) / 1.0)
+    assert easy < fmean((0.9, 0.3))  # hard benchmarks count more, so scores fall
+    with pytest.raises(EmbarkError, match="reference model"):
+        weighted_by_difficulty({"a": 0.9}, {"b": 0.2})
+
+
+@given(st.lists(st.lists(st.integers(0, 4), min_size=3, max_size=3), min_size=1, max_size=6))
+def test_borda_gives_out_all_points_and_follows_the_order(scores: list[list[int]]) -> None:
+    points = borda({f"m{i}": dict(zip("abc", map(float, row), strict=True)) for i, row in enumerate(scores)})
+    n = len(scores)
+    assert sum(points.values()) == pytest.approx(3 * n * (n - 1) / 2)
+    for i, row in enumerate(scores):
+        for j, other in enumerate(scores):
+            if all(a >= b for a, b in zip(row, other, strict=True)):
+                assert points[f"m{i}"] >= points[f"m{j}"]
+
+
+def test_borda_gives_nothing_for_a_missing_score() -> None:
+    assert borda({"a": {"x": 0.9, "y": 0.5}, "b": {"x": 0.1}, "c": {"x": 0.5, "y": 0.5}}) == {
+        "a": 2.5,
+        "b": 0,
+        "c": 1.5,
+    }
+
+
+def test_models_with_gaps_compare_over_the_tasks_that_all_have() -> None:
+    assert common_tasks({"a": {"x": 0.9, "y": 0.5, "z": 0}, "b": {"z": 0.1, "x": 0.2}}) == ["x", "z"]
+    assert common_tasks({"a": {"x": 0.9}, "b": {}}) == common_tasks({}) == []
+
+
+def test_standings_follow_the_rule_with_intervals_and_errata() -> None:
+    tasks = rows("MMEB-V3(image)")
+    found = [result(task, 0.5, *(["erratum x: y", "slow"] if at == 0 else [])) for at, task in enumerate(tasks)]
+    [one] = standings(tasks, found, "mmeb")
+    assert list(one.totals) == ["All", "All*"]
+    assert one.mean == one.totals["All"]
+    assert one.mean.marks == one.categories["I-CLS"].marks == ("erratum x: y",)
+    assert one.categories["I-QA"].marks == ()
+    assert one.mean.high - 0.5 == pytest.approx(0.02 / math.sqrt(37))  # as a mean of 37 independent scores
+    [partial] = standings(tasks, found[:10], "mmeb")
+    assert (partial.mean.count, partial.mean.of) == (10, 37)
+    with pytest.raises(UnknownName, match="mean-of-types"):
+        standings(tasks, found, "mean-of-type")
+    assert standings([replace(task, protocol="other") for task in tasks], found, "mmeb") == []
