@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from threading import Lock
-from typing import Any
+from typing import Any, Literal
 
 from embark.models.device import settle
 from embark.models.hub import Checkpoint
-from embark.models.loading import Loading
+from embark.models.loading import Loading, put_to_work
+from embark.types import EmbarkError, ModelCard
 
 
 def weights(kind: Any, found: Checkpoint, loading: Loading, **settings: Any) -> Any:
-    """A model of that transformers class, at work; missing or surplus weights are an error, never random numbers."""
+    """A model of that transformers class, at work; weights that are missing are an error, never random numbers."""
     import torch
 
     found.weights()  # consent, where they are pickles
@@ -20,8 +22,20 @@ def weights(kind: Any, found: Checkpoint, loading: Loading, **settings: Any) -> 
         trust_remote_code=found.trusted, use_safetensors=None if found.trusted else True, **settings,
     )  # fmt: skip
     if missing := sorted(told["missing_keys"]):
-        raise OSError(f"the checkpoint lacks {len(missing)} weights of {kind.__name__}, the first is {missing[0]}")
+        raise EmbarkError(
+            f"The checkpoint of {found.card.name} lacks {len(missing)} weights of {kind.__name__}, "
+            f"the first is {missing[0]}: it is of another architecture, or not whole."
+        )
     return settle(model, found.card, loading)
+
+
+def loaded(found: Checkpoint, loading: Loading, dim: int, fusion: Literal["sum", "unit-sum", "native"]) -> ModelCard:
+    """The card of a model of text and images that was loaded, with what the checkpoint tells where the row does not."""
+    card = found.card
+    if card.dim not in (None, dim):
+        raise EmbarkError(f"{card.name} makes vectors of {dim} dimensions; its card says {card.dim}.")
+    known = replace(card, dim=dim, modalities=("text", "image", "video"), fusion=card.fusion or fusion)
+    return put_to_work(known, loading, ("torch", "transformers"))
 
 
 def image_processor(found: Checkpoint, **settings: Any) -> Any:

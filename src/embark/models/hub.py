@@ -66,6 +66,15 @@ def checkpoint(card: ModelCard, loading: Loading, also: Sequence[str] = ()) -> C
     return Checkpoint(_download(card.source, revision, patterns, given), replace(card, revision=revision), trusted)
 
 
+def companion(found: Checkpoint, part: str, loading: Loading) -> Checkpoint:
+    """The checkpoint of a part that another repository holds: settings say "ID@REVISION"; else the folder has it."""
+    told = str(found.card.settings.get(part, ""))
+    if not told:
+        return Checkpoint(found.folder / part, found.card, found.trusted)
+    source, _, revision = told.partition("@")
+    return checkpoint(replace(found.card, source=source, revision=revision), loading)
+
+
 def digest(folder: Path) -> str:
     """A local checkpoint's revision: the hash of all its files' names and bytes."""
     whole = hashlib.sha256()

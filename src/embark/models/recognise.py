@@ -13,6 +13,15 @@ FILES = {  # a file that only one family writes → loader
     "open_clip_config.json": "open_clip",
 }
 MODEL_TYPES: dict[str, str] = {  # config.json's model_type → loader
+    **dict.fromkeys(("bert", "roberta", "xlm-roberta", "mpnet", "modernbert", "distilbert"), "text"),
+    **dict.fromkeys(("llama", "mistral", "qwen2", "qwen3"), "text"),
+    **dict.fromkeys(("clip", "siglip", "siglip2", "align", "metaclip_2", "altclip", "chinese_clip", "flava"), "dual"),
+    **dict.fromkeys(("dinov2", "dinov2_with_registers", "dinov3_vit"), "dino"),
+    **{"blip": "blip", "blip-2": "blip2", "jina_clip": "jina", "nomic_bert": "nomic"},
+    **dict.fromkeys(("colpali", "colqwen2"), "late"),
+    "timm": "timm",  # whose config.json names no type
+    **dict.fromkeys(("llava_next", "qwen2_vl", "qwen2_5_vl", "qwen3_vl"), "mllm"),
+    **dict.fromkeys(("qwen2_5_omni_thinker", "qwen2_5_omni", "nvomniembed"), "omni"),
 }
 
 
@@ -20,8 +29,11 @@ def recognise(folder: Path) -> ModelCard:
     """A card for the folder; its loader adds what only the checkpoint knows (modalities, dimension)."""
     loader = next((loader for name, loader in FILES.items() if (folder / name).is_file()), None)
     if loader is None and (config := folder / "config.json").is_file():
-        kind = json.loads(config.read_text(encoding="utf-8")).get("model_type", "")
+        told = json.loads(config.read_text(encoding="utf-8"))
+        kind = told.get("model_type", "timm" if "pretrained_cfg" in told else "")
         loader = MODEL_TYPES.get(kind)
+        if any(name.endswith("ForSequenceClassification") for name in told.get("architectures") or ()):
+            loader = "cross-encoder"
         if loader is None:
             raise EmbarkError(
                 f"{folder} holds a checkpoint of model type '{kind}', which no loader claims; name one: LOADER:{folder}"

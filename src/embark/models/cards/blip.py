@@ -1,0 +1,49 @@
+"""BLIP and BLIP-2 retrieval models.
+
+MIEB lists BLIP's vectors as 768 wide and ran VQA and captioning checkpoints too. The heads project to 256, and those
+checkpoints have none: their published vectors came out of random projections, which no card can bring back. MIEB's two
+BLIP-2 rows carry the names of generation models; what ran was the image-text-matching model of the same training.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from embark.types import ModelCard
+
+TUNED = {"coco": "COCO", "flickr": "Flickr30k"}
+
+
+def _row(name: str, revision: str, loader: str, dim: int, **more: Any) -> ModelCard:
+    return ModelCard(
+        f"Salesforce/{name}", revision, loader, ("text", "image", "video"), dim, source=f"Salesforce/{name}", data=129,
+        objective="contrastive, matching, captioning", architecture="vit", **more,
+    )  # fmt: skip
+
+
+def _blip(size: str, tuned: str, revision: str, parameters: int, unibench: str) -> ModelCard:
+    name = f"blip-itm-{size}-{tuned}"
+    return _row(
+        name, revision, "blip", 256, fusion="unit-sum", family="BLIP", parameters=parameters, context=512,
+        image_size=384, licence="BSD-3-Clause", reference="https://arxiv.org/abs/2201.12086",
+        aliases={"MIEB": f"Salesforce/{name}", "UniBench": unibench},
+        description=f"BLIP, trained on captions that it filtered and wrote itself; tuned on {TUNED[tuned]}.",
+    )  # fmt: skip
+
+
+def _blip2(name: str, size: int, mieb: str, tuned: str) -> ModelCard:
+    return _row(
+        name, "main", "blip2", 768, fusion="native", family="BLIP-2", parameters=1_173_000_000, context=32,
+        image_size=size, licence="MIT", reference="https://arxiv.org/abs/2301.12597", aliases={"MIEB": mieb},
+        description=f"A Q-Former between a frozen image tower and text{tuned}; as in MIEB, without its heads.",
+    )  # fmt: skip
+
+
+CARDS = (
+    _blip("base", "coco", "7eaa90c11850c0b17fc38c6a11e7d88bd6ac231f", 223_744_258, "blip_vitB16_coco"),
+    _blip("large", "coco", "fef05cafc05298067cbbca00b125749394a77a6f", 446_128_642, "blip_vitL16_coco"),
+    _blip("base", "flickr", "1de29e660d91ae1786c1876212ea805a22eab251", 223_744_258, "blip_vitB16_flickr"),
+    _blip("large", "flickr", "bda12e6506758f54261b5ab174b2c55a3ba143fb", 446_128_642, "blip_vitL16_flickr"),
+    _blip2("blip2-itm-vit-g", 224, "Salesforce/blip2-opt-2.7b", ""),
+    _blip2("blip2-itm-vit-g-coco", 364, "Salesforce/blip2-opt-6.7b-coco", ", tuned on COCO"),
+)
