@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, settings
 from PIL import Image
 
 import embark
-from embark.data import web
+from embark import http
 from embark.types import Array
 from hub import FakeHub
 
@@ -71,7 +71,7 @@ def hub(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeHub]:
     served = FakeHub()
     monkeypatch.setenv("EMBARK_ENDPOINT", served.endpoint)
     monkeypatch.setenv("no_proxy", "127.0.0.1,localhost")
-    monkeypatch.setattr(web, "PAUSE", 0.0)
+    monkeypatch.setattr(http, "PAUSE", 0.0)
     yield served
     served.close()
 

@@ -122,3 +122,12 @@ def test_settings_of_the_hub_that_make_no_sense_are_errors(bare: Path, monkeypat
     Path("embark.toml").write_text("offline = 1\n")
     with pytest.raises(EmbarkError, match="'offline' must be true or false, not 1 as in"):
         settings.load()
+
+
+def test_limits_of_an_account_are_none_unless_stated(bare: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert (settings.load().requests_per_minute, settings.load().tokens_per_minute) == (None, None)
+    Path("embark.toml").write_text("tokens_per_minute = 10000\n")
+    monkeypatch.setenv("EMBARK_REQUESTS_PER_MINUTE", "3")
+    assert (settings.load().requests_per_minute, settings.load().tokens_per_minute) == (3, 10_000)
+    with pytest.raises(EmbarkError, match="'tokens_per_minute' must be at least 1, not 0"):
+        settings.load(tokens_per_minute=0)

@@ -11,9 +11,13 @@ from typing import Any
 
 from embark.types import EmbarkError
 
-NAMES = ("home", "results", "workers", "memory", "endpoint", "offline")
-KINDS = {"workers": (int, "a whole number"), "memory": (int, "a whole number"), "offline": (bool, "true or false"),
-         "endpoint": (str, "an address")}  # fmt: skip
+NAMES = ("home", "results", "workers", "memory", "endpoint", "offline", "requests_per_minute", "tokens_per_minute")
+NUMBERS = ("workers", "memory", "requests_per_minute", "tokens_per_minute")
+KINDS = {
+    "offline": (bool, "true or false"),
+    "endpoint": (str, "an address"),
+    **dict.fromkeys(NUMBERS, (int, "a whole number")),
+}
 YES, NO = ("1", "true", "yes", "on"), ("0", "false", "no", "off")
 
 
@@ -21,7 +25,8 @@ YES, NO = ("1", "true", "yes", "on"), ("0", "false", "no", "off")
 class Settings:
     """`home` holds vectors and data, `results` scores; `workers` are threads, `memory` megabytes for scoring.
 
-    Data comes from the hub at `endpoint`; `offline` uses only what is in `home`.
+    Data comes from the hub at `endpoint`; `offline` uses only what is in `home`. Models behind an API are asked at most
+    `requests_per_minute`, for `tokens_per_minute`, where your account has such limits.
     """
 
     home: Path
@@ -30,6 +35,8 @@ class Settings:
     memory: int = 256
     endpoint: str = "https://huggingface.co"
     offline: bool = False
+    requests_per_minute: int | None = None
+    tokens_per_minute: int | None = None
 
     @property
     def store(self) -> Path:
@@ -44,9 +51,11 @@ def load(
     memory: int | None = None,
     endpoint: str | None = None,
     offline: bool | None = None,
+    requests_per_minute: int | None = None,
+    tokens_per_minute: int | None = None,
 ) -> Settings:
     """The settings in force, each from the first place that states it."""
-    given = (home, results, workers, memory, endpoint, offline)
+    given = (home, results, workers, memory, endpoint, offline, requests_per_minute, tokens_per_minute)
     options = dict(zip(NAMES, given, strict=True))
     file = _settings_file()
 
@@ -57,7 +66,12 @@ def load(
         return default
 
     def number(name: str, default: int) -> int:
-        stated = pick(name, default)
+        return limit(name) or default
+
+    def limit(name: str) -> int | None:
+        stated = pick(name, None)
+        if stated is None:
+            return None
         try:
             count = int(stated)
         except ValueError:
@@ -73,6 +87,8 @@ def load(
         memory=number("memory", 256),
         endpoint=_address(pick("endpoint", Settings.endpoint)),
         offline=_truth(pick("offline", False)),
+        requests_per_minute=limit("requests_per_minute"),
+        tokens_per_minute=limit("tokens_per_minute"),
     )
 
 

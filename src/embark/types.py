@@ -322,6 +322,7 @@ class ModelCard:
     objective: str = ""
     architecture: str = ""
     price: float | None = None  # US dollars a million tokens
+    image_price: float | None = None  # the same for tokens of images, where they cost otherwise
     licence: str = ""
     reference: str = ""
     description: str = ""

@@ -17,8 +17,8 @@ from typing import Any
 
 import pytest
 
-from embark import settings
-from embark.data import fetch, web
+from embark import http, settings
+from embark.data import fetch
 from embark.data.fetch import Hub, using
 from embark.types import EmbarkError
 from hub import PAGE, FakeHub
@@ -141,9 +141,9 @@ def test_a_busy_hub_is_asked_again(hub: FakeHub, sha: str, status: int) -> None:
 
 def test_retry_after_is_respected_within_reason(hub: FakeHub, sha: str, monkeypatch: pytest.MonkeyPatch) -> None:
     waited: list[float] = []
-    monkeypatch.setattr(web, "PAUSE", 1.0)
+    monkeypatch.setattr(http, "PAUSE", 1.0)
     monkeypatch.setattr(time, "sleep", waited.append)
-    monkeypatch.setattr(web.patiently, "__defaults__", (waited.append,))
+    monkeypatch.setattr(http.patiently, "__defaults__", (waited.append,))
     hub.retry_after, hub.busy = "7", [429, 429]
     there().files(ID, sha)
     hub.retry_after, hub.busy = "Wed, 21 Oct 2015 07:28:00 GMT", [503]
@@ -152,7 +152,7 @@ def test_retry_after_is_respected_within_reason(hub: FakeHub, sha: str, monkeypa
     there().resolve(ID, "main")
     hub.retry_after, hub.busy = "soon", [503, 503]
     there().resolve(ID, "main")
-    assert waited == [7, 7, 0, web.PATIENCE, 1, 2]
+    assert waited == [7, 7, 0, http.PATIENCE, 1, 2]
 
 
 def test_a_hub_that_stays_busy_is_an_error(hub: FakeHub, sha: str) -> None:

@@ -27,8 +27,8 @@ from urllib.parse import quote
 
 from embark import settings
 from embark.data.atomic import atomically
-from embark.data.web import Again, Refused, connect, patiently, receive
-from embark.settings import Settings
+from embark.data.web import connect
+from embark.http import Again, Refused, patiently, receive
 from embark.types import EmbarkError
 
 CONNECTIONS = 4  # files downloaded at once
@@ -55,7 +55,7 @@ class RemoteFile:
 class Hub:
     """The datasets of one hub, kept under `home`."""
 
-    def __init__(self, options: Settings) -> None:
+    def __init__(self, options: settings.Settings) -> None:
         self.endpoint, self.home, self.offline = options.endpoint, options.home, options.offline
         self.opened: dict[tuple[str, str], dict[str, RemoteFile]] = {}  # by dataset and revision
         self._resolved: dict[tuple[str, str], str] = {}
@@ -265,7 +265,7 @@ def hub() -> Hub:
 
 
 @contextmanager
-def using(options: Settings) -> Iterator[Hub]:
+def using(options: settings.Settings) -> Iterator[Hub]:
     """Have readers use these settings within a block."""
     made = Hub(options)
     token = _HUB.set(made)

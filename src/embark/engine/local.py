@@ -16,11 +16,13 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
 
+import numpy as np
+
 from embark.data.items import as_keys
 from embark.data.media import UnreadableMedia, decode
 from embark.engine.check import checked
 from embark.engine.sink import Sink
-from embark.models.encoder import Encoder
+from embark.models.encoder import Encoder, Interrupted
 from embark.plan import Need
 from embark.store import Writer
 from embark.types import EmbarkError, Modality, Text
@@ -78,7 +80,8 @@ def embed(
     report, start = Report(), time.perf_counter()
     with ThreadPoolExecutor(workers) as pool, _cancelling(pool), Sink(writer) as sink:
         for group in by_kind(needs):
-            size = BatchSize(batch_size, batch_size, growing=False) if batch_size else BatchSize()
+            fixed = batch_size or encoder.batch_size
+            size = BatchSize(fixed, fixed, growing=False) if fixed else BatchSize()
             ready = _prepared(pool, encoder, group, workers, size)
             while batch := list(islice(ready, size.now)):
                 good = [(need, value) for need, value in batch if not isinstance(value, UnreadableMedia)]
@@ -176,6 +179,13 @@ def _forward(
     start = time.perf_counter()
     try:
         vectors = encoder.embed([value for _, value in batch])
+    except Interrupted as cut:
+        if cut.done:  # paid for, so kept
+            rows = sorted(cut.done)
+            piece = [batch[row] for row in rows]
+            vectors = np.stack([cut.done[row] for row in rows])
+            yield piece, checked(vectors, encoder.card, [need for need, _ in piece], name)
+        raise
     except Exception as error:
         if not _out_of_memory(error):
             raise

@@ -6,17 +6,18 @@ import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
-from embark.types import MODALITIES, Array, Content, EmbarkError, Item, Modality, ModelCard, Rendered
+from embark.types import MODALITIES, Array, Content, EmbarkError, Item, Modality, ModelCard, Rendered, Text
 
 
 class Encoder(Protocol):
     """A model behind three small methods; inherit to get the first two."""
 
     card: ModelCard
+    batch_size: int | None = None  # of `embed`, where the model knows better than a trial
 
     def render(self, item: Item, role: str, instruction: str | None) -> Rendered:
         """Exactly what the model will see; pure and cheap. Here: the item alone, whatever its role."""
@@ -34,23 +35,63 @@ class Encoder(Protocol):
         ...
 
 
+class Bill(NamedTuple):
+    """About what a provider charges for an item; dollars are None where its price is not known."""
+
+    tokens: float
+    dollars: float | None
+
+
+@runtime_checkable
+class Billed(Protocol):
+    """An encoder that is paid for what it embeds: nothing is embedded just to measure it."""
+
+    def bill(self, prepared: Any) -> Bill:
+        """The price of one prepared item."""
+        ...
+
+
+class Interrupted(EmbarkError):
+    """An error in the middle of a batch; `done` are the vectors that were there by then, by position in the batch."""
+
+    def __init__(self, why: str, done: Mapping[int, Array]) -> None:
+        super().__init__(why)
+        self.done = done
+
+
 class Reranker(Protocol):
-    """A model that reads a query and a document together."""
+    """A model that reads a query and a document together; inherit to get the first two methods."""
 
     card: ModelCard
 
-    def score(self, pairs: Sequence[tuple[Sequence[Content], Sequence[Content]]]) -> Array:
-        """How well each document answers its query: one number a pair, higher is better."""
+    def render(self, query: Item, document: Item, instruction: str | None) -> Rendered:
+        """Exactly what the model will see; the mode says how many parts are the query's. Here: the pair alone."""
+        return Rendered((*query.parts, *document.parts), str(len(query.parts)))
+
+    def prepare(self, contents: Sequence[Content], mode: str) -> Any:
+        """CPU work for one decoded pair; runs in worker threads, several at once. Here: the two halves."""
+        return contents[: int(mode)], contents[int(mode) :]
+
+    def score(self, batch: Sequence[Any]) -> Array:
+        """How well each document answers its query: one number a prepared pair, higher is better."""
         ...
 
 
 class Generator(Protocol):
-    """A model that writes text about items: captions, rewritten queries, answers."""
+    """A model that writes text about items: captions, rewritten queries, answers; inherit to get two methods."""
 
     card: ModelCard
 
-    def generate(self, items: Sequence[Sequence[Content]], prompt: str) -> list[str]:
-        """One text an item, by the same prompt for all; greedy, so that it can be repeated."""
+    def render(self, item: Item, prompt: str) -> Rendered:
+        """Exactly what the model will see. Here: the prompt, then the item."""
+        return Rendered((Text(prompt), *item.parts))
+
+    def prepare(self, contents: Sequence[Content]) -> Any:
+        """CPU work for one decoded item; runs in worker threads, several at once."""
+        return contents
+
+    def generate(self, batch: Sequence[Any]) -> list[str]:
+        """One text a prepared item; greedy, so that it can be repeated."""
         ...
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from importlib import import_module, metadata
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from embark.settings import Settings
 from embark.types import EmbarkError, ModelCard
@@ -34,10 +34,11 @@ class Loading:
 
 
 class Loader(NamedTuple):
-    """Where a loader family lives ("module:function"), and the extra that installs what it needs."""
+    """Where a loader family lives ("module:function"), the extra that installs what it needs, and what it makes."""
 
     path: str
     extra: str = ""
+    kind: Literal["embedder", "reranker", "generator"] = "embedder"
 
     def __call__(self, card: ModelCard, loading: Loading) -> Any:
         """Import the module and build the model."""

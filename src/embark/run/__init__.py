@@ -21,12 +21,14 @@ from embark.catalogue import UnknownName
 from embark.data import fetch, readers
 from embark.data.select import without
 from embark.engine.local import Report, embed, measure
+from embark.engine.price import bills
 from embark.engine.progress import progress
 from embark.models import Loading, get_model
-from embark.models.encoder import Encoder, fingerprint
+from embark.models.encoder import Bill, Encoder, fingerprint
 from embark.plan import Demand, Need, Plan, demand, plan
 from embark.results import Results, TaskResult
 from embark.run.score import Scoring, protocol_of, score_task, scored_by
+from embark.run.stages import Stages, Staging
 from embark.settings import Settings
 from embark.store import Space, Store
 from embark.tasks import BENCHMARKS, TASKS, get_tasks
@@ -109,17 +111,21 @@ def evaluate(
     rescore: bool = False,
     batch_size: int | None = None,
     loading: Loading | None = None,
+    stages: Stages | None = None,
     show_progress: bool = True,
 ) -> Run:
     """Evaluate one or more models over tasks (default: the pocket benchmark) and keep vectors and scores.
 
     `protocol` names another way of scoring than the paper's, for the tasks that have it; its results are kept apart.
     `rescore` computes scores again from the stored vectors, even those that are on disk. `loading` says where models
-    that are given by name run, in which precision, and whose code is trusted.
+    that are given by name run, in which precision, and whose code is trusted. `stages` are models that work before and
+    after: captions, rewritten queries, re-ranking.
     """
     start, chosen = time.perf_counter(), under(protocol, resolve_tasks(tasks))
-    job = _Job(chosen, options or settings.load(), rescore, batch_size, show_progress)
-    run = Run(chosen)
+    options = options or settings.load()
+    staging = Staging(stages, loading or Loading(), options, show_progress) if stages else None
+    job = _Job(chosen, options, rescore, batch_size, show_progress, staging)
+    run = Run(job.tasks)
     with fetch.using(job.options):
         for encoder in resolve_models(model, loading, job.options):
             job.evaluate(encoder, run)
@@ -129,12 +135,13 @@ def evaluate(
 
 @dataclass(frozen=True)
 class Preview:
-    """A plan with its price for each demand: bytes to store and seconds to embed."""
+    """A plan with its price for each demand: bytes to store, and seconds to embed or what a provider charges for it."""
 
     model: str
     plan: Plan
     bytes: list[int]
-    seconds: list[float]
+    seconds: list[float]  # none for a model that is paid: it is not asked just to time it
+    bills: list[Bill]  # none for a model that runs here
 
 
 def preview(
@@ -142,18 +149,25 @@ def preview(
 ) -> tuple[list[Preview], list[Skipped]]:
     """What an evaluation would embed, and what that would cost; nothing is stored."""
     job, out, run = _Job(under(protocol, resolve_tasks(tasks)), options or settings.load()), [], Run([])
-    for encoder in resolve_models(model):
+    for encoder in resolve_models(model, options=job.options):
         with fetch.using(job.options):
             demands = [d for task in job.applicable(encoder, run) for d in job.demands(task, encoder, run)]
         planned = plan(demands, job.space(encoder).has)
         dim = encoder.card.dim or 1024
-        price = measure(encoder, planned.needs)
-        seconds = [0.0] * len(demands)
-        for need in planned.needs:
-            seconds[need.demand] += price[need.item.modalities]
         size = dim * np.dtype(encoder.card.stored).itemsize + 36
-        out.append(Preview(encoder.card.name, planned, [count.missing * size for count in planned.counts], seconds))
+        sizes = [count.missing * size for count in planned.counts]
+        charged = bills(encoder, planned.needs, len(demands))
+        seconds = [] if charged else _seconds(encoder, planned)
+        out.append(Preview(encoder.card.name, planned, sizes, seconds, charged))
     return out, run.skipped
+
+
+def _seconds(encoder: Encoder, planned: Plan) -> list[float]:
+    """What each demand would take, from a timed sample."""
+    price, seconds = measure(encoder, planned.needs), [0.0] * len(planned.demands)
+    for need in planned.needs:
+        seconds[need.demand] += price[need.item.modalities]
+    return seconds
 
 
 def resolve_models(model: Models, loading: Loading | None = None, options: Settings | None = None) -> list[Encoder]:
@@ -206,7 +220,10 @@ class _Job:
         rescore: bool = False,
         batch_size: int | None = None,
         show: bool = True,
+        staging: Staging | None = None,
     ) -> None:
+        self.staging, self.rows = staging, {task.name: task for task in tasks}  # as they are read
+        tasks = [staging.row(task) if staging else task for task in tasks]
         self.tasks, self.options, self.rescore, self.batch_size, self.show = tasks, options, rescore, batch_size, show
         self.results, self.store = Results(options.results), Store(options.store)
         self.id = uuid4().hex[:12]
@@ -216,7 +233,8 @@ class _Job:
         """A part of a task, read once for all models."""
         part = (task.name, split, subset)
         if part not in self._read:
-            self._read[part] = narrowed(task, readers.read(task, split, subset))
+            data = narrowed(task, readers.read(self.rows[task.name], split, subset))
+            self._read[part] = self.staging.retold(task, data) if self.staging else data
         return self._read[part]
 
     def space(self, encoder: Encoder) -> Space:
@@ -233,7 +251,7 @@ class _Job:
                         encoder.card.name, task.name, "not available", f"evaluator '{task.evaluator}' is still to come"
                     )
                 )
-            elif why := cannot(encoder.card, task):
+            elif why := cannot(encoder.card, task) or (self.staging and self.staging.cannot(self.rows[task.name])):
                 run.skipped.append(Skipped(encoder.card.name, task.name, "not applicable", why))
             else:
                 able.append(task)
@@ -256,7 +274,8 @@ class _Job:
         counts = iter(planned.counts)
         parts_of = {name: [(each, next(counts)) for each in several] for name, several in demands.items()}
 
-        given = Scoring(encoder.card, space, report, self.results, self.options.memory << 20, self.id)
+        memory = self.options.memory << 20
+        given = Scoring(self._card(encoder), space, report, self.results, memory, self.id, self.staging)
 
         def score(task: Task) -> TaskResult | EmbarkError:
             try:
@@ -284,15 +303,17 @@ class _Job:
 
     def _known(self, task: Task, encoder: Encoder) -> TaskResult | None:
         """The result on disk, if every part of it was made by this protocol and this encoder."""
-        known = self.results.load(encoder.card.name, encoder.card.revision, task.name, task.protocol)
+        card = self._card(encoder)
+        known = self.results.load(card.name, card.revision, task.name, task.protocol)
         if known is None:
             return None
-        wanted = {
-            (split, subset): (protocol_of(task, split, subset), scored_by(encoder.card))
-            for split, subset in parts(task)
-        }
+        wanted = {(split, subset): (protocol_of(task, split, subset), scored_by(card)) for split, subset in parts(task)}
         have = {(record.split, record.subset): (record.protocol, record.encoder) for record in known.records}
         return known if wanted == have else None
+
+    def _card(self, encoder: Encoder) -> ModelCard:
+        """The card under which results are kept."""
+        return self.staging.card(encoder.card) if self.staging else encoder.card
 
     def _embed(self, encoder: Encoder, planned: Plan, space: Space) -> Report:
         if not planned.needs:

@@ -20,6 +20,7 @@ from embark.engine.local import Report
 from embark.models.encoder import fingerprint
 from embark.plan import Count, Demand
 from embark.results import Record, Results, TaskResult
+from embark.run.stages import Staging
 from embark.store import Space
 from embark.types import Array, EmbarkError, ModelCard, Scores, Task, role_of
 
@@ -47,6 +48,7 @@ class Scoring:
     folder: Results
     memory: int  # bytes
     run: str  # names the evaluation
+    staging: Staging | None = None
 
 
 def score_task(task: Task, asked: Sequence[tuple[Demand, Count]], given: Scoring) -> TaskResult:
@@ -57,9 +59,12 @@ def score_task(task: Task, asked: Sequence[tuple[Demand, Count]], given: Scoring
     for each, count in asked:
         start = time.perf_counter()
         each, warnings = readable(each, given.report)
-        vectors = {side: given.space.read(keys) for side, keys in each.keys.items()}
+        vectors: dict[str, Any] = {side: given.space.read(keys) for side, keys in each.keys.items()}
         said = {"metric": task.metric, "similarity": given.card.similarity, "memory": given.memory}
-        scores = evaluators.evaluate(task.evaluator, each.data.truth, vectors, {**task.params, **said})
+        params = {**task.params, **said}
+        if given.staging and (second := given.staging.reranked(each, vectors, params)):
+            vectors["reranked"] = second
+        scores = evaluators.evaluate(task.evaluator, each.data.truth, vectors, params)
         ids = [each.data.sides[scores.unit].ids[row] for row in scores.rows]
         outcomes.append(results.outcome_columns(each.split, each.subset, ids, _named(scores.outcomes, each)))
         per_item = given.report.seconds / given.report.embedded if given.report.embedded else 0.0

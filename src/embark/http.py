@@ -1,0 +1,106 @@
+"""HTTP for whoever needs it: patient with what passes, plain about what does not."""
+
+from __future__ import annotations
+
+import http.client
+import random
+import socket
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable
+from contextlib import closing, suppress
+from email.message import Message
+from email.utils import parsedate_to_datetime
+from math import inf
+from typing import Any, TypeVar
+
+from embark.types import EmbarkError
+
+TRIES = 6
+PAUSE = 1.0  # seconds before the second try; doubled each time
+PATIENCE = 300.0  # the longest pause, also when the other side asks for a longer one
+TIMEOUT = 60.0  # seconds without a byte
+BUSY = (408, 429, 500, 502, 503, 504)
+
+T = TypeVar("T")
+
+
+class Again(Exception):
+    """A failure that may pass, and how long we are asked to wait; `absent` when nobody is at the address."""
+
+    def __init__(self, why: str, wait: float | None = None, absent: bool = False, page: bytes = b"") -> None:
+        super().__init__(why)
+        self.wait, self.absent, self.page = wait, absent, page
+
+
+class Refused(Exception):
+    """An answer that another try will not change: its status, its address, and the page that came with it."""
+
+    def __init__(self, status: int, reason: str, url: str = "", page: bytes = b"") -> None:
+        super().__init__(f"HTTP {status} {reason}")
+        self.status, self.url, self.page = status, url, page
+
+
+def patiently(
+    what: str,
+    attempt: Callable[[], T],
+    pause: Callable[[float], object] = time.sleep,
+    *,
+    jitter: float = 0.0,
+    deadline: float = inf,
+) -> T:
+    """The result of the first attempt that works, with longer and longer pauses between them.
+
+    `jitter` lengthens a pause by up to that part of it, so that many who wait do not come back at once; no attempt is
+    made that could not begin within `deadline` seconds.
+    """
+    start = time.monotonic()
+    for tried in range(1, TRIES + 1):
+        try:
+            return attempt()
+        except Again as again:
+            why = again
+            wait = min(PAUSE * 2 ** (tried - 1) if again.wait is None else again.wait, PATIENCE)
+            wait *= 1 + jitter * random.random()
+            if tried == TRIES or time.monotonic() + wait > start + deadline:
+                break
+            pause(wait)
+    times = f"{tried} times" if tried > 1 else "once"
+    raise EmbarkError(f"{what} failed {times}: {why}. Run the same command to go on where it stopped.")
+
+
+def send(request: urllib.request.Request, *handlers: Any, timeout: float | None = None) -> closing[Any]:
+    """The answer to a request, to be closed."""
+    try:
+        opener = urllib.request.build_opener(*handlers)
+        return closing(opener.open(request, timeout=TIMEOUT if timeout is None else timeout))
+    except urllib.error.HTTPError as error:
+        with closing(error):
+            page = b""
+            with suppress(OSError, http.client.HTTPException):
+                page = error.read(1 << 16)
+            if error.code in BUSY:
+                raise Again(f"HTTP {error.code} {error.reason}", _wait(error.headers), page=page) from None
+            raise Refused(error.code, str(error.reason), error.url or request.full_url, page) from None
+    except (OSError, http.client.HTTPException) as error:
+        cause: object = getattr(error, "reason", None) or error
+        absent = isinstance(cause, (socket.gaierror, ConnectionRefusedError))
+        raise Again(str(cause) or type(cause).__name__, absent=absent) from None
+
+
+def receive(answer: Any, size: int | None = None) -> bytes:
+    """Some bytes of an answer, or all of it."""
+    try:
+        return bytes(answer.read(size) if size else answer.read())
+    except (OSError, http.client.HTTPException) as error:
+        raise Again(str(error) or type(error).__name__) from None
+
+
+def _wait(headers: Message) -> float | None:
+    """Retry-After, in seconds or as a date."""
+    stated = headers.get("Retry-After", "")
+    try:
+        return max(0.0, float(stated) if stated.isdigit() else parsedate_to_datetime(stated).timestamp() - time.time())
+    except (TypeError, ValueError):
+        return None

@@ -1,0 +1,132 @@
+"""How providers of embedding APIs are spoken to, as a table: addresses, limits, and the shape of their JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+from embark.types import Modality
+
+Part: TypeAlias = tuple[Literal["text", "image"], str]  # a text, or an image as a data URL
+Parts: TypeAlias = tuple[Part, ...]
+
+
+@dataclass(frozen=True)
+class Provider:
+    """One way to ask for embeddings. The key is in {variable}_API_KEY, another address in {variable}_BASE_URL.
+
+    Limits are below what the providers state: tokens are estimated here, and a smaller request loses less.
+    """
+
+    base: str
+    path: str
+    variable: str
+    body: Callable[[Sequence[Parts], str], dict[str, Any]]  # items and mode → the request, besides the model's name
+    vectors: Callable[[Any], Iterable[tuple[int, Any]]]  # answer → (position, vector)
+    indexed: bool = True  # the answer says which vector is whose; otherwise a short one cannot be used
+    modalities: tuple[Modality, ...] = ("text",)
+    query: str = ""  # the provider's words for what role an input plays; empty: it does not ask
+    document: str = ""
+    dimensions: str = "dimensions"  # what it calls the wanted dimension
+    items: int = 128  # a request
+    tokens: int = 100_000  # a request
+    flight: int = 4  # requests at once
+    largest: int = 16_000_000  # pixels of an image; a larger one is shrunk to the root of it on its longer side
+    pixels: int = 1  # a token
+    billed: tuple[int, int] = (0, 0)  # the fewest and the most pixels that an image counts as
+
+
+def _by_index(answer: Any) -> list[tuple[int, Any]]:
+    return [(row["index"], row["embedding"]) for row in answer["data"]]
+
+
+def _texts(name: str, items: Sequence[Parts]) -> dict[str, Any]:
+    return {name: ["\n".join(text for _, text in parts) for parts in items]}
+
+
+def _openai(items: Sequence[Parts], mode: str) -> dict[str, Any]:
+    return {**_texts("input", items), "encoding_format": "float"}
+
+
+def _voyage(items: Sequence[Parts], mode: str) -> dict[str, Any]:
+    return {**_texts("input", items), "input_type": mode or None}
+
+
+def _voyage_multimodal(items: Sequence[Parts], mode: str) -> dict[str, Any]:
+    def content(kind: str, value: str) -> dict[str, str]:
+        return {"type": "text", "text": value} if kind == "text" else {"type": "image_base64", "image_base64": value}
+
+    return {"inputs": [{"content": [content(*part) for part in parts]} for parts in items], "input_type": mode or None}
+
+
+def _content(kind: str, value: str) -> dict[str, Any]:
+    return {"type": "text", "text": value} if kind == "text" else {"type": "image_url", "image_url": {"url": value}}
+
+
+def _cohere(items: Sequence[Parts], mode: str) -> dict[str, Any]:
+    inputs = [{"content": [_content(*part) for part in parts]} for parts in items]
+    return {"inputs": inputs, "input_type": mode, "embedding_types": ["float"]}
+
+
+def _doubao(items: Sequence[Parts], mode: str) -> dict[str, Any]:
+    (parts,) = items  # a request is one item, whatever it mixes
+    return {"input": [_content(*part) for part in parts], "encoding_format": "float"}
+
+
+PROVIDERS: dict[str, Provider] = {
+    "openai": Provider("https://api.openai.com/v1", "/embeddings", "OPENAI", _openai, _by_index),
+    "voyage": Provider(
+        "https://api.voyageai.com/v1",
+        "/embeddings",
+        "VOYAGE",
+        _voyage,
+        _by_index,
+        query="query",
+        document="document",
+        dimensions="output_dimension",
+    ),
+    "voyage-multimodal": Provider(
+        "https://api.voyageai.com/v1",
+        "/multimodalembeddings",
+        "VOYAGE",
+        _voyage_multimodal,
+        _by_index,
+        modalities=("text", "image"),
+        query="query",
+        document="document",
+        dimensions="output_dimension",
+        items=32,
+        pixels=560,
+        billed=(50_000, 2_000_000),
+    ),
+    "cohere": Provider(
+        "https://api.cohere.com/v2",
+        "/embed",
+        "COHERE",
+        _cohere,
+        lambda answer: enumerate(answer["embeddings"]["float"]),
+        indexed=False,
+        modalities=("text", "image"),
+        query="search_query",
+        document="search_document",
+        dimensions="output_dimension",
+        items=32,
+        tokens=64_000,
+        largest=2_458_624,  # its own limit, above which it shrinks them itself
+        pixels=163,  # 512 × 512 are about 1,610 tokens
+        billed=(3_136, 2_458_624),
+    ),
+    "doubao": Provider(
+        "https://ark.cn-beijing.volces.com/api/v3",
+        "/embeddings/multimodal",
+        "ARK",
+        _doubao,
+        lambda answer: [(0, answer["data"]["embedding"])],
+        modalities=("text", "image"),
+        items=1,
+        flight=16,
+        pixels=784,
+        billed=(784, 1_312 * 784),
+    ),
+}

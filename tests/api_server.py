@@ -1,0 +1,187 @@
+"""Providers of embeddings on this machine: a real HTTP server that speaks their JSON, counts, and fails on demand."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import io
+import json
+import random
+import threading
+import time
+from collections import Counter
+from contextlib import suppress
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import numpy as np
+from PIL import Image
+
+DIM = 8
+KEY = "sk-very-secret-0123"
+
+
+def vector(item: str, mode: str) -> list[float]:
+    """What the model behind the server thinks of an item."""
+    seed = int.from_bytes(hashlib.sha256(f"{mode} {item}".encode()).digest()[:8])
+    return [float(np.float32(x)) for x in np.random.default_rng(seed).normal(size=DIM)]
+
+
+class FakeProvider:
+    """`requests` are (path, headers, body) as they came; `billed` how often an item was answered for.
+
+    Faults come from `faults`, one a request: "429", "500", "reset" (hangs up), "hang" (answers too late), "short" (half
+    of the vectors), "shuffled", "nan" (one vector has one), or nothing. `wrath` is (status, page) for requests that
+    contain `poison`.
+    """
+
+    def __init__(self) -> None:
+        self.requests: list[tuple[str, dict[str, str], Any]] = []
+        self.billed: Counter[str] = Counter()
+        self.faults: list[str] = []
+        self.dim = DIM
+        self.poison, self.wrath = "", (400, b"{}")
+        self.busy = 0.0  # seconds a request takes
+        self.flying = self.flown = 0
+        self.lock = threading.Lock()
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), type("Handler", (Handler,), {"provider": self}))
+        self._server.daemon_threads = True
+        self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
+        self._thread.start()
+        self.endpoint = f"http://127.0.0.1:{self._server.server_port}"
+
+    def trouble(self, seed: int, count: int, kinds: tuple[str, ...]) -> None:
+        """About half of the next requests go wrong."""
+        dice = random.Random(seed)
+        self.faults = [dice.choice(kinds) if dice.random() < 0.5 else "" for _ in range(count)]
+
+    def close(self) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()
+
+
+class Handler(BaseHTTPRequestHandler):
+    """Reads a request as strictly as the provider does; whatever it does not know is refused."""
+
+    provider: FakeProvider
+    protocol_version = "HTTP/1.1"
+
+    def handle(self) -> None:
+        with suppress(ConnectionError):  # somebody hung up
+            super().handle()
+
+    def log_message(self, format: str, *args: Any) -> None:
+        pass
+
+    def do_POST(self) -> None:
+        served = self.provider
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        with served.lock:
+            served.requests.append((self.path, dict(self.headers.items()), body))
+            fault = served.faults.pop(0) if served.faults else ""
+            served.flying += 1
+            served.flown = max(served.flown, served.flying)
+        try:
+            time.sleep(served.busy)
+            self._respond(body, fault)
+        finally:
+            with served.lock:
+                served.flying -= 1
+
+    def _respond(self, body: dict[str, Any], fault: str) -> None:
+        served = self.provider
+        if self.headers.get("Authorization") != f"Bearer {KEY}":
+            said = self.headers.get("Authorization")
+            self._answer(401, json.dumps({"error": {"message": f"Incorrect API key: {said}"}}).encode())
+        elif served.poison and served.poison in json.dumps(body):
+            self._answer(*served.wrath)
+        elif fault in ("429", "500"):
+            self._answer(int(fault), b'{"message": "too much"}', {"Retry-After": "0"} if fault == "429" else {})
+        elif fault == "reset":
+            self.close_connection = True
+        else:
+            items, mode, pack = READ[self.path](body)
+            rows = [(at, vector(item, mode)[: served.dim]) for at, item in enumerate(items)]
+            if fault == "short":
+                rows = rows[: len(rows) // 2]
+            if fault == "shuffled":
+                rows = rows[::-1]
+            if fault == "nan" and rows:
+                rows[-1] = (rows[-1][0], [float("nan")] * DIM)
+            if fault == "hang":
+                time.sleep(0.8)
+                self.close_connection = True
+                return
+            with served.lock:
+                served.billed.update(f"{mode} {items[at]}" for at, row in rows if row[0] == row[0])
+            self._answer(200, json.dumps(pack(rows)).encode())
+
+    def _answer(self, status: int, page: bytes, headers: dict[str, str] | None = None) -> None:
+        self.send_response(status)
+        for name, value in (headers or {}).items():
+            self.send_header(name, value)
+        self.send_header("Content-Length", str(len(page)))
+        self.end_headers()
+        self.wfile.write(page)
+
+
+def _indexed(rows: list[tuple[int, list[float]]]) -> dict[str, Any]:
+    data = [{"object": "embedding", "index": at, "embedding": row} for at, row in rows]
+    return {"object": "list", "data": data, "usage": {"total_tokens": 1}}
+
+
+def _image(url: str) -> str:
+    head, data = url.split(",")
+    assert head == "data:image/png;base64"
+    image = Image.open(io.BytesIO(base64.b64decode(data)))
+    assert image.format == "PNG"
+    return f"<{image.size} {hashlib.sha256(image.convert('RGB').tobytes()).hexdigest()[:8]}>"
+
+
+def _openai(body: dict[str, Any]) -> Any:
+    assert {"model", "input", "encoding_format"} <= set(body) <= {"model", "input", "encoding_format", "dimensions"}
+    return body["input"], "", _indexed
+
+
+def _voyage(body: dict[str, Any]) -> Any:
+    assert body["input_type"] in ("query", "document")
+    return body["input"], body["input_type"], _indexed
+
+
+def _texts_or_voyage(body: dict[str, Any]) -> Any:
+    return _voyage(body) if "input_type" in body else _openai(body)
+
+
+def _voyage_multimodal(body: dict[str, Any]) -> Any:
+    assert body["input_type"] in ("query", "document")
+    return [_joined(item["content"]) for item in body["inputs"]], body["input_type"], _indexed
+
+
+def _cohere(body: dict[str, Any]) -> Any:
+    assert body["input_type"] in ("search_query", "search_document")
+    assert body["embedding_types"] == ["float"]
+    items = [_joined(item["content"]) for item in body["inputs"]]
+    return items, body["input_type"], lambda rows: {"id": "1", "embeddings": {"float": [row for _, row in rows]}}
+
+
+def _doubao(body: dict[str, Any]) -> Any:
+    item = _joined(body["input"])
+    return [item], "", lambda rows: {"object": "list", "data": {"object": "embedding", "embedding": rows[0][1]}}
+
+
+def _joined(content: list[dict[str, Any]]) -> str:
+    def one(part: dict[str, Any]) -> str:
+        if part["type"] == "text":
+            return str(part["text"])
+        return _image(part["image_base64"] if part["type"] == "image_base64" else part["image_url"]["url"])
+
+    return " + ".join(map(one, content))
+
+
+READ = {
+    "/embeddings": _texts_or_voyage,
+    "/multimodalembeddings": _voyage_multimodal,
+    "/embed": _cohere,
+    "/embeddings/multimodal": _doubao,
+}

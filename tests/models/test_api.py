@@ -1,0 +1,399 @@
+"""Models behind an API, over a real local server: right vectors or a clear error, and nothing is paid for twice."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from PIL import Image
+from typer.testing import CliRunner
+
+import embark
+from api_server import DIM, KEY, FakeProvider, vector
+from embark import http, settings
+from embark.cli import app
+from embark.data import items
+from embark.data.items import as_keys, key
+from embark.data.readers.folder import folder_task
+from embark.engine.local import embed
+from embark.models import Loading, api, get_model
+from embark.models.api import Pace, Prepared, Remote
+from embark.models.encoder import Billed, Interrupted, fingerprint
+from embark.models.providers import PROVIDERS
+from embark.plan import Need
+from embark.run import preview
+from embark.store import Store
+from embark.types import Content, EmbarkError, ModelCard
+
+NAMES = list(PROVIDERS)
+EVERY = pytest.mark.parametrize("name", NAMES)
+SEEING = [name for name in NAMES if "image" in PROVIDERS[name].modalities]
+PASSING = ("429", "500", "reset", "hang", "short", "shuffled", "nan")
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeProvider]:
+    """All providers at one address of this machine; failed requests are tried again at once."""
+    served = FakeProvider()
+    for variable in {provider.variable for provider in PROVIDERS.values()}:
+        monkeypatch.setenv(f"{variable}_BASE_URL", served.endpoint)
+        monkeypatch.setenv(f"{variable}_API_KEY", KEY)
+    monkeypatch.setenv("no_proxy", "127.0.0.1,localhost")
+    monkeypatch.setattr(http, "PAUSE", 0.0)
+    yield served
+    served.close()
+
+
+def model(name: str, **changes: Any) -> Remote:
+    card = ModelCard(f"test/{name}", "1", name, (), dim=DIM, stored="float32", source="the-model", **changes)
+    return api.load(card, Loading(options=settings.load()))
+
+
+def texts(encoder: Remote, words: Sequence[str], role: str = "document") -> list[Prepared]:
+    mode = encoder.render(items.text("any"), role, "ignored").mode
+    return [encoder.prepare([Content("text", word)], mode) for word in words]
+
+
+def expected(encoder: Remote, words: Sequence[str], role: str = "document") -> Any:
+    mode = encoder.provider.query if role == "query" else encoder.provider.document
+    return np.array([vector(word, mode) for word in words], np.float32)
+
+
+WORDS = [f"word {n}" * (1 + n % 3) for n in range(300)]
+
+
+# ── what goes well ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@EVERY
+def test_vectors_come_in_order_from_several_requests(server: FakeProvider, name: str) -> None:
+    encoder, words = model(name), WORDS[: 3 * PROVIDERS[name].items]
+    np.testing.assert_array_equal(encoder.embed(texts(encoder, words)), expected(encoder, words))
+    assert len(server.requests) == 3
+    assert {body["model"] for _, _, body in server.requests} == {"the-model"}
+    assert set(server.billed.values()) == {1}
+
+
+@EVERY
+def test_requests_fly_together_but_not_too_many(server: FakeProvider, name: str) -> None:
+    server.busy = 0.05
+    encoder, words = model(name), WORDS[: 20 if name == "doubao" else 300]
+    encoder.embed(texts(encoder, words))
+    assert 1 < server.flown <= encoder.provider.flight
+
+
+@EVERY
+def test_queries_and_documents_differ_where_the_provider_tells_them_apart(server: FakeProvider, name: str) -> None:
+    encoder = model(name)
+    both = [*texts(encoder, ["one", "two"], "query"), *texts(encoder, ["one", "two"])]
+    mixture = [both[0], both[2], both[1], both[3]]
+    found = encoder.embed(mixture)
+    np.testing.assert_array_equal(found[[0, 2]], expected(encoder, ["one", "two"], "query"))
+    np.testing.assert_array_equal(found[[1, 3]], expected(encoder, ["one", "two"]))
+    query, document = (encoder.render(items.text("one"), role, None) for role in ("query", "document"))
+    apart = bool(encoder.provider.query)
+    assert (key("space", query) != key("space", document)) == apart
+    assert np.array_equal(found[0], found[1]) != apart
+    assert encoder.render(items.text("one"), "item", None) == document
+
+
+@pytest.mark.parametrize("name", SEEING)
+def test_images_arrive_with_every_pixel_and_mixtures_in_order(server: FakeProvider, name: str) -> None:
+    encoder = model(name)
+    noise = np.random.default_rng(0).integers(0, 256, (9, 7, 3), np.uint8)
+    picture = Image.fromarray(noise)
+    alone = encoder.prepare([Content("image", picture)], encoder.provider.document)
+    mixed = encoder.prepare([Content("text", "left"), Content("image", picture)], encoder.provider.document)
+    turned = encoder.prepare([Content("image", picture), Content("text", "left")], encoder.provider.document)
+    seen = f"<(7, 9) {hashlib.sha256(noise.tobytes()).hexdigest()[:8]}>"
+    found = encoder.embed([alone, mixed, turned])
+    np.testing.assert_array_equal(found, expected(encoder, [seen, f"left + {seen}", f"{seen} + left"]))
+    assert encoder.card.fusion == "native"
+
+
+def test_an_image_that_is_too_large_is_shrunk() -> None:
+    wide = Image.new("RGB", (400, 100), "red")
+    assert api._data_url(wide, 40_000) != api._data_url(wide, 10_000) == api._data_url(wide.resize((100, 25)), 40_000)
+
+
+def test_a_wanted_dimension_is_asked_for(server: FakeProvider) -> None:
+    encoder = model("openai", settings={"dimensions": DIM})
+    encoder.embed(texts(encoder, ["a"]))
+    assert server.requests[0][2]["dimensions"] == DIM
+    assert fingerprint(encoder.card) != fingerprint(model("openai").card)
+
+
+def test_any_model_of_a_compatible_server_has_a_name(server: FakeProvider) -> None:
+    encoder = get_model("openai:some-model")
+    assert (encoder.card.modalities, encoder.card.dim, encoder.card.source) == (("text",), None, "some-model")
+    assert encoder.embed(texts(encoder, ["a"])).shape == (1, DIM)  # type: ignore[arg-type,union-attr]
+
+
+def test_another_address_is_another_space(server: FakeProvider, monkeypatch: pytest.MonkeyPatch) -> None:
+    there = model("openai").card
+    monkeypatch.delenv("OPENAI_BASE_URL")
+    here = model("openai").card
+    assert "endpoint" not in here.settings
+    assert there.settings["endpoint"] == server.endpoint
+    assert fingerprint(here) != fingerprint(there)
+
+
+# ── trouble that passes ──────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@EVERY
+@pytest.mark.parametrize("seed", [1, 2])
+def test_trouble_that_passes_changes_nothing(
+    server: FakeProvider, name: str, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(http, "TIMEOUT", 0.5)
+    encoder, words = model(name), WORDS[: 16 if name == "doubao" else 200]
+    unfit = {"cohere": ("shuffled",), "doubao": ("short",)}.get(name, ())
+    server.trouble(seed, 12, tuple(kind for kind in PASSING if kind not in unfit))
+    np.testing.assert_array_equal(encoder.embed(texts(encoder, words)), expected(encoder, words))
+    if encoder.provider.indexed:  # who does not say which vectors are missing is asked for all of them again
+        assert set(server.billed.values()) == {1}
+
+
+@pytest.mark.parametrize("name", ["openai", "voyage", "voyage-multimodal"])
+@pytest.mark.parametrize("fault", ["short", "nan"])
+def test_only_what_is_missing_is_asked_for_again(server: FakeProvider, name: str, fault: str) -> None:
+    encoder, server.faults = model(name), [fault]
+    np.testing.assert_array_equal(encoder.embed(texts(encoder, WORDS[:10])), expected(encoder, WORDS[:10]))
+    asked = [len(body.get("input") or body["inputs"]) for _, _, body in server.requests]
+    assert asked == [10, 5 if fault == "short" else 1]
+    assert set(server.billed.values()) == {1}
+
+
+def test_a_provider_that_says_when_to_come_back_is_left_alone_until_then(server: FakeProvider) -> None:
+    encoder = model("openai")
+    encoder.pace.hold(0.2)
+    start = time.monotonic()
+    encoder.embed(texts(encoder, ["a"]))
+    assert time.monotonic() - start >= 0.19
+
+
+def test_requests_keep_to_the_limits_of_the_account(server: FakeProvider, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("EMBARK_REQUESTS_PER_MINUTE", "600")
+    encoder, start = model("doubao"), time.monotonic()
+    encoder.embed(texts(encoder, WORDS[:4]))
+    assert time.monotonic() - start >= 0.29
+    pace, start = Pace(None, 6000), time.monotonic()
+    for tokens in (10, 10, 10):
+        pace.take(tokens)
+    assert time.monotonic() - start >= 0.19
+
+
+# ── trouble that does not ────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@EVERY
+def test_a_wrong_dimension_is_an_error_that_names_both(server: FakeProvider, name: str) -> None:
+    server.dim = 5
+    with pytest.raises(EmbarkError, match=rf"test/{name} returned vectors of shape \(5,\); its card says dimension 8"):
+        model(name).embed(texts(model(name), ["a", "b"]))
+    assert len(server.requests) <= 2
+
+
+@EVERY
+def test_a_provider_that_stays_busy_is_an_error(server: FakeProvider, name: str) -> None:
+    server.faults = ["429"] * 100
+    with pytest.raises(EmbarkError, match=r"Asking http.* for test/.* failed 6 times: HTTP 429 .*: too much\. Run the"):
+        model(name).embed(texts(model(name), ["a"]))
+
+
+def test_trying_ends_at_the_deadline(server: FakeProvider, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(api, "DEADLINE", 0.3)
+    monkeypatch.setattr(http, "TIMEOUT", 0.25)
+    server.faults = ["hang"] * 100
+    with pytest.raises(EmbarkError, match=r"failed (2 times|once): .*timed out"):
+        model("openai").embed(texts(model("openai"), ["a"]))
+
+
+@pytest.mark.parametrize("fault", ["short", "nan"])
+def test_a_vector_that_never_comes_is_an_error_that_names_the_item(server: FakeProvider, fault: str) -> None:
+    server.faults = [fault] * 100
+    with pytest.raises(EmbarkError, match=r"failed 6 times: .* for 1 items, the first is 'word 9"):
+        model("openai").embed(texts(model("openai"), WORDS[9:10]))
+
+
+def test_an_answer_of_another_kind_is_an_error(server: FakeProvider) -> None:
+    server.poison, server.wrath = "a", (200, b"<html>hello</html>")
+    with pytest.raises(EmbarkError, match=r"is not what its API promises \(JSONDecodeError"):
+        model("openai").embed(texts(model("openai"), ["a"]))
+    server.wrath = (200, json.dumps({"data": [{"index": 1, "embedding": [0.0] * DIM}]}).encode())
+    with pytest.raises(EmbarkError, match="for items that it was not asked for, or twice"):
+        model("openai").embed(texts(model("openai"), ["a"]))
+
+
+@pytest.mark.parametrize(
+    "page",
+    [{"error": {"message": "too long"}}, {"message": "too long"}, {"detail": "too long"}, "too long"],
+    ids=["openai", "cohere", "voyage", "plain"],
+)
+def test_a_refusal_comes_with_the_providers_words(server: FakeProvider, page: Any) -> None:
+    server.poison, server.wrath = "a", (400, page.encode() if isinstance(page, str) else json.dumps(page).encode())
+    with pytest.raises(EmbarkError, match=r"test/openai was refused \(HTTP 400 Bad Request\): too long$"):
+        model("openai").embed(texts(model("openai"), ["a"]))
+    assert len(server.requests) == 1
+
+
+# ── the key ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@EVERY
+def test_a_key_that_is_missing_or_wrong_is_told_by_its_name(
+    server: FakeProvider, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    variable = f"{PROVIDERS[name].variable}_API_KEY"
+    monkeypatch.setenv(variable, "sk-wrong")
+    with pytest.raises(EmbarkError, match=rf"HTTP 401\): set {variable} to a key that may") as caught:
+        model(name).embed(texts(model(name), ["a"]))
+    assert "sk-wrong" not in f"{caught.value!r} {caught.value.__cause__!r}"
+    monkeypatch.setenv(variable, "sk-\nwrong")
+    with pytest.raises(EmbarkError, match=f"^{variable} does not hold a key: there are characters in it"):
+        model(name).embed(texts(model(name), ["a"]))
+    monkeypatch.delenv(variable)
+    monkeypatch.delenv(f"{PROVIDERS[name].variable}_BASE_URL")
+    with pytest.raises(EmbarkError, match=f"with your key: set {variable}"):
+        model(name).embed(texts(model(name), ["a"]))
+
+
+def test_the_key_goes_to_the_provider_and_nowhere_else(server: FakeProvider) -> None:
+    server.poison, server.wrath = "poison", (400, f'{{"message": "you sent {KEY}"}}'.encode())
+    encoder = model("cohere")
+    encoder.embed(texts(encoder, ["a"]))
+    assert server.requests[0][1]["Authorization"] == f"Bearer {KEY}"
+    with pytest.raises(EmbarkError, match="you sent …") as caught:
+        encoder.embed(texts(encoder, ["poison"]))
+    shown = f"{caught.value!r} {encoder!r} {encoder.card!r} {vars(encoder)!r} {json.dumps(encoder.card.identity)}"
+    assert KEY not in shown
+
+
+def test_offline_means_no_request(server: FakeProvider, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("EMBARK_OFFLINE", "1")
+    with pytest.raises(EmbarkError, match="'offline' forbids that"):
+        model("openai").embed(texts(model("openai"), ["a"]))
+    assert server.requests == []
+
+
+# ── what was paid for is kept ────────────────────────────────────────────────────────────────────────────────────────
+
+
+def needs(encoder: Remote, words: Sequence[str]) -> list[Need]:
+    space = fingerprint(encoder.card)
+    wanted = [items.text(word) for word in words]
+    return [Need(key(space, encoder.render(i, "item", None)), i, "item", None, 0, row) for row, i in enumerate(wanted)]
+
+
+def run(store: Store, encoder: Remote, wanted: Sequence[Need]) -> None:
+    space = store.space(fingerprint(encoder.card))
+    todo = [need for need in wanted if not space.has(as_keys([need.key]))[0]]
+    with space.writer() as writer:
+        embed(encoder, todo, writer)
+
+
+@EVERY
+def test_after_an_error_only_the_rest_is_asked_for(server: FakeProvider, name: str, tmp_path: Path) -> None:
+    encoder, store = model(name), Store(tmp_path)
+    words = [*(f"word {n}" for n in range(encoder.batch_size + 20)), "poison as a long text"]  # long texts come last
+    wanted, server.poison = needs(encoder, words), "poison"
+    server.trouble(7, 4, ("429", "500", "reset"))
+    with pytest.raises(EmbarkError, match="HTTP 400"):
+        run(store, encoder, wanted)
+    before = sum(server.billed.values())
+    assert before > 0
+    assert int(store.space(fingerprint(encoder.card)).has(as_keys([need.key for need in wanted])).sum()) == before
+    server.poison = ""
+    run(store, encoder, wanted)
+    assert sum(server.billed.values()) == len(words)
+    assert set(server.billed.values()) == {1}
+    found = np.asarray(store.space(fingerprint(encoder.card)).read(as_keys([need.key for need in wanted])))
+    np.testing.assert_array_equal(found, expected(encoder, words))
+
+
+def test_an_error_carries_what_was_answered(server: FakeProvider) -> None:
+    encoder, server.poison = model("doubao"), "poison"
+    server.busy = 0.1  # all of them are in flight when one is refused
+    with pytest.raises(Interrupted) as caught:
+        encoder.embed(texts(encoder, ["a", "poison", "b"]))
+    assert sorted(caught.value.done) == [0, 2]
+
+
+def test_an_evaluation_is_billed_once_and_scores_the_vectors(server: FakeProvider, pictures: Any) -> None:
+    encoder, tasks = model("voyage-multimodal"), folder_task(pictures())
+    [planned], _ = preview(encoder, tasks)
+    assert server.requests == []
+    assert planned.seconds == []
+    assert sum(bill.tokens for bill in planned.bills) > 0
+    assert {bill.dollars for bill in planned.bills} <= {None, 0.0}
+    first = embark.evaluate(encoder, tasks, show_progress=False)
+    assert sum(server.billed.values()) == first.embedded == planned.plan.total.missing
+    embark.evaluate(encoder, tasks, rescore=True, show_progress=False)
+    assert sum(server.billed.values()) == first.embedded
+
+
+# ── arithmetic ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 150_000), st.sampled_from(["query", "document"])), max_size=200),
+    st.sampled_from(NAMES),
+)
+def test_requests_take_every_item_once_and_keep_to_the_limits(sizes: list[tuple[int, str]], name: str) -> None:
+    encoder = Remote(ModelCard("test/x", "1", name, ("text",)), "http://localhost", settings.load())
+    batch = [Prepared((("text", ""),), mode, tokens, 0) for tokens, mode in sizes]
+    requests = encoder._requests(batch)
+    assert sorted(row for rows in requests for row in rows) == list(range(len(batch)))
+    for rows in requests:
+        assert len({batch[row].mode for row in rows}) == 1
+        assert len(rows) <= encoder.provider.items
+        assert len(rows) == 1 or sum(batch[row].tokens for row in rows) <= encoder.provider.tokens
+        assert rows == sorted(rows)
+
+
+def test_a_bill_is_tokens_at_the_list_price(server: FakeProvider) -> None:
+    encoder = get_model("voyageai/voyage-multimodal-3")
+    assert isinstance(encoder, Billed)
+    text = encoder.bill(encoder.prepare([Content("text", "x" * 4_000)]))
+    assert text == (1_000, pytest.approx(0.12e-3))
+    for side, dollars in ((200, 0.000_03), (1000, 0.0006), (2000, 0.0012)):  # the provider's own examples
+        image = encoder.bill(encoder.prepare([Content("image", Image.new("RGB", (side, side)))]))
+        assert image.dollars == pytest.approx(dollars, rel=0.01)
+    assert Remote(replace(encoder.card, price=None), "", settings.load()).bill(
+        encoder.prepare([Content("text", "x")])
+    ) == (1, None)
+    assert server.requests == []
+
+
+def test_a_plan_shows_the_price_and_needs_no_key(server: FakeProvider, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("VOYAGE_API_KEY")
+    monkeypatch.delenv("ARK_API_KEY")
+
+    def plan(name: str, *more: str) -> str:
+        return CliRunner().invoke(app, ["plan", "-m", name, "-t", "PocketNameClustering", *more]).stdout
+
+    [found] = json.loads(plan("voyageai/voyage-3.5", "--json"))["models"]
+    assert found["tasks"][-1]["dollars"] == pytest.approx(found["tasks"][-1]["tokens"] * 0.06e-6)
+    assert "seconds" not in found["tasks"][0]
+    heading, *_, whole, _, note = plan("Bytedance/Seed1.6-embedding-1215").strip().splitlines()[1:]
+    assert heading.split()[-2:] == ["tokens", "dollars"]
+    assert whole.split()[-1] == "?"
+    assert "nothing was sent" in note
+    assert server.requests == []
+
+
+def test_the_documentation_lists_every_provider() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "models.md").read_text(encoding="utf-8")
+    for name, provider in PROVIDERS.items():
+        takes = ", ".join(provider.modalities)
+        assert f"| `{name}` | `{provider.variable}_API_KEY` | `{provider.variable}_BASE_URL` | {takes} |" in page
