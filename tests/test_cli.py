@@ -181,7 +181,25 @@ def test_models_are_listed_and_filtered() -> None:
     assert lines[1].startswith("embark/random")
     assert "Did you mean embark/pocket" in error("models", "embark/pockt")
     assert "There are text, image, audio, video." in error("models", "--modality", "smell")
-    assert "There are pocket, handmade, random." in error("models", "--loader", "smell")
+    assert "There is no loader named 'smell'" in error("models", "--loader", "smell")
+
+
+def test_models_are_filtered_by_what_they_are() -> None:
+    def names(*options: str) -> list[str]:
+        return [model["name"] for model in json.loads(said("models", *options, "--json"))]
+
+    small = names("--family", "CLIP", "--max-params", "200M")
+    assert "openai/clip-vit-base-patch32" in small
+    assert all(MODELS[name].family == "CLIP" and (MODELS[name].parameters or 0) <= 200e6 for name in small)
+    assert names("--kind", "embedder") == [name for name, card in MODELS.items() if card.kind == "embedder"]
+    assert set(names("--family", "DINO*", "--family", "CLIP")) > set(names("--family", "DINO*"))
+    assert "Did you mean CLIP" in error("models", "--family", "Clap")
+    assert "There are embedder" in error("models", "--kind", "smell")
+    assert "write 500M or 7B" in error("models", "--max-params", "seven")
+
+
+def test_the_list_of_models_fits_a_terminal() -> None:
+    assert max(map(len, on_a_terminal(100, "models"))) <= 100
 
 
 @pytest.mark.parametrize(("name", "fact"), [(TASK, "zeroshot"), (LITE, TASK), ("embark/random", "random")])

@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from embark.models import get_model as get_model
     from embark.models.encoder import Encoder as Encoder
     from embark.models.functions import encoder as encoder
+    from embark.models.interop import from_mteb as from_mteb
+    from embark.models.interop import from_open_clip as from_open_clip
+    from embark.models.interop import from_sentence_transformers as from_sentence_transformers
     from embark.run import Run as Run
     from embark.run import evaluate as evaluate
     from embark.tasks import get_benchmark as get_benchmark
@@ -38,6 +41,9 @@ _HOMES = {
     "encoder": "models.functions",
     "evaluate": "run",
     "folder_task": "data.readers.folder",
+    "from_mteb": "models.interop",
+    "from_open_clip": "models.interop",
+    "from_sentence_transformers": "models.interop",
     "get_benchmark": "tasks",
     "get_model": "models",
     "get_tasks": "tasks",

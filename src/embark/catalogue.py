@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from fnmatch import fnmatchcase
+from functools import cached_property
 from typing import Generic, TypeVar
 
 from embark.types import EmbarkError
@@ -30,15 +31,26 @@ class UnknownName(EmbarkError, KeyError):
 
 
 class Catalogue(Mapping[str, T], Generic[T]):
-    """Name → value, in the order of the rows it was made from."""
+    """Name → value, in the order of the rows it was made from; a function that returns rows is called at first use."""
 
-    def __init__(self, what: str, values: Iterable[T], name: Callable[[T], str], hint: str = "") -> None:
+    def __init__(
+        self, what: str, values: Iterable[T] | Callable[[], Iterable[T]], name: Callable[[T], str], hint: str = ""
+    ) -> None:
         self.what, self.hint = what, hint
-        self._values: dict[str, T] = {}
-        for value in values:
-            if name(value) in self._values:
-                raise EmbarkError(f"Two rows of the {what} catalogue are named '{name(value)}'.")
-            self._values[name(value)] = value
+        self._name = name
+        self._rows = values if callable(values) else self._by_name(values).values
+
+    @cached_property
+    def _values(self) -> dict[str, T]:
+        return self._by_name(self._rows())
+
+    def _by_name(self, rows: Iterable[T]) -> dict[str, T]:
+        found: dict[str, T] = {}
+        for row in rows:
+            if self._name(row) in found:
+                raise EmbarkError(f"Two rows of the {self.what} catalogue are named '{self._name(row)}'.")
+            found[self._name(row)] = row
+        return found
 
     def __getitem__(self, name: str) -> T:
         if name not in self._values:

@@ -119,6 +119,7 @@ SAME: dict[str, Any] = {
     "objective": "contrastive",
     "architecture": "vit",
     "price": 0.1,
+    "image_price": 0.2,
     "aliases": {"MIEB": "other"},
     "loaded": {"device": "cpu"},
     "licence": "MIT",

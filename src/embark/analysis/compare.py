@@ -111,6 +111,16 @@ def flips(a: Sequence[TaskResult], b: Sequence[TaskResult], task: Task) -> tuple
     return names[right_a & ~right_b].tolist(), names[right_b & ~right_a].tolist()
 
 
+def replicates_of(result: TaskResult, seed: int = 0) -> Array:
+    """The score of a result in resamples of its items; results with the same items and seed share the draws."""
+    try:
+        table = result.outcomes().sort_by([(key, "ascending") for key in KEYS])
+    except (OSError, ValueError, KeyError):  # pyarrow's errors for a damaged or foreign file among them
+        raise NotComparable("the outcomes of its items are not on disk, or cannot be read") from None
+    columns = {name: table[name].to_numpy() for name in table.column_names}
+    return _replicates(result.metric, columns, _parts(columns), seed)
+
+
 def holm(p: Sequence[float]) -> list[float]:
     """Holm's step-down correction: the chance of any false verdict among them stays at the level."""
     values = np.asarray(p, np.float64)
@@ -152,13 +162,14 @@ def _pair(task: Task, a: TaskResult | None, b: TaskResult | None) -> Pair:
     return Pair(task.name, task.category, a.score, b.score, low, high, p, len(np.unique(one["id"])))
 
 
-def _replicates(metric: str, columns: Columns, part: Array) -> Array:
+def _replicates(metric: str, columns: Columns, part: Array, seed: int = 0) -> Array:
     """The score in resamples of the items. One seed for all: models, and parts with the same items, share the draws."""
-    statistic = next((name for name in (metric, metric.rpartition("_")[2]) if name in STATISTICS), None)
+    known = "mean" if metric in columns else None
+    statistic = next((name for name in (metric, metric.rpartition("_")[2]) if name in STATISTICS), known)
     if statistic is None:
         raise NotComparable(f"its items have no outcome that {metric} could be computed from")
     parts = [{name: values[part == p] for name, values in columns.items()} for p in np.unique(part)]
-    return np.asarray(np.mean([replicates(statistic, metric, each) for each in parts], axis=0))
+    return np.asarray(np.mean([replicates(statistic, metric, each, seed=seed) for each in parts], axis=0))
 
 
 def _means(difference: Array, ids: Array, part: Array) -> tuple[float, float, float]:
@@ -187,9 +198,14 @@ def _aligned(a: TaskResult | None, b: TaskResult | None) -> tuple[dict[str, Arra
     if not tables[0].select(KEYS).equals(tables[1].select(KEYS)):
         raise NotComparable("the models were scored on other items (some were left out)")
     one, other = ({name: table[name].to_numpy() for name in table.column_names} for table in tables)
-    ids = {key: at for at, key in enumerate(dict.fromkeys(zip(one["split"], one["subset"], strict=True)))}
-    part = np.array([ids[key] for key in zip(one["split"], one["subset"], strict=True)], np.int64)
-    return one | {"id": one["id"].astype(np.str_)}, other, part
+    return one | {"id": one["id"].astype(np.str_)}, other, _parts(one)
+
+
+def _parts(columns: Columns) -> Array:
+    """The part (split and subset) that each row belongs to, as a number."""
+    keys = list(zip(columns["split"], columns["subset"], strict=True))
+    numbers = {key: at for at, key in enumerate(dict.fromkeys(keys))}
+    return np.array([numbers[key] for key in keys], np.int64)
 
 
 def _right(columns: Columns, task: Task) -> Array:

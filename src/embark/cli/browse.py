@@ -103,14 +103,14 @@ def models(
     embark models --family CLIP --max-params 200M
     embark models --kind reranker
     """
-    from embark.models import LOADERS, MODELS
+    from embark.models import MODELS, loaders
 
     cards = MODELS.values()
     wanted = {
         "modality": _chosen("modality", (each for card in cards for each in card.modalities), modality),
         "family": _chosen("family", (card.family for card in cards if card.family), family),
         "kind": _chosen("kind", (card.kind for card in cards), kind),
-        "loader": _chosen("loader", LOADERS, loader),
+        "loader": _chosen("loader", loaders(), loader),
     }
     most = None if max_params is None else _count(max_params)
     found = [

@@ -6,7 +6,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from embark.catalogue import Catalogue
+from embark import plugins
+from embark.catalogue import Catalogue, UnknownName
 from embark.models.cards import CARDS
 from embark.models.encoder import Encoder, Generator, Reranker
 from embark.models.functions import encoder
@@ -26,21 +27,45 @@ __all__ = [
     "get_generator",
     "get_model",
     "get_reranker",
+    "loaders",
 ]
 
 MODELS: Catalogue[ModelCard] = Catalogue(
     "model",
-    CARDS,
+    lambda: plugins.after(CARDS, "cards", lambda card: card.name),
     lambda card: card.name,
     hint="A folder with a checkpoint works too, and so does LOADER:SOURCE (see: embark models --help).",
 )
+
+ON_TORCH = ("torch", "open_clip", "timm")  # extras whose models can stand on several devices
 
 # Imported at use: most of them need libraries that not everybody has.
 LOADERS: dict[str, Loader] = {
     "pocket": Loader("embark.models.pocket:load"),
     "handmade": Loader("embark.models.baselines:load_handmade"),
     "random": Loader("embark.models.baselines:load_random"),
+    **dict.fromkeys(("openai", "voyage", "voyage-multimodal", "cohere", "doubao"), Loader("embark.models.api:load")),
+    "sentence-transformers": Loader("embark.models.text:load_sentence_transformer", "torch"),
+    "text": Loader("embark.models.text:load", "torch"),  # plain transformers, token states pooled
+    "onnx": Loader("embark.models.onnx:load", "onnx"),
     "dual": Loader("embark.models.dual:load", "torch"),  # CLIP, SigLIP, ALIGN… of transformers
+    "blip": Loader("embark.models.blip:load", "torch"),
+    "blip2": Loader("embark.models.blip:load_blip2", "torch"),
+    "jina": Loader("embark.models.jina:load", "torch"),  # by the checkpoint's own code
+    "nomic": Loader("embark.models.nomic:load", "torch"),
+    "vista": Loader("embark.models.vista:load", "torch"),
+    "open_clip": Loader("embark.models.open_clip:load", "open_clip"),
+    "dino": Loader("embark.models.vision:load_dino", "torch"),
+    "timm": Loader("embark.models.vision:load_timm", "timm"),
+    "late": Loader("embark.models.late:load", "torch"),  # ColPali, ColQwen2
+    "colbert": Loader("embark.models.late:load_colbert", "torch"),
+    "cross-encoder": Loader("embark.models.rerank:load", "torch", "reranker"),
+    "yes-no": Loader("embark.models.rerank:load_yes_no", "torch", "reranker"),
+    "jina-reranker": Loader("embark.models.rerank:load_jina", "torch", "reranker"),
+    "chat": Loader("embark.models.generate:load", "torch", "generator"),
+    "blip-caption": Loader("embark.models.generate:load_blip", "torch", "generator"),
+    "mllm": Loader("embark.models.mllm:load", "torch"),  # LLaVA-NeXT, Qwen2-VL, Qwen2.5-VL, Qwen3-VL
+    "omni": Loader("embark.models.omni:load", "torch"),  # Qwen2.5-Omni
 }
 
 
@@ -75,15 +100,22 @@ def get_generator(name: str, revision: str | None = None, **loading: Any) -> Gen
     return model
 
 
+def loaders() -> dict[str, Loader]:
+    """Every loader family: ours, and those of plug-ins."""
+    brought = {name: Loader(given) if isinstance(given, str) else given for name, given in plugins.loaders().items()}
+    return {**brought, **LOADERS}
+
+
 def find_card(name: str, revision: str | None = None) -> ModelCard:
     """The facts about a model: its row, or what a folder or LOADER:SOURCE stands for."""
     loader, colon, source = name.partition(":")
-    if name not in MODELS and colon and loader in LOADERS:
-        return ModelCard(name, revision or "main", loader, (), source=source)
+    if name not in MODELS and colon and loader in loaders():
+        return ModelCard(name, revision or "main", loader, (), source=source, kind=loaders()[loader].kind)
     if name not in MODELS and Path(name).expanduser().is_dir():
         from embark.models.recognise import recognise
 
-        return recognise(Path(name).expanduser())
+        card = recognise(Path(name).expanduser())
+        return replace(card, kind=LOADERS[card.loader].kind)
     card = MODELS[name]
     if revision not in (None, card.revision):
         if not card.source:
@@ -96,7 +128,9 @@ def _load(kind: str, name: str, revision: str | None, loading: Loading) -> Any:
     card = find_card(name, revision)
     if card.kind != kind:
         raise EmbarkError(f"{name} is a model of another kind: {card.kind}, where this needs a model of kind {kind}.")
-    card, loader = replace(card, dtype=loading.dtype or card.dtype), LOADERS[card.loader]
+    if card.loader not in loaders():
+        raise UnknownName(f"loader for {name}", card.loader, loaders())
+    card, loader = replace(card, dtype=loading.dtype or card.dtype), loaders()[card.loader]
     places = _devices(loader, card, loading)
     copies = [loader(card, replace(loading, device=place)) for place in places]
     if len(copies) == 1 or kind != "embedder":
@@ -108,7 +142,7 @@ def _load(kind: str, name: str, revision: str | None, loading: Loading) -> Any:
 
 def _devices(loader: Loader, card: ModelCard, loading: Loading) -> tuple[str, ...]:
     """Where to load it: one copy a device, for what runs on torch."""
-    if loader.extra != "torch":
+    if loader.extra not in ON_TORCH:
         return (loading.device,)
     try:
         from embark.models.device import devices

@@ -36,6 +36,8 @@ def settle(model: Any, card: ModelCard, loading: Loading) -> Any:
     """The module on its device, in its precision, without dropout or gradients; compiled where asked for."""
     import torch
 
+    if card.dtype == "float32":
+        torch.backends.cudnn.allow_tf32 = False  # or patches would be embedded in ten bits, on GPUs alone
     model = model.to(device=devices(loading.device)[0], dtype=getattr(torch, card.dtype)).eval().requires_grad_(False)
     if loading.compile:
         model.compile()  # in place: methods and names stay as they are

@@ -1,15 +1,16 @@
-"""Plain functions become an encoder in one call."""
+"""Plain functions become an encoder, a re-ranker or a generator in one call."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, replace
+from itertools import groupby, product
 from typing import Any, Literal
 
 import numpy as np
 
-from embark.models.encoder import Encoder, Tower, Towers, frame_mean
+from embark.models.encoder import Encoder, Generator, Reranker, Tower, Towers, frame_mean
 from embark.types import MODALITIES, Array, Audio, Content, EmbarkError, Modality, ModelCard
 
 Function = Callable[[list[Any]], Any]
@@ -41,8 +42,89 @@ def encoder(
     facts: dict[str, Any] = {**card_fields, "fusion": fusion, "similarity": similarity}
     facts["settings"] = {**facts.get("settings", {}), "functions": {kind: _name(f) for kind, f in functions.items()}}
     card = ModelCard(name, revision or "", "functions", tuple(towers), **facts)
-    found = _probe(Towers(card, towers))
-    return Towers(replace(card, dim=_dim(card, found), revision=revision or _revision(found)), towers)
+    found = probe(Towers(card, towers))
+    return Towers(replace(card, dim=dim_of(card, found), revision=revision or revision_of(found)), towers)
+
+
+def reranker(
+    score: Callable[[list[tuple[Any, Any]]], Any],
+    *,
+    modalities: tuple[Modality, ...] = ("text",),
+    name: str = "local/reranker",
+    revision: str | None = None,
+    **card_fields: Any,
+) -> Reranker:
+    """A re-ranker from a function that takes (query, document) pairs and returns one number a pair, higher is better.
+
+    Either half is what the item holds (a string, a PIL image…), or a list of that where it has several parts.
+    """
+    facts = {"dim": 1, "stored": "float32", "settings": {"function": _name(score)}, **card_fields}
+    card = ModelCard(name, revision or "", "functions", modalities, kind="reranker", **facts)
+    made = _ByPairs(card, score)
+    inputs = [_plain(Content(kind, value)) for kind, value in _probes(card)]
+    seen = made.score(list(product(inputs, inputs))).tobytes()
+    return _ByPairs(replace(card, revision=revision or _probed(seen)), score)
+
+
+def generator(
+    write: Callable[[list[Any], str], Sequence[str]],
+    *,
+    modalities: tuple[Modality, ...] = ("text", "image"),
+    name: str = "local/generator",
+    revision: str | None = None,
+    **card_fields: Any,
+) -> Generator:
+    """A generator from a function that takes a list of inputs and a prompt, and returns one text an input.
+
+    An input is what the item holds (a string, a PIL image…), or a list of that where it has several parts.
+    """
+    facts = {"dim": 1, "stored": "uint8", "settings": {"function": _name(write)}, **card_fields}
+    card = ModelCard(name, revision or "", "functions", modalities, kind="generator", **facts)
+    made, asked = _ByPrompt(card, write), Content("text", "Describe this.")
+    seen = "\0".join(made.generate([made.prepare([asked, Content(*each)]) for each in _probes(card)])).encode()
+    return _ByPrompt(replace(card, revision=revision or _probed(seen)), write)
+
+
+class _ByPairs(Reranker):
+    def __init__(self, card: ModelCard, function: Callable[[list[tuple[Any, Any]]], Any]) -> None:
+        self.card, self.function = card, function
+
+    def prepare(self, contents: Sequence[Content], mode: str) -> tuple[Any, Any]:
+        query, document = super().prepare(contents, mode)
+        return _plain(*query), _plain(*document)
+
+    def score(self, batch: Sequence[tuple[Any, Any]]) -> Array:
+        out = np.asarray(self.function(list(batch)), np.float32)
+        if out.shape != (len(batch),):
+            raise EmbarkError(
+                f"{self.card.name} was given {len(batch)} pairs and returned an array of shape {out.shape}; "
+                "expected one number a pair."
+            )
+        return out
+
+
+class _ByPrompt(Generator):
+    def __init__(self, card: ModelCard, function: Callable[[list[Any], str], Sequence[str]]) -> None:
+        self.card, self.function = card, function
+
+    def prepare(self, contents: Sequence[Content]) -> tuple[str, Any]:
+        return contents[0].value, _plain(*contents[1:])
+
+    def generate(self, batch: Sequence[tuple[str, Any]]) -> list[str]:
+        out: list[str] = []
+        for prompt, group in groupby(batch, key=lambda each: each[0]):
+            values = [value for _, value in group]
+            texts = list(self.function(values, prompt))
+            if len(texts) != len(values) or not all(isinstance(text, str) for text in texts):
+                raise EmbarkError(f"{self.card.name} must return one text for each of its {len(values)} inputs.")
+            out += texts
+        return out
+
+
+def _plain(*contents: Content) -> Any:
+    """The value of an item with one part, the list of values of one with several."""
+    values = [content.value.samples if content.kind == "audio" else content.value for content in contents]
+    return values[0] if len(values) == 1 else values
 
 
 def _check(functions: Mapping[Modality, Function], card_fields: Mapping[str, Any]) -> None:
@@ -77,7 +159,7 @@ def _samples(audio: Audio) -> Array:
     return audio.samples
 
 
-def _name(function: Function) -> str:
+def _name(function: Callable[..., Any]) -> str:
     return str(getattr(function, "__qualname__", type(function).__qualname__))
 
 
@@ -88,13 +170,18 @@ def _name(function: Function) -> str:
 # to count one up. A function whose output differs from run to run should be given a revision by hand.
 
 
-def _probe(model: Towers) -> dict[Modality, Array]:
+def probe(model: Encoder) -> dict[Modality, Array]:
     """The vectors of two fixed inputs a modality; a wrong shape is found here and not hours into a run."""
     inputs = _inputs(model.card.sample_rate)
     return {
-        kind: model.embed([model.prepare([Content(kind, value)]) for value in inputs[kind]])
+        kind: np.asarray(model.embed([model.prepare([Content(kind, value)]) for value in inputs[kind]]))
         for kind in model.card.modalities
     }
+
+
+def _probes(card: ModelCard) -> list[tuple[Modality, Any]]:
+    inputs = _inputs(card.sample_rate)
+    return [(kind, value) for kind in card.modalities for value in inputs[kind]]
 
 
 def _inputs(rate: int) -> dict[Modality, list[Any]]:
@@ -117,7 +204,8 @@ def _inputs(rate: int) -> dict[Modality, list[Any]]:
     }
 
 
-def _dim(card: ModelCard, found: Mapping[Modality, Array]) -> int:
+def dim_of(card: ModelCard, found: Mapping[Modality, Array]) -> int:
+    """The dimension of probed vectors; one for all modalities, and the card's where that says one."""
     dims = {kind: vectors.shape[1] for kind, vectors in found.items()}
     wanted = card.dim or next(iter(dims.values()))
     if set(dims.values()) != {wanted}:
@@ -128,8 +216,10 @@ def _dim(card: ModelCard, found: Mapping[Modality, Array]) -> int:
     return wanted
 
 
-def _revision(found: Mapping[Modality, Array]) -> str:
-    seen = hashlib.sha256()
-    for kind, vectors in found.items():
-        seen.update(f"{kind} {vectors.shape} ".encode() + vectors.tobytes())
-    return f"probe-{seen.hexdigest()[:12]}"
+def revision_of(found: Mapping[Modality, Array]) -> str:
+    """A name for probed vectors."""
+    return _probed(b"".join(f"{kind} {each.shape} ".encode() + each.tobytes() for kind, each in found.items()))
+
+
+def _probed(seen: bytes) -> str:
+    return f"probe-{hashlib.sha256(seen).hexdigest()[:12]}"

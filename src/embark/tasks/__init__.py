@@ -5,17 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from embark.catalogue import Catalogue
+from embark.plugins import after
 from embark.tasks import ark, mieb, mmeb, pocket, unibench
 from embark.types import Benchmark, Task
 
 _TABLES = (pocket, mieb, ark, unibench, mmeb)
 
 TASKS: Catalogue[Task] = Catalogue(
-    "task", (row for table in _TABLES for row in table.TASKS), lambda task: task.name, "`embark tasks` lists them all."
+    "task",
+    lambda: after((row for table in _TABLES for row in table.TASKS), "tasks", lambda task: task.name),
+    lambda task: task.name,
+    "`embark tasks` lists them all.",
 )
 BENCHMARKS: Catalogue[Benchmark] = Catalogue(
     "benchmark",
-    (row for table in _TABLES for row in table.BENCHMARKS),
+    lambda: after((row for table in _TABLES for row in table.BENCHMARKS), "benchmarks", lambda one: one.name),
     lambda benchmark: benchmark.name,
     "`embark benchmarks` lists them all.",
 )

@@ -2,7 +2,35 @@
 
 from __future__ import annotations
 
-from embark.models.cards import builtin
+from embark.models.cards import (
+    api,
+    blip,
+    builtin,
+    dual,
+    generate,
+    late,
+    mllm,
+    more,
+    open_clip,
+    rerank,
+    text,
+    unibench,
+    vision,
+)
 from embark.types import ModelCard
 
-CARDS: tuple[ModelCard, ...] = (*builtin.CARDS,)
+CARDS: tuple[ModelCard, ...] = (
+    *builtin.CARDS,
+    *api.CARDS,
+    *blip.CARDS,
+    *dual.CARDS,
+    *more.CARDS,
+    *open_clip.CARDS,
+    *text.CARDS,
+    *unibench.CARDS,
+    *vision.CARDS,
+    *mllm.CARDS,
+    *late.CARDS,
+    *rerank.CARDS,
+    *generate.CARDS,
+)
