@@ -15,6 +15,7 @@ PUBLIC = [
     "Item",
     "ModelCard",
     "Run",
+    "Stages",
     "Task",
     "encoder",
     "evaluate",
@@ -22,10 +23,12 @@ PUBLIC = [
     "from_mteb",
     "from_open_clip",
     "from_sentence_transformers",
+    "generator",
     "get_benchmark",
     "get_model",
     "get_tasks",
     "load_tasks",
+    "reranker",
 ]
 
 

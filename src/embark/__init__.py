@@ -16,11 +16,14 @@ if TYPE_CHECKING:
     from embark.models import get_model as get_model
     from embark.models.encoder import Encoder as Encoder
     from embark.models.functions import encoder as encoder
+    from embark.models.functions import generator as generator
+    from embark.models.functions import reranker as reranker
     from embark.models.interop import from_mteb as from_mteb
     from embark.models.interop import from_open_clip as from_open_clip
     from embark.models.interop import from_sentence_transformers as from_sentence_transformers
     from embark.run import Run as Run
     from embark.run import evaluate as evaluate
+    from embark.run.stages import Stages as Stages
     from embark.tasks import get_benchmark as get_benchmark
     from embark.tasks import get_tasks as get_tasks
     from embark.types import EmbarkError as EmbarkError
@@ -37,6 +40,7 @@ _HOMES = {
     "Item": "types",
     "ModelCard": "types",
     "Run": "run",
+    "Stages": "run.stages",
     "Task": "types",
     "encoder": "models.functions",
     "evaluate": "run",
@@ -44,10 +48,12 @@ _HOMES = {
     "from_mteb": "models.interop",
     "from_open_clip": "models.interop",
     "from_sentence_transformers": "models.interop",
+    "generator": "models.functions",
     "get_benchmark": "tasks",
     "get_model": "models",
     "get_tasks": "tasks",
     "load_tasks": "data.tasks_file",
+    "reranker": "models.functions",
 }
 __all__ = sorted(_HOMES)
 

@@ -10,7 +10,7 @@ from embark import plugins
 from embark.catalogue import Catalogue, UnknownName
 from embark.models.cards import CARDS
 from embark.models.encoder import Encoder, Generator, Reranker
-from embark.models.functions import encoder
+from embark.models.functions import encoder, generator, reranker
 from embark.models.loading import Loader, Loading
 from embark.settings import Settings
 from embark.types import EmbarkError, ModelCard
@@ -24,10 +24,12 @@ __all__ = [
     "Reranker",
     "encoder",
     "find_card",
+    "generator",
     "get_generator",
     "get_model",
     "get_reranker",
     "loaders",
+    "reranker",
 ]
 
 MODELS: Catalogue[ModelCard] = Catalogue(

@@ -1,0 +1,230 @@
+"""Models that already live in memory: objects of sentence-transformers, open_clip and mteb as encoders."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from enum import StrEnum
+from types import SimpleNamespace
+from typing import Any, Literal
+
+import numpy as np
+
+from embark.models.encoder import Encoder, Tower, Towers, frame_mean
+from embark.models.functions import dim_of, probe, revision_of
+from embark.types import MODALITIES, Array, Content, EmbarkError, Item, ModelCard, Rendered
+
+NOTHING = ("no_model_name/available", "no_revision_available")  # mteb's names for what it does not know
+
+
+def from_sentence_transformers(
+    model: Any, *, name: str = "", revision: str | None = None, **card_fields: Any
+) -> Encoder:
+    """A SentenceTransformer (or the name or folder of one) as an encoder, with the prompts that it has.
+
+    Without a `revision`, a hash of its vectors of fixed inputs is the revision. Further keywords go to the `ModelCard`.
+    """
+    if isinstance(model, str):
+        from embark.models import MODELS, get_model
+
+        if name or card_fields:
+            raise EmbarkError(f"{model} is loaded by its name and has a card: name and card fields go with an object.")
+        return get_model(model if model in MODELS else f"sentence-transformers:{model}", revision)
+    from embark.models.text import SentenceEncoder
+
+    # The longest text is no part of the probe, whose texts are short.
+    settings = {"tokens": model.max_seq_length, **card_fields.pop("settings", {})}
+    facts = {"dtype": _dtype(model), "settings": settings, **card_fields}
+    card = ModelCard(name or "local/sentence-transformer", revision or "", "sentence-transformers", (), **facts)
+    return _named(SentenceEncoder(card, model.eval()), revision)
+
+
+def from_open_clip(
+    model: Any,
+    preprocess: Any,
+    tokenizer: Any,
+    *,
+    name: str = "local/open_clip",
+    revision: str | None = None,
+    fusion: Literal["sum", "unit-sum"] | None = "unit-sum",
+    **card_fields: Any,
+) -> Encoder:
+    """What `open_clip.create_model_and_transforms` and `open_clip.get_tokenizer` return, as an encoder.
+
+    `preprocess` is the transform for inference (the last of the three). Keywords as for `from_sentence_transformers`.
+    """
+    from embark.models.device import to_numpy, without_gradients
+
+    @without_gradients
+    def images(batch: list[Any]) -> Array:
+        import torch
+
+        some = next(model.parameters())
+        return to_numpy(model.encode_image(torch.stack(batch).to(some.device, some.dtype)))
+
+    @without_gradients
+    def texts(batch: list[Any]) -> Array:
+        import torch
+
+        return to_numpy(model.encode_text(torch.cat(batch).to(next(model.parameters()).device)))
+
+    model.eval()
+    image = Tower(images, lambda picture: preprocess(picture.convert("RGB")))
+    towers = {"text": Tower(texts, lambda text: tokenizer([text])), "image": image, "video": frame_mean(image)}
+    card = ModelCard(
+        name, revision or "", "open_clip", ("text", "image", "video"), fusion=fusion, dtype=_dtype(model), **card_fields
+    )
+    return _named(Towers(card, towers), revision)  # type: ignore[arg-type]
+
+
+def from_mteb(model: Any, *, name: str = "", revision: str | None = None, **card_fields: Any) -> Encoder:
+    """A model of mteb's encoder protocol (2.x); its `mteb_model_meta` tells name, revision, modalities and dimension.
+
+    Unless the meta says that it uses no instructions, it sees roles apart, and an instruction as the task's prompt.
+    """
+    meta = model.mteb_model_meta
+    known = {meta.name, meta.revision} - {None, *NOTHING}
+    card = ModelCard(
+        name or (meta.name if meta.name in known else "local/mteb"),
+        revision or (meta.revision if meta.revision in known else ""),
+        "mteb",
+        tuple(kind for kind in MODALITIES if kind in (meta.modalities or ["text"])),
+        dim=meta.embed_dim if isinstance(meta.embed_dim, int) else None,
+        similarity=_similarity(meta),
+        fusion="native" if len(meta.modalities or ()) > 1 else None,
+        instructed=meta.use_instructions is not False,
+        **card_fields,
+    )
+    return _named(MtebEncoder(card, model), card.revision or None)
+
+
+class MtebEncoder(Encoder):
+    """A model of mteb behind our protocol: each batch becomes a data loader, as mteb's own tasks make them."""
+
+    TYPES: Mapping[str, str] = {"train": "Classification", "test": "Classification", "left": "STS", "right": "STS"}
+
+    def __init__(self, card: ModelCard, model: Any) -> None:
+        self.card, self.model = card, model
+
+    def render(self, item: Item, role: str, instruction: str | None) -> Rendered:
+        """The item; for a model with instructions, the mode is its role and the instruction."""
+        return Rendered(item.parts, f"{role}\n{instruction or ''}" if self.card.instructed else "")
+
+    def prepare(self, contents: Sequence[Content], mode: str = "") -> tuple[str, dict[str, Any]]:
+        """(mode, a row of mteb's data)."""
+        row: dict[str, Any] = {}
+        for content in contents:
+            value = _value(content)
+            if content.kind == "text" and "text" in row:
+                value = f"{row['text']} {value}"
+            elif content.kind in row:
+                raise EmbarkError(
+                    f"{self.card.name} takes one {content.kind} an item in mteb's data; here are several."
+                )
+            row[content.kind] = value
+        return mode, row
+
+    def embed(self, batch: Sequence[tuple[str, dict[str, Any]]]) -> Array:
+        """One call for each mode and kind of row in the batch."""
+        groups: dict[tuple[str, tuple[str, ...]], list[int]] = {}
+        for at, (mode, row) in enumerate(batch):
+            groups.setdefault((mode, tuple(sorted(row))), []).append(at)
+        out: Array | None = None
+        for (mode, kinds), places in groups.items():
+            found = self._encode(mode, kinds, [dict(batch[at][1]) for at in places])
+            if found.ndim != 2 or len(found) != len(places):
+                raise EmbarkError(f"{self.card.name} returned {found.shape} for {len(places)} items.")
+            out = np.empty((len(batch), found.shape[1]), np.float32) if out is None else out
+            out[places] = found
+        assert out is not None  # a batch is never empty
+        return out
+
+    def _encode(self, mode: str, kinds: tuple[str, ...], rows: list[dict[str, Any]]) -> Array:
+        from torch.utils.data import DataLoader
+
+        role, _, instruction = mode.partition("\n")
+        side = role if role in ("query", "document") else None
+        for row in rows:  # as mteb names the text of a query and of a document once more
+            if side and "text" in row:
+                row["query" if side == "query" else "body"] = row["text"]
+        task = _task(self.TYPES.get(role, "Retrieval"), kinds, {side or "query": instruction} if instruction else None)
+        out = self.model.encode(
+            DataLoader(_Rows(rows), batch_size=len(rows), collate_fn=_collate),
+            task_metadata=task, hf_split="test", hf_subset="default", prompt_type=_prompt_type(side),
+            batch_size=len(rows), show_progress_bar=False,
+        )  # fmt: skip
+        return np.asarray(out.detach().float().cpu() if hasattr(out, "detach") else out, np.float32)
+
+
+class PromptType(StrEnum):
+    """mteb's own, for models that implement its protocol where it is not installed."""
+
+    query = "query"
+    document = "document"
+
+
+class _Rows(list[dict[str, Any]]):
+    """A data set as mteb's wrappers look at it: rows, and `features` that name the columns."""
+
+    @property
+    def features(self) -> dict[str, Any]:
+        return dict.fromkeys(self[0])
+
+
+def _collate(rows: list[dict[str, Any]]) -> dict[str, list[Any]]:
+    return {column: [row[column] for row in rows] for column in rows[0]}
+
+
+def _prompt_type(side: str | None) -> Any:
+    if side is None:
+        return None
+    try:
+        from mteb.types import PromptType as kind
+    except ImportError:
+        kind = PromptType
+    return kind(side)
+
+
+def _task(kind: str, kinds: tuple[str, ...], prompt: Mapping[str, str] | None) -> Any:
+    """The little that models read of a task; mteb's own class where it is installed, for its methods."""
+    facts: dict[str, Any] = {
+        "name": "embark", "description": "", "type": kind, "prompt": prompt, "modalities": list(kinds),
+        "category": None, "eval_splits": ["test"], "eval_langs": ["eng-Latn"], "main_score": "main_score",
+        "dataset": {"path": "embark", "revision": "1"}, "task_subtypes": [], "domains": [],
+    }  # fmt: skip
+    try:
+        from mteb.abstasks.task_metadata import TaskMetadata
+    except ImportError:
+        return SimpleNamespace(**facts, languages=["eng"])
+    return TaskMetadata.model_construct(**facts)
+
+
+def _value(content: Content) -> Any:
+    if content.kind == "audio":
+        return {"array": content.value.samples, "sampling_rate": content.value.rate}
+    if content.kind == "video":
+        import torch
+
+        frames = np.stack([np.asarray(frame.convert("RGB")) for frame in content.value])
+        return torch.from_numpy(frames).permute(0, 3, 1, 2)
+    return content.value.convert("RGB") if content.kind == "image" else content.value
+
+
+def _similarity(meta: Any) -> Any:
+    said = str(getattr(meta.similarity_fn_name, "value", meta.similarity_fn_name) or "cosine").lower()
+    if said not in ("cosine", "dot"):
+        raise EmbarkError(f"{meta.name} compares vectors by {said}; embark has cosine and dot for models of mteb.")
+    return said
+
+
+def _dtype(model: Any) -> str:
+    some = next(model.parameters(), None)
+    return "float32" if some is None else str(some.dtype).removeprefix("torch.")
+
+
+def _named(model: Any, revision: str | None) -> Encoder:
+    """The encoder with its dimension and, where it has no revision, the hash of what it makes of fixed inputs."""
+    found = probe(model)
+    model.card = replace(model.card, dim=dim_of(model.card, found), revision=revision or revision_of(found))
+    made: Encoder = model
+    return made

@@ -1,0 +1,267 @@
+"""Encoders as ONNX files: a text graph with its tokeniser, an image graph with its preprocessing, or both.
+
+Neither torch nor transformers is needed. A folder holds what exporters write: model.onnx or text_model.onnx with
+tokenizer.json, vision_model.onnx with preprocessor_config.json; the graphs may lie in a folder `onnx`. What they do not
+say stands in an embark.json beside them: `pooling` (last, first, mean), `normalise`, `tokens`, `prompts`, `template`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from embark.models.encoder import Encoder, Tower, Towers, frame_mean, unit
+from embark.models.hub import checkpoint
+from embark.models.loading import Loading, put_to_work
+from embark.models.prompts import Prompted, Prompts, joined, split
+from embark.types import MODALITIES, Array, Content, EmbarkError, Item, Modality, ModelCard, Rendered
+
+FILES = ("text_model.onnx", "vision_model.onnx"), ("model.onnx",)  # the first that are there; whole models come last
+VECTORS = ("sentence_embedding", "text_embeds", "image_embeds", "pooler_output")  # outputs with one row an input
+Pool = Callable[[Array, Array], Array]
+POOLINGS = {"cls": "first", "cls_token": "first", "mean": "mean", "mean_tokens": "mean", "lasttoken": "last"}
+
+
+def load(card: ModelCard, loading: Loading) -> Encoder:
+    """An encoder from a folder or one file; the card's settings go before those in embark.json."""
+    source = Path(card.source).expanduser()
+    if source.is_file():
+        folder = source.parent.parent if source.parent.name == "onnx" else source.parent
+        file = source.relative_to(folder).as_posix()
+        card = replace(card, source=str(folder), settings={**card.settings, "file": file})
+    found = checkpoint(card, loading, also=("*.onnx", "*.onnx_data"))
+    settings = {**_json(found.folder / "embark.json"), **found.card.settings}
+    towers: dict[Modality, Tower] = {}
+    for path in _graphs(found.folder, settings):
+        graph = Graph(path, loading)
+        if "pixel_values" in graph.inputs:
+            towers["image"] = _image(graph, found.folder, settings)
+            towers["video"] = frame_mean(towers["image"])
+        else:
+            towers["text"] = _text(graph, found.folder, settings)
+    towers = {kind: towers[kind] for kind in MODALITIES if kind in towers}
+    fusion = found.card.fusion or ("unit-sum" if len(towers) == 3 else None)
+    card = put_to_work(replace(found.card, modalities=tuple(towers), fusion=fusion), loading, ("onnxruntime",))
+    return OnnxEncoder(replace(card, dim=_dim(card, towers)), towers, Prompts.of(settings))
+
+
+def _graphs(folder: Path, settings: Mapping[str, Any]) -> list[Path]:
+    for names in ((settings["file"],),) if "file" in settings else FILES:
+        there = [path for name in names for path in (folder / name, folder / "onnx" / name) if path.is_file()]
+        if there:
+            return there
+    raise EmbarkError(
+        f"{folder} holds no ONNX encoder: none of {', '.join(name for names in FILES for name in names)}."
+    )
+
+
+class OnnxEncoder(Prompted, Towers):
+    """Towers whose texts may have prompts."""
+
+    def __init__(self, card: ModelCard, towers: Mapping[Modality, Tower], prompts: Prompts) -> None:
+        super().__init__(card, towers)
+        self.prompts = prompts
+
+    def render(self, item: Item, role: str, instruction: str | None) -> Rendered:
+        """The prompt, then the item; pictures have no prompt."""
+        return super().render(item, role, instruction) if "text" in item.modalities else Rendered(item.parts)
+
+    def prepare(self, contents: Sequence[Content], mode: str = "") -> list[tuple[Modality, Any]]:
+        """A prompt becomes the beginning of the item's text."""
+        prompt, own = split(contents, mode)
+        texts = [content for content in own if content.kind == "text"]
+        whole = [Content("text", prompt + joined(texts))] if texts else []
+        return super().prepare([*whole, *(content for content in own if content.kind != "text")])
+
+
+class Graph:
+    """An ONNX file, ready to run; its first output of one row an input is preferred to states of tokens."""
+
+    def __init__(self, path: Path, loading: Loading) -> None:
+        import onnxruntime
+
+        there = onnxruntime.get_available_providers()
+        wanted = ["CPUExecutionProvider"]
+        if loading.device != "cpu" and "CUDAExecutionProvider" in there:
+            wanted.insert(0, "CUDAExecutionProvider")
+        self.path, self.session = path, onnxruntime.InferenceSession(str(path), providers=wanted)
+        self.inputs = {each.name: each.type for each in self.session.get_inputs()}
+        names = [each.name for each in self.session.get_outputs()]
+        self.output = next((name for name in VECTORS if name in names), names[0])
+
+    def __call__(self, given: Mapping[str, Array]) -> Array:
+        """The chosen output; inputs that the graph does not take are left out."""
+        if strange := [name for name in self.inputs if name not in given]:
+            raise EmbarkError(
+                f"{self.path.name} asks for {', '.join(strange)}, which embark does not make; it makes "
+                f"{', '.join(given)}. Export the text and the image part apart."
+            )
+        kinds = {"tensor(int32)": np.int32, "tensor(int64)": np.int64, "tensor(float16)": np.float16}
+        feed = {name: given[name].astype(kinds.get(kind, np.float32)) for name, kind in self.inputs.items()}
+        return np.asarray(self.session.run([self.output], feed)[0], np.float32)
+
+
+# ── text ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _text(graph: Graph, folder: Path, settings: Mapping[str, Any]) -> Tower:
+    from tokenizers import Tokenizer
+
+    path = folder / "tokenizer.json"
+    if not path.is_file():
+        raise EmbarkError(f"{folder} has no tokenizer.json, which the text encoder {graph.path.name} needs.")
+    tokenizer = Tokenizer.from_file(str(path))
+    limit = settings.get("tokens") or (tokenizer.truncation or {}).get("max_length")
+    limit = limit or _json(folder / "tokenizer_config.json").get("model_max_length")
+    if limit and limit < 1 << 20:  # larger numbers stand for "none"
+        tokenizer.enable_truncation(int(limit))
+    filler = int((tokenizer.padding or {}).get("pad_id", 0))
+    if not (tokenizer.padding or {}).get("length"):  # a fixed length is the model's, any other the batch's
+        tokenizer.no_padding()
+    pool, normalise = _pooling(folder, settings), bool(settings.get("normalise"))
+
+    def embed(rows: list[Any]) -> Array:
+        out: list[Array] = [np.empty(0)] * len(rows)
+        for places in _batches(rows, "attention_mask" in graph.inputs):
+            ids, mask = _padded([rows[at] for at in places], filler)
+            given = {"input_ids": ids, "attention_mask": mask, "token_type_ids": np.zeros_like(ids)}
+            found = _pooled(graph, graph(given), mask, pool)
+            for at, vector in zip(places, unit(found) if normalise else found, strict=True):
+                out[at] = vector
+        return np.stack(out)
+
+    def prepare(text: str) -> tuple[list[int], list[int]]:
+        found = tokenizer.encode(text)
+        return found.ids, found.attention_mask
+
+    return Tower(embed, prepare)
+
+
+def _batches(rows: Sequence[tuple[list[int], list[int]]], masked: bool) -> list[list[int]]:
+    """Rows that share a pass: all of them, or those of one length where padding could not be masked."""
+    groups: dict[int, list[int]] = {}
+    for at, (ids, _) in enumerate(rows):
+        groups.setdefault(0 if masked else len(ids), []).append(at)
+    return list(groups.values())
+
+
+def _padded(rows: Sequence[tuple[list[int], list[int]]], filler: int) -> tuple[Array, Array]:
+    longest = max(len(ids) for ids, _ in rows)
+    ids, mask = np.full((len(rows), longest), filler), np.zeros((len(rows), longest), np.int64)
+    for row, (tokens, seen) in enumerate(rows):
+        ids[row, : len(tokens)], mask[row, : len(seen)] = tokens, seen
+    return ids, mask
+
+
+def _pooling(folder: Path, settings: Mapping[str, Any]) -> Pool | None:
+    said = settings.get("pooling")
+    if said is None:  # as sentence-transformers writes it, in its present form or the former one
+        told = _json(folder / "1_Pooling" / "config.json")
+        names = [
+            str(told.get("pooling_mode", "")),
+            *(name.removeprefix("pooling_mode_") for name in told if told[name]),
+        ]
+        said = next((POOLINGS[name] for name in names if name in POOLINGS), None)
+    if said is None:
+        return None
+    if said not in _POOLINGS:
+        raise EmbarkError(f"There is no pooling '{said}'; there are {', '.join(_POOLINGS)}.")
+    return _POOLINGS[said]
+
+
+def _pooled(graph: Graph, found: Array, mask: Array, pool: Pool | None) -> Array:
+    if found.ndim == 3 and pool is None:
+        raise EmbarkError(
+            f"{graph.path} returns states of tokens, and nothing says how to pool them: write "
+            '{"pooling": "mean"} (or first, last) to an embark.json beside it.'
+        )
+    return pool(found, mask) if found.ndim == 3 and pool else found
+
+
+def _last(states: Array, mask: Array) -> Array:
+    return np.asarray(states[np.arange(len(states)), mask.shape[1] - 1 - mask[:, ::-1].argmax(1)])
+
+
+def _mean(states: Array, mask: Array) -> Array:
+    return np.asarray((states * mask[:, :, None]).sum(1) / np.maximum(mask.sum(1, keepdims=True), 1))
+
+
+_POOLINGS: dict[str, Pool] = {
+    "last": _last,
+    "first": lambda states, mask: np.asarray(states[np.arange(len(states)), mask.argmax(1)]),
+    "mean": _mean,
+}
+
+
+# ── images ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True)
+class Pixels:
+    """What a preprocessor_config.json says, done with Pillow: resize, crop, scale, normalise."""
+
+    config: Mapping[str, Any]
+
+    def __call__(self, image: Any) -> Array:
+        """(3, height, width) of an image."""
+        told, image = self.config, image.convert("RGB")
+        if told.get("do_resize", True):
+            image = image.resize(self._size(image.size), resample=told.get("resample", 3))
+        if told.get("do_center_crop"):
+            height, width = _sides(told["crop_size"])
+            left, top = (image.width - width) // 2, (image.height - height) // 2
+            image = image.crop((left, top, left + width, top + height))
+        values = np.asarray(image, np.float32)
+        if told.get("do_rescale", True):
+            values = values * np.float32(told.get("rescale_factor", 1 / 255))
+        if told.get("do_normalize", True):
+            values = (values - np.float32(told["image_mean"])) / np.float32(told["image_std"])
+        return np.ascontiguousarray(values.transpose(2, 0, 1))
+
+    def _size(self, now: tuple[int, int]) -> tuple[int, int]:
+        size = self.config["size"]
+        if isinstance(size, Mapping) and "height" in size:
+            return int(size["width"]), int(size["height"])
+        edge = int(size["shortest_edge"] if isinstance(size, Mapping) else size)
+        width, height = now
+        return (edge, int(edge * height / width)) if width <= height else (int(edge * width / height), edge)
+
+
+def _image(graph: Graph, folder: Path, settings: Mapping[str, Any]) -> Tower:
+    told = _json(folder / "preprocessor_config.json")
+    if not told:
+        raise EmbarkError(f"{folder} has no preprocessor_config.json, which {graph.path.name} needs.")
+    pool, normalise = _pooling(folder, settings), bool(settings.get("normalise"))
+
+    def embed(images: list[Any]) -> Array:
+        states = graph({"pixel_values": np.stack(images)})
+        found = _pooled(graph, states, np.ones(states.shape[:2], np.int64), pool)
+        return unit(found) if normalise else found
+
+    return Tower(embed, Pixels(told))
+
+
+def _sides(size: Any) -> tuple[int, int]:
+    return (int(size["height"]), int(size["width"])) if isinstance(size, Mapping) else (int(size), int(size))
+
+
+def _dim(card: ModelCard, towers: Mapping[Modality, Tower]) -> int:
+    from PIL import Image
+
+    sample: dict[Modality, Any] = {"text": "a", "image": Image.new("RGB", (64, 64))}
+    dims = {
+        kind: towers[kind].embed([towers[kind].prepare(sample[kind])]).shape[1] for kind in sample if kind in towers
+    }
+    if len({*dims.values(), card.dim or next(iter(dims.values()))}) > 1:
+        told = ", ".join(f"{kind} {dim}" for kind, dim in dims.items())
+        raise EmbarkError(f"{card.name} should have {card.dim or 'one number of'} dimensions, but makes: {told}.")
+    return int(next(iter(dims.values())))
+
+
+def _json(path: Path) -> dict[str, Any]:
+    return dict(json.loads(path.read_text(encoding="utf-8"))) if path.is_file() else {}

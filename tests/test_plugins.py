@@ -1,0 +1,88 @@
+"""Plug-ins as packages that are really installed: a distribution with an entry point on the path of another process."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+DOCS = Path(__file__).parents[1] / "docs" / "models.md"
+GOOD = re.findall(r"^`my_package.py`:\n\n```py\n(.*?)```", DOCS.read_text(encoding="utf-8"), flags=re.S | re.M)[0]
+
+
+def installed(folder: Path, name: str, code: str) -> Path:
+    """What pip leaves behind for a package with a plug-in."""
+    info = folder / f"{name}-1.0.dist-info"
+    info.mkdir(parents=True)
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text(f"[embark]\n{name} = {name}:plugin\n")
+    (folder / f"{name}.py").write_text(code)
+    return folder
+
+
+def run(folder: Path, code: str, *flags: str) -> subprocess.CompletedProcess[str]:
+    code = f"import sys; sys.path.insert(0, {str(folder)!r})\n{code}"
+    return subprocess.run([sys.executable, *flags, "-c", code], capture_output=True, text=True, check=False)
+
+
+def test_a_plug_in_brings_models_families_tasks_and_benchmarks(tmp_path: Path) -> None:
+    folder = installed(tmp_path, "my_package", GOOD)
+    done = run(
+        folder,
+        "import embark\n"
+        "from embark.cli import main\n"
+        "run = embark.evaluate('me/bytes', 'Mine', show_progress=False)\n"
+        "print(run.table())\n"
+        "print(embark.get_model('bytes:anything').card.dim, embark.get_tasks('MyT*')[0].family)\n"
+        "sys.argv = ['embark', 'models', '--loader', 'bytes']\n"
+        "main()\n",
+        "-W",
+        "error",
+    )
+    assert done.returncode == 0, done.stderr
+    assert "MyTask" in done.stdout
+    assert "256 Mine" in done.stdout
+    assert "me/bytes" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("code", "reason"),
+    [
+        ("import nothing_of_that_name", "ModuleNotFoundError: No module named 'nothing_of_that_name'"),
+        ("def plugin(): raise RuntimeError('out of order')", "RuntimeError: out of order"),
+        ("plugin = 7", "broken:plugin is no embark.plugins.Plugin"),
+        ("", "AttributeError"),
+        ("import embark.tasks; embark.tasks.TASKS['ImageNet']", "take rows from the tables"),
+    ],
+)
+def test_a_broken_plug_in_is_named_and_left_out(tmp_path: Path, code: str, reason: str) -> None:
+    folder = installed(installed(tmp_path, "my_package", GOOD), "broken", code)
+    done = run(
+        folder, "import embark; print(embark.get_model('me/bytes').card.name, embark.get_model('embark/pocket'))"
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("me/bytes")
+    assert done.stderr.count("The embark plug-in 'broken': it is left out") == 1
+    assert reason in done.stderr
+
+
+def test_a_name_that_is_taken_stays_with_its_owner(tmp_path: Path) -> None:
+    folder = installed(tmp_path, "my_package", GOOD.replace("me/bytes", "embark/pocket"))
+    done = run(folder, "import embark; print(embark.get_model('embark/pocket').card.loader)")
+    assert done.stdout.strip() == "pocket"
+    assert "its row 'embark/pocket' is left out: there is one of that name already" in done.stderr
+
+
+def test_a_card_without_a_loader_is_an_error(tmp_path: Path) -> None:
+    folder = installed(tmp_path, "my_package", GOOD.replace('{"bytes"', '{"byte"'))
+    done = run(folder, "import embark; embark.get_model('me/bytes')")
+    assert "There is no loader for me/bytes named 'bytes'. Did you mean byte?" in done.stderr
+
+
+def test_nothing_is_looked_for_at_import(tmp_path: Path) -> None:
+    folder = installed(tmp_path, "my_package", GOOD)
+    done = run(folder, "import embark, embark.models, embark.tasks; print('my_package' in sys.modules)")
+    assert done.stdout.strip() == "False"
