@@ -107,12 +107,12 @@ def models(
 
     cards = MODELS.values()
     wanted = {
-        "modality": _chosen("modality", (each for card in cards for each in card.modalities), modality),
-        "family": _chosen("family", (card.family for card in cards if card.family), family),
-        "kind": _chosen("kind", (card.kind for card in cards), kind),
-        "loader": _chosen("loader", loaders(), loader),
+        "modality": chosen("modality", (each for card in cards for each in card.modalities), modality),
+        "family": chosen("family", (card.family for card in cards if card.family), family),
+        "kind": chosen("kind", (card.kind for card in cards), kind),
+        "loader": chosen("loader", loaders(), loader),
     }
-    most = None if max_params is None else _count(max_params)
+    most = None if max_params is None else parameter_count(max_params)
     found = [
         card
         for card in MODELS.match(names or ["*"])
@@ -127,14 +127,14 @@ def models(
     print_columns(columns, [_facts(card) for card in found], right=("dim", "size"))
 
 
-def _chosen(what: str, known: Iterable[str], patterns: list[str] | None) -> set[str]:
+def chosen(what: str, known: Iterable[str], patterns: list[str] | None) -> set[str]:
     """The known words that match; a pattern that matches none is an error."""
     from embark.catalogue import Catalogue
 
     return set(Catalogue(what, dict.fromkeys(known), str).match(patterns or ()))
 
 
-def _count(text: str) -> float:
+def parameter_count(text: str) -> float:
     """A number as people write it: 500M, 7B, 151000000."""
     from embark.types import EmbarkError
 

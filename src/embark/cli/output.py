@@ -65,8 +65,9 @@ def print_table(table: Table) -> None:
     room = shutil.get_terminal_size((120, 24)).columns
     if table.width() > room and len(table.rows) <= FEW and table.models == "rows":
         table = table.turned()
+    notes = [line for note in table.notes for line in textwrap.wrap(note, room, subsequent_indent="    ") or [""]]
     if not sys.stdout.isatty():
-        print(table)
+        print("\n".join([*map(str, table.lines()), *notes]))
         return
     from rich.console import Console
     from rich.text import Text
@@ -82,7 +83,7 @@ def print_table(table: Table) -> None:
             console.print(Text("  ").join(cells), style=STYLES[line.kind])
     if gone := [name for name in table.columns if name not in {n for piece in pieces for n in piece.columns}]:
         console.print(f"(a wider terminal shows {' and '.join(gone)}, too)", style="dim")
-    for note in table.notes:
+    for note in notes:
         console.print(Text(note), style="dim")
 
 

@@ -1,0 +1,171 @@
+"""The open_clip library: its architectures with their published weights, its hub repositories, and files in its format.
+
+A source is a folder or hub id with an open_clip_config.json, or ARCHITECTURE/WEIGHTS, where the weights are one of the
+library's tags, a file or an address: ViT-B-32/laion2b_s34b_b79k, ViT-B-32/negclip.pth.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import replace
+from pathlib import Path
+from threading import Lock
+from typing import Any
+
+from embark import settings
+from embark.models.device import settle, to_numpy, without_gradients
+from embark.models.encoder import Encoder, Tower, Towers, frame_mean
+from embark.models.hub import Checkpoint, checkpoint
+from embark.models.loading import Loading, put_to_work
+from embark.types import Array, EmbarkError, ModelCard
+
+CONFIG = "open_clip_config.json"
+
+
+def load(card: ModelCard, loading: Loading) -> Encoder:
+    """The encoder, with the library's own preprocessing for evaluation and its own tokeniser."""
+    import open_clip
+
+    card = resolved(card, open_clip.list_models(), open_clip.get_pretrained_cfg)
+    found, weights = _file(card, loading) if _is_file(card.source) else _folder(card, loading)
+    model, tokenizer, dim = _build(found, weights)
+    if card.dim not in (None, dim):
+        raise EmbarkError(f"{card.name} makes vectors of {dim} dimensions; its card says {card.dim}.")
+    known = replace(found.card, dim=dim, modalities=("text", "image", "video"), fusion=card.fusion or "sum")
+    ready = put_to_work(known, loading, ("torch", "open_clip_torch", "torchvision"))
+    return Towers(ready, _towers(model, tokenizer, ready, loading))
+
+
+def resolved(
+    card: ModelCard, architectures: Collection[str], tag: Callable[[str, str], Mapping[str, Any]]
+) -> ModelCard:
+    """The card with ARCHITECTURE/WEIGHTS spelt out: the architecture in its settings, the weights as its source."""
+    architecture, _, weights = card.source.partition("/")
+    if "architecture" in card.settings or architecture not in architectures or Path(card.source).expanduser().is_dir():
+        return card
+    chosen = {**card.settings, "architecture": architecture}
+    if _is_file(weights):
+        return replace(card, source=weights, settings=chosen)
+    known = tag(architecture, weights)
+    if not known:
+        raise EmbarkError(
+            f"{card.name} is not loaded: '{weights}' is no file here and no weights that open_clip knows for "
+            f"{architecture} (open_clip.list_pretrained() lists them)."
+        )
+    quick = f"{architecture}-quickgelu"
+    if known.get("quick_gelu") and quick in architectures:
+        raise EmbarkError(
+            f"{card.name} is not loaded: these weights were trained with another activation than {architecture} has; "
+            f"open_clip:{quick}/{weights} is the architecture that they belong to."
+        )
+    source = "/".join(known["hf_hub"].split("/")[:2])  # "organisation/name/", perhaps with a file's name
+    return replace(card, source=source, settings={**chosen, "pretrained": weights})
+
+
+# ── where the weights are ────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _is_file(source: str) -> bool:
+    return "://" in source or Path(source).expanduser().is_file()
+
+
+def _folder(card: ModelCard, loading: Loading) -> tuple[Checkpoint, Path]:
+    """A repository's weights in the library's own format: a copy for transformers beside them has other names."""
+    found = checkpoint(card, loading)
+    own = sorted(found.folder.glob("open_clip*.safetensors"))
+    if not own:
+        found.consent("its weights for open_clip are pickles, which can run any code when they are opened")
+        pickles = [path for kind in ("*.bin", "*.pt", "*.pth") for path in found.folder.glob(kind)]
+        own = sorted(pickles, key=lambda path: (not path.name.startswith("open_clip"), path.name))
+    if not own:
+        raise EmbarkError(f"{card.name} is not loaded: there are no weights in {found.folder}.")
+    return found, own[0]
+
+
+def _file(card: ModelCard, loading: Loading) -> tuple[Checkpoint, Path]:
+    """One file of weights, downloaded once where the source is an address; its hash is the revision."""
+    path = _downloaded(card, loading) if "://" in card.source else Path(card.source).expanduser()
+    with path.open("rb") as file:
+        revision = f"sha256-{hashlib.file_digest(file, 'sha256').hexdigest()[:16]}"
+    found = Checkpoint(path.parent, replace(card, revision=revision), loading.trust == revision)
+    if path.suffix != ".safetensors":
+        found.consent("its weights are a pickle, which can run any code when it is opened")
+    return found, path
+
+
+def _downloaded(card: ModelCard, loading: Loading) -> Path:
+    import torch
+
+    given = loading.options or settings.load()
+    name = hashlib.sha256(card.source.encode()).hexdigest()[:16]
+    path = given.home / "checkpoints" / f"{name}.{'safetensors' if card.source.endswith('.safetensors') else 'pt'}"
+    if path.is_file():
+        return path
+    if given.offline:
+        raise EmbarkError(f"{card.name} is not here, and embark is offline: its weights are at {card.source}.")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        torch.hub.download_url_to_file(card.source, str(path), progress=False)
+    except OSError as error:
+        raise EmbarkError(
+            f"The weights of {card.name} could not be fetched from {card.source} ({error}); "
+            f"put the file at {path} by hand, or try again."
+        ) from error
+    return path
+
+
+# ── the model ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _build(found: Checkpoint, weights: Path) -> tuple[Any, Any, int]:
+    """(model, tokeniser, dimension); weights that do not fit are an error, never random numbers."""
+    import open_clip
+
+    folder = f"local-dir:{found.folder}" if (found.folder / CONFIG).is_file() else ""
+    architecture = found.card.settings.get("architecture")
+    if not (folder or architecture):
+        raise EmbarkError(
+            f"{found.card.name} is not loaded: {found.folder} has no {CONFIG}; name the architecture of these weights, "
+            "as in open_clip:ViT-B-32/WEIGHTS."
+        )
+    tag = open_clip.get_pretrained_cfg(architecture, found.card.settings.get("pretrained", "")) if architecture else {}
+    try:
+        model = open_clip.create_model(
+            architecture or folder, str(weights) if architecture else None, require_pretrained=True,
+            force_preprocess_cfg={name: value for name, value in tag.items() if name != "size"},
+        )  # fmt: skip
+    except RuntimeError as error:
+        told = " ".join(str(error).split())[:200]
+        raise EmbarkError(
+            f"{found.card.name} is not loaded: {weights.name} does not fit its model ({told})."
+        ) from error
+    dim = int(open_clip.get_model_config(architecture or folder)["embed_dim"])
+    return model, open_clip.get_tokenizer(folder or architecture), dim
+
+
+def _towers(model: Any, tokenizer: Any, card: ModelCard, loading: Loading) -> dict[Any, Tower]:
+    import torch
+    from open_clip.transform import PreprocessCfg, image_transform_v2
+
+    transform = image_transform_v2(PreprocessCfg(**model.visual.preprocess_cfg), is_train=False)
+    model = settle(model, card, replace(loading, compile=False))
+    if loading.compile:  # the towers, for the library's encode_… methods pass the whole model's forward by
+        for tower in {"visual", "text", "transformer"} & dict(model.named_children()).keys():
+            getattr(model, tower).compile()
+    weight, lock = next(model.parameters()), Lock()
+
+    def tokens(text: str) -> Any:
+        with lock:  # transformers' tokenisers keep state between calls
+            return tokenizer(text)[0]
+
+    @without_gradients
+    def texts(batch: list[Any]) -> Array:
+        return to_numpy(model.encode_text(torch.stack(batch).to(weight.device)))
+
+    @without_gradients
+    def images(batch: list[Any]) -> Array:
+        return to_numpy(model.encode_image(torch.stack(batch).to(weight.device, weight.dtype)))
+
+    image = Tower(images, transform)
+    return {"text": Tower(texts, tokens), "image": image, "video": frame_mean(image)}

@@ -1,0 +1,114 @@
+"""Models of images alone: DINOv2 and its kin in transformers, and everything in timm. Videos are the mean of frames."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from embark.models.device import settle, to_numpy, without_gradients
+from embark.models.encoder import Encoder, Tower, Towers, frame_mean
+from embark.models.hf import image_processor, weights
+from embark.models.hub import Checkpoint, checkpoint
+from embark.models.loading import Loading, put_to_work
+from embark.types import Array, EmbarkError, ModelCard
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+DINO = ("dinov2", "dinov2_with_registers", "dinov3_vit")  # config.json's model_type
+
+
+def load_dino(card: ModelCard, loading: Loading) -> Encoder:
+    """The last state of the class token, as the papers probe it."""
+    from transformers import AutoModel
+
+    found = checkpoint(card, loading)
+    if (kind := found.config.get("model_type", "")) not in DINO:
+        raise EmbarkError(f"{card.name} is of model type '{kind}'; this loader knows {', '.join(DINO)}.")
+    model, processor = weights(AutoModel, found, loading), image_processor(found)
+
+    def prepare(image: Image) -> Array:
+        return np.asarray(processor(images=image.convert("RGB"), return_tensors="np")["pixel_values"][0])
+
+    @without_gradients
+    def embed(rows: list[Array]) -> Array:
+        import torch
+
+        pixels = torch.from_numpy(np.stack(rows)).to(model.device, model.dtype)
+        return to_numpy(model(pixels).last_hidden_state[:, 0])
+
+    return _encoder(found, loading, model.config.hidden_size, prepare, embed, ("torch", "transformers"))
+
+
+def load_timm(card: ModelCard, loading: Loading) -> Encoder:
+    """The pooled features before the classifier, and the transform for evaluation that goes with the weights.
+
+    A source is a hub id, a folder with timm's config.json, or a name of timm's own (vit_base_patch16_224.augreg_in1k).
+    A repository without such a config needs the `architecture` in the card's settings.
+    """
+    import timm
+    import torch
+
+    own = "/" not in card.source and not Path(card.source).is_dir()
+    found = checkpoint(replace(card, source=f"timm/{card.source}") if own else card, loading)
+    model = _timm_model(found)
+    transform = timm.data.create_transform(**timm.data.resolve_model_data_config(model), is_training=False)
+    model = settle(model, found.card, loading)
+    weight = next(model.parameters())
+
+    @without_gradients
+    def embed(rows: list[Any]) -> Array:
+        return to_numpy(model(torch.stack(rows).to(weight.device, weight.dtype)))
+
+    def prepare(image: Image) -> Any:
+        return transform(image.convert("RGB"))
+
+    return _encoder(found, loading, model.head_hidden_size, prepare, embed, ("torch", "timm", "torchvision"))
+
+
+def _timm_model(found: Checkpoint) -> Any:
+    """The model without its classifier; weights that it lacks are an error, where timm would leave random numbers."""
+    import timm
+
+    architecture = found.card.settings.get("architecture")
+    if not (architecture or "architecture" in found.config):
+        raise EmbarkError(
+            f"{found.card.name} is not loaded: its config.json is none of timm's, so nothing says which architecture "
+            "its weights belong to."
+        )
+    model = timm.create_model(architecture or f"local-dir:{found.folder}", pretrained=False, num_classes=0)
+    files = found.weights()
+    if not files:
+        raise EmbarkError(f"{found.card.name} is not loaded: there are no weights in {found.folder}.")
+    try:
+        told = timm.models.load_checkpoint(model, str(files[0]), strict=False, weights_only=True)
+    except RuntimeError as error:  # of other shapes
+        told = " ".join(str(error).split())[:200]
+        raise EmbarkError(
+            f"{found.card.name} is not loaded: {files[0].name} does not fit its model ({told})."
+        ) from error
+    if missing := told.missing_keys:
+        raise EmbarkError(
+            f"{found.card.name} is not loaded: {files[0].name} lacks {len(missing)} weights of its model, "
+            f"the first is {missing[0]}."
+        )
+    return model
+
+
+def _encoder(
+    found: Checkpoint,
+    loading: Loading,
+    dim: int,
+    prepare: Callable[[Image], Any],
+    embed: Callable[[list[Any]], Array],
+    libraries: tuple[str, ...],
+) -> Encoder:
+    if found.card.dim not in (None, dim):
+        raise EmbarkError(f"{found.card.name} makes vectors of {dim} dimensions; its card says {found.card.dim}.")
+    known = replace(found.card, dim=dim, modalities=("image", "video"))
+    image = Tower(embed, prepare)
+    return Towers(put_to_work(known, loading, libraries), {"image": image, "video": frame_mean(image)})
