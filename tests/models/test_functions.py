@@ -10,7 +10,7 @@ from PIL import Image
 
 from embark import models
 from embark.models.encoder import fingerprint
-from embark.types import Array, Audio, Content, EmbarkError
+from embark.types import Array, Audio, Content, EmbarkError, Item, Text
 
 
 def lengths(values: list[Any]) -> Array:
@@ -115,3 +115,46 @@ def test_nan_is_left_for_the_engine_to_name() -> None:
 def test_mistakes_are_explained(arguments: dict[str, Any], message: str) -> None:
     with pytest.raises(EmbarkError, match=message):
         models.encoder(**arguments)
+
+
+# ── re-rankers and generators ────────────────────────────────────────────────────────────────────────────────────────
+
+
+def shared(pairs: list[tuple[Any, Any]]) -> list[int]:
+    return [len(set(query) & set(document)) for query, document in pairs]
+
+
+def test_a_function_of_pairs_is_a_reranker() -> None:
+    model = models.reranker(shared, name="me/shared")
+    rendered = model.render(Item((Text("ab"),)), Item((Text("bc"), Text("d"))), "not for a plain function")
+    contents = [Content("text", part.text) for part in rendered.parts if isinstance(part, Text)]
+    assert model.prepare(contents, rendered.mode) == ("ab", ["bc", "d"])
+    assert model.score([("ab", "bc"), ("ab", "xy")]).tolist() == [1, 0]
+    assert (model.card.kind, model.card.dim, model.card.stored) == ("reranker", 1, "float32")
+    assert model.card.revision.startswith("probe-")
+    other = models.reranker(lambda pairs: [-score for score in shared(pairs)], name="me/shared")
+    assert other.card.revision != model.card.revision
+    assert models.reranker(shared, revision="7").card.revision == "7"
+
+
+def test_one_number_a_pair() -> None:
+    with pytest.raises(EmbarkError, match=r"given 4 pairs and returned an array of shape \(4, 1\)"):
+        models.reranker(lambda pairs: np.ones((len(pairs), 1)))
+
+
+def test_a_function_of_inputs_and_a_prompt_is_a_generator() -> None:
+    def write(values: list[Any], prompt: str) -> list[str]:
+        return [f"{prompt} {value if isinstance(value, str) else 'seen'}" for value in values]
+
+    model = models.generator(write, name="me/writer")
+    rendered = model.render(Item((Text("dogs"),)), "Two")
+    contents = [Content("text", part.text) for part in rendered.parts if isinstance(part, Text)]
+    asked = [model.prepare(contents), model.prepare([Content("text", "One"), Content("text", "dog")])]
+    assert model.generate(asked) == ["Two dogs", "One dog"]
+    assert (model.card.kind, model.card.stored, model.card.modalities) == ("generator", "uint8", ("text", "image"))
+    assert models.generator(lambda values, _: [""] * len(values)).card.revision != model.card.revision
+
+
+def test_one_text_an_input() -> None:
+    with pytest.raises(EmbarkError, match="one text for each of its 4 inputs"):
+        models.generator(lambda values, _: ["alone"])

@@ -45,6 +45,16 @@ TasksFile = Annotated[
 SkipUnreadable = Annotated[
     bool, typer.Option("--skip-unreadable", help="Score your own data without the files that do not decode.")
 ]
+BatchSize = Annotated[
+    int | None, typer.Option("--batch-size", min=1, help="Items a forward pass (default: found by trial).")
+]
+Rewrite = Annotated[str | None, typer.Option("--rewrite", help="A generator that rewrites the queries first.")]
+Caption = Annotated[
+    str | None, typer.Option("--caption", help="A generator that puts media into words, for models of text.")
+]
+Rerank = Annotated[
+    str | None, typer.Option("--rerank", help="A re-ranker of each query's best documents: NAME or NAME:50.")
+]
 
 
 def run(
@@ -56,9 +66,7 @@ def run(
     skip_unreadable: SkipUnreadable = False,
     protocol: ProtocolName = None,
     rescore: Annotated[bool, typer.Option("--rescore", help="Compute scores again from the stored vectors.")] = False,
-    batch_size: Annotated[
-        int | None, typer.Option("--batch-size", min=1, help="Items a forward pass (default: found by trial).")
-    ] = None,
+    batch_size: BatchSize = None,
     workers: Annotated[
         int | None, typer.Option("--workers", min=1, help="Threads that decode media and score tasks.")
     ] = None,
@@ -66,13 +74,9 @@ def run(
     dtype: Precision = None,
     compile: Compile = False,
     trust: Trust = None,
-    rewrite: Annotated[str | None, typer.Option("--rewrite", help="A generator that rewrites queries first.")] = None,
-    caption: Annotated[
-        str | None, typer.Option("--caption", help="A generator that puts media into words, for models of text.")
-    ] = None,
-    rerank: Annotated[
-        str | None, typer.Option("--rerank", help="A re-ranker of each query's best documents: NAME or NAME:50.")
-    ] = None,
+    rewrite: Rewrite = None,
+    caption: Caption = None,
+    rerank: Rerank = None,
     offline: Offline = False,
     as_json: AsJson = False,
     home: Home = None,

@@ -67,6 +67,7 @@ LOADERS: dict[str, Loader] = {
     "chat": Loader("embark.models.generate:load", "torch", "generator"),
     "blip-caption": Loader("embark.models.generate:load_blip", "torch", "generator"),
     "mllm": Loader("embark.models.mllm:load", "torch"),  # LLaVA-NeXT, Qwen2-VL, Qwen2.5-VL, Qwen3-VL
+    "phi": Loader("embark.models.phi:load", "torch"),  # Phi-3.5-vision
     "omni": Loader("embark.models.omni:load", "torch"),  # Qwen2.5-Omni
 }
 

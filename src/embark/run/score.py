@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 
 from embark import evaluators, results
-from embark.analysis.intervals import subset_interval
-from embark.analysis.statistics import interval, joint_interval
+from embark.analysis.statistics import interval, task_interval
 from embark.data import readers
 from embark.data.select import without
 from embark.engine.local import Report
@@ -72,7 +71,8 @@ def score_task(task: Task, asked: Sequence[tuple[Demand, Count]], given: Scoring
         records.append(_record(task, given, each, scores, count, timings, (*warnings, *scores.warnings)))
         found.append(scores)
     score = float(np.mean([record.score for record in records]))
-    around, card = _interval(found, records, outcomes, score), given.card
+    ids_of = [columns["id"] for columns in outcomes]
+    around, card = task_interval(found, ids_of, [record.interval for record in records], score), given.card
     who = (card.name, card.revision, task.name, asked[0][0].data.revision or task.source.revision)
     result = TaskResult(*who, tuple(records), score, around, time.time(), protocol=task.protocol)
     return given.folder.save(result, card, outcomes)
@@ -141,18 +141,6 @@ def _record(
         loaded=given.card.loaded,
         warnings=warnings,
     )
-
-
-def _interval(
-    found: Sequence[Scores], records: Sequence[Record], outcomes: Sequence[Mapping[str, Any]], score: float
-) -> tuple[float, float]:
-    """Of the mean over parts: an item that stands in several is resampled with all its appearances."""
-    if len(records) == 1:
-        return records[0].interval
-    if all(scores.statistic == "mean" for scores in found):
-        main = found[0].main
-        return subset_interval([columns[main] for columns in outcomes], [columns["id"] for columns in outcomes])
-    return joint_interval(found, [record.interval for record in records], score)
 
 
 @cache

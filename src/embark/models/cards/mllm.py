@@ -11,7 +11,8 @@ A card's `settings` are one of the styles below. Their keys:
 - `pixels`, `frame_pixels`: (fewest, most) of a picture, of a film's frame; `film_pixels`: most of a whole film.
 - `video`: "native", "frames" (so many pictures), "middle" (that frame alone); `fps`: as told to the model.
 - `bare`: placeholders without start and end marks; `resize`: pictures are first made squares of that side.
-- `crops`: most squares that a picture is cut into. `causal`: whether a token sees only what is before it. `base`: what an adapter was trained on, ID@REVISION.
+- `crops`: most squares that a picture is cut into. `causal`: whether a token sees only what is before it.
+- `base`: what an adapter was trained on, ID@REVISION.
 """
 
 from __future__ import annotations
