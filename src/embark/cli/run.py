@@ -48,6 +48,8 @@ SkipUnreadable = Annotated[
 BatchSize = Annotated[
     int | None, typer.Option("--batch-size", min=1, help="Items a forward pass (default: found by trial).")
 ]
+Rescore = Annotated[bool, typer.Option("--rescore", help="Compute scores again from the stored vectors.")]
+Workers = Annotated[int | None, typer.Option("--workers", min=1, help="Threads that decode media and score tasks.")]
 Rewrite = Annotated[str | None, typer.Option("--rewrite", help="A generator that rewrites the queries first.")]
 Caption = Annotated[
     str | None, typer.Option("--caption", help="A generator that puts media into words, for models of text.")
@@ -65,11 +67,9 @@ def run(
     tasks_file: TasksFile = None,
     skip_unreadable: SkipUnreadable = False,
     protocol: ProtocolName = None,
-    rescore: Annotated[bool, typer.Option("--rescore", help="Compute scores again from the stored vectors.")] = False,
+    rescore: Rescore = False,
     batch_size: BatchSize = None,
-    workers: Annotated[
-        int | None, typer.Option("--workers", min=1, help="Threads that decode media and score tasks.")
-    ] = None,
+    workers: Workers = None,
     device: Device = "auto",
     dtype: Precision = None,
     compile: Compile = False,
@@ -95,7 +95,6 @@ def run(
     """
     from embark import settings
     from embark.models import Loading
-    from embark.results import long_table
     from embark.run import DEFAULT_MODELS, evaluate
 
     options = settings.load(home, results, workers, offline=offline or None)
@@ -109,10 +108,7 @@ def run(
         loading=Loading(device, dtype, compile, trust),
         stages=_stages(rewrite, caption, rerank),
     )
-    if as_json:
-        print_json({"results": long_table(found.results), "skipped": [vars(s) for s in found.skipped]})
-    elif found.results:
-        print_table(found.table())
+    _show(found, as_json)
     _report(found, options.results)
     if any(skipped.kind == "failed" for skipped in found.skipped):
         raise typer.Exit(1)
@@ -238,6 +234,15 @@ def _plan_rows(preview: Any) -> list[dict[str, Any]]:
     counts = preview.plan.counts
     rows = [row(name, reduce(add, [counts[at] for at in demands]), demands) for name, demands in tasks.items()]
     return [*rows, row("all", preview.plan.total, range(len(counts)))]
+
+
+def _show(found: Any, as_json: bool) -> None:
+    from embark.results import long_table
+
+    if as_json:
+        print_json({"results": long_table(found.results), "skipped": [vars(s) for s in found.skipped]})
+    elif found.results:
+        print_table(found.table())
 
 
 def _report(found: Any, folder: Path) -> None:

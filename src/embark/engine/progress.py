@@ -11,15 +11,15 @@ QUIET_SECONDS = 10.0  # between lines where there is no terminal
 
 
 @contextmanager
-def progress(title: str, total: int, show: bool = True) -> Iterator[Callable[[int], None]]:
-    """Yields `advance(items)`."""
+def progress(title: str, total: int, show: bool = True, what: str = "items") -> Iterator[Callable[[int], None]]:
+    """Yields `advance(count)` for work on so many items, or whatever they are."""
     if not show or not total:
         yield lambda items: None
     elif sys.stderr.isatty():
         with _bar(title, total) as advance:
             yield advance
     else:
-        yield _lines(title, total)
+        yield _lines(title, total, what)
 
 
 @contextmanager
@@ -46,7 +46,7 @@ def _bar(title: str, total: int) -> Iterator[Callable[[int], None]]:
         yield lambda items: bar.advance(task, items)
 
 
-def _lines(title: str, total: int) -> Callable[[int], None]:
+def _lines(title: str, total: int, what: str) -> Callable[[int], None]:
     start = said = time.monotonic()
     done = 0
 
@@ -55,7 +55,7 @@ def _lines(title: str, total: int) -> Callable[[int], None]:
         done, now = done + items, time.monotonic()
         if now - said >= QUIET_SECONDS:
             said, rate = now, done / (now - start)
-            told = f"{title}: {done:,} of {total:,} items, {rate:,.0f}/s, {span((total - done) / rate)} left"
+            told = f"{title}: {done:,} of {total:,} {what}, {rate:,.{0 if rate > 10 else 1}f}/s, {span((total - done) / rate)} left"
             print(told, file=sys.stderr, flush=True)
 
     return advance

@@ -246,11 +246,8 @@ class _Job:
         able = []
         for task in self.tasks:
             if task.evaluator not in evaluators.EVALUATORS:
-                run.skipped.append(
-                    Skipped(
-                        encoder.card.name, task.name, "not available", f"evaluator '{task.evaluator}' is still to come"
-                    )
-                )
+                unknown = f"there is no evaluator '{task.evaluator}'"
+                run.skipped.append(Skipped(encoder.card.name, task.name, "not available", unknown))
             elif why := cannot(encoder.card, task) or (self.staging and self.staging.cannot(self.rows[task.name])):
                 run.skipped.append(Skipped(encoder.card.name, task.name, "not applicable", why))
             else:
@@ -260,11 +257,14 @@ class _Job:
     def evaluate(self, encoder: Encoder, run: Run) -> None:
         found: dict[str, TaskResult] = {}
         demands: dict[str, list[Demand]] = {}
-        for task in self.applicable(encoder, run):
-            if (known := self._known(task, encoder)) and not self.rescore:
-                found[task.name] = known
-            elif asked := self.demands(task, encoder, run):
-                demands[task.name] = asked
+        able = self.applicable(encoder, run)
+        with progress(f"{encoder.card.name}: reading", len(able), self.show, "tasks") as advance:
+            for task in able:
+                if (known := self._known(task, encoder)) and not self.rescore:
+                    found[task.name] = known
+                elif asked := self.demands(task, encoder, run):
+                    demands[task.name] = asked
+                advance(1)
         if demands:
             self.results.check()
         space = self.space(encoder)
@@ -284,8 +284,13 @@ class _Job:
                 return error
 
         todo = [task for task in self.tasks if task.name in demands]
-        with ThreadPoolExecutor(self.options.workers) as pool:
+        title = f"{encoder.card.name}: scoring"
+        with (
+            progress(title, len(todo), self.show, "tasks") as advance,
+            ThreadPoolExecutor(self.options.workers) as pool,
+        ):
             for task, outcome in zip(todo, pool.map(score, todo), strict=True):
+                advance(1)
                 if isinstance(outcome, EmbarkError):
                     run.skipped.append(Skipped(encoder.card.name, task.name, "failed", str(outcome)))
                 else:
