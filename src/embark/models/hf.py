@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from threading import Lock
 from typing import Any, Literal
@@ -17,16 +19,30 @@ def weights(kind: Any, found: Checkpoint, loading: Loading, **settings: Any) -> 
     import torch
 
     found.weights()  # consent, where they are pickles
-    model, told = kind.from_pretrained(
-        found.folder, dtype=getattr(torch, found.card.dtype), local_files_only=True, output_loading_info=True,
-        trust_remote_code=found.trusted, use_safetensors=None if found.trusted else True, **settings,
-    )  # fmt: skip
+    with _quiet():
+        model, told = kind.from_pretrained(
+            found.folder, dtype=getattr(torch, found.card.dtype), local_files_only=True, output_loading_info=True,
+            trust_remote_code=found.trusted, use_safetensors=None if found.trusted else True, **settings,
+        )  # fmt: skip
     if missing := sorted(told["missing_keys"]):
         raise EmbarkError(
             f"The checkpoint of {found.card.name} lacks {len(missing)} weights of {kind.__name__}, "
             f"the first is {missing[0]}: it is of another architecture, or not whole."
         )
     return settle(model, found.card, loading)
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Without the library's report of weights that fit nowhere: a head that is not asked for is no news."""
+    from transformers.utils import logging
+
+    said = logging.get_verbosity()
+    logging.set_verbosity_error()
+    try:
+        yield
+    finally:
+        logging.set_verbosity(said)
 
 
 def loaded(found: Checkpoint, loading: Loading, dim: int, fusion: Literal["sum", "unit-sum", "native"]) -> ModelCard:

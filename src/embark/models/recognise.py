@@ -17,7 +17,10 @@ MODEL_TYPES: dict[str, str] = {  # config.json's model_type → loader
     **dict.fromkeys(("llama", "mistral", "qwen2", "qwen3"), "text"),
     **dict.fromkeys(("clip", "siglip", "siglip2", "align", "metaclip_2", "altclip", "chinese_clip", "flava"), "dual"),
     **dict.fromkeys(("dinov2", "dinov2_with_registers", "dinov3_vit"), "dino"),
-    "blip": "blip", "blip-2": "blip2", "jina_clip": "jina", "nomic_bert": "nomic",
+    "blip": "blip",
+    "blip-2": "blip2",
+    "jina_clip": "jina",
+    "nomic_bert": "nomic",
     **dict.fromkeys(("colpali", "colqwen2"), "late"),
     "timm": "timm",  # whose config.json names no type
     **dict.fromkeys(("llava_next", "qwen2_vl", "qwen2_5_vl", "qwen3_vl"), "mllm"),
