@@ -237,8 +237,9 @@ def test_a_leaderboard_in_every_format(lite: tuple[Path, subprocess.CompletedPro
     [line] = csv.DictReader(io.StringIO(board("csv")))
     assert float(line["mean"]) == row["mean"]["score"]
     assert f"{100 * row['mean']['score']:.1f} ± " in board("text")
-    assert board("markdown").startswith("| # | model | mean |")
-    assert board("latex").startswith(r"\begin{tabular}{rlr")
+    assert row["source"] == "yours"
+    assert board("markdown").startswith("| # | 95 % | tie | model | source | mean |")
+    assert board("latex").startswith(r"\begin{tabular}{rrlllr")
     assert TASK in board("text", "--by-task")
 
 

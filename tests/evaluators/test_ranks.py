@@ -12,7 +12,7 @@ from threadpoolctl import threadpool_info
 
 from embark.evaluators import ranks as ranks_module
 from embark.evaluators import similarity
-from embark.evaluators.backend import Torch
+from embark.evaluators.backend import Numpy, Torch
 from embark.evaluators.ranks import longest, margin_of, ranks, tie_places
 from embark.evaluators.retrieval import evaluate
 from embark.evaluators.similarity import block, exact
@@ -186,8 +186,8 @@ def test_many_equal_tokens_do_not_round_a_sum_away() -> None:
 
 def test_a_tile_of_tokens_is_as_small_as_memory_asks() -> None:
     tokens = [np.ones((1000, 128), np.float32)] * 3
-    assert ranks_module.tile_width(tokens, ranks_module.backend_for(0)) == (64 << 20) // (4 * 1000 * 128)
-    assert ranks_module.tile_height(tokens, 3, 1 << 28, ranks_module.backend_for(0)) == 1
+    assert ranks_module.tile_width(tokens, Numpy()) == (64 << 20) // (4 * 1000 * 128)
+    assert ranks_module.tile_height(tokens, 3, 1 << 28, Numpy()) == 1
     with pytest.raises(EmbarkError, match="1 items have no vectors at all, the first is item 1"):
         block([np.ones((2, 3)), np.ones((0, 3))], 0, 2, "maxsim")
     with pytest.raises(EmbarkError, match="several vectors each"):

@@ -35,35 +35,49 @@ class Score:
 
 @dataclass(frozen=True)
 class Standing:
-    """How one model stands on a benchmark; `categories` are the groups of the benchmark's rule."""
+    """How one model stands on a benchmark; `categories` are the groups of the benchmark's rule.
+
+    `weights` tells how much each task counts in the rule's first total; `results` are what it was made from.
+    """
 
     model: str
     revision: str
     tasks: dict[str, Score]
     categories: dict[str, Score]
     totals: dict[str, Score]
+    weights: Mapping[str, float]
+    results: Mapping[str, TaskResult]
 
     @property
     def mean(self) -> Score:
         """What models are ranked by: the rule's first total."""
         return next(iter(self.totals.values()))
 
+    @property
+    def source(self) -> str:
+        """Whose scores they are: yours, published, or another tool's."""
+        made_by = next(iter(self.results.values())).made_by
+        return "yours" if made_by == "embark" else made_by
+
 
 def standings(tasks: Sequence[Task], results: Iterable[TaskResult], rule: str = "mean-of-categories") -> list[Standing]:
-    """One standing a model, in the order of the results; scores under another protocol than a row's are not its."""
+    """One standing a model and source, in the order of the results; a score under another protocol than its row's is
+    left out.
+    """
     if rule not in RULES:
         raise UnknownName("rule", rule, RULES)
     protocols = {task.name: task.protocol for task in tasks}
-    by_model: dict[tuple[str, str], dict[str, TaskResult]] = {}
+    by_model: dict[tuple[str, str, str], dict[str, TaskResult]] = {}
     for result in results:
         if protocols.get(result.task) == result.protocol:
-            by_model.setdefault((result.model, result.revision), {})[result.task] = result
+            by_model.setdefault((result.model, result.revision, result.made_by), {})[result.task] = result
     out = []
-    for (model, revision), found in by_model.items():
+    for (model, revision, _), found in by_model.items():
         scores = {task.name: score(found[task.name]) for task in tasks if task.name in found}
         made = RULES[rule](tasks, {name: one.value for name, one in scores.items()})
         groups, totals = ({n: _score(m, scores) for n, m in part.items()} for part in (made.groups, made.totals))
-        out.append(Standing(model, revision, scores, groups, totals))
+        weights = next(iter(made.totals.values())).weights
+        out.append(Standing(model, revision, scores, groups, totals, weights, found))
     return out
 
 
@@ -74,7 +88,8 @@ def score(result: TaskResult) -> Score:
 
 def _score(mean: Mean, scores: Mapping[str, Score]) -> Score:
     """An aggregate of independent scores with its interval; it inherits errata, which may have moved it."""
-    parts = [(scores[task], weight * len(mean.weights)) for task, weight in mean.weights.items()]
-    interval = combined_interval([(w * one.low, w * one.high) for one, w in parts], mean.value)
+    parts = [(scores[task], weight) for task, weight in mean.weights.items() if task in scores]
+    scaled = [(len(parts) * w * one.low, len(parts) * w * one.high) for one, w in parts]
+    interval = combined_interval(scaled, mean.value)
     marks = dict.fromkeys(mark for one, _ in parts for mark in one.marks if mark.startswith(ERRATUM))
     return Score(mean.value, *interval, mean.count, mean.of, tuple(marks))

@@ -13,7 +13,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from embark.analysis.intervals import LEVEL, subset_interval
+from embark.analysis.intervals import LEVEL, REPLICATES, subset_interval
 from embark.analysis.statistics import STATISTICS, replicates
 from embark.results import TaskResult
 from embark.types import Array, EmbarkError, Task
@@ -111,14 +111,14 @@ def flips(a: Sequence[TaskResult], b: Sequence[TaskResult], task: Task) -> tuple
     return names[right_a & ~right_b].tolist(), names[right_b & ~right_a].tolist()
 
 
-def replicates_of(result: TaskResult, seed: int = 0) -> Array:
+def replicates_of(result: TaskResult, draws: int, seed: int = 0) -> Array:
     """The score of a result in resamples of its items; results with the same items and seed share the draws."""
     try:
         table = result.outcomes().sort_by([(key, "ascending") for key in KEYS])
     except (OSError, ValueError, KeyError):  # pyarrow's errors for a damaged or foreign file among them
         raise NotComparable("the outcomes of its items are not on disk, or cannot be read") from None
     columns = {name: table[name].to_numpy() for name in table.column_names}
-    return _replicates(result.metric, columns, _parts(columns), seed)
+    return _replicates(result.metric, columns, _parts(columns), draws, seed)
 
 
 def holm(p: Sequence[float]) -> list[float]:
@@ -152,7 +152,7 @@ def _pair(task: Task, a: TaskResult | None, b: TaskResult | None) -> Pair:
     assert a is not None
     assert b is not None
     if a.metric in one:
-        low, high, p = _means(one[a.metric] - other[a.metric], one["id"], part)
+        low, high, p = mean_difference(one[a.metric] - other[a.metric], one["id"], part)
     else:
         found = _replicates(a.metric, one, part) - _replicates(a.metric, other, part)
         low, high = (float(bound) for bound in np.quantile(found, [(1 - LEVEL) / 2, (1 + LEVEL) / 2]))
@@ -162,17 +162,17 @@ def _pair(task: Task, a: TaskResult | None, b: TaskResult | None) -> Pair:
     return Pair(task.name, task.category, a.score, b.score, low, high, p, len(np.unique(one["id"])))
 
 
-def _replicates(metric: str, columns: Columns, part: Array, seed: int = 0) -> Array:
+def _replicates(metric: str, columns: Columns, part: Array, draws: int = REPLICATES, seed: int = 0) -> Array:
     """The score in resamples of the items. One seed for all: models, and parts with the same items, share the draws."""
     known = "mean" if metric in columns else None
     statistic = next((name for name in (metric, metric.rpartition("_")[2]) if name in STATISTICS), known)
     if statistic is None:
         raise NotComparable(f"its items have no outcome that {metric} could be computed from")
     parts = [{name: values[part == p] for name, values in columns.items()} for p in np.unique(part)]
-    return np.asarray(np.mean([replicates(statistic, metric, each, seed=seed) for each in parts], axis=0))
+    return np.asarray(np.mean([replicates(statistic, metric, each, draws, seed) for each in parts], axis=0))
 
 
-def _means(difference: Array, ids: Array, part: Array) -> tuple[float, float, float]:
+def mean_difference(difference: Array, ids: Array, part: Array) -> tuple[float, float, float]:
     """Interval and p-value of the mean over parts of mean differences; an item counts with all its appearances."""
     sizes = np.bincount(part)
     share = np.bincount(np.unique(ids, return_inverse=True)[1], difference / sizes[part])

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from embark.analysis.rules import RULES
+from embark.catalogue import UnknownName
 from embark.results import TaskResult
 from embark.types import Array, EmbarkError, Task
 
@@ -53,3 +55,27 @@ def matrix(tasks: Sequence[Task], results: Iterable[TaskResult]) -> Matrix:
     values = np.array(list(rows.values())).reshape(len(rows), len(tasks))
     done = ~np.isnan(values).all(axis=0)
     return Matrix(tuple(rows), tuple(task for task, any_ in zip(tasks, done, strict=True) if any_), values[:, done])
+
+
+def group_of(task: Task, by: str) -> str:
+    """What a task counts under: its category, itself, or one of its tags (type, capability, domain…)."""
+    if by in ("category", "task"):
+        return task.category if by == "category" else task.name
+    if by not in task.tags:
+        raise UnknownName(f"grouping of {task.name}", by, ("category", "task", *task.tags))
+    return task.tags[by]
+
+
+def grouped(tasks: Sequence[Task], by: str) -> dict[str, list[int]]:
+    """The columns of each group, groups in the order of the tasks."""
+    groups: dict[str, list[int]] = {}
+    for column, task in enumerate(tasks):
+        groups.setdefault(group_of(task, by), []).append(column)
+    return groups
+
+
+def weights(tasks: Sequence[Task], rule: str) -> Array:
+    """How much each task counts in the total that models with a score on all of them are ranked by."""
+    totals = RULES[rule](tasks, dict.fromkeys((task.name for task in tasks), 0.0)).totals
+    share = next(iter(totals.values())).weights
+    return np.array([share[task.name] for task in tasks])

@@ -19,7 +19,7 @@ MULTILINGUAL = ("Any2AnyMultilingualRetrieval", "VisualSTS(multi)")  # MIEB's ty
 
 @dataclass(frozen=True)
 class Mean:
-    """An aggregate over `count` of `of` tasks; `weights` tells how much each task's score counts."""
+    """An aggregate over `count` of `of` tasks; `weights` tells how much each task's score counts, zeros among them."""
 
     value: float
     count: int
@@ -71,9 +71,8 @@ def mmeb(tasks: Sequence[Task], values: Values) -> Summary:
     deaf = not any(name in values for name in groups.get("audio", ()))
     zeros = groups["audio"] if deaf and "audio" in groups else []
     over = mean([task.name for task in tasks if task.name not in zeros], values)
-    share = over.count / (over.count + len(zeros))
-    weights = {name: weight * share for name, weight in over.weights.items()}
-    whole = Mean(over.value * share, over.count + len(zeros), len(tasks), weights)
+    weights = dict.fromkeys([*over.weights, *zeros], 1 / (over.count + len(zeros)))
+    whole = Mean(over.value * over.count / len(weights), len(weights), len(tasks), weights)
     groups |= _grouped(tasks, lambda task: task.category)
     means = {name: mean(parts, values) for name, parts in groups.items() if any(part in values for part in parts)}
     return Summary(means, {"All": whole, "All*": over})

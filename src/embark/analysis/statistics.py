@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from embark.analysis.intervals import LEVEL, REPLICATES, combined_interval, mean_interval
+from embark.analysis.intervals import LEVEL, REPLICATES, combined_interval, mean_interval, subset_interval
 from embark.evaluators.clustering import assignment, contingency, from_contingency
 from embark.types import Array, EmbarkError, Scores
 
@@ -39,6 +39,17 @@ def replicates(statistic: str, main: str, outcomes: Outcomes, draws: int = REPLI
     if statistic not in STATISTICS:
         raise EmbarkError(f"Unknown statistic '{statistic}'; known: {', '.join(STATISTICS)}.")
     return STATISTICS[statistic](main, outcomes, draws, np.random.default_rng(seed))
+
+
+def task_interval(
+    parts: Sequence[Scores], ids: Sequence[Sequence[str]], intervals: Sequence[tuple[float, float]], value: float
+) -> tuple[float, float]:
+    """Interval of a task's mean over its parts, from their own: an item in several is resampled with all of them."""
+    if len(parts) == 1:
+        return intervals[0]
+    if all(one.statistic == "mean" for one in parts):
+        return subset_interval([one.outcomes[one.main] for one in parts], ids)
+    return joint_interval(parts, intervals, value)
 
 
 def joint_interval(

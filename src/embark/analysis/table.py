@@ -16,8 +16,9 @@ from embark.catalogue import UnknownName
 from embark.results import TaskResult
 from embark.types import Task
 
-Cell = str | Score | None
+Cell = str | float | Score | None  # words, plain numbers, scores
 LESSER = ("metric", "chance")  # columns that a narrow terminal goes without, first to last
+NUMBERS = ("#", "95 %", "tasks", "Borda", "chance")  # columns of words that are set to the right
 
 
 @dataclass(frozen=True)
@@ -109,8 +110,11 @@ class Table:
         return [max(len(line[i]) for line in lines) for i in range(len(self.columns))]
 
     def _only(self, columns: Sequence[int]) -> Table:
+        """Some of the columns, without footnotes that only others have."""
         rows = tuple(replace(row, cells=tuple(row.cells[i] for i in columns)) for row in self.rows)
-        return replace(self, columns=tuple(self.columns[i] for i in columns), rows=rows)
+        marks = {f"({m})" for row in rows for cell in row.cells if isinstance(cell, Score) for m in cell.marks}
+        notes = tuple(note for note in self.notes if not note.startswith("(") or note.split(" ")[0] in marks)
+        return replace(self, columns=tuple(self.columns[i] for i in columns), rows=rows, notes=notes)
 
     def format(self, style: str) -> str:
         """The table as text, markdown, latex, csv or json."""
@@ -134,41 +138,38 @@ def by_task(tasks: Sequence[Task], results: Iterable[TaskResult], rule: str = "m
     return footnoted(Table(columns, tuple(rows)))
 
 
-def leaderboard(tasks: Sequence[Task], results: Iterable[TaskResult], rule: str = "mean-of-categories") -> Table:
-    """Models in the order of the rule's first total; one column a total, then one a group."""
-    models = sorted(standings(tasks, results, rule), key=lambda s: (s.mean.partial, -s.mean.value))
-    whole = RULES[rule](tasks, {task.name: 0.0 for task in tasks})
-    groups = [name for name in whole.groups if any(name in model.categories for model in models)]
-    totals = list(whole.totals)
-    rows = [
-        Row((str(rank), model.model, *map(model.totals.get, totals), *map(model.categories.get, groups)))
-        for rank, model in enumerate(models, 1)
-    ]
-    return footnoted(Table(("#", "model", *totals, *groups), tuple(rows), models="rows"))
-
-
 def short_names(models: Sequence[Standing]) -> list[str]:
-    """Names without the organisation where that is enough to tell the models apart; revisions where it is not."""
-    for name in (lambda s: s.model.split("/")[-1], lambda s: s.model, lambda s: f"{s.model}@{s.revision}"):
-        names = [name(model) for model in models]
+    """Names without the organisation where that is enough to tell the models apart; revisions where it is not.
+
+    Whose scores they are is said of those that are not yours, where there are both.
+    """
+    several = len({model.source for model in models}) > 1
+    whose = [f" ({model.source})" if several and model.source != "yours" else "" for model in models]
+    for name in (lambda s: _short(s.model), lambda s: s.model, lambda s: f"{s.model}@{s.revision}"):
+        names = [name(model) + note for model, note in zip(models, whose, strict=True)]
         if len(set(names)) == len(names):
             break
     return names
 
 
-def footnoted(table: Table) -> Table:
-    """Partial means and warnings get a mark, and a line below the table that explains it."""
+def _short(model: str) -> str:
+    """Without organisations; several models that work together are joined by a plus."""
+    return " + ".join(name.split("/")[-1] for name in model.split(" + "))
+
+
+def footnoted(table: Table, partial: str = "over {} of {} tasks") -> Table:
+    """Partial means and warnings get a mark, and a line below the table that explains it, before its other notes."""
     notes: dict[str, str] = {}
 
     def mark(cell: Cell) -> Cell:
         if not isinstance(cell, Score):
             return cell
-        said = [f"over {cell.count} of {cell.of} tasks"] if cell.partial else []
+        said = [partial.format(cell.count, cell.of)] if cell.partial else []
         said += cell.marks
         return replace(cell, marks=tuple(notes.setdefault(text, letters(len(notes))) for text in said))
 
     rows = tuple(replace(row, cells=tuple(mark(cell) for cell in row.cells)) for row in table.rows)
-    return replace(table, rows=rows, notes=tuple(f"({sign}) {text}" for text, sign in notes.items()))
+    return replace(table, rows=rows, notes=(*(f"({sign}) {text}" for text, sign in notes.items()), *table.notes))
 
 
 def letters(number: int) -> str:
@@ -178,6 +179,8 @@ def letters(number: int) -> str:
 
 def shown(cell: Cell, between: str = " ± ", marks: bool = True) -> str:
     """A cell as people read it: percent and half the width of the interval."""
+    if isinstance(cell, (int, float)):
+        return (f"{cell:,}" if isinstance(cell, int) else f"{cell:.3f}") if isfinite(cell) else "–"
     if not isinstance(cell, Score):
         return cell if cell is not None else "–"
     half = f"{between}{50 * (cell.high - cell.low):.1f}" if isfinite(cell.high - cell.low) else ""
@@ -194,10 +197,7 @@ def _text(table: Table) -> str:
 
 def _words(table: Table, column: int) -> bool:
     """Whether a column holds words (set to the left) rather than numbers."""
-    return all(isinstance(row.cells[column], str) for row in table.rows) and table.columns[column] not in (
-        "#",
-        "chance",
-    )
+    return all(isinstance(row.cells[column], str) for row in table.rows) and table.columns[column] not in NUMBERS
 
 
 def _markdown(table: Table) -> str:
@@ -230,7 +230,8 @@ def _latex(table: Table) -> str:
 
 
 def _csv(table: Table) -> str:
-    """Full precision; a score takes three columns."""
+    """Full precision; a score takes three columns, and footnotes stand in full in the last."""
+    said = dict(note[1:].split(") ", 1) for note in table.notes if note.startswith("("))
     scores = [any(isinstance(row.cells[i], Score) for row in table.rows) for i in range(len(table.columns))]
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
@@ -240,17 +241,21 @@ def _csv(table: Table) -> str:
             for name, is_score in zip(table.columns, scores, strict=True)
             for n in ((name, f"{name} low", f"{name} high") if is_score else (name,))
         ]
+        + ["notes"] * bool(said)
     )
     for row in table.rows:
         line: list[Any] = []
         for cell, is_score in zip(row.cells, scores, strict=True):
             line += (
-                [cell.value, cell.low, cell.high]
+                [number if isfinite(number) else None for number in (cell.value, cell.low, cell.high)]
                 if isinstance(cell, Score)
                 else [cell, None, None]
                 if is_score
                 else [cell]
             )
+        if said:
+            marked = [(name, c.marks) for name, c in zip(table.columns, row.cells, strict=True) if isinstance(c, Score)]
+            line.append("; ".join(f"{name}: {said[sign]}" for name, signs in marked for sign in signs))
         writer.writerow(line)
     return out.getvalue().rstrip("\n")
 
@@ -258,7 +263,7 @@ def _csv(table: Table) -> str:
 def _json(table: Table) -> str:
     def plain(cell: Cell) -> Any:
         if not isinstance(cell, Score):
-            return cell
+            return None if isinstance(cell, float) and not isfinite(cell) else cell
         score, low, high = (number if isfinite(number) else None for number in (cell.value, cell.low, cell.high))
         return {
             "score": score,

@@ -9,7 +9,8 @@ from typing import Annotated
 import typer
 
 from embark import __version__
-from embark.cli import analyze, board, browse, compare, doctor, fetch, published, run, show
+from embark.cli import analyze, board, browse, compare, doctor, exchange, fetch, published, recommend, run, show
+from embark.cli.analyze import field, vectors
 from embark.types import EmbarkError
 
 app = typer.Typer(
@@ -43,6 +44,7 @@ for command in (
     fetch.fetch,
     board.leaderboard,
     compare.compare,
+    recommend.recommend,
     browse.tasks,
     browse.benchmarks,
     browse.models,
@@ -50,6 +52,12 @@ for command in (
     show.show,
 ):
     app.command(epilog=None)(command)
+for analysis in (field.correlate, field.distil, field.predict, field.scaling, field.mllm, field.pareto):
+    analyze.app.command()(analysis)
+for name, of_vectors in vectors.COMMANDS.items():
+    analyze.app.command(name)(of_vectors)
+app.command("import", epilog=None)(exchange.import_results)
+app.add_typer(exchange.export, name="export")
 app.add_typer(analyze.app, name="analyze")
 app.add_typer(published.app, name="published")
 

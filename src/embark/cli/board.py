@@ -2,16 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import shutil
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from embark.cli.output import ProtocolName, ResultsFolder, print_table, say, some
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # help texts must not wait for numbers
+    from pathlib import Path
+
+    from embark.analysis.table import Table
     from embark.results import TaskResult
-    from embark.types import Task
+    from embark.types import Benchmark, EmbarkError, ModelCard, Task
+
+TOP = 20  # models shown on a terminal
+WIDTH = 120  # where there is no terminal
+BESIDE = 5  # of them side by side
+TYPES = {"mllm": "mllm", "omni": "mllm", "late": "late", "colbert": "late"}  # of models, by their loaders
+PROVIDERS = ("openai", "voyage", "voyage-multimodal", "cohere", "doubao")
+
+Names = Annotated[list[str] | None, typer.Option("-m", "--models", help="Only these: names or patterns, '*siglip*'.")]
+Families = Annotated[list[str] | None, typer.Option("--family", help="Only families of models: SigLIP, 'EVA*'…")]
+Types = Annotated[list[str] | None, typer.Option("--type", help="Only encoder, mllm, late (interaction) or api.")]
+Modalities = Annotated[list[str] | None, typer.Option("--modality", help="Only models that take all of these.")]
+MaxParams = Annotated[str | None, typer.Option("--max-params", help="Only models of known size, up to 500M, 7B…")]
 
 
 def leaderboard(
@@ -19,50 +36,186 @@ def leaderboard(
         str, typer.Option("-b", "--benchmark", help="Benchmark name (see: embark benchmarks).")
     ] = "Pocket",
     protocol: ProtocolName = None,
+    published: Annotated[bool, typer.Option("--published", help="Only published scores.")] = False,
+    own: Annotated[bool, typer.Option("--own", help="Only what is in the results folder.")] = False,
+    models: Names = None,
+    family: Families = None,
+    kind: Types = None,
+    modality: Modalities = None,
+    max_params: MaxParams = None,
+    comparable: Annotated[
+        bool, typer.Option("--comparable", help="Only the tasks that all shown models have a score on.")
+    ] = False,
+    borda: Annotated[bool, typer.Option("--borda", help="Rank by Borda points over tasks.")] = False,
     by_task: Annotated[bool, typer.Option("--by-task", help="One line a task, one column a model.")] = False,
+    top: Annotated[int | None, typer.Option("--top", min=1, help="So many models (default: 20, or 5 by task).")] = None,
+    wide: Annotated[bool, typer.Option("--wide", help="All models and columns, however wide.")] = False,
     style: Annotated[str, typer.Option("--format", help="text, csv, json, markdown or latex.")] = "text",
     results: ResultsFolder = None,
 ) -> None:
-    """Rank the models whose results are on disk.
+    """Rank models by a benchmark's own rule: the published ones and yours, with rank intervals and ties.
 
     \b
-    embark leaderboard
-    embark leaderboard -b Pocket --by-task
-    embark leaderboard -b 'MIEB(lite)' --protocol mteb2
-    embark leaderboard --format markdown > board.md
+    embark leaderboard -b 'MIEB(Multilingual)'
+    embark leaderboard -b MMEB-V3 --comparable
+    embark leaderboard -b 'MIEB(lite)' --type encoder --max-params 500M --top 10
+    embark leaderboard -b 'MIEB(eng)' --by-task -m '*EVA02*'
+    embark leaderboard --own --format markdown > board.md
     """
-    from embark import settings
-    from embark.analysis import table
-    from embark.results import Results
-    from embark.run import under
-    from embark.tasks import TASKS, get_benchmark
-    from embark.types import EmbarkError
+    from embark.analysis.board import shared
+    from embark.tasks import get_benchmark
 
-    rows = under(protocol, TASKS.match(get_benchmark(benchmark).tasks))
-    folder = settings.load(results=results).results
-    found, stale = _current(rows, Results(folder).all())
-    made = table.by_task(rows, found) if by_task else table.leaderboard(rows, found)
-    if not any(row.cells for row in made.rows if not row.total):
-        raise EmbarkError(f"There are no results for {benchmark} in {folder}. Make some: embark run -b '{benchmark}'")
+    asked = get_benchmark(benchmark)
+    rows = _rows(asked, protocol)
+    found = [*([] if own else published_results(asked, rows)), *([] if published else _own(rows, results))]
+    if not found:
+        raise _nothing(asked.name, results)
+    found = _filtered(found, models, family, kind, modality, max_params)
+    if comparable:
+        rows = shared(rows, found, asked.rule)
+    many = len({(result.model, result.revision, result.made_by) for result in found})
+    top = top or (many if wide or style != "text" else BESIDE if by_task else TOP)
+    made = _table(rows, found, asked.rule, borda, by_task, top)
+    if style != "text":
+        print(made.format(style))
+    else:
+        print_table(made if wide else _narrow(made))
+    if top < many:
+        say(f"{top} of {many} models are shown; --top {many} shows all, as --wide and the other formats do")
+
+
+def _table(rows: Sequence[Task], found: list[TaskResult], rule: str, borda: bool, by_task: bool, top: int) -> Table:
+    from embark.analysis import board, table
+    from embark.analysis.aggregate import standings
+
+    if not by_task:
+        return board.leaderboard(rows, found, rule, borda=borda, top=top)
+    best, _ = board.ranked(rows, standings(rows, found, rule), borda)
+    return table.by_task(rows, [result for entry in best[:top] for result in entry.model.results.values()], rule)
+
+
+def _narrow(table: Table) -> Table:
+    """As many columns as the terminal has room for; the rest are named."""
+    whole, *rest = table.fitted(shutil.get_terminal_size((WIDTH, 24)).columns)
+    if table.models == "columns" or not rest:
+        return table
+    kept = whole.columns
+    say(f"--wide shows more columns: {some([name for name in table.columns if name not in kept])}")
+    return whole
+
+
+# ── results ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _rows(benchmark: Benchmark, protocol: str | None) -> list[Task]:
+    """The benchmark's rows, as one of their protocols has them, or as one that only papers know."""
+    from embark import published
+    from embark.tasks import TASKS
+
+    rows = TASKS.match(benchmark.tasks)
+    if protocol is None:
+        return rows
+    if benchmark.family in published.FAMILIES and any(
+        score.protocol == protocol != "paper" for score in published.scores(benchmark.family)
+    ):
+        return [replace(row, protocol=protocol) for row in rows]
+    from embark.run import under
+
+    return under(protocol, rows)
+
+
+def published_results(benchmark: Benchmark, rows: Sequence[Task]) -> list[TaskResult]:
+    """Published scores that may stand beside scores of these rows, under the names of the models' cards."""
+    from embark import published
+    from embark.models import MODELS
+
+    by_name = {row.name: row for row in rows}
+    names = {alias: card.name for card in MODELS.values() if (alias := card.aliases.get(benchmark.family))}
+    known = {row.protocol for row in rows} - {"paper"}
+    found = [result for each in ("paper", *known) for result in published.results(benchmark.name, each)]
+    return [
+        replace(result, model=names.get(result.model, result.model))
+        for result in found
+        if published.comparable(result, by_name[result.task])
+    ]
+
+
+def _own(rows: Sequence[Task], folder: Path | None) -> list[TaskResult]:
+    """Results on disk that were made under these rows' present protocols: unlike scores do not mix."""
+    from embark import settings
+    from embark.results import Results
+
+    wanted = {(row.name, row.protocol) for row in rows}
+    found = [r for r in Results(settings.load(results=folder).results).all() if (r.task, r.protocol) in wanted]
+    ours = [result for result in found if result.made_by == "embark"]
+    stale = _stale(rows, ours)
     if stale:
         names = some(sorted({f"{result.task} of {result.model}" for result in stale}))
         say(f"left out, because scored under another protocol than the row has now (run again to compare): {names}")
-    if style == "text":
-        print_table(made)
-    else:
-        print(made.format(style))
+    return [result for result in found if result not in stale]
 
 
-def _current(tasks: Sequence[Task], results: Iterable[TaskResult]) -> tuple[list[TaskResult], list[TaskResult]]:
-    """Results of these tasks that were made under their present protocols, and the others: unlike scores do not mix."""
+def _stale(rows: Sequence[Task], results: Sequence[TaskResult]) -> list[TaskResult]:
+    """Results whose fingerprints are not those of the rows."""
+    if not results:
+        return []
     from embark.run import parts
     from embark.run.score import protocol_of
 
-    expected = {(task.name, task.protocol): {protocol_of(task, *part) for part in parts(task)} for task in tasks}
-    fresh: list[TaskResult] = []
-    stale: list[TaskResult] = []
-    for result in results:
-        if (row := (result.task, result.protocol)) in expected:
-            same = {record.protocol for record in result.records} == expected[row]
-            (fresh if same else stale).append(result)
-    return fresh, stale
+    asked = {result.task for result in results}
+    expected = {row.name: {protocol_of(row, *part) for part in parts(row)} for row in rows if row.name in asked}
+    return [r for r in results if {record.protocol for record in r.records} != expected[r.task]]
+
+
+def _nothing(benchmark: str, folder: Path | None) -> EmbarkError:
+    from embark import settings
+    from embark.types import EmbarkError
+
+    where = settings.load(results=folder).results
+    return EmbarkError(f"There are no results for {benchmark} in {where}. Make some: embark run -b '{benchmark}'")
+
+
+# ── filters ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _filtered(
+    results: list[TaskResult],
+    names: list[str] | None,
+    family: list[str] | None,
+    kind: list[str] | None,
+    modality: list[str] | None,
+    max_params: str | None,
+) -> list[TaskResult]:
+    """The results of models that pass; a filter by a fact leaves out models without a card, and says so."""
+    from embark.catalogue import Catalogue
+    from embark.cli.browse import chosen, parameter_count
+    from embark.models import MODELS
+    from embark.types import MODALITIES, EmbarkError
+
+    present = dict.fromkeys(result.model for result in results)
+    kept = Catalogue("model among these results", present, str).match(names or ["*"])
+    families = chosen("family", (card.family for card in MODELS.values() if card.family), family)
+    types = chosen("type of model", ("encoder", "mllm", "late", "api"), kind)
+    takes = chosen("modality", MODALITIES, modality)
+    most = None if max_params is None else parameter_count(max_params)
+
+    def passes(card: ModelCard) -> bool:
+        return (
+            (not families or card.family in families)
+            and (not types or type_of(card) in types)
+            and takes <= set(card.modalities)
+            and (most is None or (card.parameters is not None and card.parameters <= most))
+        )
+
+    if families or types or takes or most is not None:
+        if unknown := [name for name in kept if name not in MODELS]:
+            say(f"left out, because no card tells what they are: {some(unknown)}")
+        kept = [name for name in kept if name in MODELS and passes(MODELS[name])]
+    if not kept:
+        raise EmbarkError("No model with results passes the filters.")
+    return [result for result in results if result.model in set(kept)]
+
+
+def type_of(card: ModelCard) -> str:
+    """What a model is built on: an API, a multimodal language model, late interaction, or encoders."""
+    return "api" if card.loader in PROVIDERS else TYPES.get(card.loader, "encoder")

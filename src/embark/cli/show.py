@@ -12,12 +12,14 @@ import typer
 from embark.cli.output import AsJson, Home, print_json, wrapped
 
 if TYPE_CHECKING:  # help texts must not wait for numbers
-    from embark.types import Item, Task
+    from embark.analysis.aggregate import Score, Standing
+    from embark.types import Benchmark, Item, ModelCard, Task
 
 WIDTH = 14  # of the names of facts
 SHOWN = 12  # values of a list
 PARTS = 3  # splits and subsets whose fingerprints are shown
 TEXT = 200  # characters of a sample
+BEST = 5  # published models
 
 
 def show(
@@ -25,7 +27,7 @@ def show(
     as_json: AsJson = False,
     home: Home = None,
 ) -> None:
-    """Show all that is known about one task, benchmark or model.
+    """Show all that is known about one task, benchmark or model, published scores among it.
 
     A task's sample item is shown when its data is on this machine; nothing is downloaded.
 
@@ -44,6 +46,8 @@ def show(
     if name in TASKS:
         derived = {"protocols": _protocols(found), "sample": _sample(found, home)}
         facts = (facts if as_json else _told(found)) | derived
+    if published := _published(found):
+        facts["published"] = published
     if as_json:
         print_json(facts)
         return
@@ -73,6 +77,49 @@ def _line(value: Any) -> str:
         some = [_line(v) for v in value[:SHOWN]]
         return ", ".join(some) + (f", … ({len(value):,} in all, see --json)" if len(value) > SHOWN else "")
     return str(value)
+
+
+# ── published scores ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _published(found: Task | Benchmark | ModelCard) -> dict[str, str]:
+    """The best published scores on a task or benchmark, or a model's own, under the papers' protocols."""
+    from embark.analysis.board import ranked
+    from embark.tasks import BENCHMARKS, TASKS
+    from embark.types import Benchmark, ModelCard
+
+    if isinstance(found, ModelCard):
+        made = {one.name: _totals(one) for one in BENCHMARKS.values()}
+        own = {name: next((s for s in several if s.model == found.name), None) for name, several in made.items()}
+        return {name: _told_score(one.mean) for name, one in own.items() if one is not None}
+    if isinstance(found, Benchmark):
+        entries, _ = ranked(TASKS.match(found.tasks), _totals(found))
+        scores, what = {entry.model.model: entry.model.mean for entry in entries}, "by the benchmark's rule"
+    else:
+        whole = [one for one in BENCHMARKS.values() if one.family == found.family and found.name in one.tasks]
+        several = _totals(whole[0]) if whole else []
+        several = sorted(
+            (one for one in several if found.name in one.tasks), key=lambda one: -one.tasks[found.name].value
+        )
+        scores, what = {one.model: one.tasks[found.name] for one in several}, found.metric
+    more = {f"({len(scores)} models)": f"{what}; embark leaderboard has all"} if scores else {}
+    return {model: _told_score(score) for model, score in list(scores.items())[:BEST]} | more
+
+
+def _totals(benchmark: Benchmark) -> list[Standing]:
+    """The published models on a benchmark; scores that are unlike the row's are left out."""
+    from embark.analysis.aggregate import standings
+    from embark.cli.board import published_results
+    from embark.tasks import TASKS
+
+    rows = TASKS.match(benchmark.tasks)
+    return standings(rows, published_results(benchmark, rows), benchmark.rule)
+
+
+def _told_score(score: Score) -> str:
+    part = f", over {score.count} of {score.of} tasks" if score.partial else ""
+    marks = f" ({'; '.join(mark.split(':')[0] for mark in score.marks)})" if score.marks else ""
+    return f"{100 * score.value:.1f}{part}{marks}"
 
 
 # ── tasks ────────────────────────────────────────────────────────────────────────────────────────────────────────────

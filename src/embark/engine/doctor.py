@@ -66,6 +66,9 @@ def _modality(encoder: Encoder, kind: Modality) -> Iterator[Finding]:
     except Faulty as fault:
         yield Finding(f"{kind}: {fault.args[0]}", "wrong", fault.args[1])
         return
+    except EmbarkError as error:
+        yield Finding(f"{kind}: embeds", "wrong", str(error))
+        return
     except Exception as error:  # whatever a model raises is a finding
         yield Finding(
             f"{kind}: embeds", "wrong", f"`embed` failed on plain {kind} items: {type(error).__name__}: {error}"

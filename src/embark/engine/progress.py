@@ -55,8 +55,8 @@ def _lines(title: str, total: int, what: str) -> Callable[[int], None]:
         done, now = done + items, time.monotonic()
         if now - said >= QUIET_SECONDS:
             said, rate = now, done / (now - start)
-            told = f"{title}: {done:,} of {total:,} {what}, {rate:,.{0 if rate > 10 else 1}f}/s, {span((total - done) / rate)} left"
-            print(told, file=sys.stderr, flush=True)
+            pace = f"{rate:,.{0 if rate > 10 else 1}f}/s, {span((total - done) / rate)} left"
+            print(f"{title}: {done:,} of {total:,} {what}, {pace}", file=sys.stderr, flush=True)
 
     return advance
 

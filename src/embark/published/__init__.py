@@ -108,7 +108,7 @@ def errata(family: str | None = None) -> tuple[Erratum, ...]:
 
 def mark(model: str, name: str) -> tuple[str, ...]:
     """The ids of the errata that a model's published score on a task, or an aggregate of it, falls under."""
-    printed = _printed().get((model, name), ())
+    printed = [table for family in FAMILIES for table in _printed(family).get((model, name), ())]
     return tuple(erratum.id for erratum in errata() if any(erratum.concerns(table, model, name) for table in printed))
 
 
@@ -131,8 +131,12 @@ def results(benchmark: str, protocol: str = "paper") -> list[TaskResult]:
 
 def comparable(result: TaskResult, task: Task) -> bool:
     """Whether a published score may stand beside scores of this row: the same protocol, data and measure."""
-    unlike = {erratum.id for erratum in errata() if erratum.effect == "unlike"}
-    return result.protocol == task.protocol and unlike.isdisjoint(mark(result.model, result.task))
+    model, name = result.model, result.task
+    return result.protocol == task.protocol and not any(
+        erratum.effect == "unlike" and erratum.concerns(table, model, name)
+        for table in _printed(task.family).get((model, name), ())
+        for erratum in _about(task.family, table, name)
+    )
 
 
 def _result(parts: list[Published], task: Task) -> TaskResult:
@@ -147,7 +151,10 @@ def _result(parts: list[Published], task: Task) -> TaskResult:
         for part in parts
     )  # fmt: skip
     value = sum(part.value for part in parts) / len(parts)
-    return TaskResult(model, parts[0].revision, name, "", records, value, UNKNOWN, 0.0, protocol=parts[0].protocol)
+    return TaskResult(
+        model, parts[0].revision, name, "", records, value, UNKNOWN, 0.0,
+        protocol=parts[0].protocol, made_by="published",
+    )  # fmt: skip
 
 
 @cache
@@ -157,12 +164,11 @@ def _about(family: str, table: str, name: str) -> tuple[Erratum, ...]:
 
 
 @cache
-def _printed() -> dict[tuple[str, str], set[str]]:
+def _printed(family: str) -> dict[tuple[str, str], set[str]]:
     """The tables that a model's score on a task, or an aggregate, stands in."""
     found: dict[tuple[str, str], set[str]] = {}
-    for family in FAMILIES:
-        for score in scores(family):
-            found.setdefault((score.model, score.name), set()).add(score.table)
+    for score in scores(family):
+        found.setdefault((score.model, score.name), set()).add(score.table)
     return found
 
 

@@ -30,14 +30,14 @@ def start() -> None:
 
 
 def present(study: Study, style: str, plot: Path | None) -> None:
-    """Print the table; draw the plot where one is asked for."""
+    """Draw the plot where one is asked for, and print the table."""
+    if plot is not None:  # first: whoever reads the table may stop reading
+        study.save(plot)
+        say(f"drawn: {plot}")
     if style == "text":
         print_table(study.table)
     else:
         print(study.table.format(style))
-    if plot is not None:
-        study.save(plot)
-        say(f"drawn: {plot}")
 
 
 def scores(benchmark: str, results: Path | None = None, own: bool = False) -> Matrix:

@@ -101,6 +101,12 @@ def read(task: Task, split: str, subset: str) -> Dataset:
     return replace(_with_ids(data), revision=hub().commit(task.source.id, task.source.revision))
 
 
+def unlabelled(task: Task, split: str, subset: str) -> Dataset:
+    """The items, for rankings that somebody else scores; a reader that needs no labels for that says so itself."""
+    plain: Reader | None = getattr(_module(task.reader), "unlabelled", None)
+    return plain(task, split, subset) if plain else read(task, split, subset)
+
+
 @contextmanager
 def _uncollected() -> Iterator[None]:
     """A reader makes and keeps millions of small objects: looking for garbage among them takes a third of its time."""

@@ -64,6 +64,13 @@ def read_ark(task: Task, split: str, subset: str) -> Dataset:
     return Dataset(sides, truth, (f"left out {left} of {len(asked)} queries, which have no label",) if left else ())
 
 
+def unlabelled(task: Task, split: str, subset: str) -> Dataset:
+    """Every query of a subtype and its gallery, for rankings that the leaderboard scores."""
+    nothing = np.zeros(0, np.int64)
+    sides = {"query": _side(task, _records(task, "queries")), "document": _side(task, _records(task, "gallery"))}
+    return Dataset(sides, Qrels(nothing, nothing, nothing))
+
+
 def labels(task: Task) -> dict[str, Label]:
     """The supplied labels by query, of all subtypes."""
     path = _labels_file(task)

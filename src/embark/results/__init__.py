@@ -2,7 +2,8 @@
 
     results/<org>__<model>/<revision>/<Task>.json, <Task>.parquet, model_meta.json
 
-Scores under another protocol than the paper's lie beside them, as <Task>@<protocol>.json.
+Scores under another protocol than the paper's lie beside them, as <Task>@<protocol>.json, and those of another tool as
+<Task>~<tool>.json, without outcomes.
 
 A record counts as computed when its protocol and encoder fingerprints are those of the run at hand.
 """
@@ -72,6 +73,7 @@ class TaskResult:
     date: float
     path: Path | None = None
     protocol: str = "paper"  # by name; its fingerprint is on each record
+    made_by: str = "embark"  # or the paper or the tool that computed it
 
     @property
     def metric(self) -> str:
@@ -119,10 +121,20 @@ class Results:
         """Write outcomes, then scores (the commit), each in one step; a kill leaves the old files or the new ones."""
         folder = self.folder(result.model, result.revision)
         folder.mkdir(parents=True, exist_ok=True)
-        path = folder / f"{_stem(result.task, result.protocol)}.json"
+        name = f"{_stem(result.task, result.protocol)}.json"
         table = pa.concat_tables([pa.table(dict(columns)) for columns in outcomes], promote_options="default")
-        _replace(path.with_suffix(".parquet"), lambda at: pq.write_table(table, at, compression="zstd"))
-        _replace(folder / "model_meta.json", lambda at: at.write_text(_json(_meta(card)), encoding="utf-8"))
+        _replace((folder / name).with_suffix(".parquet"), lambda at: pq.write_table(table, at, compression="zstd"))
+        return self.write(result, card, name)
+
+    def write(self, result: TaskResult, card: ModelCard | None, name: str = "") -> TaskResult:
+        """Write scores alone; by default under a name that tells their protocol and the tool that made them."""
+        folder = self.folder(result.model, result.revision)
+        folder.mkdir(parents=True, exist_ok=True)
+        tool = "" if result.made_by == "embark" else f"~{result.made_by}"
+        path = folder / (name or f"{_stem(result.task, result.protocol)}{tool}.json")
+        meta = {"name": result.model, "revision": result.revision} if card is None else _meta(card)
+        if card is not None or not (folder / "model_meta.json").exists():
+            _replace(folder / "model_meta.json", lambda at: at.write_text(_json(meta), encoding="utf-8"))
         _replace(path, lambda at: at.write_text(_json(_mteb(result)), encoding="utf-8"))
         return dataclasses.replace(result, path=path)
 
@@ -209,12 +221,14 @@ def _mteb(result: TaskResult) -> dict[str, Any]:
     return {
         "dataset_revision": result.dataset_revision,
         "task_name": result.task,
-        "mteb_version": None,
+        "mteb_version": result.records[0].versions.get("mteb"),
         "scores": scores,
         "evaluation_time": sum(sum(record.timings.values()) for record in result.records),
         "kg_co2_emissions": None,
         "date": result.date,
-        OURS: {name: getattr(result, name) for name in ("model", "revision", "score", "interval", "protocol")},
+        OURS: {
+            name: getattr(result, name) for name in ("model", "revision", "score", "interval", "protocol", "made_by")
+        },
     }
 
 
@@ -252,6 +266,7 @@ def _result(content: dict[str, Any], path: Path) -> TaskResult:
     return TaskResult(
         top["model"], top["revision"], content["task_name"], content["dataset_revision"], tuple(records),
         _number(top["score"]), _bounds(top["interval"]), content["date"], path, top.get("protocol", "paper"),
+        top.get("made_by", "embark"),
     )  # fmt: skip
 
 

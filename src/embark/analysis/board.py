@@ -1,0 +1,108 @@
+"""Leaderboards: models by a benchmark's own rule, with rank intervals, tie groups, and whose scores they are."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from embark.analysis import ranking
+from embark.analysis.aggregate import Standing, standings
+from embark.analysis.ranking import FEWEST, Place
+from embark.analysis.rules import RULES, common_tasks
+from embark.analysis.table import Row, Table, footnoted
+from embark.results import TaskResult
+from embark.types import Array, EmbarkError, Task
+
+ENOUGH = 0.9  # of a benchmark's tasks: with fewer, a model is shown and not ranked
+UNRANKED = f"#: – is not ranked, for want of scores on {100 * ENOUGH:.0f} % of the tasks"
+PARTIAL = "over those tasks that have a score, not over all"
+TIES = "tie: models with one letter cannot be told from the best of them (paired differences, Holm's correction)"
+
+
+class Entry(NamedTuple):
+    """A line of a leaderboard: a model, its place (none if it is not ranked) and its Borda points."""
+
+    model: Standing
+    place: Place | None
+    points: float
+
+
+def leaderboard(
+    tasks: Sequence[Task],
+    results: Iterable[TaskResult],
+    rule: str = "mean-of-categories",
+    *,
+    borda: bool = False,
+    top: int | None = None,
+) -> Table:
+    """Models by the rule's first total, or by Borda points; one column a total, then one a group."""
+    entries, over = ranked(tasks, standings(tasks, results, rule), borda)
+    shown = entries[:top]
+    whole = RULES[rule](tasks, {task.name: 0.0 for task in tasks})
+    groups = [name for name in whole.groups if any(name in entry.model.categories for entry in shown)]
+    totals, partial = list(whole.totals), any(entry.model.mean.partial for entry in shown)
+    columns = ("#", "95 %", "tie", "model", "source", *["tasks"] * partial, *["Borda"] * borda, *totals, *groups)
+    rows, several = [], Counter((entry.model.model, entry.model.source) for entry in entries)
+    for model, place, points in shown:
+        name = f"{model.model}@{model.revision}" if several[model.model, model.source] > 1 else model.model
+        rank = ("–", "", "") if place is None else (str(place.rank), _interval(place), place.tie)
+        covered = [f"{model.mean.count}/{model.mean.of}"] * partial
+        scores = (*map(model.totals.get, totals), *map(model.categories.get, groups))
+        rows.append(Row((*rank, name, model.source, *covered, *[f"{points:.1f}"] * borda, *scores)))
+    protocols = ", ".join(dict.fromkeys(task.protocol for task in tasks))
+    said = f"{len(tasks)} task{'' if len(tasks) == 1 else 's'} by the rule {rule}, protocol {protocols}"
+    notes = (said, *_notes(over, sum(e.place is not None for e in entries), any(e.place is None for e in shown)))
+    return footnoted(Table(columns, tuple(rows), notes, models="rows"), PARTIAL)
+
+
+def ranked(tasks: Sequence[Task], models: Sequence[Standing], borda: bool = False) -> tuple[list[Entry], str]:
+    """Models best first, those without enough scores last; and what was resampled: items, tasks, or nothing."""
+    values = _table(tasks, [{name: score.value for name, score in model.tasks.items()} for model in models], np.nan)
+    weights = _table(tasks, [model.weights for model in models], 0.0)
+    if borda:
+        values, weights = ranking.points(values), np.full(values.shape, 1 / max(len(tasks), 1))
+    totals = (weights * np.nan_to_num(values)).sum(axis=1)
+    enough = [at for at, model in enumerate(models) if model.mean.count >= ENOUGH * model.mean.of]
+    drawn, freedom, over = None, np.inf, "items"
+    if not borda:
+        drawn = ranking.over_items([models[at].results for at in enough], [models[at].weights for at in enough])
+    if drawn is None:
+        freedom, over = ranking.freedom(weights[enough]), "tasks"
+        drawn = ranking.over_tasks(values[enough], weights[enough])
+    if freedom < FEWEST - 1:
+        drawn, over = None, "nothing"
+    places = dict(zip(enough, ranking.places(totals[enough], drawn, freedom), strict=True))
+    order = sorted(range(len(models)), key=lambda at: (at not in places, -totals[at]))
+    return [Entry(models[at], places.get(at), totals[at] * len(tasks)) for at in order], over
+
+
+def shared(tasks: Sequence[Task], results: Iterable[TaskResult], rule: str) -> list[Task]:
+    """The tasks that every model has a score on: over these, models with gaps compare with the others."""
+    found = standings(tasks, results, rule)
+    common = set(common_tasks({str(at): {n: s.value for n, s in m.tasks.items()} for at, m in enumerate(found)}))
+    if not common:
+        raise EmbarkError(f"The {len(found)} models have no task in common: choose fewer of them (--models, --own…).")
+    return [task for task in tasks if task.name in common]
+
+
+def _table(tasks: Sequence[Task], rows: Sequence[Mapping[str, float]], missing: float) -> Array:
+    """Models × tasks."""
+    cells = [row.get(task.name, missing) for row in rows for task in tasks]
+    return np.array(cells, np.float64).reshape(len(rows), len(tasks))
+
+
+def _interval(place: Place) -> str:
+    return "" if place.low is None else f"{place.low}–{place.high}" if place.low != place.high else f"{place.low}"
+
+
+def _notes(over: str, models: int, gaps: bool) -> tuple[str, ...]:
+    notes = [UNRANKED] if gaps else []
+    if models < 2:
+        return tuple(notes)
+    if over == "nothing":
+        return (*notes, f"95 %: fewer than {FEWEST} tasks of equal weight say nothing about other tasks")
+    what = {"items": "the items of each task", "tasks": "the tasks"}[over]
+    return (*notes, f"95 %: of the rank, when {what} are drawn again, the same for all {models} models", TIES)

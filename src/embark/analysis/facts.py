@@ -1,0 +1,15 @@
+"""The cards of models by the names that scores have them under."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from embark.models import MODELS
+from embark.types import ModelCard
+
+
+def cards(models: Iterable[str], family: str) -> dict[str, ModelCard]:
+    """The card of every model that has one: by its name in the family's published tables, or its own."""
+    published = {card.aliases[family]: card for card in MODELS.values() if family in card.aliases}
+    found = {model: published.get(model) or MODELS.get(model) for model in models}
+    return {model: card for model, card in found.items() if card is not None}

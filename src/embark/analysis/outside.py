@@ -1,0 +1,113 @@
+"""Embedding scores beside a table from elsewhere: does a good encoder make a good multimodal LLM (MIEB, 6.2)?"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from embark.analysis.correlate import Agreement, agreement
+from embark.analysis.draw import short
+from embark.analysis.matrix import Matrix, grouped
+from embark.analysis.study import Study
+from embark.analysis.table import Row, Table
+from embark.types import EmbarkError
+
+FEWEST = 3
+Outside = Mapping[str, Mapping[str, float]]  # measure → model → value
+
+
+@dataclass(frozen=True)
+class Compared:
+    """Correlations of a benchmark's groups with each outside measure, over the models in both."""
+
+    by: str
+    kind: str
+    measures: tuple[str, ...]
+    groups: tuple[str, ...]
+    found: Mapping[tuple[str, str], Agreement]
+    unmatched: tuple[str, ...]
+
+    def study(self) -> Study:
+        """Groups × measures, each with its interval and number of models; a heat map."""
+        rows = []
+        for measure in self.measures:
+            cells = [(group, self.found[group, measure]) for group in self.groups if (group, measure) in self.found]
+            for group, one in sorted(cells, key=lambda cell: -cell[1].value):
+                rows.append(Row((group, one.value, one.low, one.high, one.n), measure))
+        notes = [f"{self.kind.capitalize()} r of a {self.by}'s mean score and the measure; 95 %, models resampled."]
+        if any(one.n < 10 for one in self.found.values()):
+            notes.append("With so few models an interval this wide says: more are needed.")
+        if self.unmatched:
+            names = ", ".join(self.unmatched[:4]) + (", …" if len(self.unmatched) > 4 else "")
+            notes.append(f"No scores on all tasks of a {self.by} here for: {names}.")
+        size = (2.6 + 0.95 * max(len(self.measures), 4), 1.4 + 0.36 * len(self.groups))
+        title = "Embedding scores and the outside table"
+        return Study(title, Table((self.by, "r", "low", "high", "models"), tuple(rows), tuple(notes)), self._draw, size)
+
+    def _draw(self, figure: Any) -> None:
+        axes = figure.subplots()
+        values = np.full((len(self.groups), len(self.measures)), np.nan)
+        for (group, measure), one in self.found.items():
+            values[self.groups.index(group), self.measures.index(measure)] = one.value
+        image = axes.imshow(values, cmap="RdBu_r", vmin=-1, vmax=1, aspect="auto")
+        for (group, measure), one in self.found.items():
+            where = self.measures.index(measure), self.groups.index(group)
+            ink = "white" if abs(one.value) > 0.65 else "black"
+            axes.text(*where, f"{one.value:.2f}", ha="center", va="center", fontsize=8, color=ink)
+        axes.set_xticks(range(len(self.measures)), [short(name, 16) for name in self.measures], rotation=30, ha="right")
+        axes.set_yticks(range(len(self.groups)), [short(name, 30) for name in self.groups])
+        axes.grid(False)
+        figure.colorbar(image, ax=axes, label=f"{self.kind.capitalize()} r")
+
+
+def outside(matrix: Matrix, table: Outside, by: str = "category", kind: str = "pearson") -> Compared:
+    """Correlate each group's mean with each measure, over the models that have both."""
+    row = {model: at for at, model in enumerate(matrix.models)}
+    row |= {short(model, 99): at for at, model in enumerate(matrix.models) if short(model, 99) not in row}
+    found, used = {}, set()
+    groups = grouped(matrix.tasks, by)
+    for group, columns in groups.items():
+        mean = matrix.values[:, columns].mean(axis=1)
+        for measure, values in table.items():
+            models = [model for model in values if model in row and not np.isnan(mean[row[model]])]
+            used.update(models)
+            if len(models) >= FEWEST:
+                x = np.array([mean[row[model]] for model in models])
+                found[group, measure] = agreement(x, np.array([values[model] for model in models]), kind)
+    if not found:
+        raise EmbarkError(
+            f"Fewer than {FEWEST} models of the table have scores here. Its first column must hold models' names as "
+            "`embark leaderboard` prints them."
+        )
+    unmatched = dict.fromkeys(model for values in table.values() for model in values if model not in used)
+    groups_found = tuple(group for group in groups if any(group == name for name, _ in found))
+    return Compared(by, kind, tuple(dict.fromkeys(name for _, name in found)), groups_found, found, tuple(unmatched))
+
+
+def read(path: Path) -> dict[str, dict[str, float]]:
+    """A CSV: the first column names models, every other is a measure; an empty cell is no score."""
+    with path.open(encoding="utf-8-sig", newline="") as file:
+        lines = [line for line in csv.reader(file) if any(cell.strip() for cell in line)]
+    if len(lines) < 2 or len(lines[0]) < 2:
+        raise EmbarkError(f"{path} needs a header line, a first column of models, and a column of scores at least.")
+    table: dict[str, dict[str, float]] = {name.strip(): {} for name in lines[0][1:]}
+    for number, (model, *cells) in enumerate(lines[1:], 2):
+        for name, cell in zip(table, cells, strict=False):
+            if cell.strip():
+                table[name][model.strip()] = _number(cell, path, number, name)
+    return table
+
+
+def _number(cell: str, path: Path, line: int, column: str) -> float:
+    try:
+        value = float(cell)
+    except ValueError:
+        value = float("nan")
+    if not np.isfinite(value):
+        raise EmbarkError(f"{path}, line {line}: '{cell.strip()}' under '{column}' is not a number.")
+    return value

@@ -1,0 +1,110 @@
+"""A task as one model embedded it: what geometry looks at, and what sweeps change and score again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from embark import evaluators
+from embark.evaluators.similarity import several
+from embark.types import Array, Scores, Task, Truth
+
+Change = Callable[[Array], Array]  # of (n, dim) float32 rows
+
+
+@dataclass(frozen=True)
+class Part:
+    """One split and subset: its truth, and a matrix of vectors for each side, read when it is needed."""
+
+    split: str
+    subset: str
+    evaluator: str
+    truth: Truth
+    vectors: Mapping[str, Any]
+    params: Mapping[str, Any]
+    ids: Mapping[str, Sequence[str]]
+    modalities: Mapping[str, str]  # side → "text", "image", "text+image"
+
+    def scores(self) -> Scores:
+        """What the task's evaluator says about the vectors."""
+        return evaluators.evaluate(self.evaluator, self.truth, self.vectors, self.params)
+
+    def changed(self, change: Change) -> Part:
+        """The part with every vector changed."""
+        return replace(self, vectors={side: changed(found, change) for side, found in self.vectors.items()})
+
+
+@dataclass(frozen=True)
+class Embedded:
+    """A task with all its parts, and what must be said about it."""
+
+    model: str
+    task: Task
+    parts: tuple[Part, ...]
+    notes: tuple[str, ...] = ()
+
+    @property
+    def dim(self) -> int:
+        """Of its vectors."""
+        return int(np.shape(self._first[0])[-1])
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes of a stored number."""
+        return int(np.dtype(getattr(self._first, "dtype", np.float32)).itemsize)
+
+    @property
+    def tokens(self) -> float:
+        """Vectors an item: one, unless the model is one of late interaction."""
+        if not several(self._first):
+            return 1.0
+        sides = [found for part in self.parts for found in part.vectors.values()]
+        rows = [found.shape[0] if hasattr(found, "offsets") else sum(map(len, found)) for found in sides]
+        return float(sum(rows) / sum(map(len, sides)))
+
+    @property
+    def _first(self) -> Any:
+        return next(iter(self.parts[0].vectors.values()))
+
+    def changed(self, change: Change) -> Embedded:
+        """The task with every vector changed."""
+        return replace(self, parts=tuple(part.changed(change) for part in self.parts))
+
+    def under(self, **params: Any) -> Embedded:
+        """The task with other parameters of its evaluator."""
+        return replace(self, parts=tuple(replace(part, params={**part.params, **params}) for part in self.parts))
+
+
+def changed(vectors: Any, change: Change) -> Any:
+    """The vectors after a change, which is made as they are read, so that a large corpus is never held."""
+    if several(vectors):
+        return [change(np.asarray(tokens, np.float32)) for tokens in vectors[:]]
+    return _Changed(vectors, change)
+
+
+class _Changed:
+    def __init__(self, vectors: Any, change: Change) -> None:
+        self.vectors, self.change = vectors, change
+
+    def __len__(self) -> int:
+        return len(self.vectors)
+
+    def __getitem__(self, index: Any) -> Array:
+        rows = np.asarray(self.vectors[index], np.float32)
+        return self.change(rows) if rows.ndim == 2 else self.change(rows[None])[0]
+
+
+def sample(items: int, most: int) -> Array:
+    """Positions of at most so many of the items, always the same ones, in order."""
+    if items <= most:
+        return np.arange(items)
+    return np.sort(np.random.default_rng(0).permutation(items)[:most])
+
+
+def sampled(vectors: Any, most: int) -> Array:
+    """The vectors (or tokens) of at most so many items, as float32."""
+    rows = vectors[sample(len(vectors), most)] if not isinstance(vectors, list) else vectors[:most]
+    return np.asarray(np.concatenate(rows) if isinstance(rows, list) else rows, np.float32)
