@@ -105,6 +105,119 @@ def test_pickled_weights_need_consent(blip: Path, tmp_path: Path) -> None:
     assert same(vectors(trusted, TEXTS), vectors(get_model(str(blip), device="cpu"), TEXTS))
 
 
+# ── BLIP as its authors published it ─────────────────────────────────────────────────────────────────────────────────
+
+BLOCK = {
+    "layer_norm1": "norm1", "layer_norm2": "norm2", "self_attn.qkv": "attn.qkv", "self_attn.projection": "attn.proj",
+    "mlp.fc1": "mlp.fc1", "mlp.fc2": "mlp.fc2",
+}  # fmt: skip
+OUTSIDE = {
+    "embeddings.class_embedding": "cls_token", "embeddings.position_embedding": "pos_embed",
+    "embeddings.patch_embedding.weight": "patch_embed.proj.weight",
+    "embeddings.patch_embedding.bias": "patch_embed.proj.bias", "post_layernorm.weight": "norm.weight",
+    "post_layernorm.bias": "norm.bias",
+}  # fmt: skip
+
+
+def theirs(name: str) -> str:
+    """The authors' name of a weight in transformers."""
+    tower, _, rest = name.partition(".")
+    if tower != "vision_model":
+        return name
+    if rest in OUTSIDE:
+        return f"visual_encoder.{OUTSIDE[rest]}"
+    _, _, layer, inner = rest.split(".", 3)
+    module, _, kind = inner.rpartition(".")
+    return f"visual_encoder.blocks.{layer}.{BLOCK[module]}.{kind}"
+
+
+@pytest.fixture(scope="module")
+def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A checkpoint of transformers whose towers are of unequal width, as in BLIP large."""
+    torch.manual_seed(2)
+    read = wordpiece()  # as BERT's: the authors put their words after its last
+    read.add_special_tokens({"bos_token": "[DEC]"})
+    read.add_tokens(["[ENC]"], special_tokens=True)
+    text = {**SIZES, "hidden_size": 64, "num_attention_heads": 1, "num_hidden_layers": 3, "vocab_size": len(read)}
+    vision = {**SIZES, "hidden_size": 128, "intermediate_size": 48, "image_size": 48, "patch_size": 16}
+    config = transformers.BlipConfig(
+        text_config={**text, "max_position_embeddings": 40},
+        vision_config={**vision, "layer_norm_eps": 1e-6},
+        image_text_hidden_size=12,
+    )
+    model = transformers.BlipForImageTextRetrieval(config)
+    for weight in model.parameters():  # biases too, which start as zeros
+        torch.nn.init.normal_(weight, std=0.2)
+    eyes = transformers.BlipImageProcessorPil(size={"height": 48, "width": 48})
+    return saved(tmp_path_factory.mktemp("large"), model, read, eyes)
+
+
+def published(large: Path, folder: Path, without: str = "(none)") -> Path:
+    """The authors' file of the same weights, with what pre-training leaves in it, and the words beside it."""
+    state = transformers.BlipForImageTextRetrieval.from_pretrained(large).state_dict()
+    weights = {theirs(name): tensor for name, tensor in state.items() if not theirs(name).startswith(without)}
+    towers = ("visual_encoder", "text_encoder", "vision_proj", "text_proj")
+    for name in [name for name in weights if name.startswith(towers)]:
+        tower, _, rest = name.partition(".")
+        weights[f"{tower}_m.{rest}"] = torch.randn_like(weights[name])
+    weights |= {"image_queue": torch.randn(12, 8), "queue_ptr": torch.zeros(1, dtype=torch.long)}
+    weights |= {"temp": torch.tensor(0.07), "text_encoder.embeddings.position_ids": torch.arange(40)[None]}
+    file = folder / "model_large.pth"
+    torch.save({"model": weights, "epoch": 19, "config": {"image_size": 48, "vit": "large"}}, file)
+    wordpiece().save_pretrained(folder / "tokenizer")
+    return file
+
+
+def trusted(file: Path) -> Encoder:
+    with pytest.raises(EmbarkError, match=r"its weights are a pickle.*--trust sha256-") as told:
+        get_model(f"blip:{file}", device="cpu")
+    revision = str(told.value).split("--trust ")[1].split()[0]
+    model = get_model(f"blip:{file}", device="cpu", trust=revision)
+    assert model.card.revision == revision
+    return model
+
+
+def test_the_authors_files_are_the_same_models(large: Path, tmp_path: Path) -> None:
+    model, converted = trusted(published(large, tmp_path)), get_model(str(large), device="cpu")
+    things = [*TEXTS, LONG, "[DEC] a dog [ENC]", *PICTURES, film(1), ("dog", PICTURES[0])]
+    assert same(vectors(model, things), vectors(converted, things), 1e-5)
+    assert prepared(model, ["[DEC] dog [ENC]"]) == prepared(converted, ["[DEC] dog [ENC]"])
+    assert len(prepared(model, [LONG])[0][0][1]) == 40  # as long as there are positions
+    assert (model.card.dim, model.card.fusion) == (12, "unit-sum")
+    shared(model, [("dog", PICTURES[0])])
+
+
+@pytest.mark.parametrize(
+    ("without", "told"),
+    [
+        ("text_proj.weight", r"no BLIP with contrastive heads: its weights lack text_proj\.weight"),
+        ("visual_encoder.pos_embed", "its weights lack vision_model.embeddings.position_embedding"),
+        (
+            "visual_encoder.blocks.1.norm2",
+            "lacks 2 weights of .* the first is vision_model.encoder.layers.1.layer_norm2",
+        ),
+    ],
+)
+def test_an_authors_file_that_is_not_whole_is_refused(large: Path, tmp_path: Path, without: str, told: str) -> None:
+    file = published(large, tmp_path, without)
+    with pytest.raises(EmbarkError, match=told):
+        trusted(file)
+
+
+def test_an_authors_file_needs_words(large: Path, tmp_path: Path) -> None:
+    file = published(large, tmp_path)
+    (tmp_path / "tokenizer").rename(tmp_path / "elsewhere")
+    with pytest.raises(EmbarkError, match="its tokenizer is missing"):
+        trusted(file)
+
+
+def test_a_pickle_of_more_than_weights_is_not_opened(tmp_path: Path) -> None:
+    file = tmp_path / "model.pth"
+    torch.save({"model": {}, "made": Path("here")}, file)
+    with pytest.raises(EmbarkError, match=r"model\.pth is not read: .*more than weights"):
+        trusted(file)
+
+
 # ── BLIP-2 ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 

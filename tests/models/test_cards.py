@@ -65,9 +65,6 @@ PAPERS = {"MIEB": (MIEB, 50), "UniBench": (UNIBENCH, 60), "MMEB": (MMEB, 7), "AR
 WITHOUT = {  # why no card
     "Salesforce/blip-vqa-base": "made to answer questions: its projections were never trained",
     "Salesforce/blip-vqa-capfilt-large": "made to answer questions: its projections were never trained",
-    "blip_vitB16_14m": "published for its authors' own code alone",
-    "blip_vitB16_129m": "published for its authors' own code alone",
-    "blip_vitL16_129m": "published for its authors' own code alone",
     "xvlm_coco": "published for its authors' own code alone",
     "xvlm_flickr": "published for its authors' own code alone",
     "EVA-CLIP-18B": "needs its own code, of an older transformers",

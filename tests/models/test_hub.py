@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from urllib.parse import unquote
 
 import pytest
 
-from embark.models.hub import checkpoint, digest
+from embark.models.hub import checkpoint, companion, digest, is_file, weights_file
 from embark.models.loading import Loading
 from embark.settings import Settings
 from embark.types import EmbarkError, ModelCard
@@ -39,6 +41,8 @@ class Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         path = unquote(self.path.partition("?")[0])
+        if path.startswith("/files/"):
+            return self.one(path.removeprefix("/files/"))
         if path.startswith("/api/models/org/tiny/tree/"):
             rows = [
                 {"type": "file", "path": name, "size": len(data), "oid": hashlib.sha1(data).hexdigest()}
@@ -59,6 +63,18 @@ class Handler(BaseHTTPRequestHandler):
         self.send_header("X-Error-Code", "RepoNotFound")
         self.send_header("Content-Length", "0")
         return self.end_headers()
+
+    def one(self, name: str) -> None:
+        """A file at an address; "broken" stops in the middle when it is first asked for."""
+        self.asked.append(name)
+        if name not in ("weights.pth", "weights.safetensors", "broken.pth"):
+            self.send_error(404)
+            return
+        whole = name != "broken.pth" or self.asked.count(name) > 1
+        self.send_response(200)
+        self.send_header("Content-Length", "7")
+        self.end_headers()
+        self.wfile.write(b"weights" if whole else b"wei")
 
     def answer(self, content: bytes, headers: dict[str, str]) -> None:
         self.send_response(200)
@@ -149,3 +165,62 @@ def test_consent_for_a_folder_names_its_digest(tmp_path: Path) -> None:
     with pytest.raises(EmbarkError, match=digest(tmp_path)):
         checkpoint(card, Loading()).weights()
     assert checkpoint(card, Loading(trust=digest(tmp_path))).weights()
+
+
+def test_a_part_may_lie_in_another_repository_or_beside(hub: type[Handler], tmp_path: Path) -> None:
+    whole = checkpoint(replace(CARD, source=str(tmp_path), settings={"words": f"org/tiny@{COMMIT}"}), Loading())
+    words = companion(whole, "words", Loading(), only=("config.json",))
+    assert (words.folder / "config.json").is_file()
+    assert hub.asked == ["config.json"]
+    with pytest.raises(EmbarkError, match="its eyes is missing, which belongs into"):
+        companion(whole, "eyes", Loading())
+    (tmp_path / "eyes").mkdir()
+    assert companion(whole, "eyes", Loading()).folder == tmp_path / "eyes"
+
+
+# ── one file of weights ──────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def at(hub: type[Handler], name: str) -> ModelCard:
+    return replace(CARD, source=f"{os.environ['EMBARK_ENDPOINT']}/files/{name}")
+
+
+def test_a_file_or_an_address_is_no_repository(tmp_path: Path) -> None:
+    (tmp_path / "x.pth").touch()
+    assert is_file(str(tmp_path / "x.pth"))
+    assert is_file("https://example.org/x.pth")
+    assert not is_file(str(tmp_path))
+    assert not is_file("org/tiny")
+
+
+def test_a_file_is_named_by_its_bytes_and_a_pickle_needs_consent(tmp_path: Path) -> None:
+    for name in ("x.safetensors", "x.pth"):
+        (tmp_path / name).write_bytes(b"weights")
+    revision = f"sha256-{hashlib.sha256(b'weights').hexdigest()[:16]}"
+    found, path = weights_file(replace(CARD, source=str(tmp_path / "x.safetensors")), Loading())
+    assert (found.card.revision, path.name) == (revision, "x.safetensors")
+    pickled = replace(CARD, source=str(tmp_path / "x.pth"))
+    with pytest.raises(EmbarkError, match=f"a pickle.*--trust {revision}"):
+        weights_file(pickled, Loading(trust="sha256-other"))
+    assert weights_file(pickled, Loading(trust=revision))[1].name == "x.pth"
+
+
+def test_a_file_at_an_address_is_fetched_once(hub: type[Handler], tmp_path: Path) -> None:
+    online = Settings(tmp_path, tmp_path, 1)
+    card, offline = at(hub, "weights.safetensors"), replace(online, offline=True)
+    with pytest.raises(EmbarkError, match="embark is offline: its weights are at http"):
+        weights_file(card, Loading(options=offline))
+    for options in (online, online, offline):
+        assert weights_file(card, Loading(options=options))[1].read_bytes() == b"weights"
+    assert hub.asked == ["weights.safetensors"]
+    with pytest.raises(EmbarkError, match=r"org/tiny could not be fetched from .*/none\.pth \(HTTP 404"):
+        weights_file(at(hub, "none.pth"), Loading(options=online))
+
+
+def test_a_broken_download_is_begun_again(hub: type[Handler], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("embark.http.PAUSE", 0.0)
+    revision = f"sha256-{hashlib.sha256(b'weights').hexdigest()[:16]}"
+    _, path = weights_file(at(hub, "broken.pth"), Loading(trust=revision, options=Settings(tmp_path, tmp_path, 1)))
+    assert path.read_bytes() == b"weights"
+    assert hub.asked == ["broken.pth"] * 2
+    assert list(path.parent.iterdir()) == [path]

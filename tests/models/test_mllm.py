@@ -296,7 +296,7 @@ def test_long_texts_lose_their_end_but_no_mark(folders: Callable[[str], Path]) -
 
 def test_checkpoints_that_contradict_are_refused(folders: Callable[[str], Path], tmp_path: Path) -> None:
     folder = folders("qwen2_vl")
-    with pytest.raises(EmbarkError, match="says 64 dimensions; its checkpoint has 32"):
+    with pytest.raises(EmbarkError, match="makes vectors of 32 dimensions; its card says 64"):
         spoken(folder, cards.CHAT, dim=64)
     (tmp_path / "config.json").write_text(json.dumps({"model_type": "bert"}))
     with pytest.raises(EmbarkError, match="type 'bert', which this loader does not know; it knows llava_next"):

@@ -14,7 +14,7 @@ from embark.models import LOADERS, get_model
 from embark.models.cards import mllm as cards
 from embark.models.encoder import unit
 from embark.models.loading import Loading
-from embark.models.phi import MEAN, SPREAD
+from embark.models.hf import CLIP_MEAN, CLIP_SPREAD
 from embark.types import Array, EmbarkError, ModelCard
 from tiny import TEXTS, byte_bpe, one_by_one, picture, prepared, same, saved, vectors
 
@@ -71,7 +71,7 @@ class Parts:
 
     def seen(self, page: Image.Image) -> Any:
         """A page that is a multiple of squares: what stands for it before the language model, state by state."""
-        whole = (torch.tensor(np.asarray(page)) / 255 - torch.tensor(MEAN)) / torch.tensor(SPREAD)
+        whole = (torch.tensor(np.asarray(page)) / 255 - torch.tensor(CLIP_MEAN)) / torch.tensor(CLIP_SPREAD)
         pixels = whole.permute(2, 0, 1).float()
         small = torch.nn.functional.interpolate(pixels[None], size=(SIDE, SIDE), mode="bicubic")[0]
         return self.projection(torch.stack([*self._walk(pixels), self.whole.flatten(), *self._walk(small)]))

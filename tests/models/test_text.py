@@ -153,7 +153,7 @@ def test_longest_text_and_precision_are_the_cards(prompted: Path) -> None:
 
 def test_a_wrong_dimension_is_an_error(prompted: Path) -> None:
     card = ModelCard("test/st", "1", "sentence-transformers", ("text",), dim=32, source=str(prompted))
-    with pytest.raises(EmbarkError, match="says 32 dimensions, but its checkpoint makes 16"):
+    with pytest.raises(EmbarkError, match="makes vectors of 16 dimensions; its card says 32"):
         load_sentence_transformer(card, CPU)
 
 

@@ -62,6 +62,13 @@ def to_numpy(tensor: Any) -> Array:
     return np.asarray(tensor.detach().float().cpu().numpy())
 
 
+def stack(tensors: Sequence[Any], model: Any) -> Any:
+    """The pixels of several pictures as one tensor, where the model is and in its precision."""
+    import torch
+
+    return torch.stack(list(tensors)).to(model.device, model.dtype)
+
+
 def pad(rows: Sequence[Sequence[int]], value: int, side: str, device: str | Any) -> tuple[Any, Any]:
     """(ids, mask) of token lists of unequal length, filled up on one side."""
     import torch

@@ -11,9 +11,9 @@ import numpy as np
 
 from embark.models.device import pad, to_numpy, without_gradients
 from embark.models.encoder import Encoder, Tower, Towers, frame_mean
-from embark.models.hf import Tokenizer, image_processor, loaded, weights
+from embark.models.hf import Tokenizer, image_processor, weights
 from embark.models.hub import Checkpoint, checkpoint
-from embark.models.loading import Loading
+from embark.models.loading import Loading, loaded
 from embark.types import Array, EmbarkError, ModelCard
 
 if TYPE_CHECKING:
@@ -56,7 +56,8 @@ def load(card: ModelCard, loading: Loading) -> Encoder:
             part.compile()
     text, image = _text_tower(model, found, kind), _image_tower(model, found)
     dim = text.embed([text.prepare("a")]).shape[1]
-    return Towers(loaded(found, loading, dim, "sum"), {"text": text, "image": image, "video": frame_mean(image)})
+    ready = loaded(found.card, loading, dim, fusion=card.fusion or "sum")
+    return Towers(ready, {"text": text, "image": image, "video": frame_mean(image)})
 
 
 def _architecture(found: Checkpoint) -> Architecture:

@@ -13,6 +13,7 @@ import torch
 from torch import nn
 from torch.nn.functional import scaled_dot_product_attention, silu
 
+from embark.models.hf import tensors
 from embark.models.hub import Checkpoint
 from embark.types import EmbarkError
 
@@ -21,15 +22,12 @@ State = Mapping[str, Any]  # name → tensor
 
 def read(found: Checkpoint, name: str = "*") -> dict[str, Any]:
     """The tensors of the folder's weight files of that name; of its sub-folders', none."""
-    from safetensors.torch import load_file
-
     files = [path for path in found.weights() if path.parent == found.folder and path.match(name)]
     if not files:
         raise EmbarkError(f"{found.card.name} has no weights '{name}' in {found.folder}.")
     out: dict[str, Any] = {}
     for path in files:
-        safe = path.suffix == ".safetensors"
-        out |= load_file(path) if safe else torch.load(path, map_location="cpu", weights_only=True)
+        out |= tensors(path)
     return out
 
 

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from embark.models import hub
 from embark.models.chat import Chat, filled
-from embark.models.device import without_gradients
+from embark.models.device import stack, without_gradients
 from embark.models.encoder import Generator
-from embark.models.hf import Tokenizer, image_processor, weights
-from embark.models.hub import Checkpoint
-from embark.models.loading import Loading, put_to_work
+from embark.models.hf import Tokenizer, image_processor, pixels, weights
+from embark.models.loading import Loading, loaded
 from embark.models.mllm import Prompt
-from embark.types import Content, EmbarkError, Item, Modality, ModelCard, Rendered
+from embark.types import Content, EmbarkError, Item, ModelCard, Rendered
 
 WORDS = 256  # tokens an answer may have, unless the card's settings say otherwise
 BODY = "{body}"
@@ -25,7 +23,8 @@ def load(card: ModelCard, loading: Loading) -> Generator:
     found = hub.checkpoint(card, loading)
     chat = Chat(found, loading)
     template = card.settings.get("template") or _template(chat.tokenizer, card.name)
-    return Answering(_complete(found, loading, chat.modalities), chat, template)
+    ready = loaded(found.card, loading, 1, card.modalities or chat.modalities, stored="uint8")
+    return Answering(ready, chat, template)
 
 
 def load_blip(card: ModelCard, loading: Loading) -> Generator:
@@ -34,7 +33,8 @@ def load_blip(card: ModelCard, loading: Loading) -> Generator:
 
     found = hub.checkpoint(card, loading)
     model = weights(BlipForConditionalGeneration, found, loading)
-    return Captioning(_complete(found, loading, ("image",)), model, image_processor(found), Tokenizer(found))
+    ready = loaded(found.card, loading, 1, ("image",), stored="uint8")
+    return Captioning(ready, model, pixels(image_processor(found)), Tokenizer(found))
 
 
 class Answering(Generator):
@@ -62,8 +62,8 @@ class Answering(Generator):
 class Captioning(Generator):
     """A picture in, a caption out; it takes no prompt, so there is none in what it sees."""
 
-    def __init__(self, card: ModelCard, model: Any, pixels: Any, tokenizer: Tokenizer) -> None:
-        self.card, self.model, self.pixels, self.tokenizer = card, model, pixels, tokenizer
+    def __init__(self, card: ModelCard, model: Any, look: Callable[[Any], Any], tokenizer: Tokenizer) -> None:
+        self.card, self.model, self.look, self.tokenizer = card, model, look, tokenizer
         self.greedy = _greedy(card, model.config.text_config.sep_token_id, model.config.text_config.pad_token_id)
 
     def render(self, item: Item, prompt: str) -> Rendered:
@@ -73,15 +73,13 @@ class Captioning(Generator):
     def prepare(self, contents: Sequence[Content]) -> Any:
         """Its pixels."""
         [picture] = contents
-        return self.pixels(images=picture.value.convert("RGB"), return_tensors="pt")["pixel_values"][0]
+        return self.look(picture.value)
 
     @without_gradients
     def generate(self, batch: Sequence[Any]) -> list[str]:
         """One pass a word."""
-        import torch
-
-        pixels = torch.stack(list(batch)).to(self.model.device, self.model.dtype)
-        return _texts(self.tokenizer, self.model.generate(pixel_values=pixels, generation_config=self.greedy))
+        seen = stack(batch, self.model)
+        return _texts(self.tokenizer, self.model.generate(pixel_values=seen, generation_config=self.greedy))
 
 
 def _template(tokenizer: Tokenizer, name: str) -> str:
@@ -106,8 +104,3 @@ def _greedy(card: ModelCard, end: Any, fill: int) -> Any:
 def _texts(tokenizer: Tokenizer, ids: Any) -> list[str]:
     with tokenizer.lock:
         return [text.strip() for text in tokenizer.inner.batch_decode(ids, skip_special_tokens=True)]
-
-
-def _complete(found: Checkpoint, loading: Loading, modalities: tuple[Modality, ...]) -> ModelCard:
-    card = replace(found.card, modalities=found.card.modalities or modalities, dim=1, stored="uint8")
-    return put_to_work(card, loading, ("torch", "transformers"))

@@ -2,26 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
+from pathlib import Path
 from threading import Lock
-from typing import Any, Literal
+from typing import Any
 
 from embark.models.device import settle
 from embark.models.hub import Checkpoint
-from embark.models.loading import Loading, put_to_work
-from embark.types import EmbarkError, ModelCard
+from embark.models.loading import Loading
+from embark.types import EmbarkError
+
+CLIP_MEAN, CLIP_SPREAD = (0.48145466, 0.4578275, 0.40821073), (0.26862954, 0.26130258, 0.27577711)  # of pixels
 
 
-def weights(kind: Any, found: Checkpoint, loading: Loading, **settings: Any) -> Any:
-    """A model of that transformers class, at work; weights that are missing are an error, never random numbers."""
+def weights(
+    kind: Any, found: Checkpoint, loading: Loading, state: Mapping[str, Any] | None = None, **settings: Any
+) -> Any:
+    """A model of that transformers class, at work; weights that are missing are an error, never random numbers.
+
+    `state` has the weights by their names in the class, where those in the checkpoint are others.
+    """
     import torch
 
-    found.weights()  # consent, where they are pickles
+    if state is None:
+        found.weights()  # consent, where they are pickles
     with _quiet():
         model, told = kind.from_pretrained(
-            found.folder, dtype=getattr(torch, found.card.dtype), local_files_only=True, output_loading_info=True,
+            found.folder if state is None else None, state_dict=None if state is None else dict(state),
+            dtype=getattr(torch, found.card.dtype), local_files_only=True, output_loading_info=True,
             trust_remote_code=found.trusted, use_safetensors=None if found.trusted else True, **settings,
         )  # fmt: skip
     if missing := sorted(told["missing_keys"]):
@@ -45,13 +55,30 @@ def _quiet() -> Iterator[None]:
         logging.set_verbosity(said)
 
 
-def loaded(found: Checkpoint, loading: Loading, dim: int, fusion: Literal["sum", "unit-sum", "native"]) -> ModelCard:
-    """The card of a model of text and images that was loaded, with what the checkpoint tells where the row does not."""
-    card = found.card
-    if card.dim not in (None, dim):
-        raise EmbarkError(f"{card.name} makes vectors of {dim} dimensions; its card says {card.dim}.")
-    known = replace(card, dim=dim, modalities=("text", "image", "video"), fusion=card.fusion or fusion)
-    return put_to_work(known, loading, ("torch", "transformers"))
+def tensors(path: Path) -> dict[str, Any]:
+    """The weights in a file, by name; of a pickle nothing but tensors is read."""
+    import pickle
+    import zipfile
+
+    import torch
+    from safetensors.torch import load_file
+
+    if path.suffix == ".safetensors":
+        return dict(load_file(path))
+    try:
+        return dict(torch.load(path, map_location="cpu", weights_only=True, mmap=zipfile.is_zipfile(path)))
+    except pickle.UnpicklingError as error:
+        raise EmbarkError(f"{path} is not read: it is no file of weights, or holds more than weights.") from error
+
+
+def renamed(state: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
+    """The weights by other names: each pattern that a name matches is replaced, in the table's order."""
+    out = {}
+    for name, tensor in state.items():
+        for pattern, put in names.items():
+            name = re.sub(pattern, put, name)
+        out[name] = tensor
+    return out
 
 
 def image_processor(found: Checkpoint, **settings: Any) -> Any:
@@ -61,6 +88,11 @@ def image_processor(found: Checkpoint, **settings: Any) -> Any:
     return AutoImageProcessor.from_pretrained(
         found.folder, backend="pil", local_files_only=True, trust_remote_code=found.trusted, **settings
     )
+
+
+def pixels(processor: Any) -> Callable[[Any], Any]:
+    """What an image processor makes of one picture."""
+    return lambda image: processor(images=image.convert("RGB"), return_tensors="pt")["pixel_values"][0]
 
 
 class Tokenizer:

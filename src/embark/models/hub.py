@@ -1,4 +1,4 @@
-"""Checkpoints as folders: from the hub at a pinned revision, or where the user has one.
+"""Checkpoints: folders, from the hub at a pinned revision or where the user has one, and single files of weights.
 
 Weights come as safetensors, and nothing that a checkpoint brings is executed: pickles and a repository's own code are
 fetched and used only for the exact revision that the user consented to.
@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
+from urllib.request import Request
 
-from embark import settings
+from embark import http, settings
 from embark.models.loading import Loading
 from embark.settings import Settings
 from embark.types import EmbarkError, ModelCard
@@ -53,8 +55,10 @@ class Checkpoint:
             )
 
 
-def checkpoint(card: ModelCard, loading: Loading, also: Sequence[str] = ()) -> Checkpoint:
-    """The card's files, downloaded once; `also` are further patterns that its loader reads."""
+def checkpoint(
+    card: ModelCard, loading: Loading, also: Sequence[str] = (), only: Sequence[str] | None = None
+) -> Checkpoint:
+    """The card's files, downloaded once; its loader reads further patterns (`also`), or no others (`only`)."""
     folder = Path(card.source).expanduser()
     if folder.is_dir():
         card = replace(card, revision=digest(folder))
@@ -62,17 +66,35 @@ def checkpoint(card: ModelCard, loading: Loading, also: Sequence[str] = ()) -> C
     given = loading.options or settings.load()
     revision = _commit(card, given)
     trusted = loading.trust == revision
-    patterns = [*SAFE, *also, *(RISKY if trusted else ())]
+    patterns = only or [*SAFE, *also, *(RISKY if trusted else ())]
     return Checkpoint(_download(card.source, revision, patterns, given), replace(card, revision=revision), trusted)
 
 
-def companion(found: Checkpoint, part: str, loading: Loading) -> Checkpoint:
+def companion(found: Checkpoint, part: str, loading: Loading, only: Sequence[str] | None = None) -> Checkpoint:
     """The checkpoint of a part that another repository holds: settings say "ID@REVISION"; else the folder has it."""
-    told = str(found.card.settings.get(part, ""))
-    if not told:
-        return Checkpoint(found.folder / part, found.card, found.trusted)
-    source, _, revision = told.partition("@")
-    return checkpoint(replace(found.card, source=source, revision=revision), loading)
+    if told := str(found.card.settings.get(part, "")):
+        source, _, revision = told.partition("@")
+        return checkpoint(replace(found.card, source=source, revision=revision), loading, only=only)
+    folder = found.folder / part
+    if not folder.is_dir():
+        raise EmbarkError(f"{found.card.name} is not loaded: its {part} is missing, which belongs into {folder}.")
+    return Checkpoint(folder, found.card, found.trusted)
+
+
+def is_file(source: str) -> bool:
+    """Whether a source is one file of weights, here or at an address."""
+    return "://" in source or Path(source).expanduser().is_file()
+
+
+def weights_file(card: ModelCard, loading: Loading) -> tuple[Checkpoint, Path]:
+    """One file of weights, downloaded once where the source is an address; its hash is the revision."""
+    path = _downloaded(card, loading) if "://" in card.source else Path(card.source).expanduser()
+    with path.open("rb") as file:
+        revision = f"sha256-{hashlib.file_digest(file, 'sha256').hexdigest()[:16]}"
+    found = Checkpoint(path.parent, replace(card, revision=revision), loading.trust == revision)
+    if path.suffix != ".safetensors":
+        found.consent("its weights are a pickle, which can run any code when it is opened")
+    return found, path
 
 
 def digest(folder: Path) -> str:
@@ -110,6 +132,37 @@ def _download(source: str, revision: str, patterns: Sequence[str], given: Settin
     except Exception as error:
         raise _failed(source, revision, error) from error
     return Path(found)
+
+
+def _downloaded(card: ModelCard, loading: Loading) -> Path:
+    given = loading.options or settings.load()
+    name = hashlib.sha256(card.source.encode()).hexdigest()[:16]
+    path = given.home / "checkpoints" / f"{name}.{'safetensors' if card.source.endswith('.safetensors') else 'pt'}"
+    if path.is_file():
+        return path
+    if given.offline:
+        raise EmbarkError(f"{card.name} is not here, and embark is offline: its weights are at {card.source}.")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_suffix(f".{os.getpid()}.part")
+
+    def fetch() -> None:
+        with http.send(Request(card.source)) as answer, part.open("wb") as file:
+            while piece := http.receive(answer, 1 << 20):
+                file.write(piece)
+            if file.tell() < int(answer.headers.get("Content-Length", 0)):
+                raise http.Again("the connection was closed in the middle of the file")
+
+    try:
+        http.patiently(f"Fetching {card.source}", fetch)
+        part.replace(path)
+    except (http.Refused, OSError) as error:
+        raise EmbarkError(
+            f"The weights of {card.name} could not be fetched from {card.source} ({error}); "
+            f"put the file at {path} by hand, or try again."
+        ) from error
+    finally:
+        part.unlink(missing_ok=True)
+    return path
 
 
 def _failed(source: str, revision: str, error: Exception) -> EmbarkError:

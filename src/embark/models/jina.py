@@ -7,9 +7,8 @@ from typing import Any
 
 from embark.models.device import settle, to_numpy
 from embark.models.encoder import Encoder, Tower, Towers, frame_mean
-from embark.models.hf import loaded
 from embark.models.hub import Checkpoint, checkpoint
-from embark.models.loading import Loading
+from embark.models.loading import Loading, loaded
 from embark.types import Array, EmbarkError, ModelCard
 
 
@@ -36,7 +35,7 @@ def load(card: ModelCard, loading: Loading) -> Encoder:
 
     text, image = Tower(tower(model.encode_text)), Tower(tower(model.encode_image), lambda image: image.convert("RGB"))
     dim = text.embed(["a"]).shape[1]
-    ready = loaded(found, loading, dim, fusion="sum")
+    ready = loaded(found.card, loading, dim, fusion=card.fusion or "sum")
     return Towers(ready, {"text": text, "image": image, "video": frame_mean(image)})
 
 

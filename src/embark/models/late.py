@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from threading import Lock
 from typing import Any
 
@@ -11,10 +10,10 @@ from embark.models import hub
 from embark.models.device import settle, to_numpy, without_gradients
 from embark.models.encoder import Encoder
 from embark.models.hf import weights
-from embark.models.hub import Checkpoint
-from embark.models.loading import Loading, put_to_work
-from embark.types import Array, Content, EmbarkError, Item, Modality, ModelCard, Rendered
+from embark.models.loading import Loading, loaded
+from embark.types import Array, Content, EmbarkError, Item, ModelCard, Rendered
 
+COMPARED: dict[str, Any] = {"similarity": "maxsim", "fusion": None}
 FILL = {"labels": -100}  # what tensors are filled up with, where not with zeros
 
 
@@ -28,7 +27,8 @@ def load(card: ModelCard, loading: Loading) -> Encoder:
         raise EmbarkError(f"{card.name} is of type '{kind}'; this loader knows {' and '.join(kinds)}.")
     model = weights(kinds[kind], found, loading)
     processor = AutoProcessor.from_pretrained(found.folder, backend="pil", local_files_only=True)
-    return Pages(_complete(found, loading, model.config.embedding_dim, ("text", "image")), model, processor)
+    ready = loaded(found.card, loading, model.config.embedding_dim, ("text", "image"), **COMPARED)
+    return Pages(ready, model, processor)
 
 
 def load_colbert(card: ModelCard, loading: Loading) -> Encoder:
@@ -38,8 +38,8 @@ def load_colbert(card: ModelCard, loading: Loading) -> Encoder:
     found = hub.checkpoint(card, loading, also=("*.metadata",))
     found.weights()
     model = MultiVectorEncoder(str(found.folder), device="cpu", local_files_only=True, trust_remote_code=found.trusted)
-    dim = model.get_embedding_dimension()
-    return ColBert(_complete(found, loading, dim, ("text",)), settle(model, found.card, loading))
+    ready = loaded(found.card, loading, model.get_embedding_dimension(), ("text",), **COMPARED)
+    return ColBert(ready, settle(model, found.card, loading))
 
 
 class Pages(Encoder):
@@ -112,11 +112,3 @@ def _stacked(tensors: Sequence[Any], value: int) -> Any:
     return torch.cat(
         [torch.nn.functional.pad(tensor, shape, value=value) for tensor, shape in zip(tensors, shapes, strict=True)]
     )
-
-
-def _complete(found: Checkpoint, loading: Loading, dim: int, modalities: tuple[Modality, ...]) -> ModelCard:
-    card = found.card
-    if card.dim not in (None, dim):
-        raise EmbarkError(f"The card of {card.name} says {card.dim} dimensions; its checkpoint has {dim}.")
-    known = replace(card, dim=dim, modalities=card.modalities or modalities, similarity="maxsim", fusion=None)
-    return put_to_work(known, loading, ("torch", "transformers"))

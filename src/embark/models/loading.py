@@ -8,7 +8,7 @@ from importlib import import_module, metadata
 from typing import Any, Literal, NamedTuple
 
 from embark.settings import Settings
-from embark.types import EmbarkError, ModelCard
+from embark.types import EmbarkError, Modality, ModelCard
 
 DTYPES = ("float32", "bfloat16", "float16")
 
@@ -49,6 +49,25 @@ class Loader(NamedTuple):
         except ImportError as error:
             advice = f": pip install 'embark[{self.extra}]'" if self.extra else "."
             raise EmbarkError(f"{card.name} cannot be loaded ({error}){advice}") from error
+
+
+def loaded(
+    card: ModelCard,
+    loading: Loading,
+    dim: int,
+    modalities: tuple[Modality, ...] = ("text", "image", "video"),
+    libraries: tuple[str, ...] = ("torch", "transformers"),
+    **facts: Any,
+) -> ModelCard:
+    """The card of a model that was loaded, with its dimension and what else the checkpoint tells."""
+    return put_to_work(replace(with_dim(card, dim), modalities=modalities, **facts), loading, libraries)
+
+
+def with_dim(card: ModelCard, dim: int | None) -> ModelCard:
+    """The card with the dimension that its checkpoint has; one that says otherwise is an error."""
+    if dim is not None and card.dim not in (None, dim):
+        raise EmbarkError(f"{card.name} makes vectors of {dim} dimensions; its card says {card.dim}.")
+    return replace(card, dim=card.dim or dim)
 
 
 def put_to_work(card: ModelCard, loading: Loading, libraries: tuple[str, ...], **more: Any) -> ModelCard:

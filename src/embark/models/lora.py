@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from embark.models import hub
+from embark.models.hf import tensors
 from embark.models.hub import Checkpoint
 from embark.models.loading import Loading
 from embark.types import EmbarkError
@@ -65,12 +65,8 @@ def _config(found: Checkpoint) -> dict[str, Any]:
 
 
 def _weights(found: Checkpoint) -> dict[str, Any]:
-    safe, pickled = (Path(found.folder / name) for name in WEIGHTS)
+    safe, pickled = (found.folder / name for name in WEIGHTS)
     if safe.is_file():
-        from safetensors.torch import load_file
-
-        return dict(load_file(safe))
-    import torch
-
+        return tensors(safe)
     found.consent("its weights are pickles, which can run any code when they are opened")
-    return dict(torch.load(pickled, map_location="cpu", weights_only=True))
+    return tensors(pickled)

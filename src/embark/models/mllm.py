@@ -17,7 +17,7 @@ from embark.models.cards.mllm import DEFAULTS
 from embark.models.device import POOLING, pad, to_numpy, without_gradients
 from embark.models.encoder import Encoder
 from embark.models.hf import Tokenizer, image_processor, weights
-from embark.models.loading import Loading, put_to_work
+from embark.models.loading import Loading, put_to_work, with_dim
 from embark.models.lora import adapted, merge
 from embark.types import Array, Content, EmbarkError, Item, Modality, ModelCard, Part, Rendered, Text
 
@@ -52,11 +52,9 @@ def load(card: ModelCard, loading: Loading) -> Encoder:
 
 def complete(card: ModelCard, kind: str, dim: int, modalities: tuple[Modality, ...]) -> ModelCard:
     """The card with what only the checkpoint knows, and the default settings of its type where it has none."""
-    if card.dim not in (None, dim):
-        raise EmbarkError(f"The card of {card.name} says {card.dim} dimensions; its checkpoint has {dim}.")
     style = {**DEFAULTS[kind], **card.settings}
     seen = tuple(each for each in modalities if each != "video" or style["video"])
-    return replace(card, dim=dim, modalities=card.modalities or seen, settings=style, fusion="native")
+    return replace(with_dim(card, dim), modalities=card.modalities or seen, settings=style, fusion="native")
 
 
 class Seen(NamedTuple):

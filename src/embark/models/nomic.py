@@ -2,31 +2,29 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
-from embark.models.device import mean_token, pad, settle, to_numpy, without_gradients
+from embark.models.device import mean_token, pad, settle, stack, to_numpy, without_gradients
 from embark.models.encoder import Encoder, Tower, Towers, frame_mean
-from embark.models.hf import Tokenizer, image_processor, loaded, weights
+from embark.models.hf import Tokenizer, image_processor, pixels, renamed, weights
 from embark.models.hub import Checkpoint, checkpoint, companion
-from embark.models.loading import Loading
+from embark.models.loading import Loading, loaded
 from embark.types import Array, EmbarkError, ModelCard
 
-NAMES = (  # the vision checkpoint's names → EVA-CLIP's, for the same architecture
-    (r"^embeddings\.proj", "patch_embed.proj"),
-    (r"^embeddings\.", ""),
-    (r"^layers\.", "blocks."),
-    (r"attn\.out_proj", "attn.proj"),
-    (r"mlp\.fc12", "mlp.w1"),
-    (r"mlp\.fc11", "mlp.w2"),
-    (r"mlp\.fc2", "mlp.w3"),
-    (r"mlp\.norm", "mlp.ffn_ln"),
-)
+NAMES = {  # the vision checkpoint's names → EVA-CLIP's, for the same architecture
+    r"^embeddings\.proj": "patch_embed.proj",
+    r"^embeddings\.": "",
+    r"^layers\.": "blocks.",
+    r"attn\.out_proj": "attn.proj",
+    r"mlp\.fc12": "mlp.w1",
+    r"mlp\.fc11": "mlp.w2",
+    r"mlp\.fc2": "mlp.w3",
+    r"mlp\.norm": "mlp.ffn_ln",
+}
 
 
 def load(card: ModelCard, loading: Loading) -> Encoder:
     """Text: the mean of its tokens, layer norm, unit length; image: the pooled [CLS], unit length."""
-    import torch
     from torch.nn.functional import layer_norm, normalize
     from transformers import NomicBertModel
 
@@ -37,7 +35,7 @@ def load(card: ModelCard, loading: Loading) -> Encoder:
         )
     words = companion(found, "text", loading)
     reader, viewer = weights(NomicBertModel, words, loading), settle(vision(found), found.card, loading)
-    tokens, processor = Tokenizer(words, card.context), image_processor(found)
+    tokens = Tokenizer(words, card.context)
 
     @without_gradients
     def text(rows: list[list[int]]) -> Array:
@@ -46,11 +44,11 @@ def load(card: ModelCard, loading: Loading) -> Encoder:
         return to_numpy(normalize(layer_norm(mean, mean.shape[1:]), dim=-1))
 
     @without_gradients
-    def image(pixels: list[Any]) -> Array:
-        return to_numpy(normalize(viewer(torch.stack(pixels).to(reader.device, reader.dtype)).float(), dim=-1))
+    def image(batch: list[Any]) -> Array:
+        return to_numpy(normalize(viewer(stack(batch, reader)).float(), dim=-1))
 
-    pictures = Tower(image, lambda picture: processor(images=picture, return_tensors="pt")["pixel_values"][0])
-    ready = loaded(found, loading, reader.config.hidden_size, fusion="unit-sum")
+    pictures = Tower(image, pixels(image_processor(found)))
+    ready = loaded(found.card, loading, reader.config.hidden_size, fusion=card.fusion or "unit-sum")
     return Towers(ready, {"text": Tower(text, tokens), "image": pictures, "video": frame_mean(pictures)})
 
 
@@ -69,12 +67,9 @@ def vision(found: Checkpoint) -> Any:
 
 def _as_eva(state: dict[str, Any], patch: int) -> dict[str, Any]:
     out: dict[str, Any] = {}
-    for given, tensor in state.items():
-        if given.startswith("selector."):
+    for name, tensor in renamed(state, NAMES).items():
+        if name.startswith("selector."):
             continue
-        name = given
-        for pattern, put in NAMES:
-            name = re.sub(pattern, put, name)
         if ".Wqkv." in name:
             for letter, part in zip("qkv", tensor.chunk(3), strict=True):
                 out[name.replace("Wqkv", f"{letter}_proj")] = part

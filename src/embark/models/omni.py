@@ -8,7 +8,7 @@ from typing import Any
 from embark.models import hub
 from embark.models.device import POOLING, settle
 from embark.models.encoder import Encoder
-from embark.models.hf import Tokenizer, image_processor, weights
+from embark.models.hf import Tokenizer, image_processor, tensors, weights
 from embark.models.hub import Checkpoint
 from embark.models.loading import Loading, put_to_work
 from embark.models.mllm import LIMIT, Grid, Prompt, Reader, Seen, Sense, complete
@@ -99,13 +99,10 @@ def _config(found: Checkpoint) -> Any:
 def _head(found: Checkpoint, loading: Loading) -> Any:
     """Two layers, from the files of the checkpoint."""
     import torch
-    from safetensors.torch import load_file
 
     given: dict[str, Any] = {}
     for path in found.weights():
-        safe = path.suffix == ".safetensors"
-        content = load_file(path) if safe else torch.load(path, map_location="cpu", weights_only=True, mmap=True)
-        given |= {name.split(HEAD)[1]: tensor for name, tensor in content.items() if HEAD in name}
+        given |= {name.split(HEAD)[1]: tensor for name, tensor in tensors(path).items() if HEAD in name}
     if not given:
         raise EmbarkError(f"{found.card.name} has no {HEAD}* among its weights, which its vectors are made with.")
     first, second = given["0.weight"], given["2.weight"]

@@ -6,18 +6,16 @@ library's tags, a file or an address: ViT-B-32/laion2b_s34b_b79k, ViT-B-32/negcl
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from pathlib import Path
 from threading import Lock
 from typing import Any
 
-from embark import settings
-from embark.models.device import settle, to_numpy, without_gradients
+from embark.models.device import settle, stack, to_numpy, without_gradients
 from embark.models.encoder import Encoder, Tower, Towers, frame_mean
-from embark.models.hub import Checkpoint, checkpoint
-from embark.models.loading import Loading, put_to_work
+from embark.models.hub import Checkpoint, checkpoint, is_file, weights_file
+from embark.models.loading import Loading, loaded
 from embark.types import Array, EmbarkError, ModelCard
 
 CONFIG = "open_clip_config.json"
@@ -28,12 +26,10 @@ def load(card: ModelCard, loading: Loading) -> Encoder:
     import open_clip
 
     card = resolved(card, open_clip.list_models(), open_clip.get_pretrained_cfg)
-    found, weights = _file(card, loading) if _is_file(card.source) else _folder(card, loading)
+    found, weights = weights_file(card, loading) if is_file(card.source) else _folder(card, loading)
     model, tokenizer, dim = _build(found, weights)
-    if card.dim not in (None, dim):
-        raise EmbarkError(f"{card.name} makes vectors of {dim} dimensions; its card says {card.dim}.")
-    known = replace(found.card, dim=dim, modalities=("text", "image", "video"), fusion=card.fusion or "sum")
-    ready = put_to_work(known, loading, ("torch", "open_clip_torch", "torchvision"))
+    libraries = ("torch", "open_clip_torch", "torchvision")
+    ready = loaded(found.card, loading, dim, libraries=libraries, fusion=card.fusion or "sum")
     return Towers(ready, _towers(model, tokenizer, ready, loading))
 
 
@@ -45,7 +41,7 @@ def resolved(
     if "architecture" in card.settings or architecture not in architectures or Path(card.source).expanduser().is_dir():
         return card
     chosen = {**card.settings, "architecture": architecture}
-    if _is_file(weights):
+    if is_file(weights):
         return replace(card, source=weights, settings=chosen)
     known = tag(architecture, weights)
     if not known:
@@ -66,10 +62,6 @@ def resolved(
 # ── where the weights are ────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _is_file(source: str) -> bool:
-    return "://" in source or Path(source).expanduser().is_file()
-
-
 def _folder(card: ModelCard, loading: Loading) -> tuple[Checkpoint, Path]:
     """A repository's weights in the library's own format: a copy for transformers beside them has other names."""
     found = checkpoint(card, loading)
@@ -81,38 +73,6 @@ def _folder(card: ModelCard, loading: Loading) -> tuple[Checkpoint, Path]:
     if not own:
         raise EmbarkError(f"{card.name} is not loaded: there are no weights in {found.folder}.")
     return found, own[0]
-
-
-def _file(card: ModelCard, loading: Loading) -> tuple[Checkpoint, Path]:
-    """One file of weights, downloaded once where the source is an address; its hash is the revision."""
-    path = _downloaded(card, loading) if "://" in card.source else Path(card.source).expanduser()
-    with path.open("rb") as file:
-        revision = f"sha256-{hashlib.file_digest(file, 'sha256').hexdigest()[:16]}"
-    found = Checkpoint(path.parent, replace(card, revision=revision), loading.trust == revision)
-    if path.suffix != ".safetensors":
-        found.consent("its weights are a pickle, which can run any code when it is opened")
-    return found, path
-
-
-def _downloaded(card: ModelCard, loading: Loading) -> Path:
-    import torch
-
-    given = loading.options or settings.load()
-    name = hashlib.sha256(card.source.encode()).hexdigest()[:16]
-    path = given.home / "checkpoints" / f"{name}.{'safetensors' if card.source.endswith('.safetensors') else 'pt'}"
-    if path.is_file():
-        return path
-    if given.offline:
-        raise EmbarkError(f"{card.name} is not here, and embark is offline: its weights are at {card.source}.")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    try:
-        torch.hub.download_url_to_file(card.source, str(path), progress=False)
-    except OSError as error:
-        raise EmbarkError(
-            f"The weights of {card.name} could not be fetched from {card.source} ({error}); "
-            f"put the file at {path} by hand, or try again."
-        ) from error
-    return path
 
 
 # ── the model ────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -165,7 +125,7 @@ def _towers(model: Any, tokenizer: Any, card: ModelCard, loading: Loading) -> di
 
     @without_gradients
     def images(batch: list[Any]) -> Array:
-        return to_numpy(model.encode_image(torch.stack(batch).to(weight.device, weight.dtype)))
+        return to_numpy(model.encode_image(stack(batch, weight)))
 
     image = Tower(images, transform)
     return {"text": Tower(texts, tokens), "image": image, "video": frame_mean(image)}

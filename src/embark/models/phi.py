@@ -6,6 +6,7 @@ The checkpoint's own code would need consent, and runs on transformers 4 only.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from math import ceil, isqrt
 from types import SimpleNamespace
 from typing import Any
@@ -13,15 +14,14 @@ from typing import Any
 from embark.models import hub
 from embark.models.device import settle
 from embark.models.encoder import Encoder
-from embark.models.hf import Tokenizer
+from embark.models.hf import CLIP_MEAN, CLIP_SPREAD, Tokenizer, tensors, weights
 from embark.models.hub import Checkpoint
 from embark.models.loading import Loading, put_to_work
 from embark.models.lora import adapted, merge
 from embark.models.mllm import LIMIT, Prompt, Reader, Seen, complete
-from embark.types import Content, EmbarkError, ModelCard
+from embark.types import Content, ModelCard
 
 EYES = "model.vision_embed_tokens."
-MEAN, SPREAD = (0.48145466, 0.4578275, 0.40821073), (0.26862954, 0.26130258, 0.27577711)  # of CLIP's pictures
 PLACE = "<|image|>"  # the token that a picture's states take the place of
 HEAD = 64  # the width of an attention head of CLIP; all other shapes are those of the weights
 
@@ -29,12 +29,11 @@ HEAD = 64  # the width of an attention head of CLIP; all other shapes are those 
 def load(card: ModelCard, loading: Loading) -> Encoder:
     """The encoder of a Phi-3.5-vision checkpoint, whole or as an adapter of it."""
     found, base = adapted(hub.checkpoint(card, loading), loading)
-    parts = found if (found.folder / "tokenizer_config.json").is_file() else base
-    tokenizer = Tokenizer(parts, LIMIT)
-    weights = settle(_parts(base), found.card, loading)
+    tokenizer = Tokenizer(found if (found.folder / "tokenizer_config.json").is_file() else base, LIMIT)
+    parts = settle(_parts(base, loading), found.card, replace(loading, compile=False))
     if base is not found:
-        merge(weights, found)
-    model = Vision(weights, tokenizer.inner.convert_tokens_to_ids(PLACE))
+        merge(parts, found)
+    model = Vision(parts, tokenizer.inner.convert_tokens_to_ids(PLACE))
     card = complete(found.card, "phi3_v", model.words.config.hidden_size, ("text", "image"))
     card = put_to_work(card, loading, ("torch", "transformers"))
     eyes = Crops(card.settings["crops"], model.eyes.config.image_size, model.merged)
@@ -88,7 +87,7 @@ class Crops:
         import torch
 
         page = torch.from_numpy(np.array(self.image(image), np.float32) / 255)
-        page = ((page - torch.tensor(MEAN)) / torch.tensor(SPREAD)).permute(2, 0, 1)
+        page = ((page - torch.tensor(CLIP_MEAN)) / torch.tensor(CLIP_SPREAD)).permute(2, 0, 1)
         high, wide = (length // self.side for length in page.shape[1:])
         whole = torch.nn.functional.interpolate(page[None], size=(self.side, self.side), mode="bicubic")
         squares = page.view(3, high, self.side, wide, self.side).permute(1, 3, 0, 2, 4).reshape(-1, *whole.shape[1:])
@@ -145,13 +144,12 @@ class Vision:
         return torch.cat([rows, self.parts["marks"]["sub_GN"].expand(len(rows), 1, -1)], 1).flatten(0, 1)
 
 
-def _parts(found: Checkpoint) -> Any:
+def _parts(found: Checkpoint, loading: Loading) -> Any:
     """The language model, the eyes, and what stands between them, with the checkpoint's weights."""
     import torch
-    from safetensors.torch import load_file
     from transformers import CLIPVisionModel, Phi3Model
 
-    state = {name: tensor for path in found.weights() for name, tensor in load_file(path).items()}
+    state = {name: tensor for path in found.weights() for name, tensor in tensors(path).items()}
     seen = {name.removeprefix(EYES): tensor for name, tensor in state.items() if name.startswith(EYES)}
     said = {name: tensor for name, tensor in state.items() if not name.startswith((EYES, "lm_head."))}
     looks = {name.removeprefix("img_processor."): seen[name] for name in seen if name.startswith("img_processor.")}
@@ -161,11 +159,10 @@ def _parts(found: Checkpoint) -> Any:
     )
     projection.load_state_dict({name: seen[f"img_projection.{name}"] for name in projection.state_dict()})
     marks = {name: torch.nn.Parameter(seen[name].flatten()[None]) for name in ("glb_GN", "sub_GN")}
-    dtype = getattr(torch, found.card.dtype)
     return torch.nn.ModuleDict(
         {
-            "words": _loaded(Phi3Model, _config(found), said, dtype),
-            "eyes": _loaded(CLIPVisionModel, _clip(looks), looks, dtype),
+            "words": weights(Phi3Model, found, loading, said, config=_config(found)),
+            "eyes": weights(CLIPVisionModel, found, loading, looks, config=_clip(looks)),
             "img_projection": projection,
             "marks": torch.nn.ParameterDict(marks),
         }
@@ -182,24 +179,15 @@ def _config(found: Checkpoint) -> Any:
     return Phi3Config.from_dict(facts)
 
 
-def _loaded(kind: Any, config: Any, state: Mapping[str, Any], dtype: Any) -> Any:
-    model, told = kind.from_pretrained(
-        None, config=config, state_dict=dict(state), dtype=dtype, output_loading_info=True
-    )
-    if missing := sorted(told["missing_keys"]):
-        raise EmbarkError(f"The checkpoint lacks {len(missing)} weights of {kind.__name__}, the first is {missing[0]}.")
-    return model
-
-
-def _clip(weights: Mapping[str, Any]) -> Any:
+def _clip(state: Mapping[str, Any]) -> Any:
     """CLIP's vision tower, of the shapes that its weights have."""
     from transformers import CLIPVisionConfig
 
     name = "vision_model.{}.weight".format
-    patches, places = weights[name("embeddings.patch_embedding")], weights[name("embeddings.position_embedding")]
+    patches, places = state[name("embeddings.patch_embedding")], state[name("embeddings.position_embedding")]
     width, patch = patches.shape[0], patches.shape[-1]
     return CLIPVisionConfig(
         hidden_size=width, patch_size=patch, image_size=isqrt(len(places) - 1) * patch,
-        num_attention_heads=width // HEAD, intermediate_size=len(weights[name("encoder.layers.0.mlp.fc1")]),
-        num_hidden_layers=sum(each.endswith("mlp.fc1.weight") for each in weights),
+        num_attention_heads=width // HEAD, intermediate_size=len(state[name("encoder.layers.0.mlp.fc1")]),
+        num_hidden_layers=sum(each.endswith("mlp.fc1.weight") for each in state),
     )  # fmt: skip

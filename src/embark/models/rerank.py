@@ -13,9 +13,9 @@ from embark.models.device import pad, to_numpy, without_gradients
 from embark.models.encoder import Reranker
 from embark.models.hf import Tokenizer, weights
 from embark.models.hub import Checkpoint
-from embark.models.loading import Loading, put_to_work
+from embark.models.loading import Loading, loaded
 from embark.models.mllm import Prompt
-from embark.types import Array, Content, EmbarkError, Item, Modality, ModelCard, Rendered, Text
+from embark.types import Array, Content, EmbarkError, Item, ModelCard, Rendered, Text
 
 INSTRUCTION = "{instruction}"
 
@@ -28,7 +28,8 @@ def load(card: ModelCard, loading: Loading) -> Reranker:
     model = weights(AutoModelForSequenceClassification, found, loading)
     if model.config.num_labels != 1:
         raise EmbarkError(f"{card.name} tells {model.config.num_labels} classes apart; a re-ranker gives one score.")
-    return CrossEncoder(_complete(found, loading, ("text",)), model, Tokenizer(found, card.context))
+    ready = loaded(found.card, loading, 1, ("text",), stored="float32")
+    return CrossEncoder(ready, model, Tokenizer(found, card.context))
 
 
 def load_yes_no(card: ModelCard, loading: Loading) -> Reranker:
@@ -42,7 +43,8 @@ def load_yes_no(card: ModelCard, loading: Loading) -> Reranker:
     def score(states: Any) -> Any:
         return states.float() @ (rows[0] - rows[1])
 
-    return Asked(_complete(found, loading, chat.modalities), chat, score)
+    ready = loaded(found.card, loading, 1, card.modalities or chat.modalities, stored="float32")
+    return Asked(ready, chat, score)
 
 
 def load_jina(card: ModelCard, loading: Loading) -> Reranker:
@@ -57,7 +59,8 @@ def load_jina(card: ModelCard, loading: Loading) -> Reranker:
         inner = torch.nn.functional.linear(states, head["score.0.weight"], head["score.0.bias"]).relu()
         return torch.nn.functional.linear(inner, head["score.2.weight"], head["score.2.bias"])[:, 0]
 
-    return Asked(_complete(found, loading, chat.modalities), chat, score)
+    ready = loaded(found.card, loading, 1, card.modalities or chat.modalities, stored="float32")
+    return Asked(ready, chat, score)
 
 
 class CrossEncoder(Reranker):
@@ -119,11 +122,6 @@ def _styled(found: Checkpoint, style: Mapping[str, Any]) -> Checkpoint:
 
 def _media_first(contents: Sequence[Content]) -> list[Content]:
     return sorted(contents, key=lambda content: content.kind == "text")
-
-
-def _complete(found: Checkpoint, loading: Loading, modalities: tuple[Modality, ...]) -> ModelCard:
-    card = replace(found.card, modalities=found.card.modalities or modalities, dim=1, stored="float32")
-    return put_to_work(card, loading, ("torch", "transformers"))
 
 
 def _tensors(found: Checkpoint, prefix: str) -> dict[str, Any]:

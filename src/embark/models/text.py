@@ -16,7 +16,7 @@ from embark.models.device import POOLING, pad, settle, to_numpy, without_gradien
 from embark.models.encoder import Encoder
 from embark.models.hf import Tokenizer, weights
 from embark.models.hub import Checkpoint, checkpoint
-from embark.models.loading import Loading, put_to_work
+from embark.models.loading import Loading, put_to_work, with_dim
 from embark.models.prompts import Prompted, Prompts, joined, split
 from embark.types import MODALITIES, Array, Content, EmbarkError, Item, Modality, ModelCard, Rendered
 
@@ -65,7 +65,7 @@ class SentenceEncoder(Prompted):
         # Modules for queries and documents apart: a role is then more than its prompt.
         self.routed = any(type(module).__name__ == "Router" for module in model)
         card = replace(card, modalities=kinds, similarity=_similarity(card, model), fusion="native" if native else None)
-        self.card = _with_dim(card, self._probe(kinds))
+        self.card = with_dim(card, self._probe(kinds))
 
     def render(self, item: Item, role: str, instruction: str | None) -> Rendered:
         """The prompt, then the item; the mode names the route where the model has several."""
@@ -206,12 +206,12 @@ def load(card: ModelCard, loading: Loading) -> Encoder:
     config = AutoConfig.from_pretrained(found.folder, local_files_only=True, trust_remote_code=found.trusted)
     if "causal" in settings:
         config.is_causal = settings["causal"]
-    more = {"add_pooling_layer": False} if config.model_type in POOLER else {}
+    more: dict[str, Any] = {"add_pooling_layer": False} if config.model_type in POOLER else {}
     model = weights(AutoModel, found, loading, config=config, **more)
     tokenizer = Tokenizer(found, settings.get("tokens"), **settings.get("tokenizer", {}))
     card = replace(found.card, modalities=("text",), settings={"pooling": _pooling(found), **settings})
     dim = int(config.hidden_size)
-    return TextEncoder(put_to_work(_with_dim(card, dim), loading, ("torch", "transformers")), model, tokenizer)
+    return TextEncoder(put_to_work(with_dim(card, dim), loading, ("torch", "transformers")), model, tokenizer)
 
 
 class TextEncoder(Prompted):
@@ -253,9 +253,3 @@ def _pooling(found: Checkpoint) -> str:
     names = found.config.get("architectures") or [""]
     causal = names[0].endswith("ForCausalLM") and found.config.get("is_causal", True)
     return "last" if causal else "mean"
-
-
-def _with_dim(card: ModelCard, dim: int | None) -> ModelCard:
-    if None not in (card.dim, dim) and card.dim != dim:
-        raise EmbarkError(f"The card of {card.name} says {card.dim} dimensions, but its checkpoint makes {dim}.")
-    return replace(card, dim=card.dim or dim)

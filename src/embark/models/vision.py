@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-import numpy as np
-
-from embark.models.device import settle, to_numpy, without_gradients
+from embark.models.device import settle, stack, to_numpy, without_gradients
 from embark.models.encoder import Encoder, Tower, Towers, frame_mean
-from embark.models.hf import image_processor, weights
+from embark.models.hf import image_processor, pixels, weights
 from embark.models.hub import Checkpoint, checkpoint
-from embark.models.loading import Loading, put_to_work
+from embark.models.loading import Loading, loaded
 from embark.types import Array, EmbarkError, ModelCard
-
-if TYPE_CHECKING:
-    from PIL.Image import Image
 
 DINO = ("dinov2", "dinov2_with_registers", "dinov3_vit")  # config.json's model_type
 
@@ -29,19 +23,15 @@ def load_dino(card: ModelCard, loading: Loading) -> Encoder:
     found = checkpoint(card, loading)
     if (kind := found.config.get("model_type", "")) not in DINO:
         raise EmbarkError(f"{card.name} is of model type '{kind}'; this loader knows {', '.join(DINO)}.")
-    model, processor = weights(AutoModel, found, loading), image_processor(found)
-
-    def prepare(image: Image) -> Array:
-        return np.asarray(processor(images=image.convert("RGB"), return_tensors="np")["pixel_values"][0])
+    model = weights(AutoModel, found, loading)
 
     @without_gradients
-    def embed(rows: list[Array]) -> Array:
-        import torch
+    def embed(rows: list[Any]) -> Array:
+        return to_numpy(model(stack(rows, model)).last_hidden_state[:, 0])
 
-        pixels = torch.from_numpy(np.stack(rows)).to(model.device, model.dtype)
-        return to_numpy(model(pixels).last_hidden_state[:, 0])
-
-    return _encoder(found, loading, model.config.hidden_size, prepare, embed, ("torch", "transformers"))
+    image = Tower(embed, pixels(image_processor(found)))
+    ready = loaded(found.card, loading, model.config.hidden_size, ("image", "video"))
+    return Towers(ready, {"image": image, "video": frame_mean(image)})
 
 
 def load_timm(card: ModelCard, loading: Loading) -> Encoder:
@@ -51,7 +41,6 @@ def load_timm(card: ModelCard, loading: Loading) -> Encoder:
     A repository without such a config needs the `architecture` in the card's settings.
     """
     import timm
-    import torch
 
     own = "/" not in card.source and not Path(card.source).is_dir()
     found = checkpoint(replace(card, source=f"timm/{card.source}") if own else card, loading)
@@ -62,12 +51,12 @@ def load_timm(card: ModelCard, loading: Loading) -> Encoder:
 
     @without_gradients
     def embed(rows: list[Any]) -> Array:
-        return to_numpy(model(torch.stack(rows).to(weight.device, weight.dtype)))
+        return to_numpy(model(stack(rows, weight)))
 
-    def prepare(image: Image) -> Any:
-        return transform(image.convert("RGB"))
-
-    return _encoder(found, loading, model.head_hidden_size, prepare, embed, ("torch", "timm", "torchvision"))
+    image = Tower(embed, lambda picture: transform(picture.convert("RGB")))
+    libraries = ("torch", "timm", "torchvision")
+    ready = loaded(found.card, loading, model.head_hidden_size, ("image", "video"), libraries)
+    return Towers(ready, {"image": image, "video": frame_mean(image)})
 
 
 def _timm_model(found: Checkpoint) -> Any:
@@ -97,18 +86,3 @@ def _timm_model(found: Checkpoint) -> Any:
             f"the first is {missing[0]}."
         )
     return model
-
-
-def _encoder(
-    found: Checkpoint,
-    loading: Loading,
-    dim: int,
-    prepare: Callable[[Image], Any],
-    embed: Callable[[list[Any]], Array],
-    libraries: tuple[str, ...],
-) -> Encoder:
-    if found.card.dim not in (None, dim):
-        raise EmbarkError(f"{found.card.name} makes vectors of {dim} dimensions; its card says {found.card.dim}.")
-    known = replace(found.card, dim=dim, modalities=("image", "video"))
-    image = Tower(embed, prepare)
-    return Towers(put_to_work(known, loading, libraries), {"image": image, "video": frame_mean(image)})

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from embark.models.device import pad, settle, to_numpy, without_gradients
+from embark.models.device import pad, settle, stack, to_numpy, without_gradients
 from embark.models.encoder import Encoder
-from embark.models.hf import Tokenizer, loaded
+from embark.models.hf import CLIP_MEAN, CLIP_SPREAD, Tokenizer
 from embark.models.hub import Checkpoint, checkpoint, companion
 from embark.models.joint import Joint, cut
-from embark.models.loading import Loading
+from embark.models.loading import Loading, loaded
 from embark.types import Array, EmbarkError, ModelCard
-
-MEAN, DEVIATION = (0.48145466, 0.4578275, 0.40821073), (0.26862954, 0.26130258, 0.27577711)  # of CLIP's pixels
 
 
 def load(card: ModelCard, loading: Loading) -> Encoder:
@@ -37,7 +35,7 @@ def load(card: ModelCard, loading: Loading) -> Encoder:
 
     @without_gradients
     def pictures(pixels: list[Any], rows: list[list[int]]) -> Array:
-        seen = project(eva(torch.stack(pixels).to(bert.device, bert.dtype))[:, 1:])
+        seen = project(eva(stack(pixels, bert))[:, 1:])
         places = torch.arange(1, 1 + patches, device=bert.device)  # [CLS] is at 0, the words come after the patches
         seen = bert.embeddings.LayerNorm(seen + bert.embeddings.position_embeddings(places))
         ids, mask = pad(rows, read.padding, "right", bert.device)
@@ -49,7 +47,7 @@ def load(card: ModelCard, loading: Loading) -> Encoder:
         hidden = bert.encoder(whole, attention_mask=(1 - known.to(bert.dtype)) * torch.finfo(bert.dtype).min)
         return to_numpy(normalize(hidden.last_hidden_state[:, 0].float(), dim=-1))
 
-    ready = loaded(found, loading, bert.config.hidden_size, fusion="native")
+    ready = loaded(found.card, loading, bert.config.hidden_size, fusion="native")
     return Joint(ready, lambda image: pixels_of(image, eva.size), tokens, texts, pictures)
 
 
@@ -90,4 +88,4 @@ def pixels_of(image: Any, size: int) -> Any:
     image = image.resize((int(size * width / short), int(size * height / short)), Image.Resampling.BICUBIC)
     left, top = (round((side - size) / 2) for side in image.size)
     middle = np.asarray(image.crop((left, top, left + size, top + size))) / 255
-    return torch.from_numpy((middle - MEAN) / DEVIATION).permute(2, 0, 1).float()
+    return torch.from_numpy((middle - CLIP_MEAN) / CLIP_SPREAD).permute(2, 0, 1).float()

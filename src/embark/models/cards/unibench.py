@@ -1,7 +1,8 @@
-"""The models of UniBench that no other table here holds; open_clip reads them all.
+"""The models of UniBench that no other table here holds; open_clip reads all but BLIP's.
 
 Every model sees what it was trained on: UniBench gave all of them CLIP's crop and pixel scale, which its numbers for
 CLIPA and DFN's H/14 carry. Where UniBench ran weights with another activation than theirs, that is kept, under its key.
+To the cosines of BLIP's vectors UniBench added the logit of its matching head in relation tasks, which no vector has.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from embark.types import ModelCard
 
 CLIP = "https://arxiv.org/abs/2103.00020"
 WRONG = " Run as UniBench ran it, with GELU where it was trained with QuickGELU."
+BERT = "google-bert/bert-base-uncased@86b5e0934494bd15c9632b12f734a8a67f723594"
 RESNETS = {  # architecture → dimension, parameters
     "RN50": (1024, 102_007_137),
     "RN101": (512, 119_688_033),
@@ -69,6 +71,18 @@ def _datacomp(model: str, scale: str, dim: int, parameters: int, data: float, un
     )  # fmt: skip
 
 
+def _blip(size: str, file: str, parameters: int, data: float, unibench: str) -> ModelCard:
+    """As it was pre-trained; tuned on COCO and Flickr30k, it stands among the hub's."""
+    return ModelCard(
+        f"unibench/{unibench}", "main", "blip", ("text", "image", "video"), 256, fusion="unit-sum",
+        source=f"https://storage.googleapis.com/sfr-vision-language-research/BLIP/models/{file}.pth",
+        settings={"tokenizer": BERT}, family="BLIP", parameters=parameters, context=512, image_size=224,
+        normalised=True, data=data, objective="contrastive, matching, captioning", architecture="vit",
+        licence="BSD-3-Clause", reference="https://arxiv.org/abs/2201.12086", aliases={"UniBench": unibench},
+        description=f"BLIP {size}, trained on captions that it filtered and wrote itself; tuned on nothing after that.",
+    )  # fmt: skip
+
+
 EVA = {
     "family": "EVA-CLIP", "reference": "https://arxiv.org/abs/2303.15389",
     "description": "An image tower that learnt from masked images first, then as CLIP does.",
@@ -83,6 +97,9 @@ COCA = {
 }  # fmt: skip
 
 CARDS = (
+    _blip("B/16", "model_base_14M", 223_452_418, 14, "blip_vitB16_14m"),
+    _blip("B/16", "model_base", 223_452_418, 129, "blip_vitB16_129m"),
+    _blip("L/16", "model_large", 445_739_522, 129, "blip_vitL16_129m"),
     _tag("timm/eva_giant_patch14_plus_clip_224.merged2b_s11b_b114k", "EVA01-g-14-plus", "merged2b_s11b_b114k",
          1024, 1_366_621_569, 2000, "eva01_vitG14_plus_2b", name="QuanSun/EVA01-CLIP-g-14-plus", **EVA),
     _tag("timm/eva_giant_patch14_clip_224.laion400m_s11b_b41k", "EVA01-g-14", "laion400m_s11b_b41k",
