@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from shutil import copytree
 from typing import Any
 
 import numpy as np
@@ -135,7 +136,8 @@ def theirs(name: str) -> str:
 def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A checkpoint of transformers whose towers are of unequal width, as in BLIP large."""
     torch.manual_seed(2)
-    read = wordpiece()  # as BERT's: the authors put their words after its last
+    folder, read = tmp_path_factory.mktemp("large"), wordpiece()
+    read.save_pretrained(folder / "tokenizer")  # as BERT's, without the two words that the authors added
     read.add_special_tokens({"bos_token": "[DEC]"})
     read.add_tokens(["[ENC]"], special_tokens=True)
     text = {**SIZES, "hidden_size": 64, "num_attention_heads": 1, "num_hidden_layers": 3, "vocab_size": len(read)}
@@ -149,7 +151,7 @@ def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for weight in model.parameters():  # biases too, which start as zeros
         torch.nn.init.normal_(weight, std=0.2)
     eyes = transformers.BlipImageProcessorPil(size={"height": 48, "width": 48})
-    return saved(tmp_path_factory.mktemp("large"), model, read, eyes)
+    return saved(folder, model, read, eyes)
 
 
 def published(large: Path, folder: Path, without: str = "(none)") -> Path:
@@ -164,7 +166,7 @@ def published(large: Path, folder: Path, without: str = "(none)") -> Path:
     weights |= {"temp": torch.tensor(0.07), "text_encoder.embeddings.position_ids": torch.arange(40)[None]}
     file = folder / "model_large.pth"
     torch.save({"model": weights, "epoch": 19, "config": {"image_size": 48, "vit": "large"}}, file)
-    wordpiece().save_pretrained(folder / "tokenizer")
+    copytree(large / "tokenizer", folder / "tokenizer")
     return file
 
 

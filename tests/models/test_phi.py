@@ -13,8 +13,8 @@ from PIL import Image
 from embark.models import LOADERS, get_model
 from embark.models.cards import mllm as cards
 from embark.models.encoder import unit
-from embark.models.loading import Loading
 from embark.models.hf import CLIP_MEAN, CLIP_SPREAD
+from embark.models.loading import Loading
 from embark.types import Array, EmbarkError, ModelCard
 from tiny import TEXTS, byte_bpe, one_by_one, picture, prepared, same, saved, vectors
 

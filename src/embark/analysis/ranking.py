@@ -15,7 +15,7 @@ from zlib import crc32
 
 import numpy as np
 
-from embark.analysis.compare import holm, replicates_of
+from embark.analysis.compare import replicates_of
 from embark.analysis.intervals import LEVEL, REPLICATES
 from embark.analysis.rules import borda
 from embark.results import TaskResult
@@ -38,23 +38,27 @@ class Place:
 def places(totals: Array, draws: Array | None, freedom: float = np.inf) -> list[Place]:
     """From totals (models,) and their resamples (draws, models); `freedom` is what differences are judged with.
 
-    A tie group is its best model and those right after it that do not differ significantly from it: two-sided t-tests
-    with the resampled spread of paired differences, Holm's correction over all models below that best one.
+    A tie group is the best model left and those right after it, as many as cannot be told apart: from the last one up,
+    models leave while any two in the group differ significantly (paired t-tests with the resampled spread, corrected
+    for the number of pairs). So models that are equal are parted in at most 5 % of cases, though the best of them was
+    picked by its score. A rank's interval is that of the resamples, and covers its tie group, since resamples alone
+    are too sure of the order of models that hardly differ.
     """
     rank = _ranks(totals[None])[0]
     if draws is None:
         return [Place(one) for one in rank.tolist()]
     ends = [(1 - LEVEL) / 2, (1 + LEVEL) / 2]
     low, high = np.quantile(_ranks(draws), ends, axis=0, method="closest_observation").astype(int)
-    ties, order, group = [""] * len(totals), np.argsort(-totals, kind="stable"), 0
-    while len(order):
-        apart = _apart(totals[order], draws[:, order], freedom)
-        size = 1 + (int(apart.argmax()) if apart.any() else len(apart))
-        for model in order[:size]:
+    order, ties, start = np.argsort(-totals, kind="stable"), [""] * len(totals), 0
+    p = _p_values(totals[order], draws[:, order], freedom)
+    for group, end in enumerate(_ends(p)):
+        members = order[start:end]
+        low[members] = np.minimum(low[members], start + 1)
+        high[members] = np.maximum(high[members], end)
+        for model in members:
             ties[model] = _letters(group)
-        order, group = order[size:], group + 1
-    bounds = zip(rank.tolist(), np.minimum(low, rank).tolist(), np.maximum(high, rank).tolist(), ties, strict=True)
-    return [Place(*one) for one in bounds]
+        start = end
+    return [Place(*one) for one in zip(rank.tolist(), low.tolist(), high.tolist(), ties, strict=True)]
 
 
 def over_tasks(values: Array, weights: Array, seed: int = 0) -> Array:
@@ -103,18 +107,31 @@ def _ranks(totals: Array) -> Array:
     return ranks
 
 
-def _apart(totals: Array, draws: Array, freedom: float) -> Array:
-    """Which of the other models differ significantly from the first."""
-    spread = (draws[:, :1] - draws[:, 1:]).std(axis=0)
+def _p_values(totals: Array, draws: Array, freedom: float) -> Array:
+    """Of the difference of every two models."""
+    spread = np.stack([(draws - column[:, None]).std(axis=0) for column in draws.T])
     if isfinite(freedom):
         spread *= sqrt((freedom + 1) / freedom)  # a bootstrap divides by n, where n - 1 is due
-    difference = np.abs(totals[0] - totals[1:])
+    difference = np.abs(totals[:, None] - totals)
     t = np.divide(difference, spread, out=np.where(difference > 0, np.inf, 0.0), where=spread > 0)
-    return np.array(holm([_two_sided(one, freedom) for one in t.tolist()])) < 1 - LEVEL
+    return np.array([[_two_sided(one, freedom) for one in row] for row in t.tolist()])
+
+
+def _ends(p: Array) -> list[int]:
+    """Where the tie groups end, in the order of the models."""
+    ends = [0]
+    while (start := ends[-1]) < len(p):
+        end = len(p)
+        while (few := end - start) > 1 and p[start:end, start:end].min() * few * (few - 1) / 2 < 1 - LEVEL:
+            end -= 1
+        ends.append(end)
+    return ends[1:]
 
 
 def _two_sided(t: float, freedom: float) -> float:
-    """The p-value of a t statistic, by Wallace's normal approximation: to 0.001 from four degrees of freedom."""
+    """The p-value of a t statistic, by Wallace's normal approximation: from four degrees of freedom never too small
+    by more than rounding, and to 0.001.
+    """
     if not isfinite(t * freedom):
         return erfc(t / sqrt(2))
     return erfc((8 * freedom + 1) / (8 * freedom + 3) * sqrt(freedom * log1p(t * t / freedom) / 2))
