@@ -314,7 +314,7 @@ class ModelCard:
     kind: Literal["embedder", "reranker", "generator"] = "embedder"
     family: str = ""
     parameters: int | None = None
-    context: int | None = None  # tokens
+    context: int | None = None  # tokens; several loaders cut there
     image_size: int | None = None  # pixels a side, where it is fixed
     instructed: bool = False  # reads a task's instruction
     normalised: bool | None = None  # whether vectors come with length one; None: not stated
@@ -333,7 +333,8 @@ class ModelCard:
     def identity(self) -> dict[str, Any]:
         """All that can change a vector, and nothing else."""
         names = ("name", "revision", "loader", "dim", "fusion", "dtype", "stored", "frames", "sample_rate", "settings")
-        return {name: getattr(self, name) for name in (*names, *(("source",) if self.source else ()))}
+        stated = tuple(name for name in ("source", "context") if getattr(self, name))
+        return {name: getattr(self, name) for name in (*names, *stated)}
 
 
 # ── scores ───────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -49,6 +49,12 @@ def test_isoscore_is_the_papers(variances: list[float]) -> None:
     assert (participation(values) - 1) / (n - 1) == pytest.approx((n * share - 1) / (n - 1), abs=1e-9)
 
 
+def test_vectors_that_are_zero_are_measured_like_others() -> None:
+    rows = np.vstack([unit(gaussian(5, 4)), np.zeros((2, 4), np.float32)])
+    apart = ~np.eye(7, dtype=bool)
+    assert shape(rows).uniformity == pytest.approx(np.log(np.exp(-2 * (2 - 2 * rows @ rows.T))[apart].mean()), abs=1e-5)
+
+
 def test_a_gap_is_found() -> None:
     rows = gaussian(300, 8)
     gap = np.array([4.0, *[0.0] * 7])
@@ -76,6 +82,14 @@ def test_a_hub_is_everybodys_neighbour() -> None:
     assert found.anti == pytest.approx(0.99)
     assert found.skewness > 5
     assert found.anti_by_chance == pytest.approx(0.99**100)
+
+
+@pytest.mark.parametrize(("left", "right"), [(1_000, 1_000), (100, 3_000)])
+def test_an_even_space_has_the_hubs_of_chance(left: int, right: int) -> None:
+    """Few queries for many documents look hubby without being so, which is what the comparison is for."""
+    found = hubs(unit(gaussian(left, 64)), unit(gaussian(right, 64, 1)))
+    assert found.skewness == pytest.approx(found.skewness_by_chance, abs=0.25)
+    assert found.anti == pytest.approx(found.anti_by_chance, abs=0.02)
 
 
 def test_no_item_is_its_own_neighbour() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from statistics import fmean
+from statistics import median
 
 import pytest
 from hypothesis import given
@@ -13,16 +13,17 @@ from hypothesis import strategies as st
 from embark.analysis.aggregate import standings
 from embark.analysis.rules import (
     RULES,
+    Difficulty,
     borda,
     common_tasks,
     mean,
     mean_of_capabilities,
     mean_of_categories,
     mean_of_types,
-    medians,
+    median_of_capabilities,
+    median_of_types,
     mmeb,
-    reasoning_axis,
-    weighted_by_difficulty,
+    rule_of,
 )
 from embark.catalogue import UnknownName
 from embark.results import Record, TaskResult
@@ -121,23 +122,44 @@ def test_missing_audio_counts_as_zero_in_all_and_is_left_out_of_all_star() -> No
     assert made.totals["All"].partial
 
 
-def test_arks_axes() -> None:
+def test_arks_knowledge_axis_is_the_mean_over_subtypes() -> None:
     tasks = rows("ARK")
     values = {task.name: float(task.category == "Formal Science") for task in tasks}
     assert RULES["ark"](tasks, values).totals["knowledge axis"].value == pytest.approx(2 / 17)  # not 1 / 5
-    found = reasoning_axis({"q1": 1, "q2": 0, "q3": 1}, {"logical": ["q1", "q2"], "spatial": ["q2", "q3", "q1"]})
-    assert found == {"logical": 0.5, "spatial": pytest.approx(2 / 3), "reasoning axis": pytest.approx(7 / 12)}
 
 
-def test_unibenchs_other_views() -> None:
+def test_a_group_without_audio_has_one_total() -> None:
+    tasks = rows("MMEB-V3(image)")
+    assert list(mmeb(tasks, {task.name: 0.5 for task in tasks}).totals) == ["All"]
+
+
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=6))
+def test_medians_are_the_scores_in_the_middle(scores: list[float]) -> None:
     tasks = rows("UniBench(relation)")
-    values = dict(zip([task.name for task in tasks], (0.1, 0.2, 0.3, 0.4, 0.5, 0.9), strict=True))
-    assert medians(tasks, values, lambda task: task.category) == {"Relation": pytest.approx(0.35)}
-    easy = weighted_by_difficulty({"a": 0.9, "b": 0.3}, {"a": 0.8, "b": 0.2})
-    assert easy == pytest.approx((0.2 * 0.9 + 0.8 * 0.3) / 1.0)
-    assert easy < fmean((0.9, 0.3))  # hard benchmarks count more, so scores fall
-    with pytest.raises(EmbarkError, match="reference model"):
-        weighted_by_difficulty({"a": 0.9}, {"b": 0.2})
+    values = dict(zip([task.name for task in tasks], scores, strict=False))
+    made = median_of_types(tasks, values)
+    for one in (made.groups["Relation"], made.totals["median"]):
+        assert one.value == pytest.approx(median(scores))
+        assert (one.count, one.of) == (len(scores), 6)
+        assert sum(weight * values[task] for task, weight in one.weights.items()) == pytest.approx(one.value)
+    assert median_of_capabilities(tasks, values).totals == made.totals
+
+
+def test_hard_tasks_count_more_when_weighted_by_what_a_model_lacks() -> None:
+    easy, hard, unknown = rows("UniBench(relation)")[:3]
+    rule = Difficulty("org/reference", {easy.name: 0.8, hard.name: 0.2})
+    made = rule([easy, hard, unknown], {easy.name: 0.9, hard.name: 0.3, unknown.name: 1.0}).totals["weighted mean"]
+    assert made.value == pytest.approx(0.2 * 0.9 + 0.8 * 0.3)
+    assert (made.count, made.of) == (2, 2)
+    assert rule_of(rule) is rule
+    with pytest.raises(EmbarkError, match="finds none of these tasks hard"):
+        rule([unknown], {unknown.name: 1.0})
+
+
+def test_a_rule_says_which_family_it_is_not_for() -> None:
+    tasks = rows("MIEB(lite)")
+    with pytest.raises(EmbarkError, match="not for MIEB"):
+        mean_of_capabilities(tasks, {task.name: 0.5 for task in tasks})
 
 
 @given(st.lists(st.lists(st.integers(0, 4), min_size=3, max_size=3), min_size=1, max_size=6))
@@ -168,11 +190,15 @@ def test_standings_follow_the_rule_with_intervals_and_errata() -> None:
     tasks = rows("MMEB-V3(image)")
     found = [result(task, 0.5, *(["erratum x: y", "slow"] if at == 0 else [])) for at, task in enumerate(tasks)]
     [one] = standings(tasks, found, "mmeb")
-    assert list(one.totals) == ["All", "All*"]
+    assert list(one.totals) == ["All"]
     assert one.mean == one.totals["All"]
     assert one.mean.marks == one.categories["I-CLS"].marks == ("erratum x: y",)
     assert one.categories["I-QA"].marks == ()
     assert one.mean.high - 0.5 == pytest.approx(0.02 / math.sqrt(37))  # as a mean of 37 independent scores
+    noted = [result(task, 0.5, *["note x: y"] * (task.category == "I-CLS"), "slow") for task in tasks]
+    [two] = standings(tasks, noted, "mmeb")
+    assert two.categories["I-CLS"].marks == ("note x: y",)  # it holds for all of them
+    assert two.mean.marks == ()
     [partial] = standings(tasks, found[:10], "mmeb")
     assert (partial.mean.count, partial.mean.of) == (10, 37)
     with pytest.raises(UnknownName, match="mean-of-types"):

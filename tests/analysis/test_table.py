@@ -91,6 +91,25 @@ def test_markdown(table: Table) -> None:
     assert r"| a\|b |" in Table(("name",), (Row(("a|b",)),)).format("markdown")
 
 
+def test_long_names_over_scores_take_several_lines() -> None:
+    score = Score(0.5, 0.5, 0.5)
+    names = (
+        "a model with a long name",
+        "ImageClassification",
+        "siglip-so400m-patch14-384",
+        "mean (en)",
+        "Any2AnyX(multi)",
+    )
+    lines = str(Table(names, (Row(("m", *[score] * 4)),))).splitlines()
+    assert [line.split() for line in lines[:4]] == [
+        ["siglip-"],
+        ["so400m-"],
+        ["Image", "patch14-", "Any2AnyX"],
+        ["a", "model", "with", "a", "long", "name", "Classification", "384", "mean", "(en)", "(multi)"],
+    ]
+    assert len({len(line) for line in lines[3:5]}) == 1
+
+
 def test_latex(table: Table) -> None:
     lines = table.format("latex").splitlines()
     assert lines[:3] == [
@@ -102,9 +121,9 @@ def test_latex(table: Table) -> None:
     assert lines[-5] == r"\midrule Mean of categories &  &  & $50.0 \pm 3.1$ & $90.0 \pm 5.0$ (b) \\"
     assert lines[-4:] == [
         r"\bottomrule",
-        r"\multicolumn{5}{l}{(a) one item was left out} \\",
-        r"\multicolumn{5}{l}{(b) over 1 of 3 tasks} \\",
         r"\end{tabular}",
+        r"\par\footnotesize (a) one item was left out",
+        r"\par\footnotesize (b) over 1 of 3 tasks",
     ]
     assert r"50\% of a\_b \& c" in Table(("name",), (Row(("50% of a_b & c",)),)).format("latex")
 

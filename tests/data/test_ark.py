@@ -7,8 +7,10 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
 import embark
+from embark.cli import app
 from embark.data import readers
 from embark.data.readers import ark
 from embark.run.score import protocol_of
@@ -85,6 +87,15 @@ def test_labels_carry_the_second_axis(supplied: Path) -> None:
     found = ark.labels(PHYSICS)
     assert found["Physics_1"] == ark.Label("Physics_000001", ("knowledge reasoning", "logical reasoning"), "both")
     assert found["Physics_2"] == ark.Label("Physics_000002")
+
+
+def test_the_leaderboard_pools_queries_by_skill_and_demand(supplied: Path, tiny: embark.Encoder) -> None:
+    embark.evaluate(tiny, [PHYSICS, SPATIAL], show_progress=False)
+    said = CliRunner().invoke(app, ["leaderboard", "-b", "ARK", "--own", "--format", "json"])
+    [row] = json.loads(said.stdout)["rows"]
+    assert (row["knowledge reasoning"]["score"], row["knowledge reasoning"]["tasks"]) == (1, 2)
+    assert {"logical reasoning", "spatial reasoning", "both"} < {*row}
+    assert "reasoning axis" not in row  # three of its six skills have no query here
 
 
 def test_other_labels_are_another_protocol(supplied: Path, tiny: embark.Encoder) -> None:

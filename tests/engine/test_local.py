@@ -248,8 +248,19 @@ def test_an_exception_in_a_worker_comes_out_as_it_is(store: Store) -> None:
         def prepare(self, contents: Sequence[Content]) -> Any:
             raise ZeroDivisionError("in a worker")
 
-    with pytest.raises(ZeroDivisionError, match="in a worker"):
+    with pytest.raises(ZeroDivisionError, match="in a worker") as error:
         run(store, Clumsy(), needs(Clumsy(), [text(1)]))
+    assert error.value.__notes__[0].startswith("test/engine was preparing ")
+
+
+def test_an_item_that_a_model_refuses_is_named(store: Store) -> None:
+    class Choosy(Lengths):
+        def prepare(self, contents: Sequence[Content]) -> Any:
+            raise EmbarkError("the text is empty.")
+
+    wanted = needs(Choosy(), [text(1)])
+    with pytest.raises(EmbarkError, match=f"test/engine cannot embed .*{wanted[0].key.hex()[:6]}.*: the text is empty"):
+        run(store, Choosy(), wanted)
 
 
 # ── memory ───────────────────────────────────────────────────────────────────────────────────────────────────────────

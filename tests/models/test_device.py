@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from embark.models.device import POOLING, devices, pad, settle, to_numpy, without_gradients
+from embark.models.encoder import fingerprint
 from embark.models.loading import Loader, Loading, put_to_work
 from embark.types import EmbarkError, ModelCard
 
@@ -38,6 +39,18 @@ def test_precision_is_the_cards(dtype: str) -> None:
     model = settle(torch.nn.Linear(2, 2), ModelCard("tiny/x", "1", "own", ("text",), dtype=dtype), Loading("cpu"))
     assert model.weight.dtype == getattr(torch, dtype)
     assert to_numpy(model.weight).dtype == np.float32
+
+
+def test_what_a_model_computes_for_itself_stays_exact() -> None:
+    module = torch.nn.Linear(2, 2)
+    module.register_buffer("frequencies", torch.tensor([1 / 3]), persistent=False)
+    module.register_buffer("mean", torch.tensor([1 / 3]))
+    model = settle(module, ModelCard("tiny/x", "1", "own", ("text",), dtype="bfloat16"), Loading("cpu"))
+    assert (model.weight.dtype, model.mean.dtype, model.frequencies.dtype) == (
+        torch.bfloat16,
+        torch.bfloat16,
+        torch.float32,
+    )
 
 
 def test_unknown_precision_is_refused() -> None:
@@ -74,3 +87,10 @@ def test_a_missing_library_names_the_extra() -> None:
     with pytest.raises((EmbarkError, ModuleNotFoundError)) as caught:
         loader(CARD, Loading())
     assert "tests_no_module" in str(caught.value)
+
+
+def test_a_loader_that_makes_other_vectors_names_another_space() -> None:
+    path = "embark.models.baselines:load_random"
+    first, again, second = (Loader(path, version=version)(CARD, Loading()) for version in (1, 1, 2))
+    assert fingerprint(first.card) == fingerprint(again.card) == fingerprint(CARD)
+    assert fingerprint(second.card) != fingerprint(first.card)

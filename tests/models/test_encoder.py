@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 from dataclasses import fields, replace
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
@@ -12,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
+from embark import models
 from embark.models.encoder import Tower, Towers, fingerprint, frame_mean, unit
 from embark.types import MODALITIES, Array, Content, EmbarkError, Item, ModelCard, Text
 
@@ -104,6 +107,7 @@ OTHER: dict[str, Any] = {
     "sample_rate": 48_000,
     "settings": {"pooling": "mean"},
     "source": "org/other",
+    "context": 77,
 }
 SAME: dict[str, Any] = {
     "modalities": ("text",),
@@ -111,7 +115,6 @@ SAME: dict[str, Any] = {
     "kind": "reranker",
     "family": "Other",
     "parameters": 7,
-    "context": 77,
     "image_size": 224,
     "instructed": True,
     "normalised": True,
@@ -140,6 +143,26 @@ def test_what_changes_vectors_changes_the_fingerprint(name: str) -> None:
 @pytest.mark.parametrize("name", SAME)
 def test_what_does_not_change_vectors_does_not(name: str) -> None:
     assert fingerprint(replace(CARD, **{name: SAME[name]})) == fingerprint(CARD)
+
+
+READ = {  # fields that code of models may read although they are no part of the key, and why
+    "modalities": "what may be embedded, not how",
+    "similarity": "how vectors are compared",
+    "instructed": "what `render` makes of it is in the key",
+    "kind": "which protocol it follows",
+    "loaded": "how it was put to work",
+    **dict.fromkeys(("price", "image_price"), "the bill"),
+}
+
+
+@pytest.mark.parametrize("path", sorted(Path(models.__file__).parent.glob("*.py")), ids=lambda path: path.stem)
+def test_loaders_read_nothing_of_a_card_that_the_key_leaves_out(path: Path) -> None:
+    known = {field.name for field in fields(ModelCard)}
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Attribute) and node.attr in known:
+            owner = ast.unparse(node.value)
+            if owner.split(".")[-1] in ("card", "ready"):
+                assert node.attr in OTHER.keys() | READ.keys(), f"line {node.lineno}: {owner}.{node.attr}"
 
 
 def test_the_order_of_settings_does_not_matter() -> None:

@@ -10,10 +10,12 @@ from collections.abc import Iterator
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Any
 from urllib.parse import unquote
 
 import pytest
 
+from embark.models.encoder import fingerprint
 from embark.models.hub import checkpoint, companion, digest, is_file, weights_file
 from embark.models.loading import Loading
 from embark.settings import Settings
@@ -159,6 +161,28 @@ def test_a_folder_is_named_by_its_bytes(tmp_path: Path) -> None:
     assert checkpoint(card, Loading()).card.revision != first.card.revision
 
 
+def test_what_hides_in_a_folder_does_not_name_it(tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text("{}")
+    before = digest(tmp_path)
+    (tmp_path / ".git" / "objects").mkdir(parents=True)
+    (tmp_path / ".git" / "objects" / "pack").write_bytes(b"all of it once more")
+    assert digest(tmp_path) == before
+
+
+def test_files_are_hashed_once_and_again_when_they_changed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "model.safetensors"
+    read: list[Any] = []
+    plain = hashlib.file_digest
+    monkeypatch.setattr("hashlib.file_digest", lambda *given: read.append(given) or plain(*given))
+    file.write_bytes(b"1")
+    fresh = digest(tmp_path)
+    assert (digest(tmp_path), len(read)) == (fresh, 2)  # just written: its times prove nothing yet
+    monkeypatch.setattr("embark.models.hub.SETTLED", 0.0)
+    assert (digest(tmp_path), digest(tmp_path), len(read)) == (fresh, fresh, 3)
+    file.write_bytes(b"23")
+    assert digest(tmp_path) != fresh
+
+
 def test_consent_for_a_folder_names_its_digest(tmp_path: Path) -> None:
     (tmp_path / "pytorch_model.bin").write_bytes(b"a pickle")
     card = ModelCard("local/x", "", "clip", ("image",), source=str(tmp_path))
@@ -169,13 +193,19 @@ def test_consent_for_a_folder_names_its_digest(tmp_path: Path) -> None:
 
 def test_a_part_may_lie_in_another_repository_or_beside(hub: type[Handler], tmp_path: Path) -> None:
     whole = checkpoint(replace(CARD, source=str(tmp_path), settings={"words": f"org/tiny@{COMMIT}"}), Loading())
-    words = companion(whole, "words", Loading(), only=("config.json",))
+    named, words = companion(whole, "words", Loading(), only=("config.json",))
     assert (words.folder / "config.json").is_file()
     assert hub.asked == ["config.json"]
+    assert named.card.settings == whole.card.settings
+    branch = replace(whole, card=replace(whole.card, settings={"words": "org/tiny"}))
+    assert companion(branch, "words", Loading())[0].card.settings == {"words": f"org/tiny@{COMMIT}"}
     with pytest.raises(EmbarkError, match="its eyes is missing, which belongs into"):
         companion(whole, "eyes", Loading())
     (tmp_path / "eyes").mkdir()
-    assert companion(whole, "eyes", Loading()).folder == tmp_path / "eyes"
+    first, eyes = companion(whole, "eyes", Loading())
+    assert eyes.folder == tmp_path / "eyes"
+    (tmp_path / "eyes" / "vocab.txt").write_text("other words")  # beside one file of weights, nothing else tells
+    assert fingerprint(companion(whole, "eyes", Loading())[0].card) != fingerprint(first.card)
 
 
 # ── one file of weights ──────────────────────────────────────────────────────────────────────────────────────────────

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -150,6 +151,18 @@ def test_colbert_as_sentence_transformers_embeds_it(colbert: Path) -> None:
     assert alike(documents, [theirs.encode_document([text], convert_to_numpy=True)[0] for text in TEXTS])
     assert ours.card.dim == queries[0].shape[1]
     assert ours.card.similarity == "maxsim"
+
+
+def test_a_colbert_that_is_not_whole_is_refused(colbert: Path, tmp_path: Path) -> None:
+    from safetensors.torch import load_file, save_file
+
+    folder = shutil.copytree(colbert, tmp_path / "torn")
+    weights = load_file(folder / "model.safetensors")
+    gone = next(name for name in weights if name.endswith("layer.1.output.dense.weight"))
+    del weights[gone]
+    save_file(weights, folder / "model.safetensors", {"format": "pt"})
+    with pytest.raises(EmbarkError, match=r"lacks 1 weights, the first is .*layer\.1\.output"):
+        get_model(f"colbert:{folder}")
 
 
 def test_a_checkpoint_of_another_kind_is_refused(colbert: Path) -> None:

@@ -14,6 +14,7 @@ import pytest
 from embark.models import LOADERS
 from embark.models.cards.mllm import VLM2VEC
 from embark.models.loading import Loading
+from embark.models.lora import WEIGHTS
 from embark.types import EmbarkError, ModelCard
 from tiny import picture, same, saved, vectors
 from tiny_mllm import built, spoken
@@ -72,6 +73,19 @@ def test_adapters_that_do_not_fit_are_refused(base: Path, tmp_path: Path) -> Non
     with pytest.raises(EmbarkError, match=r"adapts .*layers\.7.* which its base model does not have"):
         spoken(tmp_path, style)
     adapter(tmp_path, [ADAPTED.format(0, "q")], use_dora=True)
+    with pytest.raises(EmbarkError, match="cannot merge"):
+        spoken(tmp_path, style)
+
+
+def test_what_cannot_be_merged_is_not_left_out_silently(base: Path, tmp_path: Path) -> None:
+    from safetensors.torch import save_file
+
+    style = {**VLM2VEC, "base": str(base)}
+    thin = adapter(tmp_path, [ADAPTED.format(0, "q")])
+    save_file({**thin, "base_model.model.model.embed_tokens.weight": torch.zeros(3, 32)}, tmp_path / WEIGHTS[0])
+    with pytest.raises(EmbarkError, match=r"more than low-rank matrices.*embed_tokens"):
+        spoken(tmp_path, style)
+    adapter(tmp_path, [ADAPTED.format(0, "q")], rank_pattern={"q_proj": 2})
     with pytest.raises(EmbarkError, match="cannot merge"):
         spoken(tmp_path, style)
 

@@ -280,6 +280,12 @@ def test_placeholders_in_a_text_are_no_media(folders: Callable[[str], Path]) -> 
     assert same(odd, vectors(model, ["a   dog", (picture(1), " dog")]))
 
 
+def test_an_empty_text_without_a_prompt_is_an_error(folders: Callable[[str], Path]) -> None:
+    assert np.isfinite(vectors(spoken(folders("qwen2_vl"), cards.CHAT), [""])).all()
+    with pytest.raises(EmbarkError, match="the text is empty"):
+        prepared(spoken(folders("qwen2_vl"), cards.VLM2VEC), [""])
+
+
 def test_long_texts_lose_their_end_but_no_mark(folders: Callable[[str], Path]) -> None:
     model = spoken(folders("qwen2_vl"), cards.CHAT, context=80)
     (full,) = prepared(model, [(picture(1), "dog")])

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from embark.models.encoder import Encoder
+from embark.models.encoder import Encoder, Interrupted
 from embark.models.parallel import Replicas
 from embark.types import Array, Content, Item, ModelCard, Rendered, Text
 
@@ -53,3 +53,20 @@ def test_shares_come_back_in_order(count: int, ragged: bool) -> None:
 def test_an_error_of_one_copy_is_the_batchs_error() -> None:
     with pytest.raises(MemoryError):  # which the engine answers with smaller batches
         Replicas([Copy(), Copy(fails=True)]).embed([(1, 1)] * 4)
+
+
+def test_what_was_done_before_an_error_keeps_its_place_in_the_batch() -> None:
+    class Cut(Copy):
+        batch_size = 4
+
+        def embed(self, batch: Sequence[tuple[int, int]]) -> Array:
+            raise Interrupted("enough", {1: np.array(batch[1], np.float32)})
+
+    class Late(Copy):
+        batch_size = 4
+
+    many = Replicas([Late(), Cut()])
+    assert many.batch_size == 4
+    with pytest.raises(Interrupted, match="enough") as cut:
+        many.embed([(at, at) for at in range(4)])
+    assert {row: vector.tolist() for row, vector in cut.value.done.items()} == {3: [3, 3]}

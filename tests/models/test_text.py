@@ -312,3 +312,33 @@ def test_a_prompt_that_fills_the_limit_leaves_a_token(llama: Path) -> None:
     model = load(ModelCard("test/llama", "1", "text", ("text",), source=str(llama), settings=settings), CPU)
     assert prepared(model, ["dog"])[0][1] == 5
     assert np.isfinite(vectors(model, ["dog"])).all()
+
+
+def test_a_decoder_in_half_precision_keeps_its_frequencies(qwen: Path, tmp_path: Path) -> None:
+    import torch
+
+    plain = load(ModelCard("test/qwen", "1", "text", ("text",), source=str(qwen), dtype="bfloat16"), CPU)
+    assert (plain.model.dtype, plain.model.rotary_emb.inv_freq.dtype) == (torch.bfloat16, torch.float32)
+    folder = sentence_transformer(tmp_path / "st", qwen, "lasttoken")
+    theirs = get_model(str(folder), device="cpu", dtype="bfloat16").model[0].auto_model
+    assert (theirs.dtype, theirs.rotary_emb.inv_freq.dtype) == (torch.bfloat16, torch.float32)
+
+
+def test_an_empty_text_has_a_vector_or_is_an_error(bert: Path, qwen: Path, tmp_path: Path) -> None:
+    for folder in (bert, qwen):  # whose tokenisers add tokens of their own
+        model = load(ModelCard("test/m", "1", "text", ("text",), source=str(folder)), CPU)
+        assert same(vectors(model, ["", *TEXTS])[:1], vectors(model, [""]))
+    bare = shutil.copytree(qwen, tmp_path / "bare")
+    byte_bpe(pad_token="<|end|>").save_pretrained(bare)
+    model = load(ModelCard("test/m", "1", "text", ("text",), source=str(bare)), CPU)
+    with pytest.raises(EmbarkError, match="the text is empty"):
+        prepared(model, [""])
+
+
+def test_texts_are_cut_to_the_positions_where_the_tokeniser_knows_no_limit(bert: Path, tmp_path: Path) -> None:
+    folder = shutil.copytree(bert, tmp_path / "endless")
+    wordpiece(limit=10**30).save_pretrained(folder)
+    model = load(ModelCard("test/bert", "1", "text", ("text",), source=str(folder)), CPU)
+    (tokens, _), closing = prepared(model, ["dog " * 2000])[0], prepared(model, ["dog"])[0][0][-1]
+    assert (len(tokens), tokens[-1]) == (512, closing)
+    assert np.isfinite(vectors(model, ["dog " * 2000])).all()

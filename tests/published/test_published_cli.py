@@ -86,3 +86,12 @@ def test_unknown_names_get_suggestions(words: list[str], message: str) -> None:
     result = CliRunner().invoke(app, ["published", *words])
     assert isinstance(result.exception, EmbarkError)
     assert message in str(result.exception)
+
+
+def test_one_erratum_has_its_evidence_and_cells() -> None:
+    lines = said("errata", "mieb-collapsed-probe").splitlines()
+    assert lines[0] == "id        mieb-collapsed-probe"
+    assert any(line.startswith("evidence  ") and len(line) > 40 for line in lines)
+    assert sum(line.startswith("MIEB results  ") for line in lines) == 13
+    unknown = CliRunner().invoke(app, ["published", "errata", "mieb-collapsed"])
+    assert "Did you mean mieb-collapsed-probe" in str(unknown.exception)

@@ -9,9 +9,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from embark.analysis.intervals import combined_interval
-from embark.analysis.rules import RULES, Mean
-from embark.catalogue import UnknownName
-from embark.published import ERRATUM
+from embark.analysis.rules import Mean, Rule, rule_of
+from embark.published import ERRATUM, NOTE
 from embark.results import TaskResult
 from embark.types import Task
 
@@ -60,12 +59,13 @@ class Standing:
         return "yours" if made_by == "embark" else made_by
 
 
-def standings(tasks: Sequence[Task], results: Iterable[TaskResult], rule: str = "mean-of-categories") -> list[Standing]:
+def standings(
+    tasks: Sequence[Task], results: Iterable[TaskResult], rule: str | Rule = "mean-of-categories"
+) -> list[Standing]:
     """One standing a model and source, in the order of the results; a score under another protocol than its row's is
     left out.
     """
-    if rule not in RULES:
-        raise UnknownName("rule", rule, RULES)
+    aggregate = rule_of(rule)
     protocols = {task.name: task.protocol for task in tasks}
     by_model: dict[tuple[str, str, str], dict[str, TaskResult]] = {}
     for result in results:
@@ -74,7 +74,7 @@ def standings(tasks: Sequence[Task], results: Iterable[TaskResult], rule: str = 
     out = []
     for (model, revision, _), found in by_model.items():
         scores = {task.name: score(found[task.name]) for task in tasks if task.name in found}
-        made = RULES[rule](tasks, {name: one.value for name, one in scores.items()})
+        made = aggregate(tasks, {name: one.value for name, one in scores.items()})
         groups, totals = ({n: _score(m, scores) for n, m in part.items()} for part in (made.groups, made.totals))
         weights = next(iter(made.totals.values())).weights
         out.append(Standing(model, revision, scores, groups, totals, weights, found))
@@ -87,9 +87,13 @@ def score(result: TaskResult) -> Score:
 
 
 def _score(mean: Mean, scores: Mapping[str, Score]) -> Score:
-    """An aggregate of independent scores with its interval; it inherits errata, which may have moved it."""
+    """An aggregate of independent scores with its interval; it inherits errata, which may have moved it, and the notes
+    that all its parts have.
+    """
     parts = [(scores[task], weight) for task, weight in mean.weights.items() if task in scores]
     scaled = [(len(parts) * w * one.low, len(parts) * w * one.high) for one, w in parts]
     interval = combined_interval(scaled, mean.value)
-    marks = dict.fromkeys(mark for one, _ in parts for mark in one.marks if mark.startswith(ERRATUM))
+    said = dict.fromkeys(mark for one, _ in parts for mark in one.marks)
+    everywhere = [mark for mark in said if mark.startswith(NOTE) and all(mark in one.marks for one, _ in parts)]
+    marks = [mark for mark in said if mark.startswith(ERRATUM) or mark in everywhere]
     return Score(mean.value, *interval, mean.count, mean.of, tuple(marks))

@@ -13,7 +13,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from embark.analysis.intervals import LEVEL, REPLICATES, subset_interval
+from embark.analysis.intervals import LEVEL, REPLICATES, percentiles, subset_interval
 from embark.analysis.statistics import STATISTICS, replicates
 from embark.results import TaskResult
 from embark.types import Array, EmbarkError, Task
@@ -155,7 +155,7 @@ def _pair(task: Task, a: TaskResult | None, b: TaskResult | None) -> Pair:
         low, high, p = mean_difference(one[a.metric] - other[a.metric], one["id"], part)
     else:
         found = _replicates(a.metric, one, part) - _replicates(a.metric, other, part)
-        low, high = (float(bound) for bound in np.quantile(found, [(1 - LEVEL) / 2, (1 + LEVEL) / 2]))
+        low, high = percentiles(found)
         # A normal tail with the bootstrap's spread: counting draws could not get below 1 in 1,000, which Holm's
         # correction over a large benchmark would always turn into a tie.
         p = erfc(abs(a.score - b.score) / (sqrt(2) * max(float(found.std()), 1e-300)))

@@ -15,7 +15,7 @@ import numpy as np
 from embark.analysis.aggregate import Score
 from embark.analysis.compare import mean_difference
 from embark.analysis.draw import colour, short
-from embark.analysis.intervals import LEVEL
+from embark.analysis.intervals import percentiles
 from embark.analysis.statistics import interval, replicates, task_interval
 from embark.analysis.study import Study
 from embark.analysis.table import Cell, Row, Table, footnoted
@@ -139,8 +139,7 @@ def _difference(found: Sequence[Scores], base: Sequence[Scores], ids: Sequence[S
         )
         return Score(value, low, high)
     drawn = np.mean([_drawn(one) - _drawn(other) for one, other in pairs], axis=0)
-    low, high = (float(bound) for bound in np.quantile(drawn, [(1 - LEVEL) / 2, (1 + LEVEL) / 2]))
-    return Score(value, low, high)
+    return Score(value, *percentiles(drawn))
 
 
 def _drawn(scores: Scores) -> Array:

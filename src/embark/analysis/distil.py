@@ -46,8 +46,9 @@ class Fidelity:
     @property
     def notes(self) -> tuple[str, ...]:
         """As sentences."""
+        tasks = "1 task" if self.tasks == 1 else f"{self.tasks} tasks"
         return (
-            f"{self.tasks} tasks against all, over {self.spearman.n} models: Spearman {_said(self.spearman)}, "
+            f"{tasks} against all, over {self.spearman.n} models: Spearman {_said(self.spearman)}, "
             f"Pearson {_said(self.pearson)},",
             f"Kendall {self.kendall:.3f}. Totals of models held out: mean error {self.error:.2f} points, "
             f"worst {self.worst:.2f}, Spearman {self.held_out:.3f}.",
@@ -108,7 +109,7 @@ class Distilled:
             for at, value in enumerate(_agreements(self.matrix, columns, self.rule)):
                 axes.plot(len(columns), value, "*", ms=11, color=COLOURS[at], mec="black", mew=0.5)
             axes.plot([], [], "*", ms=9, color="white", mec="black", mew=0.5, label=name)
-        ticks = [(len(sizes) and sizes[self._removed(mark)], f"{mark:g}") for mark in MARKED]
+        ticks = [(sizes[self._removed(mark)], f"{mark:g}") for mark in MARKED]
         above = axes.secondary_xaxis("top")
         shown = [(at, word) for (at, word), (after, _) in zip(ticks, [*ticks[1:], (-9, "")], strict=True) if at > after]
         above.set_xticks([at for at, _ in shown], [word for _, word in shown], fontsize=8)
@@ -193,7 +194,8 @@ def fidelity(matrix: Matrix, rule: str, kept: Sequence[int], without: Sequence[S
         guessed[model] = level + slope * x[model]
     off = 100 * np.abs(guessed - full)
     return Fidelity(
-        len(kept), agreement(part, full), agreement(part, full, "pearson"), float(kendalltau(part, full).statistic),
+        len(kept), agreement(part, full), agreement(part, full, "pearson"),
+        float(np.nan_to_num(kendalltau(part, full).statistic)),  # NaN where all totals are equal, 0 like the others
         float(off.mean()), float(off.max()), agreement(guessed, full).value,
     )  # fmt: skip
 

@@ -40,6 +40,12 @@ def brief(task: str, most: int = 22) -> str:
     return short(_plain(task), most)
 
 
+def some(names: Sequence[str], most: int = 3) -> str:
+    """The first names of a long list, and how many more there are."""
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(short(name) for name in names[:most]) + more
+
+
 def label(axes: Any, xs: Array, ys: Array, names: Sequence[str]) -> None:
     """Names beside points. Where they would cover each other, they are moved up, with a thin line to their points."""
     from matplotlib.patheffects import withStroke

@@ -64,6 +64,7 @@ class Hubs:
     k: int
     times: Array
     skewness: float
+    skewness_by_chance: float
     anti: float  # share that is nobody's neighbour
     anti_by_chance: float
 
@@ -113,11 +114,12 @@ SHAPE_ROWS = {
 NOTES = (
     "mean cosine: of two different items; 0 in an even space (anisotropy).",
     "effective dimensions: participation ratio of the principal variances; IsoScore: it on a scale 0–1.",
+    "Both come out too low where there are not many more items than dimensions.",
     "uniformity: log of the mean of exp(-2 distance²) over pairs; lower is more even.",
     "distance of centres: the modality gap. separable: by a plane, on held-out items; 0.5 is chance.",
     "alignment: mean squared distance of pairs that belong together; lower is better.",
     "skewness of k-occurrence: how unequally the places among the k nearest are shared (hubness).",
-    "anti-hubs: share of items that are nobody's neighbour; beside it, what chance would give.",
+    "anti-hubs: share of items that are nobody's neighbour. By chance: were neighbours drawn by lot.",
 )
 
 
@@ -156,10 +158,12 @@ def uniformity(unit: Array) -> float:
     n, total = len(unit), 0.0
     if n < 2:
         return 0.0
+    own = np.einsum("nd,nd->n", unit, unit, dtype=np.float64)  # 1, but for a vector that is zero
     for start in range(0, n, 1_000):
         square = 2 - 2 * (unit[start : start + 1_000] @ unit.T).astype(np.float64)
         total += float(np.exp(-TEMPERATURE * square.clip(0)).sum())
-    return float(np.log((total - n) / (n * (n - 1))))
+    total -= float(np.exp(-TEMPERATURE * (2 - 2 * own).clip(0)).sum())
+    return float(np.log(total / (n * (n - 1))))
 
 
 def separable(left: Array, right: Array) -> float | None:
@@ -195,7 +199,10 @@ def hubs(left: Array, right: Array, k: int = NEIGHBOURS) -> Hubs:
     apart = times - times.mean()
     spread = float(np.sqrt((apart**2).mean()))
     skewness = float((apart**3).mean()) / spread**3 if spread > 0 else 0.0
-    return Hubs(k, times, skewness, float((times == 0).mean()), float((1 - near.shape[1] / items) ** len(left)))
+    tries, p = len(left) - itself, near.shape[1] / max(items - itself, 1)  # by chance, times are binomial
+    spread = np.sqrt(tries * p * (1 - p))
+    by_chance = float((1 - 2 * p) / spread) if spread > 0 else 0.0
+    return Hubs(k, times, skewness, by_chance, float((times == 0).mean()), float((1 - p) ** tries))
 
 
 def _variances(unit: Array) -> Array:
@@ -219,6 +226,11 @@ def part_of(task: Embedded, subset: str | None = None) -> Part:
     )
 
 
+def first_label(label: Array) -> Array:
+    """The first label of each item."""
+    return label if label.ndim == 1 else label.argmax(axis=1)
+
+
 def matches(part: Part) -> tuple[str, str, Array, Array]:
     """Two sides, and positions on them that belong together: left[i] with right[i]."""
     truth = part.truth
@@ -228,7 +240,7 @@ def matches(part: Part) -> tuple[str, str, Array, Array]:
             return "query", "document", truth.query[good], truth.document[good]
         case Classes():
             of_class = np.argsort(truth.prompt, kind="stable")[np.unique(np.sort(truth.prompt), return_index=True)[1]]
-            label = truth.label if truth.label.ndim == 1 else truth.label.argmax(axis=1)
+            label = first_label(truth.label)
             return "item", "prompt", np.arange(len(label)), of_class[label]
         case Matches():
             few = min(truth.image.shape[1], truth.text.shape[1])
@@ -237,16 +249,11 @@ def matches(part: Part) -> tuple[str, str, Array, Array]:
             good = truth.score >= np.quantile(truth.score, 0.75)
             return "left", "right", truth.left[good], truth.right[good]
         case Split():
-            return "test", "train", *_of_one_label(_single(truth.test), _single(truth.train))
+            return "test", "train", *_of_one_label(first_label(truth.test), first_label(truth.train))
         case Groups():
             order = np.argsort(truth.label, kind="stable")
             same = np.flatnonzero(truth.label[order][1:] == truth.label[order][:-1])
             return "item", "item", order[same], order[same + 1]
-
-
-def _single(label: Array) -> Array:
-    """The first label of each item."""
-    return label if label.ndim == 1 else label.argmax(axis=1)
 
 
 def _of_one_label(left: Array, right: Array) -> tuple[Array, Array]:
@@ -288,6 +295,7 @@ def _relation_rows(found: Sequence[Relation]) -> list[tuple[str, list[Cell]]]:
         "cosine of any pair": [float(one.any_pair.mean()) if len(one.any_pair) else None for one in found],
         "alignment": [one.alignment for one in found],
         f"skewness of {found[0].hubs.k}-occurrence": [one.hubs.skewness for one in found],
+        "skewness by chance": [one.hubs.skewness_by_chance for one in found],
         "anti-hubs": [one.hubs.anti for one in found],
         "anti-hubs by chance": [one.hubs.anti_by_chance for one in found],
     }

@@ -26,7 +26,7 @@ def mean_interval(values: Array, seed: int = 0) -> tuple[float, float]:
         parts = np.array_split(np.sort(values), BINS)
         distinct, count = np.array([p.mean() for p in parts]), np.array([len(p) for p in parts])
     draws = np.random.default_rng(seed).multinomial(len(values), count / count.sum(), size=REPLICATES)
-    return _percentiles(draws @ distinct / len(values))
+    return percentiles(draws @ distinct / len(values))
 
 
 def subset_interval(values: Sequence[Array], ids: Sequence[Sequence[str]], seed: int = 0) -> tuple[float, float]:
@@ -51,11 +51,7 @@ def subset_interval(values: Sequence[Array], ids: Sequence[Sequence[str]], seed:
         sums, counts = _grouped(sums, group), _grouped(counts, group)
     draws = rng.multinomial(len(sums), np.full(len(sums), 1 / len(sums)), size=REPLICATES).astype(np.float64)
     with np.errstate(invalid="ignore"):  # a tiny subset may not be drawn at all: the others decide
-        return _percentiles(np.nanmean((draws @ sums) / (draws @ counts), axis=1))
-
-
-def _grouped(matrix: Array, group: Array) -> Array:
-    return np.stack([np.bincount(group, column) for column in matrix.T], axis=1)
+        return percentiles(np.nanmean((draws @ sums) / (draws @ counts), axis=1))
 
 
 def combined_interval(intervals: Sequence[tuple[float, float]], value: float) -> tuple[float, float]:
@@ -65,9 +61,14 @@ def combined_interval(intervals: Sequence[tuple[float, float]], value: float) ->
     return max(value - half, min(value, float(lows.mean()))), min(value + half, max(value, float(highs.mean())))
 
 
-def _percentiles(means: Array) -> tuple[float, float]:
-    lo, hi = np.quantile(means, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
-    return float(lo), float(hi)
+def percentiles(draws: Array) -> tuple[float, float]:
+    """The 95 % interval of resampled values."""
+    low, high = np.quantile(draws, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
+    return float(low), float(high)
+
+
+def _grouped(matrix: Array, group: Array) -> Array:
+    return np.stack([np.bincount(group, column) for column in matrix.T], axis=1)
 
 
 def _certain(value: float, items: int) -> tuple[float, float]:

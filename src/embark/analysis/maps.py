@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from embark.analysis.draw import colour, marker, short
-from embark.analysis.geometry import part_of
+from embark.analysis.geometry import first_label, part_of
 from embark.analysis.study import Study
 from embark.analysis.table import Row, Table
 from embark.analysis.vectors import Embedded, Part, sample
@@ -113,17 +113,16 @@ def _by_label(part: Part, task: str) -> dict[str, Array]:
     truth = part.truth
     match truth:
         case Groups() | Classes():
-            labels = {"item": truth.label}
+            side, label = "item", first_label(truth.label)
         case Split():
-            labels = {"test": truth.test}
+            side, label = "test", first_label(truth.test)
         case _:
             raise EmbarkError(f"The items of {task} have no labels; colour them by side.")
-    single = {side: label if label.ndim == 1 else label.argmax(axis=1) for side, label in labels.items()}
-    count = np.bincount(np.concatenate(list(single.values())), minlength=len(truth.names))
+    count = np.bincount(label, minlength=len(truth.names))
     common = {int(at) for at in np.argsort(-count, kind="stable")[:GROUPS] if count[at]}
     rest = f"{int((count > 0).sum()) - len(common)} others"
     names = np.array([str(n) if at in common else rest for at, n in enumerate(truth.names)], object)
-    return {side: names[label] for side, label in single.items()}
+    return {side: names[label]}
 
 
 def _axes(unit: Array) -> Array:

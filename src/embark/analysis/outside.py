@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from embark.analysis.correlate import Agreement, agreement
-from embark.analysis.draw import short
+from embark.analysis.draw import short, some
 from embark.analysis.matrix import Matrix, grouped
 from embark.analysis.study import Study
 from embark.analysis.table import Row, Table
@@ -43,8 +43,7 @@ class Compared:
         if any(one.n < 10 for one in self.found.values()):
             notes.append("With so few models an interval this wide says: more are needed.")
         if self.unmatched:
-            names = ", ".join(self.unmatched[:4]) + (", …" if len(self.unmatched) > 4 else "")
-            notes.append(f"No scores on all tasks of a {self.by} here for: {names}.")
+            notes.append(f"No scores on all tasks of a {self.by} here for: {some(self.unmatched)}.")
         size = (2.6 + 0.95 * max(len(self.measures), 4), 1.4 + 0.36 * len(self.groups))
         title = "Embedding scores and the outside table"
         return Study(title, Table((self.by, "r", "low", "high", "models"), tuple(rows), tuple(notes)), self._draw, size)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from embark.analysis.aggregate import Score
-from embark.analysis.draw import COLOURS, label, short
+from embark.analysis.draw import COLOURS, label, short, some
 from embark.analysis.matrix import Matrix, weights
 from embark.analysis.study import Study
 from embark.analysis.table import Row, Table
@@ -34,7 +34,7 @@ class Front:
     def study(self) -> Study:
         """The front first, then the models behind it; a scatter with the front as a stair."""
         rows = []
-        for front, section in ((True, "on the front"), (False, "beaten in both by another")):
+        for front, section in ((True, "on the front"), (False, "beaten by another")):
             for at in np.flatnonzero(self.best == front):
                 score = Score(float(self.score[at]), np.nan, np.nan)
                 rows.append(Row((self.models[at], score, _amount(float(self.cost[at]))), section))
@@ -44,8 +44,7 @@ class Front:
         if self.against == "time":
             notes.append("Times were measured on the machines that embedded: compare them only where it was one.")
         if self.unknown:
-            names = ", ".join(short(name) for name in self.unknown[:3]) + (", …" if len(self.unknown) > 3 else "")
-            notes.append(f"Left out, {self.against} not known: {names}.")
+            notes.append(f"Left out, {self.against} not known: {some(self.unknown)}.")
         table = Table(("model", "total", UNITS[self.against]), tuple(rows), tuple(notes), models="rows")
         return Study(f"Score against {self.against}", table, self._draw, (7.5, 5.0))
 

@@ -34,6 +34,13 @@ class Place:
     high: int | None = None
     tie: str = ""
 
+    @property
+    def interval(self) -> str:
+        """As people write it: 2–5, 3, or nothing."""
+        if self.low is None:
+            return ""
+        return str(self.low) if self.low == self.high else f"{self.low}–{self.high}"
+
 
 def places(totals: Array, draws: Array | None, freedom: float = np.inf) -> list[Place]:
     """From totals (models,) and their resamples (draws, models); `freedom` is what differences are judged with.
@@ -45,7 +52,7 @@ def places(totals: Array, draws: Array | None, freedom: float = np.inf) -> list[
     are too sure of the order of models that hardly differ.
     """
     rank = _ranks(totals[None])[0]
-    if draws is None:
+    if draws is None or not len(totals):
         return [Place(one) for one in rank.tolist()]
     ends = [(1 - LEVEL) / 2, (1 + LEVEL) / 2]
     low, high = np.quantile(_ranks(draws), ends, axis=0, method="closest_observation").astype(int)
@@ -53,8 +60,8 @@ def places(totals: Array, draws: Array | None, freedom: float = np.inf) -> list[
     p = _p_values(totals[order], draws[:, order], freedom)
     for group, end in enumerate(_ends(p)):
         members = order[start:end]
-        low[members] = np.minimum(low[members], start + 1)
-        high[members] = np.maximum(high[members], end)
+        low[members] = np.minimum(low[members], rank[members].min())
+        high[members] = np.maximum(high[members], rank[members].max())
         for model in members:
             ties[model] = _letters(group)
         start = end
@@ -114,7 +121,7 @@ def _p_values(totals: Array, draws: Array, freedom: float) -> Array:
         spread *= sqrt((freedom + 1) / freedom)  # a bootstrap divides by n, where n - 1 is due
     difference = np.abs(totals[:, None] - totals)
     t = np.divide(difference, spread, out=np.where(difference > 0, np.inf, 0.0), where=spread > 0)
-    return np.array([[_two_sided(one, freedom) for one in row] for row in t.tolist()])
+    return np.array([_two_sided(one, freedom) for one in t.ravel().tolist()]).reshape(t.shape)
 
 
 def _ends(p: Array) -> list[int]:

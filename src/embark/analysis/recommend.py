@@ -92,7 +92,7 @@ class Recommendation:
         counts = ", ".join(f"{need} {len(columns)}" for need, columns in self.needs.items())
         notes = [f"Mean over the needs of the mean over their tasks ({counts})."]
         if self.tellable:
-            notes.append("A tie letter: not told apart from the first with it. Ranks: 95 %. Both: tasks resampled.")
+            notes.append("Models with one tie letter cannot be told apart. Ranks: 95 %. Both: tasks resampled.")
         else:
             notes.append("Too few tasks to say how sure the order is: close models may well change places.")
         if any(one.place is None for one in self.entries[:top]):
@@ -207,7 +207,7 @@ def _places(values: Array, share: Array) -> tuple[list[Place], bool]:
 
 def _row(at: int, one: Entry, tellable: bool, tasks: int) -> Row:
     place, card = one.place, one.card
-    ranks, tie = (f"{place.low}–{place.high}", place.tie) if place and tellable else ("", "")
+    ranks, tie = (place.interval, place.tie) if place and tellable else ("", "")
     missing = "" if place else f" ({one.scored} of {tasks} tasks)"
     cells = (Score(value, np.nan, np.nan) if not np.isnan(value) else None for value in (one.total, *one.needs))
     size = f"{card.parameters / 1e6:,.0f}M" if card and card.parameters else "–"

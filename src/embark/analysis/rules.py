@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from statistics import fmean, median
+from statistics import fmean
 
+from embark.catalogue import UnknownName
 from embark.types import EmbarkError, Task
 
 Values = Mapping[str, float]
@@ -50,7 +51,7 @@ def mean_of_categories(tasks: Sequence[Task], values: Values) -> Summary:
 
 def mean_of_types(tasks: Sequence[Task], values: Values) -> Summary:
     """Means of task types and their mean: Table 2 of MIEB (and its English half), Table 1 of UniBench."""
-    groups = _grouped(tasks, lambda task: task.category if task.family == "UniBench" else task.tags["type"])
+    groups = _grouped(tasks, _type)
     english = {name: parts for name, parts in groups.items() if name not in MULTILINGUAL}
     summary = _mean_of_groups(groups, values)
     if len(english) < len(groups) and any(task in values for parts in english.values() for task in parts):
@@ -60,22 +61,33 @@ def mean_of_types(tasks: Sequence[Task], values: Values) -> Summary:
 
 def mean_of_capabilities(tasks: Sequence[Task], values: Values) -> Summary:
     """Means of capabilities and their mean: Table 5 of UniBench."""
-    return _mean_of_groups(_grouped(tasks, lambda task: task.tags["capability"]), values)
+    return _mean_of_groups(_grouped(tasks, lambda task: _tag(task, "capability")), values)
+
+
+def median_of_types(tasks: Sequence[Task], values: Values) -> Summary:
+    """The median task of each type and of all: what UniBench's figures show, which one easy benchmark does not move."""
+    return _medians(_grouped(tasks, _type), values)
+
+
+def median_of_capabilities(tasks: Sequence[Task], values: Values) -> Summary:
+    """The median task of each capability and of all."""
+    return _medians(_grouped(tasks, lambda task: _tag(task, "capability")), values)
 
 
 def mmeb(tasks: Sequence[Task], values: Values) -> Summary:
     """Means over tasks by modality group and sub-category, and over all: a model without audio scores gets zeros for
     that group in "All", and does without it in "All*".
     """
-    groups = _grouped(tasks, lambda task: task.tags["group"])
+    groups = _grouped(tasks, lambda task: _tag(task, "group"))
     deaf = not any(name in values for name in groups.get("audio", ()))
     zeros = groups["audio"] if deaf and "audio" in groups else []
     over = mean([task.name for task in tasks if task.name not in zeros], values)
     weights = dict.fromkeys([*over.weights, *zeros], 1 / (over.count + len(zeros)))
     whole = Mean(over.value * over.count / len(weights), len(weights), len(tasks), weights)
+    totals = {"All": whole, "All*": over} if "audio" in groups else {"All": whole}
     groups |= _grouped(tasks, lambda task: task.category)
     means = {name: mean(parts, values) for name, parts in groups.items() if any(part in values for part in parts)}
-    return Summary(means, {"All": whole, "All*": over})
+    return Summary(means, totals)
 
 
 def ark(tasks: Sequence[Task], values: Values) -> Summary:
@@ -89,9 +101,45 @@ RULES: dict[str, Rule] = {
     "mean-of-categories": mean_of_categories,
     "mean-of-types": mean_of_types,
     "mean-of-capabilities": mean_of_capabilities,
+    "median-of-types": median_of_types,
+    "median-of-capabilities": median_of_capabilities,
     "mmeb": mmeb,
     "ark": ark,
 }
+
+
+@dataclass(frozen=True)
+class Difficulty:
+    """A rule in which tasks that a model finds hard count more: each by what that model lacks to a full score.
+
+    UniBench (A.7) takes CLIP ViT-B/32 as the measure of difficulty and prints no formula: this one is ours.
+    """
+
+    model: str
+    scores: Values
+
+    def __str__(self) -> str:
+        return f"mean weighted by what {self.model} lacks"
+
+    def __call__(self, tasks: Sequence[Task], values: Values) -> Summary:
+        """Plain means of categories, and the weighted mean over the tasks that the model has a score on."""
+        lacks = {task.name: 1 - self.scores[task.name] for task in tasks if task.name in self.scores}
+        found = {name: weight for name, weight in lacks.items() if name in values}
+        if not sum(found.values()):
+            raise EmbarkError(f"{self.model} finds none of these tasks hard, or has no score on any of them.")
+        weights = {name: weight / sum(found.values()) for name, weight in found.items()}
+        value = sum(weight * values[name] for name, weight in weights.items())
+        groups = mean_of_categories(tasks, values).groups
+        return Summary(groups, {"weighted mean": Mean(value, len(found), len(lacks), weights)})
+
+
+def rule_of(rule: str | Rule) -> Rule:
+    """A rule by its name, or itself."""
+    if not isinstance(rule, str):
+        return rule
+    if rule not in RULES:
+        raise UnknownName("rule", rule, RULES)
+    return RULES[rule]
 
 
 def mean(tasks: Sequence[str], values: Values) -> Mean:
@@ -100,32 +148,6 @@ def mean(tasks: Sequence[str], values: Values) -> Mean:
     if not found:
         raise EmbarkError("A mean needs at least one score; none of its tasks has one.")
     return Mean(fmean(values[t] for t in found), len(found), len(tasks), dict.fromkeys(found, 1 / len(found)))
-
-
-def reasoning_axis(values: Values, skills: Mapping[str, Sequence[str]]) -> dict[str, float]:
-    """ARK's second axis, from the outcome of each query: the mean of each skill's queries, which may come from any
-    subtype, and "reasoning axis", the mean over skills. For the four cognitive demands, pass those and leave that out.
-    """
-    pooled = {skill: fmean(values[query] for query in queries) for skill, queries in skills.items()}
-    return pooled | {"reasoning axis": fmean(pooled.values())}
-
-
-def medians(tasks: Sequence[Task], values: Values, by: Callable[[Task], str]) -> dict[str, float]:
-    """UniBench's figures: the median of a group's benchmarks in place of their mean."""
-    groups = _grouped([task for task in tasks if task.name in values], by)
-    return {name: median(values[part] for part in parts) for name, parts in groups.items()}
-
-
-def weighted_by_difficulty(values: Values, reference: Values) -> float:
-    """A mean in which benchmarks that the reference model finds hard count more, by what it lacks to a full score.
-
-    UniBench (A.7) takes CLIP ViT-B/32 as the measure of difficulty and prints no formula: this one is ours.
-    """
-    tasks = [task for task in values if task in reference]
-    weights = [1 - reference[task] for task in tasks]
-    if not sum(weights):
-        raise EmbarkError("No benchmark in common with the reference model, or none that it finds hard.")
-    return sum(w * values[task] for w, task in zip(weights, tasks, strict=True)) / sum(weights)
 
 
 def borda(scores: Mapping[str, Values]) -> dict[str, float]:
@@ -145,6 +167,16 @@ def common_tasks(scores: Mapping[str, Values]) -> list[str]:
     return [task for task in first if all(task in values for values in others)]
 
 
+def _type(task: Task) -> str:
+    return task.category if task.family == "UniBench" else _tag(task, "type")
+
+
+def _tag(task: Task, name: str) -> str:
+    if name not in task.tags:
+        raise EmbarkError(f"This rule is not for {task.family}: {task.name} has no {name}.")
+    return task.tags[name]
+
+
 def _grouped(tasks: Sequence[Task], by: Callable[[Task], str]) -> dict[str, list[str]]:
     """Names of tasks by group, groups in the order of the tasks."""
     groups: dict[str, list[str]] = {}
@@ -159,3 +191,16 @@ def _mean_of_groups(groups: Mapping[str, Sequence[str]], values: Values) -> Summ
     value = fmean(one.value for one in means.values())
     total = Mean(value, len(weights), sum(len(parts) for parts in groups.values()), weights)
     return Summary(means, {"mean": total})
+
+
+def _medians(groups: Mapping[str, Sequence[str]], values: Values) -> Summary:
+    everything = [task for parts in groups.values() for task in parts]
+    found = {name: _median(parts, values) for name, parts in groups.items() if any(part in values for part in parts)}
+    return Summary(found, {"median": _median(everything, values)})
+
+
+def _median(tasks: Sequence[str], values: Values) -> Mean:
+    """The middle score of those that there are, or the mean of the two in the middle."""
+    found = sorted((task for task in tasks if task in values), key=lambda task: values[task])
+    middle = found[(len(found) - 1) // 2 : len(found) // 2 + 1]
+    return Mean(fmean(values[task] for task in middle), len(found), len(tasks), dict.fromkeys(middle, 1 / len(middle)))

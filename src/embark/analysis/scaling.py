@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from embark.analysis.correlate import Agreement, agreement
-from embark.analysis.draw import COLOURS, short
+from embark.analysis.draw import COLOURS, short, some
 from embark.analysis.matrix import Matrix, grouped
 from embark.analysis.study import Study
 from embark.analysis.table import Row, Table
@@ -59,7 +59,7 @@ class Scaling:
         if self.left_out:
             notes.append(f"{len(self.left_out)} groups have fewer than {FEWEST} models of known size: left out.")
         if self.unknown:
-            notes.append(f"Size not known, left out: {_some(self.unknown)}.")
+            notes.append(f"Size not known, left out: {some(self.unknown, 2)}.")
         columns = (self.by, "per ×10", "low", "high", "r", "r low", "r high", "models")
         down = -(-len(self.trends) // ACROSS)
         title = f"Score against {'training data' if self.against == 'data' else 'parameters'}, by {self.by}"
@@ -128,8 +128,3 @@ def _size(card: ModelCard | None, against: str) -> float:
     """In millions; NaN where it is not known."""
     value = getattr(card, against, None)
     return float(value) / UNITS[against] if value else float("nan")
-
-
-def _some(names: tuple[str, ...], most: int = 2) -> str:
-    shown = ", ".join(short(name) for name in names[:most])
-    return shown + (f" and {len(names) - most} more" if len(names) > most else "")

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from embark.analysis.intervals import LEVEL, REPLICATES, combined_interval, mean_interval, subset_interval
+from embark.analysis.intervals import REPLICATES, combined_interval, mean_interval, percentiles, subset_interval
 from embark.evaluators.clustering import assignment, contingency, from_contingency
 from embark.types import Array, EmbarkError, Scores
 
@@ -28,10 +28,8 @@ def interval(statistic: str, main: str, outcomes: Outcomes, seed: int = 0) -> tu
         return mean_interval(outcomes[main], seed)
     if statistic == "cluster_accuracy":
         return mean_interval(_placed(outcomes), seed)
-    lo, hi = np.quantile(replicates(statistic, main, outcomes, REPLICATES, seed), [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
-    if hi - lo < NO_SPREAD:
-        return _certain(statistic, main, outcomes, float(lo), float(hi))
-    return float(lo), float(hi)
+    lo, hi = percentiles(replicates(statistic, main, outcomes, REPLICATES, seed))
+    return _certain(statistic, main, outcomes, lo, hi) if hi - lo < NO_SPREAD else (lo, hi)
 
 
 def replicates(statistic: str, main: str, outcomes: Outcomes, draws: int = REPLICATES, seed: int = 0) -> Array:
@@ -60,9 +58,9 @@ def joint_interval(
     Parts draw alike, so that those with the same items vary together; and it is no narrower than if they did not.
     """
     drawn = np.mean([replicates(one.statistic, one.main, one.outcomes) for one in parts], axis=0)
-    lo, hi = np.quantile(drawn, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
+    lo, hi = percentiles(drawn)
     low, high = combined_interval(intervals, value)
-    return min(low, float(lo)), max(high, float(hi))
+    return min(low, lo), max(high, hi)
 
 
 # ── means ────────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -5,19 +5,23 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import zip_longest
 from math import isfinite
 from typing import Any, Literal, NamedTuple
 
 from embark.analysis.aggregate import Score, Standing, standings
-from embark.analysis.rules import RULES
+from embark.analysis.rules import Rule, rule_of
 from embark.catalogue import UnknownName
 from embark.results import TaskResult
 from embark.types import Task
 
 Cell = str | float | Score | None  # words, plain numbers, scores
 LESSER = ("metric", "chance")  # columns that a narrow terminal goes without, first to last
+HEAD = 10  # characters of a name over scores, before it is broken
+PIECES = r"(?<=[ /-])|(?<=[a-z])(?=[A-Z][a-z])|(?=\()"  # where a name may be broken: patch14-384, ImageClustering
 NUMBERS = ("#", "95 %", "tasks", "Borda", "chance")  # columns of words that are set to the right
 
 
@@ -83,10 +87,12 @@ class Table:
 
     def lines(self) -> Iterator[Line]:
         """The lines of its text form, without the notes."""
-        widths, section = self._widths(), ""
+        widths, section, heads = self._widths(), "", list[tuple[str, ...]]()
         none = (False,) * len(widths)
         pad = [str.ljust if _words(self, i) else str.rjust for i in range(len(widths))]
-        yield Line("head", tuple(p(name, w) for p, name, w in zip(pad, self.columns, widths, strict=True)), none)
+        for names in zip_longest(*(reversed(self._head(i)) for i in range(len(widths))), fillvalue=""):
+            heads.append(tuple(p(name, w) for p, name, w in zip(pad, names, widths, strict=True)))
+        yield from (Line("head", names, none) for names in reversed(heads))
         for row in self.rows:
             if row.section != section:
                 section = row.section
@@ -106,8 +112,21 @@ class Table:
         return any(isinstance(row.cells[column], Score) for row in self.rows)
 
     def _widths(self) -> list[int]:
-        lines = [self.columns, *([shown(cell) for cell in row.cells] for row in self.rows)]
-        return [max(len(line[i]) for line in lines) for i in range(len(self.columns))]
+        cells = zip(*([shown(cell) for cell in row.cells] for row in self.rows), strict=True)
+        columns = list(cells) or [()] * len(self.columns)
+        return [max(map(len, [*self._head(i), *column])) for i, column in enumerate(columns)]
+
+    def _head(self, column: int) -> list[str]:
+        """A column's name; over scores, which are narrow, a long one takes several lines."""
+        name = self.columns[column]
+        if len(name) <= HEAD or not self._scores(column):
+            return [name]
+        lines = [""]
+        for piece in re.split(PIECES, name):
+            if lines[-1] and len(lines[-1] + piece.rstrip()) > HEAD:
+                lines.append("")
+            lines[-1] += piece
+        return [line.rstrip() for line in lines]
 
     def _only(self, columns: Sequence[int]) -> Table:
         """Some of the columns, without footnotes that only others have."""
@@ -123,7 +142,7 @@ class Table:
         return FORMATS[style](self)
 
 
-def by_task(tasks: Sequence[Task], results: Iterable[TaskResult], rule: str = "mean-of-categories") -> Table:
+def by_task(tasks: Sequence[Task], results: Iterable[TaskResult], rule: str | Rule = "mean-of-categories") -> Table:
     """Tasks × models, grouped by category; the last lines are the totals of the rule."""
     models, rows = standings(tasks, results, rule), []
     for task in sorted(tasks, key=lambda t: list(dict.fromkeys(x.category for x in tasks)).index(t.category)):
@@ -131,8 +150,8 @@ def by_task(tasks: Sequence[Task], results: Iterable[TaskResult], rule: str = "m
             chance = "" if task.chance is None else f"{100 * task.chance:.1f}"
             cells = tuple(model.tasks.get(task.name) for model in models)
             rows.append(Row((task.name, task.metric, chance, *cells), task.category))
-    for name in RULES[rule](tasks, {task.name: 0.0 for task in tasks}).totals:
-        label = rule.replace("-", " ").capitalize() if name == "mean" else name
+    for name in rule_of(rule)(tasks, {task.name: 0.0 for task in tasks}).totals:
+        label = str(rule).replace("-", " ").capitalize() if name == "mean" else name
         rows.append(Row((label, "", "", *(model.totals.get(name) for model in models)), total=True))
     columns = ("task", "metric", "chance", *short_names(models))
     return footnoted(Table(columns, tuple(rows)))
@@ -225,8 +244,8 @@ def _latex(table: Table) -> str:
             for c in row.cells
         ]
         lines.append((r"\midrule " if row.total else "") + " & ".join(cells) + r" \\")
-    notes = [rf"\multicolumn{{{len(layout)}}}{{l}}{{{safe(note)}}} \\" for note in table.notes]
-    return "\n".join([rf"\begin{{tabular}}{{{layout}}}", r"\toprule", *lines, r"\bottomrule", *notes, r"\end{tabular}"])
+    notes = [rf"\par\footnotesize {safe(note)}" for note in table.notes]  # below, where they can break into lines
+    return "\n".join([rf"\begin{{tabular}}{{{layout}}}", r"\toprule", *lines, r"\bottomrule", r"\end{tabular}", *notes])
 
 
 def _csv(table: Table) -> str:

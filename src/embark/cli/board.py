@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import shutil
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from embark.cli.output import ProtocolName, ResultsFolder, print_table, say, some
+from embark.cli.output import ProtocolName, ResultsFolder, counted, print_table, say, some
 
 if TYPE_CHECKING:  # help texts must not wait for numbers
     from pathlib import Path
 
+    from embark.analysis.rules import Rule
     from embark.analysis.table import Table
     from embark.results import TaskResult
     from embark.types import Benchmark, EmbarkError, ModelCard, Task
@@ -21,7 +23,13 @@ if TYPE_CHECKING:  # help texts must not wait for numbers
 TOP = 20  # models shown on a terminal
 WIDTH = 120  # where there is no terminal
 BESIDE = 5  # of them side by side
-TYPES = {"mllm": "mllm", "omni": "mllm", "late": "late", "colbert": "late"}  # of models, by their loaders
+TYPES = {
+    "mllm": "mllm",
+    "phi": "mllm",
+    "omni": "mllm",
+    "late": "late",
+    "colbert": "late",
+}  # of models, by their loaders
 PROVIDERS = ("openai", "voyage", "voyage-multimodal", "cohere", "doubao")
 
 Names = Annotated[list[str] | None, typer.Option("-m", "--models", help="Only these: names or patterns, '*siglip*'.")]
@@ -46,6 +54,12 @@ def leaderboard(
     comparable: Annotated[
         bool, typer.Option("--comparable", help="Only the tasks that all shown models have a score on.")
     ] = False,
+    rule: Annotated[
+        str | None, typer.Option("--rule", help="Another rule than the benchmark's: mean-of-capabilities…")
+    ] = None,
+    weigh_by: Annotated[
+        str | None, typer.Option("--weigh-by", metavar="MODEL", help="Weigh tasks by what this model lacks in them.")
+    ] = None,
     borda: Annotated[bool, typer.Option("--borda", help="Rank by Borda points over tasks.")] = False,
     by_task: Annotated[bool, typer.Option("--by-task", help="One line a task, one column a model.")] = False,
     top: Annotated[int | None, typer.Option("--top", min=1, help="So many models (default: 20, or 5 by task).")] = None,
@@ -60,22 +74,26 @@ def leaderboard(
     embark leaderboard -b MMEB-V3 --comparable
     embark leaderboard -b 'MIEB(lite)' --type encoder --max-params 500M --top 10
     embark leaderboard -b 'MIEB(eng)' --by-task -m '*EVA02*'
+    embark leaderboard -b 'MIEB(lite)' --weigh-by openai/clip-vit-base-patch32
     embark leaderboard --own --format markdown > board.md
     """
-    from embark.analysis.board import shared
     from embark.tasks import get_benchmark
 
     asked = get_benchmark(benchmark)
     rows = _rows(asked, protocol)
-    found = [*([] if own else published_results(asked, rows)), *([] if published else _own(rows, results))]
+    found = [*([] if own else printed_results(asked, rows)), *([] if published else own_results(rows, results))]
     if not found:
-        raise _nothing(asked.name, results)
+        raise _nothing(asked, protocol, results)
+    chosen = _rule(asked, rule, weigh_by, found)
+    if weigh_by is not None:
+        known = {result.task for result in found if result.model == weigh_by}
+        rows = [row for row in rows if row.name in known]
     found = _filtered(found, models, family, kind, modality, max_params)
     if comparable:
-        rows = shared(rows, found, asked.rule)
+        rows = _shared(rows, found)
     many = len({(result.model, result.revision, result.made_by) for result in found})
     top = top or (many if wide or style != "text" else BESIDE if by_task else TOP)
-    made = _table(rows, found, asked.rule, borda, by_task, top)
+    made = _table(rows, found, chosen, borda, by_task, top)
     if style != "text":
         print(made.format(style))
     else:
@@ -84,24 +102,75 @@ def leaderboard(
         say(f"{top} of {many} models are shown; --top {many} shows all, as --wide and the other formats do")
 
 
-def _table(rows: Sequence[Task], found: list[TaskResult], rule: str, borda: bool, by_task: bool, top: int) -> Table:
+def _table(
+    rows: Sequence[Task], found: list[TaskResult], rule: str | Rule, borda: bool, by_task: bool, top: int
+) -> Table:
     from embark.analysis import board, table
     from embark.analysis.aggregate import standings
 
     if not by_task:
-        return board.leaderboard(rows, found, rule, borda=borda, top=top)
+        return board.leaderboard(rows, found, rule, borda=borda, top=top, skills=_skills(rows))
     best, _ = board.ranked(rows, standings(rows, found, rule), borda)
     return table.by_task(rows, [result for entry in best[:top] for result in entry.model.results.values()], rule)
 
 
+def _rule(benchmark: Benchmark, name: str | None, weigh_by: str | None, results: list[TaskResult]) -> str | Rule:
+    """The benchmark's rule, another one, or one that a model's own scores make."""
+    from embark.analysis.rules import Difficulty, rule_of
+    from embark.catalogue import UnknownName
+    from embark.types import EmbarkError
+
+    if weigh_by is None:
+        rule_of(name or benchmark.rule)
+        return name or benchmark.rule
+    if name is not None:
+        raise EmbarkError("--rule and --weigh-by are two rules: give one of them.")
+    scores = {result.task: result.score for result in results if result.model == weigh_by}
+    if not scores:
+        raise UnknownName(f"model with results on {benchmark.name}", weigh_by, {result.model for result in results})
+    return Difficulty(weigh_by, scores)
+
+
+def _skills(rows: Sequence[Task]) -> dict[str, tuple[str, ...]]:
+    """The skills and the demand of ARK's queries, where a labels file tells them."""
+    if rows[0].family != "ARK":
+        return {}
+    from embark.data.readers import ark
+
+    given = ark.labels(rows[0]) if ark.outside(rows[0]) else {}
+    return {query: (*label.skills, *[label.demand] * bool(label.demand)) for query, label in given.items()}
+
+
+def _shared(rows: Sequence[Task], found: list[TaskResult]) -> list[Task]:
+    from embark.analysis.aggregate import standings
+    from embark.analysis.board import shared
+    from embark.types import EmbarkError
+
+    models = standings(rows, found)
+    if common := shared(rows, models):
+        return common
+    raise EmbarkError(f"The {len(models)} models have no task in common: choose fewer of them (--models, --own…).")
+
+
 def _narrow(table: Table) -> Table:
-    """As many columns as the terminal has room for; the rest are named."""
+    """As many columns as the terminal has room for; the rest are named. A source that all share is said below."""
+    table = _without_source(table)
     whole, *rest = table.fitted(shutil.get_terminal_size((WIDTH, 24)).columns)
     if table.models == "columns" or not rest:
         return table
     kept = whole.columns
     say(f"--wide shows more columns: {some([name for name in table.columns if name not in kept])}")
     return whole
+
+
+def _without_source(table: Table) -> Table:
+    at = table.columns.index("source") if "source" in table.columns else None
+    sources = set() if at is None else {row.cells[at] for row in table.rows}
+    if at is None or len(sources) > 1:
+        return table
+    rows = tuple(replace(row, cells=row.cells[:at] + row.cells[at + 1 :]) for row in table.rows)
+    columns = table.columns[:at] + table.columns[at + 1 :]
+    return replace(table, columns=columns, rows=rows, notes=(*table.notes, f"source of all scores: {sources.pop()}"))
 
 
 # ── results ──────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -124,8 +193,13 @@ def _rows(benchmark: Benchmark, protocol: str | None) -> list[Task]:
     return under(protocol, rows)
 
 
-def published_results(benchmark: Benchmark, rows: Sequence[Task]) -> list[TaskResult]:
-    """Published scores that may stand beside scores of these rows, under the names of the models' cards."""
+def published_results(
+    benchmark: Benchmark, rows: Sequence[Task], left_out: list[TaskResult] | None = None
+) -> list[TaskResult]:
+    """Published scores that may stand beside scores of these rows, under the names of the models' cards.
+
+    Those that may not, for other data or another measure, are added to `left_out`.
+    """
     from embark import published
     from embark.models import MODELS
 
@@ -133,14 +207,27 @@ def published_results(benchmark: Benchmark, rows: Sequence[Task]) -> list[TaskRe
     names = {alias: card.name for card in MODELS.values() if (alias := card.aliases.get(benchmark.family))}
     known = {row.protocol for row in rows} - {"paper"}
     found = [result for each in ("paper", *known) for result in published.results(benchmark.name, each)]
-    return [
-        replace(result, model=names.get(result.model, result.model))
-        for result in found
-        if published.comparable(result, by_name[result.task])
-    ]
+    fit = []
+    for result in found:
+        if published.comparable(result, by_name[result.task]):
+            fit.append(replace(result, model=names.get(result.model, result.model)))
+        elif left_out is not None and result.protocol == by_name[result.task].protocol:
+            left_out.append(result)
+    return fit
 
 
-def _own(rows: Sequence[Task], folder: Path | None) -> list[TaskResult]:
+def printed_results(benchmark: Benchmark, rows: Sequence[Task]) -> list[TaskResult]:
+    """The published scores; what is unlike is said."""
+    unlike: list[TaskResult] = []
+    found = published_results(benchmark, rows, unlike)
+    if unlike:
+        models = Counter(result.task for result in unlike)
+        told = some([f"{task} of {counted(count, 'model')}" for task, count in models.items()])
+        say(f"left out, because the paper had other data or another measure (embark published errata): {told}")
+    return found
+
+
+def own_results(rows: Sequence[Task], folder: Path | None) -> list[TaskResult]:
     """Results on disk that were made under these rows' present protocols: unlike scores do not mix."""
     from embark import settings
     from embark.results import Results
@@ -167,12 +254,16 @@ def _stale(rows: Sequence[Task], results: Sequence[TaskResult]) -> list[TaskResu
     return [r for r in results if {record.protocol for record in r.records} != expected[r.task]]
 
 
-def _nothing(benchmark: str, folder: Path | None) -> EmbarkError:
-    from embark import settings
+def _nothing(benchmark: Benchmark, protocol: str | None, folder: Path | None) -> EmbarkError:
+    from embark import published, settings
     from embark.types import EmbarkError
 
-    where = settings.load(results=folder).results
-    return EmbarkError(f"There are no results for {benchmark} in {where}. Make some: embark run -b '{benchmark}'")
+    printed = published.scores(benchmark.family) if benchmark.family in published.FAMILIES else ()
+    if tables := dict.fromkeys(score.table for score in printed if score.protocol == protocol != "paper"):
+        shown = " and ".join(f"embark published show '{table}'" for table in tables)
+        return EmbarkError(f"Under {protocol} only aggregates are published, not scores by task. See them: {shown}")
+    where, name = settings.load(results=folder).results, benchmark.name
+    return EmbarkError(f"There are no results for {name} in {where}. Make some: embark run -b '{name}'")
 
 
 # ── filters ──────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from embark.cli.output import AsJson, print_columns, print_json, say
+from embark.cli.output import AsJson, print_columns, print_json, say, wrapped
 
 if TYPE_CHECKING:  # help texts must not wait for numbers
     from embark.analysis.rederive import Check, LiteAgreement
+    from embark.published import Erratum
 
 PAPER = (0.992, 0.986)  # Spearman and Pearson of MIEB-lite with MIEB, as section 6.3 says
 
@@ -41,8 +42,11 @@ def list_tables(family: Family = None, as_json: AsJson = False) -> None:
     if as_json:
         print_json(found)
         return
-    rows = [[name, str(about["cells"]), about["title"], about["url"]] for name, about in found.items()]
-    print_columns(["table", "cells", "what", "source"], rows, right=("cells",))
+    rows = [[name, str(about["cells"]), about["title"]] for name, about in found.items()]
+    print_columns(["table", "cells", "what"], rows, right=("cells",))
+    print()
+    sources = dict.fromkeys((about["family"], about["url"], about["paper"]) for about in found.values())
+    print_columns(["family", "source", "title"], [list(source) for source in sources])
 
 
 @app.command()
@@ -84,18 +88,29 @@ def show(
 
 
 @app.command()
-def errata(family: Family = None, as_json: AsJson = False) -> None:
+def errata(
+    name: Annotated[str | None, typer.Argument(metavar="[ERRATUM]", help="One of them, with its evidence.")] = None,
+    family: Family = None,
+    as_json: AsJson = False,
+) -> None:
     """List published cells that do not follow from their parts, are artefacts, or come from other data.
 
     \b
     embark published errata
+    embark published errata mieb-collapsed-probe
     embark published errata --family MIEB --json
     """
     from embark import published
+    from embark.catalogue import Catalogue
 
     found = published.errata(_family(family) if family else None)
+    if name is not None:
+        found = (Catalogue("erratum", found, lambda one: one.id)[name],)
     if as_json:
         print_json([dataclasses.asdict(erratum) for erratum in found])
+        return
+    if name is not None:
+        _print_erratum(found[0])
         return
     rows = [[erratum.id, erratum.effect, str(len(erratum.cells)), erratum.what] for erratum in found]
     print_columns(["erratum", "effect", "cells", "what"], rows, right=("cells",))
@@ -125,6 +140,16 @@ def _family(name: str) -> str:
     from embark.catalogue import Catalogue
 
     return Catalogue("family with published tables", published.FAMILIES, str)[name]
+
+
+def _print_erratum(erratum: Erratum) -> None:
+    for key in ("id", "family", "effect", "what", "evidence", "source"):
+        print(f"{key:<10}{wrapped(getattr(erratum, key), 10)}")
+    columns = ["table", "model", "name", "printed", "from its parts"]
+    values = [["–" if v is None else f"{v:.6g}" for v in (cell.published, cell.derived)] for cell in erratum.cells]
+    rows = [[c.table, c.model, c.name, *two] for c, two in zip(erratum.cells, values, strict=True)]
+    print()
+    print_columns(columns, rows, right=tuple(columns[3:]))
 
 
 def _print(checks: list[Check], lite: LiteAgreement) -> None:

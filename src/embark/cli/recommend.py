@@ -6,8 +6,7 @@ from typing import Annotated
 
 import typer
 
-from embark.cli.analyze import OnBenchmark, Own, Plot, Style, present
-from embark.cli.analyze.field import checked
+from embark.cli.analyze import OnBenchmark, Own, Plot, Style, present, scores
 from embark.cli.output import ResultsFolder
 
 
@@ -37,7 +36,7 @@ def recommend(
     from embark.tasks import get_benchmark
     from embark.types import MODALITIES
 
-    matrix = checked(benchmark, results, own)
+    matrix = scores(benchmark, results, own)
     limits = choice.Limits(
         None if max_params is None else choice.amount(max_params),
         tuple(Catalogue("modality", MODALITIES, str).match(_listed(modality))),

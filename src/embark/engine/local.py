@@ -82,7 +82,7 @@ def embed(
         for group in by_kind(needs):
             fixed = batch_size or encoder.batch_size
             size = BatchSize(fixed, fixed, growing=False) if fixed else BatchSize()
-            ready = _prepared(pool, encoder, group, workers, size)
+            ready = _prepared(pool, encoder, group, workers, size, name)
             while batch := list(islice(ready, size.now)):
                 good = [(need, value) for need, value in batch if not isinstance(value, UnreadableMedia)]
                 report.unreadable |= {need.key: str(bad) for need, bad in batch if isinstance(bad, UnreadableMedia)}
@@ -146,7 +146,12 @@ def _length(need: Need) -> int:
 
 
 def _prepared(
-    pool: ThreadPoolExecutor, encoder: Encoder, needs: Sequence[Need], workers: int, size: BatchSize
+    pool: ThreadPoolExecutor,
+    encoder: Encoder,
+    needs: Sequence[Need],
+    workers: int,
+    size: BatchSize,
+    name: Callable[[Need], str],
 ) -> Iterator[tuple[Need, Any]]:
     """Needs with their prepared values (or why they are unreadable), in order, a bounded way ahead of the encoder."""
 
@@ -157,6 +162,11 @@ def _prepared(
                 out.append((need, prepare(encoder, need)))
             except UnreadableMedia as error:
                 out.append((need, error))
+            except EmbarkError as error:
+                raise EmbarkError(f"{encoder.card.name} cannot embed {name(need)}: {error}") from error
+            except Exception as error:
+                error.add_note(f"{encoder.card.name} was preparing {name(need)}.")
+                raise
         return out
 
     step = TEXT_CHUNK if needs[0].item.modalities == ("text",) else CHUNK

@@ -36,9 +36,10 @@ MODELS: Catalogue[ModelCard] = Catalogue(
     "model",
     lambda: plugins.after(CARDS, "cards", lambda card: card.name),
     lambda card: card.name,
-    hint="A folder with a checkpoint works too, and so does LOADER:SOURCE (see: embark models --help).",
+    hint="Others are named by a folder with their checkpoint, or as LOADER:ID-OR-FOLDER (see: embark models --help).",
 )
 
+NOUNS = {"embedder": "embedding model", "reranker": "re-ranker", "generator": "generator of text"}
 ON_TORCH = ("torch", "open_clip", "timm")  # extras whose models can stand on several devices
 
 # Imported at use: most of them need libraries that not everybody has.
@@ -111,14 +112,8 @@ def loaders() -> dict[str, Loader]:
 
 def find_card(name: str, revision: str | None = None) -> ModelCard:
     """The facts about a model: its row, or what a folder or LOADER:SOURCE stands for."""
-    loader, colon, source = name.partition(":")
-    if name not in MODELS and colon and loader in loaders():
-        return ModelCard(name, revision or "main", loader, (), source=source, kind=loaders()[loader].kind)
-    if name not in MODELS and Path(name).expanduser().is_dir():
-        from embark.models.recognise import recognise
-
-        card = recognise(Path(name).expanduser())
-        return replace(card, kind=LOADERS[card.loader].kind)
+    if name not in MODELS:
+        return _unlisted(name, revision or "main")
     card = MODELS[name]
     if revision not in (None, card.revision):
         if not card.source:
@@ -127,13 +122,36 @@ def find_card(name: str, revision: str | None = None) -> ModelCard:
     return card
 
 
+def _unlisted(name: str, revision: str) -> ModelCard:
+    """The card of a checkpoint that no row describes: LOADER:SOURCE, or a folder."""
+    loader, colon, source = name.partition(":")
+    if colon and loader in loaders():
+        folder = Path(source).expanduser()
+        called = f"local/{loader}:{folder.resolve().name}" if folder.is_dir() else name  # wherever it lies
+        return ModelCard(called, revision, loader, (), source=source, kind=loaders()[loader].kind)
+    if Path(name).expanduser().is_dir():
+        from embark.models.recognise import recognise
+
+        card = recognise(Path(name).expanduser())
+        return replace(card, kind=LOADERS[card.loader].kind)
+    if colon and not Path(name).exists():
+        raise EmbarkError(f"There is no loader '{loader}' for {name}; there are {', '.join(loaders())}.")
+    if name.startswith((".", "/", "~")):
+        raise EmbarkError(f"There is no folder {name}; a checkpoint is a folder with its files.")
+    return MODELS[name]  # which explains what may be given
+
+
 def _load(kind: str, name: str, revision: str | None, loading: Loading) -> Any:
     card = find_card(name, revision)
     if card.kind != kind:
-        raise EmbarkError(f"{name} is a model of another kind: {card.kind}, where this needs a model of kind {kind}.")
+        raise EmbarkError(f"{name} is a {NOUNS[card.kind]}, and not the {NOUNS[kind]} that is needed here.")
     if card.loader not in loaders():
         raise UnknownName(f"loader for {name}", card.loader, loaders())
-    card, loader = replace(card, dtype=loading.dtype or card.dtype), loaders()[card.loader]
+    loader = loaders()[card.loader]
+    if loading.dtype not in (None, card.dtype):
+        if card.loader in LOADERS and loader.extra not in ON_TORCH:
+            raise EmbarkError(f"{name} has one precision, {card.dtype}; another is for models that run on torch.")
+        card = replace(card, name=f"{card.name} ({loading.dtype})", dtype=loading.dtype)  # its scores stand apart
     places = _devices(loader, card, loading)
     copies = [loader(card, replace(loading, device=place)) for place in places]
     if len(copies) == 1 or kind != "embedder":

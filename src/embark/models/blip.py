@@ -117,7 +117,7 @@ def _original(card: ModelCard, loading: Loading) -> tuple[Checkpoint, Any, Token
     content = tensors(path)
     state = renamed(content.get("model", content), NAMES)
     model = weights(BlipForImageTextRetrieval, found, loading, state, config=_config(found, state))
-    words = companion(found, "tokenizer", loading, only=("config.json", "tokenizer*", "vocab.txt"))
+    found, words = companion(found, "tokenizer", loading, only=("config.json", "tokenizer*", "vocab.txt"))
     tokens = Tokenizer(words, card.context or model.config.text_config.max_position_embeddings, **MARKS)
     side = model.config.vision_config.image_size
     return found, model, tokens, BlipImageProcessorPil(size={"height": side, "width": side})

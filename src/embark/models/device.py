@@ -38,7 +38,12 @@ def settle(model: Any, card: ModelCard, loading: Loading) -> Any:
 
     if card.dtype == "float32":
         torch.backends.cudnn.allow_tf32 = False  # or patches would be embedded in ten bits, on GPUs alone
-    model = model.to(device=devices(loading.device)[0], dtype=getattr(torch, card.dtype)).eval().requires_grad_(False)
+    model = model.to(devices(loading.device)[0]).eval().requires_grad_(False)
+    for weight in model.state_dict(keep_vars=True).values():
+        # Weights alone: what a model computes for itself stays exact. Rotary frequencies in half precision would turn
+        # the thousandth token by another angle.
+        if weight.is_floating_point():
+            weight.data = weight.data.to(getattr(torch, card.dtype))
     if loading.compile:
         model.compile()  # in place: methods and names stay as they are
     return model

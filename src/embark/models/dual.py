@@ -1,6 +1,6 @@
 """Dual encoders of transformers: a text tower and an image tower that meet in one space (CLIP, SigLIP, ALIGN…).
 
-Mixed items are the sum of their parts' vectors, videos the mean of their frames'; nothing is normalised on the way.
+Mixed items are the sum of their parts' vectors as they are; videos the mean direction of their frames'.
 """
 
 from __future__ import annotations

@@ -120,6 +120,13 @@ def unit(x: Array) -> Array:
     return np.asarray(np.divide(x, length, out=np.zeros_like(x), where=length > 0))
 
 
+def some(tokens: list[int]) -> list[int]:
+    """The tokens, of which there must be one: the state of padding is another in every batch."""
+    if not tokens:
+        raise EmbarkError("the text is empty, and the model puts no token of its own around it to embed.")
+    return tokens
+
+
 @dataclass(frozen=True)
 class Tower:
     """What turns parts of one modality into vectors: `prepare` one part in a worker, `embed` many at once."""

@@ -80,7 +80,7 @@ class Eva(nn.Module):  # type: ignore[misc]
         patches = self.patch_embed["proj"](pixels).flatten(2).transpose(1, 2)
         x = torch.cat([self.cls_token.expand(len(patches), -1, -1), patches], dim=1) + self.pos_embed
         for block in self.blocks:
-            x = block(x, self.cosines, self.sines)
+            x = block(x, self.cosines.to(x.dtype), self.sines.to(x.dtype))
         return x
 
 

@@ -14,6 +14,7 @@ from embark.models.hub import Checkpoint
 from embark.models.loading import Loading
 from embark.types import EmbarkError
 
+VOCABULARIES = ("tokenizer.json", "*vocab*", "*.model", "*.tiktoken")
 CLIP_MEAN, CLIP_SPREAD = (0.48145466, 0.4578275, 0.40821073), (0.26862954, 0.26130258, 0.27577711)  # of pixels
 
 
@@ -28,31 +29,36 @@ def weights(
 
     if state is None:
         found.weights()  # consent, where they are pickles
-    with _quiet():
+    with quiet():
         model, told = kind.from_pretrained(
             found.folder if state is None else None, state_dict=None if state is None else dict(state),
             dtype=getattr(torch, found.card.dtype), local_files_only=True, output_loading_info=True,
+            ignore_mismatched_sizes=True,  # or the library raises before it says which
             trust_remote_code=found.trusted, use_safetensors=None if found.trusted else True, **settings,
         )  # fmt: skip
-    if missing := sorted(told["missing_keys"]):
+    misfits = {*told["missing_keys"], *(name for name, *_ in told["mismatched_keys"])}
+    if misfits:
         raise EmbarkError(
-            f"The checkpoint of {found.card.name} lacks {len(missing)} weights of {kind.__name__}, "
-            f"the first is {missing[0]}: it is of another architecture, or not whole."
+            f"The checkpoint of {found.card.name} lacks {len(misfits)} weights of {kind.__name__}, the first is "
+            f"{min(misfits)} (of that name and shape): it is of another architecture, or not whole."
         )
     return settle(model, found.card, loading)
 
 
 @contextmanager
-def _quiet() -> Iterator[None]:
-    """Without the library's report of weights that fit nowhere: a head that is not asked for is no news."""
+def quiet() -> Iterator[None]:
+    """Without the library's reports: a head that is not asked for is no news, and a bar a part is none either."""
     from transformers.utils import logging
 
-    said = logging.get_verbosity()
+    said, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
     logging.set_verbosity_error()
+    logging.disable_progress_bar()
     try:
         yield
     finally:
         logging.set_verbosity(said)
+        if bars:
+            logging.enable_progress_bar()
 
 
 def tensors(path: Path) -> dict[str, Any]:
@@ -95,6 +101,14 @@ def pixels(processor: Any) -> Callable[[Any], Any]:
     return lambda image: processor(images=image.convert("RGB"), return_tensors="pt")["pixel_values"][0]
 
 
+def check_vocabulary(found: Checkpoint, tokenizer: Any) -> None:
+    """An error where the checkpoint brings no tokeniser: the library makes one up, to which all words are alike."""
+    if getattr(tokenizer, "vocab_files_names", None) and not any(any(found.folder.rglob(p)) for p in VOCABULARIES):
+        raise EmbarkError(
+            f"{found.card.name} is not loaded: {found.folder} holds no tokeniser (tokenizer.json, vocab.txt…)."
+        )
+
+
 class Tokenizer:
     """A checkpoint's tokeniser, for several threads at once: the library's own keeps state between calls."""
 
@@ -104,7 +118,9 @@ class Tokenizer:
         self.inner = AutoTokenizer.from_pretrained(
             found.folder, local_files_only=True, trust_remote_code=found.trusted, **settings
         )
-        self.limit, self.lock = limit or min(self.inner.model_max_length, 1 << 16), Lock()
+        check_vocabulary(found, self.inner)
+        self.limit = limit or min(self.inner.model_max_length, _positions(found.config))
+        self.lock = Lock()
 
     def __call__(self, text: str) -> list[int]:
         """The text's tokens with the special ones, cut to the limit; padding is for the batch to decide."""
@@ -116,3 +132,12 @@ class Tokenizer:
     def padding(self) -> int:
         """The token that fills up short rows; masked, so any will do where the checkpoint names none."""
         return int(self.inner.pad_token_id or 0)
+
+
+OFFSET = ("roberta", "xlm-roberta", "camembert", "mpnet")  # model types that count positions from two
+
+
+def _positions(config: Mapping[str, Any]) -> int:
+    """The longest text that a model has positions for: many tokenisers do not know."""
+    places = int(config.get("max_position_embeddings") or 1 << 16)
+    return min(1 << 16, places - 2 * (config.get("model_type") in OFFSET))

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -22,7 +23,7 @@ from embark.types import EmbarkError, ModelCard
 
 SAFE = ("*.json", "*.jsonl", "*.txt", "*.model", "*.jinja", "*.tiktoken", "*.safetensors")
 RISKY = ("*.py", "*.bin", "*.pt", "*.pth", "*.ckpt")
-WEIGHTS = ("*.safetensors", "*.bin", "*.pt", "*.pth", "*.ckpt", "*.onnx", "*.onnx_data")
+SETTLED = 2.0  # seconds after which a file's times tell whether it was written again
 
 
 @dataclass(frozen=True)
@@ -43,8 +44,11 @@ class Checkpoint:
         """Its safetensors; pickles where there are no others and they were consented to."""
         if safe := sorted(self.folder.rglob("*.safetensors")):
             return safe
+        pickles = sorted(path for pattern in RISKY[1:] for path in self.folder.rglob(pattern))
+        if not pickles and (self.trusted or Path(self.card.source).expanduser().is_dir()):
+            raise EmbarkError(f"{self.card.name} is not loaded: there are no weights in {self.folder}.")
         self.consent("its weights are pickles, which can run any code when they are opened")
-        return sorted(path for pattern in RISKY[1:] for path in self.folder.rglob(pattern))
+        return pickles
 
     def consent(self, why: str) -> None:
         """An error unless the user trusts exactly this revision."""
@@ -70,15 +74,23 @@ def checkpoint(
     return Checkpoint(_download(card.source, revision, patterns, given), replace(card, revision=revision), trusted)
 
 
-def companion(found: Checkpoint, part: str, loading: Loading, only: Sequence[str] | None = None) -> Checkpoint:
-    """The checkpoint of a part that another repository holds: settings say "ID@REVISION"; else the folder has it."""
-    if told := str(found.card.settings.get(part, "")):
-        source, _, revision = told.partition("@")
-        return checkpoint(replace(found.card, source=source, revision=revision), loading, only=only)
-    folder = found.folder / part
-    if not folder.is_dir():
-        raise EmbarkError(f"{found.card.name} is not loaded: its {part} is missing, which belongs into {folder}.")
-    return Checkpoint(folder, found.card, found.trusted)
+def companion(
+    found: Checkpoint, part: str, loading: Loading, only: Sequence[str] | None = None
+) -> tuple[Checkpoint, Checkpoint]:
+    """The checkpoint and that of a part which lies elsewhere: settings say "ID@REVISION"; else the folder has it.
+
+    The commit (of a folder: the hash) that was found stands in the settings after: it decides vectors, too.
+    """
+    source, _, revision = str(found.card.settings.get(part, "")).partition("@")
+    if source:
+        other = checkpoint(replace(found.card, source=source, revision=revision or "main"), loading, only=only)
+    else:
+        folder = found.folder / part
+        if not folder.is_dir():
+            raise EmbarkError(f"{found.card.name} is not loaded: its {part} is missing, which belongs into {folder}.")
+        other = Checkpoint(folder, replace(found.card, revision=digest(folder)), found.trusted)
+    settings = {**found.card.settings, part: f"{source or part}@{other.card.revision}"}
+    return replace(found, card=replace(found.card, settings=settings)), other
 
 
 def is_file(source: str) -> bool:
@@ -89,8 +101,7 @@ def is_file(source: str) -> bool:
 def weights_file(card: ModelCard, loading: Loading) -> tuple[Checkpoint, Path]:
     """One file of weights, downloaded once where the source is an address; its hash is the revision."""
     path = _downloaded(card, loading) if "://" in card.source else Path(card.source).expanduser()
-    with path.open("rb") as file:
-        revision = f"sha256-{hashlib.file_digest(file, 'sha256').hexdigest()[:16]}"
+    revision = f"sha256-{_hash(path)[:16]}"
     found = Checkpoint(path.parent, replace(card, revision=revision), loading.trust == revision)
     if path.suffix != ".safetensors":
         found.consent("its weights are a pickle, which can run any code when it is opened")
@@ -98,13 +109,29 @@ def weights_file(card: ModelCard, loading: Loading) -> tuple[Checkpoint, Path]:
 
 
 def digest(folder: Path) -> str:
-    """A local checkpoint's revision: the hash of all its files' names and bytes."""
+    """A local checkpoint's revision: the hash of all its files' names and bytes, but for hidden ones (git's, say)."""
     whole = hashlib.sha256()
     for path in sorted(path for path in folder.rglob("*") if path.is_file()):
-        with path.open("rb") as file:
-            part = hashlib.file_digest(file, "sha256").hexdigest()
-        whole.update(f"{path.relative_to(folder).as_posix()} {part}\n".encode())
+        name = path.relative_to(folder)
+        if not any(part.startswith(".") for part in name.parts):
+            whole.update(f"{name.as_posix()} {_hash(path)}\n".encode())
     return f"local-{whole.hexdigest()[:16]}"
+
+
+_HASHES: dict[tuple[int, ...], str] = {}  # of this process: a folder is looked at once a device, and more often
+
+
+def _hash(path: Path) -> str:
+    """Of a file's bytes; remembered unless it was just written, for clocks are too coarse to tell the next writing."""
+    told = path.stat()
+    state = (told.st_dev, told.st_ino, told.st_size, told.st_mtime_ns, told.st_ctime_ns)
+    if state not in _HASHES:
+        with path.open("rb") as file:
+            found = hashlib.file_digest(file, "sha256").hexdigest()
+        if time.time() - max(told.st_mtime, told.st_ctime) < SETTLED:
+            return found
+        _HASHES[state] = found
+    return _HASHES[state]
 
 
 def _commit(card: ModelCard, given: Settings) -> str:

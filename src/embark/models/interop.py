@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from enum import StrEnum
+from threading import Lock
 from types import SimpleNamespace
 from typing import Any, Literal
 
@@ -68,9 +69,15 @@ def from_open_clip(
 
         return to_numpy(model.encode_text(torch.cat(batch).to(next(model.parameters()).device)))
 
+    lock = Lock()
+
+    def tokens(text: str) -> Any:
+        with lock:  # transformers' tokenisers keep state between calls
+            return tokenizer([text])
+
     model.eval()
     image = Tower(images, lambda picture: preprocess(picture.convert("RGB")))
-    towers = {"text": Tower(texts, lambda text: tokenizer([text])), "image": image, "video": frame_mean(image)}
+    towers = {"text": Tower(texts, tokens), "image": image, "video": frame_mean(image)}
     card = ModelCard(
         name, revision or "", "open_clip", ("text", "image", "video"), fusion=fusion, dtype=_dtype(model), **card_fields
     )

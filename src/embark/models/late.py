@@ -9,8 +9,9 @@ from typing import Any
 from embark.models import hub
 from embark.models.device import settle, to_numpy, without_gradients
 from embark.models.encoder import Encoder
-from embark.models.hf import weights
+from embark.models.hf import check_vocabulary, weights
 from embark.models.loading import Loading, loaded
+from embark.models.text import nothing_missing
 from embark.types import Array, Content, EmbarkError, Item, ModelCard, Rendered
 
 COMPARED: dict[str, Any] = {"similarity": "maxsim", "fusion": None}
@@ -27,6 +28,7 @@ def load(card: ModelCard, loading: Loading) -> Encoder:
         raise EmbarkError(f"{card.name} is of type '{kind}'; this loader knows {' and '.join(kinds)}.")
     model = weights(kinds[kind], found, loading)
     processor = AutoProcessor.from_pretrained(found.folder, backend="pil", local_files_only=True)
+    check_vocabulary(found, processor.tokenizer)
     ready = loaded(found.card, loading, model.config.embedding_dim, ("text", "image"), **COMPARED)
     return Pages(ready, model, processor)
 
@@ -37,7 +39,12 @@ def load_colbert(card: ModelCard, loading: Loading) -> Encoder:
 
     found = hub.checkpoint(card, loading, also=("*.metadata",))
     found.weights()
-    model = MultiVectorEncoder(str(found.folder), device="cpu", local_files_only=True, trust_remote_code=found.trusted)
+    safe = {} if found.trusted else {"use_safetensors": True}
+    with nothing_missing(found):
+        model = MultiVectorEncoder(
+            str(found.folder), device="cpu", local_files_only=True, trust_remote_code=found.trusted, model_kwargs=safe
+        )
+    check_vocabulary(found, model.tokenizer)
     ready = loaded(found.card, loading, model.get_embedding_dimension(), ("text",), **COMPARED)
     return ColBert(ready, settle(model, found.card, loading))
 

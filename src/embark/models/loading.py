@@ -34,21 +34,32 @@ class Loading:
 
 
 class Loader(NamedTuple):
-    """Where a loader family lives ("module:function"), the extra that installs what it needs, and what it makes."""
+    """Where a loader family lives ("module:function"), the extra that installs what it needs, and what it makes.
+
+    `version` is raised when its code makes other vectors than before: those that are stored are then not taken for new.
+    """
 
     path: str
     extra: str = ""
     kind: Literal["embedder", "reranker", "generator"] = "embedder"
+    version: int = 1
 
     def __call__(self, card: ModelCard, loading: Loading) -> Any:
         """Import the module and build the model."""
         module, function = self.path.split(":")
         load: Callable[[ModelCard, Loading], Any] = getattr(import_module(module), function)
+        if self.version > 1:
+            card = replace(card, settings={**card.settings, "loader": self.version})
         try:
             return load(card, loading)
         except ImportError as error:
             advice = f": pip install 'embark[{self.extra}]'" if self.extra else "."
             raise EmbarkError(f"{card.name} cannot be loaded ({error}){advice}") from error
+        except EmbarkError:
+            raise
+        except Exception as error:  # whatever a library makes of files that are not as it expects
+            told = str(error).strip().partition("\n")[0]
+            raise EmbarkError(f"{card.name} cannot be loaded as '{card.loader}': {told}") from error
 
 
 def loaded(
@@ -73,5 +84,12 @@ def with_dim(card: ModelCard, dim: int | None) -> ModelCard:
 def put_to_work(card: ModelCard, loading: Loading, libraries: tuple[str, ...], **more: Any) -> ModelCard:
     """The card of a model that was loaded: what decided its numbers besides the checkpoint is recorded with results."""
     versions = {name: metadata.version(name) for name in libraries}
-    told: Mapping[str, Any] = {"device": loading.device, "compile": loading.compile, "libraries": versions, **more}
+    trusted = loading.trust and any(loading.trust in str(told) for told in (card.revision, *card.settings.values()))
+    told: Mapping[str, Any] = {
+        "device": loading.device,
+        "compile": loading.compile,
+        "trust": loading.trust if trusted else None,  # pickles were opened, or code was run
+        "libraries": versions,
+        **more,
+    }
     return replace(card, loaded={name: value for name, value in told.items() if value})

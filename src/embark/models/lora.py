@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -34,8 +35,13 @@ def merge(model: Any, found: Checkpoint) -> None:
     import torch
 
     config, thin = _config(found), _weights(found)
-    if config.get("peft_type", "LORA") != "LORA" or config.get("use_dora"):
+    odd = [name for name in ("use_dora", "rank_pattern", "alpha_pattern", "fan_in_fan_out") if config.get(name)]
+    if config.get("peft_type", "LORA") != "LORA" or odd:
         raise EmbarkError(f"{found.card.name} is an adapter of a kind that embark cannot merge; plain LoRA it can.")
+    if more := sorted(name for name in thin if not re.search(r"\.lora_[AB]\b", name)):
+        raise EmbarkError(
+            f"{found.card.name} brings more than low-rank matrices, which embark cannot merge: {more[0]}."
+        )
     root = torch.tensor(config["r"], dtype=torch.float64).sqrt() if config.get("use_rslora") else config["r"]
     scale = float(config["lora_alpha"] / root)
     weights = {name.removesuffix(".weight"): weight for name, weight in model.named_parameters()}

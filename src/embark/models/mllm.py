@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from embark.models import hub
 from embark.models.cards.mllm import DEFAULTS
 from embark.models.device import POOLING, pad, to_numpy, without_gradients
-from embark.models.encoder import Encoder
+from embark.models.encoder import Encoder, some
 from embark.models.hf import Tokenizer, image_processor, weights
 from embark.models.loading import Loading, put_to_work, with_dim
 from embark.models.lora import adapted, merge
@@ -117,7 +117,7 @@ class Reader(Encoder):
             else self.senses[content.kind](content.value)
             for content in contents
         ]
-        ids = self.tokenizer("".join(each.prompt for each in seen))
+        ids = some(self.tokenizer("".join(each.prompt for each in seen)))
         if self.card.context and len(ids) > self.card.context:
             ids = self._cut(ids, seen[-1].prompt)
         return Prompt(ids, tuple(each.tensors for each in seen if each.tensors))

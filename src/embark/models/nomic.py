@@ -33,7 +33,7 @@ def load(card: ModelCard, loading: Loading) -> Encoder:
         raise EmbarkError(
             f"{card.name} is no vision checkpoint of Nomic's; for its text model alone: text:{card.source}"
         )
-    words = companion(found, "text", loading)
+    found, words = companion(found, "text", loading)
     reader, viewer = weights(NomicBertModel, words, loading), settle(vision(found), found.card, loading)
     tokens = Tokenizer(words, card.context)
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from embark.models.encoder import Encoder, Tower, Towers, frame_mean, unit
+from embark.models.encoder import Encoder, Tower, Towers, frame_mean, some, unit
 from embark.models.hub import checkpoint
 from embark.models.loading import Loading, put_to_work
 from embark.models.prompts import Prompted, Prompts, joined, split
@@ -137,7 +137,7 @@ def _text(graph: Graph, folder: Path, settings: Mapping[str, Any]) -> Tower:
 
     def prepare(text: str) -> tuple[list[int], list[int]]:
         found = tokenizer.encode(text)
-        return found.ids, found.attention_mask
+        return some(found.ids), found.attention_mask
 
     return Tower(embed, prepare)
 

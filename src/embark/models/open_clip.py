@@ -109,7 +109,7 @@ def _towers(model: Any, tokenizer: Any, card: ModelCard, loading: Loading) -> di
     from open_clip.transform import PreprocessCfg, image_transform_v2
 
     transform = image_transform_v2(PreprocessCfg(**model.visual.preprocess_cfg), is_train=False)
-    model = settle(model, card, replace(loading, compile=False))
+    model = settle(model.to(getattr(torch, card.dtype)), card, replace(loading, compile=False))
     if loading.compile:  # the towers, for the library's encode_… methods pass the whole model's forward by
         for tower in {"visual", "text", "transformer"} & dict(model.named_children()).keys():
             getattr(model, tower).compile()

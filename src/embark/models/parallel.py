@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from embark.models.encoder import Encoder
+from embark.models.encoder import Encoder, Interrupted
 from embark.types import Array, Content, Item, Rendered
 
 
@@ -17,7 +17,7 @@ class Replicas(Encoder):
     """The same checkpoint loaded once a device; what it sees is decided and prepared by the first."""
 
     def __init__(self, copies: Sequence[Encoder]) -> None:
-        self.copies, self.card = tuple(copies), copies[0].card
+        self.copies, self.card, self.batch_size = tuple(copies), copies[0].card, copies[0].batch_size
         self.pool = ThreadPoolExecutor(len(copies))
 
     def render(self, item: Item, role: str, instruction: str | None) -> Rendered:
@@ -31,8 +31,14 @@ class Replicas(Encoder):
     def embed(self, batch: Sequence[Any]) -> Array | Sequence[Array]:
         """Shares in their order, computed at once."""
         cuts = [len(batch) * turn // len(self.copies) for turn in range(len(self.copies) + 1)]
-        shares = [batch[at:end] for at, end in pairwise(cuts)]
-        work = [(copy, share) for copy, share in zip(self.copies, shares, strict=True) if len(share)]
-        parts = list(self.pool.map(lambda each: each[0].embed(each[1]), work))
+
+        def share(copy: Encoder, at: int, end: int) -> Array | Sequence[Array]:
+            try:
+                return copy.embed(batch[at:end])
+            except Interrupted as cut:  # it counts from the beginning of its share
+                raise Interrupted(str(cut), {at + row: vector for row, vector in cut.done.items()}) from cut
+
+        work = [(copy, at, end) for copy, (at, end) in zip(self.copies, pairwise(cuts), strict=True) if at < end]
+        parts = list(self.pool.map(share, *zip(*work, strict=True)))
         ragged = isinstance(parts[0], (list, tuple))
         return [row for part in parts for row in part] if ragged else np.concatenate(parts)

@@ -13,7 +13,7 @@ from typing import Any
 
 from embark.models import hub
 from embark.models.device import settle
-from embark.models.encoder import Encoder
+from embark.models.encoder import Encoder, some
 from embark.models.hf import CLIP_MEAN, CLIP_SPREAD, Tokenizer, tensors, weights
 from embark.models.hub import Checkpoint
 from embark.models.loading import Loading, put_to_work
@@ -56,7 +56,7 @@ class Phi(Reader):
             place = [self.model.config.image_token_id] * seen.prompt.count(PLACE)
             ids, words = [*ids, *self.tokenizer(words), *place], ""
             media.append(seen.tensors)
-        ids += self.tokenizer(words)
+        ids = some(ids + self.tokenizer(words))
         return Prompt(ids if media else ids[: self.card.context], tuple(media))
 
 

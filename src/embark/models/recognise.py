@@ -32,16 +32,24 @@ MODEL_TYPES: dict[str, str] = {  # config.json's model_type → loader
 def recognise(folder: Path) -> ModelCard:
     """A card for the folder; its loader adds what only the checkpoint knows (modalities, dimension)."""
     loader = next((loader for name, loader in FILES.items() if (folder / name).is_file()), None)
+    if loader is None and any(folder.glob("*model.onnx")) and not any(folder.glob("*.safetensors")):
+        loader = "onnx"
     if loader is None and (config := folder / "config.json").is_file():
-        told = json.loads(config.read_text(encoding="utf-8"))
+        try:
+            told = json.loads(config.read_text(encoding="utf-8"))
+        except ValueError as error:
+            raise EmbarkError(f"{config} is no JSON ({error}); is the checkpoint whole?") from error
         kind = told.get("model_type", "timm" if "pretrained_cfg" in told else "")
         loader = MODEL_TYPES.get(kind)
         if any(name.endswith("ForSequenceClassification") for name in told.get("architectures") or ()):
             loader = "cross-encoder"
         if loader is None:
             raise EmbarkError(
-                f"{folder} holds a checkpoint of model type '{kind}', which no loader claims; name one: LOADER:{folder}"
+                f"{folder} holds a checkpoint of model type '{kind}', which no loader claims; "
+                f"name one: LOADER:{folder} (see: embark models --help)."
             )
     if loader is None:
-        raise EmbarkError(f"{folder} holds no checkpoint that embark knows: there is no config.json or modules.json.")
+        raise EmbarkError(
+            f"{folder} holds no checkpoint that embark knows: there is no config.json, modules.json or model.onnx."
+        )
     return ModelCard(f"local/{folder.resolve().name}", digest(folder), loader, (), source=str(folder))

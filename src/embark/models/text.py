@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from embark.models.device import POOLING, pad, settle, to_numpy, without_gradients
-from embark.models.encoder import Encoder
-from embark.models.hf import Tokenizer, weights
+from embark.models.encoder import Encoder, some
+from embark.models.hf import Tokenizer, check_vocabulary, quiet, weights
 from embark.models.hub import Checkpoint, checkpoint
 from embark.models.loading import Loading, put_to_work, with_dim
 from embark.models.prompts import Prompted, Prompts, joined, split
@@ -35,7 +35,7 @@ def load_sentence_transformer(card: ModelCard, loading: Loading) -> Encoder:
     _needs_no_code(found)
     found.weights()  # consent, where they are pickles
     settings = found.card.settings
-    with _nothing_missing(found):
+    with nothing_missing(found):
         model = SentenceTransformer(
             str(found.folder),
             device="cpu",
@@ -47,6 +47,7 @@ def load_sentence_transformer(card: ModelCard, loading: Loading) -> Encoder:
             },
             processor_kwargs=dict(settings.get("tokenizer", {})),
         )
+    check_vocabulary(found, model.tokenizer)
     if "tokens" in settings:
         model.max_seq_length = settings["tokens"]
     model = settle(model, found.card, loading)
@@ -159,7 +160,7 @@ def _needs_no_code(found: Checkpoint) -> None:
 
 
 @contextmanager
-def _nothing_missing(found: Checkpoint) -> Iterator[None]:
+def nothing_missing(found: Checkpoint) -> Iterator[None]:
     """An error where weights are missing: the library only logs it and goes on with random numbers."""
     told: list[str] = []
 
@@ -171,11 +172,14 @@ def _nothing_missing(found: Checkpoint) -> Iterator[None]:
     level = logger.level
     logger.addHandler(listener)
     logger.setLevel(min(logger.getEffectiveLevel(), logging.WARNING))
+    logger.propagate = False  # what matters in it is said below
     try:
-        yield
+        with quiet():
+            yield
     finally:
         logger.removeHandler(listener)
         logger.setLevel(level)
+        logger.propagate = True
     missing = [key for text in told for key in re.findall(r"^(\S+)\s*\|\s*MISSING", text, flags=re.M)]
     if lacking := [key for key in missing if "pooler" not in key]:  # nobody asks BERT's pooler
         raise EmbarkError(
@@ -225,7 +229,7 @@ class TextEncoder(Prompted):
     def prepare(self, contents: Sequence[Content], mode: str = "") -> tuple[list[int], int]:
         """(tokens, how many of them at the beginning are not pooled)."""
         prompt, own = split(contents, mode)
-        tokens = self.tokenizer(prompt + joined(own))
+        tokens = some(self.tokenizer(prompt + joined(own)))
         if not prompt or self.card.settings.get("pool_prompt", True):
             return tokens, 0
         alone = self.tokenizer(prompt)

@@ -41,12 +41,13 @@ def load_timm(card: ModelCard, loading: Loading) -> Encoder:
     A repository without such a config needs the `architecture` in the card's settings.
     """
     import timm
+    import torch
 
     own = "/" not in card.source and not Path(card.source).is_dir()
     found = checkpoint(replace(card, source=f"timm/{card.source}") if own else card, loading)
     model = _timm_model(found)
     transform = timm.data.create_transform(**timm.data.resolve_model_data_config(model), is_training=False)
-    model = settle(model, found.card, loading)
+    model = settle(model.to(getattr(torch, found.card.dtype)), found.card, loading)
     weight = next(model.parameters())
 
     @without_gradients

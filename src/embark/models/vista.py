@@ -19,7 +19,7 @@ def load(card: ModelCard, loading: Loading) -> Encoder:
     from torch.nn.functional import normalize
 
     found = checkpoint(card, loading)
-    words = companion(found, "text", loading)
+    found, words = companion(found, "text", loading)
     bert, eva, project = (settle(part, found.card, loading) for part in modules(found, words))
     read = Tokenizer(words, card.context)
     patches = eva.pos_embed.shape[1] - 1

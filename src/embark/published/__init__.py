@@ -18,7 +18,10 @@ from embark.tasks import TASKS, get_benchmark
 from embark.types import Task
 
 FAMILIES = {"MIEB": "mieb", "UniBench": "unibench", "MMEB-V3": "mmeb", "ARK": "ark"}
-ERRATUM = "erratum "  # how the footnote of an erratum begins
+ERRATUM, NOTE = (
+    "erratum ",
+    "note ",
+)  # how the footnote of an erratum begins: about the number, about what stands around it
 UNKNOWN = (float("nan"), float("nan"))  # papers print no intervals
 _HERE = Path(__file__).parent
 
@@ -69,7 +72,7 @@ class Erratum:
     @property
     def footnote(self) -> str:
         """What stands below a table that shows such a cell."""
-        return f"{'note ' if self.effect == 'note' else ERRATUM}{self.id}: {self.what}"
+        return f"{NOTE if self.effect == 'note' else ERRATUM}{self.id}: {self.what}"
 
     def concerns(self, table: str, model: str, name: str) -> bool:
         """Whether a cell is among its cells."""
@@ -112,6 +115,13 @@ def mark(model: str, name: str) -> tuple[str, ...]:
     return tuple(erratum.id for erratum in errata() if any(erratum.concerns(table, model, name) for table in printed))
 
 
+def footnotes(score: Published) -> tuple[str, ...]:
+    """What stands below a table that shows this score."""
+    family = tables()[score.table]["family"]
+    about = _about(family, score.table, score.name)
+    return tuple(erratum.footnote for erratum in about if erratum.concerns(score.table, score.model, score.name))
+
+
 def results(benchmark: str, protocol: str = "paper") -> list[TaskResult]:
     """Published scores on a benchmark's tasks, as results: one a model and task, the mean over its splits and subsets.
 
@@ -140,8 +150,7 @@ def comparable(result: TaskResult, task: Task) -> bool:
 
 
 def _result(parts: list[Published], task: Task) -> TaskResult:
-    table, model, name = parts[0].table, parts[0].model, parts[0].name
-    marks = tuple(e.footnote for e in _about(task.family, table, name) if e.concerns(table, model, name))
+    model, name, marks = parts[0].model, parts[0].name, footnotes(parts[0])
     records = tuple(
         Record(
             model, part.revision, name, part.split or "test", part.subset or "default",

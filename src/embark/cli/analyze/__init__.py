@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from embark.cli.output import print_table, say
+from embark.cli.output import print_table, say, some
 
 if TYPE_CHECKING:
     from embark.analysis.matrix import Matrix
@@ -41,14 +41,22 @@ def present(study: Study, style: str, plot: Path | None) -> None:
 
 
 def scores(benchmark: str, results: Path | None = None, own: bool = False) -> Matrix:
-    """Models × tasks of a benchmark: published scores and those in the results folder, which win."""
-    from embark import published, settings
+    """Models × tasks of a benchmark, as leaderboards have them: published scores and yours, which win; what is known
+    to be wrong in them is said.
+    """
     from embark.analysis.matrix import matrix
-    from embark.results import Results
+    from embark.cli.board import own_results, printed_results
+    from embark.published import ERRATUM
     from embark.tasks import TASKS, get_benchmark
+    from embark.types import EmbarkError
 
-    rows = TASKS.match(get_benchmark(benchmark).tasks)
-    by_name = {row.name: row for row in rows}
-    mine = list(Results(settings.load(results=results).results).all())
-    printed = [] if own else [r for r in published.results(benchmark) if published.comparable(r, by_name[r.task])]
+    asked = get_benchmark(benchmark)
+    rows = TASKS.match(asked.tasks)
+    printed, mine = [] if own else printed_results(asked, rows), own_results(rows, results)
+    if not printed and not mine:
+        raise EmbarkError(f"There are no scores for {asked.name}. Make some: embark run -b '{asked.name}'")
+    if bad := sum(any(mark.startswith(ERRATUM) for mark in result.warnings) for result in printed):
+        say(f"{bad} of the published scores are known to be wrong and stand as printed (embark published errata)")
+    if both := {result.model for result in printed} & {result.model for result in mine}:
+        say(f"yours count where there are published scores, too: {some(sorted(both))}")
     return matrix(rows, [*printed, *mine])

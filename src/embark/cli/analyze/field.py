@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from embark.cli.analyze import OnBenchmark, Own, Plot, Style, present, scores
-from embark.cli.output import ResultsFolder, say
-
-if TYPE_CHECKING:
-    from embark.analysis.matrix import Matrix
+from embark.cli.output import ResultsFolder
 
 MIEB = "MIEB(Multilingual)"
 By = Annotated[str, typer.Option("--by", help="Group tasks by category, type, capability, domain… or task.")]
@@ -38,7 +35,7 @@ def correlate(
     """
     from embark.analysis import correlate as study
 
-    present(study.correlate(checked(benchmark, results, own), kind, method, threshold).study(), style, plot)
+    present(study.correlate(scores(benchmark, results, own), kind, method, threshold).study(), style, plot)
 
 
 def distil(
@@ -73,7 +70,7 @@ def distil(
     from embark.analysis.representatives import representatives
     from embark.tasks import TASKS, get_benchmark
 
-    rule, matrix = get_benchmark(benchmark).rule, checked(benchmark, results, own)
+    rule, matrix = get_benchmark(benchmark).rule, scores(benchmark, results, own)
     if one_each:
         present(representatives(matrix, rule, by, kind).study(), style, plot)
         return
@@ -108,7 +105,7 @@ def predict(
     from embark.tasks import TASKS, get_benchmark
 
     names = [task.name for task in TASKS.match(get_benchmark(part).tasks)]
-    made = study.predict(checked(benchmark, results, own), names, get_benchmark(benchmark).rule)
+    made = study.predict(scores(benchmark, results, own), names, get_benchmark(benchmark).rule)
     present(made.study(), style, plot)
 
 
@@ -132,7 +129,7 @@ def scaling(
     from embark.analysis.facts import cards
     from embark.tasks import get_benchmark
 
-    matrix = checked(benchmark, results, own)
+    matrix = scores(benchmark, results, own)
     facts = cards(matrix.models, get_benchmark(benchmark).family)
     present(study.scaling(matrix, facts, against, by).study(), style, plot)
 
@@ -154,7 +151,7 @@ def mllm(
     """
     from embark.analysis.outside import outside, read
 
-    present(outside(checked(benchmark, results, own), read(table), by, kind).study(), style, plot)
+    present(outside(scores(benchmark, results, own), read(table), by, kind).study(), style, plot)
 
 
 def pareto(
@@ -179,24 +176,9 @@ def pareto(
     from embark.results import Results
     from embark.tasks import get_benchmark
 
-    wanted, matrix = get_benchmark(benchmark), checked(benchmark, results, own)
+    wanted, matrix = get_benchmark(benchmark), scores(benchmark, results, own)
     if against == "time":
         costs = study.times(Results(settings.load(results=results).results).all())
     else:
         costs = study.sizes(cards(matrix.models, wanted.family), against)
     present(study.pareto(matrix, costs, wanted.rule, against).study(), style, plot)
-
-
-def checked(benchmark: str, results: Path | None, own: bool) -> Matrix:
-    """The scores; what is known to be wrong in them is said."""
-    from embark import published
-    from embark.types import EmbarkError
-
-    matrix = scores(benchmark, results, own)
-    if not matrix.models:
-        raise EmbarkError(f"There are no scores for {benchmark}. Make some: embark run -b '{benchmark}'")
-    wrong = {erratum.id for erratum in published.errata() if erratum.effect == "wrong"}
-    bad = sum(not wrong.isdisjoint(published.mark(m, t)) for m in matrix.models for t in matrix.names)
-    if bad and not own:
-        say(f"{bad} of the published scores are known to be wrong and stand as printed (embark published errata)")
-    return matrix
