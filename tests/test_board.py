@@ -97,6 +97,13 @@ def test_filters_narrow_by_what_cards_say() -> None:
     )
 
 
+@pytest.mark.parametrize("family", published.FAMILIES)
+def test_published_models_are_joined_to_cards(family: str) -> None:
+    names = {card.aliases.get(family) for card in MODELS.values()} | {*MODELS}
+    printed = {score.model for score in published.scores(family) if score.kind == "task"}
+    assert printed - names <= {"BAAI/EVA-CLIP-18B"}  # which has no loader
+
+
 def test_models_have_the_names_of_their_cards() -> None:
     names = {row["model"] for row in rows("-b", "UniBench")}
     assert "laion/CLIP-ViT-bigG-14-laion2B-39B-b160k" in names

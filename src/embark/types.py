@@ -333,8 +333,9 @@ class ModelCard:
     def identity(self) -> dict[str, Any]:
         """All that can change a vector, and nothing else."""
         names = ("name", "revision", "loader", "dim", "fusion", "dtype", "stored", "frames", "sample_rate", "settings")
-        stated = tuple(name for name in ("source", "context") if getattr(self, name))
-        return {name: getattr(self, name) for name in (*names, *stated)}
+        hashed = self.revision.startswith(("local-", "sha256-"))  # by their bytes: wherever the files lie
+        stated = {"source": "" if hashed else self.source, "context": self.context}
+        return {name: getattr(self, name) for name in names} | {name: told for name, told in stated.items() if told}
 
 
 # ── scores ───────────────────────────────────────────────────────────────────────────────────────────────────────────

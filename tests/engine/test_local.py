@@ -259,7 +259,7 @@ def test_an_item_that_a_model_refuses_is_named(store: Store) -> None:
             raise EmbarkError("the text is empty.")
 
     wanted = needs(Choosy(), [text(1)])
-    with pytest.raises(EmbarkError, match=f"test/engine cannot embed .*{wanted[0].key.hex()[:6]}.*: the text is empty"):
+    with pytest.raises(EmbarkError, match="test/engine cannot embed item 0: the text is empty"):
         run(store, Choosy(), wanted)
 
 

@@ -21,7 +21,7 @@ from embark.types import Task
 Cell = str | float | Score | None  # words, plain numbers, scores
 LESSER = ("metric", "chance")  # columns that a narrow terminal goes without, first to last
 HEAD = 10  # characters of a name over scores, before it is broken
-PIECES = r"(?<=[ /-])|(?<=[a-z])(?=[A-Z][a-z])|(?=\()"  # where a name may be broken: patch14-384, ImageClustering
+PIECES = r"(?<=[ /-])|(?<=[a-z0-9])(?=[A-Z][a-z])|(?=\()"  # where a name may be broken: patch14-384, ImageClustering
 NUMBERS = ("#", "95 %", "tasks", "Borda", "chance")  # columns of words that are set to the right
 
 
@@ -203,7 +203,7 @@ def shown(cell: Cell, between: str = " ± ", marks: bool = True) -> str:
     if not isinstance(cell, Score):
         return cell if cell is not None else "–"
     half = f"{between}{50 * (cell.high - cell.low):.1f}" if isfinite(cell.high - cell.low) else ""
-    return f"{100 * cell.value:.1f}{half}{_signs(cell) if marks else ''}"
+    return f"{round(100 * cell.value, 1) + 0.0:.1f}{half}{_signs(cell) if marks else ''}"  # adding zero: no -0.0
 
 
 def _signs(cell: Score) -> str:

@@ -92,10 +92,13 @@ def models(
     max_params: Annotated[
         str | None, typer.Option("--max-params", help="Only models known to have no more parameters: 500M, 7B…")
     ] = None,
-    loader: Annotated[list[str] | None, typer.Option("--loader", help="Loader family.")] = None,
+    loader: Annotated[list[str] | None, typer.Option("--loader", help="What loads it: dual, mllm, openai…")] = None,
     as_json: AsJson = False,
 ) -> None:
     """List models; filters narrow together.
+
+    Commands take models that are not listed, too: a folder with a checkpoint (./my-model), or LOADER:ID and
+    LOADER:FOLDER, where a loader is one of those that --loader knows (dual:org/new-clip, onnx:./my-model).
 
     \b
     embark models
@@ -123,15 +126,16 @@ def models(
     if as_json:
         print_json([_plain(card) for card in found])
         return
-    columns = ["model", "family", "dim", "size", "takes"]  # at most 100 wide: the rest is in --json
-    print_columns(columns, [_facts(card) for card in found], right=("dim", "size"))
+    columns = ["model", "family", "gives", "size", "takes"]  # at most 100 wide: the rest is in --json
+    print_columns(columns, [_facts(card) for card in found], right=("gives", "size"))
 
 
 def chosen(what: str, known: Iterable[str], patterns: list[str] | None) -> set[str]:
     """The known words that match; a pattern that matches none is an error."""
     from embark.catalogue import Catalogue
 
-    return set(Catalogue(what, dict.fromkeys(known), str).match(patterns or ()))
+    words = dict.fromkeys(known)
+    return set(Catalogue(what, words, str, hint=f"There are {', '.join(words)}.").match(patterns or ()))
 
 
 def parameter_count(text: str) -> float:
@@ -145,7 +149,8 @@ def parameter_count(text: str) -> float:
         raise EmbarkError(f"'{text}' is no number of parameters; write 500M or 7B.") from None
 
 
-def _short(value: int | None) -> str:
+def short(value: int | None) -> str:
+    """A number of parameters as people write it."""
     if value is None:
         return "?"
     letter, scale = next(((each, size) for each, size in SCALES.items() if value >= size), ("", 1))
@@ -153,10 +158,8 @@ def _short(value: int | None) -> str:
 
 
 def _facts(card: Any) -> list[str]:
-    dim, takes = str(card.dim or "?"), ", ".join(card.modalities)
-    if card.kind != "embedder":
-        dim, takes = "", f"{takes} ({card.kind})"
-    return [card.name, card.family, dim, _short(card.parameters), takes]
+    gives = {"reranker": "score", "generator": "text"}.get(card.kind, str(card.dim or "?"))
+    return [card.name, card.family, gives, short(card.parameters), ", ".join(card.modalities)]
 
 
 def _plain(value: Any) -> dict[str, Any]:

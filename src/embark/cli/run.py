@@ -29,7 +29,10 @@ from embark.cli.output import (
     some,
 )
 
-ModelNames = Annotated[list[str] | None, typer.Option("-m", "--model", help="Model name; may be given several times.")]
+ModelNames = Annotated[
+    list[str] | None,
+    typer.Option("-m", "--model", help="Model: a name, a checkpoint folder, or LOADER:ID; may be given several times."),
+]
 BenchmarkName = Annotated[
     str | None, typer.Option("-b", "--benchmark", help="Benchmark name (see: embark benchmarks).")
 ]
@@ -89,6 +92,7 @@ def run(
     \b
     embark run
     embark run -m embark/pocket -t 'Pocket*ZeroShot'
+    embark run -m ./my-checkpoint --dtype bfloat16
     embark run -m embark/pocket --folder holiday-photos
     embark run -m embark/pocket --tasks-file tasks.toml
     embark run -m BAAI/bge-m3 -b ARK --caption Qwen/Qwen3-VL-8B-Instruct --rerank BAAI/bge-reranker-v2-m3:50
@@ -122,6 +126,10 @@ def plan(
     tasks_file: TasksFile = None,
     protocol: ProtocolName = None,
     data: Annotated[bool, typer.Option("--data", help="Read the data of hub tasks, not just their rows.")] = False,
+    device: Device = "auto",
+    dtype: Precision = None,
+    compile: Compile = False,
+    trust: Trust = None,
     offline: Offline = False,
     as_json: AsJson = False,
     home: Home = None,
@@ -138,6 +146,7 @@ def plan(
     """
     from embark import settings
     from embark.data.fetch import is_local
+    from embark.models import Loading
     from embark.run import DEFAULT_MODELS, preview, resolve_tasks, under
 
     chosen = chosen_tasks(benchmark, task, folder, tasks_file)
@@ -146,7 +155,8 @@ def plan(
         print_outline(benchmark or "the chosen tasks", wanted, as_json)
         return
     options = settings.load(home, offline=offline or None)
-    previews, skipped = preview(model or DEFAULT_MODELS, chosen, protocol=protocol, options=options)
+    how = Loading(device, dtype, compile, trust)
+    previews, skipped = preview(model or DEFAULT_MODELS, chosen, protocol=protocol, options=options, loading=how)
     if as_json:
         print_json(
             {

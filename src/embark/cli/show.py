@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import io
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -23,7 +24,7 @@ BEST = 5  # published models
 
 
 def show(
-    name: Annotated[str, typer.Argument(help="A task, benchmark or model.")],
+    name: Annotated[str, typer.Argument(help="A task, benchmark or model; a checkpoint folder, too.")],
     as_json: AsJson = False,
     home: Home = None,
 ) -> None:
@@ -36,16 +37,20 @@ def show(
     embark show embark/pocket
     """
     from embark.catalogue import UnknownName
-    from embark.models import MODELS
+    from embark.models import MODELS, find_card
     from embark.tasks import BENCHMARKS, TASKS
 
     found: Any = next((c[name] for c in (TASKS, BENCHMARKS, MODELS) if name in c), None)
+    if found is None and (":" in name or Path(name).expanduser().is_dir()):
+        found = find_card(name)
     if found is None:
         raise UnknownName("task, benchmark or model", name, [*TASKS, *BENCHMARKS, *MODELS])
     facts = dataclasses.asdict(found)
     if name in TASKS:
         derived = {"protocols": _protocols(found), "sample": _sample(found, home)}
         facts = (facts if as_json else _told(found)) | derived
+    elif name not in BENCHMARKS and not as_json:
+        facts = _told_model(found)
     if published := _published(found):
         facts["published"] = published
     if as_json:
@@ -120,6 +125,66 @@ def _told_score(score: Score) -> str:
     part = f", over {score.count} of {score.of} tasks" if score.partial else ""
     marks = f" ({'; '.join(mark.split(':')[0] for mark in score.marks)})" if score.marks else ""
     return f"{100 * score.value:.1f}{part}{marks}"
+
+
+# ── models ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+GIVES = {"reranker": "a score for each pair of query and document", "generator": "text"}
+LIKENESS = {"cosine": "cosines", "dot": "dot products", "maxsim": "the sum of each query token's best dot product"}
+FUSION = {
+    "sum": "the sum of their parts' vectors",
+    "unit-sum": "the sum of their parts' vectors, each of length one",
+    "native": "seen as a whole by the model",
+}
+
+
+def _told_model(card: ModelCard) -> dict[str, Any]:
+    """The card in the order in which people ask."""
+    return {
+        "model": card.name,
+        "family": ", ".join(filter(None, (card.family, card.architecture))),
+        "what": card.description,
+        "takes": ", ".join(card.modalities) or "what its checkpoint says, once it is loaded",
+        "gives": GIVES.get(card.kind) or _vectors(card),
+        "mixed items": FUSION.get(card.fusion or "", "not embedded") if len(card.modalities) > 1 else "",
+        "instructions": "read" if card.instructed else "not read",
+        "parameters": "" if card.parameters is None else f"{card.parameters:,}",
+        "trained on": "" if card.data is None else f"{card.data:,g} million examples",
+        "objective": card.objective,
+        "context": f"{card.context:,} tokens" if card.context else "",
+        "images": f"{card.image_size} × {card.image_size} pixels" if card.image_size else "",
+        "videos": f"{card.frames} frames" if "video" in card.modalities else "",
+        "audio": f"{card.sample_rate:,} Hz" if "audio" in card.modalities else "",
+        "precision": f"{card.dtype}; stored as {card.stored}",
+        "price": _price(card),
+        "loaded by": card.loader,
+        "from": f"{card.source or 'embark itself'}, revision {card.revision}",
+        "settings": {key: repr(value) if isinstance(value, str) else value for key, value in _flat(card.settings)},
+        "licence": card.licence,
+        "reference": card.reference,
+        "known as": {family: name for family, name in card.aliases.items() if name != card.name},
+    }
+
+
+def _vectors(card: ModelCard) -> str:
+    each = "one vector for every token" if card.similarity == "maxsim" else "one vector"
+    size = f" of {card.dim:,} numbers" if card.dim else ""
+    length = {True: ", of length one", False: ", of any length", None: ""}[card.normalised]
+    return f"{each}{size}{length}; compared by {LIKENESS[card.similarity]}"
+
+
+def _price(card: ModelCard) -> str:
+    pictures = "" if card.image_price is None else f" (of images: ${card.image_price:g})"
+    return "" if card.price is None else f"${card.price:g} a million tokens{pictures}"
+
+
+def _flat(settings: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, Any]]:
+    """Settings within settings by their path, a line each."""
+    for name, value in settings.items():
+        if isinstance(value, Mapping):
+            yield from _flat(value, f"{before}{name}.")
+        else:
+            yield f"{before}{name}", value
 
 
 # ── tasks ────────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -193,8 +193,18 @@ def _downloaded(card: ModelCard, loading: Loading) -> Path:
 
 
 def _failed(source: str, revision: str, error: Exception) -> EmbarkError:
+    from huggingface_hub import errors
+
     told = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+    advice = "Check the name and the network"
+    if isinstance(error, errors.GatedRepoError):
+        told, advice = "it is gated", "Accept its terms on its page, then set HF_TOKEN to a token of your account"
+    elif isinstance(error, errors.RepositoryNotFoundError):
+        told, advice = (
+            "no such repository",
+            "Check the name; if it is private, set HF_TOKEN to a token that may read it",
+        )
     return EmbarkError(
-        f"The checkpoint {source} at revision {revision} could not be fetched ({told}). Check the name, the network "
-        "and, for gated models, your hub token; a folder with its files works too."
+        f"The checkpoint {source} at revision {revision} could not be fetched: {told}. {advice}; "
+        "a folder with its files works too."
     )

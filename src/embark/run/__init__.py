@@ -145,11 +145,12 @@ class Preview:
 
 
 def preview(
-    model: Models, tasks: Tasks = None, *, protocol: str | None = None, options: Settings | None = None
-) -> tuple[list[Preview], list[Skipped]]:
-    """What an evaluation would embed, and what that would cost; nothing is stored."""
+    model: Models, tasks: Tasks = None, *, protocol: str | None = None, options: Settings | None = None,
+    loading: Loading | None = None,
+) -> tuple[list[Preview], list[Skipped]]:  # fmt: skip
+    """What an evaluation would embed, and what that would cost; nothing is stored. Keywords as for `evaluate`."""
     job, out, run = _Job(under(protocol, resolve_tasks(tasks)), options or settings.load()), [], Run([])
-    for encoder in resolve_models(model, options=job.options):
+    for encoder in resolve_models(model, loading, job.options):
         with fetch.using(job.options):
             demands = [d for task in job.applicable(encoder, run) for d in job.demands(task, encoder, run)]
         planned = plan(demands, job.space(encoder).has)

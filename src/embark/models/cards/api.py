@@ -61,6 +61,6 @@ CARDS = (
         "Bytedance/Seed1.6-embedding-1215", "doubao", "doubao-embedding-vision-251215", 2048, None,
         "Doubao's embedding of texts, images and mixtures; priced in yuan.",
         **IMAGES, family="Seed", reference="https://www.volcengine.com/docs/82379/1523520",
-        aliases={"ARK": "Seed1.6-embedding"},
+        aliases={"ARK": "Doubao-Embedding-Vision"},
     ),
 )  # fmt: skip

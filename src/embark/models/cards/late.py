@@ -26,6 +26,7 @@ CARDS: tuple[ModelCard, ...] = (
     _card(
         "vidore/colpali-v1.3-hf", "late", "ColPali", 2_920_000_000, **_PAGES, architecture="PaliGemma-3B",
         image_size=448, licence="Gemma", description="Questions and pictures of pages, by PaliGemma.",
+        aliases={"MMEB-V3": "vidore/colpali-v1.3"},
     ),
     _card(
         "vidore/colqwen2-v1.0-hf", "late", "ColQwen2", 2_210_000_000, **_PAGES, architecture="Qwen2-VL-2B",
