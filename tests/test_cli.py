@@ -208,6 +208,16 @@ def test_show_tells_all_about_a_task_a_benchmark_or_a_model(name: str, fact: str
     assert json.loads(said("show", name, "--json"))["name"] == name
 
 
+def test_show_tells_a_model_in_words() -> None:
+    shown = said("show", "Alibaba-NLP/gme-Qwen2-VL-2B-Instruct")
+    assert "gives         one vector of 1,536 numbers, of length one; compared by cosines\n" in shown
+    assert "parameters    2,208,985,600\n" in shown
+    assert "templates.text: '<|im_start|>system\\n{system}" in shown
+    assert "a score for each pair" in said("show", "BAAI/bge-reranker-v2-m3")
+    assert "$0.12 a million tokens (of images: $0.336)" in said("show", "voyageai/voyage-multimodal-3")
+    assert "one vector of 128 numbers for every token" in said("show", "vidore/colqwen2-v1.0-hf")
+
+
 def test_show_tells_a_task_well_and_downloads_nothing(hub: FakeHub) -> None:
     shown = said("show", TASK)
     assert "sample        item: 1F1E6-1F1E8: [image of 64 × 64, WEBP]" in shown
@@ -244,7 +254,7 @@ def test_a_leaderboard_in_every_format(lite: tuple[Path, subprocess.CompletedPro
 
 
 def test_a_leaderboard_of_nothing_says_how_to_make_one(elsewhere: Path) -> None:
-    assert error("leaderboard").endswith("Make some: embark run -b 'Pocket'")
+    assert "Make some: embark run -b 'Pocket'. Other benchmarks have published ones: embark" in error("leaderboard")
     assert "Did you mean Pocket? `embark benchmarks` lists them all." in error("leaderboard", "-b", "Poket")
     assert error("compare", "one", "other").endswith("Make some: embark run")
 

@@ -12,6 +12,8 @@ from PIL import Image
 import embark
 from embark.data.readers import READERS
 from embark.evaluators import EVALUATORS
+from embark.models import LOADERS
+from embark.models import MODELS as CARDS
 
 DOCS = Path(__file__).parents[1] / "docs"
 DATA = (DOCS / "data.md").read_text(encoding="utf-8")
@@ -56,6 +58,18 @@ def test_the_table_of_shapes_names_evaluators_and_readers() -> None:
 def test_python_blocks_run(shown: None, block: str, capsys: pytest.CaptureFixture[str]) -> None:
     exec(compile(block, "docs", "exec"), {})
     assert " ± " in capsys.readouterr().out
+
+
+def test_every_loader_is_explained() -> None:
+    """Those of checkpoints and of providers; the three that ship with embark need no words."""
+    explained = {
+        name for row in re.findall(r"^\| (`.*?) \|", MODELS, flags=re.M) for name in re.findall("`(.+?)`", row)
+    }
+    assert set(LOADERS) - {"pocket", "handmade", "random"} <= explained
+
+
+def test_the_number_of_models_is_right() -> None:
+    assert f"knows {len(CARDS)} models by name" in MODELS
 
 
 def test_files_that_the_pages_link_exist() -> None:

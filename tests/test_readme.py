@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from embark.models import MODELS
 from embark.tasks import BENCHMARKS, TASKS
 
 README = Path(__file__).parents[1] / "README.md"
@@ -29,6 +30,10 @@ def test_files_that_it_links_exist() -> None:
     links = re.findall(r"\]\(([^)#:]+)\)", README.read_text(encoding="utf-8"))
     assert links
     assert [link for link in links if not (README.parent / link).exists()] == []
+
+
+def test_the_number_of_models_is_right() -> None:
+    assert f"{len(MODELS)} models are known by name" in README.read_text(encoding="utf-8")
 
 
 def test_the_numbers_of_the_catalogue_are_right() -> None:

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from embark.data import emoji, media
+from embark.data import emoji, media, wav
 from embark.types import Media, Text
 
 
@@ -28,6 +28,25 @@ def encoded(image: Image.Image, kind: str = "PNG", **options: Any) -> bytes:
 def test_images_become_rgb_or_rgba(mode: str, becomes: str) -> None:
     image = media.open_image(encoded(Image.new(mode, (4, 3))))
     assert (image.mode, image.size) == (becomes, (4, 3))
+
+
+def test_sixteen_bits_of_grey_become_eight() -> None:
+    ramp = np.arange(0, 1 << 16, 256, dtype=np.uint16).reshape(16, 16)
+    image = media.open_image(encoded(Image.fromarray(ramp)))
+    assert np.array_equal(np.asarray(image)[..., 0], np.arange(256).reshape(16, 16))
+
+
+@pytest.mark.parametrize("mode", ["I", "F"])
+def test_pixels_without_a_known_range_are_unreadable(mode: str) -> None:
+    with pytest.raises(media.UnreadableMedia, match=f"mode {mode}"):
+        media.decode([Media("image", (encoded(Image.new(mode, (2, 2)), "TIFF"),))], 8, 16_000)
+
+
+def test_a_sound_without_samples_is_unreadable() -> None:
+    pytest.importorskip("soundfile")
+    silence = wav.from_samples(np.zeros(0, np.float32), 16_000)
+    with pytest.raises(media.UnreadableMedia, match="has no samples"):
+        media.decode([Media("audio", (silence,))], 8, 16_000)
 
 
 def test_palettes_with_transparency_keep_it() -> None:

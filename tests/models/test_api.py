@@ -138,6 +138,13 @@ def test_any_model_of_a_compatible_server_has_a_name(server: FakeProvider) -> No
     assert encoder.embed(texts(encoder, ["a"])).shape == (1, DIM)  # type: ignore[arg-type,union-attr]
 
 
+def test_an_address_with_a_password_is_refused_and_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_BASE_URL", "https://me:hunter2@example.org/v1")
+    with pytest.raises(EmbarkError, match="belongs into OPENAI_API_KEY") as error:
+        get_model("openai/text-embedding-3-small")
+    assert "hunter2" not in str(error.value)
+
+
 def test_another_address_is_another_space(server: FakeProvider, monkeypatch: pytest.MonkeyPatch) -> None:
     there = model("openai").card
     monkeypatch.delenv("OPENAI_BASE_URL")

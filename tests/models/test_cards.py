@@ -59,7 +59,7 @@ MMEB = """
 ARK = """
     BGE-M3-0.6B Qwen3-Embed-4B Qwen3-Embed-8B Diver-Embed-1.7B Diver-Embed-4B ReasonIR-8B CLIP-0.4B BGE-VL-0.4B
     SigLIP2-0.9B MetaCLIP2-2B EVA-CLIP-18B VLM2VecV2-2B LamRA-Ret-7B RzenEmbed-7B Ops-MM-embed-v1-2B Ops-MM-embed-v1-7B
-    Qwen3-VL-Embed-2B Qwen3-VL-Embed-8B Seed1.6-embedding
+    Qwen3-VL-Embed-2B Qwen3-VL-Embed-8B Doubao-Embedding-Vision
 """
 PAPERS = {"MIEB": (MIEB, 50), "UniBench": (UNIBENCH, 60), "MMEB": (MMEB, 7), "ARK": (ARK, 19)}
 WITHOUT = {  # why no card

@@ -61,8 +61,9 @@ class Handler(BaseHTTPRequestHandler):
                 self.asked.append(name)
             etag = hashlib.sha1(self.files[name]).hexdigest()
             return self.answer(self.files[name], {"ETag": f'"{etag}"', "X-Repo-Commit": COMMIT})
-        self.send_response(404)
-        self.send_header("X-Error-Code", "RepoNotFound")
+        gated = path.startswith("/api/models/org/gated")
+        self.send_response(403 if gated else 404)
+        self.send_header("X-Error-Code", "GatedRepo" if gated else "RepoNotFound")
         self.send_header("Content-Length", "0")
         return self.end_headers()
 
@@ -148,6 +149,11 @@ def test_offline_uses_what_is_here_or_says_so(hub: type[Handler], tmp_path: Path
 def test_an_unknown_repository_is_a_message(hub: type[Handler]) -> None:
     with pytest.raises(EmbarkError, match="org/none at revision"):
         checkpoint(ModelCard("org/none", COMMIT, "clip", ("image",), source="org/none"), Loading())
+
+
+def test_a_gated_repository_says_what_to_do(hub: type[Handler]) -> None:
+    with pytest.raises(EmbarkError, match=r"org/gated .*it is gated\. Accept its terms.*HF_TOKEN"):
+        checkpoint(replace(CARD, source="org/gated"), Loading())
 
 
 def test_a_folder_is_named_by_its_bytes(tmp_path: Path) -> None:

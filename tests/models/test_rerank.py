@@ -92,7 +92,7 @@ def test_long_pairs_are_cut_and_not_refused(bert: Path) -> None:
 
 def test_a_reranker_is_no_embedder(bert: Path) -> None:
     assert find_card(str(bert)).kind == "reranker"
-    with pytest.raises(EmbarkError, match="is a re-ranker, and not the embedding model"):
+    with pytest.raises(EmbarkError, match="is a re-ranker; what is needed here is an embedding model"):
         get_model(str(bert))
 
 

@@ -80,7 +80,7 @@ def test_texts_are_those_of_the_bert(vista: Path, model: Encoder) -> None:
 def test_pictures_are_read_beside_words(vista: Path, model: Encoder, text: str) -> None:
     """The library's BERT gets patches as words; the type that it adds to all of them is taken off the patches."""
     from embark.models.eva import Eva
-    from embark.models.vista import pixels_of
+    from embark.models.vista import eyes
 
     bert, state = bert_of(vista)
     prefix = "model_visual.visual."
@@ -88,10 +88,10 @@ def test_pictures_are_read_beside_words(vista: Path, model: Encoder, text: str) 
     image = {name.replace("_bias", "_proj.bias"): each for name, each in image.items()}
     tower = Eva(image, (image["rope.freqs_cos"], image["rope.freqs_sin"]))
     ids = torch.tensor([transformers.AutoTokenizer.from_pretrained(vista / "text")(text)["input_ids"]])
+    look = eyes(12)
     with torch.inference_mode():
-        seen = (
-            tower(pixels_of(PICTURES[1], 12)[None])[:, 1:] @ state["visual_proj.weight"].T + state["visual_proj.bias"]
-        )
+        patches = tower(look.batch([look.prepare(PICTURES[1])], bert)["pixel_values"])[:, 1:]
+        seen = patches @ state["visual_proj.weight"].T + state["visual_proj.bias"]
         words = bert.embeddings.word_embeddings(ids)
         whole = torch.cat([words[:, :1], seen - bert.embeddings.token_type_embeddings.weight[0], words[:, 1:]], 1)
         places = torch.arange(whole.shape[1])[None]
@@ -122,16 +122,17 @@ def test_pickles_need_consent(vista: Path) -> None:
 
 
 def test_pixels_are_resized_cropped_and_scaled() -> None:
-    from embark.models.vista import pixels_of
+    from embark.models.vista import eyes
 
     image = Image.new("RGB", (40, 10), "black")
     image.paste("white", (15, 0, 25, 10))
-    out = pixels_of(image, 10)
+    look = eyes(10)
+    out = look.batch([look.prepare(image)], torch.zeros(1))["pixel_values"][0]
     assert out.shape == (3, 10, 10)
     assert same(
         out[:, 0, 0], (1 - np.array([0.48145466, 0.4578275, 0.40821073])) / [0.26862954, 0.26130258, 0.27577711]
     )
-    assert pixels_of(Image.new("L", (7, 31)), 12).shape == (3, 12, 12)
+    assert eyes(12).prepare(Image.new("L", (7, 31)))["pixel_values"].shape == (12, 12, 3)
 
 
 def test_half_precision_is_close(vista: Path, model: Encoder) -> None:

@@ -62,7 +62,7 @@ def leaderboard(
     protocols = ", ".join(dict.fromkeys(task.protocol for task in tasks))
     said = f"{len(tasks)} task{'' if len(tasks) == 1 else 's'} by the rule {rule}, protocol {protocols}"
     notes = (said, *_notes(over, sum(e.place is not None for e in entries), any(e.place is None for e in shown)))
-    if any(entry.model.mean.partial for entry in entries):
+    if len(models) > 1 and any(model.mean.partial for model in models):
         notes = (*notes, _offer(tasks, models))
     return footnoted(Table(columns, tuple(rows), notes, models="rows"), PARTIAL)
 

@@ -84,10 +84,7 @@ def leaderboard(
     found = [*([] if own else printed_results(asked, rows)), *([] if published else own_results(rows, results))]
     if not found:
         raise _nothing(asked, protocol, results)
-    chosen = _rule(asked, rule, weigh_by, found)
-    if weigh_by is not None:
-        known = {result.task for result in found if result.model == weigh_by}
-        rows = [row for row in rows if row.name in known]
+    rows, chosen = _ruled(asked, rows, found, rule, weigh_by)
     found = _filtered(found, models, family, kind, modality, max_params)
     if comparable:
         rows = _shared(rows, found)
@@ -114,21 +111,23 @@ def _table(
     return table.by_task(rows, [result for entry in best[:top] for result in entry.model.results.values()], rule)
 
 
-def _rule(benchmark: Benchmark, name: str | None, weigh_by: str | None, results: list[TaskResult]) -> str | Rule:
-    """The benchmark's rule, another one, or one that a model's own scores make."""
+def _ruled(
+    benchmark: Benchmark, rows: list[Task], results: list[TaskResult], name: str | None, weigh_by: str | None
+) -> tuple[list[Task], str | Rule]:
+    """The benchmark's rule, another one, or one that a model's own scores make; and the rows that it is about."""
     from embark.analysis.rules import Difficulty, rule_of
     from embark.catalogue import UnknownName
     from embark.types import EmbarkError
 
     if weigh_by is None:
         rule_of(name or benchmark.rule)
-        return name or benchmark.rule
+        return rows, name or benchmark.rule
     if name is not None:
         raise EmbarkError("--rule and --weigh-by are two rules: give one of them.")
     scores = {result.task: result.score for result in results if result.model == weigh_by}
     if not scores:
         raise UnknownName(f"model with results on {benchmark.name}", weigh_by, {result.model for result in results})
-    return Difficulty(weigh_by, scores)
+    return [row for row in rows if row.name in scores], Difficulty(weigh_by, scores)
 
 
 def _skills(rows: Sequence[Task]) -> dict[str, tuple[str, ...]]:
@@ -263,7 +262,8 @@ def _nothing(benchmark: Benchmark, protocol: str | None, folder: Path | None) ->
         shown = " and ".join(f"embark published show '{table}'" for table in tables)
         return EmbarkError(f"Under {protocol} only aggregates are published, not scores by task. See them: {shown}")
     where, name = settings.load(results=folder).results, benchmark.name
-    return EmbarkError(f"There are no results for {name} in {where}. Make some: embark run -b '{name}'")
+    there = "" if printed else " Other benchmarks have published ones: embark leaderboard -b 'MIEB(Multilingual)'"
+    return EmbarkError(f"There are no results for {name} in {where}. Make some: embark run -b '{name}'.{there}")
 
 
 # ── filters ──────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -126,7 +126,7 @@ def models(
     if as_json:
         print_json([_plain(card) for card in found])
         return
-    columns = ["model", "family", "gives", "size", "takes"]  # at most 100 wide: the rest is in --json
+    columns = ["model", "family", "gives", "size", "takes"]  # as much as fits: the rest is in --json
     print_columns(columns, [_facts(card) for card in found], right=("gives", "size"))
 
 

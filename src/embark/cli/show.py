@@ -167,10 +167,10 @@ def _told_model(card: ModelCard) -> dict[str, Any]:
 
 
 def _vectors(card: ModelCard) -> str:
-    each = "one vector for every token" if card.similarity == "maxsim" else "one vector"
     size = f" of {card.dim:,} numbers" if card.dim else ""
+    each = " for every token" if card.similarity == "maxsim" else ""
     length = {True: ", of length one", False: ", of any length", None: ""}[card.normalised]
-    return f"{each}{size}{length}; compared by {LIKENESS[card.similarity]}"
+    return f"one vector{size}{each}{length}; compared by {LIKENESS[card.similarity]}"
 
 
 def _price(card: ModelCard) -> str:

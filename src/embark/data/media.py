@@ -38,10 +38,14 @@ def _media(part: Media, frames: int, sample_rate: int) -> Any:
 
 def open_image(data: bytes) -> Image.Image:
     """RGB or RGBA as stored, pixels loaded; other modes become RGB."""
-    image = Image.open(io.BytesIO(data))
+    image: Image.Image = Image.open(io.BytesIO(data))
     image.load()
     if image.mode in ("RGB", "RGBA"):
         return image
+    if image.mode in ("I", "F"):
+        raise UnreadableMedia(f"image of {len(data)} bytes has pixels of mode {image.mode}, whose white nobody knows")
+    if image.mode.startswith("I;16"):  # Pillow would cut everything above 255 off, and leave a white page
+        image = Image.fromarray((np.asarray(image) >> 8).astype(np.uint8))
     return image.convert("RGBA" if "transparency" in image.info or image.mode in ("LA", "PA") else "RGB")
 
 
@@ -94,7 +98,10 @@ def open_audio(data: bytes, sample_rate: int) -> Audio:
         raise EmbarkError("Sounds need soundfile to decode: pip install 'embark[audio]'.") from error
     samples, rate = soundfile.read(io.BytesIO(data), dtype="float32", always_2d=True)
     mono = samples.mean(axis=1)
-    return Audio(mono if rate == sample_rate else _resample(mono, rate, sample_rate), sample_rate)
+    wave = mono if rate == sample_rate else _resample(mono, rate, sample_rate)
+    if not len(wave):
+        raise UnreadableMedia(f"audio of {len(data)} bytes has no samples")
+    return Audio(wave, sample_rate)
 
 
 def _resample(samples: Any, rate: int, wanted: int) -> Any:

@@ -39,7 +39,7 @@ MODELS: Catalogue[ModelCard] = Catalogue(
     hint="Others are named by a folder with their checkpoint, or as LOADER:ID-OR-FOLDER (see: embark models --help).",
 )
 
-NOUNS = {"embedder": "embedding model", "reranker": "re-ranker", "generator": "generator of text"}
+KINDS = {"embedder": "an embedding model", "reranker": "a re-ranker", "generator": "a generator"}
 ON_TORCH = ("torch", "open_clip", "timm")  # extras whose models can stand on several devices
 
 # Imported at use: most of them need libraries that not everybody has.
@@ -74,7 +74,7 @@ LOADERS: dict[str, Loader] = {
 
 
 def get_model(
-    name: str,
+    name: str | ModelCard,
     revision: str | None = None,
     *,
     device: str = "auto",
@@ -84,6 +84,8 @@ def get_model(
     options: Settings | None = None,
 ) -> Encoder:
     """The encoder of that name, ready to embed. A name is a card's, a checkpoint folder's, or LOADER:SOURCE.
+
+    A card of your own says what a checkpoint does not: prompts, pooling, and what else its loader reads.
 
     The keywords are those of `Loading`: where it runs, in which precision, and the revision whose code you trust.
     """
@@ -141,10 +143,11 @@ def _unlisted(name: str, revision: str) -> ModelCard:
     return MODELS[name]  # which explains what may be given
 
 
-def _load(kind: str, name: str, revision: str | None, loading: Loading) -> Any:
-    card = find_card(name, revision)
+def _load(kind: str, given: str | ModelCard, revision: str | None, loading: Loading) -> Any:
+    card = find_card(given, revision) if isinstance(given, str) else replace(given, revision=revision or given.revision)
+    name = given if isinstance(given, str) else given.name
     if card.kind != kind:
-        raise EmbarkError(f"{name} is a {NOUNS[card.kind]}, and not the {NOUNS[kind]} that is needed here.")
+        raise EmbarkError(f"{name} is {KINDS[card.kind]}; what is needed here is {KINDS[kind]}.")
     if card.loader not in loaders():
         raise UnknownName(f"loader for {name}", card.loader, loaders())
     loader = loaders()[card.loader]

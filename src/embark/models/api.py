@@ -17,6 +17,7 @@ from dataclasses import replace
 from functools import partial
 from math import isqrt
 from typing import Any, NamedTuple
+from urllib.parse import urlsplit
 from urllib.request import Request
 
 import numpy as np
@@ -58,6 +59,10 @@ def load(card: ModelCard, loading: Loading) -> Remote:
     provider = PROVIDERS[card.loader]
     stated = card.settings.get("endpoint") or os.environ.get(f"{provider.variable}_BASE_URL", "").strip()
     endpoint = str(stated or provider.base).rstrip("/")
+    if "@" in urlsplit(endpoint).netloc:  # the address is written into every record
+        raise EmbarkError(
+            f"The address of {card.name} holds a password: a key belongs into {provider.variable}_API_KEY."
+        )
     if endpoint != provider.base:  # somebody else's vectors, whatever the model is called there
         card = replace(card, settings={**card.settings, "endpoint": endpoint})
     kinds = card.modalities or provider.modalities

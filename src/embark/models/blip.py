@@ -6,12 +6,13 @@ from collections.abc import Mapping
 from math import isqrt
 from typing import Any
 
-from embark.models.device import pad, stack, to_numpy, without_gradients
+from embark.models.device import pad, to_numpy, without_gradients
 from embark.models.encoder import Encoder, Tower, Towers, frame_mean
-from embark.models.hf import Tokenizer, image_processor, pixels, renamed, tensors, weights
+from embark.models.hf import Tokenizer, image_processor, renamed, tensors, weights
 from embark.models.hub import Checkpoint, checkpoint, companion, is_file, weights_file
 from embark.models.joint import Joint, cut
 from embark.models.loading import Loading, loaded
+from embark.models.pixels import Prepared, pixels
 from embark.types import Array, EmbarkError, ModelCard
 
 CAPTION = 32  # tokens of a text alone that BLIP-2's retrieval models were trained with
@@ -25,6 +26,7 @@ def load(card: ModelCard, loading: Loading) -> Encoder:
     from torch.nn.functional import normalize
 
     found, model, tokens, processor = _original(card, loading) if is_file(card.source) else _converted(card, loading)
+    look = pixels(processor)
 
     @without_gradients
     def text(rows: list[list[int]]) -> Array:
@@ -33,11 +35,11 @@ def load(card: ModelCard, loading: Loading) -> Encoder:
         return to_numpy(normalize(model.text_proj(hidden[:, 0]), dim=-1))
 
     @without_gradients
-    def image(batch: list[Any]) -> Array:
-        hidden = model.vision_model(stack(batch, model)).last_hidden_state
+    def image(batch: list[Prepared]) -> Array:
+        hidden = model.vision_model(**look.batch(batch, model)).last_hidden_state
         return to_numpy(normalize(model.vision_proj(hidden[:, 0]), dim=-1))
 
-    pictures = Tower(image, pixels(processor))
+    pictures = Tower(image, look.prepare)
     ready = loaded(found.card, loading, model.config.image_text_hidden_size, fusion=card.fusion or "unit-sum")
     return Towers(ready, {"text": Tower(text, tokens), "image": pictures, "video": frame_mean(pictures)})
 
@@ -49,7 +51,7 @@ def load_blip2(card: ModelCard, loading: Loading) -> Encoder:
 
     found = checkpoint(card, loading)
     model = weights(Blip2ForImageTextRetrieval, found, loading)
-    read = Tokenizer(found, model.config.qformer_config.max_position_embeddings)
+    look, read = pixels(image_processor(found)), Tokenizer(found, model.config.qformer_config.max_position_embeddings)
 
     def tokens(text: str | None, pictured: bool) -> list[int]:
         ids = [] if text is None else read(text)
@@ -62,8 +64,8 @@ def load_blip2(card: ModelCard, loading: Loading) -> Encoder:
         return to_numpy(model.qformer(words, query_length=0, attention_mask=mask).last_hidden_state[:, 0])
 
     @without_gradients
-    def pictures(batch: list[Any], rows: list[list[int]]) -> Array:
-        seen = model.vision_model(stack(batch, model)).last_hidden_state
+    def pictures(batch: list[Prepared], rows: list[list[int]]) -> Array:
+        seen = model.vision_model(**look.batch(batch, model)).last_hidden_state
         queries = model.query_tokens.expand(len(seen), -1, -1)
         ids, mask = pad(rows, read.padding, "right", model.device)  # where there is no text, all of it is masked
         hidden = model.qformer(
@@ -76,7 +78,7 @@ def load_blip2(card: ModelCard, loading: Loading) -> Encoder:
         return to_numpy(hidden[:, 0])
 
     ready = loaded(found.card, loading, model.config.qformer_config.hidden_size, fusion="native")
-    return Joint(ready, pixels(image_processor(found)), tokens, texts, pictures)
+    return Joint(ready, look.prepare, tokens, texts, pictures)
 
 
 # ── where BLIP's weights come from: (checkpoint, model, tokeniser, image processor) ──────────────────────────────────

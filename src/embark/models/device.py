@@ -67,11 +67,17 @@ def to_numpy(tensor: Any) -> Array:
     return np.asarray(tensor.detach().float().cpu().numpy())
 
 
-def stack(tensors: Sequence[Any], model: Any) -> Any:
-    """The pixels of several pictures as one tensor, where the model is and in its precision."""
+def stack(rows: Sequence[Any], model: Any) -> Any:
+    """Arrays of one shape as one tensor, where the model is; fractions in its precision, whole numbers as they are."""
     import torch
 
-    return torch.stack(list(tensors)).to(model.device, model.dtype)
+    first = np.asarray(rows[0])
+    kind = torch.from_numpy(np.empty(0, first.dtype)).dtype
+    pinned = model.device.type == "cuda"  # memory that the device can fetch from by itself
+    whole = torch.empty((len(rows), *first.shape), dtype=kind, pin_memory=pinned)
+    np.stack(rows, out=whole.numpy())
+    moved = whole.to(model.device, non_blocking=pinned)
+    return moved.to(model.dtype) if moved.is_floating_point() else moved
 
 
 def pad(rows: Sequence[Sequence[int]], value: int, side: str, device: str | Any) -> tuple[Any, Any]:

@@ -5,19 +5,15 @@ Mixed items are the sum of their parts' vectors as they are; videos the mean dir
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
-
-import numpy as np
+from typing import Any, NamedTuple
 
 from embark.models.device import pad, to_numpy, without_gradients
 from embark.models.encoder import Encoder, Tower, Towers, frame_mean
 from embark.models.hf import Tokenizer, image_processor, weights
 from embark.models.hub import Checkpoint, checkpoint
 from embark.models.loading import Loading, loaded
+from embark.models.pixels import Prepared, pixels
 from embark.types import Array, EmbarkError, ModelCard
-
-if TYPE_CHECKING:
-    from PIL.Image import Image
 
 
 class Architecture(NamedTuple):
@@ -88,21 +84,13 @@ def _text_tower(model: Any, found: Checkpoint, kind: Architecture) -> Tower:
 
 
 def _image_tower(model: Any, found: Checkpoint) -> Tower:
-    processor = image_processor(found)
-
-    def prepare(image: Image) -> dict[str, Array]:
-        made = processor(images=image.convert("RGB"), return_tensors="np")
-        return {name: made[name][0] for name in made}
+    look = pixels(image_processor(found))
 
     @without_gradients
-    def embed(rows: list[dict[str, Array]]) -> Array:
-        import torch
+    def embed(rows: list[Prepared]) -> Array:
+        return _vectors(model.get_image_features(**look.batch(rows, model)))
 
-        inputs = {name: torch.from_numpy(np.stack([row[name] for row in rows])).to(model.device) for name in rows[0]}
-        inputs["pixel_values"] = inputs["pixel_values"].to(model.dtype)
-        return _vectors(model.get_image_features(**inputs))
-
-    return Tower(embed, prepare)
+    return Tower(embed, look.prepare)
 
 
 def _vectors(out: Any) -> Array:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from embark.models import hub
 from embark.models.chat import Chat, filled
-from embark.models.device import stack, without_gradients
+from embark.models.device import without_gradients
 from embark.models.encoder import Generator
-from embark.models.hf import Tokenizer, image_processor, pixels, weights
+from embark.models.hf import Tokenizer, image_processor, weights
 from embark.models.loading import Loading, loaded
 from embark.models.mllm import Prompt
+from embark.models.pixels import Pixels, Prepared, Processed, pixels
 from embark.types import Content, EmbarkError, Item, ModelCard, Rendered
 
 WORDS = 256  # tokens an answer may have, unless the card's settings say otherwise
@@ -62,7 +63,7 @@ class Answering(Generator):
 class Captioning(Generator):
     """A picture in, a caption out; it takes no prompt, so there is none in what it sees."""
 
-    def __init__(self, card: ModelCard, model: Any, look: Callable[[Any], Any], tokenizer: Tokenizer) -> None:
+    def __init__(self, card: ModelCard, model: Any, look: Pixels | Processed, tokenizer: Tokenizer) -> None:
         self.card, self.model, self.look, self.tokenizer = card, model, look, tokenizer
         self.greedy = _greedy(card, model.config.text_config.sep_token_id, model.config.text_config.pad_token_id)
 
@@ -70,16 +71,16 @@ class Captioning(Generator):
         """The picture alone."""
         return Rendered(item.parts)
 
-    def prepare(self, contents: Sequence[Content]) -> Any:
+    def prepare(self, contents: Sequence[Content]) -> Prepared:
         """Its pixels."""
         [picture] = contents
-        return self.look(picture.value)
+        return self.look.prepare(picture.value)
 
     @without_gradients
-    def generate(self, batch: Sequence[Any]) -> list[str]:
+    def generate(self, batch: Sequence[Prepared]) -> list[str]:
         """One pass a word."""
-        seen = stack(batch, self.model)
-        return _texts(self.tokenizer, self.model.generate(pixel_values=seen, generation_config=self.greedy))
+        seen = self.look.batch(batch, self.model)
+        return _texts(self.tokenizer, self.model.generate(**seen, generation_config=self.greedy))
 
 
 def _template(tokenizer: Tokenizer, name: str) -> str:

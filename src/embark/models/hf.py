@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Lock
@@ -94,11 +94,6 @@ def image_processor(found: Checkpoint, **settings: Any) -> Any:
     return AutoImageProcessor.from_pretrained(
         found.folder, backend="pil", local_files_only=True, trust_remote_code=found.trusted, **settings
     )
-
-
-def pixels(processor: Any) -> Callable[[Any], Any]:
-    """What an image processor makes of one picture."""
-    return lambda image: processor(images=image.convert("RGB"), return_tensors="pt")["pixel_values"][0]
 
 
 def check_vocabulary(found: Checkpoint, tokenizer: Any) -> None:

@@ -27,7 +27,9 @@ def load(card: ModelCard, loading: Loading) -> Encoder:
     if (kind := found.config.get("model_type", "")) not in kinds:
         raise EmbarkError(f"{card.name} is of type '{kind}'; this loader knows {' and '.join(kinds)}.")
     model = weights(kinds[kind], found, loading)
-    processor = AutoProcessor.from_pretrained(found.folder, backend="pil", local_files_only=True)
+    processor = AutoProcessor.from_pretrained(
+        found.folder, backend="pil", local_files_only=True, trust_remote_code=False
+    )
     check_vocabulary(found, processor.tokenizer)
     ready = loaded(found.card, loading, model.config.embedding_dim, ("text", "image"), **COMPARED)
     return Pages(ready, model, processor)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from embark.models.device import mean_token, pad, settle, stack, to_numpy, without_gradients
+from embark.models.device import mean_token, pad, settle, to_numpy, without_gradients
 from embark.models.encoder import Encoder, Tower, Towers, frame_mean
-from embark.models.hf import Tokenizer, image_processor, pixels, renamed, weights
+from embark.models.hf import Tokenizer, image_processor, renamed, weights
 from embark.models.hub import Checkpoint, checkpoint, companion
 from embark.models.loading import Loading, loaded
+from embark.models.pixels import Prepared, pixels
 from embark.types import Array, EmbarkError, ModelCard
 
 NAMES = {  # the vision checkpoint's names → EVA-CLIP's, for the same architecture
@@ -35,7 +36,7 @@ def load(card: ModelCard, loading: Loading) -> Encoder:
         )
     found, words = companion(found, "text", loading)
     reader, viewer = weights(NomicBertModel, words, loading), settle(vision(found), found.card, loading)
-    tokens = Tokenizer(words, card.context)
+    tokens, look = Tokenizer(words, card.context), pixels(image_processor(found))
 
     @without_gradients
     def text(rows: list[list[int]]) -> Array:
@@ -44,10 +45,11 @@ def load(card: ModelCard, loading: Loading) -> Encoder:
         return to_numpy(normalize(layer_norm(mean, mean.shape[1:]), dim=-1))
 
     @without_gradients
-    def image(batch: list[Any]) -> Array:
-        return to_numpy(normalize(viewer(stack(batch, reader)).float(), dim=-1))
+    def image(batch: list[Prepared]) -> Array:
+        seen = look.batch(batch, reader)["pixel_values"]
+        return to_numpy(normalize(viewer(seen).float(), dim=-1))
 
-    pictures = Tower(image, pixels(image_processor(found)))
+    pictures = Tower(image, look.prepare)
     ready = loaded(found.card, loading, reader.config.hidden_size, fusion=card.fusion or "unit-sum")
     return Towers(ready, {"text": Tower(text, tokens), "image": pictures, "video": frame_mean(pictures)})
 

@@ -8,9 +8,10 @@ from typing import Any
 
 from embark.models.device import settle, stack, to_numpy, without_gradients
 from embark.models.encoder import Encoder, Tower, Towers, frame_mean
-from embark.models.hf import image_processor, pixels, weights
+from embark.models.hf import image_processor, weights
 from embark.models.hub import Checkpoint, checkpoint
 from embark.models.loading import Loading, loaded
+from embark.models.pixels import Prepared, pixels
 from embark.types import Array, EmbarkError, ModelCard
 
 DINO = ("dinov2", "dinov2_with_registers", "dinov3_vit")  # config.json's model_type
@@ -23,13 +24,13 @@ def load_dino(card: ModelCard, loading: Loading) -> Encoder:
     found = checkpoint(card, loading)
     if (kind := found.config.get("model_type", "")) not in DINO:
         raise EmbarkError(f"{card.name} is of model type '{kind}'; this loader knows {', '.join(DINO)}.")
-    model = weights(AutoModel, found, loading)
+    model, look = weights(AutoModel, found, loading), pixels(image_processor(found))
 
     @without_gradients
-    def embed(rows: list[Any]) -> Array:
-        return to_numpy(model(stack(rows, model)).last_hidden_state[:, 0])
+    def embed(rows: list[Prepared]) -> Array:
+        return to_numpy(model(**look.batch(rows, model)).last_hidden_state[:, 0])
 
-    image = Tower(embed, pixels(image_processor(found)))
+    image = Tower(embed, look.prepare)
     ready = loaded(found.card, loading, model.config.hidden_size, ("image", "video"))
     return Towers(ready, {"image": image, "video": frame_mean(image)})
 

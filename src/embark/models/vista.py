@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from embark.models.device import pad, settle, stack, to_numpy, without_gradients
+import numpy as np
+
+from embark.models.device import pad, settle, to_numpy, without_gradients
 from embark.models.encoder import Encoder
 from embark.models.hf import CLIP_MEAN, CLIP_SPREAD, Tokenizer
 from embark.models.hub import Checkpoint, checkpoint, companion
 from embark.models.joint import Joint, cut
 from embark.models.loading import Loading, loaded
+from embark.models.pixels import Fit, Pixels, Prepared
 from embark.types import Array, EmbarkError, ModelCard
 
 
@@ -22,7 +25,7 @@ def load(card: ModelCard, loading: Loading) -> Encoder:
     found, words = companion(found, "text", loading)
     bert, eva, project = (settle(part, found.card, loading) for part in modules(found, words))
     read = Tokenizer(words, card.context)
-    patches = eva.pos_embed.shape[1] - 1
+    look, patches = eyes(eva.size), eva.pos_embed.shape[1] - 1
 
     def tokens(text: str | None, pictured: bool) -> list[int]:
         ids = read(text or "")
@@ -34,8 +37,8 @@ def load(card: ModelCard, loading: Loading) -> Encoder:
         return to_numpy(normalize(bert(input_ids=ids, attention_mask=mask).last_hidden_state[:, 0].float(), dim=-1))
 
     @without_gradients
-    def pictures(pixels: list[Any], rows: list[list[int]]) -> Array:
-        seen = project(eva(stack(pixels, bert))[:, 1:])
+    def pictures(batch: list[Prepared], rows: list[list[int]]) -> Array:
+        seen = project(eva(look.batch(batch, bert)["pixel_values"])[:, 1:])
         places = torch.arange(1, 1 + patches, device=bert.device)  # [CLS] is at 0, the words come after the patches
         seen = bert.embeddings.LayerNorm(seen + bert.embeddings.position_embeddings(places))
         ids, mask = pad(rows, read.padding, "right", bert.device)
@@ -48,7 +51,7 @@ def load(card: ModelCard, loading: Loading) -> Encoder:
         return to_numpy(normalize(hidden.last_hidden_state[:, 0].float(), dim=-1))
 
     ready = loaded(found.card, loading, bert.config.hidden_size, fusion="native")
-    return Joint(ready, lambda image: pixels_of(image, eva.size), tokens, texts, pictures)
+    return Joint(ready, look.prepare, tokens, texts, pictures)
 
 
 def modules(found: Checkpoint, words: Checkpoint) -> tuple[Any, Any, Any]:
@@ -59,7 +62,8 @@ def modules(found: Checkpoint, words: Checkpoint) -> tuple[Any, Any, Any]:
     from embark.models.eva import Eva, fill, read, under
 
     state = read(found, str(found.card.settings.get("weights", "*")))
-    bert = AutoModel.from_config(AutoConfig.from_pretrained(words.folder), add_pooling_layer=False)
+    config = AutoConfig.from_pretrained(words.folder, local_files_only=True, trust_remote_code=False)
+    bert = AutoModel.from_config(config, add_pooling_layer=False)
     parts = {
         f"{name}.{key}": each
         for name in ("embeddings", "encoder")
@@ -76,16 +80,16 @@ def modules(found: Checkpoint, words: Checkpoint) -> tuple[Any, Any, Any]:
     return fill(bert, parts), eva, fill(project, under("visual_proj.", state))
 
 
-def pixels_of(image: Any, size: int) -> Any:
+def eyes(size: int) -> Pixels:
     """The shorter side resized, the middle cut out, CLIP's mean and deviation taken: as EVA-CLIP evaluates."""
-    import numpy as np
-    import torch
     from PIL import Image
 
-    image = image.convert("RGB")
-    width, height = image.size
-    short = min(width, height)
-    image = image.resize((int(size * width / short), int(size * height / short)), Image.Resampling.BICUBIC)
-    left, top = (round((side - size) / 2) for side in image.size)
-    middle = np.asarray(image.crop((left, top, left + size, top + size))) / 255
-    return torch.from_numpy((middle - CLIP_MEAN) / CLIP_SPREAD).permute(2, 0, 1).float()
+    resize = Fit(size, None, Image.Resampling.BICUBIC)
+
+    def fit(image: Image.Image) -> Image.Image:
+        image = resize(image)
+        left, top = (round((side - size) / 2) for side in image.size)  # to even, unlike image processors
+        return image.crop((left, top, left + size, top + size))
+
+    tones = (np.arange(256)[:, None] / 255 - CLIP_MEAN) / CLIP_SPREAD
+    return Pixels(fit, tones.T.astype(np.float32))
