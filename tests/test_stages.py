@@ -231,4 +231,4 @@ def test_the_command_line_names_stages() -> None:
     result = CliRunner().invoke(
         app, ["run", "-m", "embark/random", "-t", "PocketNameToImage", "--rerank", "embark/pocket"]
     )
-    assert "another kind: embedder" in str(result.exception)
+    assert "is an embedding model; what is needed here is a re-ranker" in str(result.exception)

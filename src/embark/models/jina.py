@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from embark import settings
 from embark.models.device import settle, to_numpy
 from embark.models.encoder import Encoder, Tower, Towers, frame_mean
 from embark.models.hub import Checkpoint, checkpoint
@@ -22,7 +23,7 @@ def load(card: ModelCard, loading: Loading) -> Encoder:
     found.weights()
     model, told = AutoModel.from_pretrained(
         found.folder, dtype=getattr(torch, found.card.dtype), trust_remote_code=True, output_loading_info=True,
-        **_elsewhere(found),
+        local_files_only=(loading.options or settings.load()).offline, **_elsewhere(found),
     )  # fmt: skip
     if missing := sorted(told["missing_keys"]):
         raise EmbarkError(f"{card.name} lacks {len(missing)} weights of its own code, the first is {missing[0]}.")

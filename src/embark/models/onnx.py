@@ -18,6 +18,7 @@ import numpy as np
 from embark.models.encoder import Encoder, Tower, Towers, frame_mean, some, unit
 from embark.models.hub import checkpoint
 from embark.models.loading import Loading, put_to_work
+from embark.models.pixels import Fit
 from embark.models.prompts import Prompted, Prompts, joined, split
 from embark.types import MODALITIES, Array, Content, EmbarkError, Item, Modality, ModelCard, Rendered
 
@@ -209,27 +210,24 @@ class Pixels:
 
     def __call__(self, image: Any) -> Array:
         """(3, height, width) of an image."""
-        told, image = self.config, image.convert("RGB")
-        if told.get("do_resize", True):
-            image = image.resize(self._size(image.size), resample=told.get("resample", 3))
-        if told.get("do_center_crop"):
-            height, width = _sides(told["crop_size"])
-            left, top = (image.width - width) // 2, (image.height - height) // 2
-            image = image.crop((left, top, left + width, top + height))
-        values = np.asarray(image, np.float32)
+        told = self.config
+        fit = Fit(
+            self._size() if told.get("do_resize", True) else None,
+            _sides(told["crop_size"]) if told.get("do_center_crop") else None,
+            told.get("resample", 3),
+        )
+        values = np.asarray(fit(image.convert("RGB")), np.float32)
         if told.get("do_rescale", True):
             values = values * np.float32(told.get("rescale_factor", 1 / 255))
         if told.get("do_normalize", True):
             values = (values - np.float32(told["image_mean"])) / np.float32(told["image_std"])
         return np.ascontiguousarray(values.transpose(2, 0, 1))
 
-    def _size(self, now: tuple[int, int]) -> tuple[int, int]:
+    def _size(self) -> int | tuple[int, int]:
         size = self.config["size"]
         if isinstance(size, Mapping) and "height" in size:
-            return int(size["width"]), int(size["height"])
-        edge = int(size["shortest_edge"] if isinstance(size, Mapping) else size)
-        width, height = now
-        return (edge, int(edge * height / width)) if width <= height else (int(edge * width / height), edge)
+            return _sides(size)
+        return int(size["shortest_edge"] if isinstance(size, Mapping) else size)
 
 
 def _image(graph: Graph, folder: Path, settings: Mapping[str, Any]) -> Tower:
