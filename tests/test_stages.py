@@ -150,7 +150,7 @@ def test_a_reranker_settles_what_the_retriever_leaves_open(
     assert plain.records[0].metrics["recall_at_1"] == pytest.approx(1 / 3)
     assert result.records[0].metrics["recall_at_1"] == 1.0
     assert (result.model, result.protocol) == ("test/blind + test/judge", "rerank-50")
-    assert "blind + judge" in str(run.table())
+    assert "blind + judge" in run.table().columns
     assert run.embedded == 0  # vectors are those of the plain run
     assert asked.since() == 9
     evaluate(blind, retrieval, stages=Stages(rerank=judge), rescore=True)

@@ -166,21 +166,22 @@ def plan(
         )
         return
     for preview_ in previews:
-        rows = _plan_rows(preview_)
-        print(f"\n{preview_.model}")
-        columns = list(rows[0])
-        print_columns(
-            columns, [[_shown(name, row[name]) for name in columns] for row in rows], right=tuple(columns[1:])
-        )
-        total = preview_.plan.total
-        reuse = total.items / total.unique if total.unique else 1.0
-        print(
-            f"Each distinct item serves {reuse:.2f} times: "
-            f"embedding once saves {total.items - total.unique:,} of {total.items:,}."
-        )
-        if preview_.bills:
-            print("Tokens and dollars are estimated from the items and the list price; nothing was sent.")
+        _print_plan(preview_)
     _say_skipped(skipped)
+
+
+def _print_plan(preview: Any) -> None:
+    rows = _plan_rows(preview)
+    columns, total = list(rows[0]), preview.plan.total
+    print(f"\n{preview.model}")
+    print_columns(columns, [[_shown(name, row[name]) for name in columns] for row in rows], right=tuple(columns[1:]))
+    reuse = total.items / total.unique if total.unique else 1.0
+    print(
+        f"Each distinct item serves {reuse:.2f} times: "
+        f"embedding once saves {total.items - total.unique:,} of {total.items:,}."
+    )
+    if preview.bills:
+        print("Tokens and dollars are estimated from the items and the list price; nothing was sent.")
 
 
 def chosen_tasks(

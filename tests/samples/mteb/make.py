@@ -1,6 +1,6 @@
 """How the results beside this file were made: mteb 2.26.24 ran two MIEB tasks, with six tiny pictures for their data.
 
-    python make.py FOLDER      (in an environment with mteb, datasets and pillow; nothing is downloaded)
+python make.py FOLDER      (in an environment with mteb, datasets and pillow; nothing is downloaded)
 """
 
 import sys
