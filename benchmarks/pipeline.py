@@ -11,7 +11,6 @@ from __future__ import annotations
 import argparse
 import io
 import json
-import os
 import sys
 import tempfile
 import time
@@ -22,6 +21,7 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
+from embark import settings
 from embark.data.items import key, media
 from embark.engine.local import embed, prepare
 from embark.models import Encoder, get_model
@@ -45,7 +45,7 @@ def main() -> None:
     parser.add_argument("--size", choices=SIZES, default="large")
     parser.add_argument("--dtype", default="bfloat16")
     parser.add_argument("--device", default="auto")
-    parser.add_argument("--workers", type=int, default=min(16, os.cpu_count() or 1))
+    parser.add_argument("--workers", type=int, default=settings.load().workers)
     args = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         made = checkpoint(Path(name) / "clip", args.size)
