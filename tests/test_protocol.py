@@ -14,7 +14,7 @@ from embark import settings
 from embark.analysis.compare import compare
 from embark.catalogue import UnknownName
 from embark.cli import app
-from embark.cli.board import _own
+from embark.cli.board import own_results
 from embark.results import Results, TaskResult
 from embark.run import preview, under
 from embark.run.score import protocol_of
@@ -72,8 +72,8 @@ def test_boards_and_comparisons_hold_one_protocol(tiny: embark.Encoder, rows: li
     evaluate(tiny, rows)
     evaluate(tiny, rows, "other")
     found = list(stored().values())
-    assert [result.protocol for result in _own(rows, None)] == ["paper", "paper"]
-    assert [result.protocol for result in _own(under("other", rows), None)] == ["other", "paper"]
+    assert [result.protocol for result in own_results(rows, None)] == ["paper", "paper"]
+    assert [result.protocol for result in own_results(under("other", rows), None)] == ["other", "paper"]
     assert [pair.a for pair in compare(found[::-1], found, rows).pairs] == [1.0, 1.0]
     assert compare(found, found, rows).refused == {}
 
