@@ -8,6 +8,7 @@ trec_eval: equal in float32, the larger document id ranks first.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -23,6 +24,8 @@ MEMORY = 256 << 20  # bytes that scoring may hold
 WIDTH = 512  # documents of a tile: its scores are compared while they lie in cache
 PAIRS = 4096  # relevant documents of a tile: where a model gives all documents one score, each meets a whole tile
 ROUNDING = 2.0**-24  # of float32; a product of n terms may err by n of them, and numbers of one size do err so
+CORES = os.cpu_count() or 1
+FEW = 64  # queries a core from which sharing them out pays: every share scales the documents for itself
 SPARSE = 4  # one in so many scores, or fewer, reaches a relevant document: then only those are looked at
 SORT_FROM = 24  # relevant documents a query from which sorting a tile beats comparing it with each
 
@@ -64,9 +67,13 @@ def ranks(
 
 
 def tile_height(queries: Any, rows: int, memory: int, backend: Backend) -> int:
-    """Queries a tile; a few tiles at a time must fit in memory, unless they lie on a device."""
+    """Queries a tile: what fits in memory a few times, in even shares for all cores; a device takes what it can."""
     tokens = tokens_an_item(queries)
-    return max(1, min(rows, backend.height // tokens, memory // (64 * WIDTH * tokens) if backend.threads else rows))
+    most = max(1, min(rows, backend.height // tokens, memory // (64 * WIDTH * tokens) if backend.threads else rows))
+    if not backend.threads or rows < FEW * CORES:
+        return most
+    turns = -(-rows // most)
+    return -(-rows // (-(-turns // CORES) * CORES))
 
 
 def tile_width(documents: Any, backend: Backend) -> int:
