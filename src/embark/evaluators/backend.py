@@ -1,6 +1,6 @@
-"""The few array operations that scoring spends its time in, on numpy or torch (CPU or CUDA).
+"""The few array operations that scoring spends its time in, on numpy or torch.
 
-torch is used where it is installed and the work is worth its start-up, or where it has been imported already.
+torch is used where it has a CUDA device and the work is worth its start-up, or where it has been imported already.
 """
 
 from __future__ import annotations
@@ -152,7 +152,10 @@ class Torch:
 
 
 def backend_for(multiplications: float) -> Backend:
-    """The fastest backend for so much work."""
+    """The fastest backend for so much work: a CUDA device where torch has one; on a CPU, numpy in threads is faster."""
     if "torch" in sys.modules or (multiplications > WORTH_TORCH and find_spec("torch")):
-        return Torch()
+        import torch
+
+        if torch.cuda.is_available():
+            return Torch()
     return Numpy()
