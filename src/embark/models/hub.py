@@ -205,6 +205,6 @@ def _failed(source: str, revision: str, error: Exception) -> EmbarkError:
             "Check the name; if it is private, set HF_TOKEN to a token that may read it",
         )
     return EmbarkError(
-        f"The checkpoint {source} at revision {revision} could not be fetched: {told}. {advice}; "
+        f"The checkpoint {source} at revision {revision} could not be fetched: {told.rstrip('.')}. {advice}; "
         "a folder with its files works too."
     )
