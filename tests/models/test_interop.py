@@ -206,7 +206,7 @@ def test_rows_of_several_kinds_in_one_batch() -> None:
     things = ["dog", shown, ("a dog", shown), heard, "cats"]
     mean = np.asarray(shown).mean()
     expected = numbers((3, 0, 0, 0), (0, 0, mean, 0), (5, 0, mean, 0), (0, 0, 0, 4000), (4, 0, 0, 0))
-    assert same(vectors(ours, things), expected, 1e-3)
+    assert same(vectors(ours, things), expected, 1e-4)
     with pytest.raises(EmbarkError, match="one image an item"):
         prepared(ours, [(shown, shown)])
 
