@@ -18,8 +18,7 @@ from typer.testing import CliRunner
 import embark
 from embark import published
 from embark.cli import app
-from embark.cli.board import type_of
-from embark.models import MODELS
+from embark.models import LOADERS, MODELS
 from embark.tasks import BENCHMARKS
 
 MIEB = "MIEB(Multilingual)"
@@ -86,7 +85,9 @@ def test_filters_narrow_by_what_cards_say() -> None:
     small = rows("-b", "MIEB(lite)", "--type", "encoder", "--max-params", "200M", "--modality", "text")
     cards = [MODELS[row["model"]] for row in small]
     assert cards
-    assert all(type_of(c) == "encoder" and (c.parameters or 0) <= 200e6 and "text" in c.modalities for c in cards)
+    assert all(
+        LOADERS[c.loader].type == "encoder" and (c.parameters or 0) <= 200e6 and "text" in c.modalities for c in cards
+    )
     assert {MODELS[row["model"]].family for row in rows("-b", "MIEB(lite)", "--family", "SigLIP")} == {"SigLIP"}
     built_on_llms = {row["model"] for row in rows("-b", "MIEB(lite)", "--type", "mllm")}
     assert built_on_llms == {"royokong/e5-v", "TIGER-Lab/VLM2Vec-LoRA", "TIGER-Lab/VLM2Vec-Full"}

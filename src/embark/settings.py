@@ -92,10 +92,14 @@ def load(
     )
 
 
+def cores() -> int:
+    """The cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
 def _workers() -> int:
     """Most cores prepare items; a quarter is left to whoever feeds the device, or it waits (measured on 16 cores)."""
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return max(min(cores, 2), cores * 3 // 4)
+    return max(min(cores(), 2), cores() * 3 // 4)
 
 
 def _address(stated: str) -> str:

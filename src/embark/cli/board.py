@@ -23,15 +23,6 @@ if TYPE_CHECKING:  # help texts must not wait for numbers
 TOP = 20  # models shown on a terminal
 WIDTH = 120  # where there is no terminal
 BESIDE = 5  # of them side by side
-TYPES = {
-    "mllm": "mllm",
-    "phi": "mllm",
-    "omni": "mllm",
-    "late": "late",
-    "colbert": "late",
-}  # of models, by their loaders
-PROVIDERS = ("openai", "voyage", "voyage-multimodal", "cohere", "doubao")
-
 Names = Annotated[list[str] | None, typer.Option("-m", "--models", help="Only these: names or patterns, '*siglip*'.")]
 Families = Annotated[list[str] | None, typer.Option("--family", help="Only families of models: SigLIP, 'EVA*'…")]
 Types = Annotated[list[str] | None, typer.Option("--type", help="Only encoder, mllm, late (interaction) or api.")]
@@ -280,7 +271,7 @@ def _filtered(
     """The results of models that pass; a filter by a fact leaves out models without a card, and says so."""
     from embark.catalogue import Catalogue
     from embark.cli.browse import chosen, parameter_count
-    from embark.models import MODELS
+    from embark.models import MODELS, loaders
     from embark.types import MODALITIES, EmbarkError
 
     present = dict.fromkeys(result.model for result in results)
@@ -288,12 +279,12 @@ def _filtered(
     families = chosen("family", (card.family for card in MODELS.values() if card.family), family)
     types = chosen("type of model", ("encoder", "mllm", "late", "api"), kind)
     takes = chosen("modality", MODALITIES, modality)
-    most = None if max_params is None else parameter_count(max_params)
+    most, by_loader = None if max_params is None else parameter_count(max_params), loaders()
 
     def passes(card: ModelCard) -> bool:
         return (
             (not families or card.family in families)
-            and (not types or type_of(card) in types)
+            and (not types or by_loader[card.loader].type in types)
             and takes <= set(card.modalities)
             and (most is None or (card.parameters is not None and card.parameters <= most))
         )
@@ -305,8 +296,3 @@ def _filtered(
     if not kept:
         raise EmbarkError("No model with results passes the filters.")
     return [result for result in results if result.model in set(kept)]
-
-
-def type_of(card: ModelCard) -> str:
-    """What a model is built on: an API, a multimodal language model, late interaction, or encoders."""
-    return "api" if card.loader in PROVIDERS else TYPES.get(card.loader, "encoder")

@@ -8,7 +8,6 @@ trec_eval: equal in float32, the larger document id ranks first.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -18,13 +17,14 @@ import numpy as np
 from embark.evaluators.backend import Backend, backend_for
 from embark.evaluators.similarity import Block, Tokens, block, check, exact, product, rows_that_fit, tokens_an_item
 from embark.evaluators.threads import blas_threads
+from embark.settings import cores
 from embark.types import Array
 
 MEMORY = 256 << 20  # bytes that scoring may hold
 WIDTH = 512  # documents of a tile: its scores are compared while they lie in cache
 PAIRS = 4096  # relevant documents of a tile: where a model gives all documents one score, each meets a whole tile
 ROUNDING = 2.0**-24  # of float32; a product of n terms may err by n of them, and numbers of one size do err so
-CORES = os.cpu_count() or 1
+CORES = cores()
 FEW = 64  # queries a core from which sharing them out pays: every share scales the documents for itself
 SPARSE = 4  # one in so many scores, or fewer, reaches a relevant document: then only those are looked at
 SORT_FROM = 24  # relevant documents a query from which sorting a tile beats comparing it with each
@@ -216,11 +216,10 @@ def _above_dense(backend: Backend, scores: Any, row: Array, low: Array, high: Ar
 
 
 def _above_sorted(scores: Array, row: Array, low: Array, high: Array) -> Above:
-    """By sorting each row once and looking its pairs up."""
+    """By sorting each row once and looking its pairs up; they come by rising row."""
     order = np.argsort(scores, axis=1)
     first, last = np.empty(len(row), np.int64), np.empty(len(row), np.int64)
-    by_row = np.argsort(row, kind="stable")
-    for mine in np.split(by_row, np.flatnonzero(np.diff(row[by_row])) + 1):
+    for mine in np.split(np.arange(len(row)), np.flatnonzero(np.diff(row)) + 1):
         rising = scores[row[mine[0]], order[row[mine[0]]]]
         first[mine], last[mine] = np.searchsorted(rising, low[mine]), np.searchsorted(rising, high[mine], side="right")
     which = np.repeat(np.arange(len(row)), last - first)

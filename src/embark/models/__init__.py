@@ -47,7 +47,9 @@ LOADERS: dict[str, Loader] = {
     "pocket": Loader("embark.models.pocket:load"),
     "handmade": Loader("embark.models.baselines:load_handmade"),
     "random": Loader("embark.models.baselines:load_random"),
-    **dict.fromkeys(("openai", "voyage", "voyage-multimodal", "cohere", "doubao"), Loader("embark.models.api:load")),
+    **dict.fromkeys(
+        ("openai", "voyage", "voyage-multimodal", "cohere", "doubao"), Loader("embark.models.api:load", type="api")
+    ),
     "sentence-transformers": Loader("embark.models.text:load_sentence_transformer", "torch"),
     "text": Loader("embark.models.text:load", "torch"),  # plain transformers, token states pooled
     "onnx": Loader("embark.models.onnx:load", "onnx"),
@@ -60,16 +62,16 @@ LOADERS: dict[str, Loader] = {
     "open_clip": Loader("embark.models.open_clip:load", "open_clip"),
     "dino": Loader("embark.models.vision:load_dino", "torch"),
     "timm": Loader("embark.models.vision:load_timm", "timm"),
-    "late": Loader("embark.models.late:load", "torch"),  # ColPali, ColQwen2
-    "colbert": Loader("embark.models.late:load_colbert", "torch"),
+    "late": Loader("embark.models.late:load", "torch", type="late"),  # ColPali, ColQwen2
+    "colbert": Loader("embark.models.late:load_colbert", "torch", type="late"),
     "cross-encoder": Loader("embark.models.rerank:load", "torch", "reranker"),
     "yes-no": Loader("embark.models.rerank:load_yes_no", "torch", "reranker"),
     "jina-reranker": Loader("embark.models.rerank:load_jina", "torch", "reranker"),
     "chat": Loader("embark.models.generate:load", "torch", "generator"),
     "blip-caption": Loader("embark.models.generate:load_blip", "torch", "generator"),
-    "mllm": Loader("embark.models.mllm:load", "torch"),  # LLaVA-NeXT, Qwen2-VL, Qwen2.5-VL, Qwen3-VL
-    "phi": Loader("embark.models.phi:load", "torch"),  # Phi-3.5-vision
-    "omni": Loader("embark.models.omni:load", "torch"),  # Qwen2.5-Omni
+    "mllm": Loader("embark.models.mllm:load", "torch", type="mllm"),  # LLaVA-NeXT, Qwen2-VL, Qwen2.5-VL, Qwen3-VL
+    "phi": Loader("embark.models.phi:load", "torch", type="mllm"),  # Phi-3.5-vision
+    "omni": Loader("embark.models.omni:load", "torch", type="mllm"),  # Qwen2.5-Omni
 }
 
 

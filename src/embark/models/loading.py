@@ -36,6 +36,7 @@ class Loading:
 class Loader(NamedTuple):
     """Where a loader family lives ("module:function"), the extra that installs what it needs, and what it makes.
 
+    `type` is what its models are built on: encoders, a multimodal language model (mllm), late interaction, an API.
     `version` is raised when its code makes other vectors than before: those that are stored are then not taken for new.
     """
 
@@ -43,6 +44,7 @@ class Loader(NamedTuple):
     extra: str = ""
     kind: Literal["embedder", "reranker", "generator"] = "embedder"
     version: int = 1
+    type: Literal["encoder", "mllm", "late", "api"] = "encoder"
 
     def __call__(self, card: ModelCard, loading: Loading) -> Any:
         """Import the module and build the model."""

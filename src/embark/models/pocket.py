@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import math
-import os
 import re
 import unicodedata
 import zlib
@@ -25,6 +24,7 @@ from threadpoolctl import ThreadpoolController
 from embark.models.encoder import Encoder, Tower, Towers, frame_mean, unit
 from embark.models.loading import Loading
 from embark.models.safetensors import load_weights
+from embark.settings import cores
 from embark.types import Array, Audio, ModelCard
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ SIDE = 64  # of images; pixels
 # Matrix libraries choose their kernels by shape, and so their rounding. Every forward pass therefore has one of these
 # shapes, with zeros where items are missing: an item's vector is the same to the last bit in any batch.
 TEXTS, IMAGES, SOUNDS = 64, 8, 16
-CORES = min(8, os.cpu_count() or 1)
+CORES = min(8, cores())
 
 
 def load(card: ModelCard, _: Loading) -> Encoder:
