@@ -68,10 +68,11 @@ def leaderboard(
     embark leaderboard -b 'MIEB(lite)' --weigh-by openai/clip-vit-base-patch32
     embark leaderboard --own --format markdown > board.md
     """
+    from embark.run.joined import rows_of
     from embark.tasks import get_benchmark
 
     asked = get_benchmark(benchmark)
-    rows = _rows(asked, protocol)
+    rows = rows_of(asked, protocol)
     found = [*([] if own else printed_results(asked, rows)), *([] if published else own_results(rows, results))]
     if not found:
         raise _nothing(asked, protocol, results)
@@ -166,50 +167,11 @@ def _without_source(table: Table) -> Table:
 # ── results ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _rows(benchmark: Benchmark, protocol: str | None) -> list[Task]:
-    """The benchmark's rows, as one of their protocols has them, or as one that only papers know."""
-    from embark import published
-    from embark.tasks import TASKS
-
-    rows = TASKS.match(benchmark.tasks)
-    if protocol is None:
-        return rows
-    if benchmark.family in published.FAMILIES and any(
-        score.protocol == protocol != "paper" for score in published.scores(benchmark.family)
-    ):
-        return [replace(row, protocol=protocol) for row in rows]
-    from embark.run import under
-
-    return under(protocol, rows)
-
-
-def published_results(
-    benchmark: Benchmark, rows: Sequence[Task], left_out: list[TaskResult] | None = None
-) -> list[TaskResult]:
-    """Published scores that may stand beside scores of these rows, under the names of the models' cards.
-
-    Those that may not, for other data or another measure, are added to `left_out`.
-    """
-    from embark import published
-    from embark.models import MODELS
-
-    by_name = {row.name: row for row in rows}
-    names = {alias: card.name for card in MODELS.values() if (alias := card.aliases.get(benchmark.family))}
-    known = {row.protocol for row in rows} - {"paper"}
-    found = [result for each in ("paper", *known) for result in published.results(benchmark.name, each)]
-    fit = []
-    for result in found:
-        if published.comparable(result, by_name[result.task]):
-            fit.append(replace(result, model=names.get(result.model, result.model)))
-        elif left_out is not None and result.protocol == by_name[result.task].protocol:
-            left_out.append(result)
-    return fit
-
-
 def printed_results(benchmark: Benchmark, rows: Sequence[Task]) -> list[TaskResult]:
     """The published scores; what is unlike is said."""
-    unlike: list[TaskResult] = []
-    found = published_results(benchmark, rows, unlike)
+    from embark.run.joined import published_results
+
+    found, unlike = published_results(benchmark, rows)
     if unlike:
         models = Counter(result.task for result in unlike)
         told = some([f"{task} of {counted(count, 'model')}" for task, count in models.items()])
@@ -218,42 +180,28 @@ def printed_results(benchmark: Benchmark, rows: Sequence[Task]) -> list[TaskResu
 
 
 def own_results(rows: Sequence[Task], folder: Path | None) -> list[TaskResult]:
-    """Results on disk that were made under these rows' present protocols: unlike scores do not mix."""
+    """Results on disk that were made under these rows' present protocols; what is stale is said."""
     from embark import settings
-    from embark.results import Results
+    from embark.run import joined
 
-    wanted = {(row.name, row.protocol) for row in rows}
-    found = [r for r in Results(settings.load(results=folder).results).all() if (r.task, r.protocol) in wanted]
-    ours = [result for result in found if result.made_by == "embark"]
-    stale = _stale(rows, ours)
+    found, stale = joined.own_results(rows, settings.load(results=folder).results)
     if stale:
         names = some(sorted({f"{result.task} of {result.model}" for result in stale}))
         say(f"left out, because scored under another protocol than the row has now (run again to compare): {names}")
-    return [result for result in found if result not in stale]
-
-
-def _stale(rows: Sequence[Task], results: Sequence[TaskResult]) -> list[TaskResult]:
-    """Results whose fingerprints are not those of the rows."""
-    if not results:
-        return []
-    from embark.run import parts
-    from embark.run.score import protocol_of
-
-    asked = {result.task for result in results}
-    expected = {row.name: {protocol_of(row, *part) for part in parts(row)} for row in rows if row.name in asked}
-    return [r for r in results if {record.protocol for record in r.records} != expected[r.task]]
+    return found
 
 
 def _nothing(benchmark: Benchmark, protocol: str | None, folder: Path | None) -> EmbarkError:
-    from embark import published, settings
+    from embark import settings
+    from embark.run.joined import printed
     from embark.types import EmbarkError
 
-    printed = published.scores(benchmark.family) if benchmark.family in published.FAMILIES else ()
-    if tables := dict.fromkeys(score.table for score in printed if score.protocol == protocol != "paper"):
+    scores = printed(benchmark)
+    if tables := dict.fromkeys(score.table for score in scores if score.protocol == protocol != "paper"):
         shown = " and ".join(f"embark published show '{table}'" for table in tables)
         return EmbarkError(f"Under {protocol} only aggregates are published, not scores by task. See them: {shown}")
     where, name = settings.load(results=folder).results, benchmark.name
-    there = "" if printed else " Other benchmarks have published ones: embark leaderboard -b 'MIEB(Multilingual)'"
+    there = "" if scores else " Other benchmarks have published ones: embark leaderboard -b 'MIEB(Multilingual)'"
     return EmbarkError(f"There are no results for {name} in {where}. Make some: embark run -b '{name}'.{there}")
 
 

@@ -114,11 +114,11 @@ def _published(found: Task | Benchmark | ModelCard) -> dict[str, str]:
 def _totals(benchmark: Benchmark) -> list[Standing]:
     """The published models on a benchmark; scores that are unlike the row's are left out."""
     from embark.analysis.aggregate import standings
-    from embark.cli.board import published_results
+    from embark.run.joined import published_results
     from embark.tasks import TASKS
 
     rows = TASKS.match(benchmark.tasks)
-    return standings(rows, published_results(benchmark, rows), benchmark.rule)
+    return standings(rows, published_results(benchmark, rows)[0], benchmark.rule)
 
 
 def _told_score(score: Score) -> str:
