@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from inspect import Parameter, signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -26,6 +27,9 @@ OneTask = Annotated[str, typer.Option("-t", "--task", help="Task name.")]
 TasksFile = Annotated[Path | None, typer.Option("--tasks-file", help="Your own tasks: a TOML file.")]
 Subset = Annotated[str | None, typer.Option("--subset", help="Which subset, where there are several (the first).")]
 Embed = Annotated[bool, typer.Option("--embed", help="Embed what is not stored, instead of refusing.")]
+Measure = Annotated[
+    str, typer.Option("--measure", help="hit_rate (top-k accuracy), recall, precision, ndcg, map or mrr.")
+]
 Dims = Annotated[list[int] | None, typer.Option("--dims", help="Dimensions to keep; may be given several times.")]
 
 
@@ -83,19 +87,36 @@ def map_(
     present(maps.study([maps.map_of(each, by, method, subset) for each in found]), style, plot)
 
 
-def truncate(
-    model: Model,
-    task: Names = None,
-    dims: Dims = None,
-    tasks_file: TasksFile = None,
-    protocol: ProtocolName = None,
-    embed: Embed = False,
-    dtype: Precision = None,
-    trust: Trust = None,
-    home: Home = None,
-    style: Style = "text",
-    plot: Plot = None,
-) -> None:
+def sweep(curves: Callable[..., Any]) -> Callable[..., None]:
+    """A command that draws curves over the vectors of tasks: its own options, and those that all of these share."""
+
+    def shared(
+        model: Model,
+        task: Names = None,
+        tasks_file: TasksFile = None,
+        protocol: ProtocolName = None,
+        embed: Embed = False,
+        dtype: Precision = None,
+        trust: Trust = None,
+        home: Home = None,
+        style: Style = "text",
+        plot: Plot = None,
+        **own: Any,
+    ) -> None:
+        found = _embedded(model, task, tasks_file, protocol, embed, dtype, trust, home)
+        present(curves(found, **own).study(), style, plot)
+
+    every, own = signature(shared, eval_str=True), list(signature(curves, eval_str=True).parameters.values())[1:]
+    common = [each for each in every.parameters.values() if each.kind is not Parameter.VAR_KEYWORD]
+    options = [*common[:2], *(each.replace(kind=Parameter.POSITIONAL_OR_KEYWORD) for each in own), *common[2:]]
+    shared.__name__, shared.__doc__ = curves.__name__, curves.__doc__
+    shared.__signature__ = every.replace(parameters=options)  # type: ignore[attr-defined]
+    shared.__annotations__ = {each.name: each.annotation for each in options}
+    return shared
+
+
+@sweep
+def truncate(found: Any, dims: Dims = None) -> Any:
     """Scores of shortened vectors: the first dimensions (Matryoshka), and as many principal axes.
 
     \b
@@ -104,23 +125,11 @@ def truncate(
     """
     from embark.analysis import sweeps
 
-    found = _embedded(model, task, tasks_file, protocol, embed, dtype, trust, home)
-    present(sweeps.truncate(found, dims or ()).study(), style, plot)
+    return sweeps.truncate(found, dims or ())
 
 
-def quantise(
-    model: Model,
-    task: Names = None,
-    dims: Dims = None,
-    tasks_file: TasksFile = None,
-    protocol: ProtocolName = None,
-    embed: Embed = False,
-    dtype: Precision = None,
-    trust: Trust = None,
-    home: Home = None,
-    style: Style = "text",
-    plot: Plot = None,
-) -> None:
+@sweep
+def quantise(found: Any, dims: Dims = None) -> Any:
     """Scores of vectors in fewer bits (int8, binary), also shortened, against the bytes of an item.
 
     \b
@@ -128,22 +137,11 @@ def quantise(
     """
     from embark.analysis import sweeps
 
-    found = _embedded(model, task, tasks_file, protocol, embed, dtype, trust, home)
-    present(sweeps.quantise(found, dims or ()).study(), style, plot)
+    return sweeps.quantise(found, dims or ())
 
 
-def similarity(
-    model: Model,
-    task: Names = None,
-    tasks_file: TasksFile = None,
-    protocol: ProtocolName = None,
-    embed: Embed = False,
-    dtype: Precision = None,
-    trust: Trust = None,
-    home: Home = None,
-    style: Style = "text",
-    plot: Plot = None,
-) -> None:
+@sweep
+def similarity(found: Any) -> Any:
     """Scores by cosine and by dot product; for similarity tasks by distances, too.
 
     \b
@@ -151,25 +149,11 @@ def similarity(
     """
     from embark.analysis import sweeps
 
-    found = _embedded(model, task, tasks_file, protocol, embed, dtype, trust, home)
-    present(sweeps.similarity(found).study(), style, plot)
+    return sweeps.similarity(found)
 
 
-def topk(
-    model: Model,
-    task: Names = None,
-    measure: Annotated[
-        str, typer.Option("--measure", help="hit_rate (top-k accuracy), recall, precision, ndcg, map or mrr.")
-    ] = "hit_rate",
-    tasks_file: TasksFile = None,
-    protocol: ProtocolName = None,
-    embed: Embed = False,
-    dtype: Precision = None,
-    trust: Trust = None,
-    home: Home = None,
-    style: Style = "text",
-    plot: Plot = None,
-) -> None:
+@sweep
+def topk(found: Any, measure: Measure = "hit_rate") -> Any:
     """A ranking measure at every k: top-k accuracy of retrieval, choice and zero-shot classification.
 
     \b
@@ -177,22 +161,11 @@ def topk(
     """
     from embark.analysis import variants
 
-    found = _embedded(model, task, tasks_file, protocol, embed, dtype, trust, home)
-    present(variants.top_k(found, measure).study(), style, plot)
+    return variants.top_k(found, measure)
 
 
-def robustness(
-    model: Model,
-    task: Names = None,
-    tasks_file: TasksFile = None,
-    protocol: ProtocolName = None,
-    embed: Embed = False,
-    dtype: Precision = None,
-    trust: Trust = None,
-    home: Home = None,
-    style: Style = "text",
-    plot: Plot = None,
-) -> None:
+@sweep
+def robustness(found: Any) -> Any:
     """What each corruption costs: the score under every condition against the clean one.
 
     \b
@@ -200,8 +173,7 @@ def robustness(
     """
     from embark.analysis import variants
 
-    found = _embedded(model, task, tasks_file, protocol, embed, dtype, trust, home)
-    present(variants.conditions(found).study(), style, plot)
+    return variants.conditions(found)
 
 
 def shots(
