@@ -10,12 +10,12 @@ import random
 import threading
 import time
 from collections import Counter
-from contextlib import suppress
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import numpy as np
 from PIL import Image
+
+from local_server import LocalServer, QuietHandler
 
 DIM = 8
 KEY = "sk-very-secret-0123"
@@ -27,7 +27,7 @@ def vector(item: str, mode: str) -> list[float]:
     return [float(np.float32(x)) for x in np.random.default_rng(seed).normal(size=DIM)]
 
 
-class FakeProvider:
+class FakeProvider(LocalServer):
     """`requests` are (path, headers, body) as they came; `billed` how often an item was answered for.
 
     Faults come from `faults`, one a request: "429", "500", "reset" (hangs up), "hang" (answers too late), "short" (half
@@ -44,35 +44,18 @@ class FakeProvider:
         self.busy = 0.0  # seconds a request takes
         self.flying = self.flown = 0
         self.lock = threading.Lock()
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), type("Handler", (Handler,), {"provider": self}))
-        self._server.daemon_threads = True
-        self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
-        self._thread.start()
-        self.endpoint = f"http://127.0.0.1:{self._server.server_port}"
+        super().__init__(Handler, provider=self)
 
     def trouble(self, seed: int, count: int, kinds: tuple[str, ...]) -> None:
         """About half of the next requests go wrong."""
         dice = random.Random(seed)
         self.faults = [dice.choice(kinds) if dice.random() < 0.5 else "" for _ in range(count)]
 
-    def close(self) -> None:
-        self._server.shutdown()
-        self._server.server_close()
-        self._thread.join()
 
-
-class Handler(BaseHTTPRequestHandler):
+class Handler(QuietHandler):
     """Reads a request as strictly as the provider does; whatever it does not know is refused."""
 
     provider: FakeProvider
-    protocol_version = "HTTP/1.1"
-
-    def handle(self) -> None:
-        with suppress(ConnectionError):  # somebody hung up
-            super().handle()
-
-    def log_message(self, format: str, *args: Any) -> None:
-        pass
 
     def do_POST(self) -> None:
         served = self.provider

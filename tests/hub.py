@@ -7,13 +7,10 @@ import io
 import json
 import re
 import tarfile
-import threading
 import time
 import wave
 import zipfile
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
@@ -22,11 +19,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from PIL import Image
 
+from local_server import LocalServer, QuietHandler
+
 PAGE = 5  # files a page of a listing
 LFS = (".parquet", ".tar", ".zip", ".gz", ".npy", ".png", ".jpg", ".wav", ".mp4", ".bin")  # kept apart, as hubs do
 
 
-class FakeHub:
+class FakeHub(LocalServer):
     """Datasets by id and revision. `requests` are the (path, headers) that were asked for.
 
     Faults: `truncate` cuts the next download after that many bytes, `busy` answers the next requests with those
@@ -47,11 +46,7 @@ class FakeHub:
         self.retry_after = "0"
         self.ranges = True
         self.pace = 0.0  # seconds for each 8 kB of an answer
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), type("Handler", (Handler,), {"hub": self}))
-        self._server.daemon_threads = True
-        self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
-        self._thread.start()
-        self.endpoint = f"http://127.0.0.1:{self._server.server_port}"
+        super().__init__(Handler, hub=self)
 
     def add(
         self, id: str, files: Mapping[str, bytes | str], revision: str = "", card: str = "", branch: str = "main"
@@ -70,24 +65,11 @@ class FakeHub:
         """The paths with that part that were asked for."""
         return [path for path, _ in self.requests if part in path]
 
-    def close(self) -> None:
-        self._server.shutdown()
-        self._server.server_close()
-        self._thread.join()
 
-
-class Handler(BaseHTTPRequestHandler):
+class Handler(QuietHandler):
     """Answers as the hub does: listing, revision, resolve with a redirect for large files, ranges."""
 
     hub: FakeHub
-    protocol_version = "HTTP/1.1"
-
-    def handle(self) -> None:
-        with suppress(ConnectionError):  # somebody hung up
-            super().handle()
-
-    def log_message(self, format: str, *args: Any) -> None:
-        pass
 
     def do_GET(self) -> None:
         self.hub.requests.append((self.path, dict(self.headers.items())))
