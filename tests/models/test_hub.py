@@ -5,10 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import threading
 from collections.abc import Iterator
 from dataclasses import replace
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -20,6 +18,7 @@ from embark.models.hub import checkpoint, companion, digest, is_file, weights_fi
 from embark.models.loading import Loading
 from embark.settings import Settings
 from embark.types import EmbarkError, ModelCard
+from local_server import LocalServer, QuietHandler
 
 constants = pytest.importorskip("huggingface_hub.constants")
 COMMIT = "c0ffee" + "0" * 34
@@ -32,7 +31,7 @@ FILES = {
 }
 
 
-class Handler(BaseHTTPRequestHandler):
+class Handler(QuietHandler):
     """One model repository: its listing at a revision, and its files."""
 
     files: dict[str, bytes]
@@ -87,22 +86,17 @@ class Handler(BaseHTTPRequestHandler):
         if self.command == "GET":
             self.wfile.write(content)
 
-    def log_message(self, *_: object) -> None:
-        pass
-
 
 @pytest.fixture
 def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[type[Handler]]:
     """A hub with one repository; `options` are the settings that reach it."""
     handler = type("Hub", (Handler,), {"files": dict(FILES), "asked": []})
-    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
-    threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
+    server = LocalServer(handler)
     monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr(constants, "HF_HUB_DISABLE_PROGRESS_BARS", True)
-    monkeypatch.setenv("EMBARK_ENDPOINT", f"http://127.0.0.1:{server.server_port}")
+    monkeypatch.setenv("EMBARK_ENDPOINT", server.endpoint)
     yield handler
-    server.shutdown()
-    server.server_close()
+    server.close()
 
 
 CARD = ModelCard("org/tiny", COMMIT, "clip", ("image",), source="org/tiny")
