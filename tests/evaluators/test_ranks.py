@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_info
 
+from embark.evaluators import beaten, similarity
 from embark.evaluators import ranks as ranks_module
-from embark.evaluators import similarity
 from embark.evaluators.backend import Numpy, Torch
-from embark.evaluators.ranks import longest, margin_of, ranks, tie_places
+from embark.evaluators.ranks import LOST, longest, margin_of, ranks, tie_places
 from embark.evaluators.retrieval import evaluate
 from embark.evaluators.similarity import block, exact
 from embark.evaluators.threads import blas_threads
@@ -79,10 +79,10 @@ def ways(monkeypatch: pytest.MonkeyPatch) -> set[str]:
     taken: set[str] = set()
 
     def watch(name: str) -> None:
-        real = getattr(ranks_module, name)
-        monkeypatch.setattr(ranks_module, name, lambda *given: (taken.add(name), real(*given))[1])
+        real = getattr(beaten.Beaten, name)
+        monkeypatch.setattr(beaten.Beaten, name, lambda *given: (taken.add(name), real(*given))[1])
 
-    for name in ("_above_sparse", "_above_dense", "_above_sorted"):
+    for name in ("_compare", "_look_up"):
         watch(name)
     return taken
 
@@ -90,7 +90,7 @@ def ways(monkeypatch: pytest.MonkeyPatch) -> set[str]:
 @pytest.mark.parametrize("kind", ["cosine", "dot"])
 @pytest.mark.parametrize(
     ("each", "near", "way"),
-    [(1, True, "_above_sparse"), (3, False, "_above_dense"), (40, False, "_above_sorted")],
+    [(1, True, "_compare"), (3, False, "_compare"), (40, False, "_look_up")],
 )
 def test_every_way_of_comparing_a_tile(ways: set[str], kind: str, each: int, near: bool, way: str) -> None:
     rng = np.random.default_rng(each)
@@ -155,6 +155,11 @@ def test_a_model_that_gives_everything_one_vector_is_all_ties(monkeypatch: pytes
     place = tie_places(ids, 1000)
     found, _ = ranks(vectors[:150], vectors, query, document, "cosine", place)
     np.testing.assert_array_equal(found, place[document] + 1)
+    monkeypatch.setattr(beaten, "WAITING", 10)
+    monkeypatch.setattr(beaten, "AT_ONCE", 1000)
+    for depth in (1, 300):
+        found, _ = ranks(vectors[:150], vectors, query, document, "cosine", place, depth=depth)
+        np.testing.assert_array_equal(found, np.where(place[document] < depth, place[document] + 1, LOST))
     monkeypatch.setattr(ranks_module, "WIDTH", 64)
     top, _ = topk(vectors[:5], vectors, 3, ids=ids)
     assert ids[top].tolist() == [["999", "998", "997"]] * 5
@@ -186,7 +191,7 @@ def test_many_equal_tokens_do_not_round_a_sum_away() -> None:
 
 def test_a_tile_of_tokens_is_as_small_as_memory_asks() -> None:
     tokens = [np.ones((1000, 128), np.float32)] * 3
-    assert ranks_module.tile_width(tokens, Numpy()) == (64 << 20) // (4 * 1000 * 128)
+    assert ranks_module.tile_width(tokens) == (64 << 20) // (4 * 1000 * 128)
     assert ranks_module.tile_height(tokens, 3, 1 << 28, Numpy()) == 1
     with pytest.raises(EmbarkError, match="1 items have no vectors at all, the first is item 1"):
         block([np.ones((2, 3)), np.ones((0, 3))], 0, 2, "maxsim")
@@ -239,7 +244,7 @@ def test_a_model_that_allows_rough_products_does_not_roughen_scores() -> None:
     torch.set_float32_matmul_precision("medium")
     try:
         backend = Torch()
-        found = np.asarray(backend.product(backend.load(left), backend.load(right)).cpu())
+        found = np.asarray(backend.product(backend.load(left), backend.columns(right)).cpu())
         assert torch.get_float32_matmul_precision() == "medium"
     finally:
         torch.set_float32_matmul_precision(allowed)

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from embark.evaluators import beaten, similarity
 from embark.evaluators import ranks as ranks_module
-from embark.evaluators import similarity
 from embark.evaluators.backend import Backend, Numpy, Torch
-from embark.evaluators.ranks import ranks, tie_places
+from embark.evaluators.ranks import LOST, ranks, tie_places
 from embark.evaluators.retrieval import evaluate
 from embark.types import Array, EmbarkError, Qrels
 
@@ -139,7 +139,7 @@ def test_equal_documents_are_ties_wherever_they_stand() -> None:
         vectors = sides(rng.normal(size=(queries, dim)), np.repeat(rng.normal(size=(1, dim)), documents, 0))
         truth = qrels(*((q, documents - 1, 1) for q in range(queries)))
         found = evaluate(truth, vectors, {})
-        assert found.outcomes["rank"].tolist() == [documents] * queries
+        assert found.outcomes["rank"].tolist() == [documents if documents <= 1000 else -1] * queries
 
 
 # ── ranks against a sorted list ──────────────────────────────────────────────────────────────────────────────────────
@@ -177,24 +177,25 @@ def backend(request: pytest.FixtureRequest) -> Backend:
 
 @given(
     case=cases(),
-    sort_from=st.sampled_from([0, 1, 16]),
+    many=st.sampled_from([0, 1, 16]),
+    depth=st.sampled_from([1, 2, 5, None]),
     memory=st.sampled_from([1, 200, 1 << 29]),
     narrow=st.sampled_from([1, 2, 7, 10**6]),
     block=st.sampled_from([1, 30, 1 << 20]),
 )
 def test_ranks_are_the_places_in_the_sorted_list(
-    backend: Backend, case: tuple, sort_from: int, memory: int, narrow: int, block: int
+    backend: Backend, case: tuple, many: int, depth: int | None, memory: int, narrow: int, block: int
 ) -> None:
-    """By counting or by sorting, in one piece or in many, with one block of vectors or several."""
+    """By comparing or by looking up, as deep as asked, in one piece or in many, with a block of vectors or several."""
     queries, documents, ids, query, document = case
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(ranks_module, "SORT_FROM", sort_from)
+        patch.setattr(beaten, "MANY", many)
         patch.setattr(ranks_module, "WIDTH", narrow)
         patch.setattr(similarity, "BLOCK_BYTES", block)
         place = tie_places(ids, len(documents))
-        rank, best = ranks(queries, documents, query, document, "dot", place, memory, backend)
+        rank, best = ranks(queries, documents, query, document, "dot", place, memory, backend, depth)
     expected, winners = sorted_ranks(queries, documents, ids, query, document)
-    assert rank.tolist() == expected
+    assert rank.tolist() == [one if one <= (depth or one) else LOST for one in expected]
     first = {q: d for q, d, r in zip(query, document, rank, strict=True) if r == 1}
     for q in np.unique(query):
         assert queries[q] @ documents[best[q]] == queries[q] @ documents[winners[q]]

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from embark.evaluators import choice, ranks, retrieval
+from embark.evaluators import beaten, choice, ranks, retrieval
 from embark.metrics import CUTOFFS
 from embark.types import Array, Candidates, Qrels, Scores
 
@@ -76,8 +76,8 @@ def listed(grades: dict[tuple[int, int], int], seed: int) -> tuple[Array, Array,
 
 
 @settings(max_examples=30)
-@given(seed=st.integers(0, 2**32), width=st.sampled_from([3, 16, 2048]), sort_from=st.sampled_from([0, 24]))
-def test_retrieval_is_trec_evals(seed: int, width: int, sort_from: int) -> None:
+@given(seed=st.integers(0, 2**32), width=st.sampled_from([3, 16, 2048]), many=st.sampled_from([0, 24]))
+def test_retrieval_is_trec_evals(seed: int, width: int, many: int) -> None:
     queries, documents, ids, grades = random_case(seed)
     run = {
         f"q{q}": {str(name): float(score) for name, score in zip(ids, row, strict=True)}
@@ -92,7 +92,7 @@ def test_retrieval_is_trec_evals(seed: int, width: int, sort_from: int) -> None:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(ranks, "WIDTH", width)
-        patch.setattr(ranks, "SORT_FROM", sort_from)
+        patch.setattr(beaten, "MANY", many)
         agree(evaluate, expected, answerable)
         everybody = sorted({q for q, _ in grades})  # those without a positive score zero
         found = evaluate(everybody)

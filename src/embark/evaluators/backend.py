@@ -21,74 +21,64 @@ WORTH_TORCH = 2e12  # multiplications from which importing torch (seconds) pays 
 class Backend(Protocol):
     """Score matrices are the backend's own arrays; counts, positions and values come back as numpy."""
 
-    threads: bool  # several threads may each use it on their own rows
+    threads: bool  # several threads may each use it on their own queries
     height: int  # queries a tile: scores stay in cache while they are compared, or keep a device busy
-    wide: int  # times as many documents a tile as on a CPU
 
     def load(self, rows: Any) -> Any:
         """Numbers on the device."""
 
-    def product(self, a: Any, b: Any) -> Any:
-        """a @ b.T"""
+    def columns(self, rows: Array) -> Any:
+        """Queries, loaded and turned to stand beside one another."""
 
-    def above(self, scores: Any, row: Array, low: Array, high: Array) -> tuple[Array, Array, Array]:
-        """For each (row, low, high): how many scores of the row are above high; (which, column) of those between."""
-
-    def largest(self, scores: Any) -> Array:
-        """Each row's largest score."""
-
-    def best(self, scores: Any, rows: Array) -> Array:
-        """The first column that has the row's largest score, for some rows."""
+    def product(self, rows: Any, columns: Any) -> Any:
+        """Scores: a row a document, a column a query."""
 
     def kth_best(self, scores: Any, k: int) -> Array:
-        """The k-th largest score of each row."""
+        """The k-th largest score of each query."""
 
-    def reaching(self, scores: Any, threshold: Array, most: int | None = None) -> tuple[Array, Array] | None:
-        """(flat position, score) of every score not below its row's threshold, rising; None if more than `most` are."""
+    def reaching(self, scores: Any, bar: Array) -> tuple[Array, Array, Array]:
+        """(document, query, score) wherever a score is not below its query's bar, by rising document."""
 
 
 class Numpy:
     """The backend that is always there."""
 
-    threads, height, wide = True, 1024, 1
+    threads, height = True, 1024
 
     def load(self, rows: Any) -> Array:
         """As it is."""
         return np.asarray(rows)
 
-    def product(self, a: Array, b: Array) -> Array:
+    def columns(self, rows: Array) -> Array:
+        """Copied: a product needs not turn them again for every tile."""
+        return np.ascontiguousarray(rows.T)
+
+    def product(self, rows: Array, columns: Array) -> Array:
         """One GEMM."""
-        return np.asarray(a @ b.T)
-
-    def above(self, scores: Array, row: Array, low: Array, high: Array) -> tuple[Array, Array, Array]:
-        """Two comparisons; what lies between the bounds differs in them."""
-        mine = scores if len(row) == len(scores) and (row == np.arange(len(row))).all() else scores[row]
-        over = mine > high[:, None]
-        between = np.flatnonzero(over != (mine >= low[:, None]))
-        which, column = np.divmod(between, scores.shape[1])
-        return np.count_nonzero(over, axis=1), which, column
-
-    def largest(self, scores: Array) -> Array:
-        """One pass."""
-        return np.asarray(scores.max(axis=1))
-
-    def best(self, scores: Array, rows: Array) -> Array:
-        """One pass over those rows."""
-        return np.asarray(scores[rows].argmax(axis=1))
+        return np.asarray(rows @ columns)
 
     def kth_best(self, scores: Array, k: int) -> Array:
-        """By partition; a row of fewer scores has no threshold."""
-        if scores.shape[1] < k:
-            return np.full(len(scores), -np.inf, np.float32)
-        return np.asarray(np.partition(scores, -k, axis=1)[:, -k])
+        """By partition; among fewer scores there is none."""
+        if len(scores) < k:
+            return np.full(scores.shape[1], -np.inf, np.float32)
+        return np.asarray(np.partition(np.ascontiguousarray(scores.T), -k, axis=1)[:, -k])
 
-    def reaching(self, scores: Array, threshold: Array, most: int | None = None) -> tuple[Array, Array] | None:
+    def reaching(self, scores: Array, bar: Array) -> tuple[Array, Array, Array]:
         """One pass."""
-        reach = scores >= threshold[:, None]
-        if most is not None and np.count_nonzero(reach) > most:
-            return None
-        at = np.flatnonzero(reach)
-        return at, scores.ravel()[at]
+        at = _where((scores >= bar).ravel())
+        document = at // scores.shape[1]
+        return document, at - document * scores.shape[1], scores.ravel()[at]
+
+
+def _where(flags: Array) -> Array:
+    """As flatnonzero, but eight flags at a glance, because few are set."""
+    whole = len(flags) // 8 * 8
+    eights = np.flatnonzero(flags[:whole].view(np.uint64) != 0)
+    if 16 * len(eights) > whole:
+        return np.flatnonzero(flags)
+    set_ = np.flatnonzero(flags[:whole].reshape(-1, 8)[eights])
+    at = 8 * eights[set_ >> 3] + (set_ & 7)
+    return at if whole == len(flags) else np.append(at, whole + np.flatnonzero(flags[whole:]))
 
 
 class Torch:
@@ -101,51 +91,36 @@ class Torch:
 
         self.torch = torch
         self.device = "cuda" if torch.cuda.is_available() else "cpu"
-        self.wide = 8 if self.device == "cuda" else 1
         self.height = 16_384 if self.device == "cuda" else Numpy.height  # documents are sent once for so many queries
 
     def load(self, rows: Any) -> Any:
         """To the device; nothing is copied on a CPU."""
         return rows.to(self.device) if isinstance(rows, self.torch.Tensor) else self._tensor(rows)
 
-    def product(self, a: Any, b: Any) -> Any:
+    def columns(self, rows: Array) -> Any:
+        """A view: the GEMM turns them itself."""
+        return self.load(rows).T
+
+    def product(self, rows: Any, columns: Any) -> Any:
         """One GEMM, in full float32: models like to allow less, for the whole process."""
         with _PRECISION:
             allowed = self.torch.get_float32_matmul_precision()
             self.torch.set_float32_matmul_precision("highest")
             try:
-                return a @ b.T
+                return rows @ columns
             finally:
                 self.torch.set_float32_matmul_precision(allowed)
 
-    def above(self, scores: Any, row: Array, low: Array, high: Array) -> tuple[Array, Array, Array]:
-        """Two comparisons; what lies between the bounds differs in them."""
-        mine = scores if len(row) == len(scores) and (row == np.arange(len(row))).all() else scores[self._tensor(row)]
-        over = mine > self._tensor(high)[:, None]
-        which, column = (over != (mine >= self._tensor(low)[:, None])).nonzero(as_tuple=True)
-        return np.asarray(over.sum(1).cpu()), np.asarray(which.cpu()), np.asarray(column.cpu())
-
-    def largest(self, scores: Any) -> Array:
-        """One pass."""
-        return np.asarray(scores.amax(dim=1).cpu())
-
-    def best(self, scores: Any, rows: Array) -> Array:
-        """One pass over those rows."""
-        return np.asarray(scores[self._tensor(rows)].argmax(dim=1).cpu())
-
     def kth_best(self, scores: Any, k: int) -> Array:
-        """By top-k; a row of fewer scores has no threshold."""
-        if scores.shape[1] < k:
-            return np.full(len(scores), -np.inf, np.float32)
-        return np.asarray(scores.topk(k, dim=1).values[:, -1].cpu())
+        """By top-k; among fewer scores there is none."""
+        if len(scores) < k:
+            return np.full(scores.shape[1], -np.inf, np.float32)
+        return np.asarray(scores.topk(k, dim=0).values[-1].cpu())
 
-    def reaching(self, scores: Any, threshold: Array, most: int | None = None) -> tuple[Array, Array] | None:
+    def reaching(self, scores: Any, bar: Array) -> tuple[Array, Array, Array]:
         """One pass."""
-        reach = scores >= self._tensor(threshold)[:, None]
-        if most is not None and int(reach.sum()) > most:
-            return None
-        at = reach.view(-1).nonzero().squeeze(1)
-        return np.asarray(at.cpu()), np.asarray(scores.reshape(-1)[at].cpu())
+        document, query = (scores >= self._tensor(bar)).nonzero(as_tuple=True)
+        return np.asarray(document.cpu()), np.asarray(query.cpu()), np.asarray(scores[document, query].cpu())
 
     def _tensor(self, values: Array) -> Any:
         return self.torch.from_numpy(np.ascontiguousarray(values)).to(self.device)

@@ -15,19 +15,28 @@ from typing import Any
 import numpy as np
 
 from embark.evaluators.backend import Backend, backend_for
-from embark.evaluators.similarity import Block, Tokens, block, check, exact, product, rows_that_fit, tokens_an_item
+from embark.evaluators.beaten import Beaten
+from embark.evaluators.similarity import (
+    Block,
+    Tokens,
+    block,
+    check,
+    columns,
+    exact,
+    product,
+    rows_that_fit,
+    tokens_an_item,
+)
 from embark.evaluators.threads import blas_threads
 from embark.settings import cores
 from embark.types import Array
 
 MEMORY = 256 << 20  # bytes that scoring may hold
 WIDTH = 512  # documents of a tile: its scores are compared while they lie in cache
-PAIRS = 4096  # relevant documents of a tile: where a model gives all documents one score, each meets a whole tile
 ROUNDING = 2.0**-24  # of float32; a product of n terms may err by n of them, and numbers of one size do err so
 CORES = cores()
 FEW = 64  # queries a core from which sharing them out pays: every share scales the documents for itself
-SPARSE = 4  # one in so many scores, or fewer, reaches a relevant document: then only those are looked at
-SORT_FROM = 24  # relevant documents a query from which sorting a tile beats comparing it with each
+LOST = np.int64(1) << 60  # the rank of a document that is not in the ranking, or too far down to count
 
 
 def tie_places(ids: Array | None, documents: int) -> Array:
@@ -47,20 +56,23 @@ def ranks(
     place: Array,
     memory: int = MEMORY,
     backend: Backend | None = None,
+    depth: int | None = None,
 ) -> tuple[Array, Array]:
-    """Rank of `document[i]` for `query[i]` among all documents, and a best document of every query (-1: not asked)."""
+    """Rank of `document[i]` for `query[i]` among all documents, and a best document of every query (-1: not asked).
+
+    What stands below the first `depth` is LOST: nobody who looks no further needs its rank.
+    """
     backend = backend or backend_for(float(len(queries)) * len(documents) * np.size(queries[0]))
-    own = exact(queries, documents, query, document, similarity)
     asked, row = np.unique(query, return_inverse=True)
     order = np.argsort(row, kind="stable")
-    height = min(tile_height(queries, len(asked), memory, backend), max(1, PAIRS * len(asked) // max(1, len(query))))
+    height = tile_height(queries, len(asked), memory, backend)
     cuts = np.searchsorted(row[order], np.arange(0, len(asked) + height, height))
     rank, best = np.empty(len(query), np.int64), np.full(len(queries), -1, np.int64)
 
     def work(turn: int) -> None:
         rows, mine = asked[turn * height : (turn + 1) * height], order[cuts[turn] : cuts[turn + 1]]
         tile = _Rows(queries, documents, rows, similarity, place, backend)
-        rank[mine], best[rows] = tile.ranks_of(row[mine] - turn * height, document[mine], own[mine])
+        rank[mine], best[rows] = tile.ranks_of(row[mine] - turn * height, document[mine], depth or len(documents))
 
     each(work, range(len(cuts) - 1), backend)
     return rank, best
@@ -76,9 +88,9 @@ def tile_height(queries: Any, rows: int, memory: int, backend: Backend) -> int:
     return -(-rows // (-(-turns // CORES) * CORES))
 
 
-def tile_width(documents: Any, backend: Backend) -> int:
-    """Documents a tile: as many as suit the backend, or as a block holds."""
-    return min(WIDTH * backend.wide, rows_that_fit(documents))
+def tile_width(documents: Any) -> int:
+    """Documents a tile: few enough for a cache, and for a block."""
+    return min(WIDTH, rows_that_fit(documents))
 
 
 def each(work: Callable[[int], None], turns: Iterable[int], backend: Backend) -> None:
@@ -97,42 +109,37 @@ class _Rows:
     def __init__(
         self, queries: Any, documents: Any, rows: Array, similarity: str, place: Array, backend: Backend
     ) -> None:
-        self.all_queries, self.documents, self.rows, self.similarity = queries, documents, rows, similarity
+        self.queries, self.documents, self.rows, self.similarity = queries, documents, rows, similarity
         self.place, self.backend = place, backend
-        self.queries = block(take(queries, rows), 0, len(rows), similarity)
 
-    def ranks_of(self, row: Array, document: Array, own: Array) -> tuple[Array, Array]:
-        """Ranks of (row, document) pairs, by rising row, whose exact scores are `own`; each query's best document."""
-        margin = margin_of(self.queries)[row]
-        beaten = np.zeros(len(row), np.int64)
-        best, top = np.zeros(len(self.rows), np.int64), np.full(len(self.rows), -np.inf, np.float32)
-        width = tile_width(self.documents, self.backend)
+    def ranks_of(self, row: Array, document: Array, depth: int) -> tuple[Array, Array]:
+        """Ranks of (row, document) pairs, every row at least once, and each query's best document."""
+        own = self._exact(row, document)
+        order = np.lexsort((own, row))
+        row, document, own = row[order], document[order], own[order]
+        pairs = Beaten(row, document, own, self._exact, self.place, depth)
+        queries = block(take(self.queries, self.rows), 0, len(self.rows), self.similarity)
+        margin, width, right = margin_of(queries)[row], tile_width(self.documents), columns(self.backend, queries)
+        best, top = document[pairs.last], np.full(len(self.rows), -np.inf, np.float32)
         for start in range(0, len(self.documents), width):
             docs = block(self.documents, start, min(start + width, len(self.documents)), self.similarity)
-            scores = product(self.backend, self.queries, docs)
             slack = margin * longest(docs, self.similarity)
-            over, which, column, value = _above(self.backend, scores, row, own - slack, own + slack)
-            beaten += over
-            if len(which):
-                beaten += self._close(row, document, own, which, start, column)
-            if len(better := np.flatnonzero(value > top)):
-                best[better], top[better] = start + self.backend.best(scores, better), value[better]
-        first = beaten == 0
+            low, high = _single(own - slack, -np.inf), _single(own + slack, np.inf)
+            top = np.maximum(top, low[pairs.last])
+            found, column, score = self.backend.reaching(product(self.backend, docs, right), pairs.bar(low, top))
+            better = np.flatnonzero(score > top[column])
+            better = better[np.lexsort((-better, score[better], column[better]))]  # of a column, the last one stays
+            best[column[better]], top[column[better]] = start + found[better], score[better]
+            pairs.count(column, start + found, score, low, high)
+        pairs.settle()
+        first = pairs.beaten == 0
         best[row[first]] = document[first]  # a tie for the first place is settled
-        return beaten + 1, best
+        rank = np.empty(len(row), np.int64)
+        rank[order] = np.where(pairs.beaten < depth, pairs.beaten + 1, LOST)
+        return rank, best
 
-    def _close(self, row: Array, document: Array, own: Array, which: Array, start: int, column: Array) -> Array:
-        """How many of the documents that come close to a pair's own score really beat it."""
-        rival = start + column != document[which]
-        which, column = which[rival], column[rival]
-        if not len(which):
-            return np.zeros(len(row), np.int64)
-        other, width = start + column, int(column.max()) + 1
-        cell, back = np.unique(row[which] * width + column, return_inverse=True)  # pairs of a query may meet the same
-        query, rest = np.divmod(cell, width)
-        score = exact(self.all_queries, self.documents, self.rows[query], start + rest, self.similarity)[back]
-        wins = (score > own[which]) | ((score == own[which]) & (self.place[other] < self.place[document[which]]))
-        return np.bincount(which[wins], minlength=len(row))
+    def _exact(self, row: Array, document: Array) -> Array:
+        return exact(self.queries, self.documents, self.rows[row], document, self.similarity)
 
 
 def margin_of(queries: Block) -> Array:
@@ -154,77 +161,9 @@ def longest(documents: Block, similarity: str) -> float:
     return float(np.sqrt(np.einsum("nd,nd->n", documents, documents).max(initial=1.0)))
 
 
-Above = tuple[Array, Array, Array]  # how many scores beat each pair; (which, column) of those that come close
-
-
-def _above(backend: Backend, scores: Any, row: Array, low: Array, high: Array) -> tuple[Array, Array, Array, Array]:
-    """As the backend's `above`, for any number of pairs by rising row, and the largest score of each row.
-
-    The way is chosen by what the tile holds. A largest score below all of its row's pairs need not be found.
-    """
-    height, width = scores.shape
-    pairs = np.bincount(row, minlength=height)
-    first = np.cumsum(pairs) - pairs
-    low, high = _single(low, -np.inf), _single(high, np.inf)
-    reached = backend.reaching(scores, np.minimum.reduceat(low, first), height * width // (SPARSE * int(pairs.max())))
-    if reached is not None:
-        return _above_sparse(*reached, width, low, high, pairs, first)
-    if len(row) > SORT_FROM * height:
-        found = _above_sorted(np.asarray(scores.cpu() if hasattr(scores, "cpu") else scores), row, low, high)
-    else:
-        found = _above_dense(backend, scores, row, low, high, np.arange(len(row)) - first[row])
-    return *found, backend.largest(scores)
-
-
 def _single(bound: Array, towards: float) -> Array:
     """A bound in float32, moved outwards rather than rounded inwards."""
     return np.nextafter(bound.astype(np.float32), np.float32(towards))
-
-
-def _above_sparse(
-    at: Array, score: Array, width: int, low: Array, high: Array, pairs: Array, first: Array
-) -> tuple[Array, Array, Array, Array]:
-    """Few documents reach any of their query's relevant ones: compare those, with its first, its second…"""
-    height = len(pairs)
-    starts = np.searchsorted(at, np.arange(height + 1) * width)
-    counts = np.diff(starts)
-    over, which, where = np.zeros(len(low), np.int64), [], []
-    for turn in range(int(pairs.max())):
-        has = pairs > turn
-        pair = np.where(has, first + turn, 0)
-        least, most = (np.repeat(np.where(has, bound[pair], np.float32(np.inf)), counts) for bound in (low, high))
-        above = score > most
-        over[pair[has]] = np.diff(np.searchsorted(np.flatnonzero(above), starts))[has]
-        close = np.flatnonzero((score >= least) ^ above)
-        which.append(pair[np.searchsorted(starts, close, side="right") - 1])
-        where.append(at[close] % width)
-    value = np.full(height, -np.inf, np.float32)
-    if len(at):
-        value[counts > 0] = np.maximum.reduceat(score, starts[:-1][counts > 0])
-    return over, np.concatenate(which), np.concatenate(where), value
-
-
-def _above_dense(backend: Backend, scores: Any, row: Array, low: Array, high: Array, turn: Array) -> Above:
-    """A pass for the first pair of each row, one for the second, …"""
-    over, between = np.empty(len(row), np.int64), []
-    for t in range(int(turn.max()) + 1):
-        now = np.flatnonzero(turn == t)
-        over[now], which, column = backend.above(scores, row[now], low[now], high[now])
-        between.append((now[which], column))
-    which, column = (np.concatenate(parts) for parts in zip(*between, strict=True))
-    return over, which, column
-
-
-def _above_sorted(scores: Array, row: Array, low: Array, high: Array) -> Above:
-    """By sorting each row once and looking its pairs up; they come by rising row."""
-    order = np.argsort(scores, axis=1)
-    first, last = np.empty(len(row), np.int64), np.empty(len(row), np.int64)
-    for mine in np.split(np.arange(len(row)), np.flatnonzero(np.diff(row)) + 1):
-        rising = scores[row[mine[0]], order[row[mine[0]]]]
-        first[mine], last[mine] = np.searchsorted(rising, low[mine]), np.searchsorted(rising, high[mine], side="right")
-    which = np.repeat(np.arange(len(row)), last - first)
-    at = np.arange(len(which)) - np.repeat(np.cumsum(last - first) - (last - first), last - first)
-    return scores.shape[1] - last, which, order[row[which], first[which] + at]
 
 
 def take(vectors: Any, rows: Array) -> Any:

@@ -13,13 +13,13 @@ from typing import Any, TypeVar
 import numpy as np
 
 from embark import metrics
-from embark.evaluators.ranks import MEMORY, candidate_ranks, ranks, tie_places
+from embark.evaluators.ranks import LOST, MEMORY, candidate_ranks, ranks, tie_places
 from embark.evaluators.rerank import reordered
 from embark.evaluators.similarity import check
 from embark.types import Array, Candidates, EmbarkError, Qrels, Scores
 
 VERSION = 2
-LOST = np.int64(1) << 60  # the rank of a document that the protocol takes out of the ranking
+DEPTH = max(metrics.CUTOFFS)  # no measure looks further down
 Judged = TypeVar("Judged", Qrels, Candidates)
 
 
@@ -52,7 +52,8 @@ def evaluate(truth: Qrels, vectors: Mapping[str, Any], params: Mapping[str, Any]
         own_query, own_document = _identical(truth) if params.get("ignore_identical_ids") else (query[:0], document[:0])
         wanted = np.concatenate([query, own_query]), np.concatenate([document, own_document])
         memory = params.get("memory", MEMORY)
-        rank, best = ranks(queries, documents, *wanted, similarity, place, memory)
+        depth = DEPTH + 2  # a query's own document and its first result may leave
+        rank, best = ranks(queries, documents, *wanted, similarity, place, memory, depth=depth)
         rank, best = reordered(*wanted, rank, best, vectors.get("reranked"), place)
         rank = _without(query, document, rank[: len(query)], own_query, own_document, rank[len(query) :])
     return summary(asked, query, rank, grade, best, len(queries), "ndcg_at_10", params)
@@ -113,7 +114,7 @@ def summary(
         raise EmbarkError(f"Ranking has no measure '{main}'; it has {', '.join(sorted(values))}.")
     first = np.full(len(asked), LOST)
     np.minimum.at(first, row, rank)
-    outcomes = {main: values[main], "rank": np.where(first < LOST, first, -1), "top": best[asked]}
+    outcomes = {main: values[main], "rank": np.where(first <= DEPTH, first, -1), "top": best[asked]}
     empty = len(asked) - len(np.unique(row))
     counts = {"queries": len(asked), "queries left out": queries - len(asked), "queries without positives": empty}
     means = {name: float(value.mean()) for name, value in values.items()}

@@ -115,11 +115,16 @@ def tokens_an_item(vectors: Any) -> int:
     return max(1, -(-total // len(vectors)))
 
 
-def product(backend: Backend, queries: Block, documents: Block) -> Any:
-    """Similarities (queries, documents), in the backend's own kind of array."""
-    if isinstance(queries, Tokens) and isinstance(documents, Tokens):
-        return backend.load(_late(queries, documents))
-    return backend.product(backend.load(queries), backend.load(documents))
+def columns(backend: Backend, queries: Block) -> Any:
+    """Queries as `product` takes them, once for all documents."""
+    return queries if isinstance(queries, Tokens) else backend.columns(queries)
+
+
+def product(backend: Backend, documents: Block, queries: Any) -> Any:
+    """Similarities (documents, queries), in the backend's own kind of array."""
+    if isinstance(documents, Tokens):
+        return backend.load(np.ascontiguousarray(_late(queries, documents).T))
+    return backend.product(backend.load(documents), queries)
 
 
 def _late(queries: Tokens, documents: Tokens) -> Array:

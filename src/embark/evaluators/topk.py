@@ -13,7 +13,7 @@ import numpy as np
 
 from embark.evaluators.backend import Backend, backend_for
 from embark.evaluators.ranks import MEMORY, each, longest, margin_of, take, tie_places, tile_height, tile_width
-from embark.evaluators.similarity import block, exact, product
+from embark.evaluators.similarity import block, columns, exact, product
 from embark.types import Array, EmbarkError
 
 TILES = 4  # of `ranks` at a time: looking for the best costs a little for every tile
@@ -57,18 +57,16 @@ def _best(
     some = block(take(queries, rows), 0, len(rows), similarity)
     margin, slack, bar = margin_of(some), np.zeros(len(rows)), np.full(len(rows), -np.inf)
     row, column, score = np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.float32)
-    start, width = 0, TILES * tile_width(documents, backend)
+    start, width, right = 0, TILES * tile_width(documents), columns(backend, some)
     while start < len(documents):
         stop = min(start + (width if start else max(width, 2 * k)), len(documents))
         docs = block(documents, start, stop, similarity)
-        scores, slack = product(backend, some, docs), np.maximum(slack, margin * longest(docs, similarity))
+        scores, slack = product(backend, docs, right), np.maximum(slack, margin * longest(docs, similarity))
         if not start:
             bar = backend.kth_best(scores, k)
-        reached = backend.reaching(scores, np.nextafter((bar - 2 * slack).astype(np.float32), np.float32(-np.inf)))
-        assert reached is not None  # no limit was given
-        new_row, new_column = np.divmod(reached[0], stop - start)
-        row, column = np.concatenate([row, new_row]), np.concatenate([column, new_column + start])
-        score = np.concatenate([score, reached[1]])
+        found = backend.reaching(scores, np.nextafter((bar - 2 * slack).astype(np.float32), np.float32(-np.inf)))
+        row, column = np.concatenate([row, found[1]]), np.concatenate([column, start + found[0]])
+        score = np.concatenate([score, found[2]])
         if len(row) > SLACK * k * len(rows):
             row, column, score, bar = _pruned(row, column, score, k, slack)
         if len(row) > SLACK * k * len(rows):  # too many come near the bar: nearly all documents score alike

@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 
 from embark import metrics
-from embark.evaluators.backend import Numpy
-from embark.evaluators.similarity import BLOCK_BYTES, blocks, product, rows_that_fit, whole
+from embark.evaluators.similarity import BLOCK_BYTES, blocks, rows_that_fit, whole
 from embark.types import Array, Classes, EmbarkError, Scores
 
 VERSION = 2
@@ -33,7 +32,7 @@ def evaluate(truth: Classes, vectors: Mapping[str, Any], params: Mapping[str, An
     centres, place = np.unique(centres, axis=0, return_inverse=True)  # equal classes tie, wherever they stand
     size = max(1, min(rows_that_fit(items), BLOCK_BYTES // (4 * classes)))
     top = np.concatenate(
-        [_top(product(Numpy(), rows, centres)[:, place.ravel()], TOP) for _, rows in blocks(items, similarity, size)]
+        [_top((np.asarray(rows) @ centres.T)[:, place.ravel()], TOP) for _, rows in blocks(items, similarity, size)]
     )
     hits = truth.label[np.arange(len(top))[:, None], top] if truth.label.ndim == 2 else top == truth.label[:, None]
     right, top5 = hits[:, 0].astype(np.float64), hits.any(axis=1).astype(np.float64)

@@ -1,0 +1,99 @@
+"""How many documents beat each relevant one, counted tile by tile from the few scores that reach any of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from embark.types import Array
+
+MANY = 24  # relevant documents a query from which looking each up in sorted scores beats comparing one by one
+WAITING = 1 << 14  # doubts that may wait: exact scores are cheaper many at once
+AT_ONCE = 1 << 20  # doubts at a time: where a model gives all documents one score, each pair meets all of them
+
+
+class Beaten:
+    """Pairs of a query's row and a relevant document, by rising row and then by rising score of their own.
+
+    Every row has a pair. `exact` scores (row, document) beyond doubt; equal scores are ordered by the documents' place.
+    A pair that `depth` documents beat is left alone.
+    """
+
+    def __init__(
+        self,
+        row: Array,
+        document: Array,
+        own: Array,
+        exact: Callable[[Array, Array], Array],
+        place: Array,
+        depth: int,
+    ) -> None:
+        self.row, self.document, self.own = row, document, own
+        self.exact, self.place, self.depth = exact, place, depth
+        each = np.bincount(row)
+        self.first, self.last = np.cumsum(each) - each, np.cumsum(each) - 1  # of each row's pairs
+        turn = np.arange(min(each.max(), MANY + 1))[:, None]
+        self.turns = np.where(turn < each, self.first + turn, len(row))  # each row's first pair, second…; or none
+        self.beaten, self.doubts = np.zeros(len(row), np.int64), list[tuple[Array, Array]]()
+
+    def bar(self, low: Array, top: Array) -> Array:
+        """The score from which a document counts: it may beat a pair that is still counted, or else the row's `top`."""
+        lowest = np.minimum.reduceat(np.where(self.beaten < self.depth, low, np.float32(np.inf)), self.first)
+        return np.where(lowest == np.inf, top, lowest)
+
+    def count(self, row: Array, document: Array, score: Array, low: Array, high: Array) -> None:
+        """Count the documents that score above a pair's `high`; those from `low` to `high` are in doubt."""
+        if len(self.turns) > MANY:
+            self._look_up(row, document, score, low, high)
+        else:
+            self._compare(row, document, score, low, high)
+        if sum(len(pair) for pair, _ in self.doubts) > WAITING:
+            self.settle()
+
+    def _compare(self, row: Array, document: Array, score: Array, low: Array, high: Array) -> None:
+        low, high = np.append(low, np.float32(np.inf)), np.append(high, np.float32(np.inf))  # nothing beats no pair
+        for turn, pair in enumerate(self.turns):
+            if turn:  # what misses a pair misses the row's next
+                reach = np.flatnonzero(score >= low[pair][row])
+                row, document, score = row[reach], document[reach], score[reach]
+            over = score > high[pair][row]
+            some = pair < len(self.beaten)
+            self.beaten[pair[some]] += np.bincount(row[over], minlength=len(pair))[some]
+            doubt = np.flatnonzero(~over)
+            self.doubts.append((pair[row[doubt]], document[doubt]))
+
+    def _look_up(self, row: Array, document: Array, score: Array, low: Array, high: Array) -> None:
+        key = _key(row, score)
+        order = np.argsort(key)
+        key, pair = key[order], np.flatnonzero(self.beaten < self.depth)
+        start = np.searchsorted(key, _key(self.row[pair], low[pair]))
+        stop = np.searchsorted(key, _key(self.row[pair], high[pair]), side="right")
+        self.beaten[pair] += np.searchsorted(key, _key(self.row[pair], np.full(len(pair), np.inf, np.float32))) - stop
+        size = stop - start
+        for some in np.split(np.arange(len(pair)), np.flatnonzero(np.diff(np.cumsum(size) // AT_ONCE)) + 1):
+            before = np.cumsum(size[some]) - size[some]
+            at = np.arange(size[some].sum()) + np.repeat(start[some] - before, size[some])
+            self.doubts.append((np.repeat(pair[some], size[some]), document[order[at]]))
+            if len(at) > WAITING:
+                self.settle()
+
+    def settle(self) -> None:
+        """Decide what is in doubt."""
+        if not self.doubts:
+            return
+        pair, document = (np.concatenate(column) for column in zip(*self.doubts, strict=True))
+        self.doubts.clear()
+        rival = document != self.document[pair]
+        pair, document = pair[rival], document[rival]
+        cell, back = np.unique(self.row[pair] * len(self.place) + document, return_inverse=True)  # pairs may share it
+        score = self.exact(*np.divmod(cell, len(self.place)))[back]
+        level = (score == self.own[pair]) & (self.place[document] < self.place[self.document[pair]])
+        self.beaten += np.bincount(pair[(score > self.own[pair]) | level], minlength=len(self.beaten))
+
+
+def _key(row: Array, score: Array) -> Array:
+    """One number that rises with the row, and within a row with the score."""
+    bits = (score + np.float32(0)).view(np.uint32)  # there is but one zero
+    rising = np.where(bits >> 31, ~bits, bits | np.uint32(1 << 31))
+    return np.asarray(row.astype(np.uint64) << np.uint64(32) | rising)
