@@ -191,8 +191,8 @@ def test_many_equal_tokens_do_not_round_a_sum_away() -> None:
 
 def test_a_tile_of_tokens_is_as_small_as_memory_asks() -> None:
     tokens = [np.ones((1000, 128), np.float32)] * 3
-    assert ranks_module.tile_width(tokens) == (64 << 20) // (4 * 1000 * 128)
-    assert ranks_module.tile_height(tokens, 3, 1 << 28, Numpy()) == 1
+    assert ranks_module.Rows(tokens, tokens, np.arange(3), "maxsim", Numpy()).width == (64 << 20) // (4 * 1000 * 128)
+    assert ranks_module.tile_height(tokens, 30, 1 << 20, Numpy()) == 1
     with pytest.raises(EmbarkError, match="1 items have no vectors at all, the first is item 1"):
         block([np.ones((2, 3)), np.ones((0, 3))], 0, 2, "maxsim")
     with pytest.raises(EmbarkError, match="several vectors each"):

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from threading import Lock
 
 import numpy as np
 
 from embark.types import Array
 
 MANY = 24  # relevant documents a query from which looking each up in sorted scores beats comparing one by one
-WAITING = 1 << 14  # doubts that may wait: exact scores are cheaper many at once
+WAITING = 1 << 12  # doubts that may wait: exact scores are cheaper many at once
 AT_ONCE = 1 << 20  # doubts at a time: where a model gives all documents one score, each pair meets all of them
 
 
@@ -17,7 +18,7 @@ class Beaten:
     """Pairs of a query's row and a relevant document, by rising row and then by rising score of their own.
 
     Every row has a pair. `exact` scores (row, document) beyond doubt; equal scores are ordered by the documents' place.
-    A pair that `depth` documents beat is left alone.
+    A pair that `depth` documents beat is left alone. Several threads may count their documents at once, in any order.
     """
 
     def __init__(
@@ -35,21 +36,29 @@ class Beaten:
         self.first, self.last = np.cumsum(each) - each, np.cumsum(each) - 1  # of each row's pairs
         turn = np.arange(min(each.max(), MANY + 1))[:, None]
         self.turns = np.where(turn < each, self.first + turn, len(row))  # each row's first pair, second…; or none
-        self.beaten, self.doubts = np.zeros(len(row), np.int64), list[tuple[Array, Array]]()
+        self.beaten, self.doubts, self.lock = np.zeros(len(row), np.int64), list[tuple[Array, Array]](), Lock()
+        self.best, self.top = document[self.last], np.full(len(each), -np.inf, np.float32)
 
-    def bar(self, low: Array, top: Array) -> Array:
-        """The score from which a document counts: it may beat a pair that is still counted, or else the row's `top`."""
+    def bar(self, low: Array) -> Array:
+        """The score from which a document counts: it may beat a pair that is still counted, or else the row's best."""
         lowest = np.minimum.reduceat(np.where(self.beaten < self.depth, low, np.float32(np.inf)), self.first)
-        return np.where(lowest == np.inf, top, lowest)
+        return np.where(lowest == np.inf, np.maximum(self.top, low[self.last]), lowest)
 
     def count(self, row: Array, document: Array, score: Array, low: Array, high: Array) -> None:
         """Count the documents that score above a pair's `high`; those from `low` to `high` are in doubt."""
+        self._lead(row, document, score, low)
         if len(self.turns) > MANY:
             self._look_up(row, document, score, low, high)
         else:
             self._compare(row, document, score, low, high)
-        if sum(len(pair) for pair, _ in self.doubts) > WAITING:
-            self.settle()
+
+    def _lead(self, row: Array, document: Array, score: Array, low: Array) -> None:
+        """Keep each row's best document, the first of equals; one that misses all pairs need not be found."""
+        lead = np.flatnonzero(score >= np.maximum(self.top, low[self.last])[row])
+        lead = lead[np.lexsort((-document[lead], score[lead], row[lead]))]  # of a row, the last one stays
+        with self.lock:
+            lead = lead[_before(score[lead], document[lead], self.top[row[lead]], self.best[row[lead]])]
+            self.best[row[lead]], self.top[row[lead]] = document[lead], score[lead]
 
     def _compare(self, row: Array, document: Array, score: Array, low: Array, high: Array) -> None:
         low, high = np.append(low, np.float32(np.inf)), np.append(high, np.float32(np.inf))  # nothing beats no pair
@@ -57,11 +66,12 @@ class Beaten:
             if turn:  # what misses a pair misses the row's next
                 reach = np.flatnonzero(score >= low[pair][row])
                 row, document, score = row[reach], document[reach], score[reach]
-            over = score > high[pair][row]
+            doubt = np.flatnonzero(score <= high[pair][row])
+            over = np.bincount(row, minlength=len(pair)) - np.bincount(row[doubt], minlength=len(pair))
             some = pair < len(self.beaten)
-            self.beaten[pair[some]] += np.bincount(row[over], minlength=len(pair))[some]
-            doubt = np.flatnonzero(~over)
-            self.doubts.append((pair[row[doubt]], document[doubt]))
+            with self.lock:
+                self.beaten[pair[some]] += over[some]
+            self._doubt(pair[row[doubt]], document[doubt])
 
     def _look_up(self, row: Array, document: Array, score: Array, low: Array, high: Array) -> None:
         key = _key(row, score)
@@ -69,27 +79,42 @@ class Beaten:
         key, pair = key[order], np.flatnonzero(self.beaten < self.depth)
         start = np.searchsorted(key, _key(self.row[pair], low[pair]))
         stop = np.searchsorted(key, _key(self.row[pair], high[pair]), side="right")
-        self.beaten[pair] += np.searchsorted(key, _key(self.row[pair], np.full(len(pair), np.inf, np.float32))) - stop
+        end = np.searchsorted(key, _key(self.row[pair], np.full(len(pair), np.inf, np.float32)))
+        with self.lock:
+            self.beaten[pair] += end - stop
         size = stop - start
         for some in np.split(np.arange(len(pair)), np.flatnonzero(np.diff(np.cumsum(size) // AT_ONCE)) + 1):
             before = np.cumsum(size[some]) - size[some]
             at = np.arange(size[some].sum()) + np.repeat(start[some] - before, size[some])
-            self.doubts.append((np.repeat(pair[some], size[some]), document[order[at]]))
-            if len(at) > WAITING:
-                self.settle()
+            self._doubt(np.repeat(pair[some], size[some]), document[order[at]])
+
+    def _doubt(self, pair: Array, document: Array) -> None:
+        with self.lock:
+            self.doubts.append((pair, document))
+            waiting = sum(len(some) for some, _ in self.doubts)
+        if waiting > WAITING:
+            self.settle()
 
     def settle(self) -> None:
         """Decide what is in doubt."""
-        if not self.doubts:
+        with self.lock:
+            doubts, self.doubts = self.doubts, []
+        if not doubts:
             return
-        pair, document = (np.concatenate(column) for column in zip(*self.doubts, strict=True))
-        self.doubts.clear()
+        pair, document = (np.concatenate(column) for column in zip(*doubts, strict=True))
         rival = document != self.document[pair]
         pair, document = pair[rival], document[rival]
         cell, back = np.unique(self.row[pair] * len(self.place) + document, return_inverse=True)  # pairs may share it
         score = self.exact(*np.divmod(cell, len(self.place)))[back]
-        level = (score == self.own[pair]) & (self.place[document] < self.place[self.document[pair]])
-        self.beaten += np.bincount(pair[(score > self.own[pair]) | level], minlength=len(self.beaten))
+        wins = _before(score, self.place[document], self.own[pair], self.place[self.document[pair]])
+        counts = np.bincount(pair[wins], minlength=len(self.beaten))
+        with self.lock:
+            self.beaten += counts
+
+
+def _before(score: Array, place: Array, other: Array, its_place: Array) -> Array:
+    """Whether what has this score goes before the other: by score, then by place."""
+    return np.asarray((score > other) | ((score == other) & (place < its_place)))
 
 
 def _key(row: Array, score: Array) -> Array:

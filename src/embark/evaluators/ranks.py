@@ -8,8 +8,7 @@ trec_eval: equal in float32, the larger document id ranks first.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -27,15 +26,13 @@ from embark.evaluators.similarity import (
     rows_that_fit,
     tokens_an_item,
 )
-from embark.evaluators.threads import blas_threads
-from embark.settings import cores
+from embark.evaluators.threads import CORES, each
 from embark.types import Array
 
 MEMORY = 256 << 20  # bytes that scoring may hold
 WIDTH = 512  # documents of a tile: its scores are compared while they lie in cache
 ROUNDING = 2.0**-24  # of float32; a product of n terms may err by n of them, and numbers of one size do err so
-CORES = cores()
-FEW = 64  # queries a core from which sharing them out pays: every share scales the documents for itself
+SHARE = 1024  # exact scores a core at a time
 LOST = np.int64(1) << 60  # the rank of a document that is not in the ranking, or too far down to count
 
 
@@ -68,78 +65,76 @@ def ranks(
     height = tile_height(queries, len(asked), memory, backend)
     cuts = np.searchsorted(row[order], np.arange(0, len(asked) + height, height))
     rank, best = np.empty(len(query), np.int64), np.full(len(queries), -1, np.int64)
-
-    def work(turn: int) -> None:
+    for turn in range(len(cuts) - 1):
         rows, mine = asked[turn * height : (turn + 1) * height], order[cuts[turn] : cuts[turn + 1]]
-        tile = _Rows(queries, documents, rows, similarity, place, backend)
-        rank[mine], best[rows] = tile.ranks_of(row[mine] - turn * height, document[mine], depth or len(documents))
+        some = Rows(queries, documents, rows, similarity, backend)
+        rank[mine], best[rows] = _ranks_of(some, row[mine] - turn * height, document[mine], place, depth)
+    return rank, best
 
-    each(work, range(len(cuts) - 1), backend)
+
+def _ranks_of(rows: Rows, row: Array, document: Array, place: Array, depth: int | None) -> tuple[Array, Array]:
+    """Ranks of (row, document) pairs, every row at least once, and each row's best document."""
+    own, depth = rows.exact_in_shares(row, document), depth or len(place)
+    order = np.lexsort((own, row))
+    pairs = Beaten(row[order], document[order], own[order], rows.exact, place, depth)
+
+    def count(start: int, stop: int) -> None:
+        scores, slack = rows.scores(start, stop)
+        low, high = _single(pairs.own - slack[pairs.row], -np.inf), _single(pairs.own + slack[pairs.row], np.inf)
+        found, met, score = rows.backend.reaching(scores, pairs.bar(low))
+        pairs.count(met, start + found, score, low, high)
+
+    rows.each_tile(count)
+    pairs.settle()
+    rank, best = np.empty(len(row), np.int64), pairs.best
+    rank[order] = np.where(pairs.beaten < depth, pairs.beaten + 1, LOST)
+    best[row[rank == 1]] = document[rank == 1]  # a tie for the first place is settled
     return rank, best
 
 
 def tile_height(queries: Any, rows: int, memory: int, backend: Backend) -> int:
-    """Queries a tile: what fits in memory a few times, in even shares for all cores; a device takes what it can."""
+    """Queries a tile, in even shares: what fits in memory a few times, for each core; a device takes what it can."""
     tokens = tokens_an_item(queries)
-    most = max(1, min(rows, backend.height // tokens, memory // (64 * WIDTH * tokens) if backend.threads else rows))
-    if not backend.threads or rows < FEW * CORES:
-        return most
-    turns = -(-rows // most)
-    return -(-rows // (-(-turns // CORES) * CORES))
+    fit = memory // (64 * WIDTH * tokens * CORES) if backend.threads else rows
+    most = max(1, min(rows, backend.height // tokens, fit))
+    return -(-rows // -(-rows // most))
 
 
-def tile_width(documents: Any) -> int:
-    """Documents a tile: few enough for a cache, and for a block."""
-    return min(WIDTH, rows_that_fit(documents))
+class Rows:
+    """Some queries against the whole corpus, a tile of documents at a time."""
 
-
-def each(work: Callable[[int], None], turns: Iterable[int], backend: Backend) -> None:
-    """Do the turns on all cores: a thread a core, and one BLAS thread each, so that comparing is parallel too."""
-    if not backend.threads:
-        for turn in turns:
-            work(turn)
-        return
-    with blas_threads(1), ThreadPoolExecutor() as pool:
-        list(pool.map(work, turns))
-
-
-class _Rows:
-    """Some queries against the whole corpus, tile by tile."""
-
-    def __init__(
-        self, queries: Any, documents: Any, rows: Array, similarity: str, place: Array, backend: Backend
-    ) -> None:
+    def __init__(self, queries: Any, documents: Any, rows: Array, similarity: str, backend: Backend) -> None:
         self.queries, self.documents, self.rows, self.similarity = queries, documents, rows, similarity
-        self.place, self.backend = place, backend
+        some = block(take(queries, rows), 0, len(rows), similarity)
+        self.backend, self.margin, self.columns = backend, margin_of(some), columns(backend, some)
+        self.width = min(WIDTH, rows_that_fit(documents))
 
-    def ranks_of(self, row: Array, document: Array, depth: int) -> tuple[Array, Array]:
-        """Ranks of (row, document) pairs, every row at least once, and each query's best document."""
-        own = self._exact(row, document)
-        order = np.lexsort((own, row))
-        row, document, own = row[order], document[order], own[order]
-        pairs = Beaten(row, document, own, self._exact, self.place, depth)
-        queries = block(take(self.queries, self.rows), 0, len(self.rows), self.similarity)
-        margin, width, right = margin_of(queries)[row], tile_width(self.documents), columns(self.backend, queries)
-        best, top = document[pairs.last], np.full(len(self.rows), -np.inf, np.float32)
-        for start in range(0, len(self.documents), width):
-            docs = block(self.documents, start, min(start + width, len(self.documents)), self.similarity)
-            slack = margin * longest(docs, self.similarity)
-            low, high = _single(own - slack, -np.inf), _single(own + slack, np.inf)
-            top = np.maximum(top, low[pairs.last])
-            found, column, score = self.backend.reaching(product(self.backend, docs, right), pairs.bar(low, top))
-            better = np.flatnonzero(score > top[column])
-            better = better[np.lexsort((-better, score[better], column[better]))]  # of a column, the last one stays
-            best[column[better]], top[column[better]] = start + found[better], score[better]
-            pairs.count(column, start + found, score, low, high)
-        pairs.settle()
-        first = pairs.beaten == 0
-        best[row[first]] = document[first]  # a tie for the first place is settled
-        rank = np.empty(len(row), np.int64)
-        rank[order] = np.where(pairs.beaten < depth, pairs.beaten + 1, LOST)
-        return rank, best
+    def __len__(self) -> int:
+        return len(self.rows)
 
-    def _exact(self, row: Array, document: Array) -> Array:
+    def each_tile(self, work: Callable[[int, int], None]) -> None:
+        """Do the work for the documents of every tile, from `start` to before `stop`, on all cores."""
+        tiles = range(0, len(self.documents), self.width)
+        each(lambda at: work(at, min(at + self.width, len(self.documents))), tiles, self.backend.threads)
+
+    def scores(self, start: int, stop: int) -> tuple[Any, Array]:
+        """Scores (documents, queries) by the backend's product, and what those of a query may be wrong by."""
+        some = block(self.documents, start, stop, self.similarity)
+        return product(self.backend, some, self.columns), self.margin * longest(some, self.similarity)
+
+    def exact(self, row: Array, document: Array) -> Array:
+        """Scores beyond doubt."""
         return exact(self.queries, self.documents, self.rows[row], document, self.similarity)
+
+    def exact_in_shares(self, row: Array, document: Array) -> Array:
+        """The same on all cores."""
+        score = np.empty(len(row), np.float32)
+
+        def work(at: int) -> None:
+            score[at : at + SHARE] = self.exact(row[at : at + SHARE], document[at : at + SHARE])
+
+        each(work, range(0, len(row), SHARE))
+        return score
 
 
 def margin_of(queries: Block) -> Array:

@@ -75,7 +75,7 @@ def exact(queries: Any, documents: Any, query: Array, document: Array, similarit
     if similarity == "maxsim":
         pairs = zip(query.tolist(), document.tolist(), strict=True)
         return np.array([_maxsim(queries[q], documents[d]) for q, d in pairs], np.float32)
-    out, step = np.empty(len(query), np.float32), max(1, rows_that_fit(documents) // 64)  # what stays in cache
+    out, step = np.empty(len(query), np.float32), max(1, rows_that_fit(documents) // 256)  # what stays in cache
     for at in range(0, len(query), step):
         left = np.asarray(queries[query[at : at + step]], np.float64)
         right = np.asarray(documents[document[at : at + step]], np.float64)

@@ -7,12 +7,16 @@ others' limits, or leaves its own behind. So the first to come keeps what was th
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from threading import Lock
 
 from threadpoolctl import threadpool_limits
 
+from embark.settings import cores
+
+CORES = cores()
 _LOCK = Lock()
 _HELD: list[int] = []
 _UNDO = ExitStack()
@@ -35,3 +39,13 @@ def blas_threads(limit: int, *ignored: type[Warning]) -> Iterator[None]:
             _HELD.remove(limit)
             if not _HELD:
                 _UNDO.close()
+
+
+def each(work: Callable[[int], None], turns: Iterable[int], parallel: bool = True) -> None:
+    """Do the turns on all cores: a thread a core, and one BLAS thread each, so that comparing is parallel too."""
+    if not parallel:
+        for turn in turns:
+            work(turn)
+        return
+    with blas_threads(1), ThreadPoolExecutor(CORES) as pool:
+        list(pool.map(work, turns))

@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 
 from embark.evaluators.backend import Backend, backend_for
-from embark.evaluators.ranks import MEMORY, each, longest, margin_of, take, tie_places, tile_height, tile_width
-from embark.evaluators.similarity import block, columns, exact, product
+from embark.evaluators.ranks import MEMORY, Rows, tie_places, tile_height
+from embark.evaluators.threads import CORES, each
 from embark.types import Array, EmbarkError
 
-TILES = 4  # of `ranks` at a time: looking for the best costs a little for every tile
+Found = tuple[Array, Array, Array]  # row of a query, document, score
 SLACK = 2  # times k candidates a query that may wait before the weak ones go
 
 
@@ -40,46 +40,44 @@ def topk(
     place = tie_places(ids, len(documents))
     backend = backend or backend_for(float(len(queries)) * len(documents) * np.size(queries[0]))
     height = tile_height(queries, len(queries), memory, backend)
+    height = -(-height // CORES) if backend.threads else height  # a share of the queries for every core
     found, scores = np.empty((len(queries), k), np.int64), np.empty((len(queries), k), np.float32)
 
-    def work(turn: int) -> None:
-        rows = np.arange(turn * height, min((turn + 1) * height, len(queries)))
-        found[rows], scores[rows] = _best(backend, queries, rows, documents, k, similarity, place)
+    def work(start: int) -> None:
+        rows = np.arange(start, min(start + height, len(queries)))
+        found[rows], scores[rows] = _best(Rows(queries, documents, rows, similarity, backend), k, place)
 
-    each(work, range(-(-len(queries) // height)), backend)
+    each(work, range(0, len(queries), height), backend.threads)
     return found, scores
 
 
-def _best(
-    backend: Backend, queries: Any, rows: Array, documents: Any, k: int, similarity: str, place: Array
-) -> tuple[Array, Array]:
-    """The first tile sets the bars; the weak go now and then, and what is left in the end is scored exactly."""
-    some = block(take(queries, rows), 0, len(rows), similarity)
-    margin, slack, bar = margin_of(some), np.zeros(len(rows)), np.full(len(rows), -np.inf)
-    row, column, score = np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.float32)
-    start, width, right = 0, TILES * tile_width(documents), columns(backend, some)
-    while start < len(documents):
-        stop = min(start + (width if start else max(width, 2 * k)), len(documents))
-        docs = block(documents, start, stop, similarity)
-        scores, slack = product(backend, docs, right), np.maximum(slack, margin * longest(docs, similarity))
+def _best(rows: Rows, k: int, place: Array) -> tuple[Array, Array]:
+    """The first documents set the bars; the weak go now and then, and what is left in the end is settled."""
+    slack, bar, kept, start = np.zeros(len(rows)), np.full(len(rows), -np.inf), list[Found](), 0
+    most = SLACK * k * len(rows)
+    while start < len(place):
+        stop = min(start + (rows.width if start else max(rows.width, 2 * k)), len(place))
+        scores, wrong = rows.scores(start, stop)
+        slack = np.maximum(slack, wrong)
         if not start:
-            bar = backend.kth_best(scores, k)
-        found = backend.reaching(scores, np.nextafter((bar - 2 * slack).astype(np.float32), np.float32(-np.inf)))
-        row, column = np.concatenate([row, found[1]]), np.concatenate([column, start + found[0]])
-        score = np.concatenate([score, found[2]])
-        if len(row) > SLACK * k * len(rows):
-            row, column, score, bar = _pruned(row, column, score, k, slack)
-        if len(row) > SLACK * k * len(rows):  # too many come near the bar: nearly all documents score alike
-            row, column, score = _kept(row, column, exact(queries, documents, rows[row], column, similarity), k, place)
+            bar = rows.backend.kth_best(scores, k)
+        reach = np.nextafter((bar - 2 * slack).astype(np.float32), np.float32(-np.inf))
+        column, row, score = rows.backend.reaching(scores, reach)
+        kept.append((row, start + column, score))
+        if sum(len(row) for row, _, _ in kept) > most:
+            row, column, score, bar = _pruned(kept, k, slack)
+            if len(row) > most:  # too many come near the bar: nearly all documents score alike
+                row, column, score = _kept(row, column, rows.exact(row, column), k, place)
+            kept = [(row, column, score)]
         start = stop
-    row, column, score, _ = _pruned(row, column, score, k, slack)
+    row, column, score, _ = _pruned(kept, k, slack)
     order = _falling(row, score, len(rows))
     column, score = column[order], score[order]
     near = (row[1:] == row[:-1]) & (score[:-1] - score[1:] <= 2 * slack[row[1:]])
     doubt = np.flatnonzero(np.append(near, False) | np.append(False, near))  # whose order the product does not decide
-    if similarity == "maxsim":  # a sum over tokens: its rounding shows in the score
+    if rows.similarity == "maxsim":  # a sum over tokens: its rounding shows in the score
         doubt = np.arange(len(row))
-    score[doubt] = exact(queries, documents, rows[row[doubt]], column[doubt], similarity)
+    score[doubt] = rows.exact(row[doubt], column[doubt])
     settled = doubt[np.lexsort((place[column[doubt]], -score[doubt], row[doubt]))]  # runs of doubt stay in their places
     column[doubt], score[doubt] = column[settled], score[settled]
     turn, _ = _turns(row, len(rows))
@@ -87,13 +85,14 @@ def _best(
     return column.reshape(-1, k), score.reshape(-1, k)
 
 
-def _pruned(row: Array, column: Array, score: Array, k: int, slack: Array) -> tuple[Array, Array, Array, Array]:
+def _pruned(found: list[Found], k: int, slack: Array) -> tuple[Array, Array, Array, Array]:
     """What may be among the k best, given that each score is wrong by `slack` at most; and the k-th best so far."""
-    order = np.argsort(row, kind="stable")
+    row, column, score = (np.concatenate(parts) for parts in zip(*found, strict=True))
+    order = np.argsort(row.astype(np.uint16) if len(slack) <= 1 << 16 else row, kind="stable")  # by digits
     row, column, score = row[order], column[order], score[order]
     table = _table(row, score, len(slack), k)
     bar = np.partition(table, -k, axis=1)[:, -k].astype(np.float64)
-    kept = score >= (bar - 2 * slack)[row]
+    kept = np.flatnonzero(score >= (bar - 2 * slack)[row])
     return row[kept], column[kept], score[kept], bar
 
 
