@@ -1,10 +1,10 @@
 """mteb's own scoring on given embeddings, timed; run by the Python that has mteb (see scoring.py).
 
-python benchmarks/peer_mteb.py retrieval|retrieval_installed|probe|probe_lists FOLDER
+python benchmarks/peer_mteb.py retrieval|retrieval_bare|probe|probe_lists FOLDER
 
-The task classes, evaluators and parameters are mteb's. Its encoder is a stub that returns the embeddings. Its data
-loaders, which only feed a model, are left out, so that what is timed is comparing, ranking, fitting and measuring;
-`retrieval_installed` and `probe` time it as a user has it, `probe_lists` without what `datasets` costs.
+The task classes, evaluators and parameters are mteb's. Its encoder is a stub that returns the embeddings. `retrieval`
+and `probe` are timed as a user has them; `retrieval_bare` without the loaders that make batches for a model, and
+`probe_lists` without what `datasets` costs, so that what is left is comparing, ranking, fitting and measuring.
 """
 
 from __future__ import annotations
@@ -62,12 +62,12 @@ class Stub:
         return pairwise_cos_sim(one, other)
 
 
-def retrieval_installed(folder: Path) -> dict[str, Any]:
-    """As a user has it: its data loaders make the batches that a model is fed with."""
-    return retrieval(folder, loaders=True)
+def retrieval_bare(folder: Path) -> dict[str, Any]:
+    """Without the loaders that make the batches that a model is fed with."""
+    return retrieval(folder, loaders=False)
 
 
-def retrieval(folder: Path, loaders: bool = False) -> dict[str, Any]:
+def retrieval(folder: Path, loaders: bool = True) -> dict[str, Any]:
     """AbsTaskRetrieval: its top-1000 search, then its pytrec_eval measures."""
     import mteb.models.search_wrappers as search
     from datasets import Dataset
@@ -165,7 +165,7 @@ QUIET = {"show_progress_bar": False}
 if __name__ == "__main__":
     cases = {
         "retrieval": retrieval,
-        "retrieval_installed": retrieval_installed,
+        "retrieval_bare": retrieval_bare,
         "probe": probe,
         "probe_lists": probe_lists,
     }

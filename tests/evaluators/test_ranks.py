@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_info
 
-from embark.evaluators import beaten, similarity
+from embark.evaluators import beaten, similarity, threads
 from embark.evaluators import ranks as ranks_module
 from embark.evaluators.backend import Numpy, Torch
 from embark.evaluators.ranks import LOST, longest, margin_of, ranks, tie_places
 from embark.evaluators.retrieval import evaluate
 from embark.evaluators.similarity import block, exact
-from embark.evaluators.threads import blas_threads
+from embark.evaluators.threads import CORES, blas_threads
 from embark.evaluators.topk import topk
 from embark.types import Array, EmbarkError, Qrels
 
@@ -101,6 +101,26 @@ def test_every_way_of_comparing_a_tile(ways: set[str], kind: str, each: int, nea
         documents[document] = queries[query]
     agree(queries, documents, query, document, kind, np.array([f"d{n}" for n in range(len(documents))]))
     assert ways == {way}
+
+
+@pytest.mark.parametrize("each", [2, 30])
+def test_threads_that_meet_in_any_order_count_the_same(monkeypatch: pytest.MonkeyPatch, each: int) -> None:
+    """Eight threads, tiles of a few documents, doubts settled at every turn, and many equal scores."""
+    monkeypatch.setattr(threads, "CORES", 8)
+    monkeypatch.setattr(ranks_module, "WIDTH", 8)
+    monkeypatch.setattr(beaten, "WAITING", 1)
+    rng = np.random.default_rng(each)
+    queries = rng.integers(-2, 3, (40, 6)).astype(np.float32)
+    documents = rng.integers(-2, 3, (700, 6)).astype(np.float32)
+    query, document = pairs(rng, 40, 700, each)
+    place = tie_places(None, 700)
+    order = listed(scored(queries, documents, "dot"), place)
+    rank = np.argsort(order, axis=1)[query, document] + 1
+    for depth in (5, 100, 700):
+        for _ in range(3):
+            found, best = ranks(queries, documents, query, document, "dot", place, depth=depth)
+            np.testing.assert_array_equal(found, np.where(rank <= depth, rank, LOST))
+            np.testing.assert_array_equal(best, order[:, 0])
 
 
 @pytest.mark.parametrize("dim", [1, 2, 384, 4096])
@@ -191,8 +211,9 @@ def test_many_equal_tokens_do_not_round_a_sum_away() -> None:
 
 def test_a_tile_of_tokens_is_as_small_as_memory_asks() -> None:
     tokens = [np.ones((1000, 128), np.float32)] * 3
-    assert ranks_module.Rows(tokens, tokens, np.arange(3), "maxsim", Numpy()).width == (64 << 20) // (4 * 1000 * 128)
-    assert ranks_module.tile_height(tokens, 30, 1 << 20, Numpy()) == 1
+    fit = (64 << 20) // (4 * 1000 * 128)
+    assert ranks_module.tile_shape(tokens, tokens, 3, 1 << 40, Numpy()) == (2, fit)
+    assert ranks_module.tile_shape(tokens, tokens, 3, 1 << 20, Numpy()) == (1, (1 << 20) // (24_000 * CORES))
     with pytest.raises(EmbarkError, match="1 items have no vectors at all, the first is item 1"):
         block([np.ones((2, 3)), np.ones((0, 3))], 0, 2, "maxsim")
     with pytest.raises(EmbarkError, match="several vectors each"):

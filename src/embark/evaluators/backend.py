@@ -22,7 +22,8 @@ class Backend(Protocol):
     """Score matrices are the backend's own arrays; counts, positions and values come back as numpy."""
 
     threads: bool  # several threads may each use it on their own queries
-    height: int  # queries a tile: scores stay in cache while they are compared, or keep a device busy
+    height: int  # queries a tile, at most: documents are read once for so many
+    scores: int  # of a tile: they stay in cache while they are compared, or keep a device busy
 
     def load(self, rows: Any) -> Any:
         """Numbers on the device."""
@@ -36,14 +37,14 @@ class Backend(Protocol):
     def kth_best(self, scores: Any, k: int) -> Array:
         """The k-th largest score of each query."""
 
-    def reaching(self, scores: Any, bar: Array) -> tuple[Array, Array, Array]:
-        """(document, query, score) wherever a score is not below its query's bar, by rising document."""
+    def reaching(self, scores: Any, bar: Array, most: int | None = None) -> tuple[Array, Array, Array] | None:
+        """(document, query, score) of every score not below its query's bar, by rising document; None if too many."""
 
 
 class Numpy:
     """The backend that is always there."""
 
-    threads, height = True, 2048
+    threads, height, scores = True, 2048, 1 << 21
 
     def load(self, rows: Any) -> Array:
         """As it is."""
@@ -63,9 +64,12 @@ class Numpy:
             return np.full(scores.shape[1], -np.inf, np.float32)
         return np.asarray(np.partition(np.ascontiguousarray(scores.T), -k, axis=1)[:, -k])
 
-    def reaching(self, scores: Array, bar: Array) -> tuple[Array, Array, Array]:
+    def reaching(self, scores: Array, bar: Array, most: int | None = None) -> tuple[Array, Array, Array] | None:
         """One pass."""
-        at = _where((scores >= bar).ravel())
+        reach = (scores >= bar).ravel()
+        if most is not None and np.count_nonzero(reach) > most:
+            return None
+        at = _where(reach)
         document = at // scores.shape[1]
         return document, at - document * scores.shape[1], scores.ravel()[at]
 
@@ -92,7 +96,8 @@ class Torch:
 
         self.torch = torch
         self.device = "cuda" if torch.cuda.is_available() else "cpu"
-        self.height = 16_384 if self.device == "cuda" else Numpy.height  # documents are sent once for so many queries
+        cuda = self.device == "cuda"
+        self.height, self.scores = (16_384, 1 << 26) if cuda else (Numpy.height, Numpy.scores)
 
     def load(self, rows: Any) -> Any:
         """To the device; nothing is copied on a CPU."""
@@ -118,9 +123,12 @@ class Torch:
             return np.full(scores.shape[1], -np.inf, np.float32)
         return np.asarray(scores.topk(k, dim=0).values[-1].cpu())
 
-    def reaching(self, scores: Any, bar: Array) -> tuple[Array, Array, Array]:
+    def reaching(self, scores: Any, bar: Array, most: int | None = None) -> tuple[Array, Array, Array] | None:
         """One pass."""
-        document, query = (scores >= self._tensor(bar)).nonzero(as_tuple=True)
+        reach = scores >= self._tensor(bar)
+        if most is not None and int(reach.sum()) > most:
+            return None
+        document, query = reach.nonzero(as_tuple=True)
         return np.asarray(document.cpu()), np.asarray(query.cpu()), np.asarray(scores[document, query].cpu())
 
     def _tensor(self, values: Array) -> Any:

@@ -29,8 +29,10 @@ from embark.evaluators.similarity import (
 from embark.evaluators.threads import CORES, each
 from embark.types import Array
 
-MEMORY = 256 << 20  # bytes that scoring may hold
-WIDTH = 512  # documents of a tile: its scores are compared while they lie in cache
+MEMORY = 512 << 20  # bytes that scoring may hold
+BYTES = 24  # a score, its comparison, and what is known of the few that count
+FEW = 4  # one in so many scores of a tile; if more count, it is cut
+WIDTH = 4096  # documents a tile, at most; and at least an eighth of that, if memory allows
 ROUNDING = 2.0**-24  # of float32; a product of n terms may err by n of them, and numbers of one size do err so
 SHARE = 1024  # exact scores a core at a time
 LOST = np.int64(1) << 60  # the rank of a document that is not in the ranking, or too far down to count
@@ -62,12 +64,12 @@ def ranks(
     backend = backend or backend_for(float(len(queries)) * len(documents) * np.size(queries[0]))
     asked, row = np.unique(query, return_inverse=True)
     order = np.argsort(row, kind="stable")
-    height = tile_height(queries, len(asked), memory, backend)
+    height, width = tile_shape(queries, documents, len(asked), memory, backend)
     cuts = np.searchsorted(row[order], np.arange(0, len(asked) + height, height))
     rank, best = np.empty(len(query), np.int64), np.full(len(queries), -1, np.int64)
     for turn in range(len(cuts) - 1):
         rows, mine = asked[turn * height : (turn + 1) * height], order[cuts[turn] : cuts[turn + 1]]
-        some = Rows(queries, documents, rows, similarity, backend)
+        some = Rows(queries, documents, rows, width, similarity, backend)
         rank[mine], best[rows] = _ranks_of(some, row[mine] - turn * height, document[mine], place, depth)
     return rank, best
 
@@ -81,8 +83,7 @@ def _ranks_of(rows: Rows, row: Array, document: Array, place: Array, depth: int 
     def count(start: int, stop: int) -> None:
         scores, slack = rows.scores(start, stop)
         low, high = _single(pairs.own - slack[pairs.row], -np.inf), _single(pairs.own + slack[pairs.row], np.inf)
-        found, met, score = rows.backend.reaching(scores, pairs.bar(low))
-        pairs.count(met, start + found, score, low, high)
+        _count(rows, scores, start, pairs, low, high)
 
     rows.each_tile(count)
     pairs.settle()
@@ -92,22 +93,36 @@ def _ranks_of(rows: Rows, row: Array, document: Array, place: Array, depth: int 
     return rank, best
 
 
-def tile_height(queries: Any, rows: int, memory: int, backend: Backend) -> int:
-    """Queries a tile, in even shares: what fits in memory a few times, for each core; a device takes what it can."""
+def _count(rows: Rows, scores: Any, start: int, pairs: Beaten, low: Array, high: Array) -> None:
+    """Count what beats a pair; if too much does for memory, half by half: one half may raise the bar for the other."""
+    most = max(1, rows.width // FEW) * len(rows)
+    if found := rows.backend.reaching(scores, pairs.bar(low), most):
+        document, row, score = found
+        pairs.count(row, start + document, score, low, high)
+        return
+    for half in (slice(0, len(scores) // 2), slice(len(scores) // 2, len(scores))):
+        _count(rows, scores[half], start + half.start, pairs, low, high)
+
+
+def tile_shape(queries: Any, documents: Any, rows: int, memory: int, backend: Backend) -> tuple[int, int]:
+    """(queries, documents) a tile: what suits the backend and fits in memory for every core; queries in even shares."""
     tokens = tokens_an_item(queries)
-    fit = memory // (64 * WIDTH * tokens * CORES) if backend.threads else rows
-    most = max(1, min(rows, backend.height // tokens, fit))
-    return -(-rows // -(-rows // most))
+    scores = min(backend.scores, memory // (BYTES * CORES)) if backend.threads else backend.scores
+    most = max(1, min(rows, min(backend.height, 8 * scores // WIDTH) // tokens))
+    height = -(-rows // -(-rows // most))
+    return height, max(1, min(scores // (height * tokens), WIDTH, rows_that_fit(documents)))
 
 
 class Rows:
     """Some queries against the whole corpus, a tile of documents at a time."""
 
-    def __init__(self, queries: Any, documents: Any, rows: Array, similarity: str, backend: Backend) -> None:
+    def __init__(
+        self, queries: Any, documents: Any, rows: Array, width: int, similarity: str, backend: Backend
+    ) -> None:
         self.queries, self.documents, self.rows, self.similarity = queries, documents, rows, similarity
         some = block(take(queries, rows), 0, len(rows), similarity)
-        self.backend, self.margin, self.columns = backend, margin_of(some), columns(backend, some)
-        self.width = min(WIDTH, rows_that_fit(documents))
+        self.width, self.backend = width, backend
+        self.margin, self.columns = margin_of(some), columns(backend, some)
 
     def __len__(self) -> int:
         return len(self.rows)

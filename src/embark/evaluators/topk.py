@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from embark.evaluators.backend import Backend, backend_for
-from embark.evaluators.ranks import MEMORY, Rows, tie_places, tile_height
+from embark.evaluators.ranks import MEMORY, Rows, tie_places, tile_shape
 from embark.evaluators.threads import CORES, each
 from embark.types import Array, EmbarkError
 
@@ -39,13 +39,13 @@ def topk(
     k = min(k, len(documents))
     place = tie_places(ids, len(documents))
     backend = backend or backend_for(float(len(queries)) * len(documents) * np.size(queries[0]))
-    height = tile_height(queries, len(queries), memory, backend)
-    height = -(-height // CORES) if backend.threads else height  # a share of the queries for every core
+    share = -(-len(queries) // CORES) if backend.threads else len(queries)  # of the queries, for every core
+    height, width = tile_shape(queries, documents, share, memory, backend)
     found, scores = np.empty((len(queries), k), np.int64), np.empty((len(queries), k), np.float32)
 
     def work(start: int) -> None:
         rows = np.arange(start, min(start + height, len(queries)))
-        found[rows], scores[rows] = _best(Rows(queries, documents, rows, similarity, backend), k, place)
+        found[rows], scores[rows] = _best(Rows(queries, documents, rows, width, similarity, backend), k, place)
 
     each(work, range(0, len(queries), height), backend.threads)
     return found, scores
@@ -62,8 +62,9 @@ def _best(rows: Rows, k: int, place: Array) -> tuple[Array, Array]:
         if not start:
             bar = rows.backend.kth_best(scores, k)
         reach = np.nextafter((bar - 2 * slack).astype(np.float32), np.float32(-np.inf))
-        column, row, score = rows.backend.reaching(scores, reach)
-        kept.append((row, start + column, score))
+        found = rows.backend.reaching(scores, reach)
+        assert found is not None  # there was no limit
+        kept.append((found[1], start + found[0], found[2]))
         if sum(len(row) for row, _, _ in kept) > most:
             row, column, score, bar = _pruned(kept, k, slack)
             if len(row) > most:  # too many come near the bar: nearly all documents score alike
