@@ -12,6 +12,7 @@ from PIL import Image
 
 import embark
 from embark import http
+from embark.store import Space, Store
 from embark.types import Array
 from hub import FakeHub
 
@@ -89,3 +90,15 @@ def pictures(tmp_path: Path) -> Callable[..., Path]:
         return folder
 
     return make
+
+
+@pytest.fixture
+def space(tmp_path: Path) -> Space:
+    """An empty space of a store."""
+    return Store(tmp_path / "store").space("5face")
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    """An empty store."""
+    return Store(tmp_path / "store")

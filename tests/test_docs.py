@@ -14,6 +14,7 @@ from embark.data.readers import READERS
 from embark.evaluators import EVALUATORS
 from embark.models import LOADERS
 from embark.models import MODELS as CARDS
+from embark.models.providers import PROVIDERS
 
 DOCS = Path(__file__).parents[1] / "docs"
 DATA = (DOCS / "data.md").read_text(encoding="utf-8")
@@ -76,3 +77,10 @@ def test_files_that_the_pages_link_exist() -> None:
     for page in DOCS.glob("*.md"):
         links = re.findall(r"\]\(([^)#:]+)\)", page.read_text(encoding="utf-8"))
         assert [link for link in links if not (page.parent / link).exists()] == []
+
+
+def test_every_provider_is_listed() -> None:
+    page = (DOCS / "models.md").read_text(encoding="utf-8")
+    for name, provider in PROVIDERS.items():
+        takes = ", ".join(provider.modalities)
+        assert f"| `{name}` | `{provider.variable}_API_KEY` | `{provider.variable}_BASE_URL` | {takes} |" in page

@@ -2,91 +2,23 @@
 
 from __future__ import annotations
 
-import io
 import threading
 import time
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from PIL import Image
 
 from embark.data import items
-from embark.data.items import as_keys, key
-from embark.engine.local import LARGEST_BATCH, BatchSize, by_kind, embed, measure
-from embark.models.encoder import Encoder, fingerprint
-from embark.plan import Need
-from embark.store import Space, Store
-from embark.types import Array, Content, EmbarkError, Item, ModelCard
-
-CARD = ModelCard("test/engine", "1", "none", ("text", "image"), dim=3, stored="float32")
-Change = Callable[[Array, list[str]], Any]
-
-
-class Lengths(Encoder):
-    """A text becomes (its number, its length, 1), a picture its first pixel; `change` may spoil what comes out."""
-
-    def __init__(self, change: Change = lambda out, texts: out, card: ModelCard = CARD) -> None:
-        self.card, self.change, self.batches = card, change, list[int]()
-
-    def prepare(self, contents: Sequence[Content]) -> Any:
-        return contents[0].value
-
-    def embed(self, batch: Sequence[Any]) -> Any:
-        self.batches.append(len(batch))
-        texts = [value for value in batch if isinstance(value, str)]
-        rows = [[number(v), len(v), 1] if isinstance(v, str) else v.getpixel((0, 0)) for v in batch]
-        return self.change(np.array(rows, np.float64), texts)
-
-
-def number(text: str) -> int:
-    return int(text.split()[0])
-
-
-def text(n: int) -> Item:
-    return items.text(f"{n} {'x' * (n * 7 % 5)}")
-
-
-def picture(colour: tuple[int, int, int]) -> Item:
-    out = io.BytesIO()
-    Image.new("RGB", (2, 2), colour).save(out, "PNG")
-    return items.media("image", out.getvalue())
-
-
-def needs(encoder: Encoder, wanted: Sequence[Item]) -> list[Need]:
-    space = fingerprint(encoder.card)
-    return [Need(key(space, encoder.render(i, "item", None)), i, "item", None, 0, row) for row, i in enumerate(wanted)]
-
-
-def name(need: Need) -> str:
-    return f"item {need.row}"
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Store:
-    return Store(tmp_path / "store")
-
-
-def run(store: Store, encoder: Encoder, wanted: Sequence[Need], **options: Any) -> tuple[Any, Space]:
-    space = store.space(fingerprint(encoder.card))
-    with space.writer() as writer:
-        report = embed(encoder, wanted, writer, name=name, **options)
-    space.refresh()
-    return report, space
-
-
-def stored_numbers(store: Store, encoder: Encoder, wanted: Sequence[Need]) -> list[int]:
-    """The rows whose vectors are in the store, and are theirs."""
-    space = store.space(fingerprint(encoder.card))
-    present = [need for need in wanted if space.has(as_keys([need.key]))[0]]
-    for need in present:
-        assert space.read(as_keys([need.key]))[0][0] == number(need.item.parts[0].text)  # type: ignore[union-attr]
-    return [need.row for need in present]
-
+from embark.data.items import as_keys
+from embark.engine.local import LARGEST_BATCH, BatchSize, by_kind, measure
+from embark.store import Store
+from embark.types import Array, Content, EmbarkError
+from lengths import CARD, Lengths, needs, number, picture, run, stored_numbers, text
 
 # ── what goes well ───────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -146,88 +78,6 @@ def test_measuring_tells_seconds_by_kind_and_stores_nothing(store: Store) -> Non
     assert set(found) == {("text",), ("image",)}
     assert all(0 < seconds < 1 for seconds in found.values())
     assert store.spaces() == []
-
-
-# ── what an encoder may do wrong ─────────────────────────────────────────────────────────────────────────────────────
-
-
-def spoilt(value: Any, column: slice = slice(None)) -> Change:
-    """Numbers from 13 on come out wrong."""
-
-    def change(out: Array, texts: list[str]) -> Array:
-        out[np.array([number(t) >= 13 for t in texts]), column] = value
-        return out
-
-    return change
-
-
-@pytest.mark.parametrize(
-    ("change", "says"),
-    [
-        (spoilt(np.nan, slice(1)), "NaN or infinite vectors for item 1[2-9]"),
-        (spoilt(-np.inf, slice(1)), "NaN or infinite vectors for item 1[2-9]"),
-        (spoilt(0), "zero vectors for item 1[2-9]"),
-    ],
-    ids=["nan", "inf", "zero"],
-)
-def test_unsound_vectors_are_an_error_that_names_them(store: Store, change: Change, says: str) -> None:
-    encoder = Lengths(change)
-    wanted = needs(encoder, [items.text(f"{n:02} x") for n in range(1, 21)])
-    with pytest.raises(EmbarkError, match=f"test/engine returned {says}"):
-        run(store, encoder, wanted, batch_size=4)
-    assert stored_numbers(store, encoder, wanted) == list(range(12))
-
-
-@pytest.mark.parametrize("value", [1e6, 1e-9], ids=["overflow", "underflow"])
-def test_vectors_beyond_half_precision_are_an_error_that_says_what_to_do(store: Store, value: float) -> None:
-    encoder = Lengths(spoilt(value), replace(CARD, stored="float16"))
-    wanted = needs(encoder, [items.text(f"{n:02} x") for n in range(1, 21)])
-    with pytest.raises(
-        EmbarkError, match=r"range of float16.*stored='float32'.* for item 12, item 13, item 14, item 15"
-    ):
-        run(store, encoder, wanted, batch_size=4)
-    assert stored_numbers(store, encoder, wanted) == list(range(12))
-
-
-def test_many_unsound_vectors_are_counted_not_listed(store: Store) -> None:
-    with pytest.raises(EmbarkError, match="for item 0, item 1, item 2, item 3, item 4 and 4 more"):
-        run(
-            store,
-            encoder := Lengths(lambda out, texts: out * 0),
-            needs(encoder, [items.text(f"{n}") for n in range(9)]),
-        )
-
-
-@pytest.mark.parametrize(
-    ("change", "says"),
-    [
-        (lambda out, texts: out[:-1], "returned 3 rows for a batch of 4 items"),
-        (lambda out, texts: out[:, :2], r"dimension \[2\]; its card says 3"),
-        (lambda out, texts: out[:, 0], r"shape \(4,\); expected \(items, dimension\)"),
-        (
-            lambda out, texts: [np.ones((2, 3 + (number(t) == 15))) for t in texts],
-            r"dimension \[3, 4\]; its card says 3",
-        ),
-    ],
-    ids=["rows", "dimension", "shape", "ragged"],
-)
-def test_a_wrong_shape_is_an_error_and_what_came_before_it_stays(store: Store, change: Change, says: str) -> None:
-    def later(out: Array, texts: list[str]) -> Any:
-        return change(out, texts) if max(map(number, texts)) > 12 else out
-
-    encoder = Lengths(later)
-    wanted = needs(encoder, [items.text(f"{n:02} x") for n in range(1, 21)])
-    with pytest.raises(EmbarkError, match=says):
-        run(store, encoder, wanted, batch_size=4)
-    assert stored_numbers(store, encoder, wanted) == list(range(12))
-
-
-def test_a_dimension_that_changes_between_batches_is_an_error(store: Store) -> None:
-    encoder = Lengths(lambda out, texts: out[:, : 2 + (number(texts[0]) < 9)], replace(CARD, dim=None))
-    wanted = needs(encoder, [items.text(f"{n:02} x") for n in range(1, 17)])
-    with pytest.raises(EmbarkError, match=r"of 3 dimensions; .* of 2 dimensions cannot be added"):
-        run(store, encoder, wanted, batch_size=4)
-    assert stored_numbers(store, encoder, wanted) == list(range(8))
 
 
 def test_the_encoders_own_exceptions_come_out_as_they_are(store: Store) -> None:
@@ -401,60 +251,6 @@ def test_an_interrupt_keeps_what_was_committed(store: Store) -> None:
     with pytest.raises(KeyboardInterrupt):
         run(store, encoder, wanted, batch_size=10)
     assert len(stored_numbers(store, encoder, wanted)) == 20
-
-
-class Tensor:
-    """What a deep-learning library returns: no array, but it can become one."""
-
-    def __init__(self, values: Array, error: Exception | None = None) -> None:
-        self.values, self.error = values, error
-
-    def __len__(self) -> int:
-        return len(self.values)
-
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
-        if self.error:
-            raise self.error
-        return self.values.astype(dtype or self.values.dtype)
-
-
-@pytest.mark.parametrize(
-    "change",
-    [lambda out, texts: out.tolist(), lambda out, texts: list(out), lambda out, texts: Tensor(out)],
-    ids=["lists", "rows", "tensor"],
-)
-def test_whatever_becomes_an_array_will_do(store: Store, change: Change) -> None:
-    encoder = Lengths(change)
-    wanted = needs(encoder, [text(n) for n in range(7)])
-    run(store, encoder, wanted)
-    assert stored_numbers(store, encoder, wanted) == list(range(7))
-
-
-@pytest.mark.parametrize(
-    ("change", "says"),
-    [
-        (lambda out, texts: None, "returned a NoneType from `embed`"),
-        (lambda out, texts: Tensor(out, TypeError("it is on a device")), "Tensor that is no array: it is on a device"),
-        (lambda out, texts: Tensor(out, RuntimeError("it has a gradient")), "no array: it has a gradient"),
-        (lambda out, texts: out.astype(str), "expected numbers"),
-    ],
-)
-def test_what_is_no_array_is_an_error_that_says_why(store: Store, change: Change, says: str) -> None:
-    encoder = Lengths(change)
-    with pytest.raises(EmbarkError, match=says):
-        run(store, encoder, needs(encoder, [text(n) for n in range(3)]))
-
-
-@pytest.mark.parametrize(("scale", "fine"), [(1e-4, True), (1e-6, False)])
-def test_vectors_that_half_precision_would_coarsen_are_refused(store: Store, scale: float, fine: bool) -> None:
-    """Below its normal range a half has fewer and fewer bits, down to none: scores would change without a word."""
-    encoder = Lengths(lambda out, texts: out * 0 + scale, replace(CARD, stored="float16"))
-    wanted = needs(encoder, [text(n) for n in range(3)])
-    if fine:
-        assert run(store, encoder, wanted)[0].embedded == 3
-    else:
-        with pytest.raises(EmbarkError, match="beyond the range of float16"):
-            run(store, encoder, wanted)
 
 
 def test_a_pass_that_ran_out_of_memory_lets_go_of_what_it_held(store: Store) -> None:

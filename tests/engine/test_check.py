@@ -1,0 +1,147 @@
+"""What an encoder may do wrong: unsound vectors never reach the store, and the error names them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from embark.data import items
+from embark.store import Store
+from embark.types import Array, EmbarkError
+from lengths import CARD, Change, Lengths, needs, number, run, stored_numbers, text
+
+
+def spoilt(value: Any, column: slice = slice(None)) -> Change:
+    """Numbers from 13 on come out wrong."""
+
+    def change(out: Array, texts: list[str]) -> Array:
+        out[np.array([number(t) >= 13 for t in texts]), column] = value
+        return out
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        (spoilt(np.nan, slice(1)), "NaN or infinite vectors for item 1[2-9]"),
+        (spoilt(-np.inf, slice(1)), "NaN or infinite vectors for item 1[2-9]"),
+        (spoilt(0), "zero vectors for item 1[2-9]"),
+    ],
+    ids=["nan", "inf", "zero"],
+)
+def test_unsound_vectors_are_an_error_that_names_them(store: Store, change: Change, says: str) -> None:
+    encoder = Lengths(change)
+    wanted = needs(encoder, [items.text(f"{n:02} x") for n in range(1, 21)])
+    with pytest.raises(EmbarkError, match=f"test/engine returned {says}"):
+        run(store, encoder, wanted, batch_size=4)
+    assert stored_numbers(store, encoder, wanted) == list(range(12))
+
+
+@pytest.mark.parametrize("value", [1e6, 1e-9], ids=["overflow", "underflow"])
+def test_vectors_beyond_half_precision_are_an_error_that_says_what_to_do(store: Store, value: float) -> None:
+    encoder = Lengths(spoilt(value), replace(CARD, stored="float16"))
+    wanted = needs(encoder, [items.text(f"{n:02} x") for n in range(1, 21)])
+    with pytest.raises(
+        EmbarkError, match=r"range of float16.*stored='float32'.* for item 12, item 13, item 14, item 15"
+    ):
+        run(store, encoder, wanted, batch_size=4)
+    assert stored_numbers(store, encoder, wanted) == list(range(12))
+
+
+def test_many_unsound_vectors_are_counted_not_listed(store: Store) -> None:
+    with pytest.raises(EmbarkError, match="for item 0, item 1, item 2, item 3, item 4 and 4 more"):
+        run(
+            store,
+            encoder := Lengths(lambda out, texts: out * 0),
+            needs(encoder, [items.text(f"{n}") for n in range(9)]),
+        )
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        (lambda out, texts: out[:-1], "returned 3 rows for a batch of 4 items"),
+        (lambda out, texts: out[:, :2], r"dimension \[2\]; its card says 3"),
+        (lambda out, texts: out[:, 0], r"shape \(4,\); expected \(items, dimension\)"),
+        (
+            lambda out, texts: [np.ones((2, 3 + (number(t) == 15))) for t in texts],
+            r"dimension \[3, 4\]; its card says 3",
+        ),
+    ],
+    ids=["rows", "dimension", "shape", "ragged"],
+)
+def test_a_wrong_shape_is_an_error_and_what_came_before_it_stays(store: Store, change: Change, says: str) -> None:
+    def later(out: Array, texts: list[str]) -> Any:
+        return change(out, texts) if max(map(number, texts)) > 12 else out
+
+    encoder = Lengths(later)
+    wanted = needs(encoder, [items.text(f"{n:02} x") for n in range(1, 21)])
+    with pytest.raises(EmbarkError, match=says):
+        run(store, encoder, wanted, batch_size=4)
+    assert stored_numbers(store, encoder, wanted) == list(range(12))
+
+
+def test_a_dimension_that_changes_between_batches_is_an_error(store: Store) -> None:
+    encoder = Lengths(lambda out, texts: out[:, : 2 + (number(texts[0]) < 9)], replace(CARD, dim=None))
+    wanted = needs(encoder, [items.text(f"{n:02} x") for n in range(1, 17)])
+    with pytest.raises(EmbarkError, match=r"of 3 dimensions; .* of 2 dimensions cannot be added"):
+        run(store, encoder, wanted, batch_size=4)
+    assert stored_numbers(store, encoder, wanted) == list(range(8))
+
+
+class Tensor:
+    """What a deep-learning library returns: no array, but it can become one."""
+
+    def __init__(self, values: Array, error: Exception | None = None) -> None:
+        self.values, self.error = values, error
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
+        if self.error:
+            raise self.error
+        return self.values.astype(dtype or self.values.dtype)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [lambda out, texts: out.tolist(), lambda out, texts: list(out), lambda out, texts: Tensor(out)],
+    ids=["lists", "rows", "tensor"],
+)
+def test_whatever_becomes_an_array_will_do(store: Store, change: Change) -> None:
+    encoder = Lengths(change)
+    wanted = needs(encoder, [text(n) for n in range(7)])
+    run(store, encoder, wanted)
+    assert stored_numbers(store, encoder, wanted) == list(range(7))
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        (lambda out, texts: None, "returned a NoneType from `embed`"),
+        (lambda out, texts: Tensor(out, TypeError("it is on a device")), "Tensor that is no array: it is on a device"),
+        (lambda out, texts: Tensor(out, RuntimeError("it has a gradient")), "no array: it has a gradient"),
+        (lambda out, texts: out.astype(str), "expected numbers"),
+    ],
+)
+def test_what_is_no_array_is_an_error_that_says_why(store: Store, change: Change, says: str) -> None:
+    encoder = Lengths(change)
+    with pytest.raises(EmbarkError, match=says):
+        run(store, encoder, needs(encoder, [text(n) for n in range(3)]))
+
+
+@pytest.mark.parametrize(("scale", "fine"), [(1e-4, True), (1e-6, False)])
+def test_vectors_that_half_precision_would_coarsen_are_refused(store: Store, scale: float, fine: bool) -> None:
+    """Below its normal range a half has fewer and fewer bits, down to none: scores would change without a word."""
+    encoder = Lengths(lambda out, texts: out * 0 + scale, replace(CARD, stored="float16"))
+    wanted = needs(encoder, [text(n) for n in range(3)])
+    if fine:
+        assert run(store, encoder, wanted)[0].embedded == 3
+    else:
+        with pytest.raises(EmbarkError, match="beyond the range of float16"):
+            run(store, encoder, wanted)
