@@ -21,6 +21,7 @@ from embark.store import Store
 from embark.tasks import BENCHMARKS, TASKS
 from embark.types import Array, Benchmark, EmbarkError
 
+TABLE = "file,caption,label\nred.png,no page,red\ngreen.png,a green page,green\nblue.png,a blue page,blue\n"
 Pictures = Callable[..., Path]
 
 
@@ -239,6 +240,25 @@ def test_a_model_that_fails_is_an_error_and_what_it_did_is_kept(tiny: embark.Enc
         evaluate(tiny, tasks)
     tiny.embed = forward  # type: ignore[method-assign]
     assert evaluate(tiny, tasks).embedded == 3
+
+
+def test_a_model_that_fails_costs_only_the_tasks_that_need_what_it_cannot_do(
+    tiny: embark.Encoder, reader_of_colours: embark.Encoder, pictures: Pictures
+) -> None:
+    good, bad = folder_task(pictures("Good")), folder_task(pictures("Bad", TABLE))
+    forward = tiny.embed
+
+    def embed(batch: Any) -> Array:
+        vectors = np.array(forward(batch))
+        return vectors * np.nan if ("text", "no page") in batch[0] else vectors
+
+    tiny.embed = embed  # type: ignore[method-assign]
+    evaluate(tiny, good)  # so that its vectors are there
+    run = evaluate([tiny, reader_of_colours], good + bad, rescore=True, batch_size=1)
+    assert [(s.task, s.kind) for s in run.skipped if s.model == "test/tiny"] == [("BadRetrieval", "failed")]
+    assert run.skipped[0].why.startswith("test/tiny returned NaN or infinite vectors for BadRetrieval query")
+    assert [result.task for result in run.results] == ["GoodRetrieval", "GoodZeroShot", "BadZeroShot"]
+    assert {s.kind for s in run.skipped if s.model == "test/reader"} == {"not applicable"}  # it had its turn
 
 
 # ── choosing ─────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -145,6 +145,14 @@ def test_labels_that_never_vary_are_answered_as_seen(classifier: str) -> None:
     assert set(run.score[:, 1]) == {0.0}
 
 
+@pytest.mark.parametrize("classifier", ["logistic", "knn"])
+def test_a_model_that_gives_everything_one_vector_is_flagged(classifier: str) -> None:
+    truth, _ = case()
+    vectors = {"train": np.ones((120, 3), np.float32), "test": np.ones((60, 3), np.float32)}
+    found = evaluate(truth, vectors, {"classifier": classifier, "runs": 2})
+    assert "2 of 2 runs predicted the same for all items: the score is an artefact" in found.warnings
+
+
 def test_label_probes_that_did_not_train_are_flagged() -> None:
     truth, _ = case()
     truth.train[:, :2] = np.arange(120)[:, None] % 2 == [0, 1]

@@ -185,6 +185,15 @@ def test_a_model_that_gives_everything_one_vector_is_all_ties(monkeypatch: pytes
     assert ids[top].tolist() == [["999", "998", "997"]] * 5
 
 
+def test_a_pair_that_is_out_of_depth_raises_no_more_doubts(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked, real = list[int](), ranks_module.exact
+    monkeypatch.setattr(ranks_module, "exact", lambda *given: (asked.append(len(given[2])), real(*given))[1])
+    vectors, last = np.ones((5000, 8), np.float32), np.full(20, 4999)
+    found, _ = ranks(vectors[:20], vectors, np.arange(20), last, "cosine", tie_places(None, 5000), 1 << 20, depth=100)
+    assert (found == LOST).all()
+    assert sum(asked) < 20 * 5000 / 2
+
+
 # ── late interaction ─────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -250,6 +259,18 @@ def test_limits_that_overlap_are_all_lifted_in_the_end() -> None:
         assert all(pool.map(lambda _: _limited(), range(20)))
     other.__exit__(None, None, None)
     assert (blas(), list(warnings.filters)) == (before, filters)
+
+
+def test_who_comes_first_may_leave_first() -> None:
+    """Each from a thread of its own: the last to leave is another one than set the limit."""
+    before = blas()
+    with ThreadPoolExecutor(1) as first, ThreadPoolExecutor(1) as last:
+        one, other = blas_threads(1), blas_threads(1)
+        for pool, step in ((first, one.__enter__), (last, other.__enter__)):
+            pool.submit(step).result()
+        for pool, limit in ((first, one), (last, other)):
+            pool.submit(limit.__exit__, None, None, None).result()
+    assert blas() == before
 
 
 def _limited() -> bool:

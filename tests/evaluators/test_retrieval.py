@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from embark import evaluators
 from embark.evaluators import beaten, similarity
 from embark.evaluators import ranks as ranks_module
 from embark.evaluators.backend import Backend, Numpy, Torch
@@ -234,6 +235,42 @@ def test_the_first_result_may_be_dropped() -> None:
     assert skipped.outcomes["mrr_at_10"].tolist() == [1, 0]
     only = evaluate(truth, vectors, {"metric": "mrr_at_10", "skip_first": "hit_rate"})
     assert (only.value, only.metrics["hit_rate_at_1"]) == (0.75, 0.5)
+
+
+def test_outcomes_are_of_the_ranking_that_is_scored() -> None:
+    """What left the ranking is not its top, and a rank is the one that the main measure saw."""
+    truth, vectors = qrels((0, 0, 1)), sides([[1, 0]], PLANE)
+    skipped = evaluate(truth, vectors, {"skip_first": True, "metric": "mrr_at_10"})
+    assert [skipped.outcomes[name].tolist() for name in ("mrr_at_10", "rank", "top")] == [[0], [-1], [-1]]
+    kept = evaluate(truth, vectors, {"skip_first": "hit_rate", "metric": "mrr_at_10"})
+    assert [kept.outcomes[name].tolist() for name in ("mrr_at_10", "rank", "top")] == [[1], [1], [0]]
+    hidden = evaluate(
+        qrels((0, 1, 1), query_ids=np.array(["a"]), document_ids=np.array(["a", "b", "c", "d"])),
+        vectors,
+        {"ignore_identical_ids": True},
+    )
+    assert [hidden.outcomes[name].tolist() for name in ("rank", "top")] == [[1], [-1]]
+
+
+def test_scores_that_float32_cannot_hold_are_an_error() -> None:
+    with pytest.raises(EmbarkError, match="beyond what float32 holds"):
+        evaluate(qrels((0, 0, 1)), sides([[1e30, 0]], np.full((3, 2), 1e30)), {"similarity": "dot"})
+
+
+@pytest.mark.parametrize(
+    ("kind", "params", "says"),
+    [
+        ("probe", {"shot": 2}, r"no parameter of 'probe' named 'shot'. Did you mean shots"),
+        ("probe", {"shots": "two"}, "'shots' of 'probe' must be of type int, not 'two'"),
+        ("probe", {"probe": "sounds"}, "must be one of 'published', 'sound', not 'sounds'"),
+        ("retrieval", {"judged_only": 1}, "must be of type bool, not 1"),
+        ("robustness", {"base": "retrieval", "skip_fist": True}, "Did you mean skip_first"),
+    ],
+)
+def test_a_parameter_that_nobody_reads_is_an_error(kind: str, params: dict[str, Any], says: str) -> None:
+    """It would be another protocol's score under the name of the one that was meant."""
+    with pytest.raises(EmbarkError, match=says):
+        evaluators.evaluate(kind, qrels((0, 0, 1)), sides([[1, 0]], PLANE), params)
 
 
 def test_the_judged_documents_alone_may_be_ranked() -> None:

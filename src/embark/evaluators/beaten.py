@@ -11,7 +11,7 @@ from embark.types import Array
 
 MANY = 24  # relevant documents a query from which looking each up in sorted scores beats comparing one by one
 WAITING = 1 << 12  # doubts that may wait: exact scores are cheaper many at once
-AT_ONCE = 1 << 20  # doubts at a time: where a model gives all documents one score, each pair meets all of them
+AT_ONCE = 1 << 17  # doubts at a time: where a model gives all documents one score, each pair meets all of them
 
 
 class Beaten:
@@ -53,11 +53,13 @@ class Beaten:
             self._compare(row, document, score, low, high)
 
     def _lead(self, row: Array, document: Array, score: Array, low: Array) -> None:
-        """Keep each row's best document, the first of equals; one that misses all pairs need not be found."""
+        """Keep each row's best document, equals by place; one that misses all pairs need not be found."""
         lead = np.flatnonzero(score >= np.maximum(self.top, low[self.last])[row])
-        lead = lead[np.lexsort((-document[lead], score[lead], row[lead]))]  # of a row, the last one stays
+        place = self.place[document]
+        lead = lead[np.lexsort((-place[lead], score[lead], row[lead]))]  # of a row, the last one stays
         with self.lock:
-            lead = lead[_before(score[lead], document[lead], self.top[row[lead]], self.best[row[lead]])]
+            now = self.top[row[lead]], self.place[self.best[row[lead]]]
+            lead = lead[_before(score[lead], place[lead], *now)]
             self.best[row[lead]], self.top[row[lead]] = document[lead], score[lead]
 
     def _compare(self, row: Array, document: Array, score: Array, low: Array, high: Array) -> None:
@@ -71,6 +73,8 @@ class Beaten:
             some = pair < len(self.beaten)
             with self.lock:
                 self.beaten[pair[some]] += over[some]
+            counted = np.append(self.beaten < self.depth, False)[pair]
+            doubt = doubt[counted[row[doubt]]]
             self._doubt(pair[row[doubt]], document[doubt])
 
     def _look_up(self, row: Array, document: Array, score: Array, low: Array, high: Array) -> None:
@@ -104,6 +108,10 @@ class Beaten:
         pair, document = (np.concatenate(column) for column in zip(*doubts, strict=True))
         rival = document != self.document[pair]
         pair, document = pair[rival], document[rival]
+        for at in range(0, len(pair), AT_ONCE):
+            self._decide(pair[at : at + AT_ONCE], document[at : at + AT_ONCE])
+
+    def _decide(self, pair: Array, document: Array) -> None:
         cell, back = np.unique(self.row[pair] * len(self.place) + document, return_inverse=True)  # pairs may share it
         score = self.exact(*np.divmod(cell, len(self.place)))[back]
         wins = _before(score, self.place[document], self.own[pair], self.place[self.document[pair]])

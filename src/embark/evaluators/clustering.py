@@ -16,8 +16,10 @@ from embark.evaluators.threads import blas_threads
 from embark.types import Array, EmbarkError, Groups, Scores
 
 VERSION = 1
+PARAMS = {"batch_size": int, "seed": int}
 RUNS = 10  # starts of the full k-means, of which the best counts …
 WORK = 2e9  # … or fewer, down to one: starts × items × dimensions × clusters stay below this (seconds, not minutes)
+ROUNDING = 1e-6  # of what the items measure in all: less scatter than that is none
 SLACK = 0.2  # how much worse than the full k-means the published one may be before it is called a bad fit
 
 
@@ -40,6 +42,7 @@ def evaluate(truth: Groups, vectors: Mapping[str, Any], params: Mapping[str, Any
     metrics = values | {f"sound_{name}": float(value) for name, value in from_contingency(sound_table).items()}
     metrics |= {"inertia": float(published.inertia_), "sound_inertia": float(sound.inertia_)}
     scatter = float(items.var(axis=0, dtype=np.float64).sum() * len(items))
+    scatter = scatter if scatter > ROUNDING * float(np.square(items, dtype=np.float64).sum()) else 0.0
     return Scores(
         metrics,
         main,
@@ -122,6 +125,8 @@ def _doubts(metrics: Mapping[str, float], main: str, clusters: int, asked: int, 
     """
     found, best = metrics["inertia"], metrics["sound_inertia"]
     beside = f"a full k-means gives {main} {metrics[f'sound_{main}']:.4f} instead of {metrics[main]:.4f}."
+    if not scatter:
+        return ("all items have the same vector: there is nothing to cluster",)
     doubts = []
     if clusters < asked:
         doubts.append(f"MiniBatchKMeans collapsed: it fills {clusters} of {asked} clusters; {beside}")

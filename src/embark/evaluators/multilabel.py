@@ -17,6 +17,7 @@ from embark.evaluators.similarity import whole
 from embark.types import Array, EmbarkError, Scores, Split
 
 VERSION = 1
+PARAMS = {"shots": int, "runs": int, "seed": int, "classifier": ("logistic", "knn")}
 NEIGHBOURS = 5
 
 
@@ -59,7 +60,7 @@ def evaluate(truth: Split, vectors: Mapping[str, Any], params: Mapping[str, Any]
     counts = {"test items": len(test), "labels": int(used.sum()), "runs": runs}
     counts["label probes at the iteration limit"] = sum(run.limited for run in found)
     outcomes = columns(column, items[column])
-    return Scores(means, main, "test", np.arange(len(test)), outcomes, "runs", counts, _warnings(found, used))
+    return Scores(means, main, "test", np.arange(len(test)), outcomes, "runs", counts, _warnings(found, used, test))
 
 
 def narrow(truth: Split, params: Mapping[str, Any]) -> tuple[Split, dict[str, Array]]:
@@ -157,10 +158,12 @@ def macro_f1(true: Array, predicted: Array) -> float:
     return float((2 * hits / np.maximum(total, 1)).mean())
 
 
-def _warnings(found: Sequence[Run], used: Array) -> tuple[str, ...]:
+def _warnings(found: Sequence[Run], used: Array, test: Array) -> tuple[str, ...]:
+    alike = sum(bool((run.score == run.score[0]).all()) for run in found) if (test != test[0]).any() else 0
     of = f"of {int(used.sum()) * len(found)} label probes"
     said = (
         f"{sum(run.stopped for run in found)} {of} did not train (they stopped at iteration 0)",
+        f"{alike} of {len(found)} runs predicted the same for all items: the score is an artefact",
         f"{sum(run.constant for run in found)} {of} saw their label in all of their examples, or in none",
         f"{int((~used).sum())} of {len(used)} labels have no test item and were left out",
     )

@@ -15,6 +15,7 @@ from embark.evaluators.similarity import whole
 from embark.types import Array, EmbarkError, Matches, Scores
 
 VERSION = 1
+PARAMS = {"strict": bool}
 SAMPLES = 2_048  # scored at a time
 
 

@@ -27,7 +27,7 @@ from embark.evaluators.similarity import (
     tokens_an_item,
 )
 from embark.evaluators.threads import CORES, each
-from embark.types import Array
+from embark.types import Array, EmbarkError
 
 MEMORY = 512 << 20  # bytes that scoring may hold
 BYTES = 24  # a score, its comparison, and what is known of the few that count
@@ -87,6 +87,8 @@ def _ranks_of(rows: Rows, row: Array, document: Array, place: Array, depth: int 
 
     rows.each_tile(count)
     pairs.settle()
+    if not np.isfinite(own).all():
+        raise EmbarkError("Scores are beyond what float32 holds: scale the vectors, or compare them by cosine.")
     rank, best = np.empty(len(row), np.int64), pairs.best
     rank[order] = np.where(pairs.beaten < depth, pairs.beaten + 1, LOST)
     best[row[rank == 1]] = document[rank == 1]  # a tie for the first place is settled

@@ -18,7 +18,11 @@ from embark.evaluators.rerank import reordered
 from embark.evaluators.similarity import check
 from embark.types import Array, Candidates, EmbarkError, Qrels, Scores
 
-VERSION = 2
+VERSION = 3
+PARAMS = dict.fromkeys(("ignore_identical_ids", "judged_only", "drop_unanswerable"), bool) | {
+    "skip_first": (True, False, "hit_rate")
+}
+LATER = ("hit_rate", "success")  # the measures that skip_first="hit_rate" means
 DEPTH = max(metrics.CUTOFFS)  # no measure looks further down
 Judged = TypeVar("Judged", Qrels, Candidates)
 
@@ -56,6 +60,7 @@ def evaluate(truth: Qrels, vectors: Mapping[str, Any], params: Mapping[str, Any]
         rank, best = ranks(queries, documents, *wanted, similarity, place, memory, depth=depth)
         rank, best = reordered(*wanted, rank, best, vectors.get("reranked"), place)
         rank = _without(query, document, rank[: len(query)], own_query, own_document, rank[len(query) :])
+        best[own_query[best[own_query] == own_document]] = -1  # it is not in the ranking
     return summary(asked, query, rank, grade, best, len(queries), "ndcg_at_10", params)
 
 
@@ -107,14 +112,16 @@ def summary(
     values = metrics.ranking(row, rank if skip == "hit_rate" else skipped, grade, len(asked))
     if skip == "hit_rate":
         later = metrics.ranking(row, skipped, grade, len(asked))
-        values |= {name: later[name] for name in later if name.startswith(("hit_rate", "success"))}
+        values |= {name: later[name] for name in later if name.startswith(LATER)}
     values["accuracy"] = values["recall_at_1"]
     main = params.get("metric", default)
     if main not in values:
         raise EmbarkError(f"Ranking has no measure '{main}'; it has {', '.join(sorted(values))}.")
+    drops = skip is True or (skip == "hit_rate" and main.startswith(LATER))  # as the main measure sees it
     first = np.full(len(asked), LOST)
-    np.minimum.at(first, row, rank)
-    outcomes = {main: values[main], "rank": np.where(first <= DEPTH, first, -1), "top": best[asked]}
+    np.minimum.at(first, row, skipped if drops else rank)
+    top = np.full(len(asked), -1) if drops else best[asked]  # the next is not known
+    outcomes = {main: values[main], "rank": np.where(first <= DEPTH, first, -1), "top": top}
     empty = len(asked) - len(np.unique(row))
     counts = {"queries": len(asked), "queries left out": queries - len(asked), "queries without positives": empty}
     means = {name: float(value.mean()) for name, value in values.items()}

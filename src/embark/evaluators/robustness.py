@@ -15,6 +15,7 @@ import numpy as np
 from embark.types import EmbarkError, Scores, Truth, role_of
 
 VERSION = 1
+PARAMS = {"base": str, "base_metric": str}
 MAIN = ("mean_corrupted", "clean", "drop")
 
 

@@ -80,11 +80,11 @@ def exact(queries: Any, documents: Any, query: Array, document: Array, similarit
         left = np.asarray(queries[query[at : at + step]], np.float64)
         right = np.asarray(documents[document[at : at + step]], np.float64)
         score = np.einsum("nd,nd->n", left, right)
-        if similarity == "cosine":
-            length = np.sqrt(np.einsum("nd,nd->n", left, left) * np.einsum("nd,nd->n", right, right))
-            with np.errstate(invalid="ignore"):  # what is not finite is reported where blocks are made
+        with np.errstate(invalid="ignore", over="ignore"):  # what is not finite is reported where blocks are made
+            if similarity == "cosine":
+                length = np.sqrt(np.einsum("nd,nd->n", left, left) * np.einsum("nd,nd->n", right, right))
                 score = np.divide(score, length, out=score, where=length > 0)
-        out[at : at + step] = score
+            out[at : at + step] = score
     return out
 
 

@@ -12,6 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from threading import Lock
 
+import threadpoolctl
 from threadpoolctl import threadpool_limits
 
 from embark.settings import cores
@@ -27,6 +28,7 @@ def blas_threads(limit: int, *ignored: type[Warning]) -> Iterator[None]:
     """At most so many threads a matrix product, and none of these warnings, until the last of those inside leaves."""
     with _LOCK:
         _HELD.append(limit)
+        _take_over()
         _UNDO.enter_context(threadpool_limits(min(_HELD), user_api="blas"))
         if ignored:
             _UNDO.enter_context(warnings.catch_warnings())
@@ -38,7 +40,15 @@ def blas_threads(limit: int, *ignored: type[Warning]) -> Iterator[None]:
         with _LOCK:
             _HELD.remove(limit)
             if not _HELD:
+                _take_over()
                 _UNDO.close()
+
+
+def _take_over() -> None:
+    """threadpoolctl heeds only the first thread that sets OpenBLAS's threads; who comes last here must be able to."""
+    release = getattr(threadpoolctl.OpenBLASController, "clear_controlling_thread", None)  # newer versions
+    if release:
+        release(force=True)
 
 
 def each(work: Callable[[int], None], turns: Iterable[int], parallel: bool = True) -> None:

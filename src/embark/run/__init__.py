@@ -19,6 +19,7 @@ from embark import evaluators, results, settings
 from embark.analysis import table as tables
 from embark.catalogue import UnknownName
 from embark.data import fetch, readers
+from embark.data.items import as_keys
 from embark.data.select import without
 from embark.engine.local import Report, embed, measure
 from embark.engine.price import bills
@@ -119,7 +120,8 @@ def evaluate(
     `protocol` names another way of scoring than the paper's, for the tasks that have it; its results are kept apart.
     `rescore` computes scores again from the stored vectors, even those that are on disk. `loading` says where models
     that are given by name run, in which precision, and whose code is trusted. `stages` are models that work before and
-    after: captions, rewritten queries, re-ranking.
+    after: captions, rewritten queries, re-ranking. A failure costs the tasks that need what failed, and `Run.skipped`
+    lists them; it is raised if there is no result at all.
     """
     start, chosen = time.perf_counter(), under(protocol, resolve_tasks(tasks))
     options = options or settings.load()
@@ -129,6 +131,8 @@ def evaluate(
     with fetch.using(job.options):
         for encoder in resolve_models(model, loading, job.options):
             job.evaluate(encoder, run)
+    if job.trouble and not run.results:
+        raise job.trouble
     run.seconds = time.perf_counter() - start
     return run
 
@@ -228,6 +232,7 @@ class _Job:
         self.tasks, self.options, self.rescore, self.batch_size, self.show = tasks, options, rescore, batch_size, show
         self.results, self.store = Results(options.results), Store(options.store)
         self.id = uuid4().hex[:12]
+        self.trouble: EmbarkError | None = None  # of a model that could not embed everything
         self._read: dict[tuple[str, str, str], Dataset] = {}
 
     def read(self, task: Task, split: str, subset: str) -> Dataset:
@@ -270,12 +275,18 @@ class _Job:
             self.results.check()
         space = self.space(encoder)
         planned = plan([d for several in demands.values() for d in several], space.has)
-        report = self._embed(encoder, planned, space)
+        try:
+            report = self._embed(encoder, planned, space)
+        except EmbarkError as error:  # what was embedded is kept, and the tasks that lack nothing are scored
+            self.trouble, report = error, self._rescued(planned, space)
+            for name in [name for name, asked in demands.items() if not _complete(asked, space)]:
+                del demands[name]
+                run.skipped.append(Skipped(encoder.card.name, name, "failed", str(error)))
         run.embedded += report.embedded
-        counts = iter(planned.counts)
-        parts_of = {name: [(each, next(counts)) for each in several] for name, several in demands.items()}
+        counts = {id(each): count for each, count in zip(planned.demands, planned.counts, strict=True)}
+        parts_of = {name: [(each, counts[id(each)]) for each in several] for name, several in demands.items()}
 
-        memory = self.options.memory << 20
+        memory = (self.options.memory << 20) // max(1, min(self.options.workers, len(demands)))  # for each at once
         given = Scoring(self._card(encoder), space, report, self.results, memory, self.id, self.staging)
 
         def score(task: Task) -> TaskResult | EmbarkError:
@@ -334,6 +345,16 @@ class _Job:
             report = embed(encoder, planned.needs, writer, workers=workers, batch_size=size, name=name, advance=advance)
         space.refresh()
         return report
+
+    def _rescued(self, planned: Plan, space: Space) -> Report:
+        """What an embedding that failed has left in the store."""
+        space.refresh()
+        return Report(embedded=int(space.has(as_keys([need.key for need in planned.needs])).sum()))
+
+
+def _complete(asked: Sequence[Demand], space: Space) -> bool:
+    """Whether every vector that a task asks for is there."""
+    return all(space.has(keys).all() for each in asked for keys in each.keys.values())
 
 
 def narrowed(task: Task, data: Dataset) -> Dataset:
