@@ -77,6 +77,9 @@ def ranks(
 def _ranks_of(rows: Rows, row: Array, document: Array, place: Array, depth: int | None) -> tuple[Array, Array]:
     """Ranks of (row, document) pairs, every row at least once, and each row's best document."""
     own, depth = rows.exact_in_shares(row, document), depth or len(place)
+    if not np.isfinite(own).all():
+        check(rows.documents, rows.similarity)  # a vector that is not finite is named
+        raise EmbarkError("Scores are beyond what float32 holds: scale the vectors, or compare them by cosine.")
     order = np.lexsort((own, row))
     pairs = Beaten(row[order], document[order], own[order], rows.exact, place, depth)
 
@@ -87,8 +90,6 @@ def _ranks_of(rows: Rows, row: Array, document: Array, place: Array, depth: int 
 
     rows.each_tile(count)
     pairs.settle()
-    if not np.isfinite(own).all():
-        raise EmbarkError("Scores are beyond what float32 holds: scale the vectors, or compare them by cosine.")
     rank, best = np.empty(len(row), np.int64), pairs.best
     rank[order] = np.where(pairs.beaten < depth, pairs.beaten + 1, LOST)
     best[row[rank == 1]] = document[rank == 1]  # a tie for the first place is settled
