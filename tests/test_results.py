@@ -104,6 +104,13 @@ def test_saving_again_replaces_and_leaves_nothing_behind(folder: Results) -> Non
     ]
 
 
+def test_a_file_that_cannot_be_written_is_named(folder: Results) -> None:
+    blocked = folder.folder("org/model", "r1") / "Words.json"
+    (blocked / "in the way").mkdir(parents=True)
+    with pytest.raises(EmbarkError, match=f"could not be written to {blocked} .*directory"):
+        folder.save(result(), CARD, [outcomes()])
+
+
 def test_a_save_that_fails_leaves_the_old_files(folder: Results) -> None:
     before = folder.save(result(), CARD, [outcomes()])
     with pytest.raises(TypeError, match="has no place in a result file"):

@@ -254,7 +254,7 @@ class Writer(AbstractContextManager["Writer"]):
         try:
             yield
         except OSError as error:
-            text = "The store at {} could not be written ({}); what was committed is safe. Make room and run again."
+            text = "The store at {} could not be written ({}); what was committed is safe. Mend that and run again."
             raise EmbarkError(text.format(self._space.path.parent, error)) from error
         self._sound = True
 

@@ -318,5 +318,8 @@ def _replace(path: Path, write: Any) -> None:
     try:
         write(beside)
         os.replace(beside, path)
+    except OSError as error:
+        text = f"The scores could not be written to {path} ({error}). Mend that and run again: no vector is lost."
+        raise EmbarkError(text) from error
     finally:
         beside.unlink(missing_ok=True)
