@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -9,6 +15,7 @@ import pytest
 from PIL import Image
 
 from embark import models
+from embark.data.media import on_white
 from embark.models.encoder import fingerprint
 from embark.types import Array, Audio, Content, EmbarkError, Item, Text
 
@@ -68,7 +75,8 @@ def test_sounds_arrive_as_samples() -> None:
         return lengths(waves)
 
     model = models.encoder(audio=audio, sample_rate=8000)
-    assert all(isinstance(wave, np.ndarray) and wave.dtype == np.float32 and len(wave) == 8000 for wave in seen)
+    assert all(isinstance(wave, np.ndarray) and wave.dtype == np.float32 and wave.ndim == 1 for wave in seen)
+    assert max(map(len, seen)) == 40 * 8000
     assert model.embed([model.prepare([Content("audio", Audio(np.zeros(7, np.float32), 8000))])])[0, 0] == 7
 
 
@@ -79,6 +87,190 @@ def test_other_weights_are_another_revision() -> None:
     assert fingerprint(one) == fingerprint(same)
     assert fingerprint(one) != fingerprint(other)
     assert one.settings["functions"] == {"text": "Weighted"}
+
+
+class Through:
+    """A model whose rule is no part of its code: only what it makes of inputs tells of another one."""
+
+    def __init__(self, rule: Callable[[Any], Any], embed: Callable[[list[Any]], Array]) -> None:
+        self.rule, self.embed = rule, embed
+
+    def __call__(self, values: list[Any]) -> Array:
+        return self.embed([self.rule(value) for value in values])
+
+
+def small(images: list[Image.Image]) -> Array:
+    return np.stack([np.asarray(image.convert("RGB").resize((4, 4)), np.float32).ravel() for image in images])
+
+
+def square(image: Image.Image) -> Image.Image:
+    return image.crop((0, 0, min(image.size), min(image.size)))
+
+
+def as_it_is(value: Any) -> Any:
+    return value
+
+
+@pytest.mark.parametrize(
+    ("kind", "embed", "one", "other"),
+    [
+        ("text", lengths, lambda text: text[:60], lambda text: text[:2000]),
+        ("text", lengths, lambda text: text[:2000], as_it_is),
+        ("text", lengths, lambda text: text.encode("ascii", "ignore"), lambda text: text.encode("latin-1", "ignore")),
+        ("text", lengths, as_it_is, lambda text: "".join(letter for letter in text if letter < "\U00010000")),
+        ("image", small, as_it_is, square),
+        ("image", colours, as_it_is, on_white),
+        ("image", small, as_it_is, lambda image: image.resize([max(side, 8) for side in image.size])),
+        ("image", small, as_it_is, lambda image: image if max(image.size) < 20 * min(image.size) else square(image)),
+        ("audio", lengths, lambda wave: wave[: 10 * 16_000], lambda wave: wave[: 30 * 16_000]),
+        ("audio", lengths, as_it_is, lambda wave: np.pad(wave, (0, max(0, 8_000 - len(wave))))),
+        ("video", lengths, lambda film: film[:4], lambda film: film[:6]),
+    ],
+)  # fmt: skip
+def test_another_rule_for_unusual_inputs_is_another_revision(kind: str, embed: Any, one: Any, other: Any) -> None:
+    first, again, second = (models.encoder(**{kind: Through(rule, embed)}).card.revision for rule in (one, one, other))  # type: ignore[arg-type]
+    assert first == again
+    assert first != second
+
+
+def test_films_have_no_more_frames_than_are_decoded() -> None:
+    seen: list[int] = []
+
+    def video(films: list[list[Image.Image]]) -> Array:
+        seen.extend(len(film) for film in films)
+        return np.array([[np.asarray(film).mean(), 1] for film in films])  # frames of one film have one size
+
+    models.encoder(video=video, frames=32)
+    assert max(seen) == 32
+
+
+def test_an_input_may_be_refused() -> None:
+    def short(text: str) -> str:
+        if len(text) > 512:
+            raise RuntimeError("the sequence is too long")
+        return text
+
+    def pixels(images: list[Image.Image]) -> Array:
+        return np.stack([np.asarray(image) for image in images]).mean((1, 2))  # four numbers for RGBA
+
+    strict, same, lax = (
+        models.encoder(text=Through(rule, lengths), image=pixels).card for rule in (short, short, as_it_is)
+    )
+    assert strict.dim == 3
+    assert strict.revision == same.revision
+    assert strict.revision != lax.revision
+    with pytest.raises(ZeroDivisionError):
+        models.encoder(text=lambda texts: 1 / 0)
+
+
+class Fragile:
+    """A model that one long text breaks for good, as an index out of range does on a GPU."""
+
+    broken = False
+
+    def __call__(self, texts: list[str]) -> Array:
+        self.broken = self.broken or any(len(text) > 512 for text in texts)
+        if self.broken:
+            raise RuntimeError("device-side assert triggered")
+        return lengths(texts)
+
+
+def test_what_an_unusual_input_breaks_is_explained() -> None:
+    with pytest.raises(EmbarkError, match=r"failed on an unusual input \(device-side assert.*revision by hand"):
+        models.encoder(text=Fragile())
+    model = models.encoder(text=Fragile(), revision="1")
+    assert model.embed([model.prepare([Content("text", "ab")])]).tolist() == [[2, 1, 0]]
+
+
+SCRIPT = """
+from functools import cache, partial
+import embark
+
+LIMIT, MARKS, calls = 9_000, frozenset({"★", "☆", "✩", "✪"}), 0
+
+@cache
+def cut(text):
+    return text[:10_000]
+
+class Longer:
+    def __call__(self, texts):
+        return [[len(text[:11_000]), 1] for text in texts]
+
+longer = Longer()
+
+def outer(most):
+    def counted(texts, few=13_000, *, many=14_000):
+        global calls
+        calls += 1
+        kept = [cut(text)[:LIMIT][:most][:few][:many] for text in texts if text not in {"a", "b", "c", "d"}]
+        return [[len(text), text in MARKS, *row] for text, row in zip(kept, longer(texts))]
+    return counted
+
+function = outer(12_000)
+made = [embark.encoder(text=function), embark.encoder(text=function), embark.encoder(text=Longer())]
+made += [embark.encoder(text=partial(function, few=15_000)), embark.encoder(text=longer.__call__)]
+revisions = [model.card.revision for model in made]
+"""
+
+
+def revisions(script: str) -> list[str]:
+    names: dict[str, Any] = {"__name__": "script"}
+    exec(compile(script, "script.py", "exec"), names)
+    found: list[str] = names["revisions"]
+    return found
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "places"),
+    [
+        ("9_000", "9_001", {0, 1, 3}),  # a global
+        ("10_000", "10_001", {0, 1, 3}),  # in a function of the same module
+        ("11_000", "11_001", {0, 1, 2, 3, 4}),  # in an object's `__call__`
+        ("12_000", "12_001", {0, 1, 3}),  # a variable of the outer function
+        ("13_000", "13_001", {0, 1, 3}),
+        ("14_000", "14_001", {0, 1, 3}),
+        ("15_000", "15_001", {3}),
+        ('"✪"', '"✫"', {0, 1, 3}),
+        ('"d"', '"e"', {0, 1, 3}),
+        ("calls += 1", "calls += 1  # a comment", set()),
+    ],
+)
+def test_the_code_is_part_of_the_revision(old: str, new: str, places: set[int]) -> None:
+    assert SCRIPT.count(old) == 1
+    pairs = zip(revisions(SCRIPT), revisions(SCRIPT.replace(old, new)), strict=True)
+    assert {at for at, (before, after) in enumerate(pairs) if before != after} == places
+
+
+def test_the_code_is_the_same_in_every_process(tmp_path: Path) -> None:
+    (tmp_path / "script.py").write_text(f"{SCRIPT}\nprint(*revisions)", encoding="utf-8")
+    told = [
+        subprocess.run(
+            [sys.executable, "script.py"], cwd=tmp_path, env={**os.environ, "PYTHONHASHSEED": seed},
+            check=True, capture_output=True, text=True,
+        ).stdout.split()
+        for seed in ("1", "2")
+    ]  # fmt: skip
+    assert told == [revisions(SCRIPT)] * 2
+    one, same, longer, fewer, bound = told[0]
+    assert one == same  # what a function counts up is no constant
+    assert longer == bound
+    assert len({one, longer, fewer}) == 3
+
+
+def test_tensors_come_off_their_graph() -> None:
+    torch = pytest.importorskip("torch")
+    weight = torch.ones(3, requires_grad=True)
+
+    def whole(texts: list[str]) -> Any:
+        return torch.tensor(lengths(texts), dtype=torch.float32) * weight
+
+    for function in (whole, lambda texts: list(whole(texts)), lambda texts: whole(texts).bfloat16()):
+        model = models.encoder(text=function)
+        assert model.embed([model.prepare([Content("text", "ab")])]).tolist() == [[2, 1, 0]]
+    judge = models.reranker(lambda pairs: whole([document for _, document in pairs])[:, 0])
+    assert judge.score([("a", "bc")]).tolist() == [2]
+    with pytest.raises(EmbarkError, match=r"returned a list that is not an array of \(2, dimension\) numbers"):
+        models.encoder(text=lambda texts: [list(row) for row in whole(texts)])
 
 
 def test_a_revision_by_hand_is_kept() -> None:
@@ -135,6 +327,27 @@ def test_a_function_of_pairs_is_a_reranker() -> None:
     other = models.reranker(lambda pairs: [-score for score in shared(pairs)], name="me/shared")
     assert other.card.revision != model.card.revision
     assert models.reranker(shared, revision="7").card.revision == "7"
+
+
+def test_longer_texts_tell_rerankers_and_generators_apart() -> None:
+    class Cut:
+        def __init__(self, limit: int) -> None:
+            self.limit = limit
+
+        def __call__(self, values: list[Any], prompt: str = "") -> list[Any]:
+            if prompt:
+                return [str(len(value[: self.limit])) for value in values]
+            return [len(document[: self.limit]) for _, document in values]
+
+    for make in (models.reranker, partial(models.generator, modalities=("text",))):
+        short, same, long = (make(Cut(limit)).card.revision for limit in (100, 100, 3000))
+        assert short == same
+        assert short != long
+
+    def refuses(pairs: list[tuple[str, str]]) -> list[int]:
+        return [len(document) // (len(query) < 100) for query, document in pairs]
+
+    assert models.reranker(refuses).card.revision.startswith("probe-")
 
 
 def test_one_number_a_pair() -> None:

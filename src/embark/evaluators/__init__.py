@@ -29,7 +29,8 @@ EVALUATORS = {
 }
 
 
-COMMON = {"metric": str, "similarity": str, "memory": int}  # from the row's metric, the model's card, the settings
+# From the row's metric, the model's card, the settings, and a run's stages (which its fingerprint must tell).
+COMMON = {"metric": str, "similarity": str, "memory": int, "stages": dict}
 
 
 def _module(kind: str) -> ModuleType:

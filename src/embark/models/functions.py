@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import dis
 import hashlib
+import inspect
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import fields, replace
+from functools import partial
 from itertools import groupby, product
+from types import CodeType, FunctionType
 from typing import Any, Literal
 
 import numpy as np
 
+from embark.models.device import to_numpy
 from embark.models.encoder import Encoder, Generator, Reranker, Tower, Towers, frame_mean
 from embark.types import MODALITIES, Array, Audio, Content, EmbarkError, Modality, ModelCard
 
@@ -43,7 +49,8 @@ def encoder(
     facts["settings"] = {**facts.get("settings", {}), "functions": {kind: _name(f) for kind, f in functions.items()}}
     card = ModelCard(name, revision or "", "functions", tuple(towers), **facts)
     found = probe(Towers(card, towers))
-    return Towers(replace(card, dim=dim_of(card, found), revision=revision or revision_of(found)), towers)
+    revision = revision or revision_of(found, *functions.values())
+    return Towers(replace(card, dim=dim_of(card, found), revision=revision), towers)
 
 
 def reranker(
@@ -61,9 +68,11 @@ def reranker(
     facts = {"dim": 1, "stored": "float32", "settings": {"function": _name(score)}, **card_fields}
     card = ModelCard(name, revision or "", "functions", modalities, kind="reranker", **facts)
     made = _ByPairs(card, score)
-    inputs = [_plain(Content(kind, value)) for kind, value in _probes(card)]
-    seen = made.score(list(product(inputs, inputs))).tobytes()
-    return _ByPairs(replace(card, revision=revision or _probed(seen)), score)
+    usual, odd = ([_plain(content) for content in contents] for contents in _probes(card))
+    pairs = [pair for each in odd for pair in ((usual[0], each), (each, usual[0]))]
+    first, others = _tried(card, made.score, list(product(usual, usual)), pairs)
+    seen = b"".join([first.tobytes(), *(REFUSED if one is None else one.tobytes() for one in others)])
+    return _ByPairs(replace(card, revision=revision or _probed(seen, score)), score)
 
 
 def generator(
@@ -81,8 +90,10 @@ def generator(
     facts = {"dim": 1, "stored": "uint8", "settings": {"function": _name(write)}, **card_fields}
     card = ModelCard(name, revision or "", "functions", modalities, kind="generator", **facts)
     made, asked = _ByPrompt(card, write), Content("text", "Describe this.")
-    seen = "\0".join(made.generate([made.prepare([asked, Content(*each)]) for each in _probes(card)])).encode()
-    return _ByPrompt(replace(card, revision=revision or _probed(seen)), write)
+    usual, odd = ([made.prepare([asked, content]) for content in contents] for contents in _probes(card))
+    first, others = _tried(card, made.generate, usual, odd)
+    seen = [*(text.encode() for text in first), *(REFUSED if one is None else one[0].encode() for one in others)]
+    return _ByPrompt(replace(card, revision=revision or _probed(b"\0".join(seen), write)), write)
 
 
 class _ByPairs(Reranker):
@@ -94,7 +105,7 @@ class _ByPairs(Reranker):
         return _plain(*query), _plain(*document)
 
     def score(self, batch: Sequence[tuple[Any, Any]]) -> Array:
-        out = np.asarray(self.function(list(batch)), np.float32)
+        out = _numbers(self.function, list(batch), "pairs", "one number a pair")
         if out.shape != (len(batch),):
             raise EmbarkError(
                 f"{self.card.name} was given {len(batch)} pairs and returned an array of shape {out.shape}; "
@@ -143,16 +154,24 @@ def _check(functions: Mapping[Modality, Function], card_fields: Mapping[str, Any
 
 def _tower(kind: Modality, function: Function) -> Tower:
     def embed(values: list[Any]) -> Array:
-        out = function(values)
-        try:
-            return np.asarray(out, np.float32)
-        except (ValueError, TypeError) as error:
-            raise EmbarkError(
-                f"{_name(function)} was given {len(values)} {kind} inputs and returned a {type(out).__name__} that is "
-                f"no array of ({len(values)}, dimension) numbers: {error}"
-            ) from error
+        return _numbers(function, values, f"{kind} inputs", f"an array of ({len(values)}, dimension) numbers")
 
     return Tower(embed, _samples) if kind == "audio" else Tower(embed)
+
+
+def _numbers(function: Function, values: list[Any], inputs: str, wanted: str) -> Array:
+    out = function(values)
+    try:
+        if hasattr(out, "detach"):  # a tensor: it may have a gradient, lie on another device or hold bfloat16
+            return to_numpy(out)
+        if isinstance(out, (list, tuple)):
+            out = [to_numpy(row) if hasattr(row, "detach") else row for row in out]
+        return np.asarray(out, np.float32)
+    except (ValueError, TypeError, RuntimeError, AttributeError) as error:
+        raise EmbarkError(
+            f"{_name(function)} was given {len(values)} {inputs} and returned a {type(out).__name__} that is "
+            f"not {wanted}: {error}"
+        ) from error
 
 
 def _samples(audio: Audio) -> Array:
@@ -166,25 +185,63 @@ def _name(function: Callable[..., Any]) -> str:
 # ── the probe ────────────────────────────────────────────────────────────────────────────────────────────────────────
 #
 # Stored vectors are found again by the encoder's revision, and a function has none: its name stays the same when its
-# weights change. What it makes of a few fixed inputs does change, so that is its revision, and nobody has to remember
-# to count one up. A function whose output differs from run to run should be given a revision by hand.
+# weights change. What it makes of fixed inputs and how it is written do change, so that is its revision, and nobody has
+# to remember to count one up. The usual inputs find weights; the odd ones find where a function cuts, crops or pads.
+# A function whose output differs from run to run should be given a revision by hand.
+
+REFUSED = b"refused"
 
 
 def probe(model: Encoder) -> dict[Modality, Array]:
-    """The vectors of two fixed inputs a modality; a wrong shape is found here and not hours into a run."""
-    inputs = _inputs(model.card.sample_rate)
-    return {
-        kind: np.asarray(model.embed([model.prepare([Content(kind, value)]) for value in inputs[kind]]))
-        for kind in model.card.modalities
-    }
+    """The vectors of fixed inputs of each modality; a wrong shape is found here and not hours into a run.
+
+    NaN stands for odd inputs that the model refused. A model that has a revision is not asked for odd ones.
+    """
+    usual, odd = _usual(model.card), _odd(model.card)
+    found: dict[Modality, Array] = {}
+    for kind in model.card.modalities:
+        first, others = _tried(model.card, partial(_embed, model, kind), usual[kind], odd[kind])
+        none = np.full_like(first[:1], np.nan)
+        rows = [none if one is None or one.shape != none.shape else one for one in others]
+        found[kind] = np.concatenate([first, *rows])
+    return found
 
 
-def _probes(card: ModelCard) -> list[tuple[Modality, Any]]:
-    inputs = _inputs(card.sample_rate)
-    return [(kind, value) for kind in card.modalities for value in inputs[kind]]
+def _embed(model: Encoder, kind: Modality, values: Sequence[Any]) -> Array:
+    return np.asarray(model.embed([model.prepare([Content(kind, value)]) for value in values]))
 
 
-def _inputs(rate: int) -> dict[Modality, list[Any]]:
+def _probes(card: ModelCard) -> tuple[list[Content], list[Content]]:
+    usual, odd = (
+        [Content(kind, value) for kind in card.modalities for value in inputs[kind]]
+        for inputs in (_usual(card), _odd(card))
+    )
+    return usual, odd
+
+
+def _tried(
+    card: ModelCard, call: Callable[[Sequence[Any]], Any], usual: Sequence[Any], odd: Sequence[Any]
+) -> tuple[Any, list[Any]]:
+    """What comes of the usual inputs together, and of each odd one alone: None where it was refused."""
+    first, others, refusal = call(usual), [], None
+    for each in () if card.revision else odd:
+        try:
+            others.append(call([each]))
+        except Exception as error:  # whatever it is: nobody has to take every input
+            others.append(None)
+            refusal = error
+    if refusal is not None:
+        try:
+            call(usual)
+        except Exception as error:  # such as CUDA, where one text too long ends all work on the device
+            raise EmbarkError(
+                f"{card.name} failed on an unusual input ({refusal}), and on usual ones after that ({error}). "
+                "Given a revision by hand, it is asked for usual ones only."
+            ) from error
+    return first, others
+
+
+def _usual(card: ModelCard) -> dict[Modality, list[Any]]:
     from PIL import Image
 
     ramp = np.arange(64, dtype=np.uint8)
@@ -194,14 +251,39 @@ def _inputs(rate: int) -> dict[Modality, list[Any]]:
         np.stack([across & down, across | down, across * down], -1),
     ]
     images = [Image.fromarray(pixels) for pixels in drawn]
-    time = np.arange(rate) / rate
+    time = np.arange(card.sample_rate) / card.sample_rate
     tones = [np.sin(440 * 2 * np.pi * time), np.sin(2000 * 2 * np.pi * time**2) * (1 - time)]
     return {
         "text": ["a red circle on a white page", "Zwei Hunde spielen im Schnee"],
         "image": images,
-        "audio": [Audio((tone / 2).astype(np.float32), rate) for tone in tones],
+        "audio": [Audio((tone / 2).astype(np.float32), card.sample_rate) for tone in tones],
         "video": [images, images[::-1] + images],
     }
+
+
+def _odd(card: ModelCard) -> dict[Modality, list[Any]]:
+    """Long, large, tiny, narrow and transparent inputs, nowhere the same; all of them as `data.media` decodes them."""
+    words = ["naïve", "CAFÉ,", "(x_1 + y²)", "Übergröße!", "“so”…", "ёлка", "नमस्ते", "مرحبا", "👩‍🚀🇯🇵", "\t—\n"]
+    text = " ".join(f"{words[at % len(words)]} {at * at} {chr(0x4E00 + at)}" for at in range(500))
+    large = _drawn(640, 427)
+    time = np.arange(40 * card.sample_rate, dtype=np.int64)
+    sweep = ((time * time // 3 % 65_521 - 32_760) / 65_521).astype(np.float32)  # in whole numbers: the same everywhere
+    film = [large.crop((at, at, at + 160, at + 90)) for at in range(card.frames)]  # more frames are never decoded
+    return {
+        "text": [text],
+        "image": [large, _drawn(3, 2), _drawn(24, 800), _drawn(96, 64, layers=4)],
+        "audio": [Audio(samples, card.sample_rate) for samples in (sweep, sweep[: card.sample_rate // 20])],
+        "video": [film, film[:1]],
+    }
+
+
+def _drawn(width: int, height: int, layers: int = 3) -> Any:
+    """An image full of detail: RGB, or RGBA if it has four layers."""
+    from PIL import Image
+
+    across, down = np.meshgrid(np.arange(width), np.arange(height))
+    drawn = (across * 255 // width, down * 255 // height, across * down * 7 >> 4, (across ^ down) * 5)
+    return Image.fromarray(np.stack(drawn[:layers], -1).astype(np.uint8))
 
 
 def dim_of(card: ModelCard, found: Mapping[Modality, Array]) -> int:
@@ -216,10 +298,63 @@ def dim_of(card: ModelCard, found: Mapping[Modality, Array]) -> int:
     return wanted
 
 
-def revision_of(found: Mapping[Modality, Array]) -> str:
-    """A name for probed vectors."""
-    return _probed(b"".join(f"{kind} {each.shape} ".encode() + each.tobytes() for kind, each in found.items()))
+def revision_of(found: Mapping[Modality, Array], *functions: Function) -> str:
+    """A name for probed vectors, and for the functions that made them."""
+    seen = b"".join(f"{kind} {each.shape} ".encode() + each.tobytes() for kind, each in found.items())
+    return _probed(seen, *functions)
 
 
-def _probed(seen: bytes) -> str:
-    return f"probe-{hashlib.sha256(seen).hexdigest()[:12]}"
+def _probed(seen: bytes, *functions: Callable[..., Any]) -> str:
+    code = "\n".join(_written(function) for function in functions)
+    return f"probe-{hashlib.sha256(seen + code.encode()).hexdigest()[:12]}"
+
+
+# ── the code ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+#
+# No probe finds everything (a limit of 9,000 letters, a rare letter), so a function's own code counts as well: as
+# Python compiled it, without the addresses, file names and orders of sets that differ from process to process.
+
+
+def _written(function: Any, seen: set[FunctionType] | None = None) -> str:
+    """A function's code, the plain values that it names, and the same of the functions of its module that it names."""
+    seen = set() if seen is None else seen
+    if isinstance(function, partial):
+        given = (function.args, tuple(sorted(function.keywords.items())))
+        return f"{_written(function.func, seen)} {_told(given)}"
+    function = inspect.unwrap(getattr(function, "__func__", function))
+    if not isinstance(function, FunctionType):
+        function = inspect.unwrap(type(function).__call__)
+    if not isinstance(function, FunctionType) or function in seen:
+        return ""  # written in C, or told already
+    seen.add(function)
+    told = [_told(function.__code__), _told(function.__defaults__)]
+    for name, value in sorted((_named(function) | (function.__kwdefaults__ or {})).items()):
+        ours = callable(value) and getattr(value, "__module__", None) == function.__module__
+        told.append(f"{name}={_written(value, seen) if ours else _told(value)}")
+    return " ".join(told)
+
+
+def _named(function: FunctionType) -> dict[str, Any]:
+    """Globals and variables of outer functions that a function reads; one that it also sets is no constant."""
+    steps = [step for code in _codes(function.__code__) for step in dis.get_instructions(code)]
+    changed = {step.argval for step in steps if step.opname in ("STORE_GLOBAL", "STORE_DEREF")}
+    read = {step.argval for step in steps if step.opname == "LOAD_GLOBAL"}
+    found = {name: function.__globals__[name] for name in read if name in function.__globals__}
+    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
+        with suppress(ValueError):  # not set yet
+            found[name] = cell.cell_contents
+    return {name: value for name, value in found.items() if name not in changed}
+
+
+def _codes(code: CodeType) -> list[CodeType]:
+    return [code, *(deep for each in code.co_consts if isinstance(each, CodeType) for deep in _codes(each))]
+
+
+def _told(value: Any) -> str:
+    """Code or a plain value as text that is the same in every process; nothing for other objects."""
+    if isinstance(value, CodeType):
+        return f"{value.co_code.hex()} {value.co_names} {_told(value.co_consts)}"
+    if isinstance(value, tuple | frozenset):
+        parts = [_told(each) for each in value]
+        return f"{type(value).__name__}({', '.join(sorted(parts) if isinstance(value, frozenset) else parts)})"
+    return repr(value) if type(value) in (str, bytes, bool, int, float, complex, type(None)) else ""

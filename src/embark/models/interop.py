@@ -33,7 +33,7 @@ def from_sentence_transformers(
         return get_model(model if model in MODELS else f"sentence-transformers:{model}", revision)
     from embark.models.text import SentenceEncoder
 
-    # The longest text is no part of the probe, whose texts are short.
+    # How much of a text it reads: the probe's long one may be shorter than that.
     settings = {"tokens": model.max_seq_length, **card_fields.pop("settings", {})}
     facts = {"dtype": _dtype(model), "settings": settings, **card_fields}
     card = ModelCard(name or "local/sentence-transformer", revision or "", "sentence-transformers", (), **facts)
