@@ -56,8 +56,19 @@ def test_both_make_both_and_empty_cells_are_reported(tmp_path: Path) -> None:
     captions, labels = folder_task(tmp_path)
     assert [task.name for task in (captions, labels)] == [f"{tmp_path.name}Retrieval", f"{tmp_path.name}ZeroShot"]
     data = read(captions, "test", "default")
-    assert (len(data.sides["query"]), len(data.sides["document"]), data.skipped) == (2, 3, ("row 2: no caption",))
-    assert read(labels, "test", "default").skipped == ("row 3: no label",)
+    assert (len(data.sides["query"]), len(data.sides["document"]), data.skipped) == (
+        2,
+        3,
+        ("1 of 3 rows have no caption and are left out: row 2",),
+    )
+    assert read(labels, "test", "default").skipped == ("1 of 3 rows have no label and are left out: row 3",)
+
+
+def test_many_empty_cells_are_one_word(tmp_path: Path) -> None:
+    make(tmp_path, "file,caption\na.png,one\n" + "b.png,\n" * 2994)
+    [task] = folder_task(tmp_path)
+    said = "2994 of 2995 rows have no caption and are left out: row 2, 3, 4, 5, 6 and 2989 more"
+    assert read(task, "test", "default").skipped == (said,)
 
 
 def test_marks_quotes_newlines_folders_and_other_scripts(tmp_path: Path) -> None:

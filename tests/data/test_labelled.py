@@ -141,7 +141,7 @@ def test_empty_cells_are_an_error_or_left_out(read: Make) -> None:
 
 def test_labelled_texts_and_sounds(read: Make) -> None:
     files = {"data/test-0.parquet": {"clip": [wav(300), wav(600)], "kind": ["low", "high"], "said": ["oh", "ah"]}}
-    heard = read("labelled", "clustering", files, columns={"audio": "clip", "label": "kind"})
+    heard = read("labelled", "clustering", files, columns={"audio": "clip", "label": "kind"}, modalities=("audio",))
     assert [kinds(item) for item in heard.sides["item"].items] == [("audio",), ("audio",)]
     told = read("labelled", "clustering", files, columns={"text": "said", "label": "kind"})
     assert texts(told.sides["item"].items) == ["oh", "ah"]

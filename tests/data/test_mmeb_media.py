@@ -142,7 +142,7 @@ def test_several_products_may_be_right(hub: FakeHub) -> None:
     data = loaded(hub, "MMEB/MCMR")
     assert isinstance(data.truth, Qrels)
     assert offers(data) == [{"B0": 1, "B2": 1}, {"B3": 1}]
-    assert data.skipped == ("query q2: none of its products is among the candidates",)
+    assert data.skipped == ("left out 1 queries without a product among the candidates: q2",)
     assert shown(data, "document")[1] == ("image", "title: lamp 1\ndescription: a lamp of 1 watts\nprice: 9.5")
 
 
@@ -268,7 +268,7 @@ def test_films_that_are_gone_are_no_candidates(hub: FakeHub) -> None:
     data = loaded(hub, "MMEB/AVE")
     assert shown(data, "query") == [("audio",)] * 2
     assert offers(data) == [{"a1": 1, "b-2": 0}, {"a1": 0, "b-2": 1}]
-    assert data.skipped == ("film gone: it is not in the archive",)
+    assert data.skipped == ("left out 1 films that are not in the archive: gone",)
 
 
 def test_sounds_are_cut_from_films_where_they_do_not_lie_beside_them(

@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from embark.evaluators import evaluate
+from embark.evaluators.ranks import tie_places
 from embark.types import (
     Candidates,
     EmbarkError,
@@ -65,7 +67,7 @@ def test_mixed_items_are_image_then_text_and_hold_what_there_is(read: Make) -> N
     assert [kinds(item) for item in data.sides["document"].items] == [("image", "text"), ("text",), ("image",)]
     assert [kinds(item) for item in data.sides["query"].items] == [("image", "text")] * 3
     columns = {"query_image": "image", "corpus_text": "text"}
-    with pytest.raises(EmbarkError, match="1 of 3 rows of test have no text: row 2"):
+    with pytest.raises(EmbarkError, match="1 of 3 rows of corpus have no text: row 2"):
         read("beir", "retrieval", files, columns=columns)
     only = read("beir", "retrieval", files, columns=columns, unreadable="skip")  # its judgements go with it
     assert isinstance(only.truth, Qrels)
@@ -315,3 +317,29 @@ def test_readers_do_not_read_media(read: Make, monkeypatch: pytest.MonkeyPatch) 
     data = read("beir", "retrieval", files)
     assert isinstance(data.truth, Qrels)
     assert data.truth.document.tolist() == list(range(size))[::-1]
+
+
+# ── ids ──────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("longest", ["\U0001f600", "\U0001f600" * 3000])
+def test_one_long_id_makes_the_others_no_larger_and_all_compare_as_text(read: Make, longest: str) -> None:
+    ids = [*(f"{letter}{at}" for at in range(1000) for letter in "dDé"), longest]
+    falling = sorted(ids, reverse=True)
+    files: dict[str, Any] = {
+        "corpus/test-0.parquet": {"id": ids, "text": ["same"] * len(ids)},
+        "queries/test-0.parquet": {"id": ["q", longest], "text": ["same"] * 2},
+        "qrels/test-0.parquet": {"query-id": ["q", longest], "corpus-id": falling[:2], "score": [1, 1]},
+    }
+    truth = read("beir", "retrieval", files).truth
+    assert isinstance(truth, Qrels)
+    assert truth.document_ids is not None
+    assert truth.document_ids.nbytes < 1 << 20
+    assert tie_places(truth.document_ids, len(ids)).tolist() == [falling.index(name) for name in ids]
+    vectors = {"query": np.ones((2, 2), np.float32), "document": np.ones((len(ids), 2), np.float32)}
+    for ignored, found in (
+        (False, [1.0, 0.5]),
+        (True, [1.0, 1.0]),
+    ):  # a query's own document comes first, or not at all
+        params = {"metric": "mrr_at_10", "ignore_identical_ids": ignored}
+        assert evaluate("retrieval", truth, vectors, params).outcomes["mrr_at_10"].tolist() == found

@@ -115,9 +115,23 @@ def test_separated_values_are_texts(hub: FakeHub, name: str, text: str) -> None:
     assert [found.values(column) for column in ("id", "text")] == [["1"], ['a, "b"\nc']]
 
 
+@pytest.mark.parametrize(("name", "between"), [("test.csv", ","), ("test.tsv", "\t")])
+def test_an_empty_cell_holds_nothing(hub: FakeHub, name: str, between: str) -> None:
+    rows = [["id", "text", "more"], ["1", "", "x"], ["2", '""', ""], ["3", " "]]
+    found = opened(hub, {name: "\n".join(map(between.join, rows))})
+    assert found.values("text") == [None, None, " "]
+    assert found.values("more") == ["x", None, None]
+
+
+PACKED = gzip.compress(json.dumps([{"n": at, "text": str(at**5)} for at in range(999)]).encode())
+DAMAGED = PACKED[:900] + bytes(byte ^ 255 for byte in PACKED[900:910]) + PACKED[910:]
+
+
 @pytest.mark.parametrize(
     ("name", "data"),
     [
+        ("test.json.gz", PACKED[:900]),
+        ("test.json.gz", DAMAGED),
         ("test.jsonl", b'{"a": 1}\n{"a"'),
         ("test.json", b"[1, 2]"),
         ("test.csv", b"a,b\n1,2,3\n"),
@@ -127,8 +141,15 @@ def test_separated_values_are_texts(hub: FakeHub, name: str, text: str) -> None:
     ],
 )
 def test_a_broken_file_is_an_error_that_names_it(hub: FakeHub, name: str, data: bytes) -> None:
-    with pytest.raises(EmbarkError, match=rf"{name} cannot be read"):
+    with pytest.raises(EmbarkError, match=rf"{name} cannot be read: .*\. Mend the file, or put a whole copy"):
         opened(hub, {name: data})
+
+
+def test_so_is_one_that_is_broken_in_the_middle(hub: FakeHub) -> None:
+    whole = parquet({"text": [f"{at} {at**5}" for at in range(999)]})
+    found = opened(hub, {SHARD: whole[:900] + b"\xff" * 300 + whole[1200:]})
+    with pytest.raises(EmbarkError, match=r"\.parquet cannot be read: .* Mend the file"):
+        found.values("text")
 
 
 # ── media ────────────────────────────────────────────────────────────────────────────────────────────────────────────

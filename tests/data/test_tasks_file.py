@@ -78,6 +78,29 @@ def test_a_folder_that_changes_has_another_revision(file: Path) -> None:
     assert embark.load_tasks(file)[0].source.revision == "2"
 
 
+def test_what_embark_writes_into_the_folder_is_not_its_state(
+    file: Path, tiny: embark.Encoder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = file.parent / "Pages"
+    file.rename(folder / "tasks.toml").write_text(FULL.replace('id = "Pages"', 'id = "."'))
+    monkeypatch.chdir(folder)
+    monkeypatch.setenv("EMBARK_RESULTS", "results")
+    monkeypatch.setenv("EMBARK_HOME", str(folder / "kept" / "here"))
+    runs = [embark.evaluate(tiny, embark.load_tasks("tasks.toml"), show_progress=False) for _ in range(3)]
+    assert [(run.computed, run.results[0].score) for run in runs] == [(1, 1.0), (0, 1.0), (0, 1.0)]
+    before = embark.load_tasks("tasks.toml")[0].source.revision
+    (folder / "kept" / "more.csv").write_text("n\n1\n")
+    assert embark.load_tasks("tasks.toml")[0].source.revision != before
+
+
+def test_items_are_of_the_modalities_that_the_row_states(file: Path, reader_of_colours: embark.Encoder) -> None:
+    file.write_text(FULL.replace('["text", "image"]', '["text"]'))
+    run = embark.evaluate(reader_of_colours, embark.load_tasks(file), show_progress=False)
+    assert [one.why for one in run.skipped] == [
+        "Task Pages has items of image, but its `modalities` are text: mend them, or its `columns`."
+    ]
+
+
 def test_data_may_be_on_the_hub(hub: FakeHub, tmp_path: Path, tiny: embark.Encoder) -> None:
     table = parquet({"image": [png("red"), png("blue")], "label": ["red", "blue"]})
     sha = hub.add("me/pages", {"data/test-00000-of-00001.parquet": table})
@@ -115,6 +138,11 @@ def test_every_evaluator_has_a_usual_metric() -> None:
         ("test = 3 }", "test = true }", "field 'rows.test': must be a whole number, not True"),
         ('templates = ["a {} page", "{}"]', 'templates = "{}"', "field 'templates': must be a list of texts"),
         ("columns = {", "mixed = 1\ncolumns = {", "field 'mixed': must be true or false"),
+        (
+            "columns = {",
+            'options = { lables = "x" }\ncolumns = {',
+            "field 'options': .*'labelled' named 'lables'.*labels",
+        ),
         ('id = "Pages"', 'id = "./Sheets"', "field 'source.id': there is no folder .*Sheets"),
         ('id = "Pages"', 'id = "me/pages"', "field 'source.revision': is missing; data of the hub is pinned"),
         ('licence = "CC0-1.0"', 'license = "CC0-1.0"', "field 'source.license': .*Did you mean licence"),
@@ -124,6 +152,9 @@ def test_every_evaluator_has_a_usual_metric() -> None:
         (', id = "pages/item" }', " }", "field 'pools.id': is missing"),
         ("[[task]]", "[[tasks]]", r"must hold \[\[task\]\] tables and nothing else; it has tasks beside them"),
         ("[[task]]", "[[task]", "is not valid TOML"),
+        ('{ default = ["eng-Latn"] }', "{}", "field 'subsets': must not be empty"),
+        ('id = "Pages"', 'id = "Pages"\nsplits = []', "field 'source.splits': must not be empty"),
+        ('["text", "image"]', "[]", "field 'modalities': must not be empty"),
         (FULL, FULL + FULL, "more than one task named Pages"),
         (FULL, "task = [1]", "task number 1: must be a table"),
     ],

@@ -7,6 +7,7 @@ import gzip
 import io
 import json
 import tarfile
+import zlib
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -42,8 +43,12 @@ def open_table_file(path: Path, digests: Path, beside: Beside | None = None) -> 
         if path.name.endswith(".tar"):
             return Shard(path, digests)
         return Records(path, beside)
-    except (ValueError, OSError, tarfile.TarError, csv.Error) as error:
-        raise EmbarkError(f"{path} cannot be read: {error}.") from error
+    except (ValueError, OSError, EOFError, zlib.error, tarfile.TarError, csv.Error) as error:
+        raise _broken(path, error) from error
+
+
+def _broken(path: str | Path, error: Exception) -> EmbarkError:
+    return EmbarkError(f"{path} cannot be read: {error}. Mend the file, or put a whole copy in its place.")
 
 
 class Parquet:
@@ -59,7 +64,7 @@ class Parquet:
 
     def values(self, column: str) -> list[Any]:
         top, *inner = [column] if column in self.names else column.split(".")
-        found = [value for batch in batches(self.path, [column]) for value in batch.column(top).to_pylist()]
+        found = [value for batch in self._batches([column]) for value in batch.column(top).to_pylist()]
         for field in inner:
             found = [None if value is None else value.get(field) for value in found]
         return found
@@ -80,10 +85,16 @@ class Parquet:
         light = [leaf for leaf in leaves if leaf.startswith(f"{column}.") and leaf.endswith(".path")]  # cheap to read
         counts = [
             count
-            for batch in batches(self.path, light or [column])
+            for batch in self._batches(light or [column])
             for count in batch.column(0).value_lengths().fill_null(0).to_pylist()
         ]
         return [[Element(shelf, at, place) for place in range(count)] for at, count in enumerate(counts)]
+
+    def _batches(self, columns: list[str]) -> Iterator[Any]:
+        try:
+            yield from batches(self.path, columns)
+        except (ValueError, OSError) as error:  # pages are read one by one, and any of them may be damaged
+            raise _broken(self.path, error) from error
 
     def class_names(self, column: str) -> tuple[str, ...] | None:
         stored = json.loads((self.schema.metadata or {}).get(b"huggingface", b"{}"))
@@ -106,7 +117,7 @@ def _is_samples(kind: Any) -> bool:
 
 
 class Records:
-    """A file of JSON lines, a JSON list, or comma- or tab-separated values (whose cells stay text).
+    """A file of JSON lines, a JSON list, or comma- or tab-separated values (whose cells stay text, or None if empty).
 
     Its media are files that cells name.
     """
@@ -142,7 +153,8 @@ class Records:
 
 
 def _separated(text: str, separator: str) -> list[dict[str, Any]]:
-    rows = list(csv.DictReader(io.StringIO(text, newline=""), delimiter=separator, restkey="", strict=True))
+    read = csv.DictReader(io.StringIO(text, newline=""), delimiter=separator, restkey="", strict=True)
+    rows: list[dict[str, Any]] = [{name: cell or None for name, cell in row.items()} for row in read]
     if any("" in row and isinstance(row[""], list) for row in rows):
         raise ValueError("a row has more cells than the header")
     return rows

@@ -9,8 +9,9 @@ from dataclasses import MISSING, fields
 from pathlib import Path
 from typing import Any
 
+from embark import settings
 from embark.catalogue import UnknownName
-from embark.data.readers import READERS
+from embark.data.readers import READERS, options
 from embark.types import MODALITIES, EmbarkError, Pool, Source, Task
 
 # Evaluator → the main metric of a row that names none.
@@ -75,10 +76,19 @@ def _task(file: Path, number: int, table: Any) -> Task:
         for changes in stated.get("variants", {}).values():
             if "source" in changes:
                 changes["source"] = _source(file, source | changes["source"])
-        return Task(**stated)
+        return _checked(Task(**stated))
     except _Wrong as wrong:
         place = f"field '{'.'.join(wrong.where)}': " if wrong.where else ""
         raise EmbarkError(f"{file}, task {name or f'number {number}'}: {place}{wrong}") from None
+
+
+def _checked(task: Task) -> Task:
+    """An option that nobody reads would leave a score under another protocol than the one that was meant."""
+    if (known := options(task)) is not None:
+        for name in task.options:
+            if name not in known:
+                raise _Wrong(str(UnknownName(f"option of '{task.reader}'", name, known)), "options")
+    return task
 
 
 def _source(file: Path, stated: dict[str, Any]) -> Source:
@@ -97,11 +107,13 @@ def _source(file: Path, stated: dict[str, Any]) -> Source:
 
 
 def _state(folder: Path) -> str:
-    """Changes with the name, size or time of any file."""
-    found = hashlib.sha256()
+    """Changes with the name, size or time of any file, but for those that embark writes there itself."""
+    found, options = hashlib.sha256(), settings.load()
+    ours = [own for own in (options.home.resolve(), options.results.resolve()) if folder in own.parents]
     for path in sorted(folder.rglob("*")):
         parts = path.relative_to(folder).parts
-        if path.is_file() and not any(part.startswith(".") for part in parts):
+        hidden = any(part.startswith(".") for part in parts) or any(path.is_relative_to(own) for own in ours)
+        if path.is_file() and not hidden:
             facts = path.stat()
             found.update(f"{'/'.join(parts)}\0{facts.st_size}\0{facts.st_mtime_ns}\0".encode())
     return found.hexdigest()[:12]
@@ -186,6 +198,15 @@ def _map(read: Callable[[Any], Any]) -> Callable[[Any], dict[str, Any]]:
     return read_all
 
 
+def _some(read: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    def read_some(value: Any) -> Any:
+        if not (found := read(value)):
+            raise _Wrong("must not be empty")
+        return found
+
+    return read_some
+
+
 def _modalities(value: Any) -> tuple[str, ...]:
     return tuple(_one_of("modality", MODALITIES)(one) for one in _texts(value))
 
@@ -211,11 +232,13 @@ _READ: dict[str, Callable[[Any], Any]] = {
     "reader": _one_of("reader", READERS),
     "unreadable": _one_of("policy", ("error", "skip")),
     "source": lambda value: _fields(Source, value),
-    "modalities": _modalities,
-    **dict.fromkeys(("labels", "templates", "notes", "splits"), _texts),
+    "modalities": _some(_modalities),
+    **dict.fromkeys(("labels", "templates", "notes"), _texts),
+    "splits": _some(_texts),  # without a split or subset there is nothing to score
+    "subsets": _some(_map(_texts)),
     **dict.fromkeys(("columns", "instructions", "tags"), _map(_text)),
     **dict.fromkeys(("params", "options"), _map(_anything)),
-    **dict.fromkeys(("subsets", "files"), _map(_texts)),
+    "files": _map(_texts),
     "rows": _map(_whole),
     "items": _whole,
     "mixed": _flag,

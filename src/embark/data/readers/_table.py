@@ -22,6 +22,7 @@ from embark.data.fetch import RemoteFile, hub
 from embark.data.rows import Rows
 from embark.types import MODALITIES, EmbarkError, Item, Media, Modality, Task
 
+OPTIONS = ("subset_is", "language", "splits", "where", "drop", "missing")
 ORDER: tuple[Modality, ...] = ("image", "video", "audio", "text")  # of the parts of a mixed item: words come last
 NAMED = 5  # rows or ids that a message names
 
@@ -63,7 +64,7 @@ class Table:
         named = listed(str(self.numbers[at]) for at in sorted(bad))
         said = f"{len(bad)} of {len(self)} rows of {self.split} have no {why}: row {named}"
         if self.task.options.get("missing", self.task.unreadable) == "error":
-            way_out = "Mend the data, or set unreadable='skip' on the task to leave them out."
+            way_out = "Mend the data, or set unreadable='skip' on the task (--skip-unreadable) to leave them out."
             raise EmbarkError(f"Task {self.task.name}: {said}. {way_out}")
         kept = self.only([at for at in range(len(self)) if at not in bad])
         return replace(kept, skipped=(*self.skipped, f"left out {said}"))

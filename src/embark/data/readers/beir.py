@@ -17,6 +17,7 @@ grade; `pairs` is one text (the query) with its documents, the relevant one firs
 from __future__ import annotations
 
 from contextlib import suppress
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
@@ -26,7 +27,8 @@ from embark.data.layout import NoFiles
 from embark.data.readers._table import Table, contents, listed, open_part, subset_kind
 from embark.types import MODALITIES, Array, Candidates, Dataset, EmbarkError, Matches, Qrels, Side, Task
 
-VERSION = 1
+VERSION = 2
+OPTIONS = ("configs", "unknown")
 
 NAMES = {
     "corpus": ("corpus",),
@@ -59,6 +61,7 @@ def needed(task: Task) -> rows.Needed:
 
 def _side(table: Table, role: str) -> tuple[Side, dict[str, int], tuple[str, ...]]:
     """A side, the position of each id in it (GONE where its row was left out), and a word on those."""
+    table = table.full(_id_column(table, role))
     given, there = table.task.columns, table.rows.names
     columns = contents(given, f"{role}_") or {kind: kind for kind in MODALITIES if kind in there}
     usual = "title" if "title" in there and "text" in columns else None
@@ -71,7 +74,8 @@ def _side(table: Table, role: str) -> tuple[Side, dict[str, int], tuple[str, ...
 
 def _open(task: Task, name: str, split: str, subset: str) -> Table:
     config, stored = _place(task, name, split, subset)
-    return open_part(task, stored, config, keys=[f"{config}/{split}", f"{name}/{split}"])
+    table = open_part(task, stored, config, keys=[f"{config}/{split}", f"{name}/{split}"])
+    return replace(table, split=name)  # what is said about rows tells the tables apart
 
 
 def _place(task: Task, name: str, split: str, subset: str) -> tuple[str, str]:
@@ -90,22 +94,27 @@ def _place(task: Task, name: str, split: str, subset: str) -> tuple[str, str]:
 
 
 def _ids(table: Table, role: str) -> list[str]:
+    return [str(one) for one in table.values(_id_column(table, role))]
+
+
+def _id_column(table: Table, role: str) -> str:
     usual = ("id", "_id", f"{role}-id")
-    column = table.task.columns.get(f"{role}_id") or next((name for name in usual if name in table.rows.names), "id")
-    return [str(one) for one in table.values(column)]
+    return table.task.columns.get(f"{role}_id") or next((name for name in usual if name in table.rows.names), "id")
 
 
 def _judgements(
     table: Table, query_at: dict[str, int], document_at: dict[str, int]
 ) -> tuple[Array, Array, Array, tuple[str, ...]]:
     """The rows of the qrels as positions and grades; of a pair that is judged twice, the larger grade counts."""
+    graded = JUDGED[2] in table.rows.names
+    table = table.full(*(JUDGED if graded else JUDGED[:2]))
     query, document = (
         np.fromiter((at.get(str(one), UNKNOWN) for one in table.values(column)), np.int64, len(table))
         for column, at in zip(JUDGED, (query_at, document_at), strict=False)
     )
-    grade = np.array(table.values(JUDGED[2]), float) if JUDGED[2] in table.rows.names else np.ones(len(table))
+    grade = np.array(table.values(JUDGED[2]), float) if graded else np.ones(len(table))
     grade = grade.astype(np.int64) if (grade % 1 == 0).all() else grade
-    said = _unknown(table, query, document)
+    said = (*table.skipped, *_unknown(table, query, document))
     there = np.flatnonzero((query >= 0) & (document >= 0))
     there = there[np.argsort(-grade[there], kind="stable")]
     _, largest = np.unique(query[there] * len(document_at) + document[there], return_index=True)

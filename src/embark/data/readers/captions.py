@@ -15,7 +15,8 @@ from embark.data import items
 from embark.data.readers._table import Table, as_text, open_table
 from embark.types import Array, Dataset, EmbarkError, Item, Matches, Side, Task
 
-VERSION = 1
+VERSION = 2
+OPTIONS: tuple[str, ...] = ()
 
 Cells = list[list[Item]]  # a row's items
 

@@ -108,12 +108,14 @@ def _images(folder: Path, names: Iterable[str]) -> Side:
 
 
 def _filled(task: Task, rows: Sequence[Row], role: str) -> tuple[list[Row], tuple[str, ...]]:
-    """The rows with something in the role's column, and a word on each other row."""
+    """The rows with something in the role's column, and a word on the others."""
     column = task.columns[role]
     filled = [row for row in rows if row[column]]
     if not filled:
         raise EmbarkError(f"Column '{column}' of {Path(task.source.id, task.source.config or '')} is empty.")
-    return filled, tuple(f"row {at}: no {role}" for at, row in enumerate(rows, 1) if not row[column])
+    empty = [str(at) for at, row in enumerate(rows, 1) if not row[column]]
+    said = f"{len(empty)} of {len(rows)} rows have no {role} and are left out: row {listed(empty)}"
+    return filled, (said,) if empty else ()
 
 
 # ── the table ────────────────────────────────────────────────────────────────────────────────────────────────────────

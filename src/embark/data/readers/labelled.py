@@ -22,7 +22,8 @@ from embark.data import items
 from embark.data.readers._table import Table, contents, listed, open_table
 from embark.types import Array, Classes, Dataset, EmbarkError, Groups, Item, Side, Split, Task
 
-VERSION = 1
+VERSION = 2
+OPTIONS = ("train", "column", "clean", "labels")
 
 Part = tuple[Table, list[Item], list[Any]]
 

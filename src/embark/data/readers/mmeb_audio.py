@@ -10,10 +10,11 @@ import numpy as np
 from embark.data import items, wav
 from embark.data.readers import _mmeb
 from embark.data.readers._mmeb import Ask, Corpus, Files
+from embark.data.readers._table import listed
 from embark.data.rows import Rows
 from embark.types import Dataset, EmbarkError, Item, Media, Task
 
-VERSION = 1
+VERSION = 2
 TABLES = (  # of the five classifications: the query table of a sample, else all of a dataset
     "eval/query.parquet",
     "query_eval.parquet",
@@ -46,8 +47,10 @@ def _labels(rows: Rows) -> list[str]:
     column = next((name for name in LABELS if name in rows.names), None)
     if column is None:
         raise EmbarkError(f"{rows.what} has no column of class names; its columns are {', '.join(rows.names)}.")
-    names = rows.class_names(column)
-    return [names[value] if names and isinstance(value, int) else str(value) for value in rows.values(column)]
+    names, cells = rows.class_names(column), rows.values(column)
+    if empty := [str(at) for at, value in enumerate(cells) if value is None]:
+        raise EmbarkError(f"{rows.what} has {len(empty)} rows without '{column}': row {listed(empty)}.")
+    return [names[value] if names and isinstance(value, int) else str(value) for value in cells]
 
 
 def retrieval(task: Task, split: str, subset: str) -> Dataset:
@@ -100,13 +103,14 @@ def _speechcoco(task: Task, files: Files, corpus: Corpus) -> Iterator[Ask]:
 
 def _ave(task: Task, files: Files, corpus: Corpus) -> Iterator[Ask]:
     """The sound of an event to the silent film that it is from; films that are not there are no candidates."""
+    gone = []
     for line in files.lines("AVE_Dataset/testSet.txt"):
         if line.startswith("Category&"):
             continue
         _, video, _, start, end = line.split("&")[:5]
         film, frames = f"AVE_Dataset/AVE/{video}.mp4", f"AVE_Dataset/frames/{video}"
         if film not in files and frames not in files.folders:
-            corpus.skipped.append(f"film {video}: it is not in the archive")
+            gone.append(video)
             continue
         sound = f"AVE_Dataset/audios/{video}_{video}_{int(float(start))}_{int(float(end))}.wav"
         span = float(start), float(end)
@@ -114,6 +118,8 @@ def _ave(task: Task, files: Files, corpus: Corpus) -> Iterator[Ask]:
         shown = files.film(frames) if frames in files.folders else files.file("video", film)
         corpus.add(video, partial(_mmeb.compose, shown, ""))
         yield Ask(_mmeb.compose(heard, ""), [video])
+    if gone:
+        corpus.skipped.append(f"left out {len(gone)} films that are not in the archive: {listed(gone)}")
 
 
 def _part_of(film: Media, start: float, end: float) -> Media:
@@ -217,6 +223,7 @@ def _sounds(files: Files, rows: Rows) -> list[Media]:
     paths = _mmeb.column(rows, next((name for name in PATHS if name in rows.names), PATHS[0]))
     folds = _mmeb.column(rows, "fold", None)
     told = (
-        path if "/" in path or fold is None else f"fold{fold}/{path}" for path, fold in zip(paths, folds, strict=True)
+        path if not path or "/" in path or fold is None else f"fold{fold}/{path}"
+        for path, fold in zip(paths, folds, strict=True)
     )
-    return [sound or files.file("audio", files.find(path)) for sound, path in zip(found, told, strict=True)]
+    return [sound or files.file("audio", files.find(path or "")) for sound, path in zip(found, told, strict=True)]

@@ -10,6 +10,7 @@ from typing import Any
 
 from embark.data.readers import _mmeb
 from embark.data.readers._mmeb import Ask, Corpus, Files
+from embark.data.readers._table import listed
 from embark.types import Dataset, EmbarkError, Item, Media, Task
 
 VERSION = 1
@@ -67,13 +68,15 @@ def products(task: Task, split: str, subset: str) -> Dataset:
     corpus = Corpus()
     for row in files.table("candidates.jsonl").records():
         corpus.add(str(row["candidate_id"]), partial(_product, files, row))
-    asks = []
+    asks, lost = [], []
     for row in files.table("query.jsonl").records():
         right = [name for name in map(str, _several(row["pos_ids"])) if name in corpus.items]
         if right:
             asks.append(Ask(_mmeb.compose(None, _flat(row["query"])), right))
         else:
-            corpus.skipped.append(f"query {row['qid']}: none of its products is among the candidates")
+            lost.append(str(row["qid"]))
+    if lost:
+        corpus.skipped.append(f"left out {len(lost)} queries without a product among the candidates: {listed(lost)}")
     return _mmeb.dataset(task, asks, corpus)
 
 

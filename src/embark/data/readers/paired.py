@@ -25,7 +25,8 @@ from embark.data import items
 from embark.data.readers._table import Table, as_text, contents, open_table
 from embark.types import Dataset, EmbarkError, Item, Modality, Qrels, Side, Task
 
-VERSION = 1
+VERSION = 2
+OPTIONS = ("query", "corpus", "unique")
 
 
 @dataclass
@@ -68,7 +69,8 @@ def _thing(task: Task) -> Modality:
 
 
 def _opened(task: Task, split: str, subset: str, thing: Modality) -> tuple[Table, list[Item]]:
-    table = open_table(task, split, subset).full(task.columns["text"])
+    filled = [task.columns[role] for role in ("text", "id") if role in task.columns]
+    table = open_table(task, split, subset).full(*filled)
     return table.shown({thing: task.columns[thing]})
 
 

@@ -17,7 +17,8 @@ from embark.data import items
 from embark.data.readers._table import Table, contents, open_table
 from embark.types import Candidates, Dataset, EmbarkError, Side, Task
 
-VERSION = 1
+VERSION = 2
+OPTIONS: tuple[str, ...] = ()
 
 LETTER = re.compile(r"\(?([A-Za-z])[).:]?")
 

@@ -10,7 +10,8 @@ import numpy as np
 from embark.data.readers._table import Table, open_table
 from embark.types import Dataset, EmbarkError, Gold, Item, Side, Task
 
-VERSION = 1
+VERSION = 2
+OPTIONS: tuple[str, ...] = ()
 
 
 def read_rendered_sts(task: Task, split: str, subset: str) -> Dataset:
