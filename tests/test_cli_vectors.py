@@ -87,6 +87,13 @@ def test_json_has_numbers(home: Path) -> None:
     assert found["rows"][1]["difference"]["low"] <= found["rows"][1]["difference"]["score"]
 
 
+def test_a_csv_tells_the_curves_apart(home: Path) -> None:
+    asked = ("topk", "-t", "PocketFlagZeroShot", "-t", "PocketSubgroupZeroShot", "--format", "csv")
+    rows = [(row["setting"], row["section"]) for row in csv.DictReader(io.StringIO(said(*asked, home=home)))]
+    assert len({section for _, section in rows}) == 2
+    assert len(rows) == len(set(rows))
+
+
 def test_missing_vectors_name_the_command(home: Path) -> None:
     message = error("geometry", "-t", "PocketCounting", home=home)
     assert f"Embed them: embark run -m {MODEL} -t PocketCounting" in message

@@ -41,6 +41,7 @@ def sample(tmp_path: Path, name: str = "CIFAR10ZeroShot", **changes: Any) -> Pat
 
 
 def entry(subset: str, score: float, version: str | None = None) -> dict[str, Any]:
+    """What the public results of MIEB have of each part, under mteb's name for the main score."""
     return {"main_score": score, "hf_subset": subset, "languages": ["eng-Latn"], "mteb_version": version}
 
 
@@ -77,7 +78,7 @@ def test_the_first_mteb_is_the_papers_protocol(tmp_path: Path) -> None:
         ({"mteb_version": "0.9.1"}, "names mteb 0"),
         ({"task_name": "Elsewhere"}, "no task is named Elsewhere"),
         ({"scores": {"train": [entry("default", 0.5, "2.0.0")]}}, "lacks 1 of the 1 parts .* such as test/default"),
-        ({"scores": {"test": [entry("default", None, "2.0.0")]}}, "has no score for test, default"),  # type: ignore[arg-type]
+        ({"scores": {"test": [entry("default", None, "2.0.0")]}}, "has no accuracy for test, default"),  # type: ignore[arg-type]
         ({"scores": {"test": [{"main_score": 0.5}]}}, r"cannot be read \(KeyError: 'hf_subset'\)"),
         ({"scores": [1]}, "not the layout of mteb's results"),
         ({"embark": {}}, "embark made it"),
@@ -91,6 +92,48 @@ def test_what_is_no_result_of_a_row_is_refused_with_the_reason(
     assert read.results == []
     with pytest.raises(AssertionError, match=why):
         raise AssertionError(read.refused[path])
+
+
+@pytest.mark.parametrize(
+    ("value", "why"),
+    [
+        (float("nan"), "its accuracy for test, default is nan, which is no score from -1 to 1"),
+        (float("inf"), "is inf, which is no score"),
+        (-1.5, "is -1.5, which is no score from -1 to 1; a fraction is wanted, not percent"),
+        (41.5, "is 41.5, which is no score from -1 to 1; a fraction is wanted, not percent"),
+        (3700.0, "is 3700, which is no score from -1 to 1"),
+    ],
+)
+def test_what_no_score_can_be_is_refused(tmp_path: Path, value: float, why: str) -> None:
+    path = sample(tmp_path, scores={"test": [entry("default", 0.5, "2.0.0") | {"accuracy": value}]})
+    read = read_mteb(tmp_path, TASKS)
+    assert read.results == []
+    assert why in read.refused[path]
+    bare = sample(tmp_path, scores={"test": [entry("default", value, "2.0.0")]})
+    assert why.replace("accuracy", "main_score") in read_mteb(tmp_path, TASKS).refused[bare]
+    score = tmp_path / "ImageNet-1K_score.json"
+    score.write_text(json.dumps({"hit@1": value}))
+    read = read_mmeb(tmp_path, TASKS, "org/model", "main", "paper")
+    assert read.results == []
+    assert why.replace("accuracy for test, default", "hit_rate_at_1") in read.refused[score]
+
+
+@pytest.mark.parametrize("value", [-0.03, 0.0, 1.0, 1.0000000000000002])
+def test_the_ends_of_the_scale_are_scores(tmp_path: Path, value: float) -> None:
+    sample(tmp_path, scores={"test": [entry("default", value, "2.0.0")]})
+    assert [result.score for result in read_mteb(tmp_path, TASKS).results] == [value]
+
+
+def test_the_main_score_stands_for_the_rows_measure_only_where_mteb_defines_it_so(tmp_path: Path) -> None:
+    sample(tmp_path / "mieb", scores={"test": [entry("default", 0.5, "2.0.0")]})
+    [result] = read_mteb(tmp_path / "mieb", TASKS).results
+    assert (result.metric, result.warnings) == ("accuracy", ("its main_score, which mteb defines as accuracy",))
+    elsewhere = TASKS["PocketFlagZeroShot"]
+    [split], [subset] = elsewhere.source.splits, elsewhere.subsets
+    scores = {split: [entry(subset, 0.5, "2.0.0")]}
+    path = sample(tmp_path / "other", task_name=elsewhere.name, scores=scores)
+    read = read_mteb(tmp_path / "other", TASKS)
+    assert read.refused == {path: f"it has no accuracy for {split}, {subset}, which PocketFlagZeroShot is scored by"}
 
 
 def test_a_file_that_is_no_json_is_refused(tmp_path: Path) -> None:

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import json
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -95,6 +97,32 @@ def test_the_heat_map_is_drawn_and_grows(tmp_path: Path, tasks: int) -> None:
     assert study.size[0] >= 7
 
 
+def test_only_clusters_have_boxes() -> None:
+    from matplotlib.figure import Figure
+    from matplotlib.patches import Rectangle
+
+    values = np.column_stack([two_stories(), np.random.default_rng(3).uniform(size=(30, 5))])
+    found = correlate(field(values))
+    assert (found.cluster == 0).sum() == 5
+    figure = Figure()
+    found.study().draw(figure)
+    boxes = [patch for patch in figure.axes[1].patches if isinstance(patch, Rectangle)]
+    held = [found.order[int(box.get_x() + 0.5) :][: int(box.get_width())] for box in boxes]
+    assert sorted(sorted(one.tolist()) for one in held) == [[0, 1, 2, 3], [4, 5, 6, 7]]
+    assert not figure.axes[1].collections  # no line goes across all tasks
+
+
+def test_a_constant_task_is_left_out_and_named() -> None:
+    values = two_stories()
+    values[:, 2] = 0.25
+    found = correlate(field(values))
+    assert found.matrix.names == ("t0", "t1", "t3", "t4", "t5", "t6", "t7")
+    assert found.study().table.notes[-1] == "Left out, with one score for all models: t2."
+    values[:, 1:-1] = 0
+    with pytest.raises(EmbarkError, match="scores that differ"):
+        correlate(field(values))
+
+
 @pytest.mark.skipif(find_spec("umap") is not None, reason="umap-learn is here")
 def test_umap_is_asked_for_by_name() -> None:
     with pytest.raises(EmbarkError, match=r"embark\[maps\]"):
@@ -115,3 +143,14 @@ def test_unknown_kinds_and_methods_are_named() -> None:
         correlate(field(two_stories()), kind="spearmann")
     with pytest.raises(EmbarkError, match="hierarchical"):
         correlate(field(two_stories()), method="hierarchic")
+
+
+def test_files_have_names_in_full() -> None:
+    matrix = field(two_stories())
+    long = [f"Family/A-task-with-a-long-name-that-is-number-{at}-of-all" for at in range(8)]
+    matrix = replace(matrix, tasks=tuple(replace(one, name=name) for one, name in zip(matrix.tasks, long, strict=True)))
+    study = correlate(matrix).study()
+    rows = json.loads(study.table.format("json"))["rows"]
+    assert {row["task"] for row in rows[:8]} == set(long)
+    assert {row["with"] for row in rows} <= set(long)
+    assert "…" in str(study.table)

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import csv
+import io
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +12,7 @@ from hypothesis import strategies as st
 from embark.analysis.distil import beside, distil, fidelity, judged, removals
 from embark.analysis.rederive import lite_agreement
 from embark.analysis.representatives import representatives
+from embark.analysis.table import named
 from embark.cli.analyze import scores
 from embark.tasks import get_benchmark
 from embark.types import EmbarkError
@@ -123,7 +126,18 @@ def test_unibenchs_groups_stand_beside_the_papers_choice(tmp_path: Path) -> None
     values = np.random.default_rng(0).uniform(size=(12, len(tasks)))
     study = representatives(Matrix(tuple(map(str, range(12))), tasks, values), "mean-of-types", "capability").study()
     chosen = {row.cells[0]: row.cells[5:] for row in study.table.rows}
-    assert chosen["geographic diversity"] == ("dollar_street", 0.89)
+    assert chosen["geographic diversity"] == (named("UniBench/dollar_street", 26), 0.89)
+    assert {row.cells[2].value for row in study.table.rows} <= {task.name for task in tasks}
     assert all(paper for paper, _ in chosen.values())
     study.save(tmp_path / "groups.png")
     assert (tmp_path / "groups.png").stat().st_size > 10_000
+
+
+def test_files_name_tasks_as_commands_take_them() -> None:
+    table = distil(scores("ARK"), "mean-of-categories", threshold=0.5).study().table
+    rows = list(csv.DictReader(io.StringIO(table.format("csv"))))
+    assert {row["task"] for row in rows} == set(get_benchmark("ARK").tasks)
+    kept = {row["task"] for row in rows if row["lite set"] == "kept"}
+    near = [row["nearest kept"] for row in rows if row["lite set"] == "left out"]
+    assert near
+    assert set(near) <= kept

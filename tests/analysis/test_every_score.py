@@ -119,12 +119,12 @@ def test_copies_of_a_subset_add_no_certainty(kind: str) -> None:
     """The same pictures in several languages: their scores rise and fall together."""
     found = evaluators.evaluate(*case(kind, 200, 1.5))
     one = interval(found.statistic, found.main, found.outcomes)
-    low, high = joint_interval([found] * 4, [one] * 4, found.value)
+    low, high = joint_interval([found] * 4, [one] * 4)
     assert high - low == pytest.approx(one[1] - one[0], rel=0.1)
     others = [evaluators.evaluate(*case(kind, size, 1.5)) for size in (200, 210, 220, 230)]
     around = [interval(each.statistic, each.main, each.outcomes) for each in others]
     value = float(np.mean([each.value for each in others]))
-    low, high = joint_interval(others, around, value)
+    low, high = joint_interval(others, around)
     assert low <= value <= high
     assert high - low < max(b - a for a, b in around)
 

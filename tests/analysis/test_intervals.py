@@ -107,6 +107,14 @@ def test_copies_of_a_subset_add_no_certainty() -> None:
     agrees(clustered, mean_interval(values))
 
 
+def test_rows_of_one_item_add_no_certainty_within_a_subset_either() -> None:
+    values = np.random.default_rng(0).random(60)
+    once, often = subset_interval([values], [numbered(60)]), subset_interval([values.repeat(9)], [numbered(60) * 9])
+    often_in_order = subset_interval([values.repeat(9)], [[name for name in numbered(60) for _ in range(9)]])
+    assert width(often_in_order) == pytest.approx(width(once), rel=0.1)
+    assert width(often) < width(once) / 2  # rows that differ tell more
+
+
 def test_subsets_of_different_items_do() -> None:
     values = (np.random.default_rng(0).random(200) < 0.4).astype(float)
     apart = subset_interval([values] * 4, [numbered(200, str(n)) for n in range(4)])
@@ -147,16 +155,46 @@ def test_a_tiny_subset_that_is_not_drawn_does_no_harm() -> None:
 
 
 def test_a_mean_of_independent_scores_is_more_certain_than_each() -> None:
-    assert combined_interval([(0.2, 0.4)], 0.3) == pytest.approx((0.2, 0.4))
-    assert combined_interval([(0.2, 0.4)] * 4, 0.3) == pytest.approx((0.25, 0.35))
-    assert combined_interval([(0.2, 0.2), (0.5, 0.5)], 0.35) == pytest.approx((0.35, 0.35))
+    assert combined_interval([0.3] * 4, [(0.2, 0.4)] * 4) == pytest.approx((0.25, 0.35))
+    assert combined_interval([0.2, 0.5], [(0.2, 0.2), (0.5, 0.5)]) == pytest.approx((0.35, 0.35))
+    assert combined_interval([0.3, 0.9], [(0.2, 0.4), (0.8, 1.0)], [1.0, 0.0]) == pytest.approx((0.2, 0.4))
+    assert np.isnan(combined_interval([0.3, 0.5], [(0.2, 0.4), (np.nan, np.nan)])).all()  # a published one among them
 
 
-@given(st.lists(st.tuples(*[st.floats(0, 1)] * 3).map(sorted), min_size=1, max_size=5))
-def test_a_mean_of_scores_lies_in_its_interval_and_on_their_scale(scores: list[list[float]]) -> None:
-    value = float(np.mean([score for _, score, _ in scores]))
-    low, high = combined_interval([(low, high) for low, _, high in scores], value)
-    assert -1e-12 <= low <= value <= high <= 1 + 1e-12
+PARTS = st.lists(st.tuples(*[st.floats(0, 1)] * 3).map(sorted), min_size=1, max_size=5)
+
+
+@given(PARTS, st.data())
+def test_a_mean_of_scores_lies_in_its_interval_and_on_their_scale(
+    parts: list[list[float]], data: st.DataObject
+) -> None:
+    lows, values, highs = np.array(parts).T
+    weights = np.array(data.draw(st.lists(st.floats(0.1, 1), min_size=len(parts), max_size=len(parts))))
+    weights /= weights.sum()
+    low, high = combined_interval(values.tolist(), [(low, high) for low, _, high in parts], weights.tolist())
+    value = weights @ values
+    assert weights @ lows - 1e-12 <= low <= value + 1e-12
+    assert value - 1e-12 <= high <= weights @ highs + 1e-12
+    for side, reach in ((value - low, values - lows), (high - value, highs - values)):  # each side by itself
+        assert side**2 == pytest.approx(((weights * reach) ** 2).sum(), abs=1e-9)
+
+
+@given(st.lists(st.integers(0, 1), min_size=2, max_size=80))
+def test_a_mean_of_one_score_has_that_scores_interval(outcomes: list[int]) -> None:
+    """However lopsided: a category of one task is as sure as the task."""
+    values = np.array(outcomes, float)
+    own = mean_interval(values)
+    assert combined_interval([float(values.mean())], [own]) == own
+
+
+@pytest.mark.parametrize(("items", "truth"), [(72, 0.03), (72, 0.97), (200, 0.01), (24, 0.9)])
+def test_nineteen_of_twenty_means_of_four_lopsided_scores_cover_the_truth(items: int, truth: float) -> None:
+    rng, runs, covered = np.random.default_rng(0), 300, 0
+    for _ in range(runs):
+        parts = (rng.random((4, items)) < truth).astype(float)
+        low, high = combined_interval(parts.mean(axis=1).tolist(), [mean_interval(part) for part in parts])
+        covered += low <= truth <= high
+    assert covered / runs >= 0.92
 
 
 def test_subsets_of_one_item_each() -> None:

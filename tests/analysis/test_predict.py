@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import csv
+import io
 from pathlib import Path
 
 import numpy as np
@@ -82,3 +84,16 @@ def test_the_study_says_error_and_coverage_and_is_drawn(tmp_path: Path) -> None:
     assert "of 29" in study.table.notes[1]
     study.save(tmp_path / "guess.svg")
     assert "m0 (new)" in (tmp_path / "guess.svg").read_text()
+
+
+def test_files_have_one_unit() -> None:
+    values = two_stories()
+    values[0, 7] = np.nan
+    table = predict(field(values), HALF, RULE).study().table
+    new, *known = csv.DictReader(io.StringIO(table.format("csv")))
+    assert (new["true"], new["error"], new["section"]) == ("", "", "not yet scored on all tasks")
+    for row in known:
+        assert float(row["predicted"]) - float(row["true"]) == float(row["error"])
+        assert row["section"] == "held out in turn"
+    shown = str(table).splitlines()[4].split()
+    assert shown[-2:] == [f"{100 * float(known[0]['true']):.1f}", f"{100 * float(known[0]['error']):+.2f}"]

@@ -79,6 +79,7 @@ def test_an_aggregate_is_the_weighted_sum_of_its_tasks(data: st.DataObject) -> N
         assert sum(one.weights.values()) == pytest.approx(1)
         assert one.count == len(one.weights) <= one.of
         assert one.partial == (one.count < one.of)
+        assert one.zeros == 0
 
 
 def test_a_group_without_scores_is_absent_and_a_mean_of_nothing_is_an_error() -> None:
@@ -107,19 +108,33 @@ def test_categories_and_capabilities_count_alike_however_many_tasks_they_have() 
     assert mean_of_capabilities(tasks, values).totals["mean"].value == 0.5
 
 
-def test_missing_audio_counts_as_zero_in_all_and_is_left_out_of_all_star() -> None:
+def test_audio_that_a_model_does_not_take_counts_as_zero_in_all_and_is_left_out_of_all_star() -> None:
     tasks = rows("MMEB-V3")
     values = {task.name: 0.6 for task in tasks if task.tags["group"] != "audio"}
-    made = mmeb(tasks, values)
-    assert made.totals["All"].value == pytest.approx(0.6 * 179 / 190)
+    made = mmeb(tasks, values, deaf=True)
+    whole = made.totals["All"]
+    assert (whole.count, whole.of, whole.zeros) == (179, 190, 11)  # zeros are no scores
+    assert whole.value == pytest.approx(0.6 * 179 / 190)
+    assert sum(whole.weights.values()) == pytest.approx(1)
     assert made.totals["All*"].value == pytest.approx(0.6)
     assert not made.totals["All"].partial
     assert not made.totals["All*"].partial
     assert "audio" not in made.groups
     values.pop("MMEB/VOC2007")
-    made = mmeb(tasks, values)
+    made = mmeb(tasks, values, deaf=True)
     assert made.totals["All"].value == pytest.approx(0.6 * 178 / 189)  # not run is not zero
     assert made.totals["All"].partial
+    audio = next(task.name for task in tasks if task.tags["group"] == "audio")
+    assert mmeb(tasks, values | {audio: 0.3}, deaf=True) == mmeb(tasks, values | {audio: 0.3})  # it hears
+
+
+def test_audio_that_a_model_was_not_run_on_is_missing() -> None:
+    tasks = rows("MMEB-V3")
+    made = mmeb(tasks, {task.name: 0.6 for task in tasks if task.tags["group"] != "audio"})
+    for whole in made.totals.values():
+        assert whole.value == pytest.approx(0.6)
+        assert (whole.count, whole.of, whole.zeros) == (179, 190, 0)
+        assert whole.partial
 
 
 def test_arks_knowledge_axis_is_the_mean_over_subtypes() -> None:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -87,3 +88,38 @@ def test_faulty_tables_say_where(tmp_path: Path) -> None:
         read(path)
     with pytest.raises(EmbarkError, match="Fewer than 3 models"):
         outside(field(np.ones((4, 2))), {"MMMU": {"m0": 1.0, "nobody": 2.0}})
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("model,ocr,vqa,ocr\nm0,1,2,3\n", "columns 2 and 4 are both named 'ocr'"),
+        ("model,ocr\nm0,1\n\nm1,2\nm0 ,3\n", "lines 2 and 5 are both about 'm0'"),
+        ("model,ocr\nm0,1,5\n", "line 2: '5' stands in a column without a name"),
+        ("model,ocr,\nm0,1,5\n", "line 2: '5' stands in a column without a name"),
+    ],
+)
+def test_a_table_that_says_two_things_is_an_error_that_names_both(text: str, said: str, tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text(text)
+    with pytest.raises(EmbarkError, match=said):
+        read(tmp_path / "t.csv")
+
+
+def test_empty_columns_at_the_end_are_nothing(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("model,ocr,,\nm0,1,,\n,,,\n")
+    assert read(tmp_path / "t.csv") == {"ocr": {"m0": 1.0}}
+
+
+def test_a_table_in_another_encoding_is_named(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_bytes("modèle,ocr\nm0,1\n".encode("latin-1"))
+    with pytest.raises(EmbarkError, match=r"t\.csv is not UTF-8 text"):
+        read(tmp_path / "t.csv")
+
+
+def test_one_model_under_two_names_is_an_error_and_so_is_one_name_of_two() -> None:
+    matrix = replace(field(np.random.default_rng(0).uniform(size=(5, 2))), models=("o/a", "o/b", "o/c", "o/d", "p/d"))
+    with pytest.raises(EmbarkError, match="has o/b twice: as 'b' and as 'o/b'"):
+        outside(matrix, {"ocr": {"o/a": 1.0, "b": 2.0, "o/b": 3.0, "c": 4.0}})
+    with pytest.raises(EmbarkError, match="'d' in the table may be o/d or p/d"):
+        outside(matrix, {"ocr": {"a": 1.0, "b": 2.0, "d": 3.0}})
+    assert outside(matrix, {"ocr": {"a": 1.0, "b": 2.0, "p/d": 3.0}}).found["one", "ocr"].n == 3

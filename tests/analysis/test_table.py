@@ -10,7 +10,7 @@ from dataclasses import replace
 import pytest
 
 from embark.analysis.board import leaderboard
-from embark.analysis.table import FORMATS, Row, Score, Table, by_task, footnoted
+from embark.analysis.table import FORMATS, Exact, Row, Score, Table, by_task, footnoted, named
 from embark.catalogue import UnknownName
 from embark.results import Record, TaskResult
 from embark.types import Source, Task
@@ -82,10 +82,16 @@ def test_what_is_no_number_is_null_in_json() -> None:
 
 def test_markdown(table: Table) -> None:
     lines = table.format("markdown").splitlines()
-    assert lines[:3] == [
+    assert lines[:4] == [
         "| task | metric | chance | one | two |",
         "| :--- | :--- | ---: | ---: | ---: |",
+        "| **Retrieval** |  |  |  |  |",
         "| Flags | accuracy | 25.0 | 33.3 ± 5.0 | 90.0 ± 5.0 (a) |",
+    ]
+    assert lines[5:8] == [
+        "| **Reasoning** |  |  |  |  |",
+        "| Clocks | accuracy |  | 50.0 ± 5.0 | – |",
+        "| **Mean of categories** |  |  | 50.0 ± 3.1 | 90.0 ± 5.0 (b) |",
     ]
     assert "(b) over 1 of 3 tasks" in lines
     assert r"| a\|b |" in Table(("name",), (Row(("a|b",)),)).format("markdown")
@@ -112,10 +118,11 @@ def test_long_names_over_scores_take_several_lines() -> None:
 
 def test_latex(table: Table) -> None:
     lines = table.format("latex").splitlines()
-    assert lines[:3] == [
+    assert lines[:4] == [
         r"\begin{tabular}{llrrr}",
         r"\toprule",
         r"task & metric & chance & one & two \\ \midrule",
+        r"\multicolumn{5}{l}{\textit{Retrieval}} \\",
     ]
     assert r"Names & accuracy & 25.0 & $66.7 \pm 5.0$ & -- \\" in lines
     assert lines[-5] == r"\midrule Mean of categories &  &  & $50.0 \pm 3.1$ & $90.0 \pm 5.0$ (b) \\"
@@ -130,8 +137,10 @@ def test_latex(table: Table) -> None:
 
 def test_csv_has_full_precision_and_three_columns_a_score(table: Table) -> None:
     rows = list(csv.DictReader(io.StringIO(table.format("csv"))))
-    names = ["task", "metric", "chance", "one", "one low", "one high", "two", "two low", "two high", "notes"]
+    names = ["task", "metric", "chance", "one", "one low", "one high", "two", "two low", "two high", "section", "notes"]
     assert list(rows[0]) == names
+    assert [row["section"] for row in rows] == ["Retrieval", "Retrieval", "Reasoning", ""]
+    assert [row["chance"] for row in rows] == ["0.25", "0.25", "", ""]  # in the unit of the scores
     assert float(rows[0]["one"]) == 1 / 3
     assert float(rows[0]["one low"]) == 1 / 3 - 0.05
     assert rows[1]["two"] == rows[1]["two low"] == ""
@@ -206,3 +215,19 @@ def test_scores_under_another_protocol_are_not_a_rows_scores() -> None:
         assert str(by_task(TASKS, found)) == str(by_task(TASKS, COMPLETE))
     rows = tuple(replace(one, protocol="mteb2") for one in TASKS)
     assert "99.0" in str(by_task(rows, [*COMPLETE, other]))
+
+
+def test_names_and_numbers_are_short_for_people_and_whole_for_machines() -> None:
+    name = "org/a-model-with-a-very-long-name-indeed"
+    table = Table(("model", "cost"), (Row((named(name, 12), Exact(8355.4, "8,355"))), Row((named("o/b", 12), None))))
+    assert str(table).splitlines()[1] == "a-mode…ndeed  8,355"
+    assert table.format("csv") == f"model,cost\n{name},8355.4\no/b,"
+    assert json.loads(table.format("json"))["rows"][0] == {"model": name, "cost": 8355.4}
+    assert f"| {name} | 8,355 |" in table.format("markdown")
+    assert rf"{name} & 8,355 \\" in table.format("latex")
+
+
+def test_only_a_table_with_sections_has_a_column_of_them() -> None:
+    rows = (Row(("a", float("nan")), "first"), Row(("a", 2.0), "second"))
+    assert Table(("task", "r"), rows).format("csv") == "task,r,section\na,,first\na,2.0,second"
+    assert Table(("task", "r"), tuple(replace(row, section="") for row in rows)).format("csv") == "task,r\na,\na,2.0"

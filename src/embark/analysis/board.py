@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from embark.analysis import ranking
-from embark.analysis.aggregate import Standing, standings
+from embark.analysis.aggregate import Standing, names, standings
 from embark.analysis.ranking import FEWEST, Place
 from embark.analysis.reasoning import with_reasoning
 from embark.analysis.rules import Rule, common_tasks, rule_of
@@ -52,9 +51,8 @@ def leaderboard(
     totals, groups = _columns(tasks, rule, shown)
     partial = any(entry.model.mean.partial for entry in shown)
     columns = ("#", "95 %", "tie", "model", "source", *["tasks"] * partial, *["Borda"] * borda, *totals, *groups)
-    rows, several = [], Counter((entry.model.model, entry.model.source) for entry in entries)
-    for model, place, points in shown:
-        name = f"{model.model}@{model.revision}" if several[model.model, model.source] > 1 else model.model
+    rows, told = [], names([(entry.model.model, entry.model.revision, entry.model.source) for entry in entries])
+    for name, (model, place, points) in zip(told, shown, strict=False):
         rank = ("–", "", "") if place is None else (str(place.rank), place.interval, place.tie)
         covered = [f"{model.mean.count}/{model.mean.of}"] * partial
         scores = (*map(model.totals.get, totals), *map((model.tasks | model.categories).get, groups))

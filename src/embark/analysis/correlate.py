@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from embark.analysis.draw import brief, colour, short
+from embark.analysis.draw import brief, colour
 from embark.analysis.matrix import Matrix
 from embark.analysis.statistics import interval
 from embark.analysis.study import Study
-from embark.analysis.table import Row, Table
+from embark.analysis.table import Row, Table, named
 from embark.catalogue import UnknownName
 from embark.evaluators.sts import correlation
 from embark.types import Array, EmbarkError
@@ -84,6 +84,7 @@ class Correlated:
     cluster: Array
     threshold: float = THRESHOLD
     positions: Array | None = None  # on a map, where the clusters were found on one
+    constant: tuple[str, ...] = ()  # tasks that were left out, since they rank no models
 
     def study(self, pairs: int = PAIRS) -> Study:
         """Each task with its nearest, cluster by cluster; the strongest and lowest pairs; a heat map or a map."""
@@ -111,19 +112,21 @@ class Correlated:
             rows += [self._row(int(first[at]), int(second[at]), section) for at in chosen]
         between = self.values[first, second]
         how = "UMAP and HDBSCAN" if self.method == "umap" else f"average linkage, joined at mean r ≥ {self.threshold:g}"
-        notes = (
+        notes = [
             f"{self.kind.capitalize()} r over {len(self.matrix.models)} models that have every task; "
             "low and high: 95 %, models resampled.",
             f"Clusters: {how}. There, each task stands with its nearest.",
             f"All {len(between):,} pairs: median r {np.median(between):.2f}, "
             f"{100 * (between > 0.9).mean():.0f} % above 0.9, {100 * (between < 0).mean():.0f} % below 0.",
-        )
-        return Table(("task", "with", "r", "low", "high"), tuple(rows), notes)
+        ]
+        if self.constant:
+            notes.append(f"Left out, with one score for all models: {', '.join(self.constant)}.")
+        return Table(("task", "with", "r", "low", "high"), tuple(rows), tuple(notes))
 
     def _row(self, at: int, other: int, section: str) -> Row:
         names, scores = self.matrix.names, self.matrix.values
         found = agreement(scores[:, at], scores[:, other], self.kind)
-        return Row((short(names[at], 36), short(names[other], 36), found.value, found.low, found.high), section)
+        return Row((named(names[at], 36), named(names[other], 36), found.value, found.low, found.high), section)
 
     def _about(self, number: int, members: Sequence[int]) -> str:
         kinds = Counter(self.matrix.tasks[at].category for at in members).most_common()
@@ -131,7 +134,7 @@ class Correlated:
         return f"{'in no cluster' if number == ALONE else f'cluster {number}'}: {said}"
 
     def _heat(self, figure: Any) -> None:
-        from matplotlib.patches import Patch
+        from matplotlib.patches import Patch, Rectangle
 
         tasks, order = self.matrix.tasks, self.order
         kinds = list(dict.fromkeys(task.category for task in tasks))
@@ -150,9 +153,10 @@ class Correlated:
             one.grid(False)
             for spine in one.spines.values():
                 spine.set_visible(False)
-        changes = np.flatnonzero(np.diff(self.cluster[order])) + 0.5
-        axes.hlines(changes, -0.5, len(order) - 0.5, color="black", lw=0.5)
-        axes.vlines(changes, -0.5, len(order) - 0.5, color="black", lw=0.5)
+        for number in sorted(set(self.cluster.tolist()) - {ALONE}):
+            first, *others = np.flatnonzero(self.cluster[order] == number)  # side by side: a branch of the tree
+            side = 1 + len(others)
+            axes.add_patch(Rectangle((first - 0.5, first - 0.5), side, side, fill=False, lw=1, clip_on=False))
         figure.colorbar(image, ax=axes, shrink=0.5, label=f"{self.kind.capitalize()} r", pad=0.01)
         handles = [Patch(color=colour(at), label=kind) for at, kind in enumerate(kinds)]
         figure.legend(handles=handles, loc="outside lower center", ncols=min(4, len(kinds)), fontsize=8)
@@ -178,15 +182,19 @@ class Correlated:
 def correlate(
     matrix: Matrix, kind: str = "spearman", method: str = "hierarchical", threshold: float = THRESHOLD
 ) -> Correlated:
-    """Correlate tasks over the models that have them all, and find the clusters."""
+    """Correlate tasks over the models that have them all, and find the clusters; constant ones are left out."""
     from scipy.cluster.hierarchy import average, fcluster, leaves_list
     from scipy.spatial.distance import squareform
 
     if method not in METHODS:
         raise UnknownName("way to cluster", method, METHODS)
     matrix = matrix.complete()
+    constant = tuple(
+        name for name, spread in zip(matrix.names, np.ptp(matrix.values, axis=0), strict=True) if not spread
+    )
+    matrix = matrix.only(tasks=lambda task: task.name not in constant)
     if len(matrix.tasks) < 3:
-        raise EmbarkError("Correlations between tasks need at least three tasks with scores.")
+        raise EmbarkError("Correlations between tasks need at least three tasks with scores that differ.")
     values = correlations(matrix.values, kind)
     tree = average(squareform(1 - values, checks=False))
     order = leaves_list(tree)
@@ -194,7 +202,7 @@ def correlate(
         positions, cluster = _on_a_map(matrix.values, kind)
     else:
         positions, cluster = None, fcluster(tree, 1 - threshold, criterion="distance")
-    return Correlated(matrix, kind, method, values, order, _numbered(cluster, order), threshold, positions)
+    return Correlated(matrix, kind, method, values, order, _numbered(cluster, order), threshold, positions, constant)
 
 
 def _on_a_map(values: Array, kind: str) -> tuple[Array, Array]:

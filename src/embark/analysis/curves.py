@@ -124,7 +124,7 @@ def _score(found: Sequence[Scores], ids: Sequence[Sequence[str]]) -> Score:
     value = float(np.mean([scores.value for scores in found]))
     marks = dict.fromkeys(said for scores in found for said in scores.warnings)
     around = [interval(scores.statistic, scores.main, scores.outcomes) for scores in found]
-    return Score(value, *task_interval(found, ids, around, value), marks=tuple(marks))
+    return Score(value, *task_interval(found, ids, around), marks=tuple(marks))
 
 
 def _difference(found: Sequence[Scores], base: Sequence[Scores], ids: Sequence[Sequence[str]]) -> Score:

@@ -14,10 +14,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from embark.analysis.correlate import Agreement, agreement, correlations
-from embark.analysis.draw import COLOURS, short
+from embark.analysis.draw import COLOURS
 from embark.analysis.matrix import Matrix, grouped, weights
 from embark.analysis.study import Study
-from embark.analysis.table import Row, Table
+from embark.analysis.table import Row, Table, named
 from embark.types import Array, EmbarkError
 
 THRESHOLD = 0.9
@@ -86,14 +86,14 @@ class Distilled:
         for group, columns in grouped(self.matrix.tasks, self.by).items():
             stay = [column for column in columns if column in self.kept]
             for column in sorted(columns, key=lambda at: at not in self.kept):
-                name = short(self.matrix.names[column], 40)
+                name = named(self.matrix.names[column], 40)
                 if column in stay:
                     rows.append(Row((name, "kept", "", None), group))
                     continue
                 other = max(stay, key=lambda at: near[column, at], default=None)
-                told = ("", None) if other is None else (short(self.matrix.names[other], 40), near[column, other])
+                told = ("", None) if other is None else (named(self.matrix.names[other], 40), near[column, other])
                 rows.append(Row((name, "left out", *told), group))
-        table = Table(("task", "", "nearest kept", "r"), tuple(rows), (*self.fidelity.notes, *self.said))
+        table = Table(("task", "lite set", "nearest kept", "r"), tuple(rows), (*self.fidelity.notes, *self.said))
         return Study(f"{len(self.kept)} tasks in place of {len(self.matrix.tasks)}", table, self._draw)
 
     def _draw(self, figure: Any) -> None:

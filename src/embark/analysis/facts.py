@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from embark.analysis.matrix import model_of
 from embark.models import MODELS
 from embark.types import ModelCard
 
 
 def cards(models: Iterable[str], family: str) -> dict[str, ModelCard]:
     """The card of every model that has one: by its name in the family's published tables, or its own."""
-    published = {card.aliases[family]: card for card in MODELS.values() if family in card.aliases}
-    found = {model: published.get(model) or MODELS.get(model) for model in models}
+    known = {**MODELS, **{card.aliases[family]: card for card in MODELS.values() if family in card.aliases}}
+    found = {model: known.get(model) or known.get(model_of(model)) for model in models}
     return {model: card for model, card in found.items() if card is not None}

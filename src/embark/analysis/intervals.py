@@ -34,7 +34,7 @@ def subset_interval(values: Sequence[Array], ids: Sequence[Sequence[str]], seed:
 
     Items are resampled with all their appearances, so correlated subsets do not feign precision.
     """
-    if len(values) == 1:
+    if len(values) == 1 and len(set(ids[0])) == len(ids[0]):
         return mean_interval(values[0], seed)
     flat = np.concatenate(values)
     names, owner = np.unique(np.concatenate([np.asarray(i, dtype=np.str_) for i in ids]), return_inverse=True)
@@ -54,11 +54,21 @@ def subset_interval(values: Sequence[Array], ids: Sequence[Sequence[str]], seed:
         return percentiles(np.nanmean((draws @ sums) / (draws @ counts), axis=1))
 
 
-def combined_interval(intervals: Sequence[tuple[float, float]], value: float) -> tuple[float, float]:
-    """Interval of a mean of independent scores, from their own intervals."""
-    lows, highs = np.array(intervals, np.float64).T
-    half = float(np.sqrt((((highs - lows) / 2) ** 2).sum())) / len(intervals)
-    return max(value - half, min(value, float(lows.mean()))), min(value + half, max(value, float(highs.mean())))
+def combined_interval(
+    values: Sequence[float], intervals: Sequence[tuple[float, float]], weights: Sequence[float] | None = None
+) -> tuple[float, float]:
+    """Interval of a mean of independent scores, from their own intervals.
+
+    Each side is combined by itself, because scores near an end of the scale are lopsided.
+    """
+    share = np.full(len(values), 1 / len(values)) if weights is None else np.asarray(weights, np.float64)
+    (lows, highs), middle = np.array(intervals, np.float64).T, np.asarray(values, np.float64)
+    below, above = share * np.maximum(middle - lows, 0), share * np.maximum(highs - middle, 0)
+    ends = share @ np.minimum(lows, middle), share @ np.maximum(highs, middle)  # where all err alike: one is its own
+    return (
+        float(ends[0] + (below.sum() - np.linalg.norm(below))),
+        float(ends[1] - (above.sum() - np.linalg.norm(above))),
+    )
 
 
 def percentiles(draws: Array) -> tuple[float, float]:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from embark.analysis.aggregate import Who, by_model, names
 from embark.analysis.rules import RULES
 from embark.catalogue import UnknownName
 from embark.results import TaskResult
@@ -45,16 +48,20 @@ class Matrix:
 
 
 def matrix(tasks: Sequence[Task], results: Iterable[TaskResult]) -> Matrix:
-    """The results of these rows, under their protocols; tasks that nobody did are left out."""
-    at = {(task.name, task.protocol): column for column, task in enumerate(tasks)}
-    rows: dict[str, Array] = {}
-    for result in results:
-        if (result.task, result.protocol) in at:
-            row = rows.setdefault(result.model, np.full(len(tasks), np.nan))
-            row[at[result.task, result.protocol]] = result.score
-    values = np.array(list(rows.values())).reshape(len(rows), len(tasks))
-    done = ~np.isnan(values).all(axis=0)
-    return Matrix(tuple(rows), tuple(task for task, any_ in zip(tasks, done, strict=True) if any_), values[:, done])
+    """The results of these rows, under their protocols; tasks that nobody did are left out.
+
+    As on a leaderboard, every revision and source of a model has a row; only published scores join yours.
+    """
+    found = _joined(by_model(tasks, results))
+    scores = [row[task.name].score if task.name in row else np.nan for row in found.values() for task in tasks]
+    values = np.array(scores, np.float64).reshape(len(found), len(tasks))
+    done = np.flatnonzero(~np.isnan(values).all(axis=0))
+    return Matrix(_rows(list(found)), tuple(tasks[column] for column in done.tolist()), values[:, done])
+
+
+def model_of(row: str) -> str:
+    """The model that a row is about: its name without the revision and the source."""
+    return re.sub(r"(@\S+)?( \(\w+\))?$", "", row)
 
 
 def group_of(task: Task, by: str) -> str:
@@ -79,3 +86,23 @@ def weights(tasks: Sequence[Task], rule: str) -> Array:
     totals = RULES[rule](tasks, dict.fromkeys((task.name for task in tasks), 0.0)).totals
     share = next(iter(totals.values())).weights
     return np.array([share[task.name] for task in tasks])
+
+
+def _joined(found: Mapping[Who, dict[str, TaskResult]]) -> dict[Who, dict[str, TaskResult]]:
+    """Published scores fill the gaps of yours, where you have one revision of the model: with several, whose?"""
+    mine = Counter(model for model, _, made_by in found if made_by == "embark")
+    printed = {model: row for (model, _, made_by), row in found.items() if made_by == "published" and mine[model] == 1}
+    return {
+        (model, revision, made_by): printed.get(model, {}) | row if made_by == "embark" else row
+        for (model, revision, made_by), row in found.items()
+        if made_by != "published" or model not in printed
+    }
+
+
+def _rows(found: Sequence[Who]) -> tuple[str, ...]:
+    """Models' names as leaderboards have them, with the source of those that are not yours where there are several."""
+    sources = Counter(model for model, _ in {(model, made_by) for model, _, made_by in found})
+    return tuple(
+        f"{name} ({made_by})" if sources[model] > 1 and made_by != "embark" else name
+        for name, (model, _, made_by) in zip(names(found), found, strict=True)
+    )

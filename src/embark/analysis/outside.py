@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -66,8 +67,7 @@ class Compared:
 
 def outside(matrix: Matrix, table: Outside, by: str = "category", kind: str = "pearson") -> Compared:
     """Correlate each group's mean with each measure, over the models that have both."""
-    row = {model: at for at, model in enumerate(matrix.models)}
-    row |= {short(model, 99): at for at, model in enumerate(matrix.models) if short(model, 99) not in row}
+    row = _rows(matrix.models, dict.fromkeys(model for values in table.values() for model in values))
     found, used = {}, set()
     groups = grouped(matrix.tasks, by)
     for group, columns in groups.items():
@@ -90,16 +90,46 @@ def outside(matrix: Matrix, table: Outside, by: str = "category", kind: str = "p
 
 def read(path: Path) -> dict[str, dict[str, float]]:
     """A CSV: the first column names models, every other is a measure; an empty cell is no score."""
-    with path.open(encoding="utf-8-sig", newline="") as file:
-        lines = [line for line in csv.reader(file) if any(cell.strip() for cell in line)]
-    if len(lines) < 2 or len(lines[0]) < 2:
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            reader = csv.reader(file)
+            lines = [(reader.line_num, cells) for line in reader if any(cells := [cell.strip() for cell in line])]
+    except UnicodeDecodeError as error:
+        raise EmbarkError(
+            f"{path} is not UTF-8 text ({error.reason} at byte {error.start}); save it as UTF-8."
+        ) from error
+    if len(lines) < 2 or len(lines[0][1]) < 2:
         raise EmbarkError(f"{path} needs a header line, a first column of models, and a column of scores at least.")
-    table: dict[str, dict[str, float]] = {name.strip(): {} for name in lines[0][1:]}
-    for number, (model, *cells) in enumerate(lines[1:], 2):
-        for name, cell in zip(table, cells, strict=False):
-            if cell.strip():
-                table[name][model.strip()] = _number(cell, path, number, name)
+    (_, (_, *names)), *rows = lines
+    for at, name in enumerate(names):
+        if name and name in names[:at]:
+            raise EmbarkError(f"{path}: columns {names.index(name) + 2} and {at + 2} are both named '{name}'.")
+    table: dict[str, dict[str, float]] = {name: {} for name in names if name}
+    seen: dict[str, int] = {}
+    for number, (model, *cells) in rows:
+        if (other := seen.setdefault(model, number)) != number:
+            raise EmbarkError(f"{path}: lines {other} and {number} are both about '{model}'.")
+        for name, cell in zip_longest(names, cells, fillvalue=""):
+            if cell and not name:
+                raise EmbarkError(f"{path}, line {number}: '{cell}' stands in a column without a name.")
+            if cell:
+                table[name][model] = _number(cell, path, number, name)
     return table
+
+
+def _rows(models: Sequence[str], names: Iterable[str]) -> dict[str, int]:
+    """Which model each name of a table means, in full or without its organisation; other names are left out."""
+    found: dict[int, str] = {}
+    for name in names:
+        meant = [at for at, model in enumerate(models) if model == name]
+        meant = meant or [at for at, model in enumerate(models) if short(model, 99) == name]
+        if len(meant) > 1:
+            raise EmbarkError(
+                f"'{name}' in the table may be {models[meant[0]]} or {models[meant[1]]}: write it in full."
+            )
+        if meant and (other := found.setdefault(meant[0], name)) != name:
+            raise EmbarkError(f"The table has {models[meant[0]]} twice: as '{other}' and as '{name}'.")
+    return {name: at for at, name in found.items()}
 
 
 def _number(cell: str, path: Path, line: int, column: str) -> float:
@@ -108,5 +138,5 @@ def _number(cell: str, path: Path, line: int, column: str) -> float:
     except ValueError:
         value = float("nan")
     if not np.isfinite(value):
-        raise EmbarkError(f"{path}, line {line}: '{cell.strip()}' under '{column}' is not a number.")
+        raise EmbarkError(f"{path}, line {line}: '{cell}' under '{column}' is not a number.")
     return value

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -12,11 +13,13 @@ from embark.analysis.aggregate import Score
 from embark.analysis.draw import COLOURS, label, short, some
 from embark.analysis.matrix import Matrix, weights
 from embark.analysis.study import Study
-from embark.analysis.table import Row, Table
+from embark.analysis.table import Exact, Row, Table
+from embark.catalogue import UnknownName
 from embark.results import TaskResult
 from embark.types import Array, EmbarkError, ModelCard
 
 UNITS = {"parameters": "parameters (millions)", "dim": "dimension", "time": "seconds for 1,000 items"}
+KNOWN = {"parameters": "number of parameters", "dim": "dimension", "time": "time"}
 
 
 @dataclass(frozen=True)
@@ -37,7 +40,8 @@ class Front:
         for front, section in ((True, "on the front"), (False, "beaten by another")):
             for at in np.flatnonzero(self.best == front):
                 score = Score(float(self.score[at]), np.nan, np.nan)
-                rows.append(Row((self.models[at], score, _amount(float(self.cost[at]))), section))
+                cost = float(self.cost[at])
+                rows.append(Row((self.models[at], score, Exact(cost, _amount(cost))), section))
         notes = [
             f"Totals over {self.tasks} tasks, of models that have them all; {UNITS[self.against]}: lower is better."
         ]
@@ -65,13 +69,17 @@ class Front:
 
 def pareto(matrix: Matrix, costs: Mapping[str, float], rule: str, against: str = "parameters") -> Front:
     """The front over the models that have every task and whose cost is known."""
-    if against not in UNITS:
-        raise EmbarkError(f"Scores can be set against {', '.join(UNITS)}, not '{against}'.")
+    _check(against)
     whole = matrix.only(models=np.asarray(~np.isnan(matrix.values).any(axis=1)))
+    if not whole.models:
+        most = int((~np.isnan(matrix.values)).sum(axis=1).max(initial=0))
+        raise EmbarkError(
+            f"No model has a score on all {len(matrix.tasks)} tasks, as a total needs; the most is {most}."
+        )
     cost = np.array([costs.get(model, np.nan) for model in whole.models], float)
     known = np.flatnonzero(~np.isnan(cost))
     if not len(known):
-        raise EmbarkError(f"No model with a score on all {len(matrix.tasks)} tasks has a known {against}.")
+        raise EmbarkError(f"No model with a score on every task has a known {KNOWN[against]}.")
     score = whole.values @ weights(whole.tasks, rule)
     order = known[np.lexsort((-score[known], cost[known]))]
     unknown = tuple(model for model, value in zip(whole.models, cost, strict=True) if np.isnan(value))
@@ -89,20 +97,26 @@ def front(cost: Array, score: Array) -> Array:
 
 def sizes(cards: Mapping[str, ModelCard], against: str) -> dict[str, float]:
     """Parameters (in millions) or dimensions, from the cards."""
+    _check(against)
     scale = 1e6 if against == "parameters" else 1.0
     found = {model: getattr(card, against) for model, card in cards.items()}
     return {model: value / scale for model, value in found.items() if value}
 
 
 def times(results: Iterable[TaskResult]) -> dict[str, float]:
-    """Seconds to embed 1,000 items, from results whose items were embedded in the same run."""
+    """Seconds to embed 1,000 items, by model and by revision, from results whose items were embedded in one run."""
     spent: dict[str, tuple[float, float]] = {}
     for result in results:
-        for record in result.records:
-            seconds, items = spent.get(result.model, (0.0, 0.0))
+        for record, name in product(result.records, (result.model, f"{result.model}@{result.revision}")):
+            seconds, items = spent.get(name, (0.0, 0.0))
             new = record.counts.get("embedded", 0)
-            spent[result.model] = (seconds + record.timings.get("embed", 0.0) * bool(new), items + new)
+            spent[name] = (seconds + record.timings.get("embed", 0.0) * bool(new), items + new)
     return {model: 1000 * seconds / items for model, (seconds, items) in spent.items() if items and seconds}
+
+
+def _check(against: str) -> None:
+    if against not in UNITS:
+        raise UnknownName("cost", against, UNITS)
 
 
 def _amount(value: float) -> str:

@@ -18,7 +18,7 @@ from embark.analysis.draw import COLOURS, label, short
 from embark.analysis.intervals import LEVEL
 from embark.analysis.matrix import Matrix, weights
 from embark.analysis.study import Study
-from embark.analysis.table import Row, Table
+from embark.analysis.table import Exact, Row, Table
 from embark.types import Array, EmbarkError
 
 STRENGTHS = np.logspace(-3, 4, 29)  # of the ridge, on standardised scores
@@ -136,4 +136,7 @@ def _row(one: Guess, section: str) -> Row:
     score = Score(one.value, one.value - one.half, one.value + one.half)
     if one.truth is None:
         return Row((one.model, score, None, None), section)
-    return Row((one.model, score, f"{100 * one.truth:.1f}", f"{100 * (one.value - one.truth):+.2f}"), section)
+    error = one.value - one.truth
+    return Row(
+        (one.model, score, Exact(one.truth, f"{100 * one.truth:.1f}"), Exact(error, f"{100 * error:+.2f}")), section
+    )

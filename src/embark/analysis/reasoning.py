@@ -54,7 +54,7 @@ def pooled(results: Mapping[str, TaskResult], skills: Mapping[str, tuple[str, ..
     parts = [found[skill] for skill in SKILLS if skill in found]
     if len(parts) == len(SKILLS):
         mean = float(np.mean([part.value for part in parts]))
-        interval = combined_interval([(part.low, part.high) for part in parts], mean)
+        interval = combined_interval([part.value for part in parts], [(part.low, part.high) for part in parts])
         found[AXIS] = Score(mean, *interval, *(sum(of) for of in zip(*((p.count, p.of) for p in parts), strict=True)))
     return found
 

@@ -19,7 +19,7 @@ from embark.analysis.draw import colour, marker, short
 from embark.analysis.matrix import Matrix
 from embark.analysis.ranking import FEWEST, Place, freedom, over_tasks, places
 from embark.analysis.study import Study
-from embark.analysis.table import Row, Table
+from embark.analysis.table import Exact, Row, Table, named
 from embark.catalogue import UnknownName
 from embark.types import Array, EmbarkError, Modality, ModelCard, Task
 
@@ -81,8 +81,10 @@ class Recommendation:
 
     def study(self, top: int = SHOWN) -> Study:
         """The first models with ranks and ties; the needs' means as dots."""
-        rows = [_row(at, one, self.tellable, self.tasks) for at, one in enumerate(self.entries[:top], 1)]
-        columns = ("#", "ranks", "tie", "model", "mean", *(short(need, 14) for need in self.needs), "size", "dim")
+        shown = self.entries[:top]
+        partial = any(one.place is None for one in shown)
+        rows = [_row(one, self.tellable, [f"{one.scored}/{self.tasks}"] * partial) for one in shown]
+        columns = ("#", "ranks", "tie", "model", *["tasks"] * partial, "mean", *self.needs, "size", "dim")
         return Study(
             f"For {' and '.join(self.needs)}", Table(columns, tuple(rows), self._notes(top), models="rows"),
             lambda figure: self._draw(figure, top), (7.0, 1.6 + 0.28 * min(top, len(self.entries))),
@@ -173,6 +175,7 @@ def _meant(tasks: Sequence[Task], need: str) -> tuple[int, ...]:
     for fits in (
         lambda task: word == task.category.lower(),
         lambda task: word in (value.lower() for value in (*_groups(task), *_codes(task))),
+        lambda task: len(word) > 2 and any(word in value.lower() for value in _groups(task)),
         lambda task: len(stem) > 2 and any(stem in value.lower() for value in _groups(task)),
     ):
         if found := tuple(at for at, task in enumerate(tasks) if fits(task)):
@@ -205,11 +208,10 @@ def _places(values: Array, share: Array) -> tuple[list[Place], bool]:
     return places(values @ share, draws, max(sure, 1.0)), sure + 1 >= FEWEST
 
 
-def _row(at: int, one: Entry, tellable: bool, tasks: int) -> Row:
+def _row(one: Entry, tellable: bool, covered: list[str]) -> Row:
     place, card = one.place, one.card
     ranks, tie = (place.interval, place.tie) if place and tellable else ("", "")
-    missing = "" if place else f" ({one.scored} of {tasks} tasks)"
     cells = (Score(value, np.nan, np.nan) if not np.isnan(value) else None for value in (one.total, *one.needs))
-    size = f"{card.parameters / 1e6:,.0f}M" if card and card.parameters else "–"
-    dim = str(card.dim) if card and card.dim else "–"
-    return Row((str(at) if place else "", ranks, tie, short(one.model, 40) + missing, *cells, size, dim))
+    size = Exact(card.parameters, f"{card.parameters / 1e6:,.0f}M") if card and card.parameters else None
+    dim = Exact(card.dim, str(card.dim)) if card and card.dim else None
+    return Row((place.rank if place else None, ranks, tie, named(one.model, 40), *covered, *cells, size, dim))

@@ -12,7 +12,7 @@ from embark.analysis.distil import Fidelity, fidelity
 from embark.analysis.draw import COLOURS, brief, short
 from embark.analysis.matrix import Matrix, grouped
 from embark.analysis.study import Study
-from embark.analysis.table import Cell, Row, Table
+from embark.analysis.table import Cell, Row, Table, named
 from embark.published import scores
 from embark.types import Array
 
@@ -42,9 +42,9 @@ class Representatives:
         """One line a group, beside the paper's choice where there is one; every task's mean correlation."""
         printed, rows = _printed(self.matrix, self.by), []
         for group in self.groups:
-            best, *others = (short(self.matrix.names[at], 26) for at in group.columns)
+            best, *others = [named(self.matrix.names[at], 26) for at in group.columns[:2]]
             said: tuple[Cell, ...] = printed.get(group.name.lower(), ("", None)) if printed else ()
-            rows.append(Row((group.name, len(group.columns), best, group.r[0], *(others[:1] or [""]), *said)))
+            rows.append(Row((group.name, len(group.columns), best, group.r[0], *(others or ("",)), *said)))
         columns = (self.by, "tasks", "representative", "mean r", "next best")
         more = ("paper", "r in it") if printed else ()
         notes = (
@@ -96,9 +96,9 @@ def _groups(matrix: Matrix, values: Array, by: str, kind: str) -> tuple[Group, .
     return tuple(found)
 
 
-def _printed(matrix: Matrix, by: str) -> dict[str, tuple[str, float]]:
+def _printed(matrix: Matrix, by: str) -> dict[str, tuple[Cell, float]]:
     """The paper's choices by group, for UniBench's groupings."""
     if matrix.tasks[0].family != "UniBench" or by not in PRINTED:
         return {}
     cells = (score for score in scores("UniBench") if score.table == PRINTED[by])
-    return {cell.name.lower(): (short(cell.subset), cell.value) for cell in cells}
+    return {cell.name.lower(): (named(cell.subset, 26), cell.value) for cell in cells}

@@ -20,17 +20,21 @@ MULTILINGUAL = ("Any2AnyMultilingualRetrieval", "VisualSTS(multi)")  # MIEB's ty
 
 @dataclass(frozen=True)
 class Mean:
-    """An aggregate over `count` of `of` tasks; `weights` tells how much each task's score counts, zeros among them."""
+    """An aggregate over `count` of `of` tasks; `weights` tells how much each task's score counts.
+
+    `zeros` more count as zero without a score, and have weights, too.
+    """
 
     value: float
     count: int
     of: int
     weights: Mapping[str, float]
+    zeros: int = 0
 
     @property
     def partial(self) -> bool:
-        """Some of its tasks have no score."""
-        return self.count < self.of
+        """Some of its tasks are not in it."""
+        return self.count + self.zeros < self.of
 
 
 @dataclass(frozen=True)
@@ -74,16 +78,16 @@ def median_of_capabilities(tasks: Sequence[Task], values: Values) -> Summary:
     return _medians(_grouped(tasks, lambda task: _tag(task, "capability")), values)
 
 
-def mmeb(tasks: Sequence[Task], values: Values) -> Summary:
-    """Means over tasks by modality group and sub-category, and over all: a model without audio scores gets zeros for
-    that group in "All", and does without it in "All*".
+def mmeb(tasks: Sequence[Task], values: Values, deaf: bool = False) -> Summary:
+    """Means over tasks by modality group and sub-category, and over all: a deaf model, without audio scores, gets zeros
+    for that group in "All", and does without it in "All*". Audio that another model was not run on is missing.
     """
     groups = _grouped(tasks, lambda task: _tag(task, "group"))
-    deaf = not any(name in values for name in groups.get("audio", ()))
-    zeros = groups["audio"] if deaf and "audio" in groups else []
+    audio = groups.get("audio", [])
+    zeros = audio if deaf and not any(name in values for name in audio) else []
     over = mean([task.name for task in tasks if task.name not in zeros], values)
     weights = dict.fromkeys([*over.weights, *zeros], 1 / (over.count + len(zeros)))
-    whole = Mean(over.value * over.count / len(weights), len(weights), len(tasks), weights)
+    whole = Mean(over.value * over.count / len(weights), over.count, len(tasks), weights, len(zeros))
     totals = {"All": whole, "All*": over} if "audio" in groups else {"All": whole}
     groups |= _grouped(tasks, lambda task: task.category)
     means = {name: mean(parts, values) for name, parts in groups.items() if any(part in values for part in parts)}

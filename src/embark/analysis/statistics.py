@@ -40,26 +40,24 @@ def replicates(statistic: str, main: str, outcomes: Outcomes, draws: int = REPLI
 
 
 def task_interval(
-    parts: Sequence[Scores], ids: Sequence[Sequence[str]], intervals: Sequence[tuple[float, float]], value: float
+    parts: Sequence[Scores], ids: Sequence[Sequence[str]], intervals: Sequence[tuple[float, float]]
 ) -> tuple[float, float]:
     """Interval of a task's mean over its parts, from their own: an item in several is resampled with all of them."""
     if len(parts) == 1:
         return intervals[0]
     if all(one.statistic == "mean" for one in parts):
         return subset_interval([one.outcomes[one.main] for one in parts], ids)
-    return joint_interval(parts, intervals, value)
+    return joint_interval(parts, intervals)
 
 
-def joint_interval(
-    parts: Sequence[Scores], intervals: Sequence[tuple[float, float]], value: float
-) -> tuple[float, float]:
+def joint_interval(parts: Sequence[Scores], intervals: Sequence[tuple[float, float]]) -> tuple[float, float]:
     """Interval of the mean of several scores, such as a task's subsets, from their outcomes and their own intervals.
 
     Parts draw alike, so that those with the same items vary together; and it is no narrower than if they did not.
     """
     drawn = np.mean([replicates(one.statistic, one.main, one.outcomes) for one in parts], axis=0)
     lo, hi = percentiles(drawn)
-    low, high = combined_interval(intervals, value)
+    low, high = combined_interval([one.value for one in parts], intervals)
     return min(low, lo), max(high, hi)
 
 

@@ -8,21 +8,32 @@ import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import zip_longest
+from itertools import groupby, zip_longest
 from math import isfinite
 from typing import Any, Literal, NamedTuple
 
 from embark.analysis.aggregate import Score, Standing, standings
+from embark.analysis.draw import short
 from embark.analysis.rules import Rule, rule_of
 from embark.catalogue import UnknownName
 from embark.results import TaskResult
 from embark.types import Task
 
-Cell = str | float | Score | None  # words, plain numbers, scores
 LESSER = ("metric", "chance")  # columns that a narrow terminal goes without, first to last
 HEAD = 10  # characters of a name over scores, before it is broken
 PIECES = r"(?<=[ /-])|(?<=[a-z0-9])(?=[A-Z][a-z])|(?=\()"  # where a name may be broken: patch14-384, ImageClustering
 NUMBERS = ("#", "95 %", "tasks", "Borda", "chance")  # columns of words that are set to the right
+
+
+@dataclass(frozen=True)
+class Exact:
+    """A name or number in full, and as people read it in a table: machines get `value`."""
+
+    value: str | float | None
+    text: str
+
+
+Cell = str | float | Score | Exact | None  # words, plain numbers, scores
 
 
 @dataclass(frozen=True)
@@ -147,7 +158,7 @@ def by_task(tasks: Sequence[Task], results: Iterable[TaskResult], rule: str | Ru
     models, rows = standings(tasks, results, rule), []
     for task in sorted(tasks, key=lambda t: list(dict.fromkeys(x.category for x in tasks)).index(t.category)):
         if any(task.name in model.tasks for model in models):
-            chance = "" if task.chance is None else f"{100 * task.chance:.1f}"
+            chance = Exact(task.chance, "" if task.chance is None else f"{100 * task.chance:.1f}")
             cells = tuple(model.tasks.get(task.name) for model in models)
             rows.append(Row((task.name, task.metric, chance, *cells), task.category))
     for name in rule_of(rule)(tasks, {task.name: 0.0 for task in tasks}).totals:
@@ -176,6 +187,11 @@ def _short(model: str) -> str:
     return " + ".join(name.split("/")[-1] for name in model.split(" + "))
 
 
+def named(name: str, most: int) -> Exact:
+    """A model's or task's name, shortened where the table is text."""
+    return Exact(name, short(name, most))
+
+
 def footnoted(table: Table, partial: str = "over {} of {} tasks") -> Table:
     """Partial means and warnings get a mark, and a line below the table that explains it, before its other notes."""
     notes: dict[str, str] = {}
@@ -196,14 +212,22 @@ def letters(number: int) -> str:
     return (letters(number // 26 - 1) if number >= 26 else "") + chr(ord("a") + number % 26)
 
 
-def shown(cell: Cell, between: str = " ± ", marks: bool = True) -> str:
-    """A cell as people read it: percent and half the width of the interval."""
+def shown(cell: Cell, between: str = " ± ", marks: bool = True, full: bool = False) -> str:
+    """A cell as people read it: percent and half the width of the interval; names are short, unless in `full`."""
+    if isinstance(cell, Exact):
+        return cell.value if full and isinstance(cell.value, str) else cell.text
     if isinstance(cell, (int, float)):
         return (f"{cell:,}" if isinstance(cell, int) else f"{cell:.3f}") if isfinite(cell) else "–"
     if not isinstance(cell, Score):
         return cell if cell is not None else "–"
     half = f"{between}{50 * (cell.high - cell.low):.1f}" if isfinite(cell.high - cell.low) else ""
     return f"{round(100 * cell.value, 1) + 0.0:.1f}{half}{_signs(cell) if marks else ''}"  # adding zero: no -0.0
+
+
+def _raw(cell: Cell) -> str | float | Score | None:
+    """A cell as machines read it; what is no number is None."""
+    value = cell.value if isinstance(cell, Exact) else cell
+    return None if isinstance(value, float) and not isfinite(value) else value
 
 
 def _signs(cell: Score) -> str:
@@ -216,12 +240,17 @@ def _text(table: Table) -> str:
 
 def _words(table: Table, column: int) -> bool:
     """Whether a column holds words (set to the left) rather than numbers."""
-    return all(isinstance(row.cells[column], str) for row in table.rows) and table.columns[column] not in NUMBERS
+    return all(isinstance(_raw(row.cells[column]), str) for row in table.rows) and table.columns[column] not in NUMBERS
 
 
 def _markdown(table: Table) -> str:
     rule = [":---" if _words(table, i) else "---:" for i in range(len(table.columns))]
-    lines = [table.columns, rule, *([shown(c) for c in row.cells] for row in table.rows)]
+    lines: list[Sequence[str]] = [table.columns, rule]
+    for section, rows in groupby(table.rows, lambda row: row.section):
+        lines += [[f"**{section}**", *[""] * (len(rule) - 1)]] if section else []
+        for row in rows:
+            label, *cells = (shown(cell, full=True) for cell in row.cells)
+            lines.append([f"**{label}**" if row.total else label, *cells])  # apart from the section above
     return "\n".join(
         [
             *("| " + " | ".join(cell.replace("|", r"\|") for cell in line) + " |" for line in lines),
@@ -238,20 +267,26 @@ def _latex(table: Table) -> str:
 
     layout = "".join("l" if _words(table, i) else "r" for i in range(len(table.columns)))
     lines = [" & ".join(map(safe, table.columns)) + r" \\ \midrule"]
-    for row in table.rows:
-        cells = [
-            "$" + shown(c, r" \pm ", marks=False) + "$" + _signs(c) if isinstance(c, Score) else safe(shown(c))
-            for c in row.cells
-        ]
-        lines.append((r"\midrule " if row.total else "") + " & ".join(cells) + r" \\")
+    for section, rows in groupby(table.rows, lambda row: row.section):
+        if section:
+            lines.append(rf"\multicolumn{{{len(layout)}}}{{l}}{{\textit{{{safe(section)}}}}} \\")
+        for row in rows:
+            cells = [
+                "$" + shown(c, r" \pm ", marks=False) + "$" + _signs(c)
+                if isinstance(c, Score)
+                else safe(shown(c, full=True))
+                for c in row.cells
+            ]
+            lines.append((r"\midrule " if row.total else "") + " & ".join(cells) + r" \\")
     notes = [rf"\par\footnotesize {safe(note)}" for note in table.notes]  # below, where they can break into lines
     return "\n".join([rf"\begin{{tabular}}{{{layout}}}", r"\toprule", *lines, r"\bottomrule", r"\end{tabular}", *notes])
 
 
 def _csv(table: Table) -> str:
-    """Full precision; a score takes three columns, and footnotes stand in full in the last."""
+    """Full precision; a score takes three columns, then come the section and, in full, the footnotes."""
     said = dict(note[1:].split(") ", 1) for note in table.notes if note.startswith("("))
-    scores = [any(isinstance(row.cells[i], Score) for row in table.rows) for i in range(len(table.columns))]
+    scores = [table._scores(i) for i in range(len(table.columns))]
+    sections = any(row.section for row in table.rows)
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(
@@ -260,18 +295,20 @@ def _csv(table: Table) -> str:
             for name, is_score in zip(table.columns, scores, strict=True)
             for n in ((name, f"{name} low", f"{name} high") if is_score else (name,))
         ]
+        + ["section"] * sections
         + ["notes"] * bool(said)
     )
     for row in table.rows:
         line: list[Any] = []
         for cell, is_score in zip(row.cells, scores, strict=True):
             line += (
-                [number if isfinite(number) else None for number in (cell.value, cell.low, cell.high)]
+                [_raw(number) for number in (cell.value, cell.low, cell.high)]
                 if isinstance(cell, Score)
-                else [cell, None, None]
+                else [_raw(cell), None, None]
                 if is_score
-                else [cell]
+                else [_raw(cell)]
             )
+        line += [row.section] * sections
         if said:
             marked = [(name, c.marks) for name, c in zip(table.columns, row.cells, strict=True) if isinstance(c, Score)]
             line.append("; ".join(f"{name}: {said[sign]}" for name, signs in marked for sign in signs))
@@ -282,8 +319,8 @@ def _csv(table: Table) -> str:
 def _json(table: Table) -> str:
     def plain(cell: Cell) -> Any:
         if not isinstance(cell, Score):
-            return None if isinstance(cell, float) and not isfinite(cell) else cell
-        score, low, high = (number if isfinite(number) else None for number in (cell.value, cell.low, cell.high))
+            return _raw(cell)
+        score, low, high = (_raw(number) for number in (cell.value, cell.low, cell.high))
         return {
             "score": score,
             "low": low,

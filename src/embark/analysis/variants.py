@@ -132,7 +132,9 @@ def _under_condition(task: Embedded, name: str) -> Embedded:
     for part in task.parts:
         clean = {side: found for side, found in part.vectors.items() if side == role_of(side)}
         vectors = {side: part.vectors.get(f"{side}:{name}", found) for side, found in clean.items()}
-        params = {**part.params, "metric": part.params.get("base_metric", "hit_rate_at_1")}
-        parts.append(replace(part, evaluator=str(part.params.get("base", "retrieval")), vectors=vectors, params=params))
+        params = dict(part.params)
+        base = str(params.pop("base", "retrieval"))
+        params["metric"] = params.pop("base_metric", "hit_rate_at_1")
+        parts.append(replace(part, evaluator=base, vectors=vectors, params=params))
     row = replace(task.task, metric=str(parts[0].params["metric"]))
     return replace(task, task=row, parts=tuple(parts))

@@ -6,6 +6,7 @@ import shutil
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
+from math import isnan
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -107,6 +108,7 @@ def _ruled(
     benchmark: Benchmark, rows: list[Task], results: list[TaskResult], name: str | None, weigh_by: str | None
 ) -> tuple[list[Task], str | Rule]:
     """The benchmark's rule, another one, or one that a model's own scores make; and the rows that it is about."""
+    from embark.analysis.matrix import matrix
     from embark.analysis.rules import Difficulty, rule_of
     from embark.catalogue import UnknownName
     from embark.types import EmbarkError
@@ -116,9 +118,11 @@ def _ruled(
         return rows, name or benchmark.rule
     if name is not None:
         raise EmbarkError("--rule and --weigh-by are two rules: give one of them.")
-    scores = {result.task: result.score for result in results if result.model == weigh_by}
-    if not scores:
-        raise UnknownName(f"model with results on {benchmark.name}", weigh_by, {result.model for result in results})
+    field = matrix(rows, results)
+    if weigh_by not in field.models:
+        raise UnknownName(f"model with results on {benchmark.name}", weigh_by, field.models)
+    values = field.values[field.models.index(weigh_by)].tolist()
+    scores = {task: value for task, value in zip(field.names, values, strict=True) if not isnan(value)}
     return [row for row in rows if row.name in scores], Difficulty(weigh_by, scores)
 
 
@@ -188,6 +192,8 @@ def own_results(rows: Sequence[Task], folder: Path | None) -> list[TaskResult]:
     if stale:
         names = some(sorted({f"{result.task} of {result.model}" for result in stale}))
         say(f"left out, because scored under another protocol than the row has now (run again to compare): {names}")
+    if void := sorted({f"{result.task} of {result.model}" for result in found if isnan(result.score)}):
+        say(f"left out, because the score is not a number: {some(void)}")
     return found
 
 

@@ -19,6 +19,7 @@ from embark.results import OURS, Record, Results, TaskResult
 from embark.types import EmbarkError, ModelCard, Task
 
 UNKNOWN = (float("nan"), float("nan"))  # neither tool has intervals
+MTEB = "MIEB"  # the family whose rows are scored by what mteb itself defines as main_score
 AGGREGATE = "mteb 2 may have taken the mean over all subsets of the task that this one is a part of"
 SCORES = "_score.json"  # how the names of MMEB's files end
 NAMES = (("hit@", "hit_rate_at_"), ("ndcg_linear@", "ndcg_at_"), ("@", "_at_"))  # MMEB's measures in our words
@@ -57,9 +58,10 @@ def read_mmeb(folder: Path, tasks: Mapping[str, Task], model: str, revision: str
             raise _Refused(f"it has no {task.metric}, which {task.name} is scored by")
         [split], [subset] = task.source.splits, task.subsets
         counts = {"queries": int(content["num_data"])} if "num_data" in content else {}
+        value = _score(measures[task.metric], task.metric)
         record = Record(
-            model, revision, task.name, split, subset, task.languages, task.metric, measures[task.metric], UNKNOWN,
-            measures, f"mmeb {protocol}", "mmeb", counts=counts,
+            model, revision, task.name, split, subset, task.languages, task.metric, value, UNKNOWN, measures,
+            f"mmeb {protocol}", "mmeb", counts=counts,
         )  # fmt: skip
         where = (model, revision, task.name, "")
         return TaskResult(*where, (record,), record.score, UNKNOWN, 0.0, protocol=protocol, made_by="mmeb")
@@ -103,13 +105,15 @@ def _mteb_result(path: Path, content: dict[str, Any], tasks: Mapping[str, Task])
     records = []
     for (split, subset), entry in parts.items():
         measures = _numbers(entry)
-        value = measures.get(task.metric, measures.get("main_score"))
-        if value is None:
-            raise _Refused(f"it has no score for {split}, {subset}")
+        name = task.metric if task.metric in measures or task.family != MTEB else "main_score"
+        if name not in measures:
+            raise _Refused(f"it has no {task.metric} for {split}, {subset}, which {task.name} is scored by")
+        value = _score(measures[name], f"{name} for {split}, {subset}")
+        told = [f"its main_score, which mteb defines as {task.metric}"] * (name == "main_score")
         record = Record(
             model, revision, task.name, split, subset, task.subsets.get(subset, task.languages), task.metric, value,
             UNKNOWN, {name: number for name, number in measures.items() if name != "main_score"}, f"mteb {version}",
-            "mteb", versions={"mteb": version}, warnings=warnings,
+            "mteb", versions={"mteb": version}, warnings=(*warnings, *told),
         )  # fmt: skip
         records.append(record)
     score = fmean(record.score for record in records)
@@ -183,6 +187,14 @@ def _row(name: str, tasks: Mapping[str, Task]) -> Task:
 
 def _numbers(entry: Mapping[str, Any]) -> dict[str, float]:
     return {n: float(v) for n, v in entry.items() if isinstance(v, (int, float)) and not isinstance(v, bool)}
+
+
+def _score(value: float, name: str) -> float:
+    """A score as a fraction, which both tools write."""
+    if not abs(value) <= 1 + 1e-9:  # as rounding has it; also false for what is not a number
+        percent = "; a fraction is wanted, not percent" if 1 < abs(value) <= 100 else ""
+        raise _Refused(f"its {name} is {value:g}, which is no score from -1 to 1{percent}")
+    return value
 
 
 def _measure(name: str) -> str:

@@ -72,7 +72,7 @@ def score_task(task: Task, asked: Sequence[tuple[Demand, Count]], given: Scoring
         found.append(scores)
     score = float(np.mean([record.score for record in records]))
     ids_of = [columns["id"] for columns in outcomes]
-    around, card = task_interval(found, ids_of, [record.interval for record in records], score), given.card
+    around, card = task_interval(found, ids_of, [record.interval for record in records]), given.card
     who = (card.name, card.revision, task.name, asked[0][0].data.revision or task.source.revision)
     result = TaskResult(*who, tuple(records), score, around, time.time(), protocol=task.protocol)
     return given.folder.save(result, card, outcomes)

@@ -41,8 +41,8 @@ def present(study: Study, style: str, plot: Path | None) -> None:
 
 
 def scores(benchmark: str, results: Path | None = None, own: bool = False) -> Matrix:
-    """Models × tasks of a benchmark, as leaderboards have them: published scores and yours, which win; what is known
-    to be wrong in them is said.
+    """Models × tasks of a benchmark, as leaderboards have them, but with yours in place of published scores; what is
+    known to be wrong in those is said.
     """
     from embark.analysis.matrix import matrix
     from embark.cli.board import own_results, printed_results
@@ -57,6 +57,8 @@ def scores(benchmark: str, results: Path | None = None, own: bool = False) -> Ma
         raise EmbarkError(f"There are no scores for {asked.name}. Make some: embark run -b '{asked.name}'")
     if bad := sum(any(mark.startswith(ERRATUM) for mark in result.warnings) for result in printed):
         say(f"{bad} of the published scores are known to be wrong and stand as printed (embark published errata)")
-    if both := {result.model for result in printed} & {result.model for result in mine}:
-        say(f"yours count where there are published scores, too: {some(sorted(both))}")
-    return matrix(rows, [*printed, *mine])
+    made = matrix(rows, [*printed, *mine])
+    both = {result.model for result in printed} & {result.model for result in mine}
+    if joined := sorted(both & {*made.models}):
+        say(f"yours count where there are published scores, too: {some(joined)}")
+    return made
