@@ -10,15 +10,25 @@ import random
 import threading
 import time
 from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
+import pytest
 from PIL import Image
 
+from embark import http, settings
+from embark.data.items import text
+from embark.models import Loading, api
+from embark.models.api import Prepared, Remote
+from embark.models.providers import PROVIDERS
+from embark.types import Content, ModelCard
 from local_server import LocalServer, QuietHandler
 
 DIM = 8
 KEY = "sk-very-secret-0123"
+TOO_LONG = b'{"error": {"message": "This model\'s maximum context length is exceeded"}}'
 
 
 def vector(item: str, mode: str) -> list[float]:
@@ -32,7 +42,8 @@ class FakeProvider(LocalServer):
 
     Faults come from `faults`, one a request: "429", "500", "reset" (hangs up), "hang" (answers too late), "short" (half
     of the vectors), "shuffled", "nan" (one vector has one), or nothing. `wrath` is (status, page) for requests that
-    contain `poison`.
+    contain `poison`. Items in `odd` get vectors of that dimension; where `longest` is set, an empty text or one of more
+    characters is refused, with all that came along.
     """
 
     def __init__(self) -> None:
@@ -40,6 +51,8 @@ class FakeProvider(LocalServer):
         self.billed: Counter[str] = Counter()
         self.faults: list[str] = []
         self.dim = DIM
+        self.odd: dict[str, int] = {}
+        self.longest = 0
         self.poison, self.wrath = "", (400, b"{}")
         self.busy = 0.0  # seconds a request takes
         self.flying = self.flown = 0
@@ -85,7 +98,10 @@ class Handler(QuietHandler):
             self.close_connection = True
         else:
             items, mode, pack = READ[self.path](body)
-            rows = [(at, vector(item, mode)[: served.dim]) for at, item in enumerate(items)]
+            if served.longest and not all(0 < len(item) <= served.longest for item in items):
+                self._answer(400, TOO_LONG)
+                return
+            rows = [(at, vector(item, mode)[: served.odd.get(item, served.dim)]) for at, item in enumerate(items)]
             if fault == "short":
                 rows = rows[: len(rows) // 2]
             if fault == "shuffled":
@@ -168,3 +184,43 @@ READ = {
     "/embed": _cohere,
     "/embeddings/multimodal": _doubao,
 }
+
+
+# ── and how tests ask them ───────────────────────────────────────────────────────────────────────────────────────────
+
+NAMES = list(PROVIDERS)
+EVERY = pytest.mark.parametrize("name", NAMES)
+WORDS = [f"word {n}" * (1 + n % 3) for n in range(300)]
+
+
+@contextmanager
+def serving(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeProvider]:
+    """All providers at one address of this machine; failed requests are tried again at once."""
+    served = FakeProvider()
+    for variable in {provider.variable for provider in PROVIDERS.values()}:
+        monkeypatch.setenv(f"{variable}_BASE_URL", served.endpoint)
+        monkeypatch.setenv(f"{variable}_API_KEY", KEY)
+    monkeypatch.setenv("no_proxy", "127.0.0.1,localhost")
+    monkeypatch.setattr(http, "PAUSE", 0.0)
+    try:
+        yield served
+    finally:
+        served.close()
+
+
+def model(name: str, **changes: Any) -> Remote:
+    """A model of that provider."""
+    facts = {"dim": DIM, "stored": "float32", "source": "the-model", **changes}
+    return api.load(ModelCard(f"test/{name}", "1", name, (), **facts), Loading(options=settings.load()))
+
+
+def texts(encoder: Remote, words: Sequence[str], role: str = "document") -> list[Prepared]:
+    """The words as they will be sent."""
+    mode = encoder.render(text("any"), role, "ignored").mode
+    return [encoder.prepare([Content("text", word)], mode) for word in words]
+
+
+def expected(encoder: Remote, words: Sequence[str], role: str = "document") -> Any:
+    """Their vectors."""
+    mode = encoder.provider.query if role == "query" else encoder.provider.document
+    return np.array([vector(word, mode) for word in words], np.float32)

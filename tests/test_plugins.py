@@ -13,6 +13,9 @@ DOCS = Path(__file__).parents[1] / "docs" / "models.md"
 GOOD = re.findall(r"^`my_package.py`:\n\n```py\n(.*?)```", DOCS.read_text(encoding="utf-8"), flags=re.S | re.M)[0]
 
 
+PLUGIN = "from embark import ModelCard; from embark.plugins import Plugin; plugin = Plugin"
+
+
 def installed(folder: Path, name: str, code: str) -> Path:
     """What pip leaves behind for a package with a plug-in."""
     info = folder / f"{name}-1.0.dist-info"
@@ -56,12 +59,22 @@ def test_a_plug_in_brings_models_families_tasks_and_benchmarks(tmp_path: Path) -
         ("plugin = 7", "broken:plugin is no embark.plugins.Plugin"),
         ("", "AttributeError"),
         ("import embark.tasks; embark.tasks.TASKS['ImageNet']", "take rows from the tables"),
+        ("import sys; sys.exit('no licence')", "SystemExit: no licence"),
+        ("def plugin(): raise SystemExit(0)", "SystemExit: 0"),
+        (f"{PLUGIN}(cards=ModelCard('me/x', '1', 'x', ()))", "TypeError: its cards are no tuple of ModelCard"),
+        (f"{PLUGIN}(cards=('me/x',))", "TypeError: its cards are no tuple of ModelCard"),
+        (f"{PLUGIN}(tasks=ModelCard('me/x', '1', 'x', ()))", "TypeError: its tasks are no tuple of Task"),
+        (f"{PLUGIN}(benchmarks=None)", "TypeError: its benchmarks are no tuple of Benchmark"),
+        (f"{PLUGIN}(loaders=('x', 'm:f'))", "TypeError: its loaders are no mapping"),
+        (f"{PLUGIN}(loaders={{'x': print}})", "TypeError: its loader 'x' is neither"),
     ],
 )
 def test_a_broken_plug_in_is_named_and_left_out(tmp_path: Path, code: str, reason: str) -> None:
     folder = installed(installed(tmp_path, "my_package", GOOD), "broken", code)
     done = run(
-        folder, "import embark; print(embark.get_model('me/bytes').card.name, embark.get_model('embark/pocket'))"
+        folder,
+        "import embark; print(embark.get_model('me/bytes').card.name, embark.get_model('embark/pocket'))\n"
+        "print(len(embark.get_tasks('Pocket*')), len(list(embark.models.MODELS)))",
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("me/bytes")
@@ -74,6 +87,21 @@ def test_a_name_that_is_taken_stays_with_its_owner(tmp_path: Path) -> None:
     done = run(folder, "import embark; print(embark.get_model('embark/pocket').card.loader)")
     assert done.stdout.strip() == "pocket"
     assert "its row 'embark/pocket' is left out: there is one of that name already" in done.stderr
+
+
+def test_a_loader_family_stays_with_whoever_had_its_name_first(tmp_path: Path) -> None:
+    folder = installed(tmp_path, "my_package", GOOD)
+    installed(folder, "second", f"{PLUGIN}(loaders={{'bytes': 'second:load', 'pocket': 'second:load'}})")
+    done = run(
+        folder,
+        "from embark import plugins\n"
+        "from embark.models import LOADERS, get_model\n"
+        "brought = plugins.loaders(tuple(LOADERS))\n"
+        "print(brought, type(get_model('bytes:anything')).__module__)\n",
+    )
+    assert done.stdout.strip() == "{'bytes': 'my_package:load'} my_package", done.stderr
+    for name in ("bytes", "pocket"):
+        assert f"plug-in 'second': its loader '{name}' is left out: there is one of that name already" in done.stderr
 
 
 def test_a_card_without_a_loader_is_an_error(tmp_path: Path) -> None:

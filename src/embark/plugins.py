@@ -57,9 +57,16 @@ def after(own: Iterable[T], kind: str, name: Callable[[T], str]) -> Iterator[T]:
 
 
 @cache
-def loaders() -> Mapping[str, Any]:
-    """Loader families of plug-ins: name → "module:function"."""
-    return {name: path for plugin in _load().values() for name, path in plugin.loaders.items()}
+def loaders(own: tuple[str, ...] = ()) -> Mapping[str, Any]:
+    """Loader families of plug-ins: name → "module:function"; a name that is taken, or our own, stays with its first."""
+    out: dict[str, Any] = {}
+    for plugin, brought in _load().items():
+        for name, given in brought.loaders.items():
+            if name in own or name in out:
+                _warn(plugin, f"its loader '{name}' is left out: there is one of that name already")
+            else:
+                out[name] = given
+    return out
 
 
 _LOADING: list[str] = []
@@ -80,12 +87,29 @@ def _load() -> dict[str, Plugin]:
             brought = brought() if callable(brought) else brought
             if not isinstance(brought, Plugin):
                 raise TypeError(f"{point.value} is no embark.plugins.Plugin, nor a function that returns one")
+            _check(brought)
             out[point.name] = brought
-        except Exception as error:  # whatever a stranger's code does, ours goes on
+        except (Exception, SystemExit) as error:  # whatever a stranger's code does, ours goes on
             _warn(point.name, f"it is left out ({type(error).__name__}: {error})")
         finally:
             _LOADING.pop()
     return out
+
+
+ROWS = {"cards": ModelCard, "tasks": Task, "benchmarks": Benchmark}
+
+
+def _check(brought: Plugin) -> None:
+    for kind, row in ROWS.items():
+        rows = getattr(brought, kind)
+        if not (isinstance(rows, (tuple, list)) and all(isinstance(one, row) for one in rows)):
+            raise TypeError(f"its {kind} are no tuple of {row.__name__}; one alone needs its comma, as in (one,)")
+    if not isinstance(brought.loaders, Mapping):
+        raise TypeError("its loaders are no mapping of names to 'module:function'")
+    for name, given in brought.loaders.items():
+        path = getattr(given, "path", given)  # of a Loader
+        if not (isinstance(name, str) and isinstance(path, str) and ":" in path):
+            raise TypeError(f"its loader {name!r} is neither 'module:function' nor a Loader of one")
 
 
 def _warn(plugin: str, what: str) -> None:

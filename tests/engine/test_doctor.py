@@ -1,4 +1,4 @@
-"""The doctor finds eight planted faults, each in an otherwise sound torch model, and no fault in sound ones."""
+"""The doctor finds planted faults, each in an otherwise sound torch model, and no fault in sound ones."""
 
 from __future__ import annotations
 
@@ -90,6 +90,92 @@ class NotUnit(Tiny):
         return 3 * super().embed(batch)
 
 
+class Marked(Tiny):
+    """Sound, with a prompt for each role."""
+
+    card = ModelCard("tiny/marked", "1", "own", ("text",), dim=16, normalised=True)
+
+    def render(self, item: Item, role: str, instruction: str | None) -> Rendered:
+        return Rendered((Text("query: " if role == "query" else "passage: "), *item.parts))
+
+
+class DroppedPrompt(Marked):
+    def prepare(self, contents: Sequence[Content], mode: str = "") -> list[int]:
+        return super().prepare(contents[-1:])
+
+
+class IgnoredMode(Tiny):
+    card = Marked.card
+
+    def render(self, item: Item, role: str, instruction: str | None) -> Rendered:
+        return Rendered(item.parts, role)
+
+
+class QueriesTimes(Marked):
+    """Spoils what begins with the query's prompt."""
+
+    factor, prompt = np.nan, "query"
+
+    def embed(self, batch: Sequence[list[int]]) -> Array:
+        begin = [1 + byte for byte in self.prompt.encode()]
+        spoilt = [tokens[: len(begin)] == begin for tokens in batch]
+        return super().embed(batch) * np.where(spoilt, self.factor, 1)[:, None]
+
+
+class ZeroQueries(QueriesTimes):
+    factor = 0.0
+
+
+class AskedTimes(QueriesTimes):
+    card, prompt = CARD, "Retrieve"
+
+    def render(self, item: Item, role: str, instruction: str | None) -> Rendered:
+        return Tiny.render(self, item, role, instruction)
+
+
+class OfLengths(Tiny):
+    """Sound, of lengths that count."""
+
+    card = ModelCard("tiny/dot", "1", "own", ("text",), dim=16, instructed=True, similarity="dot")
+
+    def embed(self, batch: Sequence[list[int]]) -> Array:
+        return super().embed(batch) * self.lengths(batch)[:, None]
+
+    def lengths(self, batch: Sequence[list[int]]) -> Array:
+        return np.log2([2.0 + len(tokens) for tokens in batch])
+
+
+class BatchLengths(OfLengths):
+    def lengths(self, batch: Sequence[list[int]]) -> Array:
+        return np.full(len(batch), len(batch), float)
+
+
+class RandomLengths(OfLengths):
+    chance = np.random.default_rng(0)
+
+    def lengths(self, batch: Sequence[list[int]]) -> Array:
+        return self.chance.uniform(0.5, 2, len(batch))
+
+
+class ReversedLater(Tiny):
+    def embed(self, batch: Sequence[list[int]]) -> Array:
+        return super().embed(batch)[:: 1 if len(batch) <= 8 else -1]
+
+
+class FailsLater(Tiny):
+    def embed(self, batch: Sequence[list[int]]) -> Array:
+        if len(batch) > 8:
+            raise RuntimeError("eight at most")
+        return super().embed(batch)
+
+
+class TooLarge(Tiny):
+    card = ModelCard("tiny/large", "1", "own", ("text",), dim=16, instructed=True)
+
+    def embed(self, batch: Sequence[list[int]]) -> Array:
+        return super().embed(batch) * 1e6
+
+
 @pytest.mark.parametrize(
     ("model", "check", "words"),
     [
@@ -102,6 +188,16 @@ class NotUnit(Tiny):
         (HalfTheBatch, "text: shape", "8 items went in and 4 rows came out"),
         (WrongDimension, "text: shape", "12 dimensions, but the card says 16"),
         (NotUnit, "text: length", "lengths from 3 to 3"),
+        (DroppedPrompt, "roles", "the prompt of the role does not reach the model"),
+        (IgnoredMode, "roles", "the prompt of the role does not reach the model"),
+        (QueriesTimes, "roles", "as a query: tiny/marked returned NaN or infinite vectors for 'a red circle"),
+        (ZeroQueries, "roles", "as a query: tiny/marked returned zero vectors for 'a red circle"),
+        (AskedTimes, "instructions", "with an instruction: tiny/text returned NaN or infinite vectors"),
+        (BatchLengths, "text: batch", "depends on its batch of 8"),
+        (RandomLengths, "text: deterministic", "chance is on"),
+        (ReversedLater, "text: order", "rows of a batch of 16 come back in another order"),
+        (FailsLater, "text: embeds", "eight at most"),
+        (TooLarge, "text: finite", "beyond the range of float16 (set stored='float32' on its card) for 'a red circle"),
     ],
 )
 def test_planted_faults_are_found_and_named(model: type[Tiny], check: str, words: str) -> None:
@@ -118,10 +214,19 @@ def test_models_that_ship_are_sound(name: str) -> None:
     assert {finding.check.partition(":")[0] for finding in findings} >= {"text", "image", "audio", "video", "roles"}
 
 
-def test_a_sound_torch_model_is_sound() -> None:
-    findings = examine(Tiny())
+@pytest.mark.parametrize("model", [Tiny, Marked, OfLengths])
+def test_a_sound_torch_model_is_sound(model: type[Tiny]) -> None:
+    findings = examine(model())
     assert [finding for finding in findings if finding.verdict == "wrong"] == []
-    assert [finding.message for finding in findings if finding.check == "instructions"] == ["applied"]
+    told = "applied" if model.card.instructed else "not read, as the card says"
+    assert [finding.message for finding in findings if finding.check == "instructions"] == [told]
+
+
+def test_lengths_that_cosines_do_not_see_are_no_fault() -> None:
+    class Cosine(BatchLengths):
+        card = ModelCard("tiny/cosine", "1", "own", ("text",), dim=16, instructed=True)
+
+    assert [finding for finding in examine(Cosine()) if finding.verdict == "wrong"] == []
 
 
 def test_an_undeclared_instruction_is_found() -> None:

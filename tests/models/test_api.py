@@ -5,10 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -17,58 +15,26 @@ from hypothesis import strategies as st
 from PIL import Image
 from typer.testing import CliRunner
 
-import embark
-from api_server import DIM, KEY, FakeProvider, vector
+from api_server import DIM, EVERY, KEY, NAMES, WORDS, FakeProvider, expected, model, serving, texts
 from embark import http, settings
 from embark.cli import app
 from embark.data import items
-from embark.data.items import as_keys, key
-from embark.data.readers.folder import folder_task
-from embark.engine.local import embed
-from embark.models import Loading, api, get_model
+from embark.data.items import key
+from embark.models import api, get_model
 from embark.models.api import Pace, Prepared, Remote
-from embark.models.encoder import Billed, Interrupted, fingerprint
+from embark.models.encoder import Billed, fingerprint
 from embark.models.providers import PROVIDERS
-from embark.plan import Need
-from embark.run import preview
-from embark.store import Store
 from embark.types import Content, EmbarkError, ModelCard
 
-NAMES = list(PROVIDERS)
-EVERY = pytest.mark.parametrize("name", NAMES)
 SEEING = [name for name in NAMES if "image" in PROVIDERS[name].modalities]
 PASSING = ("429", "500", "reset", "hang", "short", "shuffled", "nan")
 
 
 @pytest.fixture
 def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeProvider]:
-    """All providers at one address of this machine; failed requests are tried again at once."""
-    served = FakeProvider()
-    for variable in {provider.variable for provider in PROVIDERS.values()}:
-        monkeypatch.setenv(f"{variable}_BASE_URL", served.endpoint)
-        monkeypatch.setenv(f"{variable}_API_KEY", KEY)
-    monkeypatch.setenv("no_proxy", "127.0.0.1,localhost")
-    monkeypatch.setattr(http, "PAUSE", 0.0)
-    yield served
-    served.close()
-
-
-def model(name: str, **changes: Any) -> Remote:
-    card = ModelCard(f"test/{name}", "1", name, (), dim=DIM, stored="float32", source="the-model", **changes)
-    return api.load(card, Loading(options=settings.load()))
-
-
-def texts(encoder: Remote, words: Sequence[str], role: str = "document") -> list[Prepared]:
-    mode = encoder.render(items.text("any"), role, "ignored").mode
-    return [encoder.prepare([Content("text", word)], mode) for word in words]
-
-
-def expected(encoder: Remote, words: Sequence[str], role: str = "document") -> Any:
-    mode = encoder.provider.query if role == "query" else encoder.provider.document
-    return np.array([vector(word, mode) for word in words], np.float32)
-
-
-WORDS = [f"word {n}" * (1 + n % 3) for n in range(300)]
+    """All providers at one address of this machine."""
+    with serving(monkeypatch) as served:
+        yield served
 
 
 # ── what goes well ───────────────────────────────────────────────────────────────────────────────────────────────────
@@ -200,60 +166,6 @@ def test_requests_keep_to_the_limits_of_the_account(server: FakeProvider, monkey
     assert time.monotonic() - start >= 0.19
 
 
-# ── trouble that does not ────────────────────────────────────────────────────────────────────────────────────────────
-
-
-@EVERY
-def test_a_wrong_dimension_is_an_error_that_names_both(server: FakeProvider, name: str) -> None:
-    server.dim = 5
-    with pytest.raises(EmbarkError, match=rf"test/{name} returned vectors of shape \(5,\); its card says dimension 8"):
-        model(name).embed(texts(model(name), ["a", "b"]))
-    assert len(server.requests) <= 2
-
-
-@EVERY
-def test_a_provider_that_stays_busy_is_an_error(server: FakeProvider, name: str) -> None:
-    server.faults = ["429"] * 100
-    with pytest.raises(EmbarkError, match=r"Asking http.* for test/.* failed 6 times: HTTP 429 .*: too much\. Run the"):
-        model(name).embed(texts(model(name), ["a"]))
-
-
-def test_trying_ends_at_the_deadline(server: FakeProvider, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(api, "DEADLINE", 0.3)
-    monkeypatch.setattr(http, "TIMEOUT", 0.25)
-    server.faults = ["hang"] * 100
-    with pytest.raises(EmbarkError, match=r"failed (2 times|once): .*timed out"):
-        model("openai").embed(texts(model("openai"), ["a"]))
-
-
-@pytest.mark.parametrize("fault", ["short", "nan"])
-def test_a_vector_that_never_comes_is_an_error_that_names_the_item(server: FakeProvider, fault: str) -> None:
-    server.faults = [fault] * 100
-    with pytest.raises(EmbarkError, match=r"failed 6 times: .* for 1 items, the first is 'word 9"):
-        model("openai").embed(texts(model("openai"), WORDS[9:10]))
-
-
-def test_an_answer_of_another_kind_is_an_error(server: FakeProvider) -> None:
-    server.poison, server.wrath = "a", (200, b"<html>hello</html>")
-    with pytest.raises(EmbarkError, match=r"is not what its API promises \(JSONDecodeError"):
-        model("openai").embed(texts(model("openai"), ["a"]))
-    server.wrath = (200, json.dumps({"data": [{"index": 1, "embedding": [0.0] * DIM}]}).encode())
-    with pytest.raises(EmbarkError, match="for items that it was not asked for, or twice"):
-        model("openai").embed(texts(model("openai"), ["a"]))
-
-
-@pytest.mark.parametrize(
-    "page",
-    [{"error": {"message": "too long"}}, {"message": "too long"}, {"detail": "too long"}, "too long"],
-    ids=["openai", "cohere", "voyage", "plain"],
-)
-def test_a_refusal_comes_with_the_providers_words(server: FakeProvider, page: Any) -> None:
-    server.poison, server.wrath = "a", (400, page.encode() if isinstance(page, str) else json.dumps(page).encode())
-    with pytest.raises(EmbarkError, match=r"test/openai was refused \(HTTP 400 Bad Request\): too long$"):
-        model("openai").embed(texts(model("openai"), ["a"]))
-    assert len(server.requests) == 1
-
-
 # ── the key ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -291,62 +203,6 @@ def test_offline_means_no_request(server: FakeProvider, monkeypatch: pytest.Monk
     with pytest.raises(EmbarkError, match="'offline' forbids that"):
         model("openai").embed(texts(model("openai"), ["a"]))
     assert server.requests == []
-
-
-# ── what was paid for is kept ────────────────────────────────────────────────────────────────────────────────────────
-
-
-def needs(encoder: Remote, words: Sequence[str]) -> list[Need]:
-    space = fingerprint(encoder.card)
-    wanted = [items.text(word) for word in words]
-    return [Need(key(space, encoder.render(i, "item", None)), i, "item", None, 0, row) for row, i in enumerate(wanted)]
-
-
-def run(store: Store, encoder: Remote, wanted: Sequence[Need]) -> None:
-    space = store.space(fingerprint(encoder.card))
-    todo = [need for need in wanted if not space.has(as_keys([need.key]))[0]]
-    with space.writer() as writer:
-        embed(encoder, todo, writer)
-
-
-@EVERY
-def test_after_an_error_only_the_rest_is_asked_for(server: FakeProvider, name: str, tmp_path: Path) -> None:
-    encoder, store = model(name), Store(tmp_path)
-    words = [*(f"word {n}" for n in range(encoder.batch_size + 20)), "poison as a long text"]  # long texts come last
-    wanted, server.poison = needs(encoder, words), "poison"
-    server.trouble(7, 4, ("429", "500", "reset"))
-    with pytest.raises(EmbarkError, match="HTTP 400"):
-        run(store, encoder, wanted)
-    before = sum(server.billed.values())
-    assert before > 0
-    assert int(store.space(fingerprint(encoder.card)).has(as_keys([need.key for need in wanted])).sum()) == before
-    server.poison = ""
-    run(store, encoder, wanted)
-    assert sum(server.billed.values()) == len(words)
-    assert set(server.billed.values()) == {1}
-    found = np.asarray(store.space(fingerprint(encoder.card)).read(as_keys([need.key for need in wanted])))
-    np.testing.assert_array_equal(found, expected(encoder, words))
-
-
-def test_an_error_carries_what_was_answered(server: FakeProvider) -> None:
-    encoder, server.poison = model("doubao"), "poison"
-    server.busy = 0.1  # all of them are in flight when one is refused
-    with pytest.raises(Interrupted) as caught:
-        encoder.embed(texts(encoder, ["a", "poison", "b"]))
-    assert sorted(caught.value.done) == [0, 2]
-
-
-def test_an_evaluation_is_billed_once_and_scores_the_vectors(server: FakeProvider, pictures: Any) -> None:
-    encoder, tasks = model("voyage-multimodal"), folder_task(pictures())
-    [planned], _ = preview(encoder, tasks)
-    assert server.requests == []
-    assert planned.seconds == []
-    assert sum(bill.tokens for bill in planned.bills) > 0
-    assert {bill.dollars for bill in planned.bills} <= {None, 0.0}
-    first = embark.evaluate(encoder, tasks, show_progress=False)
-    assert sum(server.billed.values()) == first.embedded == planned.plan.total.missing
-    embark.evaluate(encoder, tasks, rescore=True, show_progress=False)
-    assert sum(server.billed.values()) == first.embedded
 
 
 # ── arithmetic ───────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -21,8 +21,8 @@ def doctor(
 ) -> None:
     """Examine a model before you trust its scores: in under a minute, on a few sample items.
 
-    Checks shape, finite and varied vectors, determinism, batches, order, instructions, roles, mixed items, declared
-    length, speed and memory. Ends with status 1 if something is wrong.
+    Checks shape, vectors that are finite, varied and fit to be stored, determinism, batches, order, instructions,
+    roles, mixed items, declared length, speed and memory. Ends with status 1 if something is wrong.
 
     \b
     embark doctor embark/pocket

@@ -19,8 +19,10 @@ import numpy as np
 from embark.data import wav
 from embark.data.items import key, media, mixed, text
 from embark.data.media import decode
+from embark.engine.check import checked
 from embark.models.encoder import Encoder
-from embark.types import MODALITIES, Array, EmbarkError, Item, Modality
+from embark.plan import Need
+from embark.types import MODALITIES, Array, EmbarkError, Item, Modality, Text
 
 Verdict = Literal["ok", "wrong", "note"]
 INSTRUCTION = "Retrieve the picture that shows the opposite of this."
@@ -55,46 +57,38 @@ def examine(encoder: Encoder, progress: Callable[[str], None] = lambda check: No
 
 
 def _modality(encoder: Encoder, kind: Modality) -> Iterator[Finding]:
-    items = samples(kind, encoder.card.sample_rate)
     try:
-        alone = np.concatenate([_embed(encoder, [item]) for item in items])
-        together = _embed(encoder, items)
-        yield Finding(f"{kind}: shape", "ok", f"one row an item, {alone.shape[1]} dimensions")
-        yield _finite(kind, alone, together)
-        yield _varied(kind, alone)
-        yield _repeated(encoder, kind, items, alone, together)
+        yield from _sampled(encoder, kind, samples(kind, encoder.card.sample_rate))
     except Faulty as fault:
         yield Finding(f"{kind}: {fault.args[0]}", "wrong", fault.args[1])
-        return
     except EmbarkError as error:
         yield Finding(f"{kind}: embeds", "wrong", str(error))
-        return
     except Exception as error:  # whatever a model raises is a finding
-        yield Finding(
-            f"{kind}: embeds", "wrong", f"`embed` failed on plain {kind} items: {type(error).__name__}: {error}"
-        )
-        return
-    yield _batch(encoder, kind, alone, together)
-    yield _order(encoder, kind, items, together)
+        yield Finding(f"{kind}: embeds", "wrong", f"`embed` failed on plain {kind} items: {_told(error)}")
+
+
+def _sampled(encoder: Encoder, kind: Modality, items: Sequence[Item]) -> Iterator[Finding]:
+    together = _embed(encoder, items)
+    alone = np.concatenate([_embed(encoder, [item]) for item in items])
+    yield Finding(f"{kind}: shape", "ok", f"one row an item, {alone.shape[1]} dimensions")
+    fit = f"finite, not zero, and within the range of {encoder.card.stored}, also for odd inputs"
+    yield Finding(f"{kind}: finite", "ok", fit)
+    yield _varied(kind, alone)
+    yield _repeated(encoder, kind, items, alone, together)
+    cost, many = _cost(encoder, kind, items)
+    batch = _batch(encoder, kind, alone, together, many)
+    yield batch
+    if batch.verdict == "ok":  # otherwise it would show a second time
+        yield _order(encoder, kind, items, together)
     if encoder.card.normalised is not None:
         yield _length(kind, alone, encoder.card.normalised)
-    yield _cost(encoder, kind, items)
+    yield cost
 
 
 # ── single checks ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _finite(kind: Modality, *found: Array) -> Finding:
-    if bad := sum(int((~np.isfinite(rows).all(axis=1)).sum()) for rows in found):
-        raise Faulty(
-            "finite", f"{bad} of {sum(map(len, found))} vectors hold NaN or infinity; a run would stop on them."
-        )
-    return Finding(f"{kind}: finite", "ok", "no NaN, no infinity, also for odd inputs")
-
-
 def _varied(kind: Modality, alone: Array) -> Finding:
-    if not alone.any(axis=1).all():
-        raise Faulty("varied", "some vectors are zero: they have no direction to compare.")
     spread = 1 - _unit(alone) @ _unit(alone).T
     if spread.max() < SAME:
         raise Faulty("varied", "all inputs give the same vector: the input does not reach the model.")
@@ -105,27 +99,31 @@ def _varied(kind: Modality, alone: Array) -> Finding:
 
 def _repeated(encoder: Encoder, kind: Modality, items: Sequence[Item], alone: Array, together: Array) -> Finding:
     again = np.concatenate([_embed(encoder, [item]) for item in items])
-    worst = max(_apart(alone, again).max(), _apart(together, _embed(encoder, items)).max())
+    worst = max(_apart(encoder, alone, again).max(), _apart(encoder, together, _embed(encoder, items)).max())
     if worst > _limit(encoder) / 10 and not _permuted(encoder, alone, together):
         said = f"the same items gave other vectors the second time (up to {worst:.2g} apart): dropout or chance is on."
         raise Faulty("deterministic", f"{said} Call .eval(), fix seeds.")
     return Finding(f"{kind}: deterministic", "ok", "the same input gives the same vector")
 
 
-def _batch(encoder: Encoder, kind: Modality, alone: Array, together: Array) -> Finding:
-    limit, worst = _limit(encoder), _apart(alone, together).max()
-    if worst <= limit:
-        return Finding(f"{kind}: batch", "ok", f"alone or in a batch, the vector is the same (within {worst:.1g})")
-    if _permuted(encoder, alone, together):
-        said = "rows of a batch come back in another order than the items: each item would get another's vector."
-        return Finding(f"{kind}: order", "wrong", said)
-    said = f"a vector depends on its batch (up to {worst:.2g} apart): padding is not masked, or pooling reads it."
-    return Finding(f"{kind}: batch", "wrong", said)
+def _batch(encoder: Encoder, kind: Modality, alone: Array, together: Array, many: Array) -> Finding:
+    worst = 0.0
+    for rows in (together, many):
+        same = alone[np.arange(len(rows)) % len(alone)]
+        worst = max(worst, float(_apart(encoder, same, rows).max()))
+        if worst <= _limit(encoder):
+            continue
+        if _permuted(encoder, same, rows):
+            said = f"rows of a batch of {len(rows)} come back in another order than the items: each item would get "
+            return Finding(f"{kind}: order", "wrong", f"{said}another's vector.")
+        said = f"a vector depends on its batch of {len(rows)} (up to {worst:.2g} apart): padding is not masked, or "
+        return Finding(f"{kind}: batch", "wrong", f"{said}pooling reads it.")
+    return Finding(f"{kind}: batch", "ok", f"alone or in a batch, the vector is the same (within {worst:.1g})")
 
 
 def _order(encoder: Encoder, kind: Modality, items: Sequence[Item], together: Array) -> Finding:
     turned = _embed(encoder, items[::-1])[::-1]
-    if _apart(turned, together).max() <= _limit(encoder):
+    if _apart(encoder, turned, together).max() <= _limit(encoder):
         return Finding(f"{kind}: order", "ok", "rows follow the items in any order")
     return Finding(f"{kind}: order", "wrong", "the same items in another order give other vectors, or other rows.")
 
@@ -139,15 +137,15 @@ def _length(kind: Modality, alone: Array, declared: bool) -> Finding:
     return Finding(f"{kind}: length", "wrong", f"{seen}, but the card declares {said} length (unit seen: {unit}).")
 
 
-def _cost(encoder: Encoder, kind: Modality, items: Sequence[Item]) -> Finding:
+def _cost(encoder: Encoder, kind: Modality, items: Sequence[Item]) -> tuple[Finding, Array]:
+    """Speed and memory of a larger batch, and its vectors."""
     many = [items[turn % len(items)] for turn in range(TIMED)]
     before, start = _memory(), time.perf_counter()
-    _embed(encoder, many)
+    rows = _embed(encoder, many)
     seconds = (time.perf_counter() - start) / TIMED
     held = max(0, _memory() - before) / TIMED
-    return Finding(
-        f"{kind}: cost", "note", f"{1 / seconds:,.0f} items a second, {held / 2**20:.1f} MB more an item at the peak"
-    )
+    said = f"{1 / seconds:,.0f} items a second, {held / 2**20:.1f} MB more an item at the peak"
+    return Finding(f"{kind}: cost", "note", said), rows
 
 
 def _mixed(encoder: Encoder) -> Iterator[Finding]:
@@ -161,10 +159,10 @@ def _mixed(encoder: Encoder) -> Iterator[Finding]:
     try:
         whole, first = _embed(encoder, [mixed(*parts)]), _embed(encoder, [parts[0]])
     except Exception as error:
-        told = error.args[-1] if isinstance(error, Faulty) else f"{type(error).__name__}: {error}"
-        yield Finding("mixed items", "wrong", f"an item of {' and '.join(kinds[:2])} cannot be embedded: {told}")
+        both = " and ".join(kinds[:2])
+        yield Finding("mixed items", "wrong", f"an item of {both} cannot be embedded: {_told(error)}")
         return
-    if whole.shape == first.shape and _apart(whole, first).max() < SAME:
+    if whole.shape == first.shape and _apart(encoder, whole, first).max() < SAME:
         yield Finding(
             "mixed items", "wrong", f"the {kinds[1]} of a mixed item changes nothing: it does not reach the model."
         )
@@ -173,43 +171,44 @@ def _mixed(encoder: Encoder) -> Iterator[Finding]:
 
 
 def _roles(encoder: Encoder) -> Iterator[Finding]:
-    """Instructions reach the vector exactly where the card says so; roles differ only where the key does."""
-    kind = encoder.card.modalities[0]
+    """Instructions reach the vector exactly where the card says so; roles differ exactly where the key does."""
+    kind: Modality = "text" if "text" in encoder.card.modalities else encoder.card.modalities[0]
     item = samples(kind, encoder.card.sample_rate)[0]
-    ways = {
-        "plain": ("query", None),
-        "asked": ("query", INSTRUCTION),
-        "document": ("document", None),
-    }
-    try:
-        vector = {name: _embed(encoder, [item], *way) for name, way in ways.items()}
-    except Exception as error:
-        yield Finding(
-            "instructions", "wrong", f"cannot be embedded with an instruction: {type(error).__name__}: {error}"
-        )
-        return
+    ways = {"document": ("document", None), "query": ("query", None), "asked": ("query", INSTRUCTION)}
+    vector = {}
+    for way, given in ways.items():
+        try:
+            vector[way] = _embed(encoder, [item], *given)
+        except Exception as error:
+            check, how = ("instructions", "with an instruction") if way == "asked" else ("roles", "as a query")
+            if way != "document":  # which was found with its modality
+                yield Finding(check, "wrong", f"an item cannot be embedded {how}: {_told(error)}")
+            return
+    yield _instructions(encoder, float(_apart(encoder, vector["query"], vector["asked"]).max()))
     name = {way: key("", encoder.render(item, *given)) for way, given in ways.items()}
-    moved = float(_apart(vector["plain"], vector["asked"]).max())
+    one_key = name["query"] == name["document"]
+    differ = float(_apart(encoder, vector["query"], vector["document"]).max())
+    if one_key and differ > _limit(encoder):
+        said = "query and document get one key but other vectors: `render` must return what differs."
+        yield Finding("roles", "wrong", said)
+    elif not one_key and differ < SAME:
+        said = "query and document get other keys but one vector: the prompt of the role does not reach the model."
+        yield Finding("roles", "wrong", said)
+    else:
+        told = "share their vectors: items are embedded once for both" if one_key else "differ"
+        yield Finding("roles", "ok", f"query and document {told}")
+
+
+def _instructions(encoder: Encoder, moved: float) -> Finding:
     if encoder.card.instructed and moved < SAME:
         said = (
             "an instruction changes nothing, though the card says that the model reads it: the prompt is not applied."
         )
-        yield Finding("instructions", "wrong", said)
-    elif not encoder.card.instructed and moved > _limit(encoder):
-        yield Finding(
-            "instructions", "wrong", "an instruction changes vectors, but the card does not say instructed=True."
-        )
-    else:
-        yield Finding("instructions", "ok", "applied" if encoder.card.instructed else "not read, as the card says")
-    differ = float(_apart(vector["plain"], vector["document"]).max())
-    if (name["plain"] == name["document"]) and differ > _limit(encoder):
-        said = "query and document get one key but other vectors: `render` must return what differs."
-        yield Finding("roles", "wrong", said)
-    else:
-        told = (
-            "differ" if name["plain"] != name["document"] else "share their vectors: items are embedded once for both"
-        )
-        yield Finding("roles", "ok", f"query and document {told}")
+        return Finding("instructions", "wrong", said)
+    if not encoder.card.instructed and moved > _limit(encoder):
+        said = "an instruction changes vectors, but the card does not say instructed=True."
+        return Finding("instructions", "wrong", said)
+    return Finding("instructions", "ok", "applied" if encoder.card.instructed else "not read, as the card says")
 
 
 # ── embedding ────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -225,14 +224,26 @@ def _embed(encoder: Encoder, items: Sequence[Item], role: str = "document", inst
     out: Any = encoder.embed(ready)
     if len(out) != len(items):
         raise Faulty("shape", f"{len(items)} items went in and {len(out)} rows came out: one row an item is needed.")
-    if isinstance(out, (list, tuple)) and np.ndim(out[0]) == 2:
-        out = [np.asarray(tokens, np.float64).mean(axis=0) for tokens in out]
-    rows = np.asarray(out, np.float64)
+    late = isinstance(out, (list, tuple)) and np.ndim(out[0]) == 2
+    rows = np.asarray([np.asarray(tokens, np.float64).mean(axis=0) for tokens in out] if late else out, np.float64)
     if rows.ndim != 2:
         raise Faulty("shape", f"`embed` returned an array of shape {rows.shape}; (items, dimension) is needed.")
     if encoder.card.dim not in (None, rows.shape[1]):
         raise Faulty("shape", f"vectors have {rows.shape[1]} dimensions, but the card says {encoder.card.dim}.")
+    try:
+        checked(out, encoder.card, [Need(b"", item, role, instruction, 0, 0) for item in items], _shown)
+    except EmbarkError as error:
+        raise Faulty("finite", f"{error} A run would stop there.") from error
     return rows
+
+
+def _shown(need: Need) -> str:
+    part = need.item.parts[0]
+    return f"'{part.text[:40]}'" if isinstance(part, Text) else f"a sample of {part.kind}"
+
+
+def _told(error: Exception) -> str:
+    return str(error.args[-1]) if isinstance(error, Faulty) else f"{type(error).__name__}: {error}"
 
 
 def _limit(encoder: Encoder) -> float:
@@ -243,9 +254,14 @@ def _unit(rows: Array) -> Array:
     return np.asarray(rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-30))
 
 
-def _apart(a: Array, b: Array) -> Array:
-    """The distance of the rows' directions."""
-    return np.asarray(np.linalg.norm(_unit(a) - _unit(b), axis=1))
+def _apart(encoder: Encoder, a: Array, b: Array) -> Array:
+    """The distance of the rows' directions; where similarity sees lengths, also how far these are apart."""
+    turned = np.linalg.norm(_unit(a) - _unit(b), axis=1)
+    if encoder.card.similarity == "cosine":
+        return np.asarray(turned)
+    lengths = np.linalg.norm(a, axis=1), np.linalg.norm(b, axis=1)
+    scaled = np.abs(lengths[0] - lengths[1]) / np.maximum(np.maximum(*lengths), 1e-30)
+    return np.asarray(np.maximum(turned, scaled))
 
 
 def _permuted(encoder: Encoder, alone: Array, together: Array) -> bool:

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 
-from embark.data.media import UnreadableMedia
 from embark.engine.local import prepare
 from embark.models.encoder import Bill, Billed, Encoder
 from embark.plan import Need
-from embark.types import Modality
+from embark.types import EmbarkError, Modality
 
 SAMPLE = 24  # items with media that are looked at, of each kind and demand; texts are all counted
 
@@ -26,7 +25,7 @@ def bills(encoder: Encoder, needs: Iterable[Need], demands: int) -> list[Bill]:
         few = group if kinds == ("text",) else group[:: max(1, len(group) // SAMPLE)][:SAMPLE]
         found: list[Bill] = []
         for need in few:
-            with suppress(UnreadableMedia):
+            with suppress(EmbarkError):  # the run will name it
                 found.append(encoder.bill(prepare(encoder, need)))
         if found:
             out[demand] = total([out[demand], total(found, len(group) / len(found))])

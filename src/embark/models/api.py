@@ -9,12 +9,15 @@ import base64
 import io
 import json
 import os
+import re
 import threading
 import time
+from collections import Counter
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import replace
 from functools import partial
+from itertools import islice
 from math import isqrt
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
@@ -30,9 +33,16 @@ from embark.models.providers import PROVIDERS, Part, Parts
 from embark.types import Array, Content, EmbarkError, Item, ModelCard, Rendered
 
 BYTES_A_TOKEN = 4  # of text, about
+CUT = 1  # version of the cut, in the settings of whoever is cut here
+PIECE = re.compile(rb" ?(?:[A-Z]?[a-z]{1,3}|[A-Z])|[0-9]{1,3}|[ \t]{1,4}|.", re.DOTALL)  # seldom more than a token
 LARGEST_REQUEST = 16 << 20  # bytes; an item that is larger goes alone
 DEADLINE = 900.0  # seconds for a request, with all its tries
 JITTER = 0.5
+UNFIT = (400, 413, 422)  # refusals that a single item of many can cause
+
+
+class Unfit(EmbarkError):
+    """What was asked for is refused, not who asks."""
 
 
 class Prepared(NamedTuple):
@@ -65,6 +75,8 @@ def load(card: ModelCard, loading: Loading) -> Remote:
         )
     if endpoint != provider.base:  # somebody else's vectors, whatever the model is called there
         card = replace(card, settings={**card.settings, "endpoint": endpoint})
+    if card.context and not provider.cuts:
+        card = replace(card, settings={**card.settings, "cut": CUT})
     kinds = card.modalities or provider.modalities
     fusion = card.fusion or ("native" if len(kinds) > 1 else None)
     card = replace(card, modalities=kinds, fusion=fusion, loaded={"endpoint": endpoint})
@@ -79,19 +91,26 @@ class Remote(Encoder):
         self.batch_size = self.provider.items * self.provider.flight
         self.pace = Pace(options.requests_per_minute, options.tokens_per_minute)
         self.offline = options.offline
+        self.dim = card.dim  # or what the first answers have
 
     def render(self, item: Item, role: str, instruction: str | None) -> Rendered:
         """The item, and whether the provider is told that it is a query."""
         return Rendered(item.parts, self.provider.query if role == "query" else self.provider.document)
 
     def prepare(self, contents: Sequence[Content], mode: str = "") -> Prepared:
-        """Texts as they are, images as PNG."""
+        """Texts as they are, or as much of them as the model takes; images as PNG."""
+        if not any(content.kind != "text" or content.value for content in contents):
+            raise EmbarkError("the text is empty, and a provider embeds no empty text.")
         parts: list[Part] = []
         texts = images = 0
+        room = self.card.context if "cut" in self.card.settings else None
         for content in contents:
             if content.kind == "text":
-                parts.append(("text", content.value))
-                texts += -(-len(content.value.encode("utf-8", "surrogatepass")) // BYTES_A_TOKEN)
+                value = content.value
+                if room is not None:
+                    value, room = _cut(value, room)
+                parts.append(("text", value))
+                texts += -(-len(value.encode("utf-8", "surrogatepass")) // BYTES_A_TOKEN)
             else:
                 parts.append(("image", _data_url(content.value, self.provider.largest)))
                 least, most = self.provider.billed
@@ -120,7 +139,7 @@ class Remote(Encoder):
             except BaseException:  # the user's, who will not wait for what is queued
                 failed.set()
                 raise
-        for error in filter(None, (request.exception() for request in asked)):
+        for error in filter(None, (self._odd(batch, found), *(request.exception() for request in asked))):
             if isinstance(error, EmbarkError):
                 raise Interrupted(str(error), found) from error
             raise error
@@ -153,12 +172,34 @@ class Remote(Encoder):
         return out
 
     def _ask(self, batch: Sequence[Prepared], rows: Sequence[int], found: dict[int, Array]) -> None:
-        """One request, and further ones for what its answer left out."""
+        """One request, and further ones for what its answer left out; a refused one in halves, down to one item."""
         while missing := [row for row in rows if row not in found]:
             items = [batch[row] for row in missing]
             what = f"Asking {self.endpoint} for {self.card.name}"
-            answer = http.patiently(what, partial(self._post, items), jitter=JITTER, deadline=DEADLINE)
+            try:
+                answer = http.patiently(what, partial(self._post, items), jitter=JITTER, deadline=DEADLINE)
+            except Unfit:
+                if len(missing) == 1:
+                    raise
+                half = len(missing) // 2
+                self._ask(batch, missing[:half], found)
+                self._ask(batch, missing[half:], found)
+                return
             found.update({missing[position]: vector for position, vector in answer})
+
+    def _odd(self, batch: Sequence[Prepared], found: dict[int, Array]) -> EmbarkError | None:
+        """Take vectors of another dimension out: than the card's, or than most in the first batch have."""
+        if self.dim is None and found:
+            self.dim = Counter(vector.size for vector in found.values()).most_common(1)[0][0]
+        odd = {row: found.pop(row) for row in sorted(found) if found[row].shape != (self.dim,)}
+        if not odd:
+            return None
+        row, vector = next(iter(odd.items()))
+        said = "its card says" if self.card.dim else "others have"
+        return EmbarkError(
+            f"{self.card.name} returned a vector of shape {vector.shape} for {_shown(batch[row])}; "
+            f"{said} dimension {self.dim}."
+        )
 
     def _post(self, items: Sequence[Prepared]) -> list[tuple[int, Array]]:
         """At least one of the items' vectors, by their positions."""
@@ -181,11 +222,10 @@ class Remote(Encoder):
             told = self._message(again.page, key)
             raise Again(f"{again}: {told}" if told else str(again), again.wait) from None
         except Refused as refused:
-            raise self._explained(refused, key) from None
+            raise self._explained(refused, key, items) from None
         rows = [(at, row) for at, row in self._vectors(page, len(items)) if np.isfinite(row).all()]
         if not rows:
-            kind, value = items[0].parts[0]
-            first = f"'{value[:60]}'" if kind == "text" else "an image"
+            first = _shown(items[0])
             raise Again(f"it returned no vector of finite numbers for {len(items)} items, the first is {first}")
         return rows
 
@@ -201,10 +241,6 @@ class Remote(Encoder):
             raise Again(f"it returned {len(rows)} vectors for {asked} items and does not say which")
         if sorted({at for at, _ in rows} & set(range(asked))) != sorted(at for at, _ in rows):
             raise EmbarkError(f"{self.card.name} returned vectors for items that it was not asked for, or twice.")
-        if odd := sorted({row.shape for _, row in rows if row.shape != (self.card.dim or row.size,)}):
-            raise EmbarkError(
-                f"{self.card.name} returned vectors of shape {odd[0]}; its card says dimension {self.card.dim}."
-            )
         return rows
 
     def _key(self) -> str:
@@ -219,7 +255,7 @@ class Remote(Encoder):
             raise EmbarkError(f"{variable} does not hold a key: there are characters in it that no key has.")
         return key
 
-    def _explained(self, refused: Refused, key: str) -> EmbarkError:
+    def _explained(self, refused: Refused, key: str, items: Sequence[Prepared]) -> EmbarkError:
         """What a refusal means."""
         variable = f"{self.provider.variable}_API_KEY"
         if refused.status in (401, 403):
@@ -227,7 +263,9 @@ class Remote(Encoder):
                 f"{self.endpoint} does not let you use {self.card.source} (HTTP {refused.status}): set {variable} to a "
                 "key that may."
             )
-        return EmbarkError(f"{self.card.name} was refused ({refused}): {self._message(refused.page, key)}")
+        what = _shown(items[0]) if len(items) == 1 else f"{len(items)} items"
+        said = f"{self.card.name} was refused for {what} ({refused}): {self._message(refused.page, key)}"
+        return Unfit(said) if refused.status in UNFIT else EmbarkError(said)
 
     def _message(self, page: bytes, key: str) -> str:
         """The sentence in a provider's page of refusal; a key that it repeats is struck out."""
@@ -263,6 +301,19 @@ class Pace:
         """Nobody sends anything for so long: the provider asked for it."""
         with self.lock:
             self.next = max(self.next, time.monotonic() + min(seconds, http.PATIENCE))
+
+
+def _shown(item: Prepared) -> str:
+    kind, value = item.parts[0]
+    return f"'{value[:60]}'" if kind == "text" else "an image"
+
+
+def _cut(text: str, tokens: int) -> tuple[str, int]:
+    """The text up to so many tokens, estimated rather too many than too few; and how many of them are left."""
+    data = text.encode("utf-8", "surrogatepass")
+    ends = [piece.end() for piece in islice(PIECE.finditer(data), tokens)]
+    end = ends[-1] if ends else 0
+    return text if end == len(data) else data[:end].decode("utf-8", "ignore"), tokens - len(ends)
 
 
 def _data_url(image: Any, largest: int) -> str:

@@ -28,6 +28,7 @@ class Provider:
     modalities: tuple[Modality, ...] = ("text",)
     query: str = ""  # the provider's words for what role an input plays; empty: it does not ask
     document: str = ""
+    cuts: bool = True  # it shortens a text that is too long for its model; where it refuses one, we cut
     dimensions: str = "dimensions"  # what it calls the wanted dimension
     items: int = 128  # a request
     tokens: int = 100_000  # a request
@@ -75,7 +76,7 @@ def _doubao(items: Sequence[Parts], mode: str) -> dict[str, Any]:
 
 
 PROVIDERS: dict[str, Provider] = {
-    "openai": Provider("https://api.openai.com/v1", "/embeddings", "OPENAI", _openai, _by_index),
+    "openai": Provider("https://api.openai.com/v1", "/embeddings", "OPENAI", _openai, _by_index, cuts=False),
     "voyage": Provider(
         "https://api.voyageai.com/v1",
         "/embeddings",

@@ -1,0 +1,253 @@
+"""Models behind an API whose trouble does not pass: a clear error, and what was paid for is kept."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import embark
+from api_server import DIM, EVERY, WORDS, FakeProvider, expected, model, serving, texts
+from embark import http
+from embark.data import items
+from embark.data.items import as_keys, key
+from embark.data.readers.folder import folder_task
+from embark.engine.local import embed
+from embark.models import api, get_model
+from embark.models.api import Remote
+from embark.models.encoder import Interrupted, fingerprint
+from embark.plan import Need
+from embark.run import preview
+from embark.store import Store
+from embark.types import Content, EmbarkError
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeProvider]:
+    """All providers at one address of this machine."""
+    with serving(monkeypatch) as served:
+        yield served
+
+
+# ── trouble that does not ────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@EVERY
+def test_a_wrong_dimension_is_an_error_that_names_both(server: FakeProvider, name: str) -> None:
+    server.dim = 5
+    with pytest.raises(
+        EmbarkError, match=rf"test/{name} returned a vector of shape \(5,\) for 'a'; its card says dimension 8"
+    ):
+        model(name).embed(texts(model(name), ["a", "b"]))
+    assert len(server.requests) <= 2
+
+
+@EVERY
+def test_a_provider_that_stays_busy_is_an_error(server: FakeProvider, name: str) -> None:
+    server.faults = ["429"] * 100
+    with pytest.raises(EmbarkError, match=r"Asking http.* for test/.* failed 6 times: HTTP 429 .*: too much\. Run the"):
+        model(name).embed(texts(model(name), ["a"]))
+
+
+def test_trying_ends_at_the_deadline(server: FakeProvider, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(api, "DEADLINE", 0.3)
+    monkeypatch.setattr(http, "TIMEOUT", 0.25)
+    server.faults = ["hang"] * 100
+    with pytest.raises(EmbarkError, match=r"failed (2 times|once): .*timed out"):
+        model("openai").embed(texts(model("openai"), ["a"]))
+
+
+@pytest.mark.parametrize("fault", ["short", "nan"])
+def test_a_vector_that_never_comes_is_an_error_that_names_the_item(server: FakeProvider, fault: str) -> None:
+    server.faults = [fault] * 100
+    with pytest.raises(EmbarkError, match=r"failed 6 times: .* for 1 items, the first is 'word 9"):
+        model("openai").embed(texts(model("openai"), WORDS[9:10]))
+
+
+def test_an_answer_of_another_kind_is_an_error(server: FakeProvider) -> None:
+    server.poison, server.wrath = "a", (200, b"<html>hello</html>")
+    with pytest.raises(EmbarkError, match=r"is not what its API promises \(JSONDecodeError"):
+        model("openai").embed(texts(model("openai"), ["a"]))
+    server.wrath = (200, json.dumps({"data": [{"index": 1, "embedding": [0.0] * DIM}]}).encode())
+    with pytest.raises(EmbarkError, match="for items that it was not asked for, or twice"):
+        model("openai").embed(texts(model("openai"), ["a"]))
+
+
+@pytest.mark.parametrize(
+    "page",
+    [{"error": {"message": "too long"}}, {"message": "too long"}, {"detail": "too long"}, "too long"],
+    ids=["openai", "cohere", "voyage", "plain"],
+)
+def test_a_refusal_comes_with_the_providers_words(server: FakeProvider, page: Any) -> None:
+    server.poison, server.wrath = "a", (400, page.encode() if isinstance(page, str) else json.dumps(page).encode())
+    with pytest.raises(EmbarkError, match=r"test/openai was refused for 'a' \(HTTP 400 Bad Request\): too long$"):
+        model("openai").embed(texts(model("openai"), ["a"]))
+    assert len(server.requests) == 1
+
+
+# ── texts that a provider does not take ──────────────────────────────────────────────────────────────────────────────
+
+
+LONG = "Rivers begin in the mountains and end in the sea. " * 40
+
+
+def test_a_text_that_is_too_long_is_cut_for_whom_refuses_it(server: FakeProvider) -> None:
+    encoder, server.longest = model("openai", context=100), 400  # four characters a token, as in English
+    found = encoder.embed(texts(encoder, ["short", LONG]))
+    sent = server.requests[0][2]["input"]
+    assert sent[0] == "short"
+    assert LONG.startswith(sent[1])
+    assert 250 <= len(sent[1]) <= 400
+    np.testing.assert_array_equal(found, expected(encoder, sent))
+    assert encoder.bill(texts(encoder, [LONG])[0]).tokens <= 100
+
+
+def test_a_cut_is_in_the_fingerprint_and_none_is_made_where_the_provider_cuts(server: FakeProvider) -> None:
+    assert model("openai", context=100).card.settings["cut"] == api.CUT
+    for uncut in (model("openai"), model("voyage", context=100)):
+        assert "cut" not in uncut.card.settings
+        assert texts(uncut, [LONG])[0].parts == (("text", LONG),)
+
+
+@pytest.mark.parametrize(
+    "word", ["夕焼けの海", "🐘🎈", "3f9a0c7e", "1,2;3\t", "aGVsbG8gd29ybGQh", "\ud800x", "\n    if x:", "ACGT"]
+)
+def test_a_cut_ends_between_characters_and_is_tight_where_tokens_are_short(word: str) -> None:
+    cut, left = api._cut(word * 500, 100)
+    assert left == 0
+    assert cut == (word * 500)[: len(cut)] or "\ud800" in word  # which no server takes
+    assert 0 < len(cut.encode()) <= 300
+    assert api._cut(cut, 100)[0] == cut
+    assert api._cut(word, 100)[0] == word
+
+
+def test_parts_of_an_item_share_the_room(server: FakeProvider) -> None:
+    encoder = model("openai", context=10)
+    parts = encoder.prepare([Content("text", "one two three"), Content("text", LONG)]).parts
+    assert [value for _, value in parts] == ["one two three", LONG[: len(parts[1][1])]]
+    assert 0 < len(parts[1][1]) < 30
+
+
+@EVERY
+def test_an_empty_text_is_an_error_that_names_the_item(server: FakeProvider, name: str, tmp_path: Path) -> None:
+    encoder = model(name)
+    with pytest.raises(EmbarkError, match=r"cannot embed .*: the text is empty") as caught:
+        run(Store(tmp_path), encoder, needs(encoder, ["a", ""]))
+    assert needs(encoder, [""])[0].key.hex()[:12] in str(caught.value)
+    assert server.requests == []
+
+
+@pytest.mark.parametrize("status", api.UNFIT)
+def test_the_guilty_item_of_a_refused_request_is_named_and_the_others_are_kept(
+    server: FakeProvider, status: int, tmp_path: Path
+) -> None:
+    encoder, store = model("openai"), Store(tmp_path)
+    words = [f"word {n:03d}" for n in range(100)]
+    words[70], server.poison, server.wrath = "poisoned", "poisoned", (status, b'{"message": "cannot read that"}')
+    wanted = needs(encoder, words)
+    with pytest.raises(Interrupted, match=rf"refused for 'poisoned' \(HTTP {status} .*\): cannot read that"):
+        run(store, encoder, wanted)
+    assert len(server.requests) < 16
+    assert sum(server.billed.values()) == 70
+    server.poison = ""
+    run(store, encoder, wanted)
+    assert len(server.billed) == 100
+    assert set(server.billed.values()) == {1}
+
+
+def test_a_request_that_is_wrong_as_a_whole_is_not_asked_for_every_item(server: FakeProvider) -> None:
+    encoder, server.poison = model("openai"), "the-model"
+    with pytest.raises(EmbarkError, match="refused for 'word 0' "):
+        encoder.embed(texts(encoder, WORDS[:128]))
+    assert len(server.requests) == 8
+    server.requests.clear()
+    server.wrath = (404, b"{}")
+    with pytest.raises(EmbarkError, match="refused for 128 items "):
+        encoder.embed(texts(encoder, WORDS[:128]))
+    assert len(server.requests) == 1
+
+
+# ── what was paid for is kept ────────────────────────────────────────────────────────────────────────────────────────
+
+
+def needs(encoder: Remote, words: Sequence[str]) -> list[Need]:
+    space = fingerprint(encoder.card)
+    wanted = [items.text(word) for word in words]
+    return [Need(key(space, encoder.render(i, "item", None)), i, "item", None, 0, row) for row, i in enumerate(wanted)]
+
+
+def run(store: Store, encoder: Remote, wanted: Sequence[Need]) -> None:
+    space = store.space(fingerprint(encoder.card))
+    todo = [need for need in wanted if not space.has(as_keys([need.key]))[0]]
+    with space.writer() as writer:
+        embed(encoder, todo, writer)
+
+
+@EVERY
+def test_after_an_error_only_the_rest_is_asked_for(server: FakeProvider, name: str, tmp_path: Path) -> None:
+    encoder, store = model(name), Store(tmp_path)
+    words = [*(f"word {n}" for n in range(encoder.batch_size + 20)), "poison as a long text"]  # long texts come last
+    wanted, server.poison = needs(encoder, words), "poison"
+    server.trouble(7, 4, ("429", "500", "reset"))
+    with pytest.raises(EmbarkError, match="HTTP 400"):
+        run(store, encoder, wanted)
+    before = sum(server.billed.values())
+    assert before > 0
+    assert int(store.space(fingerprint(encoder.card)).has(as_keys([need.key for need in wanted])).sum()) == before
+    server.poison = ""
+    run(store, encoder, wanted)
+    assert sum(server.billed.values()) == len(words)
+    assert set(server.billed.values()) == {1}
+    found = np.asarray(store.space(fingerprint(encoder.card)).read(as_keys([need.key for need in wanted])))
+    np.testing.assert_array_equal(found, expected(encoder, words))
+
+
+def test_an_error_carries_what_was_answered(server: FakeProvider) -> None:
+    encoder, server.poison = model("doubao"), "poison"
+    server.busy = 0.1  # all of them are in flight when one is refused
+    with pytest.raises(Interrupted) as caught:
+        encoder.embed(texts(encoder, ["a", "poison", "b"]))
+    assert sorted(caught.value.done) == [0, 2]
+
+
+def test_an_evaluation_is_billed_once_and_scores_the_vectors(server: FakeProvider, pictures: Any) -> None:
+    encoder, tasks = model("voyage-multimodal"), folder_task(pictures())
+    [planned], _ = preview(encoder, tasks)
+    assert server.requests == []
+    assert planned.seconds == []
+    assert sum(bill.tokens for bill in planned.bills) > 0
+    assert {bill.dollars for bill in planned.bills} <= {None, 0.0}
+    first = embark.evaluate(encoder, tasks, show_progress=False)
+    assert sum(server.billed.values()) == first.embedded == planned.plan.total.missing
+    embark.evaluate(encoder, tasks, rescore=True, show_progress=False)
+    assert sum(server.billed.values()) == first.embedded
+
+
+@pytest.mark.parametrize("odd", [range(200, 201), range(128, 256)], ids=["one vector", "a whole answer"])
+def test_a_vector_of_another_dimension_is_an_error_and_the_others_are_kept(
+    server: FakeProvider, odd: range, tmp_path: Path
+) -> None:
+    encoder, store = get_model("openai:some-model"), Store(tmp_path)
+    assert isinstance(encoder, Remote)
+    words = [f"text {n:03d}" for n in range(600)]
+    wanted, server.odd = needs(encoder, words), {words[n]: 5 for n in odd}
+    with pytest.raises(Interrupted, match=rf"shape \(5,\) for '{words[odd[0]]}'; others have dimension {DIM}\."):
+        run(store, encoder, wanted)
+    stored = int(store.space(fingerprint(encoder.card)).has(as_keys([need.key for need in wanted])).sum())
+    assert stored == sum(server.billed.values()) - len(odd) > 0
+    server.odd = {}
+    run(store, encoder, wanted)
+    assert sum(server.billed.values()) == len(words) + len(odd)
+
+
+def test_later_batches_have_the_dimension_of_the_first(server: FakeProvider) -> None:
+    encoder = model("openai", dim=None)
+    encoder.embed(texts(encoder, WORDS[:3]))
+    server.dim = 5
+    with pytest.raises(Interrupted, match=rf"shape \(5,\) for 'word 3'; others have dimension {DIM}\.") as caught:
+        encoder.embed(texts(encoder, WORDS[3:6]))
+    assert caught.value.done == {}
