@@ -56,7 +56,7 @@ def test_a_tilde_is_the_home_folder(bare: Path, monkeypatch: pytest.MonkeyPatch)
 
 
 def test_memory_is_a_number_too(bare: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert settings.load().memory == 256
+    assert settings.load().memory == 512
     Path("embark.toml").write_text("memory = 64\n")
     assert settings.load().memory == 64
     monkeypatch.setenv("EMBARK_MEMORY", "none")

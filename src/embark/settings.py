@@ -32,7 +32,7 @@ class Settings:
     home: Path
     results: Path
     workers: int
-    memory: int = 256
+    memory: int = 512
     endpoint: str = "https://huggingface.co"
     offline: bool = False
     requests_per_minute: int | None = None
@@ -84,7 +84,7 @@ def load(
         home=Path(pick("home", _cache_folder() / "embark")).expanduser(),
         results=Path(pick("results", "results")).expanduser(),
         workers=number("workers", _workers()),
-        memory=number("memory", 256),
+        memory=number("memory", 512),
         endpoint=_address(pick("endpoint", Settings.endpoint)),
         offline=_truth(pick("offline", False)),
         requests_per_minute=limit("requests_per_minute"),

@@ -106,6 +106,21 @@ def test_pickled_weights_need_consent(blip: Path, tmp_path: Path) -> None:
     assert same(vectors(trusted, TEXTS), vectors(get_model(str(blip), device="cpu"), TEXTS))
 
 
+@pytest.mark.parametrize("family", ["blip", "blip2"])
+def test_compiled_it_runs_what_was_compiled(
+    family: str, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, plain, graphs = request.getfixturevalue(family), torch.nn.Module.compile, []
+    run = lambda graph, _: graphs.append(graph) or graph.forward  # noqa: E731
+    monkeypatch.setattr(torch.nn.Module, "compile", lambda module: plain(module, backend=run))
+    torch._dynamo.reset()
+    compiled, eager = (get_model(str(folder), device="cpu", compile=chosen) for chosen in (True, False))
+    for things in (TEXTS, PICTURES):
+        known = len(graphs)
+        assert same(vectors(compiled, things), vectors(eager, things))
+        assert len(graphs) > known
+
+
 # ── BLIP as its authors published it ─────────────────────────────────────────────────────────────────────────────────
 
 BLOCK = {

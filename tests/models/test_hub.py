@@ -13,12 +13,15 @@ from urllib.parse import unquote
 
 import pytest
 
+from embark.models import get_model
 from embark.models.encoder import fingerprint
 from embark.models.hub import checkpoint, companion, digest, is_file, weights_file
 from embark.models.loading import Loading
+from embark.models.recognise import recognise
 from embark.settings import Settings
 from embark.types import EmbarkError, ModelCard
 from local_server import LocalServer, QuietHandler
+from tiny import saved, wordpiece
 
 constants = pytest.importorskip("huggingface_hub.constants")
 COMMIT = "c0ffee" + "0" * 34
@@ -189,6 +192,68 @@ def test_consent_for_a_folder_names_its_digest(tmp_path: Path) -> None:
     with pytest.raises(EmbarkError, match=digest(tmp_path)):
         checkpoint(card, Loading()).weights()
     assert checkpoint(card, Loading(trust=digest(tmp_path))).weights()
+
+
+def test_weights_are_those_that_transformers_would_read(tmp_path: Path) -> None:
+    found = checkpoint(ModelCard("local/x", "", "clip", ("image",), source=str(tmp_path)), Loading())
+
+    def put(*names: str) -> list[str]:
+        for name in names:
+            (tmp_path / name).parent.mkdir(exist_ok=True)
+            (tmp_path / name).write_bytes(b"weights")
+        return [path.relative_to(tmp_path).as_posix() for path in found.weights()]
+
+    with pytest.raises(EmbarkError, match="there are no weights in"):
+        put("old/model.safetensors", "zoo/model.safetensors")
+    assert put("b.safetensors", "a.safetensors") == ["a.safetensors", "b.safetensors"]
+    index = {"weight_map": {"x": "a.safetensors", "y": "a.safetensors"}}
+    (tmp_path / "model.safetensors.index.json").write_text(json.dumps(index))
+    assert put() == ["a.safetensors"]
+    assert put("model.safetensors", "model.fp16.safetensors") == ["model.safetensors"]
+    assert [path.parent.name for path in found.weights(["", "old"])] == [tmp_path.name, "old"]
+
+
+def test_safe_weights_below_do_not_make_a_pickle_safe(tmp_path: Path) -> None:
+    (tmp_path / "old").mkdir()
+    for name in ("pytorch_model.bin", "old/model.safetensors"):
+        (tmp_path / name).write_bytes(b"weights")
+    card = ModelCard("local/x", "", "clip", ("image",), source=str(tmp_path))
+    with pytest.raises(EmbarkError, match=f"pickles.*--trust {digest(tmp_path)}"):
+        checkpoint(card, Loading()).weights()
+    with pytest.raises(EmbarkError, match="pickles"):
+        checkpoint(card, Loading()).weights(["old", ""])
+    trusted = checkpoint(card, Loading(trust=digest(tmp_path)))
+    assert [path.name for path in trusted.weights()] == ["pytorch_model.bin"]
+
+
+@pytest.mark.parametrize("pickled", ["2_Dense/model.safetensors", "model.safetensors"])
+def test_pickles_of_a_module_that_were_not_fetched_need_consent(
+    hub: type[Handler], tmp_path: Path, pickled: str
+) -> None:
+    """A repository's pickles are not here without consent: the library misses them, and its user is told why."""
+    library = pytest.importorskip("sentence_transformers")
+    from sentence_transformers.base.modules import Dense, Transformer
+    from sentence_transformers.sentence_transformer.modules import Pooling
+    from transformers import BertConfig, BertModel
+
+    tokens = wordpiece()
+    config = BertConfig(vocab_size=len(tokens), hidden_size=8, num_hidden_layers=1, num_attention_heads=2)
+    plain = saved(tmp_path / "plain", BertModel(config, add_pooling_layer=False), tokens)
+    modules = [Transformer(str(plain)), Pooling(8, "mean"), Dense(8, 4)]
+    library.SentenceTransformer(modules=modules, device="cpu").save_pretrained(str(tmp_path / "st"))
+    files = [path for path in (tmp_path / "st").rglob("*") if path.is_file()]
+    hub.files = {path.relative_to(tmp_path / "st").as_posix(): path.read_bytes() for path in files}
+    assert hub.files.pop(pickled)
+    with pytest.raises(EmbarkError, match=f"its weights are pickles.*--trust {COMMIT}"):
+        get_model(replace(CARD, loader="sentence-transformers", modalities=("text",)), device="cpu")
+
+
+@pytest.mark.parametrize("content", ["[]", '["model_type"]', '"bert"', "{"])
+def test_a_config_that_is_none_is_a_message(tmp_path: Path, content: str) -> None:
+    (tmp_path / "config.json").write_text(content)
+    for ask in (lambda: checkpoint(replace(CARD, source=str(tmp_path)), Loading()).config, lambda: recognise(tmp_path)):
+        with pytest.raises(EmbarkError, match=r"config\.json (holds no names and values|is no JSON)"):
+            ask()
 
 
 def test_a_part_may_lie_in_another_repository_or_beside(hub: type[Handler], tmp_path: Path) -> None:

@@ -165,6 +165,17 @@ def test_a_colbert_that_is_not_whole_is_refused(colbert: Path, tmp_path: Path) -
         get_model(f"colbert:{folder}")
 
 
+def test_a_projection_that_is_a_pickle_needs_consent(colbert: Path, tmp_path: Path) -> None:
+    from safetensors.torch import load_file
+
+    folder = Path(shutil.copytree(colbert, tmp_path / "pickled"))
+    [safe] = folder.glob("*_Dense/model.safetensors")
+    torch.save(load_file(safe), safe.with_name("pytorch_model.bin"))
+    safe.unlink()
+    with pytest.raises(EmbarkError, match=r"its weights are pickles.*--trust local-"):
+        get_model(f"colbert:{folder}")
+
+
 def test_a_checkpoint_of_another_kind_is_refused(colbert: Path) -> None:
     with pytest.raises(EmbarkError, match="this loader knows colpali and colqwen2"):
         get_model(f"late:{colbert}")

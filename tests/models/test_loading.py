@@ -91,6 +91,10 @@ def half_a_config(folder: Path) -> None:
     (folder / "config.json").write_text("{")
 
 
+def a_list_for_a_config(folder: Path) -> None:
+    (folder / "config.json").write_text("[]")
+
+
 def of_another_shape(folder: Path) -> None:
     state = safetensors.load_file(folder / "model.safetensors")
     name = "encoder.layer.0.output.dense.weight"
@@ -104,6 +108,7 @@ def of_another_shape(folder: Path) -> None:
         (without_tokeniser, "holds no tokeniser"),
         (half_a_file, "local/my-bert cannot be loaded as 'text': "),
         (half_a_config, r"config\.json is no JSON"),
+        (a_list_for_a_config, r"config\.json holds no names and values, but a list"),
         (of_another_shape, r"lacks 1 weights of AutoModel, the first is encoder\.layer\.0\.output\.dense\.weight"),
     ],
     ids=lambda value: getattr(value, "__name__", ""),

@@ -238,6 +238,14 @@ def test_wave_reads_all_layers_of_media_and_the_last_of_texts(folder: Path, wave
     assert same(vectors(model, THINGS), one_by_one(model, THINGS))
 
 
+def test_another_head_in_a_folder_below_is_not_read(wave_folder: Path, tmp_path: Path) -> None:
+    copy = Path(shutil.copytree(wave_folder, tmp_path / "wave"))
+    (copy / "tried").mkdir()
+    weights = torch.load(copy / "pytorch_model.bin", weights_only=True)
+    torch.save({name: -weight for name, weight in weights.items()}, copy / "tried" / "pytorch_model.bin")
+    assert same(*(vectors(_trusted(each), [sound(1)]) for each in (copy, wave_folder)))
+
+
 def test_a_head_that_is_missing_is_told(folder: Path) -> None:
     with pytest.raises(EmbarkError, match=r"has no classify_linear\.\* among its weights"):
         spoken(folder, cards.WAVE)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -117,7 +118,18 @@ def folder(parts: Parts, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_a_folder_is_recognised(folder: Path) -> None:
     card = get_model(str(folder), device="cpu").card
     assert (card.loader, card.dim, card.modalities) == ("phi", 16, ("text", "image"))
-    assert card.settings == cards.PHI
+    assert card.settings == {**cards.PHI, "loader": 2}
+
+
+def test_other_weights_in_a_folder_below_are_not_read(folder: Path, tmp_path: Path) -> None:
+    from safetensors.torch import load_file, save_file
+
+    expected = vectors(get_model(str(folder), device="cpu"), THINGS)
+    copy = Path(shutil.copytree(folder, tmp_path / "phi"))
+    (copy / "old").mkdir()
+    state = load_file(copy / "model.safetensors")
+    save_file({name: -weight for name, weight in state.items()}, copy / "old" / "model.safetensors")
+    assert same(vectors(get_model(str(copy), device="cpu"), THINGS), expected)
 
 
 @pytest.mark.parametrize("size", [(16, 16), (32, 32), (64, 16), (16, 48), (30, 20)])

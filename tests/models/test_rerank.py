@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -105,6 +106,28 @@ def test_classes_are_no_scores(bert: Path, tmp_path: Path) -> None:
         get_reranker(f"cross-encoder:{folder}")
 
 
+@pytest.mark.parametrize("known", [{}, {"pad_token_id": None}, {"pad_token_id": 300}])
+@pytest.mark.parametrize("filling", [{"pad_token": "<|end|>"}, {"eos_token": "<|end|>"}])
+def test_a_decoder_scores_a_pair_alike_alone_and_in_a_batch(
+    known: dict[str, Any], filling: dict[str, str], tmp_path: Path
+) -> None:
+    from transformers import LlamaConfig, LlamaForSequenceClassification
+
+    torch.manual_seed(0)
+    tokenizer = byte_bpe("$A", **filling)
+    config = LlamaConfig(
+        vocab_size=len(tokenizer), hidden_size=16, num_hidden_layers=2, num_attention_heads=2, intermediate_size=32,
+        num_key_value_heads=1, num_labels=1, initializer_range=0.3, **known,
+    )  # fmt: skip
+    library = LlamaForSequenceClassification(config).eval()
+    ours = get_reranker(str(saved(tmp_path, library, tokenizer)))
+    with torch.no_grad():
+        states = [library.model(**tokenizer(*pair, return_tensors="pt")).last_hidden_state[:, -1] for pair in PAIRS]
+        expected = library.score(torch.cat(states))[:, 0]
+    assert same(scores(ours, PAIRS), expected)
+    assert same(alone(ours, PAIRS), expected)
+
+
 # ── yes or no ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -149,6 +172,16 @@ def test_a_language_model_is_asked_as_published(qwen3: Path) -> None:
     assert same(scores(ours, PAIRS, "Find the dog."), other, 1e-4)
     assert not same(other, expected, 1e-2)
     assert ours.card.modalities == ("text",)
+
+
+def test_compiled_it_runs_what_was_compiled(qwen3: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    plain, graphs = torch.nn.Module.compile, []
+    run = lambda graph, _: graphs.append(graph) or graph.forward  # noqa: E731
+    monkeypatch.setattr(torch.nn.Module, "compile", lambda module: plain(module, backend=run))
+    torch._dynamo.reset()
+    compiled = scores(get_reranker(f"yes-no:{qwen3}", device="cpu", compile=True), PAIRS)
+    assert graphs
+    assert same(compiled, scores(get_reranker(f"yes-no:{qwen3}", device="cpu"), PAIRS))
 
 
 def test_what_is_too_long_is_cut_before_the_question(qwen3: Path) -> None:
@@ -312,6 +345,19 @@ def test_jinas_head_reads_the_token_after_the_prompt(jina: Path) -> None:
     assert same(scores(ours, SEEN), np.array(expected), 1e-4)
     assert same(alone(ours, SEEN), scores(ours, SEEN), 1e-4)
     assert same(scores(ours, SEEN, "Find it."), scores(ours, SEEN))  # its prompt has no place for an instruction
+
+
+def test_another_head_in_a_folder_below_is_not_read(jina: Path, tmp_path: Path) -> None:
+    from safetensors.torch import load_file, save_file
+
+    folder = Path(shutil.copytree(jina, tmp_path / "jina"))
+    (folder / "old").mkdir()
+    weights = {
+        name: -tensor if "score.2" in name else tensor
+        for name, tensor in load_file(f"{jina}/model.safetensors").items()
+    }
+    save_file(weights, folder / "old" / "model.safetensors", {"format": "pt"})
+    assert same(*(scores(get_reranker(f"jina-reranker:{each}"), PAIRS) for each in (folder, jina)))
 
 
 def test_without_a_head_it_is_refused(qwen3_vl: Path) -> None:

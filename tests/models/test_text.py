@@ -14,12 +14,13 @@ import pytest
 from embark.data.items import key
 from embark.models import Loading, get_model
 from embark.models.encoder import fingerprint
-from embark.models.text import load, load_sentence_transformer
+from embark.models.text import _pooling, load, load_sentence_transformer
 from embark.types import EmbarkError, ModelCard
 from tiny import TEXTS, byte_bpe, item, one_by_one, picture, prepared, same, saved, vectors, wordpiece
 
 CPU = Loading("cpu")
 SIZES: dict[str, Any] = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 32}
+DECODERS = ("mistral", "qwen3", "llama", "gemma3_text")
 ASK = "Find a sentence about an animal"
 
 
@@ -183,6 +184,29 @@ def test_code_of_the_checkpoint_needs_consent(prompted: Path, tmp_path: Path, wh
         get_model(str(folder), device="cpu")
 
 
+@pytest.mark.parametrize("routed", [False, True])
+def test_a_module_that_is_a_pickle_needs_consent(bert: Path, tmp_path: Path, routed: bool) -> None:
+    import torch
+    from safetensors.torch import load_file
+    from sentence_transformers import SentenceTransformer
+    from sentence_transformers.base.modules import Dense, Router, Transformer
+    from sentence_transformers.sentence_transformer.modules import Pooling
+
+    modules = [Transformer(str(bert)), Pooling(16, "mean"), Dense(16, 8)]
+    whole = [Router.for_query_document(modules, modules)] if routed else modules
+    SentenceTransformer(modules=whole, device="cpu").save_pretrained(str(tmp_path / "st"))
+    expected = vectors(get_model(str(tmp_path / "st"), device="cpu"), TEXTS)
+    [safe] = (tmp_path / "st").glob("*_Dense/model.safetensors")
+    torch.save(load_file(safe), safe.with_name("pytorch_model.bin"))
+    safe.unlink()
+    with pytest.raises(EmbarkError, match=r"its weights are pickles.*--trust local-") as told:
+        get_model(str(tmp_path / "st"), device="cpu")
+    revision = str(told.value).split("--trust ")[1].split()[0]
+    model = get_model(str(tmp_path / "st"), device="cpu", trust=revision)
+    assert (model.card.loaded["trust"], model.card.dim) == (revision, 8)
+    assert same(vectors(model, TEXTS), expected)
+
+
 def test_a_folder_without_modules_is_none_of_theirs(bert: Path) -> None:
     with pytest.raises(EmbarkError, match=r"no modules\.json.*text:"):
         get_model(f"sentence-transformers:{bert}", device="cpu")
@@ -294,6 +318,37 @@ def test_an_encoder(bert: Path, pooling: str) -> None:
 def test_a_plain_folder_is_recognised(bert: Path, qwen: Path) -> None:
     pooled = {folder: get_model(str(folder), device="cpu").card.settings["pooling"] for folder in (bert, qwen)}
     assert pooled == {bert: "mean", qwen: "last"}
+
+
+def test_a_decoder_that_was_saved_without_its_head_is_pooled_alike(qwen: Path, tmp_path: Path) -> None:
+    from transformers import AutoModel
+
+    base = shutil.copytree(qwen, tmp_path / "base")
+    AutoModel.from_pretrained(qwen).save_pretrained(base)
+    assert json.loads((base / "config.json").read_text())["architectures"] == ["Qwen3Model"]
+    model, headed = (get_model(str(folder), device="cpu") for folder in (base, qwen))
+    assert model.card.settings == {"pooling": "last", "loader": 2}
+    assert same(vectors(model, TEXTS), vectors(headed, TEXTS), 0)
+
+
+@pytest.mark.parametrize(
+    ("kind", "told"),
+    [(kind, {}) for kind in ("bert", "xlm-roberta", "modernbert", "mpnet", "bert-generation", "mistral", "gpt_neox",
+     "modernbert-decoder", "gemma3_text")]
+    + [("roberta", {"is_decoder": True}), ("qwen3", {"is_causal": False}), ("llama", {"is_decoder": False}),
+       ("gemma3_text", {"use_bidirectional_attention": True})],
+)  # fmt: skip
+def test_the_last_token_is_pooled_where_tokens_see_only_what_is_before(kind: str, told: dict[str, Any]) -> None:
+    import torch
+    from transformers import AutoConfig, AutoModel
+
+    torch.manual_seed(0)
+    own = {**SIZES, "num_key_value_heads": 1, "head_dim": 8} if kind in DECODERS else SIZES
+    config = AutoConfig.for_model(kind, vocab_size=50, pad_token_id=0, **own, **told)
+    model, ids = AutoModel.from_config(config).eval(), torch.tensor([[5, 6, 7, 8], [5, 6, 9, 10]])
+    with torch.no_grad():
+        first, second = model(input_ids=ids, attention_mask=torch.ones_like(ids)).last_hidden_state[:, :2]
+    assert _pooling(config) == ("last" if same(first, second, 1e-6) else "mean")
 
 
 def test_own_code_of_a_plain_model_needs_consent(llama: Path, tmp_path: Path) -> None:

@@ -51,27 +51,27 @@ LOADERS: dict[str, Loader] = {
         ("openai", "voyage", "voyage-multimodal", "cohere", "doubao"), Loader("embark.models.api:load", type="api")
     ),
     "sentence-transformers": Loader("embark.models.text:load_sentence_transformer", "torch"),
-    "text": Loader("embark.models.text:load", "torch"),  # plain transformers, token states pooled
+    "text": Loader("embark.models.text:load", "torch", version=2),  # plain transformers, token states pooled
     "onnx": Loader("embark.models.onnx:load", "onnx"),
     "dual": Loader("embark.models.dual:load", "torch"),  # CLIP, SigLIP, ALIGN… of transformers
     "blip": Loader("embark.models.blip:load", "torch"),
     "blip2": Loader("embark.models.blip:load_blip2", "torch"),
     "jina": Loader("embark.models.jina:load", "torch"),  # by the checkpoint's own code
-    "nomic": Loader("embark.models.nomic:load", "torch"),
-    "vista": Loader("embark.models.vista:load", "torch"),
+    "nomic": Loader("embark.models.nomic:load", "torch", version=2),
+    "vista": Loader("embark.models.vista:load", "torch", version=2),
     "open_clip": Loader("embark.models.open_clip:load", "open_clip"),
     "dino": Loader("embark.models.vision:load_dino", "torch"),
-    "timm": Loader("embark.models.vision:load_timm", "timm"),
+    "timm": Loader("embark.models.vision:load_timm", "timm", version=2),
     "late": Loader("embark.models.late:load", "torch", type="late"),  # ColPali, ColQwen2
     "colbert": Loader("embark.models.late:load_colbert", "torch", type="late"),
-    "cross-encoder": Loader("embark.models.rerank:load", "torch", "reranker"),
+    "cross-encoder": Loader("embark.models.rerank:load", "torch", "reranker", version=2),
     "yes-no": Loader("embark.models.rerank:load_yes_no", "torch", "reranker"),
-    "jina-reranker": Loader("embark.models.rerank:load_jina", "torch", "reranker"),
+    "jina-reranker": Loader("embark.models.rerank:load_jina", "torch", "reranker", version=2),
     "chat": Loader("embark.models.generate:load", "torch", "generator"),
     "blip-caption": Loader("embark.models.generate:load_blip", "torch", "generator"),
     "mllm": Loader("embark.models.mllm:load", "torch", type="mllm"),  # LLaVA-NeXT, Qwen2-VL, Qwen2.5-VL, Qwen3-VL
-    "phi": Loader("embark.models.phi:load", "torch", type="mllm"),  # Phi-3.5-vision
-    "omni": Loader("embark.models.omni:load", "torch", type="mllm"),  # Qwen2.5-Omni
+    "phi": Loader("embark.models.phi:load", "torch", version=2, type="mllm"),  # Phi-3.5-vision
+    "omni": Loader("embark.models.omni:load", "torch", version=2, type="mllm"),  # Qwen2.5-Omni
 }
 
 
@@ -110,8 +110,8 @@ def get_generator(name: str, revision: str | None = None, **loading: Any) -> Gen
 
 def loaders() -> dict[str, Loader]:
     """Every loader family: ours, and those of plug-ins."""
-    brought = {name: Loader(given) if isinstance(given, str) else given for name, given in plugins.loaders().items()}
-    return {**brought, **LOADERS}
+    brought = plugins.loaders(tuple(LOADERS))
+    return {name: Loader(given) if isinstance(given, str) else given for name, given in brought.items()} | LOADERS
 
 
 def find_card(name: str, revision: str | None = None) -> ModelCard:

@@ -27,6 +27,7 @@ def load(card: ModelCard, loading: Loading) -> Encoder:
 
     found, model, tokens, processor = _original(card, loading) if is_file(card.source) else _converted(card, loading)
     look = pixels(processor)
+    _compile(model, loading)
 
     @without_gradients
     def text(rows: list[list[int]]) -> Array:
@@ -51,6 +52,7 @@ def load_blip2(card: ModelCard, loading: Loading) -> Encoder:
 
     found = checkpoint(card, loading)
     model = weights(Blip2ForImageTextRetrieval, found, loading)
+    _compile(model, loading)
     look, read = pixels(image_processor(found)), Tokenizer(found, model.config.qformer_config.max_position_embeddings)
 
     def tokens(text: str | None, pictured: bool) -> list[int]:
@@ -79,6 +81,13 @@ def load_blip2(card: ModelCard, loading: Loading) -> Encoder:
 
     ready = loaded(found.card, loading, model.config.qformer_config.hidden_size, fusion="native")
     return Joint(ready, look.prepare, tokens, texts, pictures)
+
+
+def _compile(model: Any, loading: Loading) -> None:
+    """The parts, each for itself: vectors bypass `forward`, which is all that compiling the whole reaches."""
+    if loading.compile:
+        for part in model.children():
+            part.compile()
 
 
 # ── where BLIP's weights come from: (checkpoint, model, tokeniser, image processor) ──────────────────────────────────

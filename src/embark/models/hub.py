@@ -10,7 +10,7 @@ import hashlib
 import json
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -23,6 +23,8 @@ from embark.types import EmbarkError, ModelCard
 
 SAFE = ("*.json", "*.jsonl", "*.txt", "*.model", "*.jinja", "*.tiktoken", "*.safetensors")
 RISKY = ("*.py", "*.bin", "*.pt", "*.pth", "*.ckpt")
+WEIGHTS = {"model.safetensors": ("*.safetensors",), "pytorch_model.bin": RISKY[1:]}  # transformers' name → any other
+PICKLED = "its weights are pickles, which can run any code when they are opened"
 SETTLED = 2.0  # seconds after which a file's times tell whether it was written again
 
 
@@ -38,17 +40,29 @@ class Checkpoint:
     def config(self) -> dict[str, Any]:
         """What its config.json says; nothing where it has none."""
         path = self.folder / "config.json"
-        return dict(json.loads(path.read_text(encoding="utf-8"))) if path.is_file() else {}
+        return described(path) if path.is_file() else {}
 
-    def weights(self) -> list[Path]:
-        """Its safetensors; pickles where there are no others and they were consented to."""
-        if safe := sorted(self.folder.rglob("*.safetensors")):
-            return safe
-        pickles = sorted(path for pattern in RISKY[1:] for path in self.folder.rglob(pattern))
-        if not pickles and (self.trusted or Path(self.card.source).expanduser().is_dir()):
+    @property
+    def whole(self) -> bool:
+        """Whether all files are here: of a repository, those that may run code are fetched with consent only."""
+        return self.trusted or Path(self.card.source).expanduser().is_dir()
+
+    def weights(self, parts: Iterable[str] = ("",)) -> list[Path]:
+        """The weights in its folder, or in these parts of it; what else lies below may be of another training.
+
+        Safetensors; pickles where a part has no others and they were consented to.
+        """
+        out: list[Path] = []
+        for part in parts:
+            safe, pickles = (_chosen(self.folder / part, name, patterns) for name, patterns in WEIGHTS.items())
+            if pickles and not safe:
+                self.consent(PICKLED)
+            out += safe or pickles
+        if not out and self.whole:
             raise EmbarkError(f"{self.card.name} is not loaded: there are no weights in {self.folder}.")
-        self.consent("its weights are pickles, which can run any code when they are opened")
-        return pickles
+        if not out:
+            self.consent(PICKLED)
+        return out
 
     def consent(self, why: str) -> None:
         """An error unless the user trusts exactly this revision."""
@@ -57,6 +71,17 @@ class Checkpoint:
                 f"{self.card.name} is not loaded: {why}. If you trust it: --trust {self.card.revision} "
                 f"(in Python: trust='{self.card.revision}')."
             )
+
+
+def described(path: Path) -> dict[str, Any]:
+    """What a JSON file of a checkpoint says."""
+    try:
+        told = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise EmbarkError(f"{path} is no JSON ({error}); is the checkpoint whole?") from error
+    if not isinstance(told, dict):
+        raise EmbarkError(f"{path} holds no names and values, but a {type(told).__name__}; is the checkpoint whole?")
+    return told
 
 
 def checkpoint(
@@ -116,6 +141,17 @@ def digest(folder: Path) -> str:
         if not any(part.startswith(".") for part in name.parts):
             whole.update(f"{name.as_posix()} {_hash(path)}\n".encode())
     return f"local-{whole.hexdigest()[:16]}"
+
+
+def _chosen(folder: Path, name: str, patterns: Sequence[str]) -> list[Path]:
+    """As transformers chooses: the file of that name, else those that its index lists; else all that there are."""
+    if (folder / name).is_file():
+        return [folder / name]
+    found = sorted(path for pattern in patterns for path in folder.glob(pattern))
+    if not (index := folder / f"{name}.index.json").is_file():
+        return found
+    listed = set(described(index)["weight_map"].values())
+    return [path for path in found if path.name in listed]
 
 
 _HASHES: dict[tuple[int, ...], str] = {}  # of this process: a folder is looked at once a device, and more often

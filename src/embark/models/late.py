@@ -11,7 +11,7 @@ from embark.models.device import settle, to_numpy, without_gradients
 from embark.models.encoder import Encoder
 from embark.models.hf import check_vocabulary, weights
 from embark.models.loading import Loading, loaded
-from embark.models.text import nothing_missing
+from embark.models.text import modules, nothing_missing
 from embark.types import Array, Content, EmbarkError, Item, ModelCard, Rendered
 
 COMPARED: dict[str, Any] = {"similarity": "maxsim", "fusion": None}
@@ -40,7 +40,7 @@ def load_colbert(card: ModelCard, loading: Loading) -> Encoder:
     from sentence_transformers import MultiVectorEncoder
 
     found = hub.checkpoint(card, loading, also=("*.metadata",))
-    found.weights()
+    found.weights(modules(found))  # consent, where they are pickles
     safe = {} if found.trusted else {"use_safetensors": True}
     with nothing_missing(found):
         model = MultiVectorEncoder(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from dataclasses import replace
 from typing import Any
@@ -67,12 +66,12 @@ def _owner(name: str, weights: dict[str, Any], found: Checkpoint) -> str:
 
 
 def _config(found: Checkpoint) -> dict[str, Any]:
-    return dict(json.loads((found.folder / CONFIG).read_text(encoding="utf-8")))
+    return hub.described(found.folder / CONFIG)
 
 
 def _weights(found: Checkpoint) -> dict[str, Any]:
     safe, pickled = (found.folder / name for name in WEIGHTS)
     if safe.is_file():
         return tensors(safe)
-    found.consent("its weights are pickles, which can run any code when they are opened")
+    found.consent(hub.PICKLED)
     return tensors(pickled)

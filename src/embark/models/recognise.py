@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
-from embark.models.hub import digest
+from embark.models.hub import described, digest
 from embark.types import EmbarkError, ModelCard
 
 FILES = {  # a file that only one family writes → loader
@@ -35,11 +34,8 @@ def recognise(folder: Path) -> ModelCard:
     if loader is None and any(folder.glob("*model.onnx")) and not any(folder.glob("*.safetensors")):
         loader = "onnx"
     if loader is None and (config := folder / "config.json").is_file():
-        try:
-            told = json.loads(config.read_text(encoding="utf-8"))
-        except ValueError as error:
-            raise EmbarkError(f"{config} is no JSON ({error}); is the checkpoint whole?") from error
-        kind = told.get("model_type", "timm" if "pretrained_cfg" in told else "")
+        told = described(config)
+        kind = str(told.get("model_type", "timm" if "pretrained_cfg" in told else ""))
         loader = MODEL_TYPES.get(kind)
         if any(name.endswith("ForSequenceClassification") for name in told.get("architectures") or ()):
             loader = "cross-encoder"

@@ -28,8 +28,12 @@ def load(card: ModelCard, loading: Loading) -> Reranker:
     model = weights(AutoModelForSequenceClassification, found, loading)
     if model.config.num_labels != 1:
         raise EmbarkError(f"{card.name} tells {model.config.num_labels} classes apart; a re-ranker gives one score.")
+    tokenizer, config = Tokenizer(found, card.context), model.config.get_text_config()
+    known = (tokenizer.inner.pad_token_id, getattr(config, "pad_token_id", None), tokenizer.inner.eos_token_id)
+    # Decoders read the score at the last token that is not this one: it must be what rows are filled up with.
+    config.pad_token_id = next((token for token in known if token is not None), 0)
     ready = loaded(found.card, loading, 1, ("text",), stored="float32")
-    return CrossEncoder(ready, model, Tokenizer(found, card.context))
+    return CrossEncoder(ready, model, tokenizer)
 
 
 def load_yes_no(card: ModelCard, loading: Loading) -> Reranker:
@@ -37,6 +41,8 @@ def load_yes_no(card: ModelCard, loading: Loading) -> Reranker:
     found = hub.checkpoint(card, loading)
     found = _styled(found, QWEN3_VL if found.config.get("model_type") in SEEING else QWEN3)
     chat = Chat(found, loading)
+    if loading.compile:
+        chat.model.base_model.compile()  # states bypass `forward`, which is all that compiling the whole reaches
     words = [chat.tokenizer.inner.convert_tokens_to_ids(found.card.settings[word]) for word in ("yes", "no")]
     rows = chat.model.get_output_embeddings().weight[words].float()
 
@@ -78,7 +84,7 @@ class CrossEncoder(Reranker):
     @without_gradients
     def score(self, batch: Sequence[dict[str, list[int]]]) -> Array:
         """One pass over the batch."""
-        device, fill = self.model.device, self.tokenizer.padding
+        device, fill = self.model.device, self.model.config.get_text_config().pad_token_id
         ids, mask = pad([pair["input_ids"] for pair in batch], fill, "right", device)
         more = {}
         if "token_type_ids" in batch[0]:

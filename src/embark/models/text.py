@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,12 +16,14 @@ import numpy as np
 from embark.models.device import POOLING, pad, settle, to_numpy, without_gradients
 from embark.models.encoder import Encoder, some
 from embark.models.hf import Tokenizer, check_vocabulary, quiet, weights
-from embark.models.hub import Checkpoint, checkpoint
+from embark.models.hub import PICKLED, Checkpoint, checkpoint, described
 from embark.models.loading import Loading, put_to_work, with_dim
 from embark.models.prompts import Prompted, Prompts, joined, split
 from embark.types import MODALITIES, Array, Content, EmbarkError, Item, Modality, ModelCard, Rendered
 
 # ── sentence-transformers ────────────────────────────────────────────────────────────────────────────────────────────
+
+ROUTERS = (".Router", ".Asym")  # modules that are made of others; the second is the older name
 
 
 def load_sentence_transformer(card: ModelCard, loading: Loading) -> Encoder:
@@ -33,7 +36,7 @@ def load_sentence_transformer(card: ModelCard, loading: Loading) -> Encoder:
 
     found = checkpoint(card, loading)
     _needs_no_code(found)
-    found.weights()  # consent, where they are pickles
+    found.weights(modules(found))  # consent, where they are pickles
     settings = found.card.settings
     with nothing_missing(found):
         model = SentenceTransformer(
@@ -159,6 +162,19 @@ def _needs_no_code(found: Checkpoint) -> None:
         found.consent(f"its own code would run ({', '.join(foreign) or 'a model class of its own'})")
 
 
+def modules(found: Checkpoint) -> list[str]:
+    """The folders of its modules, those between which a router chooses among them."""
+    listed, out = found.folder / "modules.json", []
+    for module in json.loads(listed.read_text()) if listed.is_file() else [{"path": "", "type": ""}]:
+        part = module["path"]
+        out.append(part)
+        if module["type"].endswith(ROUTERS):
+            files = [found.folder / part / name for name in ("router_config.json", "config.json")]
+            routes = next((described(path)["types"] for path in files if path.is_file()), ())
+            out += [str(Path(part, name)) for name in routes]
+    return out
+
+
 @contextmanager
 def nothing_missing(found: Checkpoint) -> Iterator[None]:
     """An error where weights are missing: the library only logs it and goes on with random numbers."""
@@ -176,6 +192,10 @@ def nothing_missing(found: Checkpoint) -> Iterator[None]:
     try:
         with quiet():
             yield
+    except (OSError, ValueError) as error:
+        if "model.safetensors" in str(error) and not found.whole:  # then there are pickles, which were not fetched
+            found.consent(PICKLED)
+        raise
     finally:
         logger.removeHandler(listener)
         logger.setLevel(level)
@@ -190,6 +210,7 @@ def nothing_missing(found: Checkpoint) -> Iterator[None]:
 # ── plain transformers ───────────────────────────────────────────────────────────────────────────────────────────────
 
 POOLER = ("bert", "roberta", "xlm-roberta", "camembert", "mpnet")  # model types with a layer that is left out here
+BOTH = ("bert-generation", "xlnet")  # encoders, too, though transformers lists them with decoders alone
 
 
 def load(card: ModelCard, loading: Loading) -> Encoder:
@@ -213,7 +234,7 @@ def load(card: ModelCard, loading: Loading) -> Encoder:
     more: dict[str, Any] = {"add_pooling_layer": False} if config.model_type in POOLER else {}
     model = weights(AutoModel, found, loading, config=config, **more)
     tokenizer = Tokenizer(found, settings.get("tokens"), **settings.get("tokenizer", {}))
-    card = replace(found.card, modalities=("text",), settings={"pooling": _pooling(found), **settings})
+    card = replace(found.card, modalities=("text",), settings={"pooling": _pooling(config), **settings})
     dim = int(config.hidden_size)
     return TextEncoder(put_to_work(with_dim(card, dim), loading, ("torch", "transformers")), model, tokenizer)
 
@@ -253,7 +274,14 @@ class TextEncoder(Prompted):
         return to_numpy(vectors)
 
 
-def _pooling(found: Checkpoint) -> str:
-    names = found.config.get("architectures") or [""]
-    causal = names[0].endswith("ForCausalLM") and found.config.get("is_causal", True)
-    return "last" if causal else "mean"
+def _pooling(config: Any) -> str:
+    """By the kind of model, for a decoder that was saved without its head has no name that tells."""
+    from transformers import MODEL_FOR_CAUSAL_LM_MAPPING, MODEL_FOR_MASKED_LM_MAPPING
+
+    if type(config) in MODEL_FOR_MASKED_LM_MAPPING or config.model_type in BOTH:
+        causal = getattr(config, "is_decoder", False)
+    else:
+        named = any(name.endswith("ForCausalLM") for name in config.architectures or ())  # by the checkpoint's own code
+        causal = (named or type(config) in MODEL_FOR_CAUSAL_LM_MAPPING) and not config.is_encoder_decoder
+    freed = getattr(config, "use_bidirectional_attention", None) in (True, "all")  # Gemma's way to say it
+    return "last" if causal and getattr(config, "is_causal", True) and not freed else "mean"
