@@ -3,22 +3,70 @@
 from __future__ import annotations
 
 import io
+import random
+import struct
+import subprocess
+import sys
+import zlib
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from PIL import Image
+from PIL import Image, ImageSequence
 
 from embark.data import emoji, media, wav
 from embark.types import Media, Text
+
+linux = pytest.mark.skipif(sys.platform != "linux", reason="other systems do not tell or limit a process's memory so")
 
 
 def encoded(image: Image.Image, kind: str = "PNG", **options: Any) -> bytes:
     out = io.BytesIO()
     image.save(out, kind, **options)
     return out.getvalue()
+
+
+def claiming(png: bytes, width: int, height: int) -> bytes:
+    """The PNG with another size in its header, and a checksum that agrees."""
+    header = png[12:16] + struct.pack(">II", width, height) + png[24:29]
+    return png[:12] + header + struct.pack(">I", zlib.crc32(header)) + png[33:]
+
+
+def pictures(count: int, size: tuple[int, int] = (64, 48), mode: str = "RGB") -> list[Image.Image]:
+    """Noise with a block that wanders through it."""
+    noise = np.random.default_rng(0).integers(0, 255, (size[1], size[0], 4), np.uint8)
+    out = []
+    for at in range(count):
+        noise[at % size[1] :, : at % 9 + 3] = (at * 9 % 256, 255 - at * 5 % 256, 90, 255)
+        out.append(Image.fromarray(noise).convert(mode))
+    return out
+
+
+def animation(shown: list[Image.Image], kind: str, **options: Any) -> bytes:
+    return encoded(shown[0], kind, save_all=True, append_images=shown[1:], **options)
+
+
+def film(shown: list[Image.Image], form: str, codec: str, **options: str) -> bytes:
+    av = pytest.importorskip("av")
+    out = io.BytesIO()
+    with av.open(out, "w", format=form) as container:
+        stream = container.add_stream(codec, rate=25, options=options)
+        stream.width, stream.height = shown[0].size
+        stream.pix_fmt = "yuv420p"
+        for image in shown:
+            container.mux(stream.encode(av.VideoFrame.from_image(image)))
+        container.mux(stream.encode())
+    return out.getvalue()
+
+
+def python(code: str, *arguments: str) -> str:
+    """What another process says, in which warnings are errors."""
+    line = [sys.executable, "-W", "error", "-c", code, *arguments]
+    return subprocess.run(line, check=True, capture_output=True, text=True).stdout
 
 
 @pytest.mark.parametrize(
@@ -107,6 +155,134 @@ def test_a_damaged_frame_makes_the_film_unreadable() -> None:
     good = encoded(Image.new("RGB", (8, 8)))
     with pytest.raises(media.UnreadableMedia, match="video"):
         media.decode([Media("video", (good, b"bad"))], 8, 16_000)
+
+
+# ── nothing that a decoder raises stops a run ────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("kind", ["image", "video"])
+def test_a_picture_that_is_too_large_tells_its_size_and_the_limit(kind: Any) -> None:
+    huge = claiming(encoded(Image.new("1", (8, 8))), 20_000, 20_000)
+    with pytest.raises(media.UnreadableMedia, match=r"too large.*400000000 pixels.*limit of 178956970 pixels"):
+        media.decode([Media(kind, (huge,))], 8, 16_000)
+
+
+def test_a_large_picture_is_read_where_warnings_are_errors() -> None:
+    code = """
+import io
+from PIL import Image
+from embark.data import media
+out = io.BytesIO()
+Image.new("RGB", (12, 12)).save(out, "PNG")
+Image.MAX_IMAGE_PIXELS = 100
+print(media.open_image(out.getvalue()).size)
+"""
+    assert python(code) == "(12, 12)\n"
+
+
+@linux
+def test_a_machine_without_memory_is_no_fault_of_the_picture(tmp_path: Path) -> None:
+    large = claiming(encoded(Image.new("RGB", (8, 8))), 9_000, 9_000)
+    (tmp_path / "large.png").write_bytes(large)
+    code = """
+import resource, sys
+from embark.data import media
+from embark.types import Media
+part = Media("image", (open(sys.argv[1], "rb").read(),))
+used = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
+resource.setrlimit(resource.RLIMIT_AS, (used + (100 << 20), resource.RLIM_INFINITY))
+try:
+    media.decode([part], 8, 16_000)
+except MemoryError:
+    print("no memory")
+"""
+    assert python(code, str(tmp_path / "large.png")) == "no memory\n"
+
+
+def test_a_film_of_nothing_but_sound_has_no_frames() -> None:
+    av, out = pytest.importorskip("av"), io.BytesIO()
+    with av.open(out, "w", format="mp4") as container:
+        stream = container.add_stream("aac", rate=16_000)
+        sound = av.AudioFrame.from_ndarray(np.zeros((1, 1024), np.float32), format="fltp", layout="mono")
+        sound.sample_rate = 16_000
+        container.mux(stream.encode(sound))
+        container.mux(stream.encode())
+    with pytest.raises(media.UnreadableMedia, match="has no frames"):
+        media.decode([Media("video", (out.getvalue(),))], 8, 16_000)
+
+
+@pytest.mark.parametrize("kind", ["image", "video"])
+@pytest.mark.parametrize("form", ["GIF", "TIFF", "DDS", "PNG"])
+def test_whatever_damage_does_to_a_decoder_it_is_unreadable_or_read(form: str, kind: Any) -> None:
+    pytest.importorskip("av")
+    whole, chance, bad = encoded(pictures(1, (24, 24))[0], form), random.Random(0), 0
+    for _ in range(150):
+        data = bytearray(whole)
+        for at in chance.choices(range(6, 60), k=3):
+            data[at] = chance.randrange(256)
+        try:
+            media.decode([Media(kind, (bytes(data),))], 8, 16_000)
+        except media.UnreadableMedia:
+            bad += 1
+    assert bad
+
+
+# ── only the wanted frames are kept, and they are the same as if all were ────────────────────────────────────────────
+
+FILMS: dict[str, Callable[[], bytes]] = {
+    "mp4": lambda: film(pictures(61), "mp4", "mpeg4"),
+    "bidirectional": lambda: film(pictures(61), "avi", "mpeg4", bf="2"),
+    "matroska": lambda: film(pictures(40), "matroska", "mpeg4"),
+    # begins in the middle: what comes before the first whole picture is not shown
+    "broadcast": lambda: film(pictures(40), "mpegts", "mpeg2video")[188 * 10 :],
+}
+ANIMATIONS: dict[str, Callable[[], bytes]] = {
+    "gif": lambda: animation(pictures(21), "GIF"),
+    "gif that is wiped": lambda: animation(pictures(13, mode="RGBA"), "GIF", disposal=2),
+    "webp": lambda: animation(pictures(17), "WEBP"),
+    "png": lambda: animation(pictures(19, mode="RGBA"), "PNG", disposal=1, blend=1),
+    "tiff": lambda: animation(pictures(10), "TIFF"),
+    "one picture": lambda: encoded(pictures(1)[0]),
+}
+
+
+@pytest.mark.parametrize("name", [*FILMS, *ANIMATIONS])
+def test_chosen_frames_are_those_of_a_plain_decode(name: str) -> None:
+    if name in FILMS:
+        av, data = pytest.importorskip("av"), FILMS[name]()
+        with av.open(io.BytesIO(data)) as container:
+            shown = [frame.to_image() for frame in container.decode(video=0)]
+    else:
+        data = ANIMATIONS[name]()
+        shown = [frame.convert("RGB") for frame in ImageSequence.Iterator(Image.open(io.BytesIO(data)))]
+    for wanted in (1, 2, 8, 200):
+        found = media.open_video([data], wanted)
+        assert [frame.tobytes() for frame in found] == [shown[at].tobytes() for at in media.evenly(len(shown), wanted)]
+
+
+def test_a_film_that_begins_in_the_middle_has_fewer_frames_than_packets() -> None:
+    """Or else nothing above shows that frames are counted."""
+    pytest.importorskip("av")
+    cut = FILMS["broadcast"]()
+    assert media._packets(cut) > sum(1 for _ in media._film(cut)) > 8
+
+
+@linux
+@pytest.mark.parametrize("kind", ["film", "animation"])
+def test_a_long_film_takes_no_more_memory_than_its_wanted_frames(kind: str, tmp_path: Path) -> None:
+    shown = [Image.new("L", (640, 480), at) for at in range(200)]  # 250 MB as colours
+    data = film(shown, "mp4", "mpeg4") if kind == "film" else animation(shown, "GIF")
+    (tmp_path / "film").write_bytes(data)
+    code = """
+import re, sys
+from embark.data import media
+data = open(sys.argv[1], "rb").read()
+peak = lambda: int(re.search(r"VmHWM:\\s*(\\d+) kB", open("/proc/self/status").read())[1]) // 1024
+before = peak()
+assert len(media.open_video([data], 8)) == 8
+print(peak() - before)
+"""
+    assert int(python(code, str(tmp_path / "film"))) < 100
 
 
 def test_speech_is_mono_at_the_wanted_rate() -> None:

@@ -12,12 +12,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from PIL import Image
 
 from embark.data import items
 from embark.data.items import as_keys
-from embark.engine.local import LARGEST_BATCH, BatchSize, by_kind, measure
+from embark.engine.local import LARGEST_BATCH, MOST_BYTES, BatchSize, by_kind, measure, weigh
 from embark.store import Store
-from embark.types import Array, Content, EmbarkError
+from embark.types import Array, Audio, Content, EmbarkError
 from lengths import CARD, Lengths, needs, number, picture, run, stored_numbers, text
 
 # ── what goes well ───────────────────────────────────────────────────────────────────────────────────────────────────
@@ -179,6 +180,102 @@ def test_a_batch_shrinks_for_good_and_never_below_one() -> None:
     for _ in range(5):
         size.failed(size.now)
     assert size.now == 1
+
+
+class Heavy(Lengths):
+    """Prepares a picture to so many bytes, and counts those that are alive; address space alone, nothing is written."""
+
+    def __init__(self, weight: int) -> None:
+        super().__init__()
+        self.weight, self.alive, self.most, self.lock = weight, 0, 0, threading.Lock()
+
+    def prepare(self, contents: Sequence[Content]) -> Any:
+        value = {"colour": contents[0].value.getpixel((0, 0)), "pixels": np.empty(self.weight, np.uint8)}
+        self.count(1)
+        weakref.finalize(value["pixels"], self.count, -1)
+        return value
+
+    def count(self, change: int) -> None:
+        with self.lock:
+            self.alive += change
+            self.most = max(self.most, self.alive)
+
+    def embed(self, batch: Sequence[Any]) -> Any:
+        self.batches.append(len(batch))
+        time.sleep(0.05)  # the workers run ahead
+        return np.array([value["colour"] for value in batch], np.float64)
+
+
+def coloured(count: int) -> list[Any]:
+    return [picture((at, at // 2, 7)) for at in range(count)]
+
+
+@pytest.mark.parametrize("batch_size", [None, 64])
+def test_large_items_are_bounded_by_their_bytes(store: Store, batch_size: int | None) -> None:
+    encoder = Heavy(MOST_BYTES // 16)
+    wanted = needs(encoder, coloured(120))
+    report, space = run(store, encoder, wanted, batch_size=batch_size, workers=3)
+    assert report.embedded == 120
+    assert max(encoder.batches) == 16
+    # A batch and as much behind it, no less; and what is in hands: one item of each worker, one chunk.
+    assert 16 + 16 <= encoder.most <= 16 + 16 + 3 + 4
+    found = np.asarray(space.read(as_keys([need.key for need in wanted])))
+    assert found.tolist() == [[at, at // 2, 7] for at in range(120)]
+
+
+def test_items_larger_than_all_that_is_allowed_go_one_by_one(store: Store) -> None:
+    encoder = Heavy(MOST_BYTES + 1)
+    report, _ = run(store, encoder, needs(encoder, coloured(9)), workers=2)
+    assert (report.embedded, encoder.batches) == (9, [1] * 9)
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, KeyError])
+def test_workers_that_wait_for_room_do_not_outlive_an_error(store: Store, error: type[BaseException]) -> None:
+    class Failing(Heavy):
+        def prepare(self, contents: Sequence[Content]) -> Any:
+            if contents[0].value.getpixel((0, 0))[0] in (4, 8):
+                time.sleep(0.3)  # still at work when all is over
+            return super().prepare(contents)
+
+        def embed(self, batch: Sequence[Any]) -> Any:
+            super().embed(batch)
+            raise error
+
+    encoder, before = Failing(MOST_BYTES // 4), threading.active_count()
+    with pytest.raises(error):
+        run(store, encoder, needs(encoder, coloured(120)), workers=3)
+    assert threading.active_count() == before
+    assert encoder.most < 30
+
+
+def test_workers_that_wait_for_room_do_not_outlive_the_error_of_another(store: Store) -> None:
+    class Failing(Heavy):
+        def prepare(self, contents: Sequence[Content]) -> Any:
+            if contents[0].value.getpixel((0, 0))[0] == 9:
+                time.sleep(0.2)  # until the others are full
+                raise ZeroDivisionError("in a worker")
+            return super().prepare(contents)
+
+    encoder, before = Failing(MOST_BYTES // 4), threading.active_count()
+    with pytest.raises(ZeroDivisionError, match="in a worker"):
+        run(store, encoder, needs(encoder, coloured(120)), workers=3, batch_size=2)
+    assert threading.active_count() == before
+
+
+def test_prepared_values_are_weighed() -> None:
+    image, samples = Image.new("RGB", (30, 20)), np.zeros(100, np.float32)
+    assert weigh(image) == 2400
+    assert weigh(samples) == 400
+    assert weigh(b"12345") == 5
+    assert weigh([("image", image), ("text", "words")]) == 2400
+    assert weigh({"pixels": [samples, samples], "ids": [1, 2, 3]}) == 800
+    assert weigh([Content("video", [image, image]), Content("audio", Audio(samples, 16_000))]) == 5200
+    assert [weigh(value) for value in ("words", 7, None, [], [1, 2], object(), Audio)] == [0] * 7
+
+
+def test_tensors_are_weighed() -> None:
+    torch = pytest.importorskip("torch")
+    assert weigh({"pixels": torch.zeros(3, 10, dtype=torch.float16)}) == 60
 
 
 # ── media and disk ───────────────────────────────────────────────────────────────────────────────────────────────────

@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Sequence
-from typing import Any
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import Any, TypeAlias
 
 import numpy as np
 from PIL import Image, ImageSequence, UnidentifiedImageError
 
 from embark.types import Audio, Content, EmbarkError, Media, Part, Text
+
+Frames: TypeAlias = Iterator[Callable[[], Image.Image]]  # decoded, each not yet made an image
+
+# Between one and two times its limit Pillow warns and decodes. Where warnings are errors, the picture would be lost.
+warnings.simplefilter("ignore", Image.DecompressionBombWarning)
 
 
 class UnreadableMedia(EmbarkError):
@@ -32,8 +39,13 @@ def _media(part: Media, frames: int, sample_rate: int) -> Any:
         if part.kind == "audio":
             return open_audio(chunks[0], sample_rate)
         return open_video(chunks, frames)
-    except (UnidentifiedImageError, OSError, ValueError, SyntaxError, RuntimeError, EOFError) as error:
-        raise UnreadableMedia(f"{part.kind} of {sum(map(len, chunks))} bytes does not decode: {error}") from error
+    except (EmbarkError, MemoryError):
+        raise
+    except Exception as error:  # damage makes decoders raise whatever they like
+        why = str(error) or type(error).__name__
+        if isinstance(error, Image.DecompressionBombError):
+            why = f"the picture is too large. {why}"  # Pillow's words tell its size and the limit
+        raise UnreadableMedia(f"{part.kind} of {sum(map(len, chunks))} bytes does not decode: {why}") from error
 
 
 def open_image(data: bytes) -> Image.Image:
@@ -70,24 +82,51 @@ def open_video(chunks: Sequence[bytes], frames: int) -> list[Image.Image]:
     """Evenly spaced frames of a stored frame sequence, an animated image, or a film."""
     if len(chunks) > 1:
         return [open_image(chunks[at]) for at in evenly(len(chunks), frames)]
+    data = chunks[0]
     try:
-        animated = Image.open(io.BytesIO(chunks[0]))
+        told = getattr(Image.open(io.BytesIO(data)), "n_frames", 1)
     except UnidentifiedImageError:
-        return _film(chunks[0], frames)
-    shown = [frame.convert("RGB") for frame in ImageSequence.Iterator(animated)]
-    return [shown[at] for at in evenly(len(shown), frames)]
+        return _chosen(data, _film, _packets(data), frames)
+    return _chosen(data, _animation, told, frames)
 
 
-def _film(data: bytes, frames: int) -> list[Image.Image]:
+def _chosen(data: bytes, play: Callable[[bytes], Frames], told: int, frames: int) -> list[Image.Image]:
+    """Evenly spaced frames. All are decoded, so that damage is found anywhere; only these become images."""
+    count, wanted, shown = 0, set(evenly(told, frames)), []
+    for at, image in enumerate(play(data)):
+        count = at + 1
+        if at in wanted:
+            shown.append(image())
+    if not count:
+        raise UnreadableMedia(f"video of {len(data)} bytes has no frames")
+    # What a file tells of its length is not always so: then once more, with what was counted.
+    return shown if count == told else _chosen(data, play, count, frames)
+
+
+def _animation(data: bytes) -> Frames:
+    for frame in ImageSequence.Iterator(Image.open(io.BytesIO(data))):
+        frame.load()
+        yield partial(frame.convert, "RGB")
+
+
+def _film(data: bytes) -> Frames:
+    with _container(data) as container:
+        if container.streams.video:
+            yield from (frame.to_image for frame in container.decode(video=0))
+
+
+def _packets(data: bytes) -> int:
+    """How many frames a film should have, without decoding: nearly always one a packet."""
+    with _container(data) as container:
+        return sum(packet.size > 0 for packet in container.demux(video=0)) if container.streams.video else 0
+
+
+def _container(data: bytes) -> Any:
     try:
         import av
     except ImportError as error:
         raise EmbarkError("Films need PyAV to decode: pip install 'embark[video]'.") from error
-    with av.open(io.BytesIO(data)) as container:
-        shown = [frame.to_image() for frame in container.decode(video=0)]
-    if not shown:
-        raise UnreadableMedia(f"video of {len(data)} bytes has no frames")
-    return [shown[at] for at in evenly(len(shown), frames)]
+    return av.open(io.BytesIO(data))
 
 
 def open_audio(data: bytes, sample_rate: int) -> Audio:

@@ -9,14 +9,16 @@ from __future__ import annotations
 import sys
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass, field, fields, is_dataclass
 from itertools import islice
-from typing import Any
+from threading import Condition
+from typing import Any, TypeAlias
 
 import numpy as np
+from PIL import Image
 
 from embark.data.items import as_keys
 from embark.data.media import UnreadableMedia, decode
@@ -30,6 +32,9 @@ from embark.types import EmbarkError, Modality, Text
 CHUNK, TEXT_CHUNK = 4, 64  # items a worker prepares at a time: a hand-over costs more than a short text
 FIRST_BATCH, LARGEST_BATCH = 32, 1024
 WORTH_IT = 1.05  # a larger batch must be this much faster an item to be kept
+MOST_BYTES = 1 << 30  # of prepared items: no more are gathered for a batch, nor kept ready behind it
+
+Ready: TypeAlias = tuple[Need, Any, int]  # a need, its prepared value or why it is unreadable, about how many bytes
 
 
 @dataclass
@@ -82,14 +87,9 @@ def embed(
         for group in by_kind(needs):
             fixed = batch_size or encoder.batch_size
             size = BatchSize(fixed, fixed, growing=False) if fixed else BatchSize()
-            ready = _prepared(pool, encoder, group, workers, size, name)
-            while batch := list(islice(ready, size.now)):
-                good = [(need, value) for need, value in batch if not isinstance(value, UnreadableMedia)]
-                report.unreadable |= {need.key: str(bad) for need, bad in batch if isinstance(bad, UnreadableMedia)}
-                for piece, vectors in _forward(encoder, good, size, name):
-                    sink.put(as_keys([need.key for need, _ in piece]), vectors)
-                report.embedded += len(good)
-                advance(len(batch))
+            with closing(_prepared(pool, encoder, group, workers, size, name)) as ready:
+                while done := _batch(encoder, ready, size, sink, report, name):
+                    advance(done)
     report.seconds = time.perf_counter() - start
     return report
 
@@ -102,6 +102,30 @@ def _cancelling(pool: ThreadPoolExecutor) -> Iterator[None]:
     except BaseException:
         pool.shutdown(wait=False, cancel_futures=True)
         raise
+
+
+def _batch(
+    encoder: Encoder,
+    ready: Iterator[Ready],
+    size: BatchSize,
+    sink: Sink,
+    report: Report,
+    name: Callable[[Need], str],
+) -> int:
+    """Embed what comes next and hand it to the writer; how many items that were. They are let go before the next."""
+    good, done, held = [], 0, 0
+    for need, value, weight in islice(ready, size.now):
+        if isinstance(value, UnreadableMedia):
+            report.unreadable[need.key] = str(value)
+        else:
+            good.append((need, value))
+        done, held = done + 1, held + weight
+        if held >= MOST_BYTES:
+            break
+    for piece, vectors in _forward(encoder, good, size, name):
+        sink.put(as_keys([need.key for need, _ in piece]), vectors)
+    report.embedded += len(good)
+    return done
 
 
 def measure(encoder: Encoder, needs: Sequence[Need], sample: int = 24) -> dict[tuple[Modality, ...], float]:
@@ -145,6 +169,44 @@ def _length(need: Need) -> int:
     return sum(len(part.text) for part in need.item.parts if isinstance(part, Text))
 
 
+def weigh(value: Any) -> int:
+    """About how many bytes a prepared value holds: pixels, samples, tensors. Words and the unknown are nothing."""
+    if isinstance(value, str):
+        return 0
+    if isinstance(value, Image.Image):
+        return 4 * value.width * value.height  # as Pillow keeps colours
+    if isinstance(value, list) and value and isinstance(value[0], (int, float)):
+        return 0  # tokens: not worth a look at each
+    if isinstance(value, (list, tuple)):
+        return sum(map(weigh, value))
+    if isinstance(value, Mapping):
+        return sum(map(weigh, value.values()))
+    if is_dataclass(value) and not isinstance(value, type):
+        return sum(weigh(getattr(value, part.name, None)) for part in fields(value))
+    held = len(value) if isinstance(value, bytes) else getattr(value, "nbytes", 0)  # of numpy and torch alike
+    return held if isinstance(held, int) else 0
+
+
+class Backlog:
+    """Bytes prepared and not yet taken. While they are too many, only the chunk that is awaited goes on."""
+
+    def __init__(self) -> None:
+        self.held, self.turn, self.closed, self.changed = 0, -1, False, Condition()
+
+    def admits(self, turn: int) -> bool:
+        """Waits for room for one more of this chunk; False when nobody wants it any more."""
+        if self.held >= MOST_BYTES:
+            with self.changed:
+                self.changed.wait_for(lambda: self.held < MOST_BYTES or turn == self.turn or self.closed)
+        return not self.closed
+
+    def change(self, weight: int = 0, turns: int = 0, closed: bool = False) -> None:
+        """More or fewer bytes, the next chunk awaited, or the end."""
+        with self.changed:
+            self.held, self.turn, self.closed = self.held + weight, self.turn + turns, self.closed or closed
+            self.changed.notify_all()
+
+
 def _prepared(
     pool: ThreadPoolExecutor,
     encoder: Encoder,
@@ -152,32 +214,46 @@ def _prepared(
     workers: int,
     size: BatchSize,
     name: Callable[[Need], str],
-) -> Iterator[tuple[Need, Any]]:
+) -> Generator[Ready]:
     """Needs with their prepared values (or why they are unreadable), in order, a bounded way ahead of the encoder."""
+    backlog, words = Backlog(), needs[0].item.modalities == ("text",)
 
-    def work(chunk: Sequence[Need]) -> list[tuple[Need, Any]]:
-        out = []
+    def work(turn: int, chunk: Sequence[Need]) -> list[Ready]:
+        out: list[Ready] = []
         for need in chunk:
+            if not backlog.admits(turn):
+                break
             try:
-                out.append((need, prepare(encoder, need)))
+                value = prepare(encoder, need)
             except UnreadableMedia as error:
-                out.append((need, error))
+                value = error
             except EmbarkError as error:
                 raise EmbarkError(f"{encoder.card.name} cannot embed {name(need)}: {error}") from error
             except Exception as error:
                 error.add_note(f"{encoder.card.name} was preparing {name(need)}.")
                 raise
+            weight = 0 if words else weigh(value)
+            if weight:
+                backlog.change(weight)
+            out.append((need, value, weight))
         return out
 
-    step = TEXT_CHUNK if needs[0].item.modalities == ("text",) else CHUNK
-    chunks = iter([needs[at : at + step] for at in range(0, len(needs), step)])
-    ahead: deque[Future[list[tuple[Need, Any]]]] = deque()
-    while True:
-        room = 2 * workers + 2 * size.now // step - len(ahead)
-        ahead.extend(pool.submit(work, chunk) for chunk in islice(chunks, max(0, room)))
-        if not ahead:
-            return
-        yield from ahead.popleft().result()
+    step = TEXT_CHUNK if words else CHUNK
+    chunks = enumerate([needs[at : at + step] for at in range(0, len(needs), step)])
+    ahead: deque[Future[list[Ready]]] = deque()
+    try:
+        while True:
+            room = 2 * workers + 2 * size.now // step - len(ahead)
+            ahead.extend(pool.submit(work, turn, chunk) for turn, chunk in islice(chunks, max(0, room)))
+            if not ahead:
+                return
+            backlog.change(turns=1)
+            for need, value, weight in ahead.popleft().result():
+                if weight:
+                    backlog.change(-weight)
+                yield need, value, weight
+    finally:
+        backlog.change(closed=True)
 
 
 def _forward(
