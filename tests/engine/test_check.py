@@ -41,6 +41,21 @@ def test_unsound_vectors_are_an_error_that_names_them(store: Store, change: Chan
     assert stored_numbers(store, encoder, wanted) == list(range(12))
 
 
+def test_what_is_sound_of_a_batch_is_kept_before_the_error(store: Store) -> None:
+    """Some of it may have been paid for; two kinds of fault in one batch are no worse."""
+
+    def change(out: Array, texts: list[str]) -> Array:
+        out[[number(t) == 13 for t in texts]] = np.nan
+        out[[number(t) == 15 for t in texts]] = 0
+        return out
+
+    encoder = Lengths(change)
+    wanted = needs(encoder, [items.text(f"{n:02} x") for n in range(1, 21)])
+    with pytest.raises(EmbarkError, match=r"for item 1[24]"):
+        run(store, encoder, wanted, batch_size=20)
+    assert stored_numbers(store, encoder, wanted) == [row for row in range(20) if row not in (12, 14)]
+
+
 @pytest.mark.parametrize("value", [1e6, 1e-9], ids=["overflow", "underflow"])
 def test_vectors_beyond_half_precision_are_an_error_that_says_what_to_do(store: Store, value: float) -> None:
     encoder = Lengths(spoilt(value), replace(CARD, stored="float16"))

@@ -117,7 +117,14 @@ def test_an_item_that_a_model_refuses_is_named(store: Store) -> None:
 # ── memory ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-@pytest.mark.parametrize("error", [MemoryError(), RuntimeError("CUDA out of memory. Tried to allocate 2 GiB")])
+@pytest.mark.parametrize(
+    "error",
+    [
+        MemoryError(),
+        RuntimeError("CUDA out of memory. Tried to allocate 2 GiB"),
+        RuntimeError("[enforce fail at alloc_cpu.cpp] DefaultCPUAllocator: can't allocate memory: you tried …"),
+    ],
+)
 def test_a_batch_that_does_not_fit_is_halved_until_it_does(store: Store, error: Exception) -> None:
     def change(out: Array, texts: list[str]) -> Array:
         if len(out) > 5:

@@ -13,6 +13,14 @@ from embark.types import Array, EmbarkError, ModelCard
 SHOWN = 5
 
 
+class Unsound(EmbarkError):
+    """Some vectors of a batch cannot be kept; `rows` are their positions."""
+
+    def __init__(self, said: str, rows: Sequence[int]) -> None:
+        super().__init__(said)
+        self.rows = rows
+
+
 def checked(vectors: Any, card: ModelCard, needs: Sequence[Need], name: Callable[[Need], str]) -> Array | list[Array]:
     """The vectors in the card's stored precision, or an error that says what is wrong and names the items."""
     if not hasattr(vectors, "__len__"):
@@ -42,9 +50,10 @@ def checked(vectors: Any, card: ModelCard, needs: Sequence[Need], name: Callable
 
     def refuse(what: str, arrays: list[Array], sound: Callable[..., Array]) -> None:
         good = np.array([sound(a, axis) for a in arrays]).ravel()
-        if guilty := [need for need, fine in zip(needs, good, strict=True) if not fine]:
+        if len(guilty := np.flatnonzero(~good)):
+            named = ", ".join(name(needs[row]) for row in guilty[:SHOWN])
             more = f" and {len(guilty) - SHOWN} more" if len(guilty) > SHOWN else ""
-            raise EmbarkError(f"{card.name} returned {what} for {', '.join(map(name, guilty[:SHOWN]))}{more}.")
+            raise Unsound(f"{card.name} returned {what} for {named}{more}.", guilty.tolist())
 
     refuse("NaN or infinite vectors", matrices, lambda a, axis: np.isfinite(a).all(axis=axis))
     if card.kind != "embedder":  # scores may be zero, and texts are bytes

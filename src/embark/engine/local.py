@@ -22,7 +22,7 @@ from PIL import Image
 
 from embark.data.items import as_keys
 from embark.data.media import UnreadableMedia, decode
-from embark.engine.check import checked
+from embark.engine.check import Unsound, checked
 from embark.engine.sink import Sink
 from embark.models.encoder import Encoder, Interrupted
 from embark.plan import Need
@@ -32,6 +32,7 @@ from embark.types import EmbarkError, Modality, Text
 CHUNK, TEXT_CHUNK = 4, 64  # items a worker prepares at a time: a hand-over costs more than a short text
 FIRST_BATCH, LARGEST_BATCH = 32, 1024
 WORTH_IT = 1.05  # a larger batch must be this much faster an item to be kept
+NO_MEMORY = ("out of memory", "allocate memory", "alloc_failed", "bad_alloc", "bad allocation")  # as torch, onnx… say
 MOST_BYTES = 1 << 30  # of prepared items: no more are gathered for a batch, nor kept ready behind it
 
 Ready: TypeAlias = tuple[Need, Any, int]  # a need, its prepared value or why it is unreadable, about how many bytes
@@ -269,8 +270,7 @@ def _forward(
         if cut.done:  # paid for, so kept
             rows = sorted(cut.done)
             piece = [batch[row] for row in rows]
-            vectors = np.stack([cut.done[row] for row in rows])
-            yield piece, checked(vectors, encoder.card, [need for need, _ in piece], name)
+            yield from _sound(encoder, piece, np.stack([cut.done[row] for row in rows]), name)
         raise
     except Exception as error:
         if not _out_of_memory(error):
@@ -281,7 +281,7 @@ def _forward(
             ) from error
     else:
         size.took(len(batch), time.perf_counter() - start)
-        yield batch, checked(vectors, encoder.card, [need for need, _ in batch], name)
+        yield from _sound(encoder, batch, vectors, name)
         return
     # Outside the handler: as long as the error lives, so does all that the failed pass had put on the device.
     _free_device_memory()
@@ -291,8 +291,22 @@ def _forward(
     yield from _forward(encoder, batch[half:], size, name)
 
 
+def _sound(encoder: Encoder, batch: list[Any], vectors: Any, name: Callable[[Need], str]) -> Iterator[tuple[Any, Any]]:
+    """A batch with its vectors, checked; where some are unsound, the others come first, and then the error."""
+    try:
+        kept = checked(vectors, encoder.card, [need for need, _ in batch], name)
+    except Unsound as error:
+        good = sorted(set(range(len(batch))) - set(error.rows))
+        if good:
+            some = vectors[good] if hasattr(vectors, "shape") else [vectors[row] for row in good]
+            yield from _sound(encoder, [batch[row] for row in good], some, name)
+        raise
+    yield batch, kept
+
+
 def _out_of_memory(error: Exception) -> bool:
-    return isinstance(error, MemoryError) or "out of memory" in str(error).lower()
+    said = str(error).lower()
+    return isinstance(error, MemoryError) or any(words in said for words in NO_MEMORY)
 
 
 def _free_device_memory() -> None:
