@@ -66,19 +66,19 @@ class Numpy:
 
     def reaching(self, scores: Array, bar: Array, most: int | None = None) -> tuple[Array, Array, Array] | None:
         """One pass."""
-        reach = (scores >= bar).ravel()
-        if most is not None and np.count_nonzero(reach) > most:
+        if (at := _where((scores >= bar).ravel(), most)) is None:
             return None
-        at = _where(reach)
         document = at // scores.shape[1]
         return document, at - document * scores.shape[1], scores.ravel()[at]
 
 
-def _where(flags: Array) -> Array:
-    """As flatnonzero, but eight flags at a glance, because few are set."""
+def _where(flags: Array, most: int | None) -> Array | None:
+    """As flatnonzero, but eight flags at a glance, because few are set; None if more than `most` are."""
     whole = len(flags) // 8 * 8
     eights = flags[:whole].view(np.uint64)
     some = np.flatnonzero(eights != 0)
+    if most is not None and 8 * len(some) + 7 > most and np.count_nonzero(flags) > most:
+        return None
     if 2 * len(some) > len(eights):
         return np.flatnonzero(flags)
     set_ = np.flatnonzero(eights[some].view(bool))

@@ -55,12 +55,12 @@ class Beaten:
     def _lead(self, row: Array, document: Array, score: Array, low: Array) -> None:
         """Keep each row's best document, equals by place; one that misses all pairs need not be found."""
         lead = np.flatnonzero(score >= np.maximum(self.top, low[self.last])[row])
-        place = self.place[document]
-        lead = lead[np.lexsort((-place[lead], score[lead], row[lead]))]  # of a row, the last one stays
+        row, document, score = row[lead], document[lead], score[lead]
+        order = np.lexsort((-self.place[document], score, row))  # of a row, the last one stays
+        row, document, score = row[order], document[order], score[order]
         with self.lock:
-            now = self.top[row[lead]], self.place[self.best[row[lead]]]
-            lead = lead[_before(score[lead], place[lead], *now)]
-            self.best[row[lead]], self.top[row[lead]] = document[lead], score[lead]
+            wins = _before(score, self.place[document], self.top[row], self.place[self.best[row]])
+            self.best[row[wins]], self.top[row[wins]] = document[wins], score[wins]
 
     def _compare(self, row: Array, document: Array, score: Array, low: Array, high: Array) -> None:
         low, high = np.append(low, np.float32(np.inf)), np.append(high, np.float32(np.inf))  # nothing beats no pair
