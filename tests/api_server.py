@@ -78,12 +78,10 @@ class Handler(QuietHandler):
             fault = served.faults.pop(0) if served.faults else ""
             served.flying += 1
             served.flown = max(served.flown, served.flying)
-        try:
-            time.sleep(served.busy)
-            self._respond(body, fault)
-        finally:
-            with served.lock:
-                served.flying -= 1
+        time.sleep(served.busy)
+        with served.lock:
+            served.flying -= 1  # before the answer: whoever has it may send the next request at once
+        self._respond(body, fault)
 
     def _respond(self, body: dict[str, Any], fault: str) -> None:
         served = self.provider
