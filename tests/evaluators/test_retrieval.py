@@ -130,6 +130,13 @@ def test_among_equals_the_larger_id_is_first_and_without_ids_the_earlier() -> No
     assert [found.outcomes["rank"][0] for found in by_place] == [1, 2, 3]
 
 
+def test_the_top_of_equals_that_beat_all_relevant_ones_is_the_larger_id_too() -> None:
+    vectors = sides([[1, 0]], [[1, 0], [1, 0], [0, 1]])
+    for ids, top in (("abc", 1), ("bac", 0)):
+        found = evaluate(qrels((0, 2, 1), document_ids=np.array(list(ids))), vectors, {})
+        assert found.outcomes["top"].tolist() == [top]
+
+
 def test_ids_are_compared_as_text_as_trec_eval_does() -> None:
     assert tie_places(np.array(["10", "9", "2"]), 3).tolist() == [2, 0, 1]
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import time
-from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -15,7 +14,7 @@ from hypothesis import strategies as st
 from PIL import Image
 from typer.testing import CliRunner
 
-from api_server import DIM, EVERY, KEY, NAMES, WORDS, FakeProvider, expected, model, serving, texts
+from api_server import DIM, EVERY, KEY, NAMES, WORDS, FakeProvider, expected, model, texts
 from embark import http, settings
 from embark.cli import app
 from embark.data import items
@@ -28,13 +27,6 @@ from embark.types import Content, EmbarkError, ModelCard
 
 SEEING = [name for name in NAMES if "image" in PROVIDERS[name].modalities]
 PASSING = ("429", "500", "reset", "hang", "short", "shuffled", "nan")
-
-
-@pytest.fixture
-def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeProvider]:
-    """All providers at one address of this machine."""
-    with serving(monkeypatch) as served:
-        yield served
 
 
 # ── what goes well ───────────────────────────────────────────────────────────────────────────────────────────────────

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import embark
-from api_server import DIM, EVERY, WORDS, FakeProvider, expected, model, serving, texts
+from api_server import DIM, EVERY, WORDS, FakeProvider, expected, model, texts
 from embark import http
 from embark.data import items
 from embark.data.items import as_keys, key
@@ -24,14 +24,6 @@ from embark.plan import Need
 from embark.run import preview
 from embark.store import Store
 from embark.types import Content, EmbarkError
-
-
-@pytest.fixture
-def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeProvider]:
-    """All providers at one address of this machine."""
-    with serving(monkeypatch) as served:
-        yield served
-
 
 # ── trouble that does not ────────────────────────────────────────────────────────────────────────────────────────────
 

@@ -5,7 +5,6 @@ Missing tasks are explicit: a mean over fewer tasks than the benchmark has says 
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,7 +15,7 @@ from embark.analysis.intervals import combined_interval
 from embark.analysis.rules import Mean, Rule, mmeb, rule_of
 from embark.models import MODELS
 from embark.published import ERRATUM, NOTE
-from embark.results import OURS, TaskResult
+from embark.results import TaskResult
 from embark.types import Task
 
 Who = tuple[str, str, str]  # a model, its revision, and whose scores they are
@@ -128,8 +127,6 @@ def _deaf(result: TaskResult) -> bool:
     """Whether a model takes no audio: as its card says, the one beside its scores first. Papers print zeros instead."""
     if result.made_by == "published":
         return True
-    meta = None if result.path is None else result.path.with_name("model_meta.json")
-    stored = json.loads(meta.read_text(encoding="utf-8")).get(OURS, {}) if meta and meta.is_file() else {}
     card = MODELS.get(result.model)
-    modalities = stored.get("modalities") or (card.modalities if card else ())
+    modalities = result.modalities() or (card.modalities if card else ())
     return bool(modalities) and "audio" not in modalities

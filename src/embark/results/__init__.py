@@ -85,6 +85,12 @@ class TaskResult:
         """Every warning of its records, once."""
         return tuple(dict.fromkeys(w for record in self.records for w in record.warnings))
 
+    def modalities(self) -> tuple[str, ...]:
+        """What the model takes, as the card that was kept beside its scores says; nothing where there is none."""
+        path = None if self.path is None else self.path.with_name("model_meta.json")
+        facts = json.loads(path.read_text(encoding="utf-8")) if path and path.is_file() else {}
+        return tuple(facts.get(OURS, {}).get("modalities", ()))
+
     def outcomes(self) -> pa.Table:
         """One row an item: split, subset, id, and what happened to it."""
         if self.path is None:
