@@ -21,12 +21,12 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-from embark import settings
 from embark.data.items import key, media
 from embark.engine.local import embed, prepare
 from embark.models import Encoder, get_model
 from embark.models.encoder import fingerprint
 from embark.plan import Need
+from embark.settings import load_settings
 from embark.store import Store
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
@@ -45,7 +45,7 @@ def main() -> None:
     parser.add_argument("--size", choices=SIZES, default="large")
     parser.add_argument("--dtype", default="bfloat16")
     parser.add_argument("--device", default="auto")
-    parser.add_argument("--workers", type=int, default=settings.load().workers)
+    parser.add_argument("--workers", type=int, default=load_settings().workers)
     args = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         made = checkpoint(Path(name) / "clip", args.size)

@@ -18,11 +18,12 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from embark import http, settings
+from embark import http
 from embark.data.items import text
 from embark.models import Loading, api
 from embark.models.api import Prepared, Remote
 from embark.models.providers import PROVIDERS
+from embark.settings import load_settings
 from embark.types import Content, ModelCard
 from local_server import LocalServer, QuietHandler
 
@@ -209,7 +210,7 @@ def serving(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeProvider]:
 def model(name: str, **changes: Any) -> Remote:
     """A model of that provider."""
     facts = {"dim": DIM, "stored": "float32", "source": "the-model", **changes}
-    return api.load(ModelCard(f"test/{name}", "1", name, (), **facts), Loading(options=settings.load()))
+    return api.load(ModelCard(f"test/{name}", "1", name, (), **facts), Loading(settings=load_settings()))
 
 
 def texts(encoder: Remote, words: Sequence[str], role: str = "document") -> list[Prepared]:

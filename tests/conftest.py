@@ -19,7 +19,7 @@ from hub import FakeHub
 settings.register_profile("embark", deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 settings.load_profile("embark")
 
-COLOURS = {"red": (255, 0, 0), "green": (0, 255, 0), "blue": (0, 0, 255)}
+COLORS = {"red": (255, 0, 0), "green": (0, 255, 0), "blue": (0, 0, 255)}
 TABLE = "file,caption,label\nred.png,a red page,red\ngreen.png,a green page,green\nblue.png,a blue page,blue\n"
 
 
@@ -46,7 +46,7 @@ def elsewhere(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monk
 
 def words(texts: list[str]) -> Array:
     """How often each colour is named."""
-    return np.array([[0.01 + text.count(colour) for colour in COLOURS] for text in texts], np.float32)
+    return np.array([[0.01 + text.count(colour) for colour in COLORS] for text in texts], np.float32)
 
 
 def pixels(images: list[Image.Image]) -> Array:
@@ -84,7 +84,7 @@ def pictures(tmp_path: Path) -> Callable[..., Path]:
     def make(name: str = "Pages", table: str = TABLE) -> Path:
         folder = tmp_path / name
         folder.mkdir()
-        for colour, rgb in COLOURS.items():
+        for colour, rgb in COLORS.items():
             Image.new("RGB", (4, 4), rgb).save(folder / f"{colour}.png")
         (folder / "metadata.csv").write_text(table)
         return folder

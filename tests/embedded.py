@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from embark.analysis.vectors import Embedded, Part
+from embark.run.embedded_task import Embedded, Part
 from embark.tasks import TASKS
 from embark.types import Array, Truth
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from embark.analysis.matrix import Matrix
+from embark.boards.matrix import Matrix
 from embark.tasks import TASKS
 from embark.types import Array, ModelCard, Task
 

@@ -10,7 +10,7 @@ from embark.tasks import mmeb
 from embark.types import Task
 from hub import FakeHub, parquet, png, tar, zipped
 
-COLOURS = ("red", "green", "blue")
+COLORS = ("red", "green", "blue")
 
 
 def lines(rows: Iterable[Mapping[str, Any]]) -> bytes:
@@ -35,9 +35,9 @@ def bright(name: str) -> dict[str, bytes]:
             "gold_ids": [f"{one}.txt"] + (["red.txt"] if at else []),
             "gold_answer": "",
         }
-        for at, one in enumerate(COLOURS)
+        for at, one in enumerate(COLORS)
     ]
-    told = [{"id": f"{one}.txt", "content": f"all {one}"} for one in COLOURS]
+    told = [{"id": f"{one}.txt", "content": f"all {one}"} for one in COLORS]
     return {
         f"examples/{name}-00000-of-00001.parquet": table(asked),
         f"documents/{name}-00000-of-00001.parquet": table(told),
@@ -53,10 +53,10 @@ def instructed(graded: bool) -> dict[str, bytes]:
             "instruction_changed": f"No {one} ones count.",
             "short_query": one,
         }
-        for one in COLOURS
+        for one in COLORS
     ]
-    told = [{"_id": f"d-{one}", "title": one.title(), "text": f"is {one}\u2028indeed"} for one in COLOURS]
-    judged = [{"query-id": one, "corpus-id": f"d-{one}", "score": 2 if graded else 1} for one in COLOURS]
+    told = [{"_id": f"d-{one}", "title": one.title(), "text": f"is {one}\u2028indeed"} for one in COLORS]
+    judged = [{"query-id": one, "corpus-id": f"d-{one}", "score": 2 if graded else 1} for one in COLORS]
     judged += [
         {"query-id": "red", "corpus-id": f"d-{one}", "score": score} for one, score in (("green", 1), ("blue", 0))
     ]
@@ -71,17 +71,17 @@ def instructed(graded: bool) -> dict[str, bytes]:
 
 def plain(query: str, document: str, judged: tuple[str, str], queries: str = "queries.jsonl") -> dict[str, bytes]:
     return {
-        queries: lines([{query: f"q-{one}", "text": f"a {one} one"} for one in COLOURS]),
-        "corpus.jsonl": lines([{document: f"d-{one}", "text": f"{one} and more"} for one in COLOURS]),
-        "qrels.jsonl": lines([{judged[0]: f"q-{one}", judged[1]: f"d-{one}"} for one in COLOURS]),
+        queries: lines([{query: f"q-{one}", "text": f"a {one} one"} for one in COLORS]),
+        "corpus.jsonl": lines([{document: f"d-{one}", "text": f"{one} and more"} for one in COLORS]),
+        "qrels.jsonl": lines([{judged[0]: f"q-{one}", judged[1]: f"d-{one}"} for one in COLORS]),
     }
 
 
 def nano() -> dict[str, bytes]:
     return {
-        "queries/train-00000-of-00001.parquet": table([{"_id": one, "text": f"{one}?"} for one in COLOURS]),
-        "corpus/train-00000-of-00001.parquet": table([{"_id": f"d-{one}", "text": f"{one}."} for one in COLOURS]),
-        "qrels/train-00000-of-00001.parquet": table([{"query-id": one, "corpus-id": f"d-{one}"} for one in COLOURS]),
+        "queries/train-00000-of-00001.parquet": table([{"_id": one, "text": f"{one}?"} for one in COLORS]),
+        "corpus/train-00000-of-00001.parquet": table([{"_id": f"d-{one}", "text": f"{one}."} for one in COLORS]),
+        "qrels/train-00000-of-00001.parquet": table([{"query-id": one, "corpus-id": f"d-{one}"} for one in COLORS]),
     }
 
 
@@ -112,7 +112,7 @@ def tools() -> dict[str, bytes]:
     for category, (_, tasks) in mmeb.TOOLS.items():
         documents = [
             {"id": f"{category}_tool_{at}", "documentation": json.dumps({"name": f"paint_{one}", "doc": "für alle"})}
-            for at, one in enumerate(COLOURS)
+            for at, one in enumerate(COLORS)
         ]
         found[f"tool-tasks/ToolDe-Candidates/{category}/tools-00000-of-00001.parquet"] = table(documents)
         for name in tasks:
@@ -124,7 +124,7 @@ def tools() -> dict[str, bytes]:
                     "category": category,
                     "labels": json.dumps([{"id": f"{category}_tool_{right}", "relevance": 1} for right in {at, 0}]),
                 }
-                for at, one in enumerate(COLOURS)
+                for at, one in enumerate(COLORS)
             ]
             asked.append({**asked[0], "id": f"{name}_query_9", "labels": "[]"})
             found[f"tool-tasks/ToolDe-Queries/{category}/{name}/queries-00000-of-00001.parquet"] = table(asked)
@@ -137,10 +137,10 @@ def memories() -> dict[str, bytes]:
 
     def put(name: str, part: str, corpus: str, header: bool = False) -> None:
         folder, home = f"memory-tasks/{name}/{part}".rstrip("/"), f"memory-tasks/{name}/{corpus}".rstrip("/")
-        found[f"{folder}/queries.jsonl"] = lines([{"id": f"s_0_{one}", "text": f"when {one}?"} for one in COLOURS])
-        judged = ["query-id\tcorpus-id\tscore"] * header + [f"s_0_{one}\td_{one}\t1" for one in COLOURS]
+        found[f"{folder}/queries.jsonl"] = lines([{"id": f"s_0_{one}", "text": f"when {one}?"} for one in COLORS])
+        judged = ["query-id\tcorpus-id\tscore"] * header + [f"s_0_{one}\td_{one}\t1" for one in COLORS]
         found[f"{folder}/qrels.tsv"] = "\n".join(judged).encode()
-        documents = [{"id": f"d_{one}", "title": part, "text": f"{one} day"} for one in COLOURS]
+        documents = [{"id": f"d_{one}", "title": part, "text": f"{one} day"} for one in COLORS]
         found[f"{home}/corpus.jsonl"] = lines(documents)
 
     for scene in ("event_driven", "flashback_intensive"):
@@ -157,7 +157,7 @@ def memories() -> dict[str, bytes]:
 def screens(name: str) -> dict[str, bytes]:
     """Rows and the archive of screenshots of one dataset; one right candidate is in no corpus."""
     low = name.lower()
-    found = {f"gui_tasks/{name}.zip": zipped({f"{low}/{one}.png": png(one) for one in COLOURS})}
+    found = {f"gui_tasks/{name}.zip": zipped({f"{low}/{one}.png": png(one) for one in COLORS})}
     names = {"cand_id": "pos_id", "cand_text": "pos_text", "cand_image_path": "pos_image_path"}
     for direction in ("q2s", "q2t", "s2s", "t2s"):
         seen, shown = direction[0] != "q", direction[2] == "t"
@@ -171,7 +171,7 @@ def screens(name: str) -> dict[str, bytes]:
                 "pos_id": f"{direction}-{one}",
                 "retrieval_type": direction,
             }
-            for one in COLOURS
+            for one in COLORS
         ]
         corpus = [{name: row[of] for name, of in names.items()} for row in asked[:2]]
         found[f"gui_tasks/GAE-{name}/queries/{direction}-00000-of-00001.parquet"] = table(asked)
@@ -218,13 +218,13 @@ def publish_pages(hub: FakeHub, task: Task) -> None:
         task.options["graded"],
         task.options["positives"] == "many",
     )
-    pages = [f"{one}.png" if visrag else at for at, one in enumerate(COLOURS)]
-    asked = [f"q{at}" if visrag else at for at in range(len(COLOURS))]
+    pages = [f"{one}.png" if visrag else at for at, one in enumerate(COLORS)]
+    asked = [f"q{at}" if visrag else at for at in range(len(COLORS))]
     judged = [(query, page, 2 if graded else 1) for query, page in zip(asked, pages, strict=True)]
     judged += [(asked[0], pages[1], 1)] if many else []
     tables = {
-        "queries": [{"query-id": name, "query": f"a {one} page"} for name, one in zip(asked, COLOURS, strict=True)],
-        "corpus": [{"corpus-id": name, "image": png(one)} for name, one in zip(pages, COLOURS, strict=True)],
+        "queries": [{"query-id": name, "query": f"a {one} page"} for name, one in zip(asked, COLORS, strict=True)],
+        "corpus": [{"corpus-id": name, "image": png(one)} for name, one in zip(pages, COLORS, strict=True)],
         "qrels": [{"query-id": query, "corpus-id": page, "score": grade} for query, page, grade in judged],
     }
     place = "data/{}-00000-of-00001.parquet" if visrag else "{}/test-00000-of-00001.parquet"

@@ -13,7 +13,7 @@ from embark.types import Task
 from hub import tar
 
 SAMPLES = 6  # three a shard
-COLOURS = ((255, 0, 0), (0, 255, 0), (0, 0, 255), (255, 255, 0), (0, 255, 255), (255, 0, 255))
+COLORS = ((255, 0, 0), (0, 255, 0), (0, 0, 255), (255, 255, 0), (0, 255, 255), (255, 0, 255))
 SEVERAL = ("UniBench/imagenet9", "UniBench/imagenetc")  # their labels may come as lists
 
 
@@ -56,7 +56,7 @@ def dataset(task: Task) -> dict[str, bytes]:
         texts = [[f"caption {at} of sample {row}" for at in range(captions)] for row in range(SAMPLES)]
         return shards(
             [
-                {f"{at}.webp": webp(COLOURS[(row + at) % 6]) for at in range(images)} | {"npy": npy(texts[row])}
+                {f"{at}.webp": webp(COLORS[(row + at) % 6]) for at in range(images)} | {"npy": npy(texts[row])}
                 for row in range(SAMPLES)
             ]
         )
@@ -64,10 +64,10 @@ def dataset(task: Task) -> dict[str, bytes]:
     labels = [row % classes for row in range(SAMPLES)]
     if task.name in SEVERAL:
         samples = [
-            {"0.webp": webp(COLOURS[row]), "npy": npy([label, classes - 1]), "split.txt": b"fog\n3"}
+            {"0.webp": webp(COLORS[row]), "npy": npy([label, classes - 1]), "split.txt": b"fog\n3"}
             for row, label in enumerate(labels)
         ]
     else:
-        samples = [{"0.webp": webp(COLOURS[row]), "cls": str(label).encode()} for row, label in enumerate(labels)]
+        samples = [{"0.webp": webp(COLORS[row]), "cls": str(label).encode()} for row, label in enumerate(labels)]
     names = task.labels or tuple(f"class number {at}" for at in range(classes))
     return {**shards(samples), **lists(names, task.templates[:2])}

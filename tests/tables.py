@@ -8,8 +8,8 @@ from typing import Any
 from embark.types import Dataset, Item, Media, Text
 from hub import png
 
-COLOURS = ("red", "green", "blue", "yellow", "white", "black")
-IMAGES = [png(colour) for colour in COLOURS]
+COLORS = ("red", "green", "blue", "yellow", "white", "black")
+IMAGES = [png(colour) for colour in COLORS]
 Make = Callable[..., Dataset]
 
 
@@ -18,7 +18,7 @@ def texts(items: Any) -> list[str]:
 
 
 def colours(items: Any) -> list[str]:
-    return [COLOURS[IMAGES.index(part.read()[0])] for item in items for part in item.parts if isinstance(part, Media)]
+    return [COLORS[IMAGES.index(part.read()[0])] for item in items for part in item.parts if isinstance(part, Media)]
 
 
 def kinds(item: Item) -> tuple[str, ...]:

@@ -159,7 +159,7 @@ def test_more_filters_and_sizes() -> None:
     assert names == ["PocketCounting"]
     small = json.loads(said("tasks", "--family", "ARK", "--max-items", "400", "--evaluator", "retrieval", "--json"))
     assert [task["name"] for task in small] == ["ARK/Metro", "ARK/Electronics"]
-    assert said("tasks", "ARK/Metro", "--licence", "*CC BY-NC-SA*").splitlines()[1].split()[-1] == "317"
+    assert said("tasks", "ARK/Metro", "--license", "*CC BY-NC-SA*").splitlines()[1].split()[-1] == "317"
 
 
 def test_no_match_says_so_beside_the_output() -> None:
@@ -225,7 +225,7 @@ def test_show_tells_a_task_well_and_downloads_nothing(hub: FakeHub) -> None:
     metro = said("show", "ARK/Metro")
     assert "sizes         query: 37 items" in metro
     assert "sample        none: The relevance labels of ARK/Metro are not published" in metro
-    assert "licence       Apache-2.0 (hub card)" in metro
+    assert "license       Apache-2.0 (hub card)" in metro
     assert hub.requests == []
 
 

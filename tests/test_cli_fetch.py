@@ -13,11 +13,11 @@ import pytest
 from typer.testing import CliRunner
 
 import embark
-from embark import settings
 from embark.cli import app
 from embark.data import readers
 from embark.data.fetch import using
 from embark.data.rows import open_rows
+from embark.settings import load_settings
 from embark.tasks import TASKS
 from embark.types import Classes, Dataset, EmbarkError, Item, Side, Source, Task, Text
 from hub import FakeHub, parquet, png
@@ -135,7 +135,7 @@ def test_what_a_row_tells_about_its_files(hub: FakeHub) -> None:
     def files(config: str | None = None, **fields: Any) -> list[str]:
         fields = {"evaluator": "retrieval", "reader": "paired", **fields}
         row = Task("X", "X", source=Source(ID, sha, config), metric="m", category="X", modalities=("text",), **fields)
-        with using(settings.load()):
+        with using(load_settings()):
             ((_, found),) = readers.needed(row)
         return [file.path.removesuffix(".parquet") for file in found]
 

@@ -11,9 +11,9 @@ import pytest
 from typer.testing import CliRunner
 
 import embark
-from embark import settings
 from embark.cli import app
 from embark.cli.analyze.vectors import COMMANDS
+from embark.settings import load_settings
 from embark.types import EmbarkError
 
 MODEL = "embark/random"
@@ -27,7 +27,7 @@ TASKS = (
 def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A store with the vectors of a few tasks."""
     root = tmp_path_factory.mktemp("store")
-    embark.evaluate(MODEL, list(TASKS), options=settings.load(root, root / "results"), show_progress=False)
+    embark.evaluate(MODEL, list(TASKS), settings=load_settings(root, root / "results"), show_progress=False)
     return root
 
 
@@ -49,7 +49,7 @@ def error(*words: str | Path, home: Path) -> str:
         ("geometry", "PocketFlagZeroShot", ("modality gap", "anti-hubs", "uniformity", "item → prompt")),
         ("map", "PocketFlagZeroShot", ("item (image)", "Trustworthiness")),
         ("truncate", "PocketClockReading", ("all 256", "first 128", "PCA 8", "difference")),
-        ("quantise", "PocketClockReading", ("float16, 256", "int8, 128", "binary, 64")),
+        ("quantize", "PocketClockReading", ("float16, 256", "int8, 128", "binary, 64")),
         ("similarity", "PocketNameSTS", ("cosine", "manhattan", "length one")),
         ("topk", "PocketFlagZeroShot", ("hit_rate at 1", "hit_rate at 100")),
         ("shots", "PocketMotionProbe", ("1 a class", "16 a class")),
@@ -75,7 +75,7 @@ def test_every_command_has_help_with_an_example() -> None:
 
 def test_scores_are_those_of_the_run(home: Path) -> None:
     rows = list(csv.DictReader(io.StringIO(said("topk", "-t", "PocketFlagZeroShot", "--format", "csv", home=home))))
-    run = embark.evaluate(MODEL, "PocketFlagZeroShot", options=settings.load(home, home / "results"))
+    run = embark.evaluate(MODEL, "PocketFlagZeroShot", settings=load_settings(home, home / "results"))
     assert run.computed == 0
     assert float(rows[0]["score"]) == run.results[0].score
     assert [float(rows[0][name]) for name in ("score low", "score high")] == list(run.results[0].interval)

@@ -18,7 +18,7 @@ IN_FLIGHT = 3  # batches: one being written, one waiting, one just computed
 RUN = """
 import sys, time
 import embark
-from embark import settings
+from embark.settings import load_settings
 
 model, log = embark.get_model("embark/pocket"), open(sys.argv[1], "a")
 forward = model.embed
@@ -31,7 +31,7 @@ def embed(batch):
 
 model.embed = embed
 tasks = ["PocketNameToImage", "PocketFlagZeroShot", "PocketClockReading", "PocketSpokenNameToText"]
-embark.evaluate(model, tasks, options=settings.load(sys.argv[2], sys.argv[3]), batch_size=int(sys.argv[4]))
+embark.evaluate(model, tasks, settings=load_settings(sys.argv[2], sys.argv[3]), batch_size=int(sys.argv[4]))
 """
 
 

@@ -59,7 +59,7 @@ def test_a_plug_in_brings_models_families_tasks_and_benchmarks(tmp_path: Path) -
         ("plugin = 7", "broken:plugin is no embark.plugins.Plugin"),
         ("", "AttributeError"),
         ("import embark.tasks; embark.tasks.TASKS['ImageNet']", "take rows from the tables"),
-        ("import sys; sys.exit('no licence')", "SystemExit: no licence"),
+        ("import sys; sys.exit('no license')", "SystemExit: no license"),
         ("def plugin(): raise SystemExit(0)", "SystemExit: 0"),
         (f"{PLUGIN}(cards=ModelCard('me/x', '1', 'x', ()))", "TypeError: its cards are no tuple of ModelCard"),
         (f"{PLUGIN}(cards=('me/x',))", "TypeError: its cards are no tuple of ModelCard"),

@@ -10,14 +10,14 @@ import pytest
 from typer.testing import CliRunner
 
 import embark
-from embark import settings
-from embark.analysis.compare import compare
 from embark.catalogue import UnknownName
 from embark.cli import app
 from embark.cli.board import own_results
 from embark.results import Results, TaskResult
 from embark.run import preview, under
-from embark.run.score import protocol_of
+from embark.run.score import fingerprint_of
+from embark.settings import load_settings
+from embark.stats.compare import compare
 from embark.types import Task
 
 Pictures = Callable[..., Path]
@@ -31,7 +31,7 @@ def rows(pictures: Pictures) -> list[Task]:
 
 
 def stored() -> dict[tuple[str, str], TaskResult]:
-    return {(result.task, result.protocol): result for result in Results(settings.load().results).all()}
+    return {(result.task, result.protocol): result for result in Results(load_settings().results).all()}
 
 
 def evaluate(model: embark.Encoder, rows: list[Task], protocol: str | None = None) -> embark.Run:
@@ -45,7 +45,7 @@ def test_results_of_another_protocol_lie_beside_the_papers(tiny: embark.Encoder,
     assert [result.metric for result in other.results] == ["ndcg_at_10", "accuracy"]
     assert other.computed == 1  # the task that it does not set apart is on disk already
     assert list(stored()) == [("PagesRetrieval", "paper"), ("PagesRetrieval", "other"), ("PagesZeroShot", "paper")]
-    folder = settings.load().results / "test__tiny" / "1"
+    folder = load_settings().results / "test__tiny" / "1"
     assert (folder / "PagesRetrieval@other.json").is_file()
     assert (folder / "PagesRetrieval@other.parquet").is_file()
     assert evaluate(tiny, rows).computed == evaluate(tiny, rows, "other").computed == 0
@@ -55,7 +55,7 @@ def test_fingerprints_tell_them_apart(rows: list[Task]) -> None:
     [row, same] = under("other", rows)
     assert (row.name, row.protocol) == (rows[0].name, "other")
     assert same is rows[1]
-    assert protocol_of(row, "test", "default") != protocol_of(rows[0], "test", "default")
+    assert fingerprint_of(row, "test", "default") != fingerprint_of(rows[0], "test", "default")
     assert under("paper", rows) == under(None, rows) == rows
     assert under("other", [row]) == [row]
 

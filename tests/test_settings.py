@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from embark import settings
+from embark.settings import Settings, load_settings
 from embark.types import EmbarkError
 
 
@@ -24,7 +24,7 @@ def in_user_file(root: Path, text: str) -> None:
 
 
 def test_defaults(bare: Path) -> None:
-    found = settings.load()
+    found = load_settings()
     assert found.home == bare / "cache" / "embark"
     assert found.store == found.home / "store"
     assert found.results == Path("results")
@@ -33,101 +33,101 @@ def test_defaults(bare: Path) -> None:
 
 def test_option_before_environment_before_file_before_default(bare: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     in_user_file(bare, 'home = "/user"\nworkers = 99\n')
-    assert settings.load().home == Path("/user")
-    assert settings.load().workers == 99
+    assert load_settings().home == Path("/user")
+    assert load_settings().workers == 99
     Path("embark.toml").write_text('home = "/project"\n')
-    assert settings.load().home == Path("/project")
-    assert settings.load().workers < 99  # one file counts, not a mixture
+    assert load_settings().home == Path("/project")
+    assert load_settings().workers < 99  # one file counts, not a mixture
     monkeypatch.setenv("EMBARK_HOME", "/environment")
     monkeypatch.setenv("EMBARK_WORKERS", "5")
-    assert settings.load().home == Path("/environment")
-    assert settings.load().workers == 5
-    assert settings.load(home="/option", workers=7) == settings.Settings(Path("/option"), Path("results"), 7)
+    assert load_settings().home == Path("/environment")
+    assert load_settings().workers == 5
+    assert load_settings(home="/option", workers=7) == Settings(Path("/option"), Path("results"), 7)
 
 
 def test_an_empty_variable_is_as_good_as_none(bare: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("EMBARK_RESULTS", "")
-    assert settings.load().results == Path("results")
+    assert load_settings().results == Path("results")
 
 
 def test_a_tilde_is_the_home_folder(bare: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", str(bare))
-    assert settings.load(home="~/vectors").home == bare / "vectors"
+    assert load_settings(home="~/vectors").home == bare / "vectors"
 
 
 def test_memory_is_a_number_too(bare: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert settings.load().memory == 512
+    assert load_settings().memory == 512
     Path("embark.toml").write_text("memory = 64\n")
-    assert settings.load().memory == 64
+    assert load_settings().memory == 64
     monkeypatch.setenv("EMBARK_MEMORY", "none")
     with pytest.raises(EmbarkError, match="'memory' must be a whole number"):
-        settings.load()
+        load_settings()
 
 
 def test_bad_toml_is_an_error_that_names_the_file(bare: Path) -> None:
     Path("embark.toml").write_text("home = \n")
     with pytest.raises(EmbarkError, match=r"embark\.toml is not valid TOML"):
-        settings.load()
+        load_settings()
 
 
 def test_an_unknown_setting_is_an_error_that_names_the_known_ones(bare: Path) -> None:
     in_user_file(bare, 'hom = "/there"\n')
     with pytest.raises(EmbarkError, match=r"has unknown settings hom; known: home, results, workers, memory"):
-        settings.load()
+        load_settings()
 
 
 @pytest.mark.parametrize("workers", ["many", "2.5", "0", "-1"])
 def test_workers_must_be_a_whole_number_above_zero(workers: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("EMBARK_WORKERS", workers)
     with pytest.raises(EmbarkError, match="'workers' must be"):
-        settings.load()
+        load_settings()
 
 
 @pytest.mark.parametrize("workers", ["[4]", "2.5", "true", '"many"'])
 def test_workers_of_a_wrong_type_in_the_file_are_an_error(workers: str, bare: Path) -> None:
     Path("embark.toml").write_text(f"workers = {workers}\n")
     with pytest.raises(EmbarkError, match="'workers' must be a whole number"):
-        settings.load()
+        load_settings()
 
 
 @pytest.mark.parametrize("text", ["home = 3", "results = []"])
 def test_a_folder_of_a_wrong_type_in_the_file_is_an_error(text: str, bare: Path) -> None:
     Path("embark.toml").write_text(text)
     with pytest.raises(EmbarkError, match="must be a path"):
-        settings.load()
+        load_settings()
 
 
 def test_a_settings_file_that_is_not_text_is_an_error(bare: Path) -> None:
     Path("embark.toml").write_bytes(b"\xff\xfe")
     with pytest.raises(EmbarkError, match=r"embark\.toml is not valid TOML"):
-        settings.load()
+        load_settings()
 
 
 def test_the_hub(bare: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert (settings.load().endpoint, settings.load().offline) == ("https://huggingface.co", False)
+    assert (load_settings().endpoint, load_settings().offline) == ("https://huggingface.co", False)
     Path("embark.toml").write_text('endpoint = "https://mirror.example/hf/"\noffline = true\n')
-    assert (settings.load().endpoint, settings.load().offline) == ("https://mirror.example/hf", True)
+    assert (load_settings().endpoint, load_settings().offline) == ("https://mirror.example/hf", True)
     monkeypatch.setenv("EMBARK_ENDPOINT", "http://localhost:1")
     monkeypatch.setenv("EMBARK_OFFLINE", "no")
-    assert (settings.load().endpoint, settings.load().offline) == ("http://localhost:1", False)
-    assert settings.load(offline=True).offline
+    assert (load_settings().endpoint, load_settings().offline) == ("http://localhost:1", False)
+    assert load_settings(offline=True).offline
 
 
 def test_settings_of_the_hub_that_make_no_sense_are_errors(bare: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(EmbarkError, match="'endpoint' must be an address"):
-        settings.load(endpoint="huggingface.co")
+        load_settings(endpoint="huggingface.co")
     monkeypatch.setenv("EMBARK_OFFLINE", "perhaps")
     with pytest.raises(EmbarkError, match="'offline' must be true or false, not 'perhaps'"):
-        settings.load()
+        load_settings()
     Path("embark.toml").write_text("offline = 1\n")
     with pytest.raises(EmbarkError, match="'offline' must be true or false, not 1 as in"):
-        settings.load()
+        load_settings()
 
 
 def test_limits_of_an_account_are_none_unless_stated(bare: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert (settings.load().requests_per_minute, settings.load().tokens_per_minute) == (None, None)
+    assert (load_settings().requests_per_minute, load_settings().tokens_per_minute) == (None, None)
     Path("embark.toml").write_text("tokens_per_minute = 10000\n")
     monkeypatch.setenv("EMBARK_REQUESTS_PER_MINUTE", "3")
-    assert (settings.load().requests_per_minute, settings.load().tokens_per_minute) == (3, 10_000)
+    assert (load_settings().requests_per_minute, load_settings().tokens_per_minute) == (3, 10_000)
     with pytest.raises(EmbarkError, match="'tokens_per_minute' must be at least 1, not 0"):
-        settings.load(tokens_per_minute=0)
+        load_settings(tokens_per_minute=0)

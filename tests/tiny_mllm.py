@@ -32,7 +32,7 @@ def built(family: str, folder: Path) -> Path:
 def spoken(folder: Path, style: Style, **facts: Any) -> Any:
     """The checkpoint under a card with that style."""
     facts = {"instructed": True, **facts}
-    card = ModelCard("tiny/mllm", "main", "mllm", (), source=str(folder), settings={**style, **PIXELS}, **facts)
+    card = ModelCard("tiny/mllm", "main", "mllm", (), source=str(folder), options={**style, **PIXELS}, **facts)
     return LOADERS["mllm"](card, Loading(device="cpu"))
 
 

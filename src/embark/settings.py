@@ -44,7 +44,7 @@ class Settings:
         return self.home / "store"
 
 
-def load(
+def load_settings(
     home: Path | str | None = None,
     results: Path | str | None = None,
     workers: int | None = None,

@@ -227,7 +227,7 @@ class Source:
     config: str | None = None
     splits: tuple[str, ...] = ("test",)
     files: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    licence: str = ""
+    license: str = ""
     reference: str = ""
 
 
@@ -309,7 +309,7 @@ class ModelCard:
     stored: Literal["float16", "float32", "uint8"] = "float16"  # bytes: the texts of generators
     frames: int = 8  # taken evenly from a video, both ends included
     sample_rate: int = 16_000
-    settings: Mapping[str, Any] = field(default_factory=dict)  # all else that the loader reads
+    options: Mapping[str, Any] = field(default_factory=dict)  # all else that the loader reads
     source: str = ""  # where the checkpoint lies: a hub id, a folder, an address; empty: it ships with embark
     kind: Literal["embedder", "reranker", "generator"] = "embedder"
     family: str = ""
@@ -317,13 +317,13 @@ class ModelCard:
     context: int | None = None  # tokens; several loaders cut there
     image_size: int | None = None  # pixels a side, where it is fixed
     instructed: bool = False  # reads a task's instruction
-    normalised: bool | None = None  # whether vectors come with length one; None: not stated
+    normalized: bool | None = None  # whether vectors come with length one; None: not stated
     data: float | None = None  # millions of training examples
     objective: str = ""
     architecture: str = ""
     price: float | None = None  # US dollars a million tokens
     image_price: float | None = None  # the same for tokens of images, where they cost otherwise
-    licence: str = ""
+    license: str = ""
     reference: str = ""
     description: str = ""
     aliases: Mapping[str, str] = field(default_factory=dict)  # its names in the papers' tables, by benchmark family
@@ -332,10 +332,12 @@ class ModelCard:
     @property
     def identity(self) -> dict[str, Any]:
         """All that can change a vector, and nothing else."""
-        names = ("name", "revision", "loader", "dim", "fusion", "dtype", "stored", "frames", "sample_rate", "settings")
+        names = ("name", "revision", "loader", "dim", "fusion", "dtype", "stored", "frames", "sample_rate")
         hashed = self.revision.startswith(("local-", "sha256-"))  # by their bytes: wherever the files lie
         stated = {"source": "" if hashed else self.source, "context": self.context}
-        return {name: getattr(self, name) for name in names} | {name: told for name, told in stated.items() if told}
+        facts = {name: getattr(self, name) for name in names}
+        facts["settings"] = self.options  # the name that keys of stored vectors know it by
+        return facts | {name: value for name, value in stated.items() if value}
 
 
 # ── scores ───────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -13,14 +13,14 @@ import embark
 from embark.cli import app
 from embark.data import readers
 from embark.data.readers import ark
-from embark.run.score import protocol_of
+from embark.run.score import fingerprint_of
 from embark.tasks import TASKS
 from embark.types import EmbarkError, Qrels, Task
 from hub import FakeHub, png
 
 ID = "XLearning-SCU/ARK-Bench"
 PHYSICS, SPATIAL = TASKS["ARK/Physics"], TASKS["ARK/Spatial-3D"]
-COLOURS = ("red", "green", "blue", "white")
+COLORS = ("red", "green", "blue", "white")
 
 
 def lines(rows: list[dict[str, object]]) -> str:
@@ -29,9 +29,9 @@ def lines(rows: list[dict[str, object]]) -> str:
 
 def sample() -> dict[str, bytes | str]:
     """Two subtypes: text queries, and a picture with words."""
-    gallery = [(topic, at) for topic in ("Physics", "Spatial-3D") for at in range(len(COLOURS))]
+    gallery = [(topic, at) for topic in ("Physics", "Spatial-3D") for at in range(len(COLORS))]
     files: dict[str, bytes | str] = {
-        f"data/gallery/{topic}_{at:06d}.png": png(COLOURS[at], (8, 8 + len(topic))) for topic, at in gallery
+        f"data/gallery/{topic}_{at:06d}.png": png(COLORS[at], (8, 8 + len(topic))) for topic, at in gallery
     }
     files["data/gallery/metadata.jsonl"] = lines(
         [
@@ -40,7 +40,7 @@ def sample() -> dict[str, bytes | str]:
         ]
     )
     files["data/queries/Spatial-3D_000000.png"] = png("grey")
-    asked = [{"topic": "Physics", "query_id": f"Physics_{at}", "query": f"a {COLOURS[at]} page"} for at in range(3)]
+    asked = [{"topic": "Physics", "query_id": f"Physics_{at}", "query": f"a {COLORS[at]} page"} for at in range(3)]
     seen = {"topic": "Spatial-3D", "query_id": "Spatial-3D_0", "query": "turned", "file_name": "Spatial-3D_000000.png"}
     files["data/queries/metadata.jsonl"] = lines([*asked, seen])
     return files
@@ -99,10 +99,10 @@ def test_the_leaderboard_pools_queries_by_skill_and_demand(supplied: Path, tiny:
 
 
 def test_other_labels_are_another_protocol(supplied: Path, tiny: embark.Encoder) -> None:
-    before = protocol_of(PHYSICS, "test", "default")
+    before = fingerprint_of(PHYSICS, "test", "default")
     assert embark.evaluate(tiny, PHYSICS, show_progress=False).results[0].score == 1
     supplied.write_text(LABELS.replace("Physics_0,Physics_000000", "Physics_0,Physics_000003"))
-    assert protocol_of(PHYSICS, "test", "default") != before
+    assert fingerprint_of(PHYSICS, "test", "default") != before
     assert embark.evaluate(tiny, PHYSICS, show_progress=False).results[0].score == pytest.approx(2 / 3)
 
 

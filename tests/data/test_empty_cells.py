@@ -10,9 +10,9 @@ import pytest
 import embark
 from embark.types import EmbarkError, Qrels
 from hub import FakeHub, png, tar, wav
-from tables import COLOURS, Make, texts
+from tables import COLORS, Make, texts
 
-PICTURES: dict[str, Any] = {f"{colour}.png": png(colour) for colour in COLOURS}
+PICTURES: dict[str, Any] = {f"{colour}.png": png(colour) for colour in COLORS}
 WIKI: dict[str, Any] = {
     "corpus.csv": b"id,title,text\nd1,Sun,\nd2,,moon\nd3,,\n,,star\n",
     "queries.csv": b"id,text\nq1,hot?\nq2,\n",

@@ -17,9 +17,10 @@ from typing import Any
 
 import pytest
 
-from embark import http, settings
+from embark import http
 from embark.data import fetch
 from embark.data.fetch import Hub, using
+from embark.settings import load_settings
 from embark.types import EmbarkError
 from hub import PAGE, FakeHub
 
@@ -29,7 +30,7 @@ SMALL = b"one\ntwo\n"
 
 
 def there(**options: Any) -> Hub:
-    return Hub(settings.load(**options))
+    return Hub(load_settings(**options))
 
 
 @pytest.fixture
@@ -274,7 +275,7 @@ def test_offline_uses_what_is_here_and_asks_nobody(hub: FakeHub, sha: str, monke
 
 
 def test_settings_in_force(hub: FakeHub, sha: str, tmp_path: Path) -> None:
-    with using(settings.load(home=tmp_path)) as made:
+    with using(load_settings(home=tmp_path)) as made:
         assert fetch.hub() is made
         seen: list[Hub] = []
         thread = threading.Thread(target=lambda: seen.append(fetch.hub()))

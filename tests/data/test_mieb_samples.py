@@ -8,9 +8,9 @@ from itertools import product
 import pytest
 
 import embark
-from embark import settings
 from embark.data import readers
 from embark.data.fetch import using
+from embark.settings import load_settings
 from embark.tasks.mieb import TASKS
 from embark.types import Task
 from hub import FakeHub
@@ -23,7 +23,7 @@ def test_every_row_runs_on_data_of_its_shape(hub: FakeHub, row: Task) -> None:
     hub.add(row.source.id, files, revision=row.source.revision, card=card)
     run = embark.evaluate("embark/random", replace(row, rows={}), show_progress=False)  # of other sizes, of course
     assert not run.skipped
-    with using(settings.load()) as here:
+    with using(load_settings()) as here:
         told = {file.path for _, files in readers.needed(row) for file in files}
         for split, subset in product(row.source.splits, row.subsets):
             readers.read(replace(row, rows={}), split, subset)

@@ -14,9 +14,9 @@ import numpy as np
 import pytest
 
 import embark
-from embark import settings
 from embark.data.fetch import using
 from embark.data.readers import _mmeb, needed, read
+from embark.settings import load_settings
 from embark.tasks import mmeb
 from embark.types import Candidates, Dataset, EmbarkError, Media, Qrels, Task, Text
 from hub import FakeHub, parquet, tar, wav
@@ -47,7 +47,7 @@ def test_every_row_runs_from_the_hub_to_a_score(hub: FakeHub, name: str) -> None
     (result,) = embark.evaluate("embark/random", task, show_progress=False).results
     assert 0 <= result.score <= 1
     assert result.dataset_revision == hub.branches.get((task.source.id, "main"))  # a branch is told by its commit
-    with using(settings.load()) as here:
+    with using(load_settings()) as here:
         told = {(source.id, file.path) for source, files in needed(task) for file in files}
         read(task, task.source.splits[0], "default")
         opened = {(id, path) for (id, _), files in here.opened.items() for path in files if path != "README.md"}

@@ -13,7 +13,7 @@ from embark.data.readers import needed, read
 from embark.tasks import TASKS, mmeb
 from embark.types import Dataset, EmbarkError, Item, Media, Qrels, Task, Text
 from hub import FakeHub, tar
-from samples_mmeb_text import COLOURS, instructed, lines, memories, publish_pages, publish_v3
+from samples_mmeb_text import COLORS, instructed, lines, memories, publish_pages, publish_v3
 
 EVERY = (*mmeb.TEXT, *mmeb.AGENT, *mmeb.DOCUMENTS)
 
@@ -71,7 +71,7 @@ def test_every_row_runs(v3: FakeHub) -> None:
 
 def test_gold_ids_are_judgements_and_excluded_ones_stay(v3: FakeHub) -> None:
     data = opened(row("BRIGHT_biology"))
-    assert [told(item) for item in data.sides["query"].items] == [f"why {one}?" for one in COLOURS]
+    assert [told(item) for item in data.sides["query"].items] == [f"why {one}?" for one in COLORS]
     assert list(relevant(data).values()) == [
         {"red.txt": 1},
         {"green.txt": 1, "red.txt": 1},
@@ -233,7 +233,7 @@ def test_pages(hub: FakeHub, tiny: embark.Encoder, name: str) -> None:
     task = row(name)
     publish_pages(hub, task)
     data = opened(task)
-    assert [told(item) for item in data.sides["query"].items] == [f"a {one} page" for one in COLOURS]
+    assert [told(item) for item in data.sides["query"].items] == [f"a {one} page" for one in COLORS]
     assert isinstance(data.truth, Qrels)
     assert sorted(np.unique(data.truth.grade)) == ([1, 2] if task.options["graded"] else [1])
     [result] = embark.evaluate(tiny, [task], show_progress=False).results

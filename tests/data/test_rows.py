@@ -17,8 +17,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from embark.data import cells, rows
-from embark.data.cells import Stored
+from embark.data import lazy_media as cells
+from embark.data import rows
+from embark.data.lazy_media import Stored
 from embark.types import EmbarkError, Media, Source
 from hub import FakeHub, parquet, png, tar, zipped
 

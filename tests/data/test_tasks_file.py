@@ -36,7 +36,7 @@ pools = [{ side = "item", items = 3, id = "pages/item" }]
 [task.source]
 id = "Pages"
 files = { test = ["metadata.csv"] }
-licence = "CC0-1.0"
+license = "CC0-1.0"
 
 [task.variants.bare]
 templates = ["{}"]
@@ -145,7 +145,7 @@ def test_every_evaluator_has_a_usual_metric() -> None:
         ),
         ('id = "Pages"', 'id = "./Sheets"', "field 'source.id': there is no folder .*Sheets"),
         ('id = "Pages"', 'id = "me/pages"', "field 'source.revision': is missing; data of the hub is pinned"),
-        ('licence = "CC0-1.0"', 'license = "CC0-1.0"', "field 'source.license': .*Did you mean licence"),
+        ('license = "CC0-1.0"', 'licens = "CC0-1.0"', "field 'source.licens': .*Did you mean license"),
         ('["metadata.csv"]', '"metadata.csv"', "field 'source.files.test': must be a list of texts"),
         ("[task.variants.bare]\ntemplates", "[task.variants.bare]\ntemplate", "field 'variants.bare.template'"),
         ('id = "pages/item" }', 'name = "pages/item" }', "field 'pools.name'"),

@@ -16,7 +16,7 @@ from embark.models.encoder import Encoder
 from embark.types import Array, Content, Item, ModelCard, Rendered, Text
 
 torch = pytest.importorskip("torch")
-CARD = ModelCard("tiny/text", "1", "own", ("text",), dim=16, instructed=True, normalised=True)
+CARD = ModelCard("tiny/text", "1", "own", ("text",), dim=16, instructed=True, normalized=True)
 
 
 class Tiny(Encoder):
@@ -93,7 +93,7 @@ class NotUnit(Tiny):
 class Marked(Tiny):
     """Sound, with a prompt for each role."""
 
-    card = ModelCard("tiny/marked", "1", "own", ("text",), dim=16, normalised=True)
+    card = ModelCard("tiny/marked", "1", "own", ("text",), dim=16, normalized=True)
 
     def render(self, item: Item, role: str, instruction: str | None) -> Rendered:
         return Rendered((Text("query: " if role == "query" else "passage: "), *item.parts))

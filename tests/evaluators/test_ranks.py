@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_info
 
-from embark.evaluators import beaten, similarity, threads
+from embark.evaluators import rank_counter as beaten
 from embark.evaluators import ranks as ranks_module
+from embark.evaluators import similarity, threads
 from embark.evaluators.backend import Numpy, Torch
 from embark.evaluators.ranks import LOST, longest, margin_of, ranks, tie_places
 from embark.evaluators.retrieval import evaluate

@@ -10,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from embark import evaluators
-from embark.evaluators import beaten, similarity
+from embark.evaluators import rank_counter as beaten
 from embark.evaluators import ranks as ranks_module
+from embark.evaluators import similarity
 from embark.evaluators.backend import Backend, Numpy, Torch
 from embark.evaluators.ranks import LOST, ranks, tie_places
 from embark.evaluators.retrieval import evaluate

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from embark.evaluators import beaten, choice, ranks, retrieval
+from embark.evaluators import choice, ranks, retrieval
+from embark.evaluators import rank_counter as beaten
 from embark.metrics import CUTOFFS
 from embark.types import Array, Candidates, Qrels, Scores
 

@@ -15,7 +15,7 @@ from PIL import Image
 from typer.testing import CliRunner
 
 from api_server import DIM, EVERY, KEY, NAMES, WORDS, FakeProvider, expected, model, texts
-from embark import http, settings
+from embark import http
 from embark.cli import app
 from embark.data import items
 from embark.data.items import key
@@ -23,6 +23,7 @@ from embark.models import api, get_model
 from embark.models.api import Pace, Prepared, Remote
 from embark.models.encoder import Billed, fingerprint
 from embark.models.providers import PROVIDERS
+from embark.settings import load_settings
 from embark.types import Content, EmbarkError, ModelCard
 
 SEEING = [name for name in NAMES if "image" in PROVIDERS[name].modalities]
@@ -84,7 +85,7 @@ def test_an_image_that_is_too_large_is_shrunk() -> None:
 
 
 def test_a_wanted_dimension_is_asked_for(server: FakeProvider) -> None:
-    encoder = model("openai", settings={"dimensions": DIM})
+    encoder = model("openai", options={"dimensions": DIM})
     encoder.embed(texts(encoder, ["a"]))
     assert server.requests[0][2]["dimensions"] == DIM
     assert fingerprint(encoder.card) != fingerprint(model("openai").card)
@@ -107,8 +108,8 @@ def test_another_address_is_another_space(server: FakeProvider, monkeypatch: pyt
     there = model("openai").card
     monkeypatch.delenv("OPENAI_BASE_URL")
     here = model("openai").card
-    assert "endpoint" not in here.settings
-    assert there.settings["endpoint"] == server.endpoint
+    assert "endpoint" not in here.options
+    assert there.options["endpoint"] == server.endpoint
     assert fingerprint(here) != fingerprint(there)
 
 
@@ -205,7 +206,7 @@ def test_offline_means_no_request(server: FakeProvider, monkeypatch: pytest.Monk
     st.sampled_from(NAMES),
 )
 def test_requests_take_every_item_once_and_keep_to_the_limits(sizes: list[tuple[int, str]], name: str) -> None:
-    encoder = Remote(ModelCard("test/x", "1", name, ("text",)), "http://localhost", settings.load())
+    encoder = Remote(ModelCard("test/x", "1", name, ("text",)), "http://localhost", load_settings())
     batch = [Prepared((("text", ""),), mode, tokens, 0) for tokens, mode in sizes]
     requests = encoder._requests(batch)
     assert sorted(row for rows in requests for row in rows) == list(range(len(batch)))
@@ -224,7 +225,7 @@ def test_a_bill_is_tokens_at_the_list_price(server: FakeProvider) -> None:
     for side, dollars in ((200, 0.000_03), (1000, 0.0006), (2000, 0.0012)):  # the provider's own examples
         image = encoder.bill(encoder.prepare([Content("image", Image.new("RGB", (side, side)))]))
         assert image.dollars == pytest.approx(dollars, rel=0.01)
-    assert Remote(replace(encoder.card, price=None), "", settings.load()).bill(
+    assert Remote(replace(encoder.card, price=None), "", load_settings()).bill(
         encoder.prepare([Content("text", "x")])
     ) == (1, None)
     assert server.requests == []

@@ -99,9 +99,9 @@ def test_a_text_that_is_too_long_is_cut_for_whom_refuses_it(server: FakeProvider
 
 
 def test_a_cut_is_in_the_fingerprint_and_none_is_made_where_the_provider_cuts(server: FakeProvider) -> None:
-    assert model("openai", context=100).card.settings["cut"] == api.CUT
+    assert model("openai", context=100).card.options["cut"] == api.CUT
     for uncut in (model("openai"), model("voyage", context=100)):
-        assert "cut" not in uncut.card.settings
+        assert "cut" not in uncut.card.options
         assert texts(uncut, [LONG])[0].parts == (("text", LONG),)
 
 

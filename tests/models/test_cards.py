@@ -119,7 +119,7 @@ def test_mixed_items_have_a_rule(card: ModelCard) -> None:
 
 @CHATTY
 def test_language_models_say_what_an_item_is_wrapped_in(card: ModelCard) -> None:
-    templates = card.settings["templates"]
+    templates = card.options["templates"]
     assert all("{text}" in templates[kind] or "{asked}" in templates[kind] for kind in ("text", "mixed"))
     assert all("{media}" in templates[kind] for kind in ("media", "mixed"))
 

@@ -227,10 +227,10 @@ def test_long_texts_are_cut(family: str, models: dict[str, Encoder]) -> None:
 
 
 def test_a_card_says_where_texts_are_cut(folders: dict[str, Path]) -> None:
-    card = ModelCard("a/b", "main", "dual", (), source=str(folders["flava"]), settings={"tokens": 6})
+    card = ModelCard("a/b", "main", "dual", (), source=str(folders["flava"]), options={"tokens": 6})
     model = load(card, Loading("cpu"))
     assert token_counts(model, [SENTENCES[0], "dog"]) == [6, 3]
-    assert fingerprint(model.card) != fingerprint(replace(model.card, settings={}))
+    assert fingerprint(model.card) != fingerprint(replace(model.card, options={}))
 
 
 def test_instructions_and_roles_do_not_matter(models: dict[str, Encoder]) -> None:
@@ -334,4 +334,4 @@ def test_cards_are_of_sizes_that_their_names_say() -> None:
         ]
         assert said in ([], [str(card.image_size)]), card.name
         assert card.fusion == "sum"
-        assert card.settings.get("tokens", card.context) == card.context
+        assert card.options.get("tokens", card.context) == card.context

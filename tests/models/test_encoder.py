@@ -105,7 +105,7 @@ OTHER: dict[str, Any] = {
     "stored": "float32",
     "frames": 4,
     "sample_rate": 48_000,
-    "settings": {"pooling": "mean"},
+    "options": {"pooling": "mean"},
     "source": "org/other",
     "context": 77,
 }
@@ -117,7 +117,7 @@ SAME: dict[str, Any] = {
     "parameters": 7,
     "image_size": 224,
     "instructed": True,
-    "normalised": True,
+    "normalized": True,
     "data": 400,
     "objective": "contrastive",
     "architecture": "vit",
@@ -125,7 +125,7 @@ SAME: dict[str, Any] = {
     "image_price": 0.2,
     "aliases": {"MIEB": "other"},
     "loaded": {"device": "cpu"},
-    "licence": "MIT",
+    "license": "MIT",
     "reference": "https://example.org",
     "description": "Other words.",
 }
@@ -167,13 +167,13 @@ def test_loaders_read_nothing_of_a_card_that_the_key_leaves_out(path: Path) -> N
 
 def test_the_order_of_settings_does_not_matter() -> None:
     one, other = ({"a": 1, "b": (2, 3)}, {"b": (2, 3), "a": 1})
-    assert fingerprint(replace(CARD, settings=one)) == fingerprint(replace(CARD, settings=other))
+    assert fingerprint(replace(CARD, options=one)) == fingerprint(replace(CARD, options=other))
 
 
 def test_no_setting_is_left_out_of_the_name_of_a_space() -> None:
     card = ModelCard("test/m", "1", "none", ("text",))
     spaces = {
-        fingerprint(replace(card, settings=settings))
+        fingerprint(replace(card, options=settings))
         for settings in (
             {"a": {"b": 1}},
             {"a": {"b": 2}},
@@ -186,6 +186,6 @@ def test_no_setting_is_left_out_of_the_name_of_a_space() -> None:
     }
     assert len(spaces) == 7
     plain, proxy = {"a": {"b": 1}}, MappingProxyType({"a": MappingProxyType({"b": 1})})
-    assert fingerprint(replace(card, settings=plain)) == fingerprint(replace(card, settings=proxy))
+    assert fingerprint(replace(card, options=plain)) == fingerprint(replace(card, options=proxy))
     with pytest.raises(EmbarkError, match="cannot name a vector space"):
-        fingerprint(replace(card, settings={"a": object()}))
+        fingerprint(replace(card, options={"a": object()}))

@@ -43,16 +43,16 @@ def test_one_function_is_enough() -> None:
     assert model.card.modalities == ("text",)
     assert model.card.dim == 3
     assert model.card.name == "local/encoder"
-    assert model.card.settings["functions"] == {"text": "lengths"}
+    assert model.card.options["functions"] == {"text": "lengths"}
     out = model.embed([model.prepare([Content("text", text)]) for text in ("a", "abc")])
     assert np.array_equal(out, [[1, 1, 0], [3, 1, 0]])
     assert out.dtype == np.float32
 
 
 def test_images_make_films() -> None:
-    model = models.encoder(text=lengths, image=colours, fusion="sum", similarity="dot", licence="MIT")
+    model = models.encoder(text=lengths, image=colours, fusion="sum", similarity="dot", license="MIT")
     assert model.card.modalities == ("text", "image", "video")
-    assert (model.card.fusion, model.card.similarity, model.card.licence) == ("sum", "dot", "MIT")
+    assert (model.card.fusion, model.card.similarity, model.card.license) == ("sum", "dot", "MIT")
     frames = [Image.new("RGB", (4, 4), colour) for colour in ("#f00", "#0f0")]
     film, mixed = model.embed(
         [model.prepare([Content("video", frames)]), model.prepare([Content("text", "ab"), Content("image", frames[0])])]
@@ -86,7 +86,7 @@ def test_other_weights_are_another_revision() -> None:
     assert len(one.revision) == len("probe-") + 12
     assert fingerprint(one) == fingerprint(same)
     assert fingerprint(one) != fingerprint(other)
-    assert one.settings["functions"] == {"text": "Weighted"}
+    assert one.options["functions"] == {"text": "Weighted"}
 
 
 class Through:
@@ -278,9 +278,9 @@ def test_a_revision_by_hand_is_kept() -> None:
 
 
 def test_settings_of_the_user_are_part_of_the_identity() -> None:
-    plain, long = models.encoder(text=lengths).card, models.encoder(text=lengths, settings={"tokens": 512}).card
-    assert long.settings["tokens"] == 512
-    assert "functions" in long.settings
+    plain, long = models.encoder(text=lengths).card, models.encoder(text=lengths, options={"tokens": 512}).card
+    assert long.options["tokens"] == 512
+    assert "functions" in long.options
     assert fingerprint(plain) != fingerprint(long)
 
 

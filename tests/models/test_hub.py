@@ -17,7 +17,7 @@ from embark.models import get_model
 from embark.models.encoder import fingerprint
 from embark.models.hub import checkpoint, companion, digest, is_file, weights_file
 from embark.models.loading import Loading
-from embark.models.recognise import recognise
+from embark.models.recognize import recognize
 from embark.settings import Settings
 from embark.types import EmbarkError, ModelCard
 from local_server import LocalServer, QuietHandler
@@ -135,7 +135,7 @@ def test_pickles_and_code_need_consent_for_that_revision(hub: type[Handler]) -> 
 
 
 def test_offline_uses_what_is_here_or_says_so(hub: type[Handler], tmp_path: Path) -> None:
-    offline = Loading(options=Settings(tmp_path, tmp_path, 1, offline=True))
+    offline = Loading(settings=Settings(tmp_path, tmp_path, 1, offline=True))
     with pytest.raises(EmbarkError, match=r"org/tiny.*could not be fetched"):
         checkpoint(CARD, offline)
     assert hub.asked == []
@@ -251,19 +251,19 @@ def test_pickles_of_a_module_that_were_not_fetched_need_consent(
 @pytest.mark.parametrize("content", ["[]", '["model_type"]', '"bert"', "{"])
 def test_a_config_that_is_none_is_a_message(tmp_path: Path, content: str) -> None:
     (tmp_path / "config.json").write_text(content)
-    for ask in (lambda: checkpoint(replace(CARD, source=str(tmp_path)), Loading()).config, lambda: recognise(tmp_path)):
+    for ask in (lambda: checkpoint(replace(CARD, source=str(tmp_path)), Loading()).config, lambda: recognize(tmp_path)):
         with pytest.raises(EmbarkError, match=r"config\.json (holds no names and values|is no JSON)"):
             ask()
 
 
 def test_a_part_may_lie_in_another_repository_or_beside(hub: type[Handler], tmp_path: Path) -> None:
-    whole = checkpoint(replace(CARD, source=str(tmp_path), settings={"words": f"org/tiny@{COMMIT}"}), Loading())
+    whole = checkpoint(replace(CARD, source=str(tmp_path), options={"words": f"org/tiny@{COMMIT}"}), Loading())
     named, words = companion(whole, "words", Loading(), only=("config.json",))
     assert (words.folder / "config.json").is_file()
     assert hub.asked == ["config.json"]
-    assert named.card.settings == whole.card.settings
-    branch = replace(whole, card=replace(whole.card, settings={"words": "org/tiny"}))
-    assert companion(branch, "words", Loading())[0].card.settings == {"words": f"org/tiny@{COMMIT}"}
+    assert named.card.options == whole.card.options
+    branch = replace(whole, card=replace(whole.card, options={"words": "org/tiny"}))
+    assert companion(branch, "words", Loading())[0].card.options == {"words": f"org/tiny@{COMMIT}"}
     with pytest.raises(EmbarkError, match="its eyes is missing, which belongs into"):
         companion(whole, "eyes", Loading())
     (tmp_path / "eyes").mkdir()
@@ -304,18 +304,18 @@ def test_a_file_at_an_address_is_fetched_once(hub: type[Handler], tmp_path: Path
     online = Settings(tmp_path, tmp_path, 1)
     card, offline = at(hub, "weights.safetensors"), replace(online, offline=True)
     with pytest.raises(EmbarkError, match="embark is offline: its weights are at http"):
-        weights_file(card, Loading(options=offline))
+        weights_file(card, Loading(settings=offline))
     for options in (online, online, offline):
-        assert weights_file(card, Loading(options=options))[1].read_bytes() == b"weights"
+        assert weights_file(card, Loading(settings=options))[1].read_bytes() == b"weights"
     assert hub.asked == ["weights.safetensors"]
     with pytest.raises(EmbarkError, match=r"org/tiny could not be fetched from .*/none\.pth \(HTTP 404"):
-        weights_file(at(hub, "none.pth"), Loading(options=online))
+        weights_file(at(hub, "none.pth"), Loading(settings=online))
 
 
 def test_a_broken_download_is_begun_again(hub: type[Handler], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("embark.http.PAUSE", 0.0)
     revision = f"sha256-{hashlib.sha256(b'weights').hexdigest()[:16]}"
-    _, path = weights_file(at(hub, "broken.pth"), Loading(trust=revision, options=Settings(tmp_path, tmp_path, 1)))
+    _, path = weights_file(at(hub, "broken.pth"), Loading(trust=revision, settings=Settings(tmp_path, tmp_path, 1)))
     assert path.read_bytes() == b"weights"
     assert hub.asked == ["broken.pth"] * 2
     assert list(path.parent.iterdir()) == [path]

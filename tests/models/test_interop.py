@@ -45,8 +45,8 @@ def library(folder: Path, seed: int = 0) -> Any:
 
 def test_a_sentence_transformer_from_memory(tmp_path: Path) -> None:
     theirs = library(tmp_path)
-    ours = embark.from_sentence_transformers(theirs, name="me/st", licence="MIT")
-    assert (ours.card.name, ours.card.dim, ours.card.modalities, ours.card.licence) == ("me/st", 16, ("text",), "MIT")
+    ours = embark.from_sentence_transformers(theirs, name="me/st", license="MIT")
+    assert (ours.card.name, ours.card.dim, ours.card.modalities, ours.card.license) == ("me/st", 16, ("text",), "MIT")
     assert same(vectors(ours, TEXTS, "item"), theirs.encode(list(TEXTS)), 1e-5)
     assert same(vectors(ours, TEXTS, "query"), theirs.encode_query(list(TEXTS)), 1e-5)
     assert same(vectors(ours, TEXTS, "document"), theirs.encode_document(list(TEXTS)), 1e-5)
@@ -69,7 +69,7 @@ def test_a_folder_takes_the_normal_path(tmp_path: Path) -> None:
     ours = embark.from_sentence_transformers(str(tmp_path / "st"))
     assert ours.card.revision.startswith("local-")
     with pytest.raises(EmbarkError, match="go with an object"):
-        embark.from_sentence_transformers(str(tmp_path / "st"), licence="MIT")
+        embark.from_sentence_transformers(str(tmp_path / "st"), license="MIT")
     assert same(vectors(ours, TEXTS, "query"), theirs.encode_query(list(TEXTS)), 1e-5)
 
 

@@ -11,10 +11,11 @@ import numpy as np
 import pytest
 
 import embark
-from embark import folder_task, settings
+from embark import folder_task
 from embark.evaluators.similarity import exact
 from embark.models import Encoder, get_model
 from embark.models.encoder import fingerprint
+from embark.settings import load_settings
 from embark.store import Store
 from embark.types import Array, EmbarkError
 from tiny import TEXTS, byte_bpe, picture, prepared, same, saved, unigram, wordpiece
@@ -187,7 +188,7 @@ def test_token_vectors_are_stored_and_scored(colqwen2: Path, pictures: Callable[
     run = embark.evaluate(model, tasks, show_progress=False)
     assert not run.skipped
     assert run.embedded == 6
-    space = Store(settings.load().store).space(fingerprint(model.card))
+    space = Store(load_settings().store).space(fingerprint(model.card))
     assert space.head is not None
     assert space.head.ragged
     [result] = run.results

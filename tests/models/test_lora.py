@@ -64,7 +64,7 @@ def test_adapters_are_merged(base: Path, tmp_path: Path) -> None:
     things = ["dog", (picture(1), "a red apple")]
     assert same(vectors(model, things), vectors(expected, things))
     assert not same(vectors(model, things), vectors(spoken(base, VLM2VEC), things))
-    assert re.fullmatch(re.escape(f"{base}@") + r"local-[0-9a-f]{16}", model.card.settings["base"])
+    assert re.fullmatch(re.escape(f"{base}@") + r"local-[0-9a-f]{16}", model.card.options["base"])
 
 
 def test_adapters_that_do_not_fit_are_refused(base: Path, tmp_path: Path) -> None:
@@ -96,5 +96,5 @@ def test_pickled_adapters_need_consent(base: Path, tmp_path: Path) -> None:
     with pytest.raises(EmbarkError, match="--trust local-") as refused:
         spoken(tmp_path, style)
     (revision,) = re.findall(r"--trust (\S+)", str(refused.value))
-    card = ModelCard("tiny/mllm", "main", "mllm", (), source=str(tmp_path), settings=style)
+    card = ModelCard("tiny/mllm", "main", "mllm", (), source=str(tmp_path), options=style)
     assert LOADERS["mllm"](card, Loading(device="cpu", trust=revision)).card.dim == 32

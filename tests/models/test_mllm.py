@@ -85,7 +85,7 @@ def test_a_folder_is_recognised(family: str, folders: Callable[[str], Path]) -> 
     assert card.loader == "mllm"
     assert (card.dim, card.fusion) == (32, "native")
     assert card.modalities == (("text", "image") if family == "llava_next" else ("text", "image", "video"))
-    assert card.settings == cards.DEFAULTS[family]
+    assert card.options == cards.DEFAULTS[family]
     assert card.revision.startswith("local-")
     assert set(card.loaded["libraries"]) == {"torch", "transformers"}
 
@@ -151,7 +151,7 @@ def test_a_vector_knows_nothing_of_its_batch(family: str, folders: Callable[[str
     assert same(vectors(model, things[::-1]), alone[::-1])
     for side in ("left", "right"):
         turned = type(model)(
-            replace(model.card, settings={**model.card.settings, "padding": side}),
+            replace(model.card, options={**model.card.options, "padding": side}),
             model.model, model.tokenizer, model.senses,
         )  # fmt: skip
         assert same(vectors(turned, things), alone), side
@@ -312,7 +312,7 @@ def test_checkpoints_that_contradict_are_refused(folders: Callable[[str], Path],
 @pytest.mark.parametrize("card", cards.CARDS, ids=lambda card: card.name)
 def test_cards_are_complete(card: ModelCard) -> None:
     assert MODELS[card.name] == card
-    style = card.settings
+    style = card.options
     assert set(cards.CHAT) <= set(style)
     assert style["video"] in ("native", "frames", "middle", None)
     assert ("video" in card.modalities) == bool(style["video"])

@@ -69,7 +69,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def spoken(folder: Path, style: cards.Style, trust: str | None = None, **facts: Any) -> Any:
-    card = ModelCard("tiny/omni", "main", "omni", (), source=str(folder), settings={**style, **PIXELS}, **facts)
+    card = ModelCard("tiny/omni", "main", "omni", (), source=str(folder), options={**style, **PIXELS}, **facts)
     return LOADERS["omni"](card, Loading(device="cpu", trust=trust))
 
 

@@ -19,7 +19,7 @@ from embark.models import MODELS, find_card, get_model
 from embark.models.encoder import unit
 from embark.models.loading import Loading
 from embark.models.open_clip import load, resolved
-from embark.settings import load as settings
+from embark.settings import load_settings as settings
 from embark.types import EmbarkError, ModelCard
 from tiny import TEXTS, film, one_by_one, picture, prepared, same, vectors, wordpiece
 
@@ -38,7 +38,7 @@ TAGS = {
 
 
 def meant(source: str, **settings: str) -> ModelCard:
-    card = replace(find_card(f"open_clip:{source}"), settings=settings)
+    card = replace(find_card(f"open_clip:{source}"), options=settings)
     return resolved(card, ARCHITECTURES, lambda *names: TAGS.get(names, {}))
 
 
@@ -53,7 +53,7 @@ def meant(source: str, **settings: str) -> ModelCard:
 def test_tags_stand_for_hub_repositories(source: str, hub_id: str, architecture: str, tag: str) -> None:
     card = meant(source)
     assert card.source == hub_id
-    assert card.settings == {"architecture": architecture, "pretrained": tag}
+    assert card.options == {"architecture": architecture, "pretrained": tag}
 
 
 def test_files_and_addresses_are_weights_of_an_architecture(tmp_path: Path) -> None:
@@ -61,13 +61,13 @@ def test_files_and_addresses_are_weights_of_an_architecture(tmp_path: Path) -> N
     file.touch()
     for weights in (str(file), "https://example.org/negclip.pth"):
         card = meant(f"ViT-B-32/{weights}")
-        assert (card.source, card.settings) == (weights, {"architecture": "ViT-B-32"})
+        assert (card.source, card.options) == (weights, {"architecture": "ViT-B-32"})
 
 
 def test_other_sources_are_left_alone(tmp_path: Path) -> None:
     for source in ("laion/CLIP-ViT-B-32-laion2B-s34B-b79K", str(tmp_path)):
         assert meant(source).source == source
-        assert meant(source).settings == {}
+        assert meant(source).options == {}
     assert meant("ViT-B-32/laion2b", architecture="ViT-B-32").source == "ViT-B-32/laion2b"
 
 
@@ -247,13 +247,13 @@ def test_one_file_of_weights_is_enough(architecture: str, folder: Path) -> None:
     file = folder / "open_clip_model.safetensors"
     model = get_model(f"open_clip:{architecture}/{file}", device="cpu")
     assert model.card.revision.startswith("sha256-")
-    assert model.card.settings == {"architecture": architecture}
+    assert model.card.options == {"architecture": architecture}
     assert same(vectors(model, TEXTS), vectors(get_model(str(folder), device="cpu"), TEXTS))
 
 
 def test_a_card_s_architecture_goes_before_the_folder_s(open_clip: Any, architecture: str, tmp_path: Path) -> None:
     made = repository(open_clip, tmp_path, quick_gelu=True)
-    card = replace(find_card(str(made)), settings={"architecture": architecture})
+    card = replace(find_card(str(made)), options={"architecture": architecture})
     slow, quick = load(card, Loading(device="cpu")), get_model(str(made), device="cpu")
     weights = get_model(f"open_clip:{architecture}/{made / 'open_clip_model.safetensors'}", device="cpu")
     assert same(vectors(slow, TEXTS), vectors(weights, TEXTS))
@@ -272,12 +272,12 @@ def test_weights_at_an_address_are_fetched_once(architecture: str, folder: Path,
 
 def test_an_address_without_weights_is_an_error(architecture: str, address: str, tmp_path: Path) -> None:
     with pytest.raises(EmbarkError, match=r"could not be fetched .*404"):
-        get_model(f"open_clip:{architecture}/{address}.none", device="cpu", options=settings(home=tmp_path))
+        get_model(f"open_clip:{architecture}/{address}.none", device="cpu", settings=settings(home=tmp_path))
 
 
 def test_the_library_knows_what_the_cards_name(open_clip: Any) -> None:
-    for card in (card for card in MODELS.values() if card.loader == "open_clip" and "architecture" in card.settings):
-        architecture, tag = card.settings["architecture"], card.settings.get("pretrained")
+    for card in (card for card in MODELS.values() if card.loader == "open_clip" and "architecture" in card.options):
+        architecture, tag = card.options["architecture"], card.options.get("pretrained")
         told = open_clip.get_model_config(architecture)
         assert told["embed_dim"] == card.dim, card.name
         assert told["vision_cfg"]["image_size"] == card.image_size, card.name

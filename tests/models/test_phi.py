@@ -118,7 +118,7 @@ def folder(parts: Parts, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_a_folder_is_recognised(folder: Path) -> None:
     card = get_model(str(folder), device="cpu").card
     assert (card.loader, card.dim, card.modalities) == ("phi", 16, ("text", "image"))
-    assert card.settings == {**cards.PHI, "loader": 2}
+    assert card.options == {**cards.PHI, "loader": 2}
 
 
 def test_other_weights_in_a_folder_below_are_not_read(folder: Path, tmp_path: Path) -> None:
@@ -165,7 +165,7 @@ def test_a_vector_knows_nothing_of_its_batch(folder: Path) -> None:
     alone = one_by_one(get_model(str(folder), device="cpu"), THINGS)
     for side in ("left", "right"):
         style = {**cards.PHI, "padding": side}
-        card = ModelCard("tiny/phi", "main", "phi", (), source=str(folder), settings=style)
+        card = ModelCard("tiny/phi", "main", "phi", (), source=str(folder), options=style)
         assert same(vectors(LOADERS["phi"](card, Loading(device="cpu")), THINGS), alone), side
     assert len(np.unique(alone.round(4), axis=0)) == len(THINGS)
 
@@ -179,7 +179,7 @@ def test_adapters_are_merged(folder: Path, parts: Parts, tmp_path: Path) -> None
     (tmp_path / "adapter_config.json").write_text(json.dumps({"r": 2, "lora_alpha": 1, "base_model_name_or_path": "-"}))
     style = {**cards.PHI, "base": str(folder)}
     model = LOADERS["phi"](
-        ModelCard("tiny/lora", "main", "phi", (), source=str(tmp_path), settings=style), Loading("cpu")
+        ModelCard("tiny/lora", "main", "phi", (), source=str(tmp_path), options=style), Loading("cpu")
     )
     weight = parts.words.layers[1].self_attn.qkv_proj.weight
     before = weight.data.clone()

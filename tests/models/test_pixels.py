@@ -27,7 +27,7 @@ PROCESSORS = {
     "chinese clip": ("ChineseCLIP", {"size": SQUARE, "do_center_crop": False}),
     "siglip": ("Siglip", {"size": WIDE}),
     "siglip, bare": ("Siglip", {"size": WIDE, "do_rescale": False, "do_normalize": False}),
-    "siglip, not normalised": ("Siglip", {"size": WIDE, "do_normalize": False, "rescale_factor": 1 / 127.5}),
+    "siglip, not normalized": ("Siglip", {"size": WIDE, "do_normalize": False, "rescale_factor": 1 / 127.5}),
     "blip": ("Blip", {"size": SQUARE}),
     "vit": ("ViT", {"size": SQUARE, "image_mean": 0.3, "image_std": 0.2}),
     "vit, crop": ("ViT", {"size": EDGE, "do_center_crop": True, "crop_size": {"height": 16, "width": 14}}),

@@ -35,7 +35,7 @@ def test_cards_are_well_formed(card: ModelCard) -> None:
     assert card.loader in LOADERS
     assert card.modalities
     assert set(card.modalities) <= set(MODALITIES)
-    assert card.licence
+    assert card.license
     assert card.description
 
 

@@ -117,14 +117,14 @@ def test_prompts_are_part_of_the_key(prompted: Path) -> None:
 
 def test_settings_replace_the_prompts_of_the_checkpoint(prompted: Path) -> None:
     settings = {"prompts": {"query": "", "": "a red "}, "template": "{instruction}! "}
-    card = ModelCard("test/st", "1", "sentence-transformers", ("text",), source=str(prompted), settings=settings)
+    card = ModelCard("test/st", "1", "sentence-transformers", ("text",), source=str(prompted), options=settings)
     model, library = load_sentence_transformer(card, CPU), reference(prompted)
     assert same(vectors(model, TEXTS, "query"), library.encode(list(TEXTS)), 1e-5)
     assert same(vectors(model, TEXTS, "left"), library.encode(list(TEXTS), prompt="a red "), 1e-5)
     assert same(vectors(model, TEXTS, "query", ASK), library.encode(list(TEXTS), prompt=f"{ASK}! "), 1e-5)
     assert same(vectors(model, TEXTS, "document", ASK), library.encode(list(TEXTS), prompt="the text: "), 1e-5)
     with pytest.raises(EmbarkError, match="no place for the instruction"):
-        load_sentence_transformer(replace(card, settings={"template": "Query: "}), CPU)
+        load_sentence_transformer(replace(card, options={"template": "Query: "}), CPU)
 
 
 def test_prompts_that_are_not_pooled(bert: Path, tmp_path: Path) -> None:
@@ -145,7 +145,7 @@ def test_the_checkpoint_says_how_vectors_are_compared(bert: Path, tmp_path: Path
 
 def test_longest_text_and_precision_are_the_cards(prompted: Path) -> None:
     card = ModelCard("test/st", "1", "sentence-transformers", ("text",), source=str(prompted))
-    short = load_sentence_transformer(replace(card, settings={"tokens": 4}), CPU)
+    short = load_sentence_transformer(replace(card, options={"tokens": 4}), CPU)
     assert same(vectors(short, [TEXTS[2]], "item"), vectors(short, [TEXTS[2] + " and more"], "item"), 0)
     half = load_sentence_transformer(replace(card, dtype="bfloat16"), CPU)
     whole = load_sentence_transformer(card, CPU)
@@ -256,11 +256,11 @@ def test_pictures_where_the_library_takes_them(tmp_path: Path) -> None:
 def test_last_token_with_either_padding(qwen: Path, tmp_path: Path) -> None:
     template = "Instruct: {instruction}\nQuery:"
     settings = {"template": template, "normalise": True}
-    card = ModelCard("test/qwen", "1", "text", ("text",), source=str(qwen), settings=settings)
+    card = ModelCard("test/qwen", "1", "text", ("text",), source=str(qwen), options=settings)
     model = load(card, CPU)
     library = reference(sentence_transformer(tmp_path / "st", qwen, "lasttoken"))
     assert library.tokenizer.padding_side == "left"
-    assert (model.card.dim, model.card.settings["pooling"]) == (16, "last")
+    assert (model.card.dim, model.card.options["pooling"]) == (16, "last")
     assert same(vectors(model, TEXTS), library.encode(list(TEXTS)), 1e-4)
     assert same(vectors(model, TEXTS), one_by_one(model, TEXTS), 1e-5)
     asked = library.encode([f"Instruct: {ASK}\nQuery:{text}" for text in TEXTS])
@@ -280,7 +280,7 @@ def test_a_decoder_that_sees_both_ways(llama: Path) -> None:
         "template": "<|user|>\n{instruction}\n<|embed|>\n",
         "prompts": {"": "<|embed|>\n"},
     }
-    model = load(ModelCard("test/llama", "1", "text", ("text",), source=str(llama), settings=settings), CPU)
+    model = load(ModelCard("test/llama", "1", "text", ("text",), source=str(llama), options=settings), CPU)
     library = AutoModel.from_pretrained(llama, attn_implementation="eager", dtype=torch.float32).eval()
     library.config.is_causal = False
     tokenizer = AutoTokenizer.from_pretrained(llama)
@@ -296,7 +296,7 @@ def test_a_decoder_that_sees_both_ways(llama: Path) -> None:
     assert same(vectors(model, TEXTS, "query", ASK), asked)
     assert same(one_by_one(model, TEXTS, "query", ASK), asked)
     assert same(vectors(model, TEXTS, "document", ASK), bare)
-    causal = load(replace(model.card, settings={**settings, "causal": True}), CPU)
+    causal = load(replace(model.card, options={**settings, "causal": True}), CPU)
     assert not same(vectors(causal, TEXTS, "query", ASK), asked, 1e-2)
 
 
@@ -305,7 +305,7 @@ def test_an_encoder(bert: Path, pooling: str) -> None:
     import torch
     from transformers import AutoModel, AutoTokenizer
 
-    card = ModelCard("test/bert", "1", "text", ("text",), source=str(bert), settings={"pooling": pooling})
+    card = ModelCard("test/bert", "1", "text", ("text",), source=str(bert), options={"pooling": pooling})
     model = load(card, CPU)
     library, tokenizer = AutoModel.from_pretrained(bert, add_pooling_layer=False), AutoTokenizer.from_pretrained(bert)
     with torch.no_grad():
@@ -316,7 +316,7 @@ def test_an_encoder(bert: Path, pooling: str) -> None:
 
 
 def test_a_plain_folder_is_recognised(bert: Path, qwen: Path) -> None:
-    pooled = {folder: get_model(str(folder), device="cpu").card.settings["pooling"] for folder in (bert, qwen)}
+    pooled = {folder: get_model(str(folder), device="cpu").card.options["pooling"] for folder in (bert, qwen)}
     assert pooled == {bert: "mean", qwen: "last"}
 
 
@@ -327,7 +327,7 @@ def test_a_decoder_that_was_saved_without_its_head_is_pooled_alike(qwen: Path, t
     AutoModel.from_pretrained(qwen).save_pretrained(base)
     assert json.loads((base / "config.json").read_text())["architectures"] == ["Qwen3Model"]
     model, headed = (get_model(str(folder), device="cpu") for folder in (base, qwen))
-    assert model.card.settings == {"pooling": "last", "loader": 2}
+    assert model.card.options == {"pooling": "last", "loader": 2}
     assert same(vectors(model, TEXTS), vectors(headed, TEXTS), 0)
 
 
@@ -358,13 +358,13 @@ def test_own_code_of_a_plain_model_needs_consent(llama: Path, tmp_path: Path) ->
     (folder / "config.json").write_text(json.dumps({**config, "auto_map": {"AutoModel": "own.Model"}}))
     with pytest.raises(EmbarkError, match="its own code would run"):
         get_model(str(folder), device="cpu")
-    card = ModelCard("test/own", "1", "text", ("text",), source=str(folder), settings={"causal": False})
+    card = ModelCard("test/own", "1", "text", ("text",), source=str(folder), options={"causal": False})
     assert load(card, CPU).card.dim == 16  # the card knows what that code does
 
 
 def test_a_prompt_that_fills_the_limit_leaves_a_token(llama: Path) -> None:
     settings = {"tokens": 6, "pool_prompt": False, "prompts": {"": "two people ride bicycles along the river "}}
-    model = load(ModelCard("test/llama", "1", "text", ("text",), source=str(llama), settings=settings), CPU)
+    model = load(ModelCard("test/llama", "1", "text", ("text",), source=str(llama), options=settings), CPU)
     assert prepared(model, ["dog"])[0][1] == 5
     assert np.isfinite(vectors(model, ["dog"])).all()
 

@@ -114,7 +114,7 @@ def test_bare_weights_need_an_architecture(folder: Path, tmp_path: Path) -> None
     card = find_card(f"timm:{tmp_path}")
     with pytest.raises(EmbarkError, match="nothing says which architecture"):
         load_timm(card, Loading(device="cpu"))
-    bare = load_timm(replace(card, settings={"architecture": "test_vit"}), Loading(device="cpu"))
+    bare = load_timm(replace(card, options={"architecture": "test_vit"}), Loading(device="cpu"))
     assert same(vectors(bare, PICTURES), vectors(get_model(str(folder), device="cpu"), PICTURES))
 
 
@@ -123,7 +123,7 @@ def test_weights_that_do_not_fit_are_an_error(folder: Path, tmp_path: Path) -> N
 
     state = load_file(folder / "model.safetensors")
     first = state.pop("cls_token")
-    card = replace(find_card(f"timm:{tmp_path}"), settings={"architecture": "test_vit"})
+    card = replace(find_card(f"timm:{tmp_path}"), options={"architecture": "test_vit"})
     save_file(state, tmp_path / "model.safetensors")
     with pytest.raises(EmbarkError, match="lacks 1 weights of its model, the first is cls_token"):
         load_timm(card, Loading(device="cpu"))
@@ -134,4 +134,4 @@ def test_weights_that_do_not_fit_are_an_error(folder: Path, tmp_path: Path) -> N
 
 def test_timm_knows_the_architectures_of_the_cards(timm: Any) -> None:
     for card in (card for card in MODELS.values() if card.loader == "timm"):
-        assert timm.is_model(card.settings["architecture"]), card.name
+        assert timm.is_model(card.options["architecture"]), card.name

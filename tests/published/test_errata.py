@@ -8,7 +8,7 @@ from statistics import fmean
 import pytest
 
 from embark import published
-from embark.analysis.rederive import LEFT_OUT, collapsed_probes
+from embark.boards.rederive import LEFT_OUT, collapsed_probes
 from embark.published import Erratum, Published
 from embark.tasks import TASKS
 

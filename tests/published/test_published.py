@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 
 from embark import published
-from embark.analysis.board import leaderboard
-from embark.analysis.table import by_task
+from embark.boards.leaderboards import by_task, leaderboard
 from embark.catalogue import UnknownName
 from embark.tasks import BENCHMARKS, TASKS
 from embark.types import Task
@@ -30,7 +29,7 @@ def test_every_table_has_a_source_and_every_source_its_cells(family: str) -> Non
     tables = published.tables(family)
     assert {score.table for score in published.scores(family)} == set(tables)
     for about in tables.values():
-        assert {"title", "paper", "url", "licence", "version"} <= set(about)
+        assert {"title", "paper", "url", "license", "version"} <= set(about)
 
 
 @pytest.mark.parametrize("family", published.FAMILIES)

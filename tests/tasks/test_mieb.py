@@ -98,7 +98,7 @@ def test_rows_are_complete(task: Task) -> None:
     assert task.evaluator in evaluators.EVALUATORS
     assert task.reader in READERS
     assert len(task.source.revision) == 40
-    assert task.source.licence
+    assert task.source.license
     assert task.source.reference.startswith("http")
     assert {pool.side for pool in task.pools} == set(SIDES[task.evaluator].split())
     assert task.tags["type"] in TYPES
@@ -113,7 +113,7 @@ def test_rows_agree_with_the_facts(task: Task) -> None:
     stated = fact(task)
     assert (task.source.id, task.source.revision) == (stated["dataset"]["path"], stated["dataset"]["revision"])
     assert list(task.source.splits) == stated["eval_splits"]
-    assert task.source.licence == stated["license"]
+    assert task.source.license == stated["license"]
     assert task.evaluator == KINDS.get(stated["evaluator"], stated["evaluator"])
     assert (task.metric, task.category, task.tags["type"]) == (
         stated["main_score"],

@@ -52,12 +52,12 @@ PROGRAM = """
 from embark import results
 from embark.tasks import TASKS
 def fingerprint(task):
-    return results.protocol(task, task.source.splits[0], next(iter(task.subsets)), 1, 1)
+    return results.fingerprint(task, task.source.splits[0], next(iter(task.subsets)), 1, 1)
 """
 
 
 def fingerprint(task: Task) -> str:
-    return results.protocol(task, task.source.splits[0], next(iter(task.subsets)), 1, 1)
+    return results.fingerprint(task, task.source.splits[0], next(iter(task.subsets)), 1, 1)
 
 
 @ROWS

@@ -41,7 +41,7 @@ class TrainingData:
         self.rows = [Row(**row) for row in meta["rows"]]
         self.random, self.numbers = random.Random(seed), np.random.default_rng(seed)
 
-        allowed = np.array([share_alike or "SA" not in licence for _, licence in meta["styles"]])[raw["icon_style"]]
+        allowed = np.array([share_alike or "SA" not in license for _, license in meta["styles"]])[raw["icon_style"]]
         icons = _pixels(raw["icon_index"][allowed], raw["icon_palette"][allowed])
         self.icons, self.icons_of = torch.from_numpy(icons).to(device), self._by_row(raw["icon_row"][allowed])
         noto = _pixels(raw["noto_index"], raw["noto_palette"]) / np.float32(255)

@@ -19,7 +19,7 @@ from rows import Row, plain, plain_code
 
 SIDE = 64
 NOTO = "emoji-datasource-google/img/google/64"
-# Icon sets and their licences. The Noto family (noto, noto-v1) is held out whole.
+# Icon sets and their licenses. The Noto family (noto, noto-v1) is held out whole.
 STYLES = {
     "twemoji": "CC-BY-4.0",
     "fluent-emoji-flat": "MIT",

@@ -16,9 +16,9 @@ from embark.cli.output import ProtocolName, ResultsFolder, counted, print_table,
 if TYPE_CHECKING:  # help texts must not wait for numbers
     from pathlib import Path
 
-    from embark.analysis.rules import Rule
-    from embark.analysis.table import Table
+    from embark.boards.rules import Rule
     from embark.results import TaskResult
+    from embark.results.table import Table
     from embark.types import Benchmark, EmbarkError, ModelCard, Task
 
 TOP = 20  # models shown on a terminal
@@ -69,7 +69,7 @@ def leaderboard(
     embark leaderboard -b 'MIEB(lite)' --weigh-by openai/clip-vit-base-patch32
     embark leaderboard --own --format markdown > board.md
     """
-    from embark.run.joined import rows_of
+    from embark.boards.comparable_results import rows_of
     from embark.tasks import get_benchmark
 
     asked = get_benchmark(benchmark)
@@ -95,21 +95,21 @@ def leaderboard(
 def _table(
     rows: Sequence[Task], found: list[TaskResult], rule: str | Rule, borda: bool, by_task: bool, top: int
 ) -> Table:
-    from embark.analysis import board, table
-    from embark.analysis.aggregate import standings
+    from embark.boards import leaderboards as board
+    from embark.boards.aggregate import standings
 
     if not by_task:
         return board.leaderboard(rows, found, rule, borda=borda, top=top, skills=_skills(rows))
     best, _ = board.ranked(rows, standings(rows, found, rule), borda)
-    return table.by_task(rows, [result for entry in best[:top] for result in entry.model.results.values()], rule)
+    return board.by_task(rows, [result for entry in best[:top] for result in entry.model.results.values()], rule)
 
 
 def _ruled(
     benchmark: Benchmark, rows: list[Task], results: list[TaskResult], name: str | None, weigh_by: str | None
 ) -> tuple[list[Task], str | Rule]:
     """The benchmark's rule, another one, or one that a model's own scores make; and the rows that it is about."""
-    from embark.analysis.matrix import matrix
-    from embark.analysis.rules import Difficulty, rule_of
+    from embark.boards.matrix import matrix
+    from embark.boards.rules import Difficulty, rule_of
     from embark.catalogue import UnknownName
     from embark.types import EmbarkError
 
@@ -137,8 +137,8 @@ def _skills(rows: Sequence[Task]) -> dict[str, tuple[str, ...]]:
 
 
 def _shared(rows: Sequence[Task], found: list[TaskResult]) -> list[Task]:
-    from embark.analysis.aggregate import standings
-    from embark.analysis.board import shared
+    from embark.boards.aggregate import standings
+    from embark.boards.leaderboards import shared
     from embark.types import EmbarkError
 
     models = standings(rows, found)
@@ -173,7 +173,7 @@ def _without_source(table: Table) -> Table:
 
 def printed_results(benchmark: Benchmark, rows: Sequence[Task]) -> list[TaskResult]:
     """The published scores; what is unlike is said."""
-    from embark.run.joined import published_results
+    from embark.boards.comparable_results import published_results
 
     found, unlike = published_results(benchmark, rows)
     if unlike:
@@ -185,10 +185,10 @@ def printed_results(benchmark: Benchmark, rows: Sequence[Task]) -> list[TaskResu
 
 def own_results(rows: Sequence[Task], folder: Path | None) -> list[TaskResult]:
     """Results on disk that were made under these rows' present protocols; what is stale is said."""
-    from embark import settings
-    from embark.run import joined
+    from embark.boards import comparable_results as joined
+    from embark.settings import load_settings
 
-    found, stale = joined.own_results(rows, settings.load(results=folder).results)
+    found, stale = joined.own_results(rows, load_settings(results=folder).results)
     if stale:
         names = some(sorted({f"{result.task} of {result.model}" for result in stale}))
         say(f"left out, because scored under another protocol than the row has now (run again to compare): {names}")
@@ -198,15 +198,15 @@ def own_results(rows: Sequence[Task], folder: Path | None) -> list[TaskResult]:
 
 
 def _nothing(benchmark: Benchmark, protocol: str | None, folder: Path | None) -> EmbarkError:
-    from embark import settings
-    from embark.run.joined import printed
+    from embark.boards.comparable_results import printed
+    from embark.settings import load_settings
     from embark.types import EmbarkError
 
     scores = printed(benchmark)
     if tables := dict.fromkeys(score.table for score in scores if score.protocol == protocol != "paper"):
         shown = " and ".join(f"embark published show '{table}'" for table in tables)
         return EmbarkError(f"Under {protocol} only aggregates are published, not scores by task. See them: {shown}")
-    where, name = settings.load(results=folder).results, benchmark.name
+    where, name = load_settings(results=folder).results, benchmark.name
     there = "" if scores else " Other benchmarks have published ones: embark leaderboard -b 'MIEB(Multilingual)'"
     return EmbarkError(f"There are no results for {name} in {where}. Make some: embark run -b '{name}'.{there}")
 

@@ -26,7 +26,7 @@ def tasks(
         list[str] | None, typer.Option("--modality", help="Only tasks that need nothing but these.")
     ] = None,
     language: Annotated[list[str] | None, typer.Option("--language", help="Code, such as fra or zho-Hant.")] = None,
-    licence: Annotated[list[str] | None, typer.Option("--licence", help="Name or pattern, such as 'cc-by*'.")] = None,
+    license: Annotated[list[str] | None, typer.Option("--license", help="Name or pattern, such as 'cc-by*'.")] = None,
     max_items: Annotated[
         int | None, typer.Option("--max-items", min=1, help="Only tasks that are known to embed no more items.")
     ] = None,
@@ -51,7 +51,7 @@ def tasks(
         capabilities=capability,
         languages=language,
         modalities=modality,
-        licences=licence,
+        licenses=license,
         max_items=max_items,
     )
     if as_json:

@@ -9,8 +9,8 @@ import typer
 from embark.cli.output import AsJson, ResultsFolder, counted, print_columns, print_json, say
 
 if TYPE_CHECKING:  # help texts must not wait for numbers
-    from embark.analysis.compare import Comparison, Pair
     from embark.results import TaskResult
+    from embark.stats.compare import Comparison, Pair
 
 SHOWN = 20  # flipped items named each way
 
@@ -34,14 +34,14 @@ def compare(
     embark compare embark/pocket embark/random -b Pocket --json
     embark compare embark/pocket embark/handmade --show PocketFlagZeroShot
     """
-    from embark import settings
-    from embark.analysis.compare import compare as compared
-    from embark.analysis.compare import flips
     from embark.results import Results
+    from embark.settings import load_settings
+    from embark.stats.compare import compare as compared
+    from embark.stats.compare import flips
     from embark.tasks import TASKS, get_benchmark
     from embark.types import EmbarkError
 
-    folder = settings.load(results=results).results
+    folder = load_settings(results=results).results
     found = list(Results(folder).all())
     if not found:
         raise EmbarkError(f"There are no results in {folder}. Make some: embark run")

@@ -37,10 +37,11 @@ def import_results(
     embark import ~/results/openai__clip-vit-base-patch32
     embark import exps/VLM2Vec-V2.0 -m VLM2Vec/VLM2Vec-V2.0 --protocol mmeb-v2.1
     """
-    from embark import published, settings
+    from embark import published
     from embark.catalogue import UnknownName
     from embark.results import Results
     from embark.results.exchange import is_mmeb, read_mmeb, read_mteb
+    from embark.settings import load_settings
     from embark.tasks import TASKS
     from embark.types import EmbarkError
 
@@ -63,7 +64,7 @@ def import_results(
         say(f"left out: {len(read.refused) - FEW} files more")
     if not read.results:
         raise EmbarkError(f"{folder} holds no results of known tasks.")
-    into = Results(settings.load(results=results).results)
+    into = Results(load_settings(results=results).results)
     for result in read.results:
         into.write(result, None)
     models = counted(len({result.model for result in read.results}), "model")
@@ -82,15 +83,15 @@ def export_mteb(folder: Into, protocol: ProtocolName = None, results: ResultsFol
     embark export mteb for-mteb/results
     embark export mteb for-mteb/results --protocol mteb2
     """
-    from embark import settings
     from embark.models import MODELS
     from embark.results import Results
     from embark.results.exchange import export_mteb as write
     from embark.run import under
+    from embark.settings import load_settings
     from embark.tasks import TASKS
     from embark.types import EmbarkError
 
-    source = settings.load(results=results).results
+    source = load_settings(results=results).results
     scored = {task.name: task.protocol for task in under(protocol, list(TASKS.values()))}
     ours = [result for result in Results(source).all() if result.made_by == "embark"]
     found = [result for result in ours if result.protocol == scored.get(result.task, "paper")]
@@ -121,13 +122,13 @@ def export_ranked(
     embark export ranked lists -m google/siglip-so400m-patch14-384 -t 'ARK/*'
     embark export ranked runs -m embark/pocket -t PocketNameToImage --format trec --depth 1000
     """
-    from embark import settings
     from embark.catalogue import UnknownName
     from embark.models import Loading
-    from embark.run.ranked import FORMATS, ranked
+    from embark.run.ranked_lists import FORMATS, ranked
+    from embark.settings import load_settings
 
     if style not in FORMATS:
         raise UnknownName("format of ranked lists", style, FORMATS)
-    options = settings.load(home, offline=offline or None)
-    for ranking in ranked(model, task, depth=depth, options=options, loading=Loading(device)):
+    settings = load_settings(home, offline=offline or None)
+    for ranking in ranked(model, task, depth=depth, settings=settings, loading=Loading(device)):
         print(ranking.save(folder, style))

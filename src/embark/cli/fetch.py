@@ -34,14 +34,14 @@ def fetch(
     embark fetch -b 'MIEB(eng)' --dry-run
     embark fetch -t 'UniBench/*'
     """
-    from embark import settings
     from embark.data.fetch import using
     from embark.run import resolve_tasks
+    from embark.settings import load_settings
 
     if not (benchmark or task or tasks_file):
         raise typer.BadParameter("give a benchmark (-b) or tasks (-t)")
     problems: dict[str, list[str]] = {}  # by reason
-    with using(settings.load(home, offline=offline or None)) as hub:
+    with using(load_settings(home, offline=offline or None)) as hub:
         rows = [row for row in resolve_tasks(chosen_tasks(benchmark, task, None, tasks_file)) if _from_hub(row)]
         for row in rows:
             if why := _get(row, hub, dry_run or hub.offline):

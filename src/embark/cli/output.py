@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 if TYPE_CHECKING:  # help texts must not wait for numbers
-    from embark.analysis.table import Table
+    from embark.results.table import Table
 
 Home = Annotated[
     Path | None, typer.Option("--home", help="Folder of vectors and data (else EMBARK_HOME, else settings file).")

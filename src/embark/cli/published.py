@@ -10,7 +10,7 @@ import typer
 from embark.cli.output import AsJson, print_columns, print_json, say, wrapped
 
 if TYPE_CHECKING:  # help texts must not wait for numbers
-    from embark.analysis.rederive import Check, LiteAgreement
+    from embark.boards.rederive import Check, LiteAgreement
     from embark.published import Erratum
 
 PAPER = (0.992, 0.986)  # Spearman and Pearson of MIEB-lite with MIEB, as section 6.3 says
@@ -124,7 +124,7 @@ def check(as_json: AsJson = False) -> None:
     embark published check
     embark published check --json
     """
-    from embark.analysis import rederive
+    from embark.boards import rederive
 
     checks, lite = rederive.check(), rederive.lite_agreement()
     if as_json:

@@ -30,9 +30,9 @@ def recommend(
     embark recommend --need 'visual sts' --max-dim 768 --plot choice.svg
     embark recommend -b ARK --need 'natural science'
     """
-    from embark.analysis import recommend as choice
-    from embark.analysis.facts import cards
+    from embark.boards.cards import cards
     from embark.catalogue import Catalogue
+    from embark.studies import recommend as choice
     from embark.tasks import get_benchmark
     from embark.types import MODALITIES
 

@@ -97,23 +97,23 @@ def run(
     embark run -m embark/pocket --tasks-file tasks.toml
     embark run -m BAAI/bge-m3 -b ARK --caption Qwen/Qwen3-VL-8B-Instruct --rerank BAAI/bge-reranker-v2-m3:50
     """
-    from embark import settings
     from embark.models import Loading
     from embark.run import DEFAULT_MODELS, evaluate
+    from embark.settings import load_settings
 
-    options = settings.load(home, results, workers, offline=offline or None)
+    settings = load_settings(home, results, workers, offline=offline or None)
     found = evaluate(
         model or DEFAULT_MODELS,
         chosen_tasks(benchmark, task, folder, tasks_file, skip_unreadable),
         protocol=protocol,
-        options=options,
+        settings=settings,
         rescore=rescore,
         batch_size=batch_size,
         loading=Loading(device, dtype, compile, trust),
         stages=_stages(rewrite, caption, rerank),
     )
     _show(found, as_json)
-    _report(found, options.results)
+    _report(found, settings.results)
     if any(skipped.kind == "failed" for skipped in found.skipped):
         raise typer.Exit(1)
 
@@ -144,19 +144,19 @@ def plan(
     embark plan -b 'MIEB(Multilingual)'
     embark plan -m embark/pocket -b Pocket --json
     """
-    from embark import settings
     from embark.data.fetch import is_local
     from embark.models import Loading
     from embark.run import DEFAULT_MODELS, preview, resolve_tasks, under
+    from embark.settings import load_settings
 
     chosen = chosen_tasks(benchmark, task, folder, tasks_file)
     wanted = under(protocol, resolve_tasks(chosen))
     if not data and any(row.family not in ("Pocket", "Folder") and not is_local(row.source.id) for row in wanted):
         print_outline(benchmark or "the chosen tasks", wanted, as_json)
         return
-    options = settings.load(home, offline=offline or None)
+    settings = load_settings(home, offline=offline or None)
     how = Loading(device, dtype, compile, trust)
-    previews, skipped = preview(model or DEFAULT_MODELS, chosen, protocol=protocol, options=options, loading=how)
+    previews, skipped = preview(model or DEFAULT_MODELS, chosen, protocol=protocol, settings=settings, loading=how)
     if as_json:
         print_json(
             {

@@ -13,7 +13,8 @@ import typer
 from embark.cli.output import AsJson, Home, print_json, wrapped
 
 if TYPE_CHECKING:  # help texts must not wait for numbers
-    from embark.analysis.aggregate import Score, Standing
+    from embark.boards.aggregate import Standing
+    from embark.results.table import Score
     from embark.types import Benchmark, Item, ModelCard, Task
 
 WIDTH = 14  # of the names of facts
@@ -89,7 +90,7 @@ def _line(value: Any) -> str:
 
 def _published(found: Task | Benchmark | ModelCard) -> dict[str, str]:
     """The best published scores on a task or benchmark, or a model's own, under the papers' protocols."""
-    from embark.analysis.board import ranked
+    from embark.boards.leaderboards import ranked
     from embark.tasks import BENCHMARKS, TASKS
     from embark.types import Benchmark, ModelCard
 
@@ -113,8 +114,8 @@ def _published(found: Task | Benchmark | ModelCard) -> dict[str, str]:
 
 def _totals(benchmark: Benchmark) -> list[Standing]:
     """The published models on a benchmark; scores that are unlike the row's are left out."""
-    from embark.analysis.aggregate import standings
-    from embark.run.joined import published_results
+    from embark.boards.aggregate import standings
+    from embark.boards.comparable_results import published_results
     from embark.tasks import TASKS
 
     rows = TASKS.match(benchmark.tasks)
@@ -159,8 +160,8 @@ def _told_model(card: ModelCard) -> dict[str, Any]:
         "price": _price(card),
         "loaded by": card.loader,
         "from": f"{card.source or 'embark itself'}, revision {card.revision}",
-        "settings": {key: repr(value) if isinstance(value, str) else value for key, value in _flat(card.settings)},
-        "licence": card.licence,
+        "settings": {key: repr(value) if isinstance(value, str) else value for key, value in _flat(card.options)},
+        "license": card.license,
         "reference": card.reference,
         "known as": {family: name for family, name in card.aliases.items() if name != card.name},
     }
@@ -169,7 +170,7 @@ def _told_model(card: ModelCard) -> dict[str, Any]:
 def _vectors(card: ModelCard) -> str:
     size = f" of {card.dim:,} numbers" if card.dim else ""
     each = " for every token" if card.similarity == "maxsim" else ""
-    length = {True: ", of length one", False: ", of any length", None: ""}[card.normalised]
+    length = {True: ", of length one", False: ", of any length", None: ""}[card.normalized]
     return f"one vector{size}{each}{length}; compared by {LIKENESS[card.similarity]}"
 
 
@@ -205,7 +206,7 @@ def _told(task: Task) -> dict[str, Any]:
         "read by": task.reader,
         "columns": _line(dict(task.columns)),
         "options": task.options,
-        "licence": source.licence,
+        "license": source.license,
         "reference": source.reference,
         "subsets": "" if list(subsets) == ["default"] else tuple(subsets),
         "languages": task.languages,
@@ -250,23 +251,23 @@ def _differences(task: Task, protocol: str) -> str:
 def _protocols(task: Task) -> dict[str, str]:
     from embark.evaluators import EVALUATORS
     from embark.run import parts
-    from embark.run.score import protocol_of
+    from embark.run.score import fingerprint_of
 
     if task.evaluator not in EVALUATORS:
         return {}
-    return {f"{split}/{subset}": protocol_of(task, split, subset) for split, subset in parts(task)[:PARTS]}
+    return {f"{split}/{subset}": fingerprint_of(task, split, subset) for split, subset in parts(task)[:PARTS]}
 
 
 def _sample(task: Task, home: Path | None) -> dict[str, str]:
     """The first item of each side, from data that is here; without it, why there is none."""
-    from embark import settings
     from embark.data import readers
     from embark.data.fetch import using
     from embark.run import parts
+    from embark.settings import load_settings
     from embark.types import EmbarkError, role_of
 
     try:
-        with using(settings.load(home, offline=True)):
+        with using(load_settings(home, offline=True)):
             data = readers.read(task, *parts(task)[0])
             clean = {side: some for side, some in data.sides.items() if side == role_of(side)}
             return {side: f"{some.ids[0]}: {_item(some.items[0])}" for side, some in clean.items()}

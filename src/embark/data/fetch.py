@@ -25,10 +25,10 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 from urllib.parse import quote
 
-from embark import settings
 from embark.data.atomic import atomically
 from embark.data.web import connect
 from embark.http import Again, Refused, patiently, receive
+from embark.settings import Settings, load_settings
 from embark.types import EmbarkError
 
 CONNECTIONS = 4  # files downloaded at once
@@ -55,8 +55,8 @@ class RemoteFile:
 class Hub:
     """The datasets of one hub, kept under `home`."""
 
-    def __init__(self, options: settings.Settings) -> None:
-        self.endpoint, self.home, self.offline = options.endpoint, options.home, options.offline
+    def __init__(self, settings: Settings) -> None:
+        self.endpoint, self.home, self.offline = settings.endpoint, settings.home, settings.offline
         self.opened: dict[tuple[str, str], dict[str, RemoteFile]] = {}  # by dataset and revision
         self._resolved: dict[tuple[str, str], str] = {}
         self._heard = False  # whether it ever answered: patience is for a network that was there
@@ -261,13 +261,13 @@ _OPEN: list[Hub] = []  # a thread that reads media does not see its starter's co
 
 def hub() -> Hub:
     """The hub of the settings in force."""
-    return _HUB.get() or (_OPEN[-1] if _OPEN else Hub(settings.load()))
+    return _HUB.get() or (_OPEN[-1] if _OPEN else Hub(load_settings()))
 
 
 @contextmanager
-def using(options: settings.Settings) -> Iterator[Hub]:
+def using(settings: Settings) -> Iterator[Hub]:
     """Have readers use these settings within a block."""
-    made = Hub(options)
+    made = Hub(settings)
     token = _HUB.set(made)
     _OPEN.append(made)
     try:

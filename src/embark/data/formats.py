@@ -16,8 +16,8 @@ from typing import Any, Protocol
 import numpy as np
 import pyarrow as pa
 
-from embark.data.beside import Beside
-from embark.data.cells import Cell, Column, Element, Member, Members, Samples, batches, footer, members
+from embark.data.lazy_media import Cell, Column, Element, Member, Members, Samples, batches, footer, members
+from embark.data.sibling_files import Beside
 from embark.types import EmbarkError
 
 csv.field_size_limit(1 << 30)  # some cells hold whole documents

@@ -16,11 +16,11 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from embark.data.atomic import atomically
-from embark.data.beside import Beside
-from embark.data.cells import TAR, Member, Members, film, members, stored
 from embark.data.fetch import Hub, RemoteFile, hub
 from embark.data.formats import TableFile, open_table_file
 from embark.data.layout import choose
+from embark.data.lazy_media import TAR, Member, Members, film, members, stored
+from embark.data.sibling_files import Beside
 from embark.types import EmbarkError, Media, Modality, Source
 
 __all__ = ["Archive", "Needed", "Rows", "film", "needed", "open_archive", "open_file", "open_rows"]

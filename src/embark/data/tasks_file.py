@@ -9,9 +9,9 @@ from dataclasses import MISSING, fields
 from pathlib import Path
 from typing import Any
 
-from embark import settings
 from embark.catalogue import UnknownName
 from embark.data.readers import READERS, options
+from embark.settings import load_settings
 from embark.types import MODALITIES, EmbarkError, Pool, Source, Task
 
 # Evaluator → the main metric of a row that names none.
@@ -108,8 +108,8 @@ def _source(file: Path, stated: dict[str, Any]) -> Source:
 
 def _state(folder: Path) -> str:
     """Changes with the name, size or time of any file, but for those that embark writes there itself."""
-    found, options = hashlib.sha256(), settings.load()
-    ours = [own for own in (options.home.resolve(), options.results.resolve()) if folder in own.parents]
+    found, settings = hashlib.sha256(), load_settings()
+    ours = [own for own in (settings.home.resolve(), settings.results.resolve()) if folder in own.parents]
     for path in sorted(folder.rglob("*")):
         parts = path.relative_to(folder).parts
         hidden = any(part.startswith(".") for part in parts) or any(path.is_relative_to(own) for own in ours)
@@ -227,7 +227,7 @@ def _anything(value: Any) -> Any:
 # Names that `Source` and `Pool` share with `Task` mean the same kind of value.
 _READ: dict[str, Callable[[Any], Any]] = {
     **dict.fromkeys(("name", "family", "metric", "category", "protocol"), _text),
-    **dict.fromkeys(("id", "revision", "config", "licence", "reference", "side"), _text),
+    **dict.fromkeys(("id", "revision", "config", "license", "reference", "side"), _text),
     "evaluator": _one_of("evaluator", METRICS),
     "reader": _one_of("reader", READERS),
     "unreadable": _one_of("policy", ("error", "skip")),

@@ -80,8 +80,8 @@ def _sampled(encoder: Encoder, kind: Modality, items: Sequence[Item]) -> Iterato
     yield batch
     if batch.verdict == "ok":  # otherwise it would show a second time
         yield _order(encoder, kind, items, together)
-    if encoder.card.normalised is not None:
-        yield _length(kind, alone, encoder.card.normalised)
+    if encoder.card.normalized is not None:
+        yield _length(kind, alone, encoder.card.normalized)
     yield cost
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from embark.evaluators.backend import Backend, backend_for
-from embark.evaluators.beaten import Beaten
+from embark.evaluators.rank_counter import Beaten
 from embark.evaluators.similarity import (
     Block,
     Tokens,

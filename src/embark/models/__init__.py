@@ -83,7 +83,7 @@ def get_model(
     dtype: str | None = None,
     compile: bool = False,
     trust: str | None = None,
-    options: Settings | None = None,
+    settings: Settings | None = None,
 ) -> Encoder:
     """The encoder of that name, ready to embed. A name is a card's, a checkpoint folder's, or LOADER:SOURCE.
 
@@ -91,7 +91,7 @@ def get_model(
 
     The keywords are those of `Loading`: where it runs, in which precision, and the revision whose code you trust.
     """
-    loading = Loading(device, dtype, compile, trust, options)
+    loading = Loading(device, dtype, compile, trust, settings)
     model: Encoder = _load("embedder", name, revision, loading)
     return model
 
@@ -134,9 +134,9 @@ def _unlisted(name: str, revision: str) -> ModelCard:
         called = f"local/{loader}:{folder.resolve().name}" if folder.is_dir() else name  # wherever it lies
         return ModelCard(called, revision, loader, (), source=source, kind=loaders()[loader].kind)
     if Path(name).expanduser().is_dir():
-        from embark.models.recognise import recognise
+        from embark.models.recognize import recognize
 
-        card = recognise(Path(name).expanduser())
+        card = recognize(Path(name).expanduser())
         return replace(card, kind=LOADERS[card.loader].kind)
     if colon and not Path(name).exists():
         raise EmbarkError(f"There is no loader '{loader}' for {name}; there are {', '.join(loaders())}.")

@@ -25,11 +25,12 @@ from urllib.request import Request
 
 import numpy as np
 
-from embark import http, settings
+from embark import http
 from embark.http import Again, Refused
 from embark.models.encoder import Bill, Encoder, Interrupted
 from embark.models.loading import Loading
 from embark.models.providers import PROVIDERS, Part, Parts
+from embark.settings import Settings, load_settings
 from embark.types import Array, Content, EmbarkError, Item, ModelCard, Rendered
 
 BYTES_A_TOKEN = 4  # of text, about
@@ -67,30 +68,30 @@ class Prepared(NamedTuple):
 def load(card: ModelCard, loading: Loading) -> Remote:
     """The model that the card's loader knows how to ask; nothing is sent yet, and no key is needed."""
     provider = PROVIDERS[card.loader]
-    stated = card.settings.get("endpoint") or os.environ.get(f"{provider.variable}_BASE_URL", "").strip()
+    stated = card.options.get("endpoint") or os.environ.get(f"{provider.variable}_BASE_URL", "").strip()
     endpoint = str(stated or provider.base).rstrip("/")
     if "@" in urlsplit(endpoint).netloc:  # the address is written into every record
         raise EmbarkError(
             f"The address of {card.name} holds a password: a key belongs into {provider.variable}_API_KEY."
         )
     if endpoint != provider.base:  # somebody else's vectors, whatever the model is called there
-        card = replace(card, settings={**card.settings, "endpoint": endpoint})
+        card = replace(card, options={**card.options, "endpoint": endpoint})
     if card.context and not provider.cuts:
-        card = replace(card, settings={**card.settings, "cut": CUT})
+        card = replace(card, options={**card.options, "cut": CUT})
     kinds = card.modalities or provider.modalities
     fusion = card.fusion or ("native" if len(kinds) > 1 else None)
     card = replace(card, modalities=kinds, fusion=fusion, loaded={"endpoint": endpoint})
-    return Remote(card, endpoint, loading.options or settings.load())
+    return Remote(card, endpoint, loading.settings or load_settings())
 
 
 class Remote(Encoder):
     """An encoder that asks a provider."""
 
-    def __init__(self, card: ModelCard, endpoint: str, options: settings.Settings) -> None:
+    def __init__(self, card: ModelCard, endpoint: str, settings: Settings) -> None:
         self.card, self.provider, self.endpoint = card, PROVIDERS[card.loader], endpoint
         self.batch_size = self.provider.items * self.provider.flight
-        self.pace = Pace(options.requests_per_minute, options.tokens_per_minute)
-        self.offline = options.offline
+        self.pace = Pace(settings.requests_per_minute, settings.tokens_per_minute)
+        self.offline = settings.offline
         self.dim = card.dim  # or what the first answers have
 
     def render(self, item: Item, role: str, instruction: str | None) -> Rendered:
@@ -103,7 +104,7 @@ class Remote(Encoder):
             raise EmbarkError("the text is empty, and a provider embeds no empty text.")
         parts: list[Part] = []
         texts = images = 0
-        room = self.card.context if "cut" in self.card.settings else None
+        room = self.card.context if "cut" in self.card.options else None
         for content in contents:
             if content.kind == "text":
                 value = content.value
@@ -204,8 +205,8 @@ class Remote(Encoder):
     def _post(self, items: Sequence[Prepared]) -> list[tuple[int, Array]]:
         """At least one of the items' vectors, by their positions."""
         body = {"model": self.card.source, **self.provider.body([item.parts for item in items], items[0].mode)}
-        if "dimensions" in self.card.settings:
-            body[self.provider.dimensions] = self.card.settings["dimensions"]
+        if "dimensions" in self.card.options:
+            body[self.provider.dimensions] = self.card.options["dimensions"]
         request = Request(
             self.endpoint + self.provider.path,
             json.dumps(body).encode(),

@@ -120,7 +120,7 @@ MARKS = {"bos_token": "[DEC]", "extra_special_tokens": ["[ENC]"]}  # words that 
 def _original(card: ModelCard, loading: Loading) -> tuple[Checkpoint, Any, Tokenizer, Any]:
     """A file of the authors'. What pre-training needs besides (momentum towers, queues, a decoder) is left out.
 
-    The words are BERT's, from the repository that the card's settings name or from a folder `tokenizer` beside it.
+    The words are BERT's, from the repository that the card's options name or from a folder `tokenizer` beside it.
     """
     from transformers import BlipForImageTextRetrieval, BlipImageProcessorPil
 

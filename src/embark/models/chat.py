@@ -36,7 +36,7 @@ class Chat:
         self.senses: dict[Modality, Sense] = {}
         self.foreign = re.compile("(?!)")
         if sees:
-            eyes = Grid({**SIGHT, **found.card.settings}, config, image_processor(found), self.tokenizer)
+            eyes = Grid({**SIGHT, **found.card.options}, config, image_processor(found), self.tokenizer)
             self.senses, self.foreign = eyes.senses, re.compile(f"{re.escape(eyes.picture)}|{re.escape(eyes.film)}")
         self.modalities: tuple[Modality, ...] = ("text", *self.senses)
         self.special = {*self.tokenizer.inner.all_special_ids, *self.tokenizer.inner.added_tokens_decoder}

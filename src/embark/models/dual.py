@@ -41,7 +41,7 @@ ARCHITECTURES = {  # config.json's model_type → what is special about it
 
 
 def load(card: ModelCard, loading: Loading) -> Encoder:
-    """Both towers; the card's settings may say at how many `tokens` texts are cut."""
+    """Both towers; the card's options may say at how many `tokens` texts are cut."""
     import transformers
 
     found = checkpoint(card, loading)
@@ -67,7 +67,7 @@ def _architecture(found: Checkpoint) -> Architecture:
 
 
 def _text_tower(model: Any, found: Checkpoint, kind: Architecture) -> Tower:
-    tokens = Tokenizer(found, found.card.settings.get("tokens"))
+    tokens = Tokenizer(found, found.card.options.get("tokens"))
     tokens.limit = min(tokens.limit, model.config.text_config.max_position_embeddings - kind.reserved)
 
     def fill(text: str) -> list[int]:

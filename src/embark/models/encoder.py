@@ -107,7 +107,7 @@ def fingerprint(card: ModelCard) -> str:
             return value.tolist()
         raise EmbarkError(
             f"The card of {card.name} holds {value!r}, which cannot name a vector space: "
-            "use text, numbers, lists and mappings in its settings."
+            "use text, numbers, lists and mappings in its options."
         )
 
     text = json.dumps(card.identity, sort_keys=True, ensure_ascii=False, default=plain)

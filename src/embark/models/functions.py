@@ -46,7 +46,7 @@ def encoder(
     if "image" in towers and "video" not in towers:
         towers["video"] = frame_mean(towers["image"])
     facts: dict[str, Any] = {**card_fields, "fusion": fusion, "similarity": similarity}
-    facts["settings"] = {**facts.get("settings", {}), "functions": {kind: _name(f) for kind, f in functions.items()}}
+    facts["options"] = {**facts.get("options", {}), "functions": {kind: _name(f) for kind, f in functions.items()}}
     card = ModelCard(name, revision or "", "functions", tuple(towers), **facts)
     found = probe(Towers(card, towers))
     revision = revision or revision_of(found, *functions.values())
@@ -65,7 +65,7 @@ def reranker(
 
     Either half is what the item holds (a string, a PIL image…), or a list of that where it has several parts.
     """
-    facts = {"dim": 1, "stored": "float32", "settings": {"function": _name(score)}, **card_fields}
+    facts = {"dim": 1, "stored": "float32", "options": {"function": _name(score)}, **card_fields}
     card = ModelCard(name, revision or "", "functions", modalities, kind="reranker", **facts)
     made = _ByPairs(card, score)
     usual, odd = ([_plain(content) for content in contents] for contents in _probes(card))
@@ -87,7 +87,7 @@ def generator(
 
     An input is what the item holds (a string, a PIL image…), or a list of that where it has several parts.
     """
-    facts = {"dim": 1, "stored": "uint8", "settings": {"function": _name(write)}, **card_fields}
+    facts = {"dim": 1, "stored": "uint8", "options": {"function": _name(write)}, **card_fields}
     card = ModelCard(name, revision or "", "functions", modalities, kind="generator", **facts)
     made, asked = _ByPrompt(card, write), Content("text", "Describe this.")
     usual, odd = ([made.prepare([asked, content]) for content in contents] for contents in _probes(card))

@@ -15,15 +15,15 @@ from embark.models.mllm import Prompt
 from embark.models.pixels import Pixels, Prepared, Processed, pixels
 from embark.types import Content, EmbarkError, Item, ModelCard, Rendered
 
-WORDS = 256  # tokens an answer may have, unless the card's settings say otherwise
+WORDS = 256  # tokens an answer may have, unless the card's options say otherwise
 BODY = "{body}"
 
 
 def load(card: ModelCard, loading: Loading) -> Generator:
-    """A chat model, by the template of its checkpoint (or of its card's settings)."""
+    """A chat model, by the template of its checkpoint (or of its card's options)."""
     found = hub.checkpoint(card, loading)
     chat = Chat(found, loading)
-    template = card.settings.get("template") or _template(chat.tokenizer, card.name)
+    template = card.options.get("template") or _template(chat.tokenizer, card.name)
     ready = loaded(found.card, loading, 1, card.modalities or chat.modalities, stored="uint8")
     return Answering(ready, chat, template)
 
@@ -98,7 +98,7 @@ def _greedy(card: ModelCard, end: Any, fill: int) -> Any:
     """The likeliest word each time: none of the checkpoint's own ideas of sampling."""
     from transformers import GenerationConfig
 
-    limit = int(card.settings.get("words", WORDS))
+    limit = int(card.options.get("words", WORDS))
     return GenerationConfig(do_sample=False, num_beams=1, max_new_tokens=limit, eos_token_id=end, pad_token_id=fill)
 
 

@@ -19,7 +19,7 @@ CLIP_MEAN, CLIP_SPREAD = (0.48145466, 0.4578275, 0.40821073), (0.26862954, 0.261
 
 
 def weights(
-    kind: Any, found: Checkpoint, loading: Loading, state: Mapping[str, Any] | None = None, **settings: Any
+    kind: Any, found: Checkpoint, loading: Loading, state: Mapping[str, Any] | None = None, **options: Any
 ) -> Any:
     """A model of that transformers class, at work; weights that are missing are an error, never random numbers.
 
@@ -34,7 +34,7 @@ def weights(
             found.folder if state is None else None, state_dict=None if state is None else dict(state),
             dtype=getattr(torch, found.card.dtype), local_files_only=True, output_loading_info=True,
             ignore_mismatched_sizes=True,  # or the library raises before it says which
-            trust_remote_code=found.trusted, use_safetensors=None if found.trusted else True, **settings,
+            trust_remote_code=found.trusted, use_safetensors=None if found.trusted else True, **options,
         )  # fmt: skip
     misfits = {*told["missing_keys"], *(name for name, *_ in told["mismatched_keys"])}
     if misfits:
@@ -87,12 +87,12 @@ def renamed(state: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any
     return out
 
 
-def image_processor(found: Checkpoint, **settings: Any) -> Any:
+def image_processor(found: Checkpoint, **options: Any) -> Any:
     """The checkpoint's image processor on Pillow: other back-ends make other pixels, and so other vectors."""
     from transformers import AutoImageProcessor
 
     return AutoImageProcessor.from_pretrained(
-        found.folder, backend="pil", local_files_only=True, trust_remote_code=found.trusted, **settings
+        found.folder, backend="pil", local_files_only=True, trust_remote_code=found.trusted, **options
     )
 
 
@@ -107,11 +107,11 @@ def check_vocabulary(found: Checkpoint, tokenizer: Any) -> None:
 class Tokenizer:
     """A checkpoint's tokeniser, for several threads at once: the library's own keeps state between calls."""
 
-    def __init__(self, found: Checkpoint, limit: int | None = None, **settings: Any) -> None:
+    def __init__(self, found: Checkpoint, limit: int | None = None, **options: Any) -> None:
         from transformers import AutoTokenizer
 
         self.inner = AutoTokenizer.from_pretrained(
-            found.folder, local_files_only=True, trust_remote_code=found.trusted, **settings
+            found.folder, local_files_only=True, trust_remote_code=found.trusted, **options
         )
         check_vocabulary(found, self.inner)
         self.limit = limit or min(self.inner.model_max_length, _positions(found.config))

@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import Any
 from urllib.request import Request
 
-from embark import http, settings
+from embark import http
 from embark.models.loading import Loading
-from embark.settings import Settings
+from embark.settings import Settings, load_settings
 from embark.types import EmbarkError, ModelCard
 
 SAFE = ("*.json", "*.jsonl", "*.txt", "*.model", "*.jinja", "*.tiktoken", "*.safetensors")
@@ -92,7 +92,7 @@ def checkpoint(
     if folder.is_dir():
         card = replace(card, revision=digest(folder))
         return Checkpoint(folder, card, loading.trust == card.revision)
-    given = loading.options or settings.load()
+    given = loading.settings or load_settings()
     revision = _commit(card, given)
     trusted = loading.trust == revision
     patterns = only or [*SAFE, *also, *(RISKY if trusted else ())]
@@ -102,11 +102,11 @@ def checkpoint(
 def companion(
     found: Checkpoint, part: str, loading: Loading, only: Sequence[str] | None = None
 ) -> tuple[Checkpoint, Checkpoint]:
-    """The checkpoint and that of a part which lies elsewhere: settings say "ID@REVISION"; else the folder has it.
+    """The checkpoint and that of a part which lies elsewhere: options say "ID@REVISION"; else the folder has it.
 
-    The commit (of a folder: the hash) that was found stands in the settings after: it decides vectors, too.
+    The commit (of a folder: the hash) that was found stands in the options after: it decides vectors, too.
     """
-    source, _, revision = str(found.card.settings.get(part, "")).partition("@")
+    source, _, revision = str(found.card.options.get(part, "")).partition("@")
     if source:
         other = checkpoint(replace(found.card, source=source, revision=revision or "main"), loading, only=only)
     else:
@@ -114,8 +114,8 @@ def companion(
         if not folder.is_dir():
             raise EmbarkError(f"{found.card.name} is not loaded: its {part} is missing, which belongs into {folder}.")
         other = Checkpoint(folder, replace(found.card, revision=digest(folder)), found.trusted)
-    settings = {**found.card.settings, part: f"{source or part}@{other.card.revision}"}
-    return replace(found, card=replace(found.card, settings=settings)), other
+    options = {**found.card.options, part: f"{source or part}@{other.card.revision}"}
+    return replace(found, card=replace(found.card, options=options)), other
 
 
 def is_file(source: str) -> bool:
@@ -198,7 +198,7 @@ def _download(source: str, revision: str, patterns: Sequence[str], given: Settin
 
 
 def _downloaded(card: ModelCard, loading: Loading) -> Path:
-    given = loading.options or settings.load()
+    given = loading.settings or load_settings()
     name = hashlib.sha256(card.source.encode()).hexdigest()[:16]
     path = given.home / "checkpoints" / f"{name}.{'safetensors' if card.source.endswith('.safetensors') else 'pt'}"
     if path.is_file():

@@ -34,8 +34,8 @@ def from_sentence_transformers(
     from embark.models.text import SentenceEncoder
 
     # How much of a text it reads: the probe's long one may be shorter than that.
-    settings = {"tokens": model.max_seq_length, **card_fields.pop("settings", {})}
-    facts = {"dtype": _dtype(model), "settings": settings, **card_fields}
+    options = {"tokens": model.max_seq_length, **card_fields.pop("options", {})}
+    facts = {"dtype": _dtype(model), "options": options, **card_fields}
     card = ModelCard(name or "local/sentence-transformer", revision or "", "sentence-transformers", (), **facts)
     return _named(SentenceEncoder(card, model.eval()), revision)
 

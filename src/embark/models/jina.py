@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from embark import settings
 from embark.models.device import settle, to_numpy
 from embark.models.encoder import Encoder, Tower, Towers, frame_mean
 from embark.models.hub import Checkpoint, checkpoint
 from embark.models.loading import Loading, loaded
+from embark.settings import load_settings
 from embark.types import Array, EmbarkError, ModelCard
 
 
@@ -23,7 +23,7 @@ def load(card: ModelCard, loading: Loading) -> Encoder:
     found.weights()
     model, told = AutoModel.from_pretrained(
         found.folder, dtype=getattr(torch, found.card.dtype), trust_remote_code=True, output_loading_info=True,
-        local_files_only=(loading.options or settings.load()).offline, **_elsewhere(found),
+        local_files_only=(loading.settings or load_settings()).offline, **_elsewhere(found),
     )  # fmt: skip
     if missing := sorted(told["missing_keys"]):
         raise EmbarkError(f"{card.name} lacks {len(missing)} weights of its own code, the first is {missing[0]}.")
@@ -43,10 +43,10 @@ def load(card: ModelCard, loading: Loading) -> Encoder:
 def _elsewhere(found: Checkpoint) -> dict[str, str]:
     """The revision of code that lies in another repository; without one, nobody knows what was consented to."""
     named = [name for name in found.config.get("auto_map", {}).values() if "--" in name]
-    code = found.card.settings.get("code")
+    code = found.card.options.get("code")
     if named and not code:
         raise EmbarkError(
             f"{found.card.name} takes its code from {named[0].split('--')[0]} and no revision of it is known: "
-            "add settings={'code': REVISION} to its card."
+            "add options={'code': REVISION} to its card."
         )
     return {"code_revision": str(code)} if named else {}

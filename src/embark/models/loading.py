@@ -18,7 +18,7 @@ class Loading:
     """`device` is "auto", one device ("cpu", "cuda:1", "mps") or several ("cuda:0,cuda:1": each takes a share).
 
     `dtype` overrides the card's, and so names another vector space. `trust` is the exact revision whose pickled weights
-    or own code may be run; nothing else that a checkpoint brings along is ever executed. `options` are the settings in
+    or own code may be run; nothing else that a checkpoint brings along is ever executed. `settings` are those in
     force: the hub's address, and whether it may be asked at all.
     """
 
@@ -26,7 +26,7 @@ class Loading:
     dtype: str | None = None
     compile: bool = False
     trust: str | None = None
-    options: Settings | None = None
+    settings: Settings | None = None
 
     def __post_init__(self) -> None:
         if self.dtype not in (None, *DTYPES):
@@ -51,7 +51,7 @@ class Loader(NamedTuple):
         module, function = self.path.split(":")
         load: Callable[[ModelCard, Loading], Any] = getattr(import_module(module), function)
         if self.version > 1:
-            card = replace(card, settings={**card.settings, "loader": self.version})
+            card = replace(card, options={**card.options, "loader": self.version})
         try:
             return load(card, loading)
         except ImportError as error:
@@ -86,7 +86,7 @@ def with_dim(card: ModelCard, dim: int | None) -> ModelCard:
 def put_to_work(card: ModelCard, loading: Loading, libraries: tuple[str, ...], **more: Any) -> ModelCard:
     """The card of a model that was loaded: what decided its numbers besides the checkpoint is recorded with results."""
     versions = {name: metadata.version(name) for name in libraries}
-    trusted = loading.trust and any(loading.trust in str(told) for told in (card.revision, *card.settings.values()))
+    trusted = loading.trust and any(loading.trust in str(told) for told in (card.revision, *card.options.values()))
     told: Mapping[str, Any] = {
         "device": loading.device,
         "compile": loading.compile,

@@ -18,15 +18,15 @@ CONFIG, WEIGHTS = "adapter_config.json", ("adapter_model.safetensors", "adapter_
 def adapted(found: Checkpoint, loading: Loading) -> tuple[Checkpoint, Checkpoint]:
     """The checkpoint and its base model: itself, unless it is an adapter.
 
-    An adapter's card names the base in its settings as "ID@REVISION"; the commit that was found stands there after.
+    An adapter's card names the base in its options as "ID@REVISION"; the commit that was found stands there after.
     """
     if not (found.folder / CONFIG).is_file():
         return found, found
-    named = found.card.settings.get("base") or _config(found)["base_model_name_or_path"]
+    named = found.card.options.get("base") or _config(found)["base_model_name_or_path"]
     source, _, revision = str(named).partition("@")
     base = hub.checkpoint(replace(found.card, source=source, revision=revision or "main"), loading)
-    settings = {**found.card.settings, "base": f"{source}@{base.card.revision}"}
-    return replace(found, card=replace(found.card, settings=settings)), base
+    options = {**found.card.options, "base": f"{source}@{base.card.revision}"}
+    return replace(found, card=replace(found.card, options=options)), base
 
 
 def merge(model: Any, found: Checkpoint) -> None:

@@ -1,6 +1,6 @@
 """Embedders made of multimodal language models: a prompt with media in it, and the state of its last token.
 
-What sets them apart (prompt, instruction, pixels, pooling) is the card's `settings`; `cards/mllm.py` says what each key
+What sets them apart (prompt, instruction, pixels, pooling) is the card's `options`; `cards/mllm.py` says what each key
 means. One class serves LLaVA-NeXT, Qwen2-VL, Qwen2.5-VL and Qwen3-VL here, and Qwen2.5-Omni in `omni.py`.
 """
 
@@ -44,17 +44,17 @@ def load(card: ModelCard, loading: Loading) -> Encoder:
     parts = found if (found.folder / "preprocessor_config.json").is_file() else base
     tokenizer, processor = Tokenizer(parts, LIMIT), image_processor(parts)
     if config.model_type == "llava_next":
-        senses: dict[Modality, Sense] = {"image": Anyres(card.settings, config, processor, tokenizer).image}
+        senses: dict[Modality, Sense] = {"image": Anyres(card.options, config, processor, tokenizer).image}
     else:
-        senses = Grid(card.settings, config, processor, tokenizer).senses
+        senses = Grid(card.options, config, processor, tokenizer).senses
     return Reader(put_to_work(card, loading, ("torch", "transformers")), model, tokenizer, senses)
 
 
 def complete(card: ModelCard, kind: str, dim: int, modalities: tuple[Modality, ...]) -> ModelCard:
-    """The card with what only the checkpoint knows, and the default settings of its type where it has none."""
-    style = {**DEFAULTS[kind], **card.settings}
+    """The card with what only the checkpoint knows, and the default options of its type where it has none."""
+    style = {**DEFAULTS[kind], **card.options}
     seen = tuple(each for each in modalities if each != "video" or style["video"])
-    return replace(with_dim(card, dim), modalities=card.modalities or seen, settings=style, fusion="native")
+    return replace(with_dim(card, dim), modalities=card.modalities or seen, options=style, fusion="native")
 
 
 class Seen(NamedTuple):
@@ -83,14 +83,14 @@ class Reader(Encoder):
         # In a text, a placeholder would ask for media that are not there.
         self.foreign = re.compile("|".join(map(re.escape, tokenizer.inner.convert_ids_to_tokens(ids))))
         self.special = frozenset(tokenizer.inner.all_special_ids) | frozenset(tokenizer.inner.added_tokens_decoder)
-        forms = [*card.settings["templates"].values(), *card.settings.get("asking", {}).values()]
+        forms = [*card.options["templates"].values(), *card.options.get("asking", {}).values()]
         self.endings = {form.split("}")[-1]: len(tokenizer(form.split("}")[-1])) for form in forms}
 
     # ── the prompt ──
 
     def render(self, item: Item, role: str, instruction: str | None) -> Rendered:
         """The prompt, word for word, with the item's media in their places."""
-        style = self.card.settings
+        style = self.card.options
         reads = role not in style["uninstructed"]
         asked = _sentence(instruction, style["stop"]) if instruction and reads and self.card.instructed else ""
         texts = [part.text for part in item.parts if isinstance(part, Text)]
@@ -136,7 +136,7 @@ class Reader(Encoder):
         """One pass over the batch."""
         import torch
 
-        style, device = self.card.settings, self.model.device
+        style, device = self.card.options, self.model.device
         ids, mask = pad([prompt.ids for prompt in batch], self.tokenizer.padding, style["padding"], device)
         inputs = {
             name: tensor.to(device, self.model.dtype if tensor.is_floating_point() else None)
@@ -157,7 +157,7 @@ class Reader(Encoder):
         return {}
 
     def _pooled(self, out: Any, mask: Any, batch: Sequence[Prompt]) -> Any:
-        return POOLING[self.card.settings["pooling"]](out.last_hidden_state, mask)
+        return POOLING[self.card.options["pooling"]](out.last_hidden_state, mask)
 
 
 def collated(media: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

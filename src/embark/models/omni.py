@@ -24,13 +24,13 @@ def load(card: ModelCard, loading: Loading) -> Encoder:
     found = hub.checkpoint(card, loading)
     config = _config(found)
     card = complete(found.card, config.model_type, config.text_config.hidden_size, ("text", "image", "video", "audio"))
-    config.text_config.is_causal = card.settings["causal"]
+    config.text_config.is_causal = card.options["causal"]
     model = weights(Qwen2_5OmniThinkerModel, found, loading, config=config)
     tokenizer = Tokenizer(found, LIMIT)
-    eyes = Grid(card.settings, config, image_processor(found), tokenizer)
+    eyes = Grid(card.options, config, image_processor(found), tokenizer)
     senses: dict[Modality, Sense] = {**eyes.senses, "audio": Ears(found, config, tokenizer)}
     card = put_to_work(card, loading, ("torch", "transformers"))
-    if card.settings["pooling"] != "layers":
+    if card.options["pooling"] != "layers":
         return Reader(card, model, tokenizer, senses)
     return Fused(card, model, tokenizer, senses, head=_head(found, loading))
 

@@ -29,30 +29,30 @@ POOLINGS = {"cls": "first", "cls_token": "first", "mean": "mean", "mean_tokens":
 
 
 def load(card: ModelCard, loading: Loading) -> Encoder:
-    """An encoder from a folder or one file; the card's settings go before those in embark.json."""
+    """An encoder from a folder or one file; the card's options go before those in embark.json."""
     source = Path(card.source).expanduser()
     if source.is_file():
         folder = source.parent.parent if source.parent.name == "onnx" else source.parent
         file = source.relative_to(folder).as_posix()
-        card = replace(card, source=str(folder), settings={**card.settings, "file": file})
+        card = replace(card, source=str(folder), options={**card.options, "file": file})
     found = checkpoint(card, loading, also=("*.onnx", "*.onnx_data"))
-    settings = {**_json(found.folder / "embark.json"), **found.card.settings}
+    options = {**_json(found.folder / "embark.json"), **found.card.options}
     towers: dict[Modality, Tower] = {}
-    for path in _graphs(found.folder, settings):
+    for path in _graphs(found.folder, options):
         graph = Graph(path, loading)
         if "pixel_values" in graph.inputs:
-            towers["image"] = _image(graph, found.folder, settings)
+            towers["image"] = _image(graph, found.folder, options)
             towers["video"] = frame_mean(towers["image"])
         else:
-            towers["text"] = _text(graph, found.folder, settings)
+            towers["text"] = _text(graph, found.folder, options)
     towers = {kind: towers[kind] for kind in MODALITIES if kind in towers}
     fusion = found.card.fusion or ("unit-sum" if len(towers) == 3 else None)
     card = put_to_work(replace(found.card, modalities=tuple(towers), fusion=fusion), loading, ("onnxruntime",))
-    return OnnxEncoder(replace(card, dim=_dim(card, towers)), towers, Prompts.of(settings))
+    return OnnxEncoder(replace(card, dim=_dim(card, towers)), towers, Prompts.of(options))
 
 
-def _graphs(folder: Path, settings: Mapping[str, Any]) -> list[Path]:
-    for names in ((settings["file"],),) if "file" in settings else FILES:
+def _graphs(folder: Path, options: Mapping[str, Any]) -> list[Path]:
+    for names in ((options["file"],),) if "file" in options else FILES:
         there = [path for name in names for path in (folder / name, folder / "onnx" / name) if path.is_file()]
         if there:
             return there
@@ -110,21 +110,21 @@ class Graph:
 # ── text ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _text(graph: Graph, folder: Path, settings: Mapping[str, Any]) -> Tower:
+def _text(graph: Graph, folder: Path, options: Mapping[str, Any]) -> Tower:
     from tokenizers import Tokenizer
 
     path = folder / "tokenizer.json"
     if not path.is_file():
         raise EmbarkError(f"{folder} has no tokenizer.json, which the text encoder {graph.path.name} needs.")
     tokenizer = Tokenizer.from_file(str(path))
-    limit = settings.get("tokens") or (tokenizer.truncation or {}).get("max_length")
+    limit = options.get("tokens") or (tokenizer.truncation or {}).get("max_length")
     limit = limit or _json(folder / "tokenizer_config.json").get("model_max_length")
     if limit and limit < 1 << 20:  # larger numbers stand for "none"
         tokenizer.enable_truncation(int(limit))
     filler = int((tokenizer.padding or {}).get("pad_id", 0))
     if not (tokenizer.padding or {}).get("length"):  # a fixed length is the model's, any other the batch's
         tokenizer.no_padding()
-    pool, normalise = _pooling(folder, settings), bool(settings.get("normalise"))
+    pool, normalise = _pooling(folder, options), bool(options.get("normalise"))
 
     def embed(rows: list[Any]) -> Array:
         out: list[Array] = [np.empty(0)] * len(rows)
@@ -159,8 +159,8 @@ def _padded(rows: Sequence[tuple[list[int], list[int]]], filler: int) -> tuple[A
     return ids, mask
 
 
-def _pooling(folder: Path, settings: Mapping[str, Any]) -> Pool | None:
-    said = settings.get("pooling")
+def _pooling(folder: Path, options: Mapping[str, Any]) -> Pool | None:
+    said = options.get("pooling")
     if said is None:  # as sentence-transformers writes it, in its present form or the former one
         told = _json(folder / "1_Pooling" / "config.json")
         names = [
@@ -230,11 +230,11 @@ class Pixels:
         return int(size["shortest_edge"] if isinstance(size, Mapping) else size)
 
 
-def _image(graph: Graph, folder: Path, settings: Mapping[str, Any]) -> Tower:
+def _image(graph: Graph, folder: Path, options: Mapping[str, Any]) -> Tower:
     told = _json(folder / "preprocessor_config.json")
     if not told:
         raise EmbarkError(f"{folder} has no preprocessor_config.json, which {graph.path.name} needs.")
-    pool, normalise = _pooling(folder, settings), bool(settings.get("normalise"))
+    pool, normalise = _pooling(folder, options), bool(options.get("normalise"))
 
     def embed(images: list[Any]) -> Array:
         states = graph({"pixel_values": np.stack(images)})

@@ -36,13 +36,13 @@ def load(card: ModelCard, loading: Loading) -> Encoder:
 def resolved(
     card: ModelCard, architectures: Collection[str], tag: Callable[[str, str], Mapping[str, Any]]
 ) -> ModelCard:
-    """The card with ARCHITECTURE/WEIGHTS spelt out: the architecture in its settings, the weights as its source."""
+    """The card with ARCHITECTURE/WEIGHTS spelt out: the architecture in its options, the weights as its source."""
     architecture, _, weights = card.source.partition("/")
-    if "architecture" in card.settings or architecture not in architectures or Path(card.source).expanduser().is_dir():
+    if "architecture" in card.options or architecture not in architectures or Path(card.source).expanduser().is_dir():
         return card
-    chosen = {**card.settings, "architecture": architecture}
+    chosen = {**card.options, "architecture": architecture}
     if is_file(weights):
-        return replace(card, source=weights, settings=chosen)
+        return replace(card, source=weights, options=chosen)
     known = tag(architecture, weights)
     if not known:
         raise EmbarkError(
@@ -56,7 +56,7 @@ def resolved(
             f"open_clip:{quick}/{weights} is the architecture that they belong to."
         )
     source = "/".join(known["hf_hub"].split("/")[:2])  # "organisation/name/", perhaps with a file's name
-    return replace(card, source=source, settings={**chosen, "pretrained": weights})
+    return replace(card, source=source, options={**chosen, "pretrained": weights})
 
 
 # ── where the weights are ────────────────────────────────────────────────────────────────────────────────────────────
@@ -83,13 +83,13 @@ def _build(found: Checkpoint, weights: Path) -> tuple[Any, Any, int]:
     import open_clip
 
     folder = f"local-dir:{found.folder}" if (found.folder / CONFIG).is_file() else ""
-    architecture = found.card.settings.get("architecture")
+    architecture = found.card.options.get("architecture")
     if not (folder or architecture):
         raise EmbarkError(
             f"{found.card.name} is not loaded: {found.folder} has no {CONFIG}; name the architecture of these weights, "
             "as in open_clip:ViT-B-32/WEIGHTS."
         )
-    tag = open_clip.get_pretrained_cfg(architecture, found.card.settings.get("pretrained", "")) if architecture else {}
+    tag = open_clip.get_pretrained_cfg(architecture, found.card.options.get("pretrained", "")) if architecture else {}
     try:
         model = open_clip.create_model(
             architecture or folder, str(weights) if architecture else None, require_pretrained=True,

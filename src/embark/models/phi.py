@@ -36,7 +36,7 @@ def load(card: ModelCard, loading: Loading) -> Encoder:
     model = Vision(parts, tokenizer.inner.convert_tokens_to_ids(PLACE))
     card = complete(found.card, "phi3_v", model.words.config.hidden_size, ("text", "image"))
     card = put_to_work(card, loading, ("torch", "transformers"))
-    eyes = Crops(card.settings["crops"], model.eyes.config.image_size, model.merged)
+    eyes = Crops(card.options["crops"], model.eyes.config.image_size, model.merged)
     return Phi(card, model, tokenizer, {"image": eyes})
 
 

@@ -93,7 +93,7 @@ class Fit:
 
 
 def _plain(processor: Any) -> bool:
-    """Whether the class is one of the plain ones, and its settings ask for nothing that `Fit` does not know."""
+    """Whether the class is one of the plain ones, and its options ask for nothing that `Fit` does not know."""
     kind = type(processor)
     return (
         kind.__module__.startswith("transformers.")

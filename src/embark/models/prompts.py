@@ -24,12 +24,12 @@ class Prompts:
     template: str = ""
 
     @classmethod
-    def of(cls, settings: Mapping[str, Any], found: Mapping[str, str] | None = None) -> Prompts:
-        """As a card's settings have them, on top of those `found` in the checkpoint."""
-        template = str(settings.get("template", ""))
+    def of(cls, options: Mapping[str, Any], found: Mapping[str, str] | None = None) -> Prompts:
+        """As a card's options have them, on top of those `found` in the checkpoint."""
+        template = str(options.get("template", ""))
         if template and HOLE not in template:
             raise EmbarkError(f"The template {template!r} has no place for the instruction: write {HOLE} there.")
-        return cls({**(found or {}), **settings.get("prompts", {})}, template)
+        return cls({**(found or {}), **options.get("prompts", {})}, template)
 
     def before(self, role: str, instruction: str | None) -> str:
         """The text to put before an item; empty where there is none."""

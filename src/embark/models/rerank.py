@@ -43,7 +43,7 @@ def load_yes_no(card: ModelCard, loading: Loading) -> Reranker:
     chat = Chat(found, loading)
     if loading.compile:
         chat.model.base_model.compile()  # states bypass `forward`, which is all that compiling the whole reaches
-    words = [chat.tokenizer.inner.convert_tokens_to_ids(found.card.settings[word]) for word in ("yes", "no")]
+    words = [chat.tokenizer.inner.convert_tokens_to_ids(found.card.options[word]) for word in ("yes", "no")]
     rows = chat.model.get_output_embeddings().weight[words].float()
 
     def score(states: Any) -> Any:
@@ -97,13 +97,13 @@ class Asked(Reranker):
 
     def __init__(self, card: ModelCard, chat: Chat, head: Callable[[Any], Any]) -> None:
         self.card, self.chat, self.head = card, chat, head
-        self.template: str = card.settings["template"]
+        self.template: str = card.options["template"]
 
     def render(self, query: Item, document: Item, instruction: str | None) -> Rendered:
         """The instruction first, where the prompt has a place for it."""
         if INSTRUCTION not in self.template:
             return super().render(query, document, instruction)
-        asked = Text(instruction or self.card.settings["instruction"])
+        asked = Text(instruction or self.card.options["instruction"])
         return Rendered((asked, *query.parts, *document.parts), str(1 + len(query.parts)))
 
     def prepare(self, contents: Sequence[Content], mode: str) -> Prompt:
@@ -113,7 +113,7 @@ class Asked(Reranker):
         fields = {"instruction": asked, "query": _media_first(query[len(asked) :]), "document": _media_first(document)}
         body, tail = filled(self.template, **fields)
         prompt = self.chat.prompt(body, tail)
-        return prompt._replace(ids=[*prompt.ids, *self.card.settings.get("end", ())])
+        return prompt._replace(ids=[*prompt.ids, *self.card.options.get("end", ())])
 
     @without_gradients
     def score(self, batch: Sequence[Prompt]) -> Array:
@@ -123,7 +123,7 @@ class Asked(Reranker):
 
 def _styled(found: Checkpoint, style: Mapping[str, Any]) -> Checkpoint:
     """With the family's prompt, where the card has none."""
-    return replace(found, card=replace(found.card, settings={**style, **found.card.settings}))
+    return replace(found, card=replace(found.card, options={**style, **found.card.options}))
 
 
 def _media_first(contents: Sequence[Content]) -> list[Content]:

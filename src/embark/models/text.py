@@ -27,7 +27,7 @@ ROUTERS = (".Router", ".Asym")  # modules that are made of others; the second is
 
 
 def load_sentence_transformer(card: ModelCard, loading: Loading) -> Encoder:
-    """A checkpoint with modules.json. Its own prompts hold, unless the card's settings have others.
+    """A checkpoint with modules.json. Its own prompts hold, unless the card's options have others.
 
     Settings: `prompts`, `template` (see `Prompts`), `tokens` (the longest text) and `tokenizer` (arguments for it).
     """
@@ -37,7 +37,7 @@ def load_sentence_transformer(card: ModelCard, loading: Loading) -> Encoder:
     found = checkpoint(card, loading)
     _needs_no_code(found)
     found.weights(modules(found))  # consent, where they are pickles
-    settings = found.card.settings
+    options = found.card.options
     with nothing_missing(found):
         model = SentenceTransformer(
             str(found.folder),
@@ -48,11 +48,11 @@ def load_sentence_transformer(card: ModelCard, loading: Loading) -> Encoder:
                 "dtype": getattr(torch, found.card.dtype),
                 **({} if found.trusted else {"use_safetensors": True}),
             },
-            processor_kwargs=dict(settings.get("tokenizer", {})),
+            processor_kwargs=dict(options.get("tokenizer", {})),
         )
     check_vocabulary(found, model.tokenizer)
-    if "tokens" in settings:
-        model.max_seq_length = settings["tokens"]
+    if "tokens" in options:
+        model.max_seq_length = options["tokens"]
     model = settle(model, found.card, loading)
     return SentenceEncoder(put_to_work(found.card, loading, ("torch", "transformers", "sentence-transformers")), model)
 
@@ -62,7 +62,7 @@ class SentenceEncoder(Prompted):
 
     def __init__(self, card: ModelCard, model: Any) -> None:
         self.model = model
-        self.prompts = Prompts.of(card.settings, _prompts(model))
+        self.prompts = Prompts.of(card.options, _prompts(model))
         kinds = tuple(kind for kind in MODALITIES if kind in model.modalities) or ("text",)
         native = len(kinds) > 1 and "message" in model.modalities
         self.plain = kinds == ("text",)
@@ -223,18 +223,18 @@ def load(card: ModelCard, loading: Loading) -> Encoder:
     from transformers import AutoConfig, AutoModel
 
     found = checkpoint(card, loading)
-    settings = found.card.settings
-    if "causal" in settings:  # then the card knows what the checkpoint's own code does, and that is not needed
+    options = found.card.options
+    if "causal" in options:  # then the card knows what the checkpoint's own code does, and that is not needed
         found = replace(found, trusted=False)
     elif "AutoModel" in found.config.get("auto_map", {}):
         found.consent("its own code would run (a model class of its own)")
     config = AutoConfig.from_pretrained(found.folder, local_files_only=True, trust_remote_code=found.trusted)
-    if "causal" in settings:
-        config.is_causal = settings["causal"]
+    if "causal" in options:
+        config.is_causal = options["causal"]
     more: dict[str, Any] = {"add_pooling_layer": False} if config.model_type in POOLER else {}
     model = weights(AutoModel, found, loading, config=config, **more)
-    tokenizer = Tokenizer(found, settings.get("tokens"), **settings.get("tokenizer", {}))
-    card = replace(found.card, modalities=("text",), settings={"pooling": _pooling(config), **settings})
+    tokenizer = Tokenizer(found, options.get("tokens"), **options.get("tokenizer", {}))
+    card = replace(found.card, modalities=("text",), options={"pooling": _pooling(config), **options})
     dim = int(config.hidden_size)
     return TextEncoder(put_to_work(with_dim(card, dim), loading, ("torch", "transformers")), model, tokenizer)
 
@@ -244,14 +244,14 @@ class TextEncoder(Prompted):
 
     def __init__(self, card: ModelCard, model: Any, tokenizer: Tokenizer) -> None:
         self.card, self.model, self.tokenizer = card, model, tokenizer
-        self.prompts = Prompts.of(card.settings)
-        self.pool = POOLING[card.settings["pooling"]]
+        self.prompts = Prompts.of(card.options)
+        self.pool = POOLING[card.options["pooling"]]
 
     def prepare(self, contents: Sequence[Content], mode: str = "") -> tuple[list[int], int]:
         """(tokens, how many of them at the beginning are not pooled)."""
         prompt, own = split(contents, mode)
         tokens = some(self.tokenizer(prompt + joined(own)))
-        if not prompt or self.card.settings.get("pool_prompt", True):
+        if not prompt or self.card.options.get("pool_prompt", True):
             return tokens, 0
         alone = self.tokenizer(prompt)
         shared = next((at for at, (a, b) in enumerate(zip(alone, tokens, strict=False)) if a != b), len(alone))
@@ -264,12 +264,12 @@ class TextEncoder(Prompted):
 
         ids, mask = pad([tokens for tokens, _ in batch], self.tokenizer.padding, "right", self.model.device)
         # Said again: attention layers take themselves for causal where no row is padded and the mask is left out.
-        how = {} if self.card.settings.get("causal", True) else {"is_causal": False}
+        how = {} if self.card.options.get("causal", True) else {"is_causal": False}
         hidden = self.model(input_ids=ids, attention_mask=mask, **how).last_hidden_state
         for row, (_, skipped) in enumerate(batch):
             mask[row, :skipped] = 0
         vectors = self.pool(hidden, mask)
-        if self.card.settings.get("normalise"):
+        if self.card.options.get("normalise"):
             vectors = torch.nn.functional.normalize(vectors.float(), dim=-1)
         return to_numpy(vectors)
 

@@ -39,7 +39,7 @@ def load_timm(card: ModelCard, loading: Loading) -> Encoder:
     """The pooled features before the classifier, and the transform for evaluation that goes with the weights.
 
     A source is a hub id, a folder with timm's config.json, or a name of timm's own (vit_base_patch16_224.augreg_in1k).
-    A repository without such a config needs the `architecture` in the card's settings.
+    A repository without such a config needs the `architecture` in the card's options.
     """
     import timm
     import torch
@@ -65,7 +65,7 @@ def _timm_model(found: Checkpoint) -> Any:
     """The model without its classifier; weights that it lacks are an error, where timm would leave random numbers."""
     import timm
 
-    architecture = found.card.settings.get("architecture")
+    architecture = found.card.options.get("architecture")
     if not (architecture or "architecture" in found.config):
         raise EmbarkError(
             f"{found.card.name} is not loaded: its config.json is none of timm's, so nothing says which architecture "

@@ -61,7 +61,7 @@ def modules(found: Checkpoint, words: Checkpoint) -> tuple[Any, Any, Any]:
 
     from embark.models.eva import Eva, fill, read, under
 
-    state = read(found, str(found.card.settings.get("weights", "*")))
+    state = read(found, str(found.card.options.get("weights", "*")))
     config = AutoConfig.from_pretrained(words.folder, local_files_only=True, trust_remote_code=False)
     bert = AutoModel.from_config(config, add_pooling_layer=False)
     parts = {

@@ -91,7 +91,7 @@ def scores(family: str) -> tuple[Published, ...]:
 
 
 def tables(family: str | None = None) -> dict[str, dict[str, Any]]:
-    """Each table's title, paper, address, licence and version."""
+    """Each table's title, paper, address, license and version."""
     found: dict[str, dict[str, Any]] = {}
     for source in _json("sources"):
         if family is None or source["family"] == family:
@@ -155,7 +155,7 @@ def _result(parts: list[Published], task: Task) -> TaskResult:
         Record(
             model, part.revision, name, part.split or "test", part.subset or "default",
             task.subsets.get(part.subset, task.languages), part.metric, part.value, UNKNOWN, {part.metric: part.value},
-            protocol="published", encoder="published", warnings=marks,
+            fingerprint="published", encoder="published", warnings=marks,
         )
         for part in parts
     )  # fmt: skip

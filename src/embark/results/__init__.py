@@ -5,7 +5,7 @@
 Scores under another protocol than the paper's lie beside them, as <Task>@<protocol>.json, and those of another tool as
 <Task>~<tool>.json, without outcomes.
 
-A record counts as computed when its protocol and encoder fingerprints are those of the run at hand.
+A record counts as computed when its protocol's and encoder's fingerprints are those of the run at hand.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Record:
     score: float
     interval: tuple[float, float]
     metrics: Mapping[str, float]
-    protocol: str
+    fingerprint: str  # of the protocol: the row, the data and the versions of the code that can change a score
     encoder: str
     run: str = ""  # the evaluation that computed it; counts of shared items hold within one
     counts: Mapping[str, int] = field(default_factory=dict)
@@ -98,7 +98,7 @@ class TaskResult:
         return pq.read_table(self.path.with_suffix(".parquet"))
 
 
-def protocol(task: Task, split: str, subset: str, evaluator: int, reader: int, outside: str = "") -> str:
+def fingerprint(task: Task, split: str, subset: str, evaluator: int, reader: int, outside: str = "") -> str:
     """Fingerprint of all that can change a score besides the model: the row, the data, the code's versions."""
     stated = {name: getattr(task, name) for name in SCORED_BY}
     stated |= {"source": [task.source.id, task.source.revision, task.source.config, split, subset]}
@@ -208,7 +208,6 @@ def _mteb(result: TaskResult) -> dict[str, Any]:
             for name in (
                 "metric",
                 "interval",
-                "protocol",
                 "encoder",
                 "run",
                 "counts",
@@ -218,6 +217,7 @@ def _mteb(result: TaskResult) -> dict[str, Any]:
                 "warnings",
             )
         }
+        ours["protocol"] = record.fingerprint  # the name that it has had on disk from the start
         entry = dict(record.metrics) | {
             "main_score": record.score,
             "hf_subset": record.subset,
@@ -264,7 +264,9 @@ def _result(content: dict[str, Any], path: Path) -> TaskResult:
             ours = entry.pop(OURS)
             subset, languages = entry.pop("hf_subset"), tuple(entry.pop("languages"))
             score, entry = _number(entry.pop("main_score")), {name: _number(value) for name, value in entry.items()}
-            ours |= {"interval": _bounds(ours["interval"]), "warnings": tuple(ours["warnings"])}
+            ours["fingerprint"] = ours.pop("protocol")
+            ours["interval"] = _bounds(ours["interval"])
+            ours["warnings"] = tuple(ours["warnings"])
             names = {"model": top["model"], "revision": top["revision"], "task": content["task_name"]}
             records.append(
                 Record(**names, split=split, subset=subset, languages=languages, score=score, metrics=entry, **ours)

@@ -15,12 +15,11 @@ from uuid import uuid4
 
 import numpy as np
 
-from embark import evaluators, results, settings
-from embark.analysis import table as tables
+from embark import evaluators, results
 from embark.catalogue import UnknownName
 from embark.data import fetch, readers
+from embark.data.drop_items import without
 from embark.data.items import as_keys
-from embark.data.select import without
 from embark.engine.local import Report, embed, measure
 from embark.engine.price import bills
 from embark.engine.progress import progress
@@ -28,9 +27,11 @@ from embark.models import Loading, get_model
 from embark.models.encoder import Bill, Encoder, fingerprint
 from embark.plan import Demand, Need, Plan, demand, plan
 from embark.results import Results, TaskResult
-from embark.run.score import Scoring, protocol_of, score_task, scored_by
+from embark.results.table import Table
+from embark.run.score import Scoring, fingerprint_of, score_task, scored_by
 from embark.run.stages import Stages, Staging
-from embark.settings import Settings
+from embark.settings import Settings, load_settings
+from embark.stats.means import Column, by_model, grouped, mean_of_groups, mean_score, score, task_table
 from embark.store import Space, Store
 from embark.tasks import BENCHMARKS, TASKS, get_tasks
 from embark.types import Benchmark, Dataset, EmbarkError, ModelCard, Task
@@ -84,9 +85,15 @@ class Run:
     def _count(self, name: str) -> int:
         return sum(record.counts.get(name, 0) for result in self.results for record in result.records)
 
-    def table(self) -> tables.Table:
-        """Tasks × models, each score with its 95 % interval."""
-        return tables.by_task(self.tasks, self.results)
+    def table(self) -> Table:
+        """Tasks × models, each score with its 95 % interval, and the mean of the categories' means."""
+        categories = grouped(self.tasks, lambda task: task.category)
+        models = []
+        for who, results_by_task in by_model(self.tasks, self.results).items():
+            scores = {task: score(result) for task, result in results_by_task.items()}
+            total = mean_of_groups(categories, {task: one.value for task, one in scores.items()}).totals["mean"]
+            models.append(Column(who, scores, {"mean": mean_score(total, scores)}))
+        return task_table(self.tasks, models, {"mean": "Mean of categories"})
 
     def to_frame(self) -> Any:
         """One row a (model, task, split, subset) as a pandas data frame."""
@@ -108,7 +115,7 @@ def evaluate(
     tasks: Tasks = None,
     *,
     protocol: str | None = None,
-    options: Settings | None = None,
+    settings: Settings | None = None,
     rescore: bool = False,
     batch_size: int | None = None,
     loading: Loading | None = None,
@@ -124,12 +131,12 @@ def evaluate(
     lists them; it is raised if there is no result at all.
     """
     start, chosen = time.perf_counter(), under(protocol, resolve_tasks(tasks))
-    options = options or settings.load()
-    staging = Staging(stages, loading or Loading(), options, show_progress) if stages else None
-    job = _Job(chosen, options, rescore, batch_size, show_progress, staging)
+    settings = settings or load_settings()
+    staging = Staging(stages, loading or Loading(), settings, show_progress) if stages else None
+    job = _Job(chosen, settings, rescore, batch_size, show_progress, staging)
     run = Run(job.tasks)
-    with fetch.using(job.options):
-        for encoder in resolve_models(model, loading, job.options):
+    with fetch.using(job.settings):
+        for encoder in resolve_models(model, loading, job.settings):
             job.evaluate(encoder, run)
     if job.trouble and not run.results:
         raise job.trouble
@@ -149,13 +156,13 @@ class Preview:
 
 
 def preview(
-    model: Models, tasks: Tasks = None, *, protocol: str | None = None, options: Settings | None = None,
+    model: Models, tasks: Tasks = None, *, protocol: str | None = None, settings: Settings | None = None,
     loading: Loading | None = None,
 ) -> tuple[list[Preview], list[Skipped]]:  # fmt: skip
     """What an evaluation would embed, and what that would cost; nothing is stored. Keywords as for `evaluate`."""
-    job, out, run = _Job(under(protocol, resolve_tasks(tasks)), options or settings.load()), [], Run([])
-    for encoder in resolve_models(model, loading, job.options):
-        with fetch.using(job.options):
+    job, out, run = _Job(under(protocol, resolve_tasks(tasks)), settings or load_settings()), [], Run([])
+    for encoder in resolve_models(model, loading, job.settings):
+        with fetch.using(job.settings):
             demands = [d for task in job.applicable(encoder, run) for d in job.demands(task, encoder, run)]
         planned = plan(demands, job.space(encoder).has)
         dim = encoder.card.dim or 1024
@@ -175,13 +182,13 @@ def _seconds(encoder: Encoder, planned: Plan) -> list[float]:
     return seconds
 
 
-def resolve_models(model: Models, loading: Loading | None = None, options: Settings | None = None) -> list[Encoder]:
+def resolve_models(model: Models, loading: Loading | None = None, settings: Settings | None = None) -> list[Encoder]:
     """Names and encoders as encoders."""
     several: list[Any] = [model] if isinstance(model, str) or not isinstance(model, Iterable) else list(model)
     for one in several:
         if not isinstance(one, str) and not hasattr(one, "card"):
             raise EmbarkError(f"{one!r} is no model: give a name or an encoder (embark.encoder wraps functions).")
-    how = vars(replace(loading or Loading(), options=options))
+    how = vars(replace(loading or Loading(), settings=settings))
     return [get_model(m, **how) if isinstance(m, str) else m for m in several]
 
 
@@ -221,7 +228,7 @@ class _Job:
     def __init__(
         self,
         tasks: Sequence[Task],
-        options: Settings,
+        settings: Settings,
         rescore: bool = False,
         batch_size: int | None = None,
         show: bool = True,
@@ -229,8 +236,8 @@ class _Job:
     ) -> None:
         self.staging, self.rows = staging, {task.name: task for task in tasks}  # as they are read
         tasks = [staging.row(task) if staging else task for task in tasks]
-        self.tasks, self.options, self.rescore, self.batch_size, self.show = tasks, options, rescore, batch_size, show
-        self.results, self.store = Results(options.results), Store(options.store)
+        self.tasks, self.settings, self.rescore, self.batch_size, self.show = tasks, settings, rescore, batch_size, show
+        self.results, self.store = Results(settings.results), Store(settings.store)
         self.id = uuid4().hex[:12]
         self.trouble: EmbarkError | None = None  # of a model that could not embed everything
         self._read: dict[tuple[str, str, str], Dataset] = {}
@@ -286,7 +293,7 @@ class _Job:
         counts = {id(each): count for each, count in zip(planned.demands, planned.counts, strict=True)}
         parts_of = {name: [(each, counts[id(each)]) for each in several] for name, several in demands.items()}
 
-        memory = (self.options.memory << 20) // max(1, min(self.options.workers, len(demands)))  # for each at once
+        memory = (self.settings.memory << 20) // max(1, min(self.settings.workers, len(demands)))  # for each at once
         given = Scoring(self._card(encoder), space, report, self.results, memory, self.id, self.staging)
 
         def score(task: Task) -> TaskResult | EmbarkError:
@@ -299,7 +306,7 @@ class _Job:
         title = f"{encoder.card.name}: scoring"
         with (
             progress(title, len(todo), self.show, "tasks") as advance,
-            ThreadPoolExecutor(self.options.workers) as pool,
+            ThreadPoolExecutor(self.settings.workers) as pool,
         ):
             for task, outcome in zip(todo, pool.map(score, todo), strict=True):
                 advance(1)
@@ -324,8 +331,8 @@ class _Job:
         known = self.results.load(card.name, card.revision, task.name, task.protocol)
         if known is None:
             return None
-        wanted = {(split, subset): (protocol_of(task, split, subset), scored_by(card)) for split, subset in parts(task)}
-        have = {(record.split, record.subset): (record.protocol, record.encoder) for record in known.records}
+        wanted = {part: (fingerprint_of(task, *part), scored_by(card)) for part in parts(task)}
+        have = {(record.split, record.subset): (record.fingerprint, record.encoder) for record in known.records}
         return known if wanted == have else None
 
     def _card(self, encoder: Encoder) -> ModelCard:
@@ -341,7 +348,7 @@ class _Job:
             return f"{each.task.name} {need.side} '{each.data.sides[need.side].ids[need.row]}'"
 
         with progress(encoder.card.name, len(planned.needs), self.show) as advance, space.writer() as writer:
-            size, workers = self.batch_size, self.options.workers
+            size, workers = self.batch_size, self.settings.workers
             report = embed(encoder, planned.needs, writer, workers=workers, batch_size=size, name=name, advance=advance)
         space.refresh()
         return report

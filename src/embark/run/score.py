@@ -12,24 +12,24 @@ from typing import Any
 import numpy as np
 
 from embark import evaluators, results
-from embark.analysis.statistics import interval, task_interval
 from embark.data import readers
-from embark.data.select import without
+from embark.data.drop_items import without
 from embark.engine.local import Report
 from embark.models.encoder import fingerprint
 from embark.plan import Count, Demand
 from embark.results import Record, Results, TaskResult
 from embark.run.stages import Staging
+from embark.stats.statistics import interval, task_interval
 from embark.store import Space
 from embark.types import Array, EmbarkError, ModelCard, Scores, Task, role_of
 
 NAMED = 5  # unreadable items that a message names
 
 
-def protocol_of(task: Task, split: str, subset: str) -> str:
+def fingerprint_of(task: Task, split: str, subset: str) -> str:
     """The fingerprint under which this part of a task is scored."""
     versions = evaluators.version(task.evaluator, task.params), readers.version(task.reader)
-    return results.protocol(task, split, subset, *versions, readers.outside(task))
+    return results.fingerprint(task, split, subset, *versions, readers.outside(task))
 
 
 def scored_by(card: ModelCard) -> str:
@@ -132,7 +132,7 @@ def _record(
         score=scores.value,
         interval=interval(scores.statistic, scores.main, scores.outcomes),
         metrics=scores.metrics,
-        protocol=protocol_of(task, each.split, each.subset),
+        fingerprint=fingerprint_of(task, each.split, each.subset),
         encoder=scored_by(given.card),
         run=given.run,
         counts={**scores.counts, **asked},

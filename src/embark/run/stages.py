@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 
+from embark.data.drop_items import without
 from embark.data.items import as_keys, key
-from embark.data.select import without
 from embark.engine.local import embed
 from embark.engine.progress import progress
 from embark.evaluators.rerank import Reranked, shortlist
@@ -75,11 +75,11 @@ class Stages:
 class Staging:
     """Stages at work: models loaded, their outputs kept in the store."""
 
-    def __init__(self, stages: Stages, loading: Loading, options: Settings, show: bool) -> None:
-        self.depth, self.options, self.show = stages.depth, options, show
-        self.store, self.lock = Store(options.store), Lock()
+    def __init__(self, stages: Stages, loading: Loading, settings: Settings, show: bool) -> None:
+        self.depth, self.settings, self.show = stages.depth, settings, show
+        self.store, self.lock = Store(settings.store), Lock()
         self.prompts = prompts() | dict(stages.prompts)
-        said = {**vars(loading), "options": options}
+        said = {**vars(loading), "settings": settings}
         self.generators: dict[str, Generator] = {
             name: get_generator(given, **said) if isinstance(given, str) else given
             for name, given in (("rewrite", stages.rewrite), ("caption", stages.caption))
@@ -179,7 +179,7 @@ class Staging:
             unreadable: dict[bytes, str] = {}
             if missing:
                 with progress(model.card.name, len(missing), self.show) as advance, space.writer() as writer:
-                    report = embed(model, missing, writer, workers=self.options.workers, advance=advance)
+                    report = embed(model, missing, writer, workers=self.settings.workers, advance=advance)
                 unreadable = report.unreadable
                 space.refresh()
         needs = [need for need in needs if need.key not in unreadable]

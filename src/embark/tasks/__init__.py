@@ -36,7 +36,7 @@ def get_tasks(
     capabilities: Wanted = None,
     languages: Wanted = None,
     modalities: Wanted = None,
-    licences: Wanted = None,
+    licenses: Wanted = None,
     max_items: int | None = None,
 ) -> list[Task]:
     """Tasks by name and property; each may be one value or several, and a glob.
@@ -49,7 +49,7 @@ def get_tasks(
     family = _values("family", families, lambda task: (task.family,))
     category = _values("category", categories, lambda task: (task.category,))
     capability = _values("capability", capabilities, _capability)
-    licence = _values("licence", licences, lambda task: (task.source.licence,))
+    license = _values("license", licenses, lambda task: (task.source.license,))
     spoken = _values("language", languages, _codes)
     shown = _values("modality", modalities, lambda task: task.modalities)
     return [
@@ -59,7 +59,7 @@ def get_tasks(
         and (family is None or task.family in family)
         and (category is None or task.category in category)
         and (capability is None or not capability.isdisjoint(_capability(task)))
-        and (licence is None or task.source.licence in licence)
+        and (license is None or task.source.license in license)
         and (spoken is None or not spoken.isdisjoint(_codes(task)))
         and (shown is None or shown.issuperset(task.modalities))
         and (max_items is None or ((count := size(task)) is not None and count <= max_items))

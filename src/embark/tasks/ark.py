@@ -13,7 +13,7 @@ from embark.types import Benchmark, Pool, Source, Task
 SOURCE = Source(
     id="XLearning-SCU/ARK-Bench",
     revision="main",
-    licence="Apache-2.0 (hub card); CC BY-NC-SA 4.0 (paper)",
+    license="Apache-2.0 (hub card); CC BY-NC-SA 4.0 (paper)",
     reference="https://arxiv.org/abs/2602.09839",
 )
 

@@ -17,7 +17,7 @@ from embark.types import Benchmark, Modality, Pool, Source, Task
 # Zero-shot task → class names in order.
 LABELS: dict[str, list[str]] = json.loads(Path(__file__).with_name("mieb_labels.json").read_text("utf-8"))
 
-# Hub id → revision, licence, reference, and what the paper's release read in its place ("": the same; no revision: the same one).
+# Hub id → revision, license, reference, and what the paper's release read in its place ("": the same; no revision: the same one).
 DATA: dict[str, tuple[str, str, str, str]] = {
     "mteb/birdsnap": ("fd23015508be94f0b5b59d61630e4ea2536509e4", "not specified", "https://openaccess.thecvf.com/content_cvpr_2014/html/Berg_Birdsnap_Large-scale_Fine-grained_2014_CVPR_paper.html", "isaacchung/birdsnap"),
     "mteb/Caltech101": ("011e51e5fb01f0c820824734edb7a539ab8e6650", "not specified", "https://ieeexplore.ieee.org/document/1384978", ""),
@@ -206,11 +206,11 @@ def _row(
     name: str, evaluator: str, reader: str, data: str, metric: str, kind: str, modalities: tuple[Modality, ...], pools: Iterable[Pool],
     notes: tuple[str, ...], *, splits: tuple[str, ...] = ("test",), subtype: str = "", domain: str = "", direction: str = "", **more: Any,
 ) -> Task:  # fmt: skip
-    revision, licence, reference, before = DATA[data]
+    revision, license, reference, before = DATA[data]
     tags = {"type": kind, "subtype": subtype, "domain": domain, "direction": direction}
     return Task(
         name=name, family="MIEB", evaluator=evaluator, reader=reader, metric=metric, category=CATEGORIES[kind], modalities=modalities,
-        source=Source(data, revision, splits=splits, licence=licence, reference=reference), pools=tuple(pools),
+        source=Source(data, revision, splits=splits, license=license, reference=reference), pools=tuple(pools),
         tags={key: value for key, value in tags.items() if value}, subsets=more.pop("subsets", ENGLISH),
         notes=(*notes, f"The paper's release read {before}.") if before else notes, **more,
     )  # fmt: skip
@@ -506,7 +506,7 @@ TASKS: tuple[Task, ...] = (
     _pairs("SugarCrepe", "mteb/SUGARCREPE_fmt", "images", "caption,negative_caption", "text_acc", 7511, 11844, 1 / 2,
            "The hub has a train split only; it is read as the test split.", options={"splits": {"test": "train"}}, rows={"train": 7511}),
     _pairs("Winoground", "facebook/winoground", "image_0,image_1", "caption_0,caption_1", "accuracy", 400, 800, 1 / 6,
-           "Access is gated: accept the licence on the hub first.", "The main score is the group score.",
+           "Access is gated: accept the license on the hub first.", "The main score is the group score.",
            "Five of 40 published results name another revision, 521ec2ba6f9a5d7380f7cca5a7b44aea5c1d677c.", domain="Social"),
     _pairs("ImageCoDe", "mteb/imagecode-multi", "image", "text", "image_acc", 2302, 2302, 1 / 10,
            "Built from retrieval tables: a text, its image and the nine others that are judged for it.", RESIZED, TWIN, reader="beir",

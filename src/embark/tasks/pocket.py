@@ -9,7 +9,7 @@ from embark.types import Benchmark, Modality, Source, Task
 SOURCE = Source(
     id="embark/pocket",
     revision="ae7392ef8dc0",  # of sha256 over emoji.parquet, then speech.parquet
-    licence="Apache-2.0 (pictures), Unicode-3.0 (names, keywords), MIT (capitals, continents)",
+    license="Apache-2.0 (pictures), Unicode-3.0 (names, keywords), MIT (capitals, continents)",
     reference="https://github.com/googlefonts/noto-emoji",
 )
 

@@ -45,7 +45,7 @@ def _row(key: str, hub: str, type_: str, capability: str, marks: str, group: str
     """`marks`: c for curated, o for object-centric."""
     revision = REVISIONS.get(key, "main")
     source = Source(
-        id=f"haideraltahan/wds_{hub}", revision=revision, files={"test": ("test/*.tar",)}, licence=LICENCES.get(key, ""),
+        id=f"haideraltahan/wds_{hub}", revision=revision, files={"test": ("test/*.tar",)}, license=LICENCES.get(key, ""),
         reference="https://arxiv.org/abs/2408.04810",
     )  # fmt: skip
     tags = {

@@ -11,17 +11,17 @@ import numpy as np
 from datasets import ClassLabel, Dataset, DatasetDict
 from PIL import Image
 
-COLOURS = {"red": (255, 0, 0), "green": (0, 255, 0), "blue": (0, 0, 255)}
+COLORS = {"red": (255, 0, 0), "green": (0, 255, 0), "blue": (0, 0, 255)}
 
 
 def data(task: Any) -> DatasetDict:
     """Two pictures of each colour, to learn from and to be tested on."""
     rng = np.random.default_rng(0)
     pictures = [
-        Image.fromarray((np.array(rgb) * rng.random((8, 8, 1))).astype("uint8")) for rgb in [*COLOURS.values()] * 2
+        Image.fromarray((np.array(rgb) * rng.random((8, 8, 1))).astype("uint8")) for rgb in [*COLORS.values()] * 2
     ]
     rows = Dataset.from_dict({task.input_column_name: pictures, task.label_column_name: [0, 1, 2] * 2})
-    rows = rows.cast_column(task.label_column_name, ClassLabel(names=list(COLOURS)))
+    rows = rows.cast_column(task.label_column_name, ClassLabel(names=list(COLORS)))
     return DatasetDict({"train": rows, "test": rows})
 
 

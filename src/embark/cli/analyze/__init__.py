@@ -10,8 +10,8 @@ import typer
 from embark.cli.output import print_table, say, some
 
 if TYPE_CHECKING:
-    from embark.analysis.matrix import Matrix
-    from embark.analysis.study import Study
+    from embark.boards.matrix import Matrix
+    from embark.studies.study import Study
 
 app = typer.Typer(name="analyze", no_args_is_help=True, rich_markup_mode=None, add_completion=False)
 
@@ -44,7 +44,7 @@ def scores(benchmark: str, results: Path | None = None, own: bool = False) -> Ma
     """Models × tasks of a benchmark, as leaderboards have them, but with yours in place of published scores; what is
     known to be wrong in those is said.
     """
-    from embark.analysis.matrix import matrix
+    from embark.boards.matrix import matrix
     from embark.cli.board import own_results, printed_results
     from embark.published import ERRATUM
     from embark.tasks import TASKS, get_benchmark

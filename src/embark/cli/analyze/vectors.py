@@ -15,8 +15,8 @@ from embark.cli.output import Home, Precision, ProtocolName, Trust, say
 from embark.cli.run import chosen_tasks
 
 if TYPE_CHECKING:  # help texts must not wait for numbers
-    from embark.analysis.vectors import Embedded
-    from embark.run.stored import Stored
+    from embark.run.embedded_task import Embedded
+    from embark.run.stored_vectors import Stored
     from embark.types import Task
 
 Model = Annotated[list[str], typer.Option("-m", "--model", help="Model name; several are compared.")]
@@ -51,7 +51,7 @@ def geometry(
     embark analyze geometry -m embark/pocket -t PocketNameToImage
     embark analyze geometry -m embark/pocket -m embark/random -t PocketNameToImage --plot geometry.svg
     """
-    from embark.analysis import geometry as measures
+    from embark.studies import geometry as measures
 
     found = _embedded(model, [task], tasks_file, None, embed, dtype, trust, home)
     present(measures.study([measures.geometry(each, subset) for each in found]), style, plot)
@@ -79,7 +79,7 @@ def map_(
     embark analyze map -m embark/pocket -t PocketNameToImage --plot map.svg
     embark analyze map -m embark/pocket -t PocketGroupClustering --by label --plot groups.svg
     """
-    from embark.analysis import maps
+    from embark.studies import maps
 
     if by not in ("side", "label"):
         raise typer.BadParameter("--by is side or label")
@@ -123,21 +123,21 @@ def truncate(found: Any, dims: Dims = None) -> Any:
     embark analyze truncate -m embark/pocket -t PocketNameToImage --plot dims.svg
     embark analyze truncate -m embark/pocket -t 'Pocket*STS' --dims 128 --dims 32
     """
-    from embark.analysis import sweeps
+    from embark.studies import sweeps
 
     return sweeps.truncate(found, dims or ())
 
 
 @sweep
-def quantise(found: Any, dims: Dims = None) -> Any:
+def quantize(found: Any, dims: Dims = None) -> Any:
     """Scores of vectors in fewer bits (int8, binary), also shortened, against the bytes of an item.
 
     \b
-    embark analyze quantise -m embark/pocket -t PocketNameToImage --plot bytes.svg
+    embark analyze quantize -m embark/pocket -t PocketNameToImage --plot bytes.svg
     """
-    from embark.analysis import sweeps
+    from embark.studies import sweeps
 
-    return sweeps.quantise(found, dims or ())
+    return sweeps.quantize(found, dims or ())
 
 
 @sweep
@@ -147,7 +147,7 @@ def similarity(found: Any) -> Any:
     \b
     embark analyze similarity -m embark/pocket -t PocketNameToImage -t PocketNameSTS
     """
-    from embark.analysis import sweeps
+    from embark.studies import sweeps
 
     return sweeps.similarity(found)
 
@@ -159,7 +159,7 @@ def topk(found: Any, measure: Measure = "hit_rate") -> Any:
     \b
     embark analyze topk -m embark/pocket -t PocketNameToImage -t PocketSubgroupZeroShot --plot topk.svg
     """
-    from embark.analysis import variants
+    from embark.studies import variants
 
     return variants.top_k(found, measure)
 
@@ -171,7 +171,7 @@ def robustness(found: Any) -> Any:
     \b
     embark analyze robustness -m embark/pocket -t PocketRobustness
     """
-    from embark.analysis import variants
+    from embark.studies import variants
 
     return variants.conditions(found)
 
@@ -199,7 +199,7 @@ def shots(
     embark analyze shots -m embark/pocket -t PocketGroupProbe --plot shots.svg
     embark analyze shots -m embark/pocket -t PocketGroupProbe --protocol sound --shots 16 --shots 64 --embed
     """
-    from embark.analysis import variants
+    from embark.studies import variants
     from embark.types import EmbarkError
 
     curves = []
@@ -235,8 +235,8 @@ def prompts(
     embark analyze prompts -m embark/pocket -t PocketSubgroupZeroShot --plot prompts.svg
     embark analyze prompts -m embark/pocket -t PocketFlagZeroShot --prompt 'the flag of {}' --embed
     """
-    from embark.analysis import variants
-    from embark.run.stored import NotStored
+    from embark.run.stored_vectors import NotStored
+    from embark.studies import variants
 
     found, own = [], {}
     for stored in _stores(model, embed, dtype, trust, home):
@@ -258,7 +258,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "geometry": geometry,
     "map": map_,
     "truncate": truncate,
-    "quantise": quantise,
+    "quantize": quantize,
     "similarity": similarity,
     "topk": topk,
     "shots": shots,
@@ -283,12 +283,12 @@ def _embedded(
 
 
 def _stores(model: Sequence[str], embed: bool, dtype: str | None, trust: str | None, home: Path | None) -> list[Stored]:
-    from embark import settings
     from embark.models import Loading
-    from embark.run.stored import Stored
+    from embark.run.stored_vectors import Stored
+    from embark.settings import load_settings
 
-    options, loading = settings.load(home), Loading(dtype=dtype, trust=trust)
-    return [Stored(name, options, embedding=embed, loading=loading) for name in model]
+    settings, loading = load_settings(home), Loading(dtype=dtype, trust=trust)
+    return [Stored(name, settings, embedding=embed, loading=loading) for name in model]
 
 
 def _rows(task: Sequence[str] | None, tasks_file: Path | None, protocol: str | None) -> list[Task]:

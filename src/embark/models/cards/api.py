@@ -13,7 +13,7 @@ def _card(
     name: str, loader: str, source: str, dim: int, price: float | None, description: str, **more: Any
 ) -> ModelCard:
     """What all of them share: nobody outside knows their weights."""
-    facts: dict[str, Any] = {"revision": "1", "modalities": ("text",), "licence": "proprietary", **more}
+    facts: dict[str, Any] = {"revision": "1", "modalities": ("text",), "license": "proprietary", **more}
     return ModelCard(
         name=name, loader=loader, source=source, dim=dim, price=price, description=description, **facts
     )  # fmt: skip
@@ -21,7 +21,7 @@ def _card(
 
 def _openai(source: str, dim: int, price: float, description: str) -> ModelCard:
     return _card(
-        f"openai/{source}", "openai", source, dim, price, description, family="OpenAI", context=8191, normalised=True,
+        f"openai/{source}", "openai", source, dim, price, description, family="OpenAI", context=8191, normalized=True,
         reference="https://platform.openai.com/docs/guides/embeddings",
     )  # fmt: skip
 
@@ -29,7 +29,7 @@ def _openai(source: str, dim: int, price: float, description: str) -> ModelCard:
 def _voyage(source: str, price: float, description: str, loader: str = "voyage", **more: Any) -> ModelCard:
     facts: dict[str, Any] = {"reference": "https://docs.voyageai.com/docs/embeddings", "context": 32_000, **more}
     return _card(
-        f"voyageai/{source}", loader, source, 1024, price, description, family="Voyage", normalised=True, **facts
+        f"voyageai/{source}", loader, source, 1024, price, description, family="Voyage", normalized=True, **facts
     )  # fmt: skip
 
 

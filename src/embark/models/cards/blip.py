@@ -25,7 +25,7 @@ def _blip(size: str, tuned: str, revision: str, parameters: int, unibench: str) 
     name = f"blip-itm-{size}-{tuned}"
     return _row(
         name, revision, "blip", 256, fusion="unit-sum", family="BLIP", parameters=parameters, context=512,
-        image_size=384, licence="BSD-3-Clause", reference="https://arxiv.org/abs/2201.12086",
+        image_size=384, license="BSD-3-Clause", reference="https://arxiv.org/abs/2201.12086",
         aliases={"MIEB": f"Salesforce/{name}", "UniBench": unibench},
         description=f"BLIP, trained on captions that it filtered and wrote itself; tuned on {TUNED[tuned]}.",
     )  # fmt: skip
@@ -34,7 +34,7 @@ def _blip(size: str, tuned: str, revision: str, parameters: int, unibench: str) 
 def _blip2(name: str, size: int, mieb: str, tuned: str) -> ModelCard:
     return _row(
         name, "main", "blip2", 768, fusion="native", family="BLIP-2", parameters=1_173_000_000, context=32,
-        image_size=size, licence="MIT", reference="https://arxiv.org/abs/2301.12597", aliases={"MIEB": mieb},
+        image_size=size, license="MIT", reference="https://arxiv.org/abs/2301.12597", aliases={"MIEB": mieb},
         description=f"A Q-Former between a frozen image tower and text{tuned}; as in MIEB, without its heads.",
     )  # fmt: skip
 

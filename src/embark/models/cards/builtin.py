@@ -13,7 +13,7 @@ CARDS = (
         dim=256,
         fusion="unit-sum",
         parameters=3_387_568,
-        licence="Apache-2.0",
+        license="Apache-2.0",
         description="Drawings, names in 38 languages and spoken names of emoji in one space; ships with embark.",
     ),
     ModelCard(
@@ -24,7 +24,7 @@ CARDS = (
         dim=256,
         fusion="unit-sum",
         parameters=0,
-        licence="Apache-2.0",
+        license="Apache-2.0",
         description="Spelling, colours, edges and spectra, without any training; at chance across modalities.",
     ),
     ModelCard(
@@ -35,7 +35,7 @@ CARDS = (
         dim=256,
         fusion="unit-sum",
         parameters=0,
-        licence="Apache-2.0",
+        license="Apache-2.0",
         description="A random direction for each content: the floor of every task.",
     ),
 )

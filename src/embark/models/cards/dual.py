@@ -22,7 +22,7 @@ def _row(name: str, revision: str, dim: int, **more: Any) -> ModelCard:
 def _clip(name: str, revision: str, dim: int, parameters: int, size: int, **aliases: str) -> ModelCard:
     return _row(
         f"openai/clip-vit-{name}", revision, dim, parameters=parameters, image_size=size, context=77, family="CLIP",
-        data=400, objective="contrastive", licence="MIT", reference="https://arxiv.org/abs/2103.00020", aliases=aliases,
+        data=400, objective="contrastive", license="MIT", reference="https://arxiv.org/abs/2103.00020", aliases=aliases,
         description="The first of its kind: 400 million pairs of images and captions from the web.",
     )  # fmt: skip
 
@@ -33,7 +33,7 @@ def _siglip(
 ) -> ModelCard:  # fmt: skip
     return _row(
         f"google/siglip-{name}", revision, dim, parameters=parameters, image_size=size, context=context,
-        family="SigLIP", data=data, objective="contrastive (sigmoid)", licence="Apache-2.0",
+        family="SigLIP", data=data, objective="contrastive (sigmoid)", license="Apache-2.0",
         reference="https://arxiv.org/abs/2303.15343", aliases={"MIEB": f"google/siglip-{name}", **(aliases or {})},
         description="Every pair is judged on its own, by a sigmoid, instead of against its batch; trained on WebLI.",
     )  # fmt: skip
@@ -42,7 +42,7 @@ def _siglip(
 def _siglip2(name: str, dim: int, parameters: int, size: int | None) -> ModelCard:
     return _row(
         f"google/siglip2-{name}", "main", dim, parameters=parameters, image_size=size, context=64, family="SigLIP2",
-        data=10_000, objective="contrastive (sigmoid)", licence="Apache-2.0",
+        data=10_000, objective="contrastive (sigmoid)", license="Apache-2.0",
         reference="https://arxiv.org/abs/2502.14786",
         description="SigLIP with captioning, self-distillation and masked prediction; many languages."
         + ("" if size else " Images keep their shape."),
@@ -52,7 +52,7 @@ def _siglip2(name: str, dim: int, parameters: int, size: int | None) -> ModelCar
 def _metaclip(name: str, dim: int, parameters: int, data: float, unibench: str) -> ModelCard:
     return _row(
         f"facebook/metaclip-{name}", "main", dim, parameters=parameters, image_size=224, context=77, family="MetaCLIP",
-        data=data, objective="contrastive", licence="CC-BY-NC-4.0", reference="https://arxiv.org/abs/2309.16671",
+        data=data, objective="contrastive", license="CC-BY-NC-4.0", reference="https://arxiv.org/abs/2309.16671",
         aliases={"UniBench": unibench}, description="CLIP's recipe on pairs that were balanced by metadata.",
     )  # fmt: skip
 
@@ -60,7 +60,7 @@ def _metaclip(name: str, dim: int, parameters: int, data: float, unibench: str) 
 def _metaclip2(name: str, dim: int, parameters: int, size: int, **aliases: str) -> ModelCard:
     return _row(
         f"facebook/metaclip-2-worldwide-{name}", "main", dim, parameters=parameters, image_size=size, context=77,
-        family="MetaCLIP2", objective="contrastive", licence="CC-BY-NC-4.0", aliases=aliases,
+        family="MetaCLIP2", objective="contrastive", license="CC-BY-NC-4.0", aliases=aliases,
         reference="https://arxiv.org/abs/2507.22062", description="MetaCLIP's curation for the web of all languages.",
     )  # fmt: skip
 
@@ -68,7 +68,7 @@ def _metaclip2(name: str, dim: int, parameters: int, size: int, **aliases: str) 
 def _chinese(name: str, dim: int, parameters: int, size: int) -> ModelCard:
     return _row(
         f"OFA-Sys/chinese-clip-vit-{name}", "main", dim, parameters=parameters, image_size=size, context=52,
-        settings={"tokens": 52}, family="Chinese-CLIP", data=200, objective="contrastive", licence="MIT",
+        options={"tokens": 52}, family="Chinese-CLIP", data=200, objective="contrastive", license="MIT",
         reference="https://arxiv.org/abs/2211.01335", description="CLIP for Chinese, on 200 million pairs.",
     )  # fmt: skip
 
@@ -140,18 +140,18 @@ METACLIP = (
 OTHERS = (
     _row(
         "kakaobrain/align-base", "e96a37facc7b1f59090ece82293226b817afd6ba", 640, parameters=172_117_841,
-        context=64, settings={"tokens": 64}, family="ALIGN", data=700, objective="contrastive", architecture="conv",
-        licence="not stated", reference="https://arxiv.org/abs/2102.05918", aliases={"MIEB": "kakaobrain/align-base"},
+        context=64, options={"tokens": 64}, family="ALIGN", data=700, objective="contrastive", architecture="conv",
+        license="not stated", reference="https://arxiv.org/abs/2102.05918", aliases={"MIEB": "kakaobrain/align-base"},
         description="An EfficientNet and a BERT on COYO's 700 million noisy pairs.",
     ),
     _row(
-        "facebook/flava-full", "main", 768, parameters=241_356_289, image_size=224, context=77, settings={"tokens": 77},
-        family="FLAVA", data=70, objective="other", licence="BSD-3-Clause", aliases={"UniBench": "flava_full"},
+        "facebook/flava-full", "main", 768, parameters=241_356_289, image_size=224, context=77, options={"tokens": 77},
+        family="FLAVA", data=70, objective="other", license="BSD-3-Clause", aliases={"UniBench": "flava_full"},
         reference="https://arxiv.org/abs/2112.04482", description="The contrastive towers of a model with many goals.",
     ),
     _row(
-        "BAAI/AltCLIP", "main", 768, image_size=224, context=77, settings={"tokens": 77}, family="AltCLIP",
-        objective="contrastive", licence="CreativeML OpenRAIL-M", reference="https://arxiv.org/abs/2211.06679",
+        "BAAI/AltCLIP", "main", 768, image_size=224, context=77, options={"tokens": 77}, family="AltCLIP",
+        objective="contrastive", license="CreativeML OpenRAIL-M", reference="https://arxiv.org/abs/2211.06679",
         description="CLIP's images with a text tower for English and Chinese.",
     ),
     _chinese("base-patch16", 512, 188_000_000, 224),

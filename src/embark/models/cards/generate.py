@@ -10,13 +10,13 @@ from embark.types import ModelCard
 def _card(name: str, loader: str, family: str, **facts: Any) -> ModelCard:
     known: dict[str, Any] = {
         "revision": "main", "modalities": ("text", "image", "video"), "dim": 1, "stored": "uint8", "source": name,
-        "kind": "generator", "dtype": "bfloat16", "licence": "Apache-2.0", "reference": f"https://huggingface.co/{name}",
+        "kind": "generator", "dtype": "bfloat16", "license": "Apache-2.0", "reference": f"https://huggingface.co/{name}",
     }  # fmt: skip
     return ModelCard(name, loader=loader, family=family, **{**known, **facts})
 
 
 _SEES = "Puts pictures and films into words, and rewrites queries."
-_BLIP: dict[str, Any] = {"modalities": ("image",), "dtype": "float32", "licence": "BSD-3-Clause", "image_size": 384}
+_BLIP: dict[str, Any] = {"modalities": ("image",), "dtype": "float32", "license": "BSD-3-Clause", "image_size": 384}
 
 CARDS: tuple[ModelCard, ...] = (
     _card("Qwen/Qwen3-VL-2B-Instruct", "chat", "Qwen3-VL", architecture="Qwen3-VL-2B", description=_SEES),

@@ -10,7 +10,7 @@ from embark.types import ModelCard
 def _card(name: str, loader: str, family: str, parameters: int | None, **facts: Any) -> ModelCard:
     known: dict[str, Any] = {
         "revision": "main", "dim": 128, "similarity": "maxsim", "source": name, "objective": "contrastive",
-        "licence": "Apache-2.0", "reference": f"https://huggingface.co/{name}",
+        "license": "Apache-2.0", "reference": f"https://huggingface.co/{name}",
     }  # fmt: skip
     return ModelCard(name, loader=loader, family=family, parameters=parameters, **{**known, **facts})
 
@@ -21,11 +21,11 @@ _TEXT: dict[str, Any] = {"modalities": ("text",)}
 CARDS: tuple[ModelCard, ...] = (
     _card(
         "vidore/colpali-v1.2-hf", "late", "ColPali", 2_920_000_000, **_PAGES, architecture="PaliGemma-3B",
-        image_size=448, licence="Gemma", description="Questions and pictures of pages, by PaliGemma.",
+        image_size=448, license="Gemma", description="Questions and pictures of pages, by PaliGemma.",
     ),
     _card(
         "vidore/colpali-v1.3-hf", "late", "ColPali", 2_920_000_000, **_PAGES, architecture="PaliGemma-3B",
-        image_size=448, licence="Gemma", description="Questions and pictures of pages, by PaliGemma.",
+        image_size=448, license="Gemma", description="Questions and pictures of pages, by PaliGemma.",
         aliases={"MMEB-V3": "vidore/colpali-v1.3"},
     ),
     _card(
@@ -34,7 +34,7 @@ CARDS: tuple[ModelCard, ...] = (
     ),
     _card(
         "colbert-ir/colbertv2.0", "colbert", "ColBERT", 109_580_544, **_TEXT, architecture="BERT base", context=512,
-        licence="MIT", description="English text, trained on web search.",
+        license="MIT", description="English text, trained on web search.",
     ),
     _card(
         "lightonai/GTE-ModernColBERT-v1", "colbert", "ColBERT", None, **_TEXT, architecture="ModernBERT base",

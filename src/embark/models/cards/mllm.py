@@ -1,6 +1,6 @@
 """Multimodal language models as embedders, and how each of them is spoken to.
 
-A card's `settings` are one of the styles below. Their keys:
+A card's `options` are one of the styles below. Their keys:
 
 - `templates`: the prompt for an item of text alone, of media alone, or of both (`text`, `media`, `mixed`); `asking`:
   others for roles that read instructions. Fields: {media}, {text}; {asked}: instruction and text; {instruction};
@@ -139,11 +139,11 @@ def _card(
     """A row; films are taken where the style says how."""
     facts: dict[str, Any] = {
         "loader": "mllm", "modalities": SEEN if style["video"] else SEEN[:2], "dtype": "bfloat16", "instructed": True,
-        "objective": "contrastive", "licence": "Apache-2.0", **others,
+        "objective": "contrastive", "license": "Apache-2.0", **others,
     }  # fmt: skip
     return ModelCard(
-        name, revision, dim=dim, family=family, settings=style, source=name, fusion="native", parameters=parameters,
-        normalised=style["normalise"], architecture=architecture, **facts,
+        name, revision, dim=dim, family=family, options=style, source=name, fusion="native", parameters=parameters,
+        normalized=style["normalise"], architecture=architecture, **facts,
     )  # fmt: skip
 
 
@@ -205,7 +205,7 @@ def _ops(size: str, dim: int, parameters: int) -> ModelCard:
 def _bge_vl(stage: str, revision: str) -> ModelCard:
     return _card(
         f"BAAI/BGE-VL-MLLM-{stage}", revision, "BGE-VL", BGE_VL, 4096, 7_566_264_320, "LLaVA-NeXT (Mistral)",
-        licence="MIT", context=32768, data=26, reference="https://arxiv.org/abs/2412.14475",
+        license="MIT", context=32768, data=26, reference="https://arxiv.org/abs/2412.14475",
         description="Queries carry their task between marks, candidates nothing; pictures are made squares first.",
     )  # fmt: skip
 
@@ -213,7 +213,7 @@ def _bge_vl(stage: str, revision: str) -> ModelCard:
 CARDS = (
     _card(
         "royokong/e5-v", "0c1f22679417b3ae925d779442221c40cd1861ab", "E5-V", E5_V, 4096, 8_355_276_800,
-        "LLaVA-NeXT (Llama 3)", instructed=False, dtype="float16", context=8192, data=0.27, licence="not stated",
+        "LLaVA-NeXT (Llama 3)", instructed=False, dtype="float16", context=8192, data=0.27, license="not stated",
         reference="https://arxiv.org/abs/2407.12580", aliases={"MIEB": "royokong/e5-v"},
         description="Trained on text pairs alone; asks for a summary in one word.",
     ),
@@ -252,7 +252,7 @@ CARDS = (
     _card(
         "nvidia/omni-embed-nemotron-3b", "main", "Omni-Embed-Nemotron", NEMOTRON, 2048, 4_700_000_000,
         "Qwen2.5-Omni thinker, bidirectional", loader="omni", modalities=(*SEEN, "audio"), instructed=False,
-        context=32768, licence="NVIDIA OneWay Noncommercial", reference="https://arxiv.org/abs/2510.03458",
+        context=32768, license="NVIDIA OneWay Noncommercial", reference="https://arxiv.org/abs/2510.03458",
         aliases={"MMEB": "Omni-Embed-Nemotron-3B"},
         description="Queries and passages have their prefix; sound and picture of a film stay apart. The order of text "
         "and media in the prompt is inferred.",

@@ -14,8 +14,8 @@ def row(name: str, revision: str, dim: int, parameters: int, data: float, uniben
     """A card of this loader; `parameters` are those of both towers, `data` as UniBench states it."""
     aliases = {**more.pop("aliases", {}), **({"UniBench": unibench} if unibench else {})}
     shared = {
-        "source": name, "fusion": "sum", "image_size": 224, "context": 77, "normalised": False, "architecture": "vit",
-        "objective": CONTRASTIVE, "licence": "MIT",
+        "source": name, "fusion": "sum", "image_size": 224, "context": 77, "normalized": False, "architecture": "vit",
+        "objective": CONTRASTIVE, "license": "MIT",
     }  # fmt: skip
     return ModelCard(
         name, revision, "open_clip", ("text", "image", "video"), dim, parameters=parameters, data=data, aliases=aliases,
@@ -46,7 +46,7 @@ def _eva(model: str, source: str, tag: str, dim: int, parameters: int, unibench:
     name, architecture = f"QuanSun/EVA02-CLIP-{model}", f"EVA02-{model.removeprefix('big')}"
     return row(
         name, "main", dim, parameters, 2000, unibench, source=source, family="EVA-CLIP", aliases={"MIEB": name},
-        settings={"architecture": architecture, "pretrained": tag}, reference="https://arxiv.org/abs/2303.15389",
+        options={"architecture": architecture, "pretrained": tag}, reference="https://arxiv.org/abs/2303.15389",
         description="An image tower that learnt from masked images first, then as CLIP does.",
     )  # fmt: skip
 

@@ -40,7 +40,7 @@ JINA: dict[str, Any] = {
 def _card(name: str, loader: str, family: str, parameters: int | None, context: int, **facts: Any) -> ModelCard:
     known: dict[str, Any] = {
         "revision": "main", "modalities": ("text",), "dim": 1, "stored": "float32", "kind": "reranker", "source": name,
-        "licence": "Apache-2.0", "objective": "relevance", "reference": f"https://huggingface.co/{name}",
+        "license": "Apache-2.0", "objective": "relevance", "reference": f"https://huggingface.co/{name}",
     }  # fmt: skip
     facts = {**known, **facts}
     return ModelCard(name, loader=loader, family=family, parameters=parameters, context=context, **facts)
@@ -56,11 +56,11 @@ CARDS: tuple[ModelCard, ...] = (
     ),
     _card(
         "BAAI/bge-reranker-base", "cross-encoder", "BGE-Reranker", 278_044_417, 512, architecture="XLM-RoBERTa base",
-        licence="MIT", description="A cross-encoder of English and Chinese text.",
+        license="MIT", description="A cross-encoder of English and Chinese text.",
     ),
     _card(
         "BAAI/bge-reranker-large", "cross-encoder", "BGE-Reranker", 559_891_457, 512, architecture="XLM-RoBERTa large",
-        licence="MIT", description="A cross-encoder of English and Chinese text.",
+        license="MIT", description="A cross-encoder of English and Chinese text.",
     ),
     _card(
         "cross-encoder/ms-marco-MiniLM-L6-v2", "cross-encoder", "MS MARCO", 22_713_601, 512, architecture="BERT",
@@ -68,22 +68,22 @@ CARDS: tuple[ModelCard, ...] = (
     ),
     *(
         _card(
-            f"Qwen/Qwen3-Reranker-{size}", "yes-no", "Qwen3-Reranker", None, 8192, settings=QWEN3, **_BF16,
+            f"Qwen/Qwen3-Reranker-{size}", "yes-no", "Qwen3-Reranker", None, 8192, options=QWEN3, **_BF16,
             architecture=f"Qwen3-{size}", description="A language model that says yes or no to a pair of texts.",
         )
         for size in ("0.6B", "4B", "8B")
     ),
     *(
         _card(
-            f"Qwen/Qwen3-VL-Reranker-{size}", "yes-no", "Qwen3-VL-Reranker", None, 8192, settings=QWEN3_VL, **_BF16,
+            f"Qwen/Qwen3-VL-Reranker-{size}", "yes-no", "Qwen3-VL-Reranker", None, 8192, options=QWEN3_VL, **_BF16,
             modalities=_SEES, architecture=f"Qwen3-VL-{size}", aliases=aliases,
             description="A language model with eyes that says yes or no to a pair; films as 8 frames (inferred).",
         )
         for size, aliases in (("2B", {}), ("8B", {"ARK": "Qwen3-VL-Reranker"}))
     ),
     _card(
-        "jinaai/jina-reranker-m0", "jina-reranker", "Jina-Reranker", None, 10_240, settings=JINA, dtype="bfloat16",
-        modalities=("text", "image"), architecture="Qwen2-VL-2B", licence="CC-BY-NC-4.0",
+        "jinaai/jina-reranker-m0", "jina-reranker", "Jina-Reranker", None, 10_240, options=JINA, dtype="bfloat16",
+        modalities=("text", "image"), architecture="Qwen2-VL-2B", license="CC-BY-NC-4.0",
         aliases={"ARK": "Jina-Reranker"}, description="Texts and pictures of pages, by two layers over Qwen2-VL.",
     ),
 )  # fmt: skip

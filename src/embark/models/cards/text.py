@@ -1,6 +1,6 @@
 """Text embedders: those of ARK's tables, and the ones that people compare with.
 
-Revisions, sizes and licences are those that mteb 2.26.24 lists; prompts are the authors'.
+Revisions, sizes and licenses are those that mteb 2.26.24 lists; prompts are the authors'.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ def _row(
     dim: int,
     parameters: int,
     context: int,
-    licence: str,
+    license: str,
     architecture: str,
     description: str,
     ark: str = "",
-    settings: Mapping[str, Any] | None = None,
+    options: Mapping[str, Any] | None = None,
     **more: Any,
 ) -> ModelCard:
     return ModelCard(
-        name, revision, more.pop("loader", "sentence-transformers"), ("text",), dim=dim, settings=settings or {},
+        name, revision, more.pop("loader", "sentence-transformers"), ("text",), dim=dim, options=options or {},
         source=name, family=family, parameters=parameters, context=context, objective="contrastive",
-        architecture=architecture, licence=licence, reference=f"https://huggingface.co/{name}", description=description,
-        instructed="template" in (settings or {}), aliases={"ARK": ark} if ark else {}, **more,
+        architecture=architecture, license=license, reference=f"https://huggingface.co/{name}", description=description,
+        instructed="template" in (options or {}), aliases={"ARK": ark} if ark else {}, **more,
     )  # fmt: skip
 
 
@@ -77,11 +77,11 @@ CARDS = (
          dtype="bfloat16"),
     # ── common ones ──
     _row("BGE", "BAAI/bge-small-en-v1.5", "5c38ec7c405ec4b44b94cc5a9bb96e735b38267a", 384, 33_400_000, 512, "MIT",
-         "BERT, first token", _BGE, settings={"prompts": SEARCHING}),
+         "BERT, first token", _BGE, options={"prompts": SEARCHING}),
     _row("BGE", "BAAI/bge-base-en-v1.5", "a5beb1e3e68b9ab74eb54cfd186867f64f240e1a", 768, 109_000_000, 512, "MIT",
-         "BERT, first token", _BGE, settings={"prompts": SEARCHING}),
+         "BERT, first token", _BGE, options={"prompts": SEARCHING}),
     _row("BGE", "BAAI/bge-large-en-v1.5", "d4aa6901d3a41ba39fb536a557fa166f842b0e09", 1024, 335_000_000, 512, "MIT",
-         "BERT, first token", _BGE, settings={"prompts": SEARCHING}),
+         "BERT, first token", _BGE, options={"prompts": SEARCHING}),
     _row("Sentence-BERT", "sentence-transformers/all-MiniLM-L6-v2", "8b3219a92973c328a8e22fadcfa821b5dc75636a", 384,
          22_713_216, 256, "Apache-2.0", "MiniLM, mean of tokens", _ALL, data=1170.0),
     _row("Sentence-BERT", "sentence-transformers/all-MiniLM-L12-v2", "364dd28d28dcd3359b537f3cf1f5348ba679da62", 384,
@@ -91,24 +91,24 @@ CARDS = (
     _row("LaBSE", "sentence-transformers/LaBSE", "e34fab64a3011d2176c99545a93d5cbddc9a91b7", 768, 470_926_848, 512,
          "Apache-2.0", "BERT, first token", "Sentences of 109 languages in one space, for finding translations."),
     _row("E5", "intfloat/e5-small-v2", "dca8b1a9dae0d4575df2bf423a5edb485a431236", 384, 33_000_000, 512, "MIT",
-         "BERT, mean of tokens", _E5, settings={"prompts": PREFIXES}),
+         "BERT, mean of tokens", _E5, options={"prompts": PREFIXES}),
     _row("E5", "intfloat/e5-base-v2", "1c644c92ad3ba1efdad3f1451a637716616a20e8", 768, 109_000_000, 512, "MIT",
-         "BERT, mean of tokens", _E5, settings={"prompts": PREFIXES}),
+         "BERT, mean of tokens", _E5, options={"prompts": PREFIXES}),
     _row("E5", "intfloat/e5-large-v2", "b322e09026e4ea05f42beadf4d661fb4e101d311", 1024, 335_000_000, 512, "MIT",
-         "BERT, mean of tokens", _E5, settings={"prompts": PREFIXES}),
+         "BERT, mean of tokens", _E5, options={"prompts": PREFIXES}),
     _row("E5", "intfloat/multilingual-e5-small", "fd1525a9fd15316a2d503bf26ab031a61d056e98", 384, 118_000_000, 512,
-         "MIT", "MiniLM, mean of tokens", _E5, settings={"prompts": PREFIXES}),
+         "MIT", "MiniLM, mean of tokens", _E5, options={"prompts": PREFIXES}),
     _row("E5", "intfloat/multilingual-e5-base", "d13f1b27baf31030b7fd040960d60d909913633f", 768, 278_000_000, 512,
-         "MIT", "XLM-RoBERTa, mean of tokens", _E5, settings={"prompts": PREFIXES}),
+         "MIT", "XLM-RoBERTa, mean of tokens", _E5, options={"prompts": PREFIXES}),
     _row("E5", "intfloat/multilingual-e5-large", "ab10c1a7f42e74530fe7ae5be82e6d4f11a719eb", 1024, 560_000_000, 512,
-         "MIT", "XLM-RoBERTa, mean of tokens", _E5, settings={"prompts": PREFIXES}),
+         "MIT", "XLM-RoBERTa, mean of tokens", _E5, options={"prompts": PREFIXES}),
     _row("E5", "intfloat/multilingual-e5-large-instruct", "baa7be480a7de1539afce709c8f13f833a510e0a", 1024, 560_000_000,
          512, "MIT", "XLM-RoBERTa, mean of tokens", "Multilingual E5 that reads an instruction before each query.",
-         settings={"template": f"{INSTRUCT} "}),
+         options={"template": f"{INSTRUCT} "}),
     # Its tokeniser must end a text with </s>, which is pooled; transformers 5 would leave it out.
     _row("E5", "intfloat/e5-mistral-7b-instruct", "07163b72af1488142a360786df853f237b1a3ca1", 4096, 7_111_000_000,
          32_768, "MIT", "Mistral decoder, last token", "A large language model turned embedder with synthetic tasks.",
-         settings={"template": f"{INSTRUCT} ", "tokens": 4096,
+         options={"template": f"{INSTRUCT} ", "tokens": 4096,
          "tokenizer": {"add_bos_token": True, "add_eos_token": True}}, dtype="float16"),
     _row("GTE", "thenlper/gte-small", "17e1f347d17fe144873b1201da91788898c639cd", 384, 33_360_512, 512, "MIT",
          "BERT, mean of tokens", _GTE),
@@ -121,9 +121,9 @@ CARDS = (
     _row("GTE", "Alibaba-NLP/gte-multilingual-base", "ca1791e0bcc104f6db161f27de1340241b13c5a4", 768, 305_368_320, 8192,
          "Apache-2.0", "its own encoder, first token", "70 languages and long texts; runs the checkpoint's own code."),
     _row("mxbai", "mixedbread-ai/mxbai-embed-large-v1", "990580e27d329c7408b3741ecff85876e128e203", 1024, 335_141_888,
-         512, "Apache-2.0", "BERT, first token", _BGE, settings={"prompts": SEARCHING}),
+         512, "Apache-2.0", "BERT, first token", _BGE, options={"prompts": SEARCHING}),
     _row("Arctic", "Snowflake/snowflake-arctic-embed-m-v1.5", "97eab2e17fcb7ccb8bb94d6e547898fa1a6a0f47", 768,
-         109_482_240, 512, "Apache-2.0", "BERT, first token", _BGE, settings={"prompts": SEARCHING}),
+         109_482_240, 512, "Apache-2.0", "BERT, first token", _BGE, options={"prompts": SEARCHING}),
     _row("Arctic", "Snowflake/snowflake-arctic-embed-l-v2.0", "edc2df7b6c25794b340229ca082e7c78782e6374", 1024,
          567_754_752, 8192, "Apache-2.0", "XLM-RoBERTa, first token",
          "Multilingual retrieval; the checkpoint brings its prompt for queries."),
@@ -132,6 +132,6 @@ CARDS = (
          "More than 100 languages on small devices; the checkpoint brings its prompts."),
     _row("Granite", "ibm-granite/granite-embedding-english-r2", "6e7b8ce0e76270394ac4669ba4bbd7133b60b7f9", 768,
          149_014_272, 8192, "Apache-2.0", "ModernBERT, first token",
-         "English texts, tables and code, from data with clear licences."),
+         "English texts, tables and code, from data with clear licenses."),
 )
 # fmt: on

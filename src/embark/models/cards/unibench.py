@@ -26,8 +26,8 @@ RESNETS = {  # architecture → dimension, parameters
 
 def _tag(source: str, model: str, pretrained: str, *facts: Any, **more: Any) -> ModelCard:
     """Weights that open_clip knows by a tag, from the repository that the tag stands for."""
-    settings = {"architecture": model, "pretrained": pretrained}
-    return row(more.pop("name", source), "main", *facts, source=source, settings=settings, **more)
+    options = {"architecture": model, "pretrained": pretrained}
+    return row(more.pop("name", source), "main", *facts, source=source, options=options, **more)
 
 
 def _resnet(model: str, corpus: str, data: float, unibench: str, size: int = 224, quick: bool = True) -> ModelCard:
@@ -45,7 +45,7 @@ def _resnet(model: str, corpus: str, data: float, unibench: str, size: int = 224
 def _vitamin(model: str, repository: str, size: int, dim: int, parameters: int, unibench: str) -> ModelCard:
     return _tag(
         f"jienengchen/ViTamin-{repository}", f"ViTamin-{model}", "datacomp1b", dim, parameters, 1280, unibench,
-        image_size=size, family="ViTamin", architecture="vitamin", licence="not stated", reference="https://arxiv.org/abs/2404.02132",
+        image_size=size, family="ViTamin", architecture="vitamin", license="not stated", reference="https://arxiv.org/abs/2404.02132",
         description="Convolutions first, then attention, made for vision with language.",
     )  # fmt: skip
 
@@ -53,7 +53,7 @@ def _vitamin(model: str, repository: str, size: int, dim: int, parameters: int, 
 def _clipa(model: str, dim: int, parameters: int, unibench: str) -> ModelCard:
     return _tag(
         f"UCSC-VLAA/ViT-{model}-CLIPA-datacomp1B", f"ViT-{model}-CLIPA", "datacomp1b", dim, parameters, 1280, unibench,
-        context=32, family="CLIPA", licence="Apache-2.0", reference="https://arxiv.org/abs/2306.15658",
+        context=32, family="CLIPA", license="Apache-2.0", reference="https://arxiv.org/abs/2306.15658",
         description="CLIP trained on small images and short texts, and for a while on full ones.",
     )  # fmt: skip
 
@@ -76,9 +76,9 @@ def _blip(size: str, file: str, parameters: int, data: float, unibench: str) -> 
     return ModelCard(
         f"unibench/{unibench}", "main", "blip", ("text", "image", "video"), 256, fusion="unit-sum",
         source=f"https://storage.googleapis.com/sfr-vision-language-research/BLIP/models/{file}.pth",
-        settings={"tokenizer": BERT}, family="BLIP", parameters=parameters, context=512, image_size=224,
-        normalised=True, data=data, objective="contrastive, matching, captioning", architecture="vit",
-        licence="BSD-3-Clause", reference="https://arxiv.org/abs/2201.12086", aliases={"UniBench": unibench},
+        options={"tokenizer": BERT}, family="BLIP", parameters=parameters, context=512, image_size=224,
+        normalized=True, data=data, objective="contrastive, matching, captioning", architecture="vit",
+        license="BSD-3-Clause", reference="https://arxiv.org/abs/2201.12086", aliases={"UniBench": unibench},
         description=f"BLIP {size}, trained on captions that it filtered and wrote itself; tuned on nothing after that.",
     )  # fmt: skip
 
@@ -88,12 +88,12 @@ EVA = {
     "description": "An image tower that learnt from masked images first, then as CLIP does.",
 }  # fmt: skip
 DFN = {
-    "family": "DFN", "reference": "https://arxiv.org/abs/2309.17425", "licence": "other (Apple's)",
+    "family": "DFN", "reference": "https://arxiv.org/abs/2309.17425", "license": "other (Apple's)",
     "description": "CLIP's recipe on pairs that a filtering network chose.",
 }  # fmt: skip
 COCA = {
     "family": "OpenCoCa", "reference": "https://arxiv.org/abs/2205.01917", "objective": "contrastive, captioning",
-    "context": 76, "normalised": True, "description": "The contrastive towers of a model that also writes captions.",
+    "context": 76, "normalized": True, "description": "The contrastive towers of a model that also writes captions.",
 }  # fmt: skip
 
 CARDS = (
@@ -144,7 +144,7 @@ CARDS = (
     _resnet("RN101", "yfcc15m", 15, "openclip_resnet101_yfcc", quick=False),
     row(
         "unibench/negclip_vitB32", "main", 512, 151_277_313, 400, "negclip_vitB32",
-        settings={"architecture": "ViT-B-32"},
+        options={"architecture": "ViT-B-32"},
         source="https://drive.usercontent.google.com/download?id=1ooVVPxB-tvptgmHlIMMFGV3Cg-IrhbRZ&confirm=t",
         family="NegCLIP", objective="contrastive, hard negatives", reference="https://arxiv.org/abs/2210.01936",
         description="CLIP tuned against captions whose words were shuffled.",

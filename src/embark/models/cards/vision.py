@@ -10,13 +10,13 @@ from embark.types import ModelCard
 def _row(name: str, revision: str, loader: str, dim: int, parameters: int, **more: Any) -> ModelCard:
     return ModelCard(
         name, revision, loader, ("image", "video"), dim, parameters=parameters, source=name, image_size=224,
-        normalised=False, architecture="vit", objective="self-supervised", aliases={"MIEB": name}, **more,
+        normalized=False, architecture="vit", objective="self-supervised", aliases={"MIEB": name}, **more,
     )  # fmt: skip
 
 
 def _dino(size: str, revision: str, dim: int, parameters: int) -> ModelCard:
     return _row(
-        f"facebook/dinov2-{size}", revision, "dino", dim, parameters, family="DINOv2", data=142, licence="Apache-2.0",
+        f"facebook/dinov2-{size}", revision, "dino", dim, parameters, family="DINOv2", data=142, license="Apache-2.0",
         reference="https://arxiv.org/abs/2304.07193",
         description="Learnt from 142 million images without a word about them; the class token is the vector.",
     )  # fmt: skip
@@ -25,7 +25,7 @@ def _dino(size: str, revision: str, dim: int, parameters: int) -> ModelCard:
 def _moco(size: str, revision: str, dim: int, parameters: int, architecture: str) -> ModelCard:
     return _row(
         f"nyu-visionx/moco-v3-vit-{size}", revision, "timm", dim, parameters, family="MoCo-v3", data=1.28,
-        settings={"architecture": architecture}, licence="CC-BY-NC-4.0", reference="https://arxiv.org/abs/2104.02057",
+        options={"architecture": architecture}, license="CC-BY-NC-4.0", reference="https://arxiv.org/abs/2104.02057",
         description="Learnt to tell ImageNet's images apart; MIEB reads them on the pixel scale of timm's own weights.",
     )  # fmt: skip
 

@@ -1,1 +1,0 @@
-"""What scores mean: intervals, aggregates, tables. Pure functions over results."""

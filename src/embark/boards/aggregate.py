@@ -1,0 +1,87 @@
+"""From task scores to how a model stands on a benchmark: the family's groups and totals, each with its interval.
+
+Missing tasks are explicit: a mean over fewer tasks than the benchmark has says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from embark.boards.rules import Rule, mmeb, rule_of
+from embark.models import MODELS
+from embark.published import ERRATUM, NOTE
+from embark.results import TaskResult
+from embark.results.table import Score
+from embark.stats.means import Mean, Who, by_model, mean_score, score
+from embark.types import Task
+
+ZEROS = "with zeros for the {} tasks of a modality that the model does not take"
+
+
+@dataclass(frozen=True)
+class Standing:
+    """How one model stands on a benchmark; `categories` are the groups of the benchmark's rule.
+
+    `weights` tells how much each task counts in the rule's first total; `results` are what it was made from.
+    """
+
+    model: str
+    revision: str
+    tasks: dict[str, Score]
+    categories: dict[str, Score]
+    totals: dict[str, Score]
+    weights: Mapping[str, float]
+    results: Mapping[str, TaskResult]
+
+    @property
+    def mean(self) -> Score:
+        """What models are ranked by: the rule's first total."""
+        return next(iter(self.totals.values()))
+
+    @property
+    def who(self) -> Who:
+        """The model, its revision, and who made its scores."""
+        return self.model, self.revision, next(iter(self.results.values())).made_by
+
+    @property
+    def source(self) -> str:
+        """Whose scores they are: yours, published, or another tool's."""
+        made_by = self.who[2]
+        return "yours" if made_by == "embark" else made_by
+
+
+def standings(
+    tasks: Sequence[Task], results: Iterable[TaskResult], rule: str | Rule = "mean-of-categories"
+) -> list[Standing]:
+    """One standing a model and source, in the order of the results, by what `by_model` keeps of them."""
+    aggregate = rule_of(rule)
+    out = []
+    for (model, revision, _), found in by_model(tasks, results).items():
+        if rule == "mmeb":
+            aggregate = partial(mmeb, deaf=_deaf(next(iter(found.values()))))
+        scores = {task.name: score(found[task.name]) for task in tasks if task.name in found}
+        made = aggregate(tasks, {name: one.value for name, one in scores.items()})
+        groups, totals = ({n: _score(m, scores) for n, m in part.items()} for part in (made.groups, made.totals))
+        weights = next(iter(made.totals.values())).weights
+        out.append(Standing(model, revision, scores, groups, totals, weights, found))
+    return out
+
+
+def _score(mean: Mean, scores: Mapping[str, Score]) -> Score:
+    """A mean with its interval; it inherits errata, which may have moved it, and the notes that all its tasks have."""
+    parts = [scores[task] for task in mean.weights if task in scores]
+    marks = dict.fromkeys(mark for part in parts for mark in part.marks)
+    shared = [mark for mark in marks if mark.startswith(NOTE) and all(mark in part.marks for part in parts)]
+    kept = [mark for mark in marks if mark.startswith(ERRATUM) or mark in shared]
+    return mean_score(mean, scores, [*kept, *[ZEROS.format(mean.zeros)] * bool(mean.zeros)])
+
+
+def _deaf(result: TaskResult) -> bool:
+    """Whether a model takes no audio: as its card says, the one beside its scores first. Papers print zeros instead."""
+    if result.made_by == "published":
+        return True
+    card = MODELS.get(result.model)
+    modalities = result.modalities() or (card.modalities if card else ())
+    return bool(modalities) and "audio" not in modalities

@@ -1,0 +1,280 @@
+"""Published aggregates computed again from their parts: which follow, which are known errata, which are neither."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from statistics import fmean, median
+
+import numpy as np
+
+from embark.boards.rules import ark, mean_of_types, mmeb
+from embark.evaluators.sts import correlation
+from embark.published import Published, errata, results, scores
+from embark.stats.means import Summary
+from embark.tasks import TASKS, get_benchmark
+from embark.types import Task
+
+Values = dict[str, float]
+EXACT = 1e-9
+POINT = 0.01  # a point of percent, as a fraction
+
+# MIEB's Table 22 splits classification in two (the list is in section 6.1) and leaves five tasks out.
+FINE = (
+    "Birdsnap", "Caltech101", "CIFAR100", "Country211", "FGVCAircraft", "Food101", "Imagenet1k", "OxfordFlowers",
+    "OxfordPets", "RESISC45", "StanfordCars", "SUN397", "UCF101",
+)  # fmt: skip
+LEFT_OUT = ("VOC2007", "FashionIQIT2IRetrieval", "GLDv2I2TRetrieval", "SketchyI2IRetrieval", "SOPI2IRetrieval")
+TABLE_22 = {
+    "ImageClustering": "Clustering",
+    "Compositionality": "Compositionality",
+    "VisualSTS(eng)": "Visual STS (en)",
+    "DocumentUnderstanding": "Document Understanding",
+    "ImageClassification": "Linear Probing",
+    "ZeroShotClassification": "Zero-shot",
+    "VisionCentricQA": "Vision-centric QA",
+    "Any2AnyRetrieval": "Retrieval",
+    "Any2AnyMultilingualRetrieval": "Retrieval (multilingual)",
+    "VisualSTS(multi)": "Visual STS (multilingual)",
+}
+
+
+@dataclass(frozen=True)
+class Derived:
+    """A published cell, what its parts give, and by how much the two may differ (rounding)."""
+
+    table: str
+    model: str
+    name: str
+    published: float
+    derived: float
+    tolerance: float
+
+    @property
+    def agrees(self) -> bool:
+        """The cell follows from its parts."""
+        return abs(self.published - self.derived) <= self.tolerance + EXACT
+
+    @property
+    def erratum(self) -> str | None:
+        """The erratum that states this very disagreement."""
+        for erratum in errata():
+            for cell in erratum.cells:
+                same = (cell.table, cell.model, cell.name) == (self.table, self.model, self.name)
+                if same and _near(cell.published, self.published) and _near(cell.derived, self.derived):
+                    return erratum.id
+        return None
+
+
+@dataclass(frozen=True)
+class Check:
+    """What became of one table's aggregates."""
+
+    table: str
+    cells: int
+    agreeing: int
+    errata: dict[str, int]
+    unexplained: tuple[Derived, ...]
+
+
+@dataclass(frozen=True)
+class LiteAgreement:
+    """How well MIEB-lite's mean follows MIEB's over the models that have every task."""
+
+    models: int
+    spearman: float
+    pearson: float
+
+
+def check() -> list[Check]:
+    """Every aggregate of the shipped tables that its published parts determine."""
+    by_table: dict[str, list[Derived]] = {}
+    for part in (_mieb_table_22, _mieb_table_2, _mmeb_averages, _mmeb_repeats, _mmeb_counts, _ark, _unibench):
+        for cell in part():
+            by_table.setdefault(cell.table, []).append(cell)
+    return [_checked(table, cells) for table, cells in by_table.items()]
+
+
+def lite_agreement() -> LiteAgreement:
+    """MIEB-lite beside MIEB, both by the mean over task types."""
+    from scipy.stats import rankdata
+
+    full, lite = (
+        {
+            model: summary.totals["mean"].value
+            for model, summary in _summaries(name).items()
+            if not summary.totals["mean"].partial
+        }
+        for name in ("MIEB(Multilingual)", "MIEB(lite)")
+    )
+    models = [model for model in full if model in lite]
+    a, b = (np.array([means[model] for model in models]) for means in (full, lite))
+    return LiteAgreement(len(models), correlation(rankdata(a), rankdata(b)), correlation(a, b))
+
+
+def collapsed_probes() -> list[Published]:
+    """MIEB's linear probes that predicted one class for everything.
+
+    Their accuracy is that class's share of the test items: a whole number of items, near chance, far below all others.
+    """
+    probes = [score for score in scores("MIEB") if score.kind == "task" and TASKS[score.name].evaluator == "probe"]
+    found = []
+    for score in probes:
+        task = TASKS[score.name]
+        items = score.value * task.rows.get(score.split, 0)
+        usual = median(other.value for other in probes if other.name == score.name)
+        whole = abs(items - round(items)) < 1e-6 * task.rows.get(score.split, 0)  # scores are published to six digits
+        if task.chance and whole and score.value < min(2 * task.chance, usual / 10):
+            found.append(score)
+    return found
+
+
+def _checked(table: str, cells: Sequence[Derived]) -> Check:
+    known: dict[str, int] = {}
+    unexplained = []
+    for cell in cells:
+        if not cell.agrees:
+            if (name := cell.erratum) is not None:
+                known[name] = known.get(name, 0) + 1
+            else:
+                unexplained.append(cell)
+    return Check(table, len(cells), len(cells) - sum(known.values()) - len(unexplained), known, tuple(unexplained))
+
+
+def _near(stated: float | None, found: float) -> bool:
+    return stated is not None and abs(stated - found) < 0.01 * POINT
+
+
+def _aggregates(family: str, *tables: str) -> Iterator[Published]:
+    return (score for score in scores(family) if score.kind == "aggregate" and score.table in tables)
+
+
+def _by_model(benchmark: str) -> dict[str, Values]:
+    """{model: {task: value}} of a benchmark, under the paper's protocol."""
+    found: dict[str, Values] = {}
+    for result in results(benchmark):
+        found.setdefault(result.model, {})[result.task] = result.score
+    return found
+
+
+def _summaries(benchmark: str) -> dict[str, Summary]:
+    tasks = TASKS.match(get_benchmark(benchmark).tasks)
+    return {model: mean_of_types(tasks, values) for model, values in _by_model(benchmark).items()}
+
+
+def _mieb_table_2() -> Iterator[Derived]:
+    """Printed to one digit after a rounding to two, as Table 22 has them."""
+    for table, benchmark in (("MIEB Table 2", "MIEB(Multilingual)"), ("MIEB Table 2 (lite)", "MIEB(lite)")):
+        made = _summaries(benchmark)
+        for cell in _aggregates("MIEB", table):
+            totals = made[cell.model].totals
+            means = {"Mean (m)": totals["mean"], "Mean (en)": totals["mean (en)"]} | made[cell.model].groups
+            yield Derived(table, cell.model, cell.name, cell.value, means[cell.name].value, 0.055 * POINT)
+
+
+def _mieb_table_22() -> Iterator[Derived]:
+    tasks = TASKS.match(get_benchmark("MIEB(Multilingual)").tasks)
+    groups: dict[str, list[str]] = {}
+    for task in tasks:
+        if task.name not in LEFT_OUT:
+            groups.setdefault(_column_22(task), []).append(task.name)
+    values = _by_model("MIEB(Multilingual)")
+    for cell in _aggregates("MIEB", "MIEB Table 22"):
+        of = values[cell.model]
+        columns = {name: fmean(of[task] for task in parts) for name, parts in groups.items()}
+        english = [value for name, value in columns.items() if "multilingual" not in name]
+        columns |= {"Mean (m)": fmean(columns.values()), "Mean (en)": fmean(english)}
+        yield Derived(cell.table, cell.model, cell.name, cell.value, columns[cell.name], 0.01 * POINT)
+
+
+def _column_22(task: Task) -> str:
+    column = TABLE_22[task.tags["type"]]
+    if column not in ("Linear Probing", "Zero-shot"):
+        return column
+    plain = task.name.removesuffix("ZeroShot").removesuffix("Classification")
+    return f"{'Fine' if plain in FINE else 'Coarse'} {column}"
+
+
+def _mmeb_averages() -> Iterator[Derived]:
+    tasks = TASKS.match(get_benchmark("MMEB-V3").tasks)
+    new = [task for task in tasks if task.tags["group"] in ("audio", "text", "agent")]  # the tasks of Table 2
+    values = _by_model("MMEB-V3")
+    made = {model: (mmeb(tasks, of, deaf=True), mmeb(new, of, deaf=True)) for model, of in values.items()}
+    for number in (2, 3, 5, 6, 7, 8, 9, 10):
+        for cell in _aggregates("MMEB-V3", f"MMEB-V3 Table {number}"):
+            summary = made[cell.model][number == 2]
+            mean = (summary.groups | summary.totals)[cell.name]
+            yield Derived(cell.table, cell.model, cell.name, cell.value, mean.value, 0.1 * POINT)
+
+
+def _mmeb_repeats() -> Iterator[Derived]:
+    """Group means that Table 3 prints, too."""
+    summary = {(cell.model, cell.name): cell.value for cell in _aggregates("MMEB-V3", "MMEB-V3 Table 3")}
+    for number in (2, 5, 6, 7, 8, 9, 10):
+        for cell in _aggregates("MMEB-V3", f"MMEB-V3 Table {number}"):
+            if (cell.model, cell.name) in summary and cell.name not in ("All", "All*"):
+                table = f"{cell.table} against Table 3"
+                yield Derived(table, cell.model, cell.name, cell.value, summary[cell.model, cell.name], 0)
+
+
+def _mmeb_counts() -> Iterator[Derived]:
+    """How many tasks the tables say that an aggregate has."""
+    tasks = TASKS.match(get_benchmark("MMEB-V3").tasks)
+    seen = set()
+    for cell in scores("MMEB-V3"):
+        if cell.parts is not None and (cell.table, cell.name) not in seen and not cell.name.startswith("All"):
+            seen.add((cell.table, cell.name))
+            count = sum(cell.name in (task.category, task.tags["group"]) for task in tasks)
+            yield Derived("MMEB-V3 task counts", cell.table, cell.name, cell.parts, count, 0)
+
+
+def _ark() -> Iterator[Derived]:
+    """Averages of Tables 2, 3 and 9 to 19; skills and demands that are one subtype's queries; what Table 8 repeats."""
+    tasks = TASKS.match(get_benchmark("ARK").tasks)
+    cells: dict[tuple[str, str, str], Values] = {}  # (table, model, protocol) → name → value
+    printed: dict[tuple[str, str, str, str], float] = {}  # (model, protocol, metric, name) → value
+    for score in scores("ARK"):
+        if score.table != "ARK Table 8":
+            cells.setdefault((score.table, score.model, score.protocol), {})[score.name] = score.value
+            printed[score.model, score.protocol, score.metric, score.name] = score.value
+    for (table, model, _), values in cells.items():
+        if "knowledge axis" in values:
+            derived = ark(tasks, values).totals["knowledge axis"].value
+            yield Derived(table, model, "knowledge axis", values["knowledge axis"], derived, 0.011 * POINT)
+        else:
+            skills = [value for name, value in values.items() if name.endswith(("reasoning", "abstraction"))]
+            yield Derived(table, model, "reasoning axis", values["reasoning axis"], fmean(skills), 0.011 * POINT)
+    for score in scores("ARK"):
+        one = {"perception-only": "ARK/Daily-Life", "fine-grained visual reasoning": "ARK/Fine-Grained"}.get(score.name)
+        if score.table == "ARK Table 8":
+            same = (score.model, score.protocol, score.metric, score.name)
+        elif one and score.table != "ARK Table 9":
+            same = (score.model, score.protocol, score.metric, one)
+        else:
+            continue
+        if same in printed:
+            yield Derived(score.table, score.model, score.name, score.value, printed[same], 0)
+
+
+def _unibench() -> Iterator[Derived]:
+    """The Overall rows, and the types of Table 1 from the capabilities of Table 5, which is truncated to one digit."""
+    means = {
+        table: {cell.name: cell.value for cell in _aggregates("UniBench", table) if cell.subset == "mean"}
+        for table in ("UniBench Table 1", "UniBench Table 5")
+    }
+    for table, rows in means.items():
+        derived = fmean(value for name, value in rows.items() if name != "Overall")
+        yield Derived(table, "mean of models", "Overall", rows["Overall"], derived, 0.05 * POINT)
+    tasks = TASKS.match(get_benchmark("UniBench").tasks)
+    capabilities = means["UniBench Table 5"]
+    for name, value in means["UniBench Table 1"].items():
+        if name != "Overall":
+            parts = [capabilities[task.tags["capability"]] for task in tasks if task.category == name]
+            derived = fmean(parts) + 0.05 * POINT  # what truncation takes away, on average
+            yield Derived("UniBench Table 1", "mean of models", name, value, derived, 0.1 * POINT)
+    first = {(cell.name, cell.subset): cell for cell in _aggregates("UniBench", "UniBench Table 1")}
+    for cell in _aggregates("UniBench", "UniBench Table 5"):
+        type_ = {"corruption": "Corruption", "texture detection": "Texture", "relations": "Relation"}.get(cell.name)
+        if type_:  # the same benchmarks under two names
+            same = first[type_, cell.subset]
+            yield Derived("UniBench Table 5 against Table 1", cell.model, cell.name, cell.value, same.value, 0)

@@ -1,0 +1,51 @@
+"""The card of a checkpoint folder that no row describes: its files say which family it is of."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from embark.models.hub import described, digest
+from embark.types import EmbarkError, ModelCard
+
+FILES = {  # a file that only one family writes → loader
+    "modules.json": "sentence-transformers",
+    "open_clip_config.json": "open_clip",
+}
+MODEL_TYPES: dict[str, str] = {  # config.json's model_type → loader
+    **dict.fromkeys(("bert", "roberta", "xlm-roberta", "mpnet", "modernbert", "distilbert"), "text"),
+    **dict.fromkeys(("llama", "mistral", "qwen2", "qwen3"), "text"),
+    **dict.fromkeys(("clip", "siglip", "siglip2", "align", "metaclip_2", "altclip", "chinese_clip", "flava"), "dual"),
+    **dict.fromkeys(("dinov2", "dinov2_with_registers", "dinov3_vit"), "dino"),
+    "blip": "blip",
+    "blip-2": "blip2",
+    "jina_clip": "jina",
+    "nomic_bert": "nomic",
+    **dict.fromkeys(("colpali", "colqwen2"), "late"),
+    "timm": "timm",  # whose config.json names no type
+    **dict.fromkeys(("llava_next", "qwen2_vl", "qwen2_5_vl", "qwen3_vl"), "mllm"),
+    "phi3_v": "phi",
+    **dict.fromkeys(("qwen2_5_omni_thinker", "qwen2_5_omni", "nvomniembed"), "omni"),
+}
+
+
+def recognize(folder: Path) -> ModelCard:
+    """A card for the folder; its loader adds what only the checkpoint knows (modalities, dimension)."""
+    loader = next((loader for name, loader in FILES.items() if (folder / name).is_file()), None)
+    if loader is None and any(folder.glob("*model.onnx")) and not any(folder.glob("*.safetensors")):
+        loader = "onnx"
+    if loader is None and (config := folder / "config.json").is_file():
+        told = described(config)
+        kind = str(told.get("model_type", "timm" if "pretrained_cfg" in told else ""))
+        loader = MODEL_TYPES.get(kind)
+        if any(name.endswith("ForSequenceClassification") for name in told.get("architectures") or ()):
+            loader = "cross-encoder"
+        if loader is None:
+            raise EmbarkError(
+                f"{folder} holds a checkpoint of model type '{kind}', which no loader claims; "
+                f"name one: LOADER:{folder} (see: embark models --help)."
+            )
+    if loader is None:
+        raise EmbarkError(
+            f"{folder} holds no checkpoint that embark knows: there is no config.json, modules.json or model.onnx."
+        )
+    return ModelCard(f"local/{folder.resolve().name}", digest(folder), loader, (), source=str(folder))

@@ -1,0 +1,344 @@
+"""Tables of scores as values: made here, printed anywhere (text, Markdown, LaTeX, CSV, JSON)."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby, zip_longest
+from math import isfinite
+from typing import Any, Literal, NamedTuple
+
+from embark.catalogue import UnknownName
+
+LESSER = ("metric", "chance")  # columns that a narrow terminal goes without, first to last
+HEAD = 10  # characters of a name over scores, before it is broken
+PIECES = r"(?<=[ /-])|(?<=[a-z0-9])(?=[A-Z][a-z])|(?=\()"  # where a name may be broken: patch14-384, ImageClustering
+ENDINGS = ("MultiChoice", "Classification", "Retrieval", "Clustering", "ZeroShot")
+NUMBERS = ("#", "95 %", "tasks", "Borda", "chance")  # columns of words that are set to the right
+
+
+@dataclass(frozen=True)
+class Score:
+    """A value with its 95 % interval, over `of` tasks when `count` of them have a score and `zeros` count as zero;
+    `marks` are footnotes.
+    """
+
+    value: float
+    low: float
+    high: float
+    count: int = 1
+    of: int = 1
+    marks: tuple[str, ...] = ()
+    zeros: int = 0
+
+    @property
+    def partial(self) -> bool:
+        """Some of the tasks it should cover are not in it."""
+        return self.count + self.zeros < self.of
+
+
+@dataclass(frozen=True)
+class Exact:
+    """A name or number in full, and as people read it in a table: machines get `value`."""
+
+    value: str | float | None
+    text: str
+
+
+Cell = str | float | Score | Exact | None  # words, plain numbers, scores
+
+
+@dataclass(frozen=True)
+class Row:
+    """A line of a table; `section` groups lines under a heading."""
+
+    cells: tuple[Cell, ...]
+    section: str = ""
+    total: bool = False
+
+
+class Line(NamedTuple):
+    """A line of a table's text form: its cells, padded, and which of them are the best of their kind."""
+
+    kind: Literal["head", "section", "rule", "row", "total"]
+    cells: tuple[str, ...]
+    best: tuple[bool, ...]
+
+    def __str__(self) -> str:
+        return "  ".join(self.cells).rstrip()
+
+
+@dataclass(frozen=True)
+class Table:
+    """Columns, rows, and notes below them. Its text form is what `print` shows."""
+
+    columns: tuple[str, ...]
+    rows: tuple[Row, ...]
+    notes: tuple[str, ...] = ()
+    models: Literal["columns", "rows"] = "columns"
+
+    def __str__(self) -> str:
+        return self.format("text")
+
+    def turned(self) -> Table:
+        """Rows as columns, for few rows of many cells."""
+        lines = zip(*(row.cells for row in self.rows), strict=True)
+        label, *rest = [Row((name, *cells)) for name, cells in zip(self.columns, lines, strict=True)]
+        return Table(("rank", *(shown(cell) for cell in label.cells[1:])), tuple(rest), self.notes)
+
+    def fitted(self, room: int) -> list[Table]:
+        """Tables of at most `room` characters a line: without lesser columns, then with fewer scores side by side."""
+        table = self
+        for name in LESSER:
+            if table.width() > room and name in table.columns:
+                table = table._only([i for i, other in enumerate(table.columns) if other != name])
+        widths, scores = table._widths(), [i for i in range(len(table.columns)) if table._scores(i)]
+        words = [i for i in range(len(table.columns)) if i not in scores]
+        pieces: list[list[int]] = []
+        left = 0
+        for i in scores:
+            if not pieces or widths[i] + 2 > left:
+                pieces.append(list(words))
+                left = room - sum(widths[j] + 2 for j in words) + 2
+            pieces[-1].append(i)
+            left -= widths[i] + 2
+        return [table._only(piece) for piece in pieces] or [table]
+
+    def width(self) -> int:
+        """Characters that a line of its text form takes."""
+        return sum(self._widths()) + 2 * len(self.columns) - 2
+
+    def lines(self) -> Iterator[Line]:
+        """The lines of its text form, without the notes."""
+        widths, section, heads = self._widths(), "", list[tuple[str, ...]]()
+        none = (False,) * len(widths)
+        pad = [str.ljust if _words(self, i) else str.rjust for i in range(len(widths))]
+        for names in zip_longest(*(reversed(self._head(i)) for i in range(len(widths))), fillvalue=""):
+            heads.append(tuple(p(name, w) for p, name, w in zip(pad, names, widths, strict=True)))
+        yield from (Line("head", names, none) for names in reversed(heads))
+        for row in self.rows:
+            if row.section != section:
+                section = row.section
+                yield Line("section", (f"— {section}",), none) if section else Line("rule", ("-" * self.width(),), none)
+            cells = tuple(p(shown(cell), w) for p, cell, w in zip(pad, row.cells, widths, strict=True))
+            best = tuple(self._best(row, i) for i in range(len(widths)))
+            yield Line("total" if row.total else "row", cells, best)
+
+    def _best(self, row: Row, column: int) -> bool:
+        """Whether a score is the highest that any of several models has here."""
+        cell = row.cells[column]
+        rivals = row.cells if self.models == "columns" else [other.cells[column] for other in self.rows]
+        scores = [rival.value for rival in rivals if isinstance(rival, Score)]
+        return isinstance(cell, Score) and len(scores) > 1 and cell.value == max(scores)
+
+    def _scores(self, column: int) -> bool:
+        return any(isinstance(row.cells[column], Score) for row in self.rows)
+
+    def _widths(self) -> list[int]:
+        cells = zip(*([shown(cell) for cell in row.cells] for row in self.rows), strict=True)
+        columns = list(cells) or [()] * len(self.columns)
+        return [max(map(len, [*self._head(i), *column])) for i, column in enumerate(columns)]
+
+    def _head(self, column: int) -> list[str]:
+        """A column's name; over scores, which are narrow, a long one takes several lines."""
+        name = self.columns[column]
+        if len(name) <= HEAD or not self._scores(column):
+            return [name]
+        lines = [""]
+        for piece in re.split(PIECES, name):
+            if lines[-1] and len(lines[-1] + piece.rstrip()) > HEAD:
+                lines.append("")
+            lines[-1] += piece
+        return [line.rstrip() for line in lines]
+
+    def _only(self, columns: Sequence[int]) -> Table:
+        """Some of the columns, without footnotes that only others have."""
+        rows = tuple(replace(row, cells=tuple(row.cells[i] for i in columns)) for row in self.rows)
+        marks = {f"({m})" for row in rows for cell in row.cells if isinstance(cell, Score) for m in cell.marks}
+        notes = tuple(note for note in self.notes if not note.startswith("(") or note.split(" ")[0] in marks)
+        return replace(self, columns=tuple(self.columns[i] for i in columns), rows=rows, notes=notes)
+
+    def format(self, style: str) -> str:
+        """The table as text, markdown, latex, csv or json."""
+        if style not in FORMATS:
+            raise UnknownName("table format", style, FORMATS)
+        return FORMATS[style](self)
+
+
+def named(name: str, most: int) -> Exact:
+    """A model's or task's name, shortened where the table is text."""
+    return Exact(name, short(name, most))
+
+
+def short(name: str, most: int = 26) -> str:
+    """A model's or task's name without its organisation or family; a long one goes without a task's kind, or is cut."""
+    name = name.split("/")[-1]
+    if len(name) > most:
+        name = without_kind(name)
+    head = (most - 1) * 3 // 5
+    return name if len(name) <= most else f"{name[:head]}…{name[head - most + 1 :]}"
+
+
+def without_kind(task: str) -> str:
+    """A task's name without the word for its kind, such as Retrieval."""
+    for ending in ENDINGS:
+        task = task.removesuffix(ending) or task
+    return task
+
+
+def footnoted(table: Table, partial: str = "over {} of {} tasks") -> Table:
+    """Partial means and warnings get a mark, and a line below the table that explains it, before its other notes."""
+    notes: dict[str, str] = {}
+
+    def mark(cell: Cell) -> Cell:
+        if not isinstance(cell, Score):
+            return cell
+        said = [partial.format(cell.count, cell.of)] if cell.partial else []
+        said += cell.marks
+        return replace(cell, marks=tuple(notes.setdefault(text, letters(len(notes))) for text in said))
+
+    rows = tuple(replace(row, cells=tuple(mark(cell) for cell in row.cells)) for row in table.rows)
+    return replace(table, rows=rows, notes=(*(f"({sign}) {text}" for text, sign in notes.items()), *table.notes))
+
+
+def letters(number: int) -> str:
+    """a to z, then aa, ab…"""
+    return (letters(number // 26 - 1) if number >= 26 else "") + chr(ord("a") + number % 26)
+
+
+def shown(cell: Cell, between: str = " ± ", marks: bool = True, full: bool = False) -> str:
+    """A cell as people read it: percent and half the width of the interval; names are short, unless in `full`."""
+    if isinstance(cell, Exact):
+        return cell.value if full and isinstance(cell.value, str) else cell.text
+    if isinstance(cell, (int, float)):
+        return (f"{cell:,}" if isinstance(cell, int) else f"{cell:.3f}") if isfinite(cell) else "–"
+    if not isinstance(cell, Score):
+        return cell if cell is not None else "–"
+    half = f"{between}{50 * (cell.high - cell.low):.1f}" if isfinite(cell.high - cell.low) else ""
+    return f"{round(100 * cell.value, 1) + 0.0:.1f}{half}{_signs(cell) if marks else ''}"  # adding zero: no -0.0
+
+
+def _raw(cell: Cell) -> str | float | Score | None:
+    """A cell as machines read it; what is no number is None."""
+    value = cell.value if isinstance(cell, Exact) else cell
+    return None if isinstance(value, float) and not isfinite(value) else value
+
+
+def _signs(cell: Score) -> str:
+    return f" ({','.join(cell.marks)})" if cell.marks else ""
+
+
+def _text(table: Table) -> str:
+    return "\n".join([*map(str, table.lines()), *table.notes])
+
+
+def _words(table: Table, column: int) -> bool:
+    """Whether a column holds words (set to the left) rather than numbers."""
+    return all(isinstance(_raw(row.cells[column]), str) for row in table.rows) and table.columns[column] not in NUMBERS
+
+
+def _markdown(table: Table) -> str:
+    rule = [":---" if _words(table, i) else "---:" for i in range(len(table.columns))]
+    lines: list[Sequence[str]] = [table.columns, rule]
+    for section, rows in groupby(table.rows, lambda row: row.section):
+        lines += [[f"**{section}**", *[""] * (len(rule) - 1)]] if section else []
+        for row in rows:
+            label, *cells = (shown(cell, full=True) for cell in row.cells)
+            lines.append([f"**{label}**" if row.total else label, *cells])  # apart from the section above
+    return "\n".join(
+        [
+            *("| " + " | ".join(cell.replace("|", r"\|") for cell in line) + " |" for line in lines),
+            *("\n" + n for n in table.notes),
+        ]
+    )
+
+
+def _latex(table: Table) -> str:
+    def safe(text: str) -> str:
+        for sign in "&%$#_{}":
+            text = text.replace(sign, "\\" + sign)
+        return text.replace("–", "--")
+
+    layout = "".join("l" if _words(table, i) else "r" for i in range(len(table.columns)))
+    lines = [" & ".join(map(safe, table.columns)) + r" \\ \midrule"]
+    for section, rows in groupby(table.rows, lambda row: row.section):
+        if section:
+            lines.append(rf"\multicolumn{{{len(layout)}}}{{l}}{{\textit{{{safe(section)}}}}} \\")
+        for row in rows:
+            cells = [
+                "$" + shown(c, r" \pm ", marks=False) + "$" + _signs(c)
+                if isinstance(c, Score)
+                else safe(shown(c, full=True))
+                for c in row.cells
+            ]
+            lines.append((r"\midrule " if row.total else "") + " & ".join(cells) + r" \\")
+    notes = [rf"\par\footnotesize {safe(note)}" for note in table.notes]  # below, where they can break into lines
+    return "\n".join([rf"\begin{{tabular}}{{{layout}}}", r"\toprule", *lines, r"\bottomrule", r"\end{tabular}", *notes])
+
+
+def _csv(table: Table) -> str:
+    """Full precision; a score takes three columns, then come the section and, in full, the footnotes."""
+    said = dict(note[1:].split(") ", 1) for note in table.notes if note.startswith("("))
+    scores = [table._scores(i) for i in range(len(table.columns))]
+    sections = any(row.section for row in table.rows)
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(
+        [
+            n
+            for name, is_score in zip(table.columns, scores, strict=True)
+            for n in ((name, f"{name} low", f"{name} high") if is_score else (name,))
+        ]
+        + ["section"] * sections
+        + ["notes"] * bool(said)
+    )
+    for row in table.rows:
+        line: list[Any] = []
+        for cell, is_score in zip(row.cells, scores, strict=True):
+            line += (
+                [_raw(number) for number in (cell.value, cell.low, cell.high)]
+                if isinstance(cell, Score)
+                else [_raw(cell), None, None]
+                if is_score
+                else [_raw(cell)]
+            )
+        line += [row.section] * sections
+        if said:
+            marked = [(name, c.marks) for name, c in zip(table.columns, row.cells, strict=True) if isinstance(c, Score)]
+            line.append("; ".join(f"{name}: {said[sign]}" for name, signs in marked for sign in signs))
+        writer.writerow(line)
+    return out.getvalue().rstrip("\n")
+
+
+def _json(table: Table) -> str:
+    def plain(cell: Cell) -> Any:
+        if not isinstance(cell, Score):
+            return _raw(cell)
+        score, low, high = (_raw(number) for number in (cell.value, cell.low, cell.high))
+        return {
+            "score": score,
+            "low": low,
+            "high": high,
+            "tasks": cell.count,
+            "of": cell.of,
+            "marks": cell.marks,
+        }
+
+    rows = [
+        dict(zip(table.columns, map(plain, row.cells), strict=True)) | ({"section": row.section} if row.section else {})
+        for row in table.rows
+    ]
+    return json.dumps({"rows": rows, "notes": table.notes}, indent=2, ensure_ascii=False)
+
+
+FORMATS: dict[str, Callable[[Table], str]] = {
+    "text": _text,
+    "markdown": _markdown,
+    "latex": _latex,
+    "csv": _csv,
+    "json": _json,
+}

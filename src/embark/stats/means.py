@@ -1,0 +1,144 @@
+"""Scores of models over tasks: grouped by model, averaged over groups of tasks, each mean with its interval."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from math import isnan
+from statistics import fmean
+
+from embark.results import TaskResult
+from embark.results.table import Exact, Row, Score, Table, footnoted
+from embark.stats.intervals import combined_interval
+from embark.types import EmbarkError, Task
+
+Who = tuple[str, str, str]  # a model, its revision, and whose scores they are
+Values = Mapping[str, float]  # scores by task
+
+
+@dataclass(frozen=True)
+class Mean:
+    """An aggregate over `count` of `of` tasks; `weights` tells how much each task's score counts.
+
+    `zeros` more count as zero without a score, and have weights, too.
+    """
+
+    value: float
+    count: int
+    of: int
+    weights: Mapping[str, float]
+    zeros: int = 0
+
+    @property
+    def partial(self) -> bool:
+        """Some of its tasks are not in it."""
+        return self.count + self.zeros < self.of
+
+
+@dataclass(frozen=True)
+class Summary:
+    """A model's aggregates by name."""
+
+    groups: dict[str, Mean]
+    totals: dict[str, Mean]
+
+
+def by_model(tasks: Sequence[Task], results: Iterable[TaskResult]) -> dict[Who, dict[str, TaskResult]]:
+    """Results by revision and source, which are never merged; a score under another protocol than its row's, or that is
+    not a number, is left out.
+    """
+    protocols = {task.name: task.protocol for task in tasks}
+    found: dict[Who, dict[str, TaskResult]] = {}
+    for result in results:
+        if protocols.get(result.task) == result.protocol and not isnan(result.score):
+            found.setdefault((result.model, result.revision, result.made_by), {})[result.task] = result
+    return found
+
+
+def names(models: Sequence[Who]) -> list[str]:
+    """The models' names, with the revision where one source has several."""
+    several = Counter((model, source) for model, _, source in models)
+    return [f"{model}@{revision}" if several[model, source] > 1 else model for model, revision, source in models]
+
+
+def score(result: TaskResult) -> Score:
+    """A task's score; its warnings become footnotes."""
+    return Score(result.score, *result.interval, marks=result.warnings)
+
+
+def mean(tasks: Sequence[str], values: Values) -> Mean:
+    """The mean over those of the tasks that have a score."""
+    found = [task for task in tasks if task in values]
+    if not found:
+        raise EmbarkError("A mean needs at least one score; none of its tasks has one.")
+    return Mean(fmean(values[t] for t in found), len(found), len(tasks), dict.fromkeys(found, 1 / len(found)))
+
+
+def grouped(tasks: Sequence[Task], by: Callable[[Task], str]) -> dict[str, list[str]]:
+    """Names of tasks by group, groups in the order of the tasks."""
+    groups: dict[str, list[str]] = {}
+    for task in tasks:
+        groups.setdefault(by(task), []).append(task.name)
+    return groups
+
+
+def mean_of_groups(groups: Mapping[str, Sequence[str]], values: Values) -> Summary:
+    """The mean of each group that has a score, and the mean of these means."""
+    means = {name: mean(parts, values) for name, parts in groups.items() if any(part in values for part in parts)}
+    weights = {task: w / len(means) for one in means.values() for task, w in one.weights.items()}
+    value = fmean(one.value for one in means.values())
+    total = Mean(value, len(weights), sum(len(parts) for parts in groups.values()), weights)
+    return Summary(means, {"mean": total})
+
+
+def mean_score(mean: Mean, scores: Mapping[str, Score], marks: Sequence[str] = ()) -> Score:
+    """A mean of independent scores with its interval and footnotes."""
+    parts = [(scores[task], weight) for task, weight in mean.weights.items() if task in scores]
+    values = [part.value for part, _ in parts]
+    intervals = [(part.low, part.high) for part, _ in parts]
+    interval = combined_interval(values, intervals, [weight for _, weight in parts])
+    return Score(mean.value, *interval, mean.count, mean.of, tuple(marks), mean.zeros)
+
+
+@dataclass(frozen=True)
+class Column:
+    """A model in a table of tasks: whose scores they are, the scores by task, and the totals by name."""
+
+    who: Who
+    tasks: Mapping[str, Score]
+    totals: Mapping[str, Score]
+
+
+def task_table(tasks: Sequence[Task], models: Sequence[Column], totals: Mapping[str, str]) -> Table:
+    """Tasks × models, grouped by category; the last lines are the totals, under the labels that `totals` has."""
+    rows = []
+    for category in dict.fromkeys(task.category for task in tasks):
+        for task in tasks:
+            if task.category == category and any(task.name in model.tasks for model in models):
+                chance = Exact(task.chance, "" if task.chance is None else f"{100 * task.chance:.1f}")
+                cells = tuple(model.tasks.get(task.name) for model in models)
+                rows.append(Row((task.name, task.metric, chance, *cells), category))
+    for name, label in totals.items():
+        rows.append(Row((label, "", "", *(model.totals.get(name) for model in models)), total=True))
+    columns = ("task", "metric", "chance", *short_names([model.who for model in models]))
+    return footnoted(Table(columns, tuple(rows)))
+
+
+def short_names(models: Sequence[Who]) -> list[str]:
+    """Names without the organization where that is enough to tell the models apart; revisions where it is not.
+
+    Whose scores they are is added for those that are not yours, where there are both.
+    """
+    several = len({made_by for _, _, made_by in models}) > 1
+    sources = [f" ({made_by})" if several and made_by != "embark" else "" for _, _, made_by in models]
+    for name in (lambda model, _: without_organization(model), lambda model, _: model, "{}@{}".format):
+        names = [name(model, revision) + source for (model, revision, _), source in zip(models, sources, strict=True)]
+        if len(set(names)) == len(names):
+            break
+    return names
+
+
+def without_organization(model: str) -> str:
+    """The model's name alone; several models that work together are joined by a plus."""
+    return " + ".join(name.split("/")[-1] for name in model.split(" + "))

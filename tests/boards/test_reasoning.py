@@ -1,0 +1,53 @@
+"""ARK's reasoning axis from the outcomes of single queries."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from embark.boards.reasoning import AXIS, pooled
+from embark.results import Record, Results, TaskResult, outcome_columns
+from embark.tasks import TASKS
+from embark.tasks.ark import SKILLS
+from field import card
+
+ART, METRO = TASKS["ARK/Art"], TASKS["ARK/Metro"]
+
+
+@pytest.fixture
+def results(tmp_path: Path) -> dict[str, TaskResult]:
+    """Two subtypes on disk: a1 and a3 of art are found, m1 of metro is not."""
+    found = {}
+    for task, values in ((ART, {"a1": 1.0, "a2": 0.0, "a3": 1.0}), (METRO, {"m1": 0.0})):
+        score = float(np.mean(list(values.values())))
+        one = ("m", "1", task.name, "test", "default", ("eng",), task.metric, score, (0.0, 1.0), {}, "p", "e")
+        made = TaskResult("m", "1", task.name, "1", (Record(*one),), score, (0.0, 1.0), 0.0)
+        columns = outcome_columns("test", "default", list(values), {task.metric: np.array(list(values.values()))})
+        found[task.name] = Results(tmp_path).save(made, card("m"), [columns])
+    return found
+
+
+def test_a_skill_pools_the_queries_of_all_subtypes(results: dict[str, TaskResult]) -> None:
+    found = pooled(results, {"a1": ("logical reasoning", "both"), "a3": ("logical reasoning",), "m1": ("both",)})
+    assert found["both"].value == 0.5
+    assert found["logical reasoning"].value == 1
+    assert found["logical reasoning"].low < 0.9  # two queries say little
+    assert (found["logical reasoning"].count, found["logical reasoning"].of) == (2, SKILLS["logical reasoning"])
+    assert AXIS not in found  # five skills are missing
+
+
+def test_the_axis_is_the_mean_over_skills_however_many_queries_they_have(results: dict[str, TaskResult]) -> None:
+    first, *others = SKILLS
+    found = pooled(results, {"a1": (first,), "a2": (first,), "m1": tuple(others)})
+    assert found[AXIS].value == pytest.approx(0.5 / 6)
+    assert found[AXIS].low <= found[AXIS].value < found[AXIS].high
+
+
+def test_without_labels_or_outcomes_there_is_no_axis(results: dict[str, TaskResult]) -> None:
+    assert pooled(results, {}) == {}
+    path = results[ART.name].path
+    assert path is not None
+    path.with_suffix(".parquet").unlink()
+    assert pooled(results, {"a1": ("both",)}) == {}

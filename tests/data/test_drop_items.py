@@ -1,0 +1,104 @@
+"""Leaving items out keeps sides and truth in agreement, whatever is left out."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from itertools import chain
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from embark.data import items
+from embark.data.drop_items import without
+from embark.data.readers import _problems
+from embark.types import Candidates, Classes, Dataset, EmbarkError, Gold, Groups, Matches, Qrels, Side, Split, Truth
+
+ROLES: dict[type[Any], tuple[str, ...]] = {
+    Qrels: ("query", "document"),
+    Candidates: ("query", "document"),
+    Classes: ("item", "prompt"),
+    Split: ("train", "test"),
+    Groups: ("item",),
+    Matches: ("image", "text"),
+    Gold: ("left", "right"),
+}
+
+
+def side(role: str, count: int) -> Side:
+    ids = tuple(f"{role}-{at}" for at in range(count))
+    return Side(ids, tuple(map(items.text, ids)))
+
+
+@st.composite
+def datasets(draw: st.DrawFn) -> tuple[Dataset, dict[str, set[int]]]:
+    kind = draw(st.sampled_from(list(ROLES)))
+    sizes = {role: draw(st.integers(1, 6)) for role in ROLES[kind]}
+    dropped = {role: draw(st.sets(st.integers(0, size - 1))) for role, size in sizes.items()}
+    rows = draw(st.integers(0, 8))
+    rng = np.random.default_rng(draw(st.integers(0, 99)))
+
+    def positions(role: str, *shape: int) -> Any:
+        return rng.integers(0, sizes[role], shape)
+
+    def each(role: str) -> Any:
+        return np.arange(sizes[role]) * 10
+
+    names = ("a", "b")
+    a, b = (ROLES[kind] * 2)[:2]
+    truths: dict[type[Any], Truth] = {
+        Qrels: Qrels(positions(a, rows), positions(b, rows), np.arange(rows), each(a)),
+        Candidates: Candidates(positions(a, rows), positions(b, rows), np.arange(rows)),
+        Classes: Classes(each(a), each(b), names),
+        Split: Split(np.eye(sizes[a], 3, dtype=bool), np.eye(sizes[b], 3, dtype=bool), names),
+        Groups: Groups(each(a), names),
+        Matches: Matches(positions(a, rows, 2), positions(b, rows, 3)),
+        Gold: Gold(positions(a, rows), positions(b, rows), np.arange(rows) / 2),
+    }
+    return Dataset({role: side(role, size) for role, size in sizes.items()}, truths[kind]), dropped
+
+
+def named(data: Dataset) -> set[tuple[Any, ...]]:
+    """The truth's rows with ids in place of positions."""
+    ids = {role: np.array(kept.ids) for role, kept in data.sides.items()}
+    table: list[list[Any]] = []
+    facts: set[tuple[Any, ...]] = set()
+    for spec in fields(data.truth):
+        values = getattr(data.truth, spec.name)
+        if "index" in spec.metadata:
+            table.append([np.ravel(row).tolist() for row in ids[spec.metadata["index"]][values]])
+        elif isinstance(values, np.ndarray) and "aligned" in spec.metadata:
+            owners = ids[spec.metadata["aligned"]].tolist()
+            facts |= {(one, str(value)) for one, value in zip(owners, values, strict=True)}
+        elif isinstance(values, np.ndarray):
+            table.append([[value] for value in values.tolist()])
+    return facts | {tuple(chain(*row)) for row in zip(*table, strict=True)}
+
+
+@given(datasets())
+def test_what_is_left_is_what_did_not_mention_the_dropped(case: tuple[Dataset, dict[str, set[int]]]) -> None:
+    data, dropped = case
+    gone = {data.sides[role].ids[at] for role, positions in dropped.items() for at in positions}
+    left = without(data, dropped)
+    assert not [problem for problem in _problems(left) if "is empty" not in problem]
+    assert all(set(kept.ids).isdisjoint(gone) for kept in left.sides.values())
+    assert sum(map(len, left.sides.values())) == sum(map(len, data.sides.values())) - len(gone)
+    assert named(left) == {row for row in named(data) if gone.isdisjoint(row)}
+    assert all(kept.items == tuple(map(items.text, kept.ids)) for kept in left.sides.values())
+
+
+@given(datasets())
+def test_leaving_nothing_out_changes_nothing(case: tuple[Dataset, dict[str, set[int]]]) -> None:
+    data, _ = case
+    assert named(without(data, {})) == named(data)
+    assert without(data, {}).sides == data.sides
+
+
+def test_unknown_sides_and_positions_are_errors() -> None:
+    data = Dataset({"item": side("item", 2)}, Groups(np.zeros(2, int), ("a",)))
+    with pytest.raises(EmbarkError, match=r"no side 'query'.*only item"):
+        without(data, {"query": [0]})
+    with pytest.raises(EmbarkError, match="has 2 items"):
+        without(data, {"item": [2]})

@@ -1,0 +1,233 @@
+"""Tables: the same scores in every format, rounded for people and exact for machines."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from dataclasses import replace
+
+import pytest
+
+from embark.boards.leaderboards import by_task, leaderboard
+from embark.catalogue import UnknownName
+from embark.results import Record, TaskResult
+from embark.results.table import FORMATS, Exact, Row, Score, Table, footnoted, named
+from embark.types import Source, Task
+
+
+def task(name: str, category: str, chance: float | None = 0.25) -> Task:
+    source = Source("test/data", "1")
+    return Task(name, "Test", "retrieval", "none", source, "accuracy", category, ("text",), chance=chance)
+
+
+TASKS = (task("Flags", "Retrieval"), task("Clocks", "Reasoning", None), task("Names", "Retrieval"))
+
+
+def result(model: str, name: str, score: float, *warnings: str, revision: str = "1") -> TaskResult:
+    interval = (score - 0.05, score + 0.05)
+    record = Record(
+        model, revision, name, "test", "default", ("eng",), "accuracy", score, interval, {}, "p", "e", warnings=warnings
+    )
+    return TaskResult(model, revision, name, "1", (record,), score, interval, 0.0)
+
+
+COMPLETE = [result("org/one", "Flags", 1 / 3), result("org/one", "Clocks", 0.5), result("org/one", "Names", 2 / 3)]
+PARTIAL = [result("org/two", "Flags", 0.9, "one item was left out")]
+
+
+@pytest.fixture
+def table() -> Table:
+    return by_task(TASKS, COMPLETE + PARTIAL)
+
+
+def test_text_is_what_print_shows(table: Table) -> None:
+    assert str(table).splitlines() == [
+        "task                metric    chance         one             two",
+        "— Retrieval",
+        "Flags               accuracy    25.0  33.3 ± 5.0  90.0 ± 5.0 (a)",
+        "Names               accuracy    25.0  66.7 ± 5.0               –",
+        "— Reasoning",
+        "Clocks              accuracy          50.0 ± 5.0               –",
+        "----------------------------------------------------------------",
+        "Mean of categories                    50.0 ± 3.1  90.0 ± 5.0 (b)",
+        "(a) one item was left out",
+        "(b) over 1 of 3 tasks",
+    ]
+
+
+def test_a_narrow_terminal_gets_fewer_columns_and_then_several_tables(table: Table) -> None:
+    assert table.fitted(table.width()) == [table]
+    [narrow] = table.fitted(50)
+    assert narrow.columns == ("task", "one", "two")
+    assert narrow.width() <= 50
+    pieces = table.fitted(20)
+    assert [piece.columns for piece in pieces] == [("task", "one"), ("task", "two")]
+    assert [row.cells[1] for row in pieces[1].rows] == [row.cells[4] for row in table.rows]
+
+
+def test_the_best_is_the_best_of_several_models(table: Table) -> None:
+    best = {line.cells[0].strip(): line.best for line in table.lines() if line.kind == "row"}
+    assert best["Flags"] == (False, False, False, False, True)
+    assert not any(best["Names"])  # nobody to compare with
+    ranked = leaderboard(TASKS, COMPLETE + PARTIAL)
+    one, two = [line.best for line in ranked.lines() if line.kind == "row"]
+    assert (one[-2:], two[-2:]) == ((False, False), (True, False))
+
+
+def test_what_is_no_number_is_null_in_json() -> None:
+    table = Table(("task", "one"), (Row(("Flags", Score(float("nan"), float("nan"), float("nan")))),))
+    assert json.loads(table.format("json"), parse_constant=pytest.fail)["rows"][0]["one"]["score"] is None
+
+
+def test_markdown(table: Table) -> None:
+    lines = table.format("markdown").splitlines()
+    assert lines[:4] == [
+        "| task | metric | chance | one | two |",
+        "| :--- | :--- | ---: | ---: | ---: |",
+        "| **Retrieval** |  |  |  |  |",
+        "| Flags | accuracy | 25.0 | 33.3 ± 5.0 | 90.0 ± 5.0 (a) |",
+    ]
+    assert lines[5:8] == [
+        "| **Reasoning** |  |  |  |  |",
+        "| Clocks | accuracy |  | 50.0 ± 5.0 | – |",
+        "| **Mean of categories** |  |  | 50.0 ± 3.1 | 90.0 ± 5.0 (b) |",
+    ]
+    assert "(b) over 1 of 3 tasks" in lines
+    assert r"| a\|b |" in Table(("name",), (Row(("a|b",)),)).format("markdown")
+
+
+def test_long_names_over_scores_take_several_lines() -> None:
+    score = Score(0.5, 0.5, 0.5)
+    names = (
+        "a model with a long name",
+        "ImageClassification",
+        "siglip-so400m-patch14-384",
+        "mean (en)",
+        "Any2AnyX(multi)",
+    )
+    lines = str(Table(names, (Row(("m", *[score] * 4)),))).splitlines()
+    assert [line.split() for line in lines[:4]] == [
+        ["siglip-"],
+        ["so400m-"],
+        ["Image", "patch14-", "Any2AnyX"],
+        ["a", "model", "with", "a", "long", "name", "Classification", "384", "mean", "(en)", "(multi)"],
+    ]
+    assert len({len(line) for line in lines[3:5]}) == 1
+
+
+def test_latex(table: Table) -> None:
+    lines = table.format("latex").splitlines()
+    assert lines[:4] == [
+        r"\begin{tabular}{llrrr}",
+        r"\toprule",
+        r"task & metric & chance & one & two \\ \midrule",
+        r"\multicolumn{5}{l}{\textit{Retrieval}} \\",
+    ]
+    assert r"Names & accuracy & 25.0 & $66.7 \pm 5.0$ & -- \\" in lines
+    assert lines[-5] == r"\midrule Mean of categories &  &  & $50.0 \pm 3.1$ & $90.0 \pm 5.0$ (b) \\"
+    assert lines[-4:] == [
+        r"\bottomrule",
+        r"\end{tabular}",
+        r"\par\footnotesize (a) one item was left out",
+        r"\par\footnotesize (b) over 1 of 3 tasks",
+    ]
+    assert r"50\% of a\_b \& c" in Table(("name",), (Row(("50% of a_b & c",)),)).format("latex")
+
+
+def test_csv_has_full_precision_and_three_columns_a_score(table: Table) -> None:
+    rows = list(csv.DictReader(io.StringIO(table.format("csv"))))
+    names = ["task", "metric", "chance", "one", "one low", "one high", "two", "two low", "two high", "section", "notes"]
+    assert list(rows[0]) == names
+    assert [row["section"] for row in rows] == ["Retrieval", "Retrieval", "Reasoning", ""]
+    assert [row["chance"] for row in rows] == ["0.25", "0.25", "", ""]  # in the unit of the scores
+    assert float(rows[0]["one"]) == 1 / 3
+    assert float(rows[0]["one low"]) == 1 / 3 - 0.05
+    assert rows[1]["two"] == rows[1]["two low"] == ""
+
+
+def test_json_has_full_precision_and_coverage(table: Table) -> None:
+    content = json.loads(table.format("json"))
+    flags, mean = content["rows"][0], content["rows"][-1]
+    assert flags["one"] == {"score": 1 / 3, "low": 1 / 3 - 0.05, "high": 1 / 3 + 0.05, "tasks": 1, "of": 1, "marks": []}
+    assert (flags["task"], flags["section"]) == ("Flags", "Retrieval")
+    assert (mean["one"]["tasks"], mean["one"]["of"]) == (3, 3)
+    assert (mean["two"]["tasks"], mean["two"]["of"], mean["two"]["marks"]) == (1, 3, ["b"])
+    assert content["notes"] == ["(a) one item was left out", "(b) over 1 of 3 tasks"]
+
+
+def test_an_unknown_format_is_an_error_with_a_suggestion(table: Table) -> None:
+    with pytest.raises(UnknownName, match=r"no table format named 'markdwon'\. Did you mean markdown"):
+        table.format("markdwon")
+
+
+def test_the_mean_is_over_categories_and_not_over_tasks() -> None:
+    made = by_task(TASKS, COMPLETE)
+    [mean] = [row.cells[-1] for row in made.rows if row.total]
+    assert isinstance(mean, Score)
+    assert mean.value == pytest.approx(((1 / 3 + 2 / 3) / 2 + 0.5) / 2)
+    assert not mean.partial
+
+
+def test_tasks_without_any_score_are_left_out() -> None:
+    assert [row.cells[0] for row in by_task(TASKS, PARTIAL).rows] == ["Flags", "Mean of categories"]
+
+
+def test_names_are_as_long_as_they_must_be() -> None:
+    def names(*results: TaskResult) -> tuple[str, ...]:
+        return by_task(TASKS, results).columns[3:]
+
+    assert names(result("a/x", "Flags", 0), result("a/y", "Flags", 0)) == ("x", "y")
+    assert names(result("a/x", "Flags", 0), result("b/x", "Flags", 0)) == ("a/x", "b/x")
+    assert names(result("a/x", "Flags", 0), result("a/x", "Flags", 0, revision="2")) == ("a/x@1", "a/x@2")
+
+
+def test_one_note_has_one_mark_wherever_it_is_used_and_no_mark_two_notes() -> None:
+    cells = [Score(0.5, 0.4, 0.6, marks=(f"note {n}",)) for n in (*range(60), 0)]
+    made = footnoted(Table(tuple(map(str, range(61))), (Row(tuple(cells)),)))
+    marks = [cell.marks for cell in made.rows[0].cells if isinstance(cell, Score)]
+    assert marks[0] == marks[60] == ("a",)
+    assert len(set(marks)) == 60
+    assert len(made.notes) == 60
+
+
+def test_an_empty_table_is_a_table() -> None:
+    empty = by_task(TASKS, [])
+    assert all(empty.format(style) for style in FORMATS)
+    assert empty.format("csv") == "task,metric,chance\nMean of categories,,"
+
+
+def test_a_csv_says_footnotes_in_full_and_leaves_unknown_bounds_out() -> None:
+    cell = Score(0.5, float("nan"), float("nan"), marks=("too easy",))
+    made = footnoted(Table(("task", "one", "two"), (Row(("Flags", cell, Score(0.25, 0.2, 0.3))),)))
+    [line] = csv.DictReader(io.StringIO(made.format("csv")))
+    assert line["one low"] == ""
+    assert (line["two"], line["notes"]) == ("0.25", "one: too easy")
+
+
+def test_the_order_of_results_does_not_matter() -> None:
+    assert by_task(TASKS, COMPLETE) == by_task(TASKS, COMPLETE[::-1])
+
+
+def test_scores_under_another_protocol_are_not_a_rows_scores() -> None:
+    other = replace(result("org/one", "Flags", 0.99), protocol="mteb2")
+    for found in ([*COMPLETE, other], [other, *COMPLETE]):
+        assert str(by_task(TASKS, found)) == str(by_task(TASKS, COMPLETE))
+    rows = tuple(replace(one, protocol="mteb2") for one in TASKS)
+    assert "99.0" in str(by_task(rows, [*COMPLETE, other]))
+
+
+def test_names_and_numbers_are_short_for_people_and_whole_for_machines() -> None:
+    name = "org/a-model-with-a-very-long-name-indeed"
+    table = Table(("model", "cost"), (Row((named(name, 12), Exact(8355.4, "8,355"))), Row((named("o/b", 12), None))))
+    assert str(table).splitlines()[1] == "a-mode…ndeed  8,355"
+    assert table.format("csv") == f"model,cost\n{name},8355.4\no/b,"
+    assert json.loads(table.format("json"))["rows"][0] == {"model": name, "cost": 8355.4}
+    assert f"| {name} | 8,355 |" in table.format("markdown")
+    assert rf"{name} & 8,355 \\" in table.format("latex")
+
+
+def test_only_a_table_with_sections_has_a_column_of_them() -> None:
+    rows = (Row(("a", float("nan")), "first"), Row(("a", 2.0), "second"))
+    assert Table(("task", "r"), rows).format("csv") == "task,r,section\na,,first\na,2.0,second"
+    assert Table(("task", "r"), tuple(replace(row, section="") for row in rows)).format("csv") == "task,r\na,\na,2.0"

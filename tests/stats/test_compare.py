@@ -1,0 +1,315 @@
+"""Paired comparison: the statistics on numbers that are known, then two real models end to end."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import rankdata
+from typer.testing import CliRunner
+
+import embark
+from embark.cli import app
+from embark.evaluators.clustering import contingency, from_contingency
+from embark.results import Record, Results, TaskResult, outcome_columns
+from embark.stats.compare import compare, flips, holm, sign_flip
+from embark.tasks import TASKS
+from embark.types import Array, EmbarkError, ModelCard, Task
+
+METRIC = "hit_rate_at_1"
+TASK = dataclasses.replace(TASKS["PocketOtherSkinTone"], metric=METRIC)
+OTHER = dataclasses.replace(TASK, name="Other", category="Other things")
+Outcomes = dict[str, Array]
+
+
+class Shelf:
+    """Makes stored results from outcomes."""
+
+    def __init__(self, root: Path) -> None:
+        self.results = Results(root)
+
+    def put(
+        self,
+        model: str,
+        parts: dict[str, Outcomes] | Outcomes | Array,
+        task: Task = TASK,
+        protocol: str = "p",
+        ids: Sequence[str] | None = None,
+        score: float | None = None,
+    ) -> TaskResult:
+        if isinstance(parts, np.ndarray):
+            parts = {METRIC: parts}
+        if not isinstance(next(iter(parts.values())), dict):
+            parts = {"default": parts}  # type: ignore[dict-item]
+        records, columns = [], []
+        for subset, outcomes in parts.items():
+            values = dict(outcomes)
+            count = len(next(iter(values.values())))
+            names = list(ids or map(str, range(count)))
+            mean = float(values[METRIC].mean()) if METRIC in values else score or 0.0
+            records.append(
+                Record(
+                    model,
+                    "1",
+                    task.name,
+                    "test",
+                    subset,
+                    ("eng",),
+                    task.metric,
+                    mean,
+                    (0, 1),
+                    {},
+                    protocol + subset,
+                    "e",
+                )
+            )
+            columns.append(outcome_columns("test", subset, names, values))
+        mean = float(np.mean([record.score for record in records]))
+        result = TaskResult(model, "1", task.name, "r", tuple(records), mean, (0, 1), 0.0)
+        return self.results.save(result, ModelCard(model, "1", "none", ("text",)), columns)
+
+
+@pytest.fixture
+def shelf(tmp_path: Path) -> Shelf:
+    return Shelf(tmp_path / "shelf")
+
+
+def coins(seed: int, count: int = 200, chance: float = 0.5) -> Array:
+    return (np.random.default_rng(seed).random(count) < chance).astype(float)
+
+
+# ── the statistics ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_holm_by_hand() -> None:
+    assert holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
+    assert holm([0.5, 0.9]) == [1.0, 1.0]
+    assert holm([]) == []
+
+
+def test_p_values_are_uniform_where_nothing_differs() -> None:
+    rng = np.random.default_rng(0)
+    p = np.sort([sign_flip(rng.standard_normal(40), seed) for seed in range(400)])
+    assert np.abs(p - (np.arange(400) + 0.5) / 400).max() < 0.07  # Kolmogorov–Smirnov, 1.36 / √400
+
+
+def test_p_values_do_not_reject_too_often_on_right_or_wrong() -> None:
+    p = np.array([sign_flip(coins(2 * seed) - coins(2 * seed + 1), seed) for seed in range(300)])
+    assert (p < 0.05).mean() < 0.08
+    assert (p < 0.5).mean() == pytest.approx(0.5, abs=0.1)
+
+
+def test_a_clear_effect_has_a_small_p_value_and_no_effect_has_none() -> None:
+    assert sign_flip(coins(0, chance=0.2)) < 0.001
+    assert sign_flip(np.zeros(50)) == 1
+    assert sign_flip(np.array([1.0, 1.0, 1.0])) == pytest.approx(0.25, abs=0.02)  # exactly 2 of 8 sign patterns
+
+
+def test_grouping_sizes_leaves_the_p_value_as_it_is() -> None:
+    values = np.random.default_rng(3).standard_normal(5_000) + 0.03
+    signs = np.random.default_rng(4).choice([-1.0, 1.0], size=(2_000, len(values)))
+    slow = (np.abs(signs @ np.abs(values)) >= abs(values.sum())).mean()
+    assert sign_flip(values) == pytest.approx(slow, abs=0.03)
+
+
+def test_the_interval_covers_the_true_difference(shelf: Shelf) -> None:
+    inside = 0
+    for seed in range(100):
+        a = shelf.put("x/a", coins(2 * seed, 300, 0.6))
+        b = shelf.put("x/b", coins(2 * seed + 1, 300, 0.5))
+        pair = compare([a], [b], [TASK]).pairs[0]
+        inside += pair.low <= 0.1 <= pair.high
+    assert 88 <= inside <= 100
+
+
+def test_the_same_item_in_several_subsets_counts_once(shelf: Shelf) -> None:
+    a, b = coins(0), coins(1)
+    thrice = [shelf.put(n, {f"s{i}": {METRIC: values} for i in range(3)}) for n, values in (("x/a", a), ("x/b", b))]
+    once = [shelf.put(n, values, OTHER) for n, values in (("x/a", a), ("x/b", b))]
+    three, one = compare([thrice[0], once[0]], [thrice[1], once[1]], [TASK, OTHER]).pairs
+    assert three.difference == pytest.approx(one.difference)
+    assert three.p == pytest.approx(one.p, abs=0.02)
+    assert three.high - three.low == pytest.approx(one.high - one.low, rel=0.1)
+    assert three.items == one.items == 200
+
+
+@pytest.mark.parametrize("metric", ["cosine_spearman", "cosine_pearson", "nmi"])
+@pytest.mark.parametrize("sign", [1, -1])
+def test_statistics_that_are_no_means(shelf: Shelf, metric: str, sign: int) -> None:
+    rng, task = np.random.default_rng(0), dataclasses.replace(TASK, metric=metric)
+    label = rng.permutation(np.repeat(np.arange(10), 30))
+
+    def put(name: str, noise: float) -> TaskResult:
+        if metric == "nmi":
+            cluster = np.where(rng.random(300) < noise / 10, rng.integers(0, 10, 300), label)
+            score = from_contingency(contingency(label, cluster)[0])["nmi"]
+            return shelf.put(name, {"label": label, "cluster": cluster}, task, score=float(score))
+        noisy = label + rng.normal(0, noise, 300)
+        columns = {"gold": label.astype(float), "similarity": noisy}
+        columns |= {f"{side}_rank": rankdata(values) for side, values in columns.items()}
+        pair = ("gold", "similarity") if metric == "cosine_pearson" else ("gold_rank", "similarity_rank")
+        return shelf.put(name, columns, task, score=float(np.corrcoef(*(columns[side] for side in pair))[0, 1]))
+
+    good, bad = put("x/good", 1), put("x/bad", 6)
+    pair = compare(*(([good], [bad]) if sign > 0 else ([bad], [good])), [task]).pairs[0]
+    assert pair.verdict == ("win" if sign > 0 else "loss")
+    assert pair.low <= pair.difference <= pair.high
+    assert pair.low * pair.high > 0
+    verdicts = [compare([put("x/a", 1)], [put("x/b", 1)], [task]).pairs[0].verdict for _ in range(40)]
+    assert verdicts.count("tie") >= 32  # 38 are expected; NMI of a few hundred items is known to be a little bold
+
+
+# ── the comparison ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_b_against_a_is_the_mirror_image(shelf: Shelf) -> None:
+    a = [shelf.put("x/a", coins(0, chance=0.7)), shelf.put("x/a", coins(1), OTHER)]
+    b = [shelf.put("x/b", coins(2, chance=0.4)), shelf.put("x/b", coins(3), OTHER)]
+    there, back = compare(a, b, [TASK, OTHER]), compare(b, a, [TASK, OTHER])
+    for one, other in zip(there.pairs, back.pairs, strict=True):
+        assert (one.difference, one.low, one.high) == pytest.approx((-other.difference, -other.high, -other.low))
+        assert (one.p, one.holm) == (other.p, other.holm)
+        assert {one.verdict, other.verdict} in ({"win", "loss"}, {"tie"})
+    assert there.total.wins == back.total.losses == 1
+    assert there.total.difference == pytest.approx(-back.total.difference)
+    assert list(there.categories) == [TASK.category, OTHER.category]
+    assert compare(a, b, [TASK, OTHER]) == there  # nothing is left to chance
+
+
+def test_models_that_agree_on_every_item_are_tied(shelf: Shelf) -> None:
+    pair = compare([shelf.put("x/a", coins(0))], [shelf.put("x/b", coins(0))], [TASK]).pairs[0]
+    assert (pair.difference, pair.p, pair.verdict) == (0, 1, "tie")
+    assert pair.low == -pair.high < 0
+
+
+def test_the_order_of_rows_does_not_matter(shelf: Shelf) -> None:
+    a, b, order = coins(0), coins(1), np.random.default_rng(0).permutation(200)
+    plain = compare([shelf.put("x/a", a)], [shelf.put("x/b", b)], [TASK])
+    turned = shelf.put("x/b", b[order], ids=[str(i) for i in order])
+    assert compare([shelf.put("x/a", a)], [turned], [TASK]) == plain
+
+
+def test_what_cannot_be_compared_is_listed_with_its_reason(shelf: Shelf) -> None:
+    a = shelf.put("x/a", coins(0))
+
+    def why(a: list[TaskResult], b: list[TaskResult]) -> str:
+        found = compare(a, b, [TASK, OTHER])
+        assert not found.pairs
+        assert list(found.refused) == [TASK.name]
+        return found.refused[TASK.name]
+
+    assert "other protocols" in why([a], [shelf.put("x/b", coins(1), protocol="q")])
+    assert why([a], []) == "only x/a has a score"
+    assert "not on disk" in why([a], [dataclasses.replace(a, path=None)])
+    assert "other items" in why([a], [shelf.put("x/b", coins(1, 150))])
+    nothing: dict[str, Any] = {"seen": np.zeros(200)}
+    assert "no outcome" in why([shelf.put("x/c", nothing)], [shelf.put("x/b", nothing)])
+    gone = shelf.put("x/b", coins(1))
+    assert gone.path is not None
+    gone.path.with_suffix(".parquet").unlink()
+    assert "not on disk" in why([a], [gone])
+
+
+def test_flips_are_the_items_that_one_alone_gets_right(shelf: Shelf) -> None:
+    a, b = np.array([1.0, 1, 0, 0]), np.array([1.0, 0, 1, 0])
+    assert flips([shelf.put("x/a", a)], [shelf.put("x/b", b)], TASK) == (["1"], ["2"])
+    ranked = [
+        shelf.put(name, {METRIC: np.array(values), "rank": np.array(ranks)})
+        for name, values, ranks in (("x/a", [1.0, 0.6], [1, 2]), ("x/b", [0.5, 1.0], [3, 1]))
+    ]
+    assert flips(ranked[:1], ranked[1:], TASK) == (["0"], ["1"])
+    halves = [shelf.put(name, np.array([0.5, 0.2])) for name in ("x/a", "x/b")]
+    with pytest.raises(EmbarkError, match="right or wrong"):
+        flips(halves[:1], halves[1:], TASK)
+
+
+# ── end to end ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.fixture
+def two_models() -> embark.Run:
+    names = ["PocketOtherSkinTone", "PocketClockReading"]
+    return embark.evaluate(["embark/handmade", "embark/random"], names, show_progress=False)
+
+
+def said(*words: str, status: int = 0) -> str:
+    done = CliRunner().invoke(app, ["compare", *words])
+    assert done.exit_code == status, done.output
+    return done.output
+
+
+def test_real_results_through_the_command_line(two_models: embark.Run) -> None:
+    out = said("embark/handmade", "embark/random", "-b", "Pocket")
+    skin, clock = (next(line for line in out.splitlines() if line.startswith(n)) for n in ("PocketO", "PocketC"))
+    assert skin.endswith("win")
+    assert clock.endswith("tie")
+    assert "Over 2 tasks, embark/handmade is better than embark/random on 1, worse on 0" in out
+    found = json.loads(said("embark/random", "embark/handmade", "--json"))
+    by_task = {row["task"]: row for row in found["tasks"]}
+    scores = {(r.model, r.task): r.score for r in two_models.results}
+    row = by_task["PocketOtherSkinTone"]
+    assert row["difference"] == pytest.approx(
+        scores["embark/random", row["task"]] - scores["embark/handmade", row["task"]]
+    )
+    assert row["low"] <= row["difference"] <= row["high"]
+    assert (found["total"]["wins"], found["total"]["losses"]) == (0, 1)
+    shown = said("embark/handmade", "embark/random", "--show", "PocketClockReading")
+    assert "Only embark/handmade is right on" in shown
+
+
+def test_unknown_models_and_tasks_get_a_suggestion(two_models: embark.Run) -> None:
+    for words, message in (
+        (["embark/handmad", "embark/random"], "Did you mean embark/handmade"),
+        (["embark/handmade", "embark/random", "--show", "PocketClock"], "Did you mean PocketClockReading"),
+    ):
+        done = CliRunner().invoke(app, ["compare", *words])
+        assert isinstance(done.exception, EmbarkError)
+        assert message in str(done.exception)
+
+
+def test_models_without_a_common_task_are_refused() -> None:
+    embark.evaluate("embark/handmade", "PocketOtherSkinTone", show_progress=False)
+    embark.evaluate("embark/random", "PocketClockReading", show_progress=False)
+    done = CliRunner().invoke(app, ["compare", "embark/handmade", "embark/random"])
+    assert isinstance(done.exception, EmbarkError)
+    assert "no task in common" in str(done.exception)
+    assert "only embark/random has a score" in done.output
+
+
+# ── properties ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=20))
+def test_holm_keeps_the_order_and_never_lowers_a_p_value(p: list[float]) -> None:
+    corrected = holm(p)
+    assert all(before <= after <= 1 for before, after in zip(p, corrected, strict=True))
+    order = np.argsort(p, kind="stable")
+    assert (np.diff(np.array(corrected)[order]) >= 0).all()
+    assert max(corrected) == pytest.approx(min(1, max(corrected)))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_mirror_image_with_several_subsets(shelf: Shelf, seed: int) -> None:
+    parts = [{s: {METRIC: coins(seed + 10 * m + n, 40 + 9 * n)} for n, s in enumerate("xyz")} for m in (0, 1)]
+    a, b = shelf.put("test/a", parts[0]), shelf.put("test/b", parts[1])
+    [one], [other] = (compare([x], [y], [TASK]).pairs for x, y in ((a, b), (b, a)))
+    assert (one.low, one.high, one.p) == (-other.high, -other.low, other.p)
+    assert one.low <= one.difference <= one.high
+
+
+def test_a_damaged_table_of_outcomes_is_refused_and_one_subset_under_another_protocol_too(shelf: Shelf) -> None:
+    parts = {s: {METRIC: coins(1)} for s in "xy"}
+    a, b = shelf.put("test/a", parts), shelf.put("test/b", parts)
+    moved = dataclasses.replace(b.records[1], fingerprint="other")
+    unlike = dataclasses.replace(b, records=(b.records[0], moved))
+    assert "other protocols" in compare([a], [unlike], [TASK]).refused[TASK.name]
+    assert b.path is not None
+    b.path.with_suffix(".parquet").write_bytes(b"nonsense")
+    assert "cannot be read" in compare([a], [b], [TASK]).refused[TASK.name]

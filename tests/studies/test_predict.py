@@ -1,0 +1,99 @@
+from __future__ import annotations
+
+import csv
+import io
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.linear_model import Ridge
+
+from embark.cli.analyze import scores
+from embark.studies.predict import STRENGTHS, _guess, _left_out, predict
+from embark.tasks import get_benchmark
+from embark.types import EmbarkError
+from field import field, two_stories
+
+RULE = "mean-of-categories"
+HALF = [f"t{at}" for at in range(8) if at % 4 < 2]
+
+
+def test_a_total_that_follows_from_the_part_is_predicted_and_new_models_are_found() -> None:
+    values = two_stories(noise=0.001)
+    truth = values[4].mean()
+    values[4, 7] = np.nan
+    found = predict(field(values), HALF, RULE)
+    [new] = found.new
+    assert new.model == "m4"
+    assert new.value == pytest.approx(truth, abs=0.005)
+    assert len(found.known) == 29
+    assert np.abs(found.errors).max() < 0.5
+    assert found.coverage > 0.85
+
+
+@settings(max_examples=15)
+@given(st.integers(0, 10_000), st.sampled_from([0, 9, 14, 20]))
+def test_errors_in_closed_form_are_those_of_fits_without_the_row(seed: int, strength: int) -> None:
+    rng = np.random.default_rng(seed)
+    z, y = rng.normal(size=(10, 4)), rng.normal(size=10)
+    z, y = z - z.mean(axis=0), y - y.mean()
+    left, values, _ = np.linalg.svd(z, full_matrices=False)
+    found = _left_out(left, values, y, STRENGTHS[strength])
+    for row in range(10):
+        others = np.arange(10) != row
+        fit = Ridge(alpha=STRENGTHS[strength]).fit(z[others], y[others])
+        assert found[row] == pytest.approx(y[row] - fit.predict(z[row : row + 1])[0], abs=1e-6)
+
+
+@pytest.mark.parametrize("models", [12, 20, 38])
+def test_the_bar_covers_as_promised(models: int) -> None:
+    """Also with few models, whose errors seldom hold the worst one."""
+    rng = np.random.default_rng(0)
+    hits = 0
+    for _ in range(300):
+        scores = rng.normal(size=(models + 1, 3)) @ rng.normal(0.5, 1, (3, 40)) + rng.normal(size=(models + 1, 40))
+        total, part = scores.mean(axis=1), scores[:, :5]
+        value, half = _guess(part[:-1], total[:-1], part[-1])
+        hits += abs(value - total[-1]) <= half
+    assert 0.91 < hits / 300 <= 1
+
+
+def test_on_the_published_scores_the_lite_set_predicts_mieb_within_two_points() -> None:
+    found = predict(scores("MIEB(Multilingual)"), get_benchmark("MIEB(lite)").tasks, "mean-of-types")
+    assert (found.tasks, found.of, len(found.known)) == (51, 130, 38)
+    assert np.abs(found.errors).mean() < 0.5
+    assert np.abs(found.errors).max() < 2
+    assert {one.model for one in found.new} == {f"Salesforce/blip-image-captioning-{s}" for s in ("base", "large")}
+    assert found.coverage == pytest.approx(36 / 38)
+
+
+def test_what_cannot_be_predicted_is_said() -> None:
+    with pytest.raises(EmbarkError, match="must be some of the 8"):
+        predict(field(two_stories()), ["elsewhere"], RULE)
+    with pytest.raises(EmbarkError, match="at least 12 models"):
+        predict(field(two_stories(models=11)), HALF, RULE)
+
+
+def test_the_study_says_error_and_coverage_and_is_drawn(tmp_path: Path) -> None:
+    values = two_stories()
+    values[0, 7] = np.nan
+    study = predict(field(values), HALF, RULE).study()
+    assert study.table.rows[0].section == "not yet scored on all tasks"
+    assert "of 29" in study.table.notes[1]
+    study.save(tmp_path / "guess.svg")
+    assert "m0 (new)" in (tmp_path / "guess.svg").read_text()
+
+
+def test_files_have_one_unit() -> None:
+    values = two_stories()
+    values[0, 7] = np.nan
+    table = predict(field(values), HALF, RULE).study().table
+    new, *known = csv.DictReader(io.StringIO(table.format("csv")))
+    assert (new["true"], new["error"], new["section"]) == ("", "", "not yet scored on all tasks")
+    for row in known:
+        assert float(row["predicted"]) - float(row["true"]) == float(row["error"])
+        assert row["section"] == "held out in turn"
+    shown = str(table).splitlines()[4].split()
+    assert shown[-2:] == [f"{100 * float(known[0]['true']):.1f}", f"{100 * float(known[0]['error']):+.2f}"]
