@@ -274,6 +274,11 @@ class Task:
         """Every language of its subsets, in order."""
         return tuple(dict.fromkeys(language for group in self.subsets.values() for language in group))
 
+    @property
+    def parts(self) -> list[tuple[str, str]]:
+        """Every (split, subset) that it is scored on."""
+        return [(split, subset) for split in self.source.splits for subset in self.subsets]
+
     def under(self, protocol: str) -> Task:
         """The row as another protocol has it; a protocol that the row does not set apart leaves it as it is."""
         changes = self.variants.get(protocol)

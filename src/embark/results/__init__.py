@@ -26,12 +26,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from embark.results.task_rows import from_json, to_json
 from embark.types import Array, EmbarkError, ModelCard, Task
 
 SCORED_BY = (
     "name", "evaluator", "reader", "columns", "params", "options",
     "instructions", "labels", "templates", "metric", "unreadable",
 )  # fmt: skip
+OF_RESULT = ("model", "revision", "score", "interval", "protocol", "made_by")
 OURS = "embark"  # the key under which our fields stand in an mteb-shaped entry
 
 
@@ -51,6 +53,7 @@ class Record:
     metrics: Mapping[str, float]
     fingerprint: str  # of the protocol: the row, the data and the versions of the code that can change a score
     encoder: str
+    statistic: str = ""  # what makes the score of the outcomes, and its interval; empty: not recorded
     run: str = ""  # the evaluation that computed it; counts of shared items hold within one
     counts: Mapping[str, int] = field(default_factory=dict)
     timings: Mapping[str, float] = field(default_factory=dict)
@@ -74,6 +77,7 @@ class TaskResult:
     path: Path | None = None
     protocol: str = "paper"  # by name; its fingerprint is on each record
     made_by: str = "embark"  # or the paper or the tool that computed it
+    row: Task | None = None  # of a task that is not in the catalogue
 
     @property
     def metric(self) -> str:
@@ -201,6 +205,7 @@ def long_table(results: Iterable[TaskResult]) -> list[dict[str, Any]]:
 
 def _mteb(result: TaskResult) -> dict[str, Any]:
     """The file's content: mteb's result layout, our fields under one key."""
+    row = {} if result.row is None else {"row": to_json(result.row)}
     scores: dict[str, list[dict[str, Any]]] = {}
     for record in result.records:
         ours = {
@@ -208,6 +213,7 @@ def _mteb(result: TaskResult) -> dict[str, Any]:
             for name in (
                 "metric",
                 "interval",
+                "statistic",
                 "encoder",
                 "run",
                 "counts",
@@ -232,9 +238,7 @@ def _mteb(result: TaskResult) -> dict[str, Any]:
         "evaluation_time": sum(sum(record.timings.values()) for record in result.records),
         "kg_co2_emissions": None,
         "date": result.date,
-        OURS: {
-            name: getattr(result, name) for name in ("model", "revision", "score", "interval", "protocol", "made_by")
-        },
+        OURS: {name: getattr(result, name) for name in OF_RESULT} | row,
     }
 
 
@@ -274,7 +278,7 @@ def _result(content: dict[str, Any], path: Path) -> TaskResult:
     return TaskResult(
         top["model"], top["revision"], content["task_name"], content["dataset_revision"], tuple(records),
         _number(top["score"]), _bounds(top["interval"]), content["date"], path, top.get("protocol", "paper"),
-        top.get("made_by", "embark"),
+        top.get("made_by", "embark"), row=from_json(top["row"]) if "row" in top else None,
     )  # fmt: skip
 
 

@@ -21,6 +21,7 @@ from embark.results import Record, Results, TaskResult
 from embark.run.stages import Staging
 from embark.stats.statistics import interval, task_interval
 from embark.store import Space
+from embark.tasks import TASKS
 from embark.types import Array, EmbarkError, ModelCard, Scores, Task, role_of
 
 NAMED = 5  # unreadable items that a message names
@@ -74,7 +75,8 @@ def score_task(task: Task, asked: Sequence[tuple[Demand, Count]], given: Scoring
     ids_of = [columns["id"] for columns in outcomes]
     around, card = task_interval(found, ids_of, [record.interval for record in records]), given.card
     who = (card.name, card.revision, task.name, asked[0][0].data.revision or task.source.revision)
-    result = TaskResult(*who, tuple(records), score, around, time.time(), protocol=task.protocol)
+    row = None if task.name in TASKS else task
+    result = TaskResult(*who, tuple(records), score, around, time.time(), protocol=task.protocol, row=row)
     return given.folder.save(result, card, outcomes)
 
 
@@ -131,6 +133,7 @@ def _record(
         metric=scores.main,
         score=scores.value,
         interval=interval(scores.statistic, scores.main, scores.outcomes),
+        statistic=scores.statistic,
         metrics=scores.metrics,
         fingerprint=fingerprint_of(task, each.split, each.subset),
         encoder=scored_by(given.card),

@@ -118,7 +118,7 @@ def replicates_of(result: TaskResult, draws: int, seed: int = 0) -> Array:
     except (OSError, ValueError, KeyError):  # pyarrow's errors for a damaged or foreign file among them
         raise NotComparable("the outcomes of its items are not on disk, or cannot be read") from None
     columns = {name: table[name].to_numpy() for name in table.column_names}
-    return _replicates(result.metric, columns, _parts(columns), draws, seed)
+    return _replicates(statistic_of(result, columns), result.metric, columns, _parts(columns), draws, seed)
 
 
 def holm(p: Sequence[float]) -> list[float]:
@@ -151,23 +151,35 @@ def _pair(task: Task, a: TaskResult | None, b: TaskResult | None) -> Pair:
     one, other, part = _aligned(a, b)
     assert a is not None
     assert b is not None
-    if a.metric in one:
+    statistic = statistic_of(a, one)
+    if statistic == "mean":
         low, high, p = mean_difference(one[a.metric] - other[a.metric], one["id"], part)
     else:
-        found = _replicates(a.metric, one, part) - _replicates(a.metric, other, part)
-        low, high = percentiles(found)
+        drawn = _replicates(statistic, a.metric, one, part) - _replicates(statistic, a.metric, other, part)
+        low, high = percentiles(drawn)
         # A normal tail with the bootstrap's spread: counting draws could not get below 1 in 1,000, which Holm's
         # correction over a large benchmark would always turn into a tie.
-        p = erfc(abs(a.score - b.score) / (sqrt(2) * max(float(found.std()), 1e-300)))
+        p = erfc(abs(a.score - b.score) / (sqrt(2) * max(float(drawn.std()), 1e-300)))
     return Pair(task.name, task.category, a.score, b.score, low, high, p, len(np.unique(one["id"])))
 
 
-def _replicates(metric: str, columns: Columns, part: Array, draws: int = REPLICATES, seed: int = 0) -> Array:
-    """The score in resamples of the items. One seed for all: models, and parts with the same items, share the draws."""
-    known = "mean" if metric in columns else None
-    statistic = next((name for name in (metric, metric.rpartition("_")[2]) if name in STATISTICS), known)
-    if statistic is None:
+def statistic_of(result: TaskResult, columns: Columns) -> str:
+    """What makes a result's score of its outcomes: as recorded, or for older records, as the outcomes tell."""
+    if recorded := result.records[0].statistic:
+        return recorded
+    metric = result.metric
+    if f"{metric}_run1" in columns:
+        return "runs"
+    names = [name for name in (metric, metric.rpartition("_")[2]) if name in STATISTICS]
+    if not names and metric not in columns:
         raise NotComparable(f"its items have no outcome that {metric} could be computed from")
+    return names[0] if names else "mean"
+
+
+def _replicates(
+    statistic: str, metric: str, columns: Columns, part: Array, draws: int = REPLICATES, seed: int = 0
+) -> Array:
+    """The score in resamples of the items. One seed for all: models, and parts with the same items, share the draws."""
     parts = [{name: values[part == p] for name, values in columns.items()} for p in np.unique(part)]
     return np.asarray(np.mean([replicates(statistic, metric, each, draws, seed) for each in parts], axis=0))
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
-from embark.catalogue import Catalogue
+from embark.catalogue import Catalogue, UnknownName
 from embark.plugins import after
 from embark.tasks import ark, mieb, mmeb, pocket, unibench
-from embark.types import Benchmark, Task
+from embark.types import Benchmark, EmbarkError, Task
 
+DEFAULT_BENCHMARK = "Pocket"
 _TABLES = (pocket, mieb, ark, unibench, mmeb)
 
 TASKS: Catalogue[Task] = Catalogue(
@@ -64,6 +66,42 @@ def get_tasks(
         and (shown is None or shown.issuperset(task.modalities))
         and (max_items is None or ((count := size(task)) is not None and count <= max_items))
     ]
+
+
+Tasks = str | Task | Benchmark | Iterable[str | Task] | None
+
+
+def choose_tasks(tasks: Tasks = None, protocol: str | None = None, known: Catalogue[Task] = TASKS) -> list[Task]:
+    """Rows, task names, globs, benchmarks and their names as rows, each once; None is the pocket benchmark.
+
+    `protocol` names another way of scoring than the paper's, for the tasks that have it; `known` are the tasks that
+    names and globs are looked up in.
+    """
+    tasks = DEFAULT_BENCHMARK if tasks is None else tasks
+    wanted: list[Any] = [tasks] if isinstance(tasks, (str, Task, Benchmark)) else list(tasks)
+    chosen: dict[str, Task] = {}
+    for choice in wanted:
+        benchmark = BENCHMARKS.get(choice) if isinstance(choice, str) else choice
+        if isinstance(benchmark, Benchmark):
+            rows = known.match(benchmark.tasks)
+        else:
+            rows = [choice] if isinstance(choice, Task) else known.match([choice])
+        for row in rows:
+            if chosen.setdefault(row.name, row) != row:
+                raise EmbarkError(f"Two different tasks are named {row.name}: rename one of them.")
+    if not chosen:
+        raise EmbarkError("No task was chosen.")
+    return under_protocol(protocol, list(chosen.values()))
+
+
+def under_protocol(protocol: str | None, tasks: Sequence[Task]) -> list[Task]:
+    """The rows as a protocol has them; a protocol that no row knows is an error."""
+    if protocol is None:
+        return list(tasks)
+    known = dict.fromkeys(["paper", *(name for task in tasks for name in (task.protocol, *task.variants))])
+    if protocol not in known:
+        raise UnknownName("protocol of the chosen tasks", protocol, known, f"They know {', '.join(known)}.")
+    return [task.under(protocol) for task in tasks]
 
 
 def size(task: Task) -> int | None:

@@ -1,0 +1,56 @@
+"""Rows of tasks beside their results: a user's own task needs no file to be compared, ranked or shown again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import MISSING, fields
+from typing import TYPE_CHECKING, Any
+
+from embark.catalogue import Catalogue
+from embark.tasks import TASKS
+from embark.types import Pool, Source, Task
+
+if TYPE_CHECKING:
+    from embark.results import TaskResult
+
+TUPLES = ("modalities", "labels", "templates", "notes")  # which JSON has as lists
+
+
+def to_json(task: Task) -> dict[str, Any]:
+    """The fields of a row that are not as by default."""
+    return {name: value for name, value in _stated(task).items() if name != "variants"} | {
+        "source": _stated(task.source),
+        "pools": [vars(pool) for pool in task.pools],
+    }
+
+
+def from_json(content: Mapping[str, Any]) -> Task:
+    """The row again, as `to_json` wrote it."""
+    facts = dict(content)
+    source = dict(facts.pop("source"))
+    source["splits"] = tuple(source.get("splits", ("test",)))
+    source["files"] = {split: tuple(patterns) for split, patterns in source.get("files", {}).items()}
+    facts |= {name: tuple(facts[name]) for name in TUPLES if name in facts}
+    if "subsets" in facts:
+        facts["subsets"] = {subset: tuple(languages) for subset, languages in facts["subsets"].items()}
+    pools = tuple(Pool(**pool) for pool in facts.pop("pools", ()))
+    return Task(**facts, source=Source(**source), pools=pools)
+
+
+def known_tasks(results: Iterable[TaskResult]) -> Catalogue[Task]:
+    """The built-in tasks, and the own ones that these results carry: of each, the row of the newest result."""
+    own: dict[str, Task] = {}
+    for result in sorted(results, key=lambda result: result.date):
+        if result.row is not None and result.task not in TASKS:
+            own[result.task] = result.row
+    return Catalogue("task", [*TASKS.values(), *own.values()], lambda task: task.name, TASKS.hint)
+
+
+def _stated(value: Task | Source) -> dict[str, Any]:
+    """A dataclass's fields that differ from their defaults."""
+    stated = {}
+    for spec in fields(value):
+        default = spec.default_factory() if spec.default_factory is not MISSING else spec.default
+        if getattr(value, spec.name) != default:
+            stated[spec.name] = getattr(value, spec.name)
+    return stated
