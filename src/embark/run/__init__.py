@@ -17,8 +17,9 @@ import numpy as np
 
 from embark import evaluators, results
 from embark.catalogue import UnknownName
-from embark.data import fetch, readers
+from embark.data import readers
 from embark.data.drop_items import without
+from embark.data.fetch import Hub
 from embark.data.items import as_keys
 from embark.engine.local import Report, embed, measure
 from embark.engine.price import bills
@@ -135,9 +136,8 @@ def evaluate(
     staging = Staging(stages, loading or Loading(), settings, show_progress) if stages else None
     job = _Job(chosen, settings, rescore, batch_size, show_progress, staging)
     run = Run(job.tasks)
-    with fetch.using(job.settings):
-        for encoder in resolve_models(model, loading, job.settings):
-            job.evaluate(encoder, run)
+    for encoder in resolve_models(model, loading, job.settings):
+        job.evaluate(encoder, run)
     if job.trouble and not run.results:
         raise job.trouble
     run.seconds = time.perf_counter() - start
@@ -162,8 +162,7 @@ def preview(
     """What an evaluation would embed, and what that would cost; nothing is stored. Keywords as for `evaluate`."""
     job, out, run = _Job(under(protocol, resolve_tasks(tasks)), settings or load_settings()), [], Run([])
     for encoder in resolve_models(model, loading, job.settings):
-        with fetch.using(job.settings):
-            demands = [d for task in job.applicable(encoder, run) for d in job.demands(task, encoder, run)]
+        demands = [d for task in job.applicable(encoder, run) for d in job.demands(task, encoder, run)]
         planned = plan(demands, job.space(encoder).has)
         dim = encoder.card.dim or 1024
         size = dim * np.dtype(encoder.card.stored).itemsize + 36
@@ -238,6 +237,7 @@ class _Job:
         tasks = [staging.row(task) if staging else task for task in tasks]
         self.tasks, self.settings, self.rescore, self.batch_size, self.show = tasks, settings, rescore, batch_size, show
         self.results, self.store = Results(settings.results), Store(settings.store)
+        self.hub = Hub(settings)
         self.id = uuid4().hex[:12]
         self.trouble: EmbarkError | None = None  # of a model that could not embed everything
         self._read: dict[tuple[str, str, str], Dataset] = {}
@@ -246,7 +246,7 @@ class _Job:
         """A part of a task, read once for all models."""
         part = (task.name, split, subset)
         if part not in self._read:
-            data = narrowed(task, readers.read(self.rows[task.name], split, subset))
+            data = narrowed(task, readers.read(self.rows[task.name], split, subset, self.hub))
             self._read[part] = self.staging.retold(task, data) if self.staging else data
         return self._read[part]
 

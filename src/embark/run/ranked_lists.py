@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from embark.data import fetch, readers
+from embark.data import readers
+from embark.data.fetch import Hub
 from embark.engine.local import embed
 from embark.engine.progress import progress
 from embark.evaluators.topk import topk
@@ -76,20 +77,20 @@ def ranked(
     chosen = resolve_tasks(tasks)
     if others := [task.name for task in chosen if task.evaluator != "retrieval"]:
         raise EmbarkError(f"Only retrieval tasks rank a corpus; {', '.join(others[:3])} do otherwise. Leave them out.")
-    with fetch.using(settings):
-        for encoder in resolve_models(model, loading, settings):
-            space = Store(settings.store).space(fingerprint(encoder.card))
-            for task in chosen:
-                if why := cannot(encoder.card, task):
-                    raise EmbarkError(f"{encoder.card.name} cannot do {task.name}: {why}.")
-                yield from _rankings(encoder, task, space, depth, settings, show_progress)
+    hub = Hub(settings)
+    for encoder in resolve_models(model, loading, settings):
+        space = Store(settings.store).space(fingerprint(encoder.card))
+        for task in chosen:
+            if why := cannot(encoder.card, task):
+                raise EmbarkError(f"{encoder.card.name} cannot do {task.name}: {why}.")
+            yield from _rankings(encoder, task, hub, space, depth, settings, show_progress)
 
 
 def _rankings(
-    encoder: Encoder, task: Task, space: Space, depth: int, settings: Settings, show: bool
+    encoder: Encoder, task: Task, hub: Hub, space: Space, depth: int, settings: Settings, show: bool
 ) -> Iterator[Ranking]:
     for split, subset in parts(task):
-        data = readers.unlabelled(task, split, subset)
+        data = readers.unlabelled(task, split, subset, hub)
         each = _embedded(demand(task, split, subset, data, encoder), encoder, space, settings, show)
         ids = {side: each.data.sides[side].ids for side in ("query", "document")}
         vectors: dict[str, Any] = {side: space.read(each.keys[side]) for side in ids}

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from embark.data import fetch, readers
+from embark.data import readers
+from embark.data.fetch import Hub
 from embark.engine.local import Report, embed
 from embark.engine.progress import progress
 from embark.models import Loading
@@ -35,6 +36,7 @@ class Stored:
         (self.encoder,) = resolve_models(model, loading, settings)
         self.settings, self.embedding, self.show = settings, embedding, show_progress
         self.space = Store(settings.store).space(fingerprint(self.encoder.card))
+        self.hub = Hub(settings)
         self._read: dict[tuple[str, tuple[str, ...], str, str], Dataset] = {}
 
     def task(self, task: Task, command: str = "") -> Embedded:
@@ -42,9 +44,8 @@ class Stored:
         card = self.encoder.card
         if why := cannot(card, task):
             raise EmbarkError(f"{card.name} cannot do {task.name}: {why}.")
-        with fetch.using(self.settings):
-            demands = [demand(task, *part, self._data(task, *part), self.encoder) for part in parts(task)]
-            report = self._complete(plan(demands, self.space.has), command)
+        demands = [demand(task, *part, self._data(task, *part), self.encoder) for part in parts(task)]
+        report = self._complete(plan(demands, self.space.has), command)
         found = [readable(each, report) for each in demands]
         said = dict.fromkeys(text for _, warnings in found for text in warnings)
         return Embedded(card.name, task, tuple(self._part(each) for each, _ in found), tuple(said))
@@ -53,7 +54,7 @@ class Stored:
         """A part of a task; rows that differ in what the evaluator is told are read once."""
         key = (task.name, task.templates, split, subset)
         if key not in self._read:
-            self._read[key] = readers.read(task, split, subset)
+            self._read[key] = readers.read(task, split, subset, self.hub)
         return narrowed(task, self._read[key])
 
     def _complete(self, planned: Plan, command: str) -> Report:
