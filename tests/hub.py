@@ -19,6 +19,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from PIL import Image
 
+from embark.data.fetch import Hub
+from embark.settings import load_settings
 from local_server import LocalServer, QuietHandler
 
 PAGE = 5  # files a page of a listing
@@ -64,6 +66,11 @@ class FakeHub(LocalServer):
     def asked(self, part: str) -> list[str]:
         """The paths with that part that were asked for."""
         return [path for path, _ in self.requests if part in path]
+
+
+def client(**options: Any) -> Hub:
+    """The hub as embark sees it; the fixture `hub` makes the settings point to a FakeHub."""
+    return Hub(load_settings(**options))
 
 
 class Handler(QuietHandler):

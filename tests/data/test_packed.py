@@ -8,11 +8,11 @@ import pytest
 
 from embark.data.readers import _mmeb
 from embark.types import EmbarkError, Source
-from hub import FakeHub, tar
+from hub import FakeHub, client, tar
 
 
 def packed(hub: FakeHub, held: dict[str, bytes]) -> _mmeb.Files:
-    return _mmeb.files(Source("org/packed", hub.add("org/packed", {"set.tar": tar(held)})), "set.tar", "set")
+    return _mmeb.files(Source("org/packed", hub.add("org/packed", {"set.tar": tar(held)})), "set.tar", client(), "set")
 
 
 def test_lines_end_in_line_feeds_alone(hub: FakeHub) -> None:

@@ -16,6 +16,7 @@ from embark.catalogue import UnknownName
 from embark.data import drawing, emoji, items, readers
 from embark.tasks.pocket import BENCHMARKS, LANGUAGES, SOURCE, TASKS
 from embark.types import Candidates, Classes, Dataset, EmbarkError, Gold, Groups, Matches, Qrels, Side, Split, Task
+from hub import client
 
 TRUTHS = {
     "retrieval": Qrels,
@@ -33,11 +34,11 @@ ROWS = pytest.mark.parametrize("task", TASKS, ids=lambda task: task.name)
 
 
 def read(name: str, subset: str = "default") -> Dataset:
-    return readers.read(BY_NAME[name], "test", subset)
+    return readers.read(BY_NAME[name], "test", subset, client())
 
 
 def every(task: Task) -> Iterator[Dataset]:
-    return (readers.read(task, split, subset) for split in task.source.splits for subset in task.subsets)
+    return (readers.read(task, split, subset, client()) for split in task.source.splits for subset in task.subsets)
 
 
 def sizes(data: Dataset) -> dict[str, int]:
@@ -226,11 +227,11 @@ def test_lite_covers_every_modality() -> None:
 def test_unknown_readers_splits_and_subsets_get_suggestions() -> None:
     task = BY_NAME["PocketOmni"]
     with pytest.raises(UnknownName, match=r"no reader named 'pocket-omnj'.*pocket-omni"):
-        readers.read(replace(task, reader="pocket-omnj"), "test", "text-to-image")
+        readers.read(replace(task, reader="pocket-omnj"), "test", "text-to-image", client())
     with pytest.raises(UnknownName, match="no split of PocketOmni named 'train'"):
-        readers.read(task, "train", "text-to-image")
+        readers.read(task, "train", "text-to-image", client())
     with pytest.raises(UnknownName, match=r"no subset of PocketOmni named 'text-image'.*text-to-image"):
-        readers.read(task, "test", "text-image")
+        readers.read(task, "test", "text-image", client())
 
 
 @pytest.mark.parametrize(
@@ -245,7 +246,7 @@ def test_inconsistent_data_is_refused(
     monkeypatch: pytest.MonkeyPatch, ids: tuple[str, ...], labels: list[int], message: str
 ) -> None:
     wrong = Dataset({"item": Side(ids, (items.text("x"), items.text("y")))}, Groups(np.array(labels), ("n",)))
-    monkeypatch.setattr("embark.data.readers.pocket.groups", lambda task, split, subset: wrong)
+    monkeypatch.setattr("embark.data.readers.pocket.groups", lambda task, split, subset, hub: wrong)
     with pytest.raises(EmbarkError, match=message):
         read("PocketGroupClustering")
 
@@ -256,6 +257,6 @@ def test_indices_out_of_bounds_are_refused(
 ) -> None:
     one = Side(("a",), (items.text("x"),))
     wrong = Dataset({"query": one, "document": one}, Qrels(np.array([0]), np.array(document), np.ones(1)))
-    monkeypatch.setattr("embark.data.readers.pocket.names", lambda task, split, subset: wrong)
+    monkeypatch.setattr("embark.data.readers.pocket.names", lambda task, split, subset, hub: wrong)
     with pytest.raises(EmbarkError, match=message):
         read("PocketNameToImage")

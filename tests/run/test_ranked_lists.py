@@ -16,7 +16,7 @@ from embark.data import readers
 from embark.run.ranked_lists import ranked
 from embark.tasks import TASKS
 from embark.types import EmbarkError
-from hub import FakeHub, png
+from hub import FakeHub, client, png
 
 TASK = "PocketNameToImage"
 COLORS = ("red", "green", "blue", "white")
@@ -27,7 +27,7 @@ def test_a_run_for_trec_eval_scores_as_we_do(tmp_path: Path, elsewhere: Path) ->
     [ranking] = ranked("embark/random", TASK, depth=50, show_progress=False)
     assert ranking.scores.shape == (len(ranking.queries), 50)
     assert (np.diff(ranking.scores, axis=1) <= 0).all()
-    data = readers.read(TASKS[TASK], "test", "default")
+    data = readers.read(TASKS[TASK], "test", "default", client())
     ids = {side: data.sides[side].ids for side in ("query", "document")}
     qrels: dict[str, dict[str, int]] = {}
     for query, document, grade in zip(data.truth.query, data.truth.document, data.truth.grade, strict=True):  # type: ignore[union-attr]

@@ -15,7 +15,7 @@ import embark
 from embark.data.readers import needed, read
 from embark.tasks import BENCHMARKS, get_benchmark, unibench
 from embark.types import Classes, Matches, Task
-from hub import FakeHub
+from hub import FakeHub, client
 from samples_unibench import SAMPLES, dataset, lists
 
 FACTS = Path(__file__).parents[3] / "shared" / "facts" / "unibench"
@@ -154,7 +154,7 @@ def test_every_row_runs(task: Task, hub: FakeHub) -> None:
     assert record.metric == task.metric
     assert 0 <= record.score <= 1
     assert record.counts["items" if task.evaluator == "zeroshot" else "samples"] >= SAMPLES
-    ((_, found),) = needed(row)
+    ((_, found),) = needed(row, client())
     assert {file.path for file in found} == {
         path for path in files if path.endswith(".tar") or path in task.options.get("files", ())
     }
@@ -165,7 +165,7 @@ def test_every_row_runs(task: Task, hub: FakeHub) -> None:
 def test_ensembles_are_exact(key: str, hub: FakeHub) -> None:
     task = replace(BY_KEY[key], rows={})
     hub.add(task.source.id, dataset(task) | lists(task.labels, task.templates))
-    data, listed = read(task, "test", "default"), read(task.under("listed"), "test", "default")
+    data, listed = read(task, "test", "default", client()), read(task.under("listed"), "test", "default", client())
     assert data.skipped == ()
     texts = [item.parts[0].text for item in data.sides["prompt"].items]  # type: ignore[union-attr]
     assert texts == [template.replace("{}", name) for name in task.labels for template in task.templates]
@@ -179,7 +179,7 @@ def test_known_oddities(hub: FakeHub) -> None:
     assert BY_KEY["imagenet1k"].labels.count("missile") == 2
     task = replace(BY_KEY["winoground"], rows={})
     hub.add(task.source.id, dataset(task))
-    data = read(task, "test", "default")
+    data = read(task, "test", "default", client())
     assert isinstance(data.truth, Matches)
     assert data.truth.image.shape == data.truth.text.shape == (SAMPLES, 2)
     assert task.params == {"strict": True}

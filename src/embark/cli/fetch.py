@@ -34,19 +34,19 @@ def fetch(
     embark fetch -b 'MIEB(eng)' --dry-run
     embark fetch -t 'UniBench/*'
     """
-    from embark.data.fetch import using
+    from embark.data.fetch import Hub
     from embark.run import resolve_tasks
     from embark.settings import load_settings
 
     if not (benchmark or task or tasks_file):
         raise typer.BadParameter("give a benchmark (-b) or tasks (-t)")
     problems: dict[str, list[str]] = {}  # by reason
-    with using(load_settings(home, offline=offline or None)) as hub:
-        rows = [row for row in resolve_tasks(chosen_tasks(benchmark, task, None, tasks_file)) if _from_hub(row)]
-        for row in rows:
-            if why := _get(row, hub, dry_run or hub.offline):
-                problems.setdefault(why, []).append(row.name)
-        found = _counted(hub)
+    hub = Hub(load_settings(home, offline=offline or None))
+    rows = [row for row in resolve_tasks(chosen_tasks(benchmark, task, None, tasks_file)) if _from_hub(row)]
+    for row in rows:
+        if why := _get(row, hub, dry_run or hub.offline):
+            problems.setdefault(why, []).append(row.name)
+    found = _counted(hub)
     if not rows:
         say("nothing to fetch: the data of these tasks is here already")
     total: dict[str, Any] = {name: sum(line[name] for line in found) for name in COLUMNS}
@@ -80,13 +80,13 @@ def _get(task: Task, hub: Hub, dry: bool) -> str:
     from embark.types import EmbarkError
 
     try:
-        for source, files in readers.needed(task):
+        for source, files in readers.needed(task, hub):
             if dry:
                 hub.opened.setdefault((source.id, source.revision), {}).update((file.path, file) for file in files)
             else:
                 hub.get_all(source.id, source.revision, [file.path for file in files])
         for part in () if dry else parts(task):
-            readers.read(task, *part)
+            readers.read(task, *part, hub)
     except EmbarkError as error:
         return str(error)
     return ""

@@ -261,16 +261,15 @@ def _protocols(task: Task) -> dict[str, str]:
 def _sample(task: Task, home: Path | None) -> dict[str, str]:
     """The first item of each side, from data that is here; without it, why there is none."""
     from embark.data import readers
-    from embark.data.fetch import using
+    from embark.data.fetch import Hub
     from embark.run import parts
     from embark.settings import load_settings
     from embark.types import EmbarkError, role_of
 
     try:
-        with using(load_settings(home, offline=True)):
-            data = readers.read(task, *parts(task)[0])
-            clean = {side: some for side, some in data.sides.items() if side == role_of(side)}
-            return {side: f"{some.ids[0]}: {_item(some.items[0])}" for side, some in clean.items()}
+        data = readers.read(task, *parts(task)[0], Hub(load_settings(home, offline=True)))
+        clean = {side: some for side, some in data.sides.items() if side == role_of(side)}
+        return {side: f"{some.ids[0]}: {_item(some.items[0])}" for side, some in clean.items()}
     except EmbarkError as error:
         return {"none": str(error).removeprefix("Offline, and ")}
 

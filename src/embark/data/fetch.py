@@ -17,8 +17,6 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
-from contextvars import ContextVar
 from dataclasses import asdict, dataclass
 from functools import lru_cache
 from pathlib import Path, PurePosixPath
@@ -28,7 +26,7 @@ from urllib.parse import quote
 from embark.data.atomic import atomically
 from embark.data.web import connect
 from embark.http import Again, Refused, patiently, receive
-from embark.settings import Settings, load_settings
+from embark.settings import Settings
 from embark.types import EmbarkError
 
 CONNECTIONS = 4  # files downloaded at once
@@ -251,30 +249,6 @@ class Hub:
 
     def _folder(self, id: str) -> Path:
         return self.home / "hub" / safe_path(id).replace("/", "__")
-
-
-# ── the settings in force ────────────────────────────────────────────────────────────────────────────────────────────
-
-_HUB: ContextVar[Hub | None] = ContextVar("hub", default=None)
-_OPEN: list[Hub] = []  # a thread that reads media does not see its starter's context
-
-
-def hub() -> Hub:
-    """The hub of the settings in force."""
-    return _HUB.get() or (_OPEN[-1] if _OPEN else Hub(load_settings()))
-
-
-@contextmanager
-def using(settings: Settings) -> Iterator[Hub]:
-    """Have readers use these settings within a block."""
-    made = Hub(settings)
-    token = _HUB.set(made)
-    _OPEN.append(made)
-    try:
-        yield made
-    finally:
-        _OPEN.remove(made)
-        _HUB.reset(token)
 
 
 # ── files ────────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from embark.data import items
+from embark.data.fetch import Hub
 from embark.data.readers._table import Table, contents, open_table
 from embark.types import Candidates, Dataset, EmbarkError, Side, Task
 
@@ -23,10 +24,10 @@ OPTIONS: tuple[str, ...] = ()
 LETTER = re.compile(r"\(?([A-Za-z])[).:]?")
 
 
-def read_question(task: Task, split: str, subset: str) -> Dataset:
+def read_question(task: Task, split: str, subset: str, hub: Hub) -> Dataset:
     """One query a row; ids count the rows that are part of the task."""
     columns = {role: task.columns.get(role, role) for role in ("question", "choices", "answer")}
-    table = open_table(task, split, subset).full(*columns.values())
+    table = open_table(task, split, subset, hub).full(*columns.values())
     table, queries = table.shown(contents(task.columns) | {"text": columns["question"]})
     documents: dict[str, int] = {}
     rows: list[tuple[int, int, int]] = []
