@@ -18,7 +18,6 @@ from embark.cli import app
 from embark.cli.analyze import scores
 from embark.models import MODELS
 from embark.results import Record, Results, TaskResult
-from embark.run import parts
 from embark.run.score import fingerprint_of
 from embark.tasks import TASKS, get_benchmark
 from embark.types import Task
@@ -32,7 +31,7 @@ def result(model: str, task: Task, score: float, revision: str = "1", made_by: s
     around, who = (math.nan, math.nan), (model, revision, task.name)
     records = tuple(
         Record(*who, *part, ("eng",), task.metric, score, around, {}, fingerprint_of(task, *part), "e")
-        for part in parts(task)
+        for part in task.parts
     )
     return TaskResult(*who, "1", records, score, around, 0.0, made_by=made_by)
 

@@ -9,9 +9,8 @@ from pathlib import Path
 from embark import published
 from embark.models import MODELS
 from embark.results import Results, TaskResult
-from embark.run import parts, under
 from embark.run.score import fingerprint_of
-from embark.tasks import TASKS
+from embark.tasks import TASKS, under_protocol
 from embark.types import Benchmark, Task
 
 
@@ -20,7 +19,7 @@ def rows_of(benchmark: Benchmark, protocol: str | None) -> list[Task]:
     rows = TASKS.match(benchmark.tasks)
     if protocol not in (None, "paper") and protocol in {score.protocol for score in printed(benchmark)}:
         return [replace(row, protocol=protocol) for row in rows]
-    return under(protocol, rows)
+    return under_protocol(protocol, rows)
 
 
 def printed(benchmark: Benchmark) -> tuple[published.Published, ...]:
@@ -49,7 +48,7 @@ def own_results(rows: Sequence[Task], folder: Path) -> tuple[list[TaskResult], l
     wanted = {(row.name, row.protocol) for row in rows}
     found = [result for result in Results(folder).all() if (result.task, result.protocol) in wanted]
     done = {result.task for result in found if result.made_by == "embark"}
-    expected = {row.name: {fingerprint_of(row, *part) for part in parts(row)} for row in rows if row.name in done}
+    expected = {row.name: {fingerprint_of(row, *part) for part in row.parts} for row in rows if row.name in done}
     stale = [
         result
         for result in found

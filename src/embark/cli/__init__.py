@@ -40,8 +40,6 @@ def start(
 
 for command in (
     run.run,
-    run.plan,
-    fetch.fetch,
     board.leaderboard,
     compare.compare,
     recommend.recommend,
@@ -52,6 +50,8 @@ for command in (
     show.show,
 ):
     app.command(epilog=None)(command)
+app.command("plan", epilog=None)(run.plan_)
+app.command("fetch", epilog=None)(fetch.fetch_)
 for name in ("correlate", "distill", "predict", "scaling", "mllm", "pareto"):
     analyze.app.command(name)(getattr(field_scores, name))
 for name, of_vectors in vectors.COMMANDS.items():

@@ -86,13 +86,12 @@ def export_mteb(folder: Into, protocol: ProtocolName = None, results: ResultsFol
     from embark.models import MODELS
     from embark.results import Results
     from embark.results.exchange import export_mteb as write
-    from embark.run import under
     from embark.settings import load_settings
-    from embark.tasks import TASKS
+    from embark.tasks import TASKS, under_protocol
     from embark.types import EmbarkError
 
     source = load_settings(results=results).results
-    scored = {task.name: task.protocol for task in under(protocol, list(TASKS.values()))}
+    scored = {task.name: task.protocol for task in under_protocol(protocol, list(TASKS.values()))}
     ours = [result for result in Results(source).all() if result.made_by == "embark"]
     found = [result for result in ours if result.protocol == scored.get(result.task, "paper")]
     if not found:
@@ -124,11 +123,11 @@ def export_ranked(
     """
     from embark.catalogue import UnknownName
     from embark.models import Loading
-    from embark.run.ranked_lists import FORMATS, ranked
+    from embark.run.ranked_lists import FORMATS, rank
     from embark.settings import load_settings
 
     if style not in FORMATS:
         raise UnknownName("format of ranked lists", style, FORMATS)
     settings = load_settings(home, offline=offline or None)
-    for ranking in ranked(model, task, depth=depth, settings=settings, loading=Loading(device)):
+    for ranking in rank(model, task, depth=depth, settings=settings, loading=Loading(device)):
         print(ranking.save(folder, style))

@@ -250,24 +250,22 @@ def _differences(task: Task, protocol: str) -> str:
 
 def _protocols(task: Task) -> dict[str, str]:
     from embark.evaluators import EVALUATORS
-    from embark.run import parts
     from embark.run.score import fingerprint_of
 
     if task.evaluator not in EVALUATORS:
         return {}
-    return {f"{split}/{subset}": fingerprint_of(task, split, subset) for split, subset in parts(task)[:PARTS]}
+    return {f"{split}/{subset}": fingerprint_of(task, split, subset) for split, subset in task.parts[:PARTS]}
 
 
 def _sample(task: Task, home: Path | None) -> dict[str, str]:
     """The first item of each side, from data that is here; without it, why there is none."""
     from embark.data import readers
     from embark.data.fetch import Hub
-    from embark.run import parts
     from embark.settings import load_settings
     from embark.types import EmbarkError, role_of
 
     try:
-        data = readers.read(task, *parts(task)[0], Hub(load_settings(home, offline=True)))
+        data = readers.read(task, *task.parts[0], Hub(load_settings(home, offline=True)))
         clean = {side: some for side, some in data.sides.items() if side == role_of(side)}
         return {side: f"{some.ids[0]}: {_item(some.items[0])}" for side, some in clean.items()}
     except EmbarkError as error:

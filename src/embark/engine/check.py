@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from embark.plan import Need
+from embark.planning import Need
 from embark.types import Array, EmbarkError, ModelCard
 
 SHOWN = 5

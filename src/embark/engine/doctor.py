@@ -21,7 +21,7 @@ from embark.data.items import key, media, mixed, text
 from embark.data.media import decode
 from embark.engine.check import checked
 from embark.models.encoder import Encoder
-from embark.plan import Need
+from embark.planning import Need
 from embark.types import MODALITIES, Array, EmbarkError, Item, Modality, Text
 
 Verdict = Literal["ok", "wrong", "note"]

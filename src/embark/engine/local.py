@@ -25,7 +25,7 @@ from embark.data.media import UnreadableMedia, decode
 from embark.engine.check import Unsound, checked
 from embark.engine.sink import Sink
 from embark.models.encoder import Encoder, Interrupted
-from embark.plan import Need
+from embark.planning import Need
 from embark.store import Writer
 from embark.types import EmbarkError, Modality, Text
 

@@ -7,7 +7,7 @@ from contextlib import suppress
 
 from embark.engine.local import prepare
 from embark.models.encoder import Bill, Billed, Encoder
-from embark.plan import Need
+from embark.planning import Need
 from embark.types import EmbarkError, Modality
 
 SAMPLE = 24  # items with media that are looked at, of each kind and demand; texts are all counted

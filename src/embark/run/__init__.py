@@ -7,7 +7,7 @@ under the same protocol and encoder is not computed again.
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
@@ -19,9 +19,10 @@ from embark.engine.local import Report
 from embark.engine.progress import progress
 from embark.models import Loading
 from embark.models.encoder import Encoder
-from embark.plan import Count, Demand, Plan
+from embark.planning import Count, Demand, Plan
 from embark.results import Results, TaskResult
-from embark.results.table import Table, data_frame
+from embark.results.frames import data_frame
+from embark.results.table import Table
 from embark.run.models import Models, choose_models
 from embark.run.score import Scoring, fingerprint_of, score_task, scored_by
 from embark.run.stages import StagedWorkbench, Stages
@@ -42,6 +43,22 @@ class Skipped:
     task: str
     kind: str
     why: str
+
+
+def skipped_notes(skipped: Iterable[Skipped], most: int = 12) -> tuple[str, ...]:
+    """One line a reason and model, with the tasks that it holds for."""
+    reasons: dict[tuple[str, str, str], dict[str, None]] = {}
+    for skip in skipped:
+        model = "" if skip.kind == "not available" else skip.model
+        why = skip.why.replace(skip.task, "{task}")  # the same reason for several tasks is one reason
+        reasons.setdefault((skip.kind, model, why), {})[skip.task] = None
+    notes = []
+    for (kind, model, why), tasks in reasons.items():
+        names = list(tasks)
+        why = why.replace("{task}", names[0] if len(names) == 1 else "each")
+        more = f" and {len(names) - most} more" if len(names) > most else ""
+        notes.append(f"{kind}: {', '.join(names[:most])}{more}{f' for {model}' if model else ''}: {why}")
+    return tuple(notes)
 
 
 @dataclass
@@ -89,6 +106,25 @@ class Run:
             total = mean_of_groups(categories, values).totals["mean"]
             models.append(Column(who, scores, {"mean": mean_score(total, scores)}))
         return task_table(self.tasks, models, {"mean": "Mean of categories"})
+
+    def summary(self) -> tuple[str, ...]:
+        """What the run took, in sentences."""
+        on_disk = len(self.results) - self.computed
+        lines = [
+            f"Embedded {self.embedded:,} item{'' if self.embedded == 1 else 's'} in a run of {self.seconds:.1f} s; "
+            f"{self.computed:,} score{'' if self.computed == 1 else 's'} computed, {on_disk} already on disk."
+        ]
+        if self.unique:
+            lines.append(
+                f"The tasks ask for {self.items:,} items, {'' if self.exact else 'at most '}{self.unique:,} of them "
+                f"distinct: {self.items - self.unique:,} are shared (reuse ratio {self.reuse:.2f})."
+            )
+        return tuple(lines)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """The tasks that got no score, with the reason; tasks with the same reason share a line."""
+        return skipped_notes(self.skipped)
 
     def to_frame(self) -> Any:
         """One row a (model, task, split, subset) as a pandas data frame."""
@@ -196,7 +232,7 @@ class _Evaluation:
         return result if current == recorded else None
 
     def _embed(self, encoder: Encoder, planned: Plan, demands: dict[str, list[Demand]]) -> Report:
-        """Embed what is missing. After a failure what was embedded is kept, and tasks that lack a vector are dropped."""
+        """Embed what is missing. After a failure, vectors made so far are kept, and tasks that lack one are dropped."""
         try:
             return self.bench.embed(encoder, planned)
         except EmbarkError as error:

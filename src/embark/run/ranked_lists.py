@@ -17,7 +17,7 @@ from embark.data import readers
 from embark.evaluators.topk import topk
 from embark.models import Loading
 from embark.models.encoder import Encoder
-from embark.plan import demand
+from embark.planning import demand
 from embark.run.models import Models, choose_models
 from embark.run.workbench import Workbench, cannot, readable_items
 from embark.settings import Settings, load_settings

@@ -15,7 +15,7 @@ from embark import evaluators, results
 from embark.data import readers
 from embark.engine.local import Report
 from embark.models.encoder import Encoder, fingerprint
-from embark.plan import Count, Demand
+from embark.planning import Count, Demand
 from embark.results import Record, Results, TaskResult
 from embark.run.workbench import Workbench, readable_items
 from embark.stats.statistics import interval, task_interval

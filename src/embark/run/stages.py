@@ -21,7 +21,7 @@ from embark.data.items import as_keys, key
 from embark.evaluators.rerank import Reranked, shortlist
 from embark.models import Loading, get_generator, get_reranker
 from embark.models.encoder import Encoder, Generator, Reranker, fingerprint
-from embark.plan import Demand, Need
+from embark.planning import Demand, Need
 from embark.run.workbench import Workbench, cannot
 from embark.types import (
     Array,

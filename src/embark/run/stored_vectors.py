@@ -6,7 +6,7 @@ from embark.data import readers
 from embark.engine.local import Report
 from embark.models import Loading
 from embark.models.encoder import Encoder
-from embark.plan import Demand, Plan
+from embark.planning import Demand, Plan
 from embark.run.embedded_task import Embedded, Part
 from embark.run.models import choose_models
 from embark.run.workbench import Workbench, cannot, needed_items, readable_items

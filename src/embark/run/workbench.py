@@ -19,7 +19,7 @@ from embark.data.fetch import Hub
 from embark.engine.local import Report, embed
 from embark.engine.progress import progress
 from embark.models.encoder import Encoder, fingerprint
-from embark.plan import Demand, Need, Plan, demand, plan
+from embark.planning import Demand, Need, Plan, demand, plan
 from embark.settings import Settings
 from embark.store import Space, Store
 from embark.types import Dataset, EmbarkError, ModelCard, Scores, Task, role_of

@@ -292,9 +292,9 @@ def _stores(model: Sequence[str], embed: bool, dtype: str | None, trust: str | N
 
 
 def _rows(task: Sequence[str] | None, tasks_file: Path | None, protocol: str | None) -> list[Task]:
-    from embark.run import resolve_tasks, under
+    from embark.tasks import choose_tasks
 
     chosen: Any = chosen_tasks(None, list(task or ()), None, tasks_file)
     if not chosen:
         raise typer.BadParameter("name a task (-t) or a file of your own tasks (--tasks-file)")
-    return under(protocol, resolve_tasks(chosen))
+    return choose_tasks(chosen, protocol)
