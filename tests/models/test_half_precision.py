@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import warnings
 from collections.abc import Callable, Iterator
 from functools import cache
@@ -232,8 +233,6 @@ def test_a_child_that_cannot_try_is_no_reason_to_switch(machine: Machine) -> Non
 
 
 def test_processes_that_are_started_later_are_spared(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
-    import os
-
     machine.ends(USUAL)
     monkeypatch.setenv("MKL_ENABLE_INSTRUCTIONS", "AVX2")  # the user's own choice stands
     with pytest.warns(UserWarning, match=SAYS):
