@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from PIL import Image
 
 import embark
 from embark import http
+from embark.models.half_precision import secure
 from embark.store import Space, Store
 from embark.types import Array
 from hub import FakeHub
@@ -21,6 +23,15 @@ settings.load_profile("embark")
 
 COLORS = {"red": (255, 0, 0), "green": (0, 255, 0), "blue": (0, 0, 255)}
 TABLE = "file,caption,label\nred.png,a red page,red\ngreen.png,a green page,green\nblue.png,a blue page,blue\n"
+
+
+@pytest.fixture(scope="session", autouse=True)
+def half_precision(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Tests may run half precision on torch before our code does: a CPU that traps it is known by then."""
+    if "torch" in sys.modules:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
+            secure("bfloat16", "cpu")
 
 
 @pytest.fixture(autouse=True)

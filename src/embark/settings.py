@@ -81,7 +81,7 @@ def load_settings(
         return count
 
     return Settings(
-        home=Path(pick("home", _cache_folder() / "embark")).expanduser(),
+        home=Path(pick("home", cache_folder() / "embark")).expanduser(),
         results=Path(pick("results", "results")).expanduser(),
         workers=number("workers", _workers()),
         memory=number("memory", 512),
@@ -115,7 +115,8 @@ def _truth(stated: bool | str) -> bool:
     return word in YES
 
 
-def _cache_folder() -> Path:
+def cache_folder() -> Path:
+    """The user's folder for what can be made again."""
     return Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser()
 
 

@@ -53,6 +53,8 @@ def examine(encoder: Encoder, progress: Callable[[str], None] = lambda check: No
     progress("mixed items and instructions")
     findings += _mixed(encoder)
     findings += _roles(encoder)
+    if way := encoder.card.loaded.get("half precision"):
+        findings.append(Finding("half precision", "note", f"runs {way}: slower, and the last digits may differ"))
     return findings
 
 

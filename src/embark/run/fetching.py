@@ -52,8 +52,8 @@ class FetchReport:
         """Datasets × files and bytes, and their sums."""
         columns = ("dataset", "revision", "files", "bytes", "present", "missing")
         rows = [
-            Row((dataset.dataset, dataset.revision[:12], dataset.files, dataset.bytes, dataset.present, dataset.missing))
-            for dataset in self.datasets
+            Row((data.dataset, data.revision[:12], data.files, data.bytes, data.present, data.missing))
+            for data in self.datasets
         ]
         rows.append(Row(("all", "", *self.total().values()), total=True))
         return Table(columns, tuple(rows))
