@@ -116,18 +116,10 @@ def value() -> Any:
 
 @dataclass(frozen=True)
 class Qrels:
-    """Graded relevance of documents to queries; a pair that is not listed is not relevant."""
+    """Graded relevance of documents to queries; a pair that is not listed is not relevant.
 
-    query: Array = index("query")
-    document: Array = index("document")
-    grade: Array = value()
-    query_ids: Array | None = aligned("query", default=None)  # ids resolve ties; without them, positions do
-    document_ids: Array | None = aligned("document", default=None)
-
-
-@dataclass(frozen=True)
-class Candidates:
-    """The documents offered to each query, with their grades; nothing else is ranked for that query."""
+    Whether a query ranks all documents or only those listed for it is decided by the evaluator, not here.
+    """
 
     query: Array = index("query")
     document: Array = index("document")
@@ -183,7 +175,7 @@ class Gold:
     score: Array = value()
 
 
-Truth: TypeAlias = Qrels | Candidates | Classes | Split | Groups | Matches | Gold
+Truth: TypeAlias = Qrels | Classes | Split | Groups | Matches | Gold
 
 
 def role_of(side: str) -> str:

@@ -157,7 +157,7 @@ class Staging:
         if self.reranker is None:
             return None
         truth: Any = each.data.truth
-        query, document = shortlist(truth, vectors, params, self.depth)
+        query, document = shortlist(each.task.evaluator, truth, vectors, params, self.depth)
         queries, documents = each.data.sides["query"].items, each.data.sides["document"].items
         asked, space = each.task.instructions.get("query"), fingerprint(self.reranker.card)
         needs = []
