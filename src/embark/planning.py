@@ -1,7 +1,7 @@
-"""What is missing: tasks × encoder − store. Pure: nothing is read, embedded or written here.
+"""Plans what to embed: the vectors that tasks need from an encoder, without those in the store.
 
-Every item of every task becomes the key of the vector it needs. Equal keys are one vector, whichever tasks ask for it,
-so an item that ten tasks share is embedded once.
+Every item of every task has the key of its vector. Equal keys are one vector, so an item that ten tasks share is
+embedded once. Pure: nothing is read, embedded or written here.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from embark.types import Array, Dataset, Item, Rendered, Task, role_of
 
 @dataclass(frozen=True)
 class Demand:
-    """What one task asks of one encoder, for one split and subset: a key for every item of every side."""
+    """The vectors that one task needs, for one split and subset: by side, the key of every item."""
 
     task: Task
     split: str
@@ -27,7 +27,10 @@ class Demand:
 
 @dataclass(frozen=True)
 class Need:
-    """One missing vector: its key, what to embed for it, and the first place that asked for it."""
+    """A vector to compute: its key, the item and instruction to embed, and where the item stands.
+
+    Of several places that need the vector, this is the first: the plan's `demand`, its `side`, and the `row` in it.
+    """
 
     key: bytes
     item: Item
@@ -43,13 +46,13 @@ class Need:
 
 @dataclass(frozen=True)
 class Count:
-    """How one demand (or all of them) stands: items asked for, distinct ones, those stored, those to embed."""
+    """How many items one demand has (or all demands together), and how many vectors they need."""
 
     items: int
-    unique: int
-    stored: int  # of the distinct
-    first: int  # distinct ones that no earlier demand asked for
-    missing: int  # to embed, counted where they are asked for first
+    unique: int  # distinct vectors
+    stored: int  # distinct vectors in the store
+    first: int  # distinct vectors that no earlier demand needs
+    missing: int  # of `first`, those to embed
 
     def __add__(self, other: Count) -> Count:
         return Count(*(getattr(self, name) + getattr(other, name) for name in self.__dataclass_fields__))
@@ -57,21 +60,21 @@ class Count:
 
 @dataclass(frozen=True)
 class Plan:
-    """The demands, and everything that must be embedded before they can be scored."""
+    """Demands, and the vectors to compute before they can be scored."""
 
     demands: tuple[Demand, ...]
-    counts: tuple[Count, ...]  # one a demand
+    counts: tuple[Count, ...]  # of each demand
     needs: tuple[Need, ...]
 
     @property
     def total(self) -> Count:
-        """All demands together; an item shared by several is one distinct item."""
+        """The count of all demands together; a vector that several need is one distinct vector."""
         total = sum(self.counts, Count(0, 0, 0, 0, 0))
         return Count(total.items, total.first, total.first - total.missing, total.first, total.missing)
 
 
 def demand(task: Task, split: str, subset: str, data: Dataset, encoder: Encoder) -> Demand:
-    """The keys that a task's items have for this encoder."""
+    """The keys of a task's items for this encoder."""
     space = fingerprint(encoder.card)
 
     def keys_of(side: str, items: Sequence[Item]) -> Array:
@@ -83,66 +86,72 @@ def demand(task: Task, split: str, subset: str, data: Dataset, encoder: Encoder)
 
 
 def plan(demands: Iterable[Demand], stored: Callable[[Array], Array]) -> Plan:
-    """Subtract what is stored, and what an earlier demand already asks for."""
-    demands, counts, needs = tuple(demands), [], []
-    asked: set[bytes] = set()
-    for number, each in enumerate(demands):
-        places: dict[bytes, tuple[str, int]] = {}  # distinct key → where this demand has it first
-        for side, keys in each.keys.items():
-            for row, found in enumerate(keys.tolist()):
-                places.setdefault(found, (side, row))
-        present = stored(as_keys(list(places)))
-        new = [
-            (found, place, here)
-            for (found, place), here in zip(places.items(), present, strict=True)
-            if found not in asked
-        ]
-        missing = [
-            Need(found, each.data.sides[side].items[row], side, each.task.instructions.get(role_of(side)), number, row)
-            for found, (side, row), here in new
-            if not here
-        ]
-        items = sum(len(keys) for keys in each.keys.values())
-        counts.append(Count(items, len(places), int(present.sum()), len(new), len(missing)))
-        needs.extend(missing)
-        asked.update(places)
+    """What the demands need, without what is stored and what an earlier demand already needs.
+
+    `stored` says which of an array of keys are in the store.
+    """
+    demands = tuple(demands)
+    counts: list[Count] = []
+    needs: list[Need] = []
+    planned: set[bytes] = set()  # keys of earlier demands
+    for number, current in enumerate(demands):
+        places: dict[bytes, tuple[str, int]] = {}  # distinct key → its first side and row
+        for side, keys in current.keys.items():
+            for row, vector_key in enumerate(keys.tolist()):
+                places.setdefault(vector_key, (side, row))
+        is_stored = stored(as_keys(list(places)))
+        missing: list[Need] = []
+        first = 0
+        for (vector_key, (side, row)), present in zip(places.items(), is_stored.tolist(), strict=True):
+            if vector_key in planned:
+                continue
+            first += 1
+            if not present:
+                item = current.data.sides[side].items[row]
+                instruction = current.task.instructions.get(role_of(side))
+                missing.append(Need(vector_key, item, side, instruction, number, row))
+        items = sum(len(keys) for keys in current.keys.values())
+        counts.append(Count(items, len(places), int(is_stored.sum()), first, len(missing)))
+        needs += missing
+        planned.update(places)
     return Plan(demands, tuple(counts), tuple(needs))
 
 
 @dataclass(frozen=True)
 class Saving:
-    """A set of items that several tasks ask for: how often, by which tasks, and how many embeddings sharing saves."""
+    """A pool of items that several tasks share."""
 
     pool: str
-    times: int
-    saved: int
+    times: int  # that it is used
+    saved: int  # embeddings, against each task on its own
     tasks: tuple[str, ...]
 
 
 @dataclass(frozen=True)
 class Outline:
-    """What rows alone tell about a run, for a model that sees an item the same way in every role."""
+    """How much a run would embed, as far as rows tell, for a model that embeds an item alike in every role."""
 
-    items: int  # task by task
-    unique: int  # embedded once
+    items: int  # of all tasks
+    unique: int  # distinct ones
     savings: tuple[Saving, ...]  # largest first
-    unknown: tuple[str, ...]  # tasks whose sizes are not all known
+    unknown: tuple[str, ...]  # tasks whose rows state no sizes
 
 
 def outline(tasks: Iterable[Task]) -> Outline:
-    """Plan on the rows' own counts, without any data: pools of the same id are the same items."""
+    """A plan from the pools that rows state, without any data: pools of the same id are the same items."""
     tasks = tuple(tasks)
     sizes: dict[str, int] = {}
-    uses: dict[str, list[tuple[str, int]]] = {}
+    uses: dict[str, list[tuple[str, int]]] = {}  # pool → task and items of each use
     for task in tasks:
         for pool in task.pools:
             sizes[pool.id] = max(sizes.get(pool.id, 0), pool.items)
             uses.setdefault(pool.id, []).append((task.name, pool.items))
+    used = {pool: sum(items for _, items in pool_uses) for pool, pool_uses in uses.items()}
     savings = [
-        Saving(pool, len(used), sum(items for _, items in used) - sizes[pool], tuple(dict.fromkeys(n for n, _ in used)))
-        for pool, used in uses.items()
-        if len(used) > 1
+        Saving(pool, len(pool_uses), used[pool] - sizes[pool], tuple(dict.fromkeys(name for name, _ in pool_uses)))
+        for pool, pool_uses in uses.items()
+        if len(pool_uses) > 1
     ]
-    asked = sum(items for used in uses.values() for _, items in used)
+    savings.sort(key=lambda saving: -saving.saved)
     unknown = tuple(task.name for task in tasks if not task.pools)
-    return Outline(asked, sum(sizes.values()), tuple(sorted(savings, key=lambda s: -s.saved)), unknown)
+    return Outline(sum(used.values()), sum(sizes.values()), tuple(savings), unknown)

@@ -18,7 +18,8 @@ KINDS = {
     "endpoint": (str, "an address"),
     **dict.fromkeys(NUMBERS, (int, "a whole number")),
 }
-YES, NO = ("1", "true", "yes", "on"), ("0", "false", "no", "off")
+YES = ("1", "true", "yes", "on")
+NO = ("0", "false", "no", "off")
 
 
 @dataclass(frozen=True)
@@ -54,13 +55,13 @@ def load_settings(
     requests_per_minute: int | None = None,
     tokens_per_minute: int | None = None,
 ) -> Settings:
-    """The settings in force, each from the first place that states it."""
-    given = (home, results, workers, memory, endpoint, offline, requests_per_minute, tokens_per_minute)
-    options = dict(zip(NAMES, given, strict=True))
+    """The settings in force, each from the first place that states it: argument, environment, settings file."""
+    arguments = (home, results, workers, memory, endpoint, offline, requests_per_minute, tokens_per_minute)
+    argument = dict(zip(NAMES, arguments, strict=True))
     file = _settings_file()
 
     def pick(name: str, default: Any) -> Any:
-        for value in (options[name], os.environ.get(f"EMBARK_{name.upper()}"), file.get(name)):
+        for value in (argument[name], os.environ.get(f"EMBARK_{name.upper()}"), file.get(name)):
             if value not in (None, ""):
                 return value
         return default
@@ -98,7 +99,7 @@ def cores() -> int:
 
 
 def _workers() -> int:
-    """Most cores prepare items; a quarter is left to whoever feeds the device, or it waits (measured on 16 cores)."""
+    """Three quarters of the cores prepare items; the others feed the device, which waits otherwise (on 16 cores)."""
     return max(min(cores(), 2), cores() * 3 // 4)
 
 
@@ -139,7 +140,7 @@ def _parse(path: Path) -> Mapping[str, Any]:
             f"The settings file {path} has unknown settings {', '.join(unknown)}; known: {', '.join(NAMES)}."
         )
     for name, value in values.items():
-        wanted, what = KINDS.get(name, (str, "a path"))
-        if type(value) is not wanted:  # true is an int, too
-            raise EmbarkError(f"The setting '{name}' must be {what}, not {value!r} as in {path}.")
+        kind, description = KINDS.get(name, (str, "a path"))
+        if type(value) is not kind:  # not isinstance: True is an int
+            raise EmbarkError(f"The setting '{name}' must be {description}, not {value!r} as in {path}.")
     return values

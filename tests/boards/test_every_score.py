@@ -18,7 +18,6 @@ from embark.run.workbench import needed_items, readable_items
 from embark.stats.statistics import interval, joint_interval
 from embark.types import (
     Array,
-    Candidates,
     Classes,
     Dataset,
     EmbarkError,
@@ -58,7 +57,7 @@ def case(kind: str, size: int, noise: float = 1.0) -> Case:
     if kind == "choice":
         query, document = np.repeat(at, 3), (np.repeat(at, 3) + np.tile([0, 1, 2], size)) % size
         grade = (document == query).astype(np.int64)
-        return kind, Candidates(query, document, grade, **ids), {"query": near, "document": twin}, {}
+        return kind, Qrels(query, document, grade, **ids), {"query": near, "document": twin}, {}
     if kind == "zeroshot":
         prompts = (centres + noise * rng.normal(size=centres.shape)).astype(np.float32)
         return kind, Classes(label, np.arange(3), names), {"item": near, "prompt": prompts}, {}
@@ -177,10 +176,10 @@ def test_runs_keep_their_samples_when_an_example_is_left_out(kind: str) -> None:
     lost = {small.sides["train"].ids[at] for at in (0, 3)}
 
     def samples(data: Dataset) -> list[list[str]]:
-        from embark.evaluators.probe import picked
+        from embark.evaluators.probe import drawn_samples
 
         assert isinstance(data.truth, Split)
-        runs = picked(data.truth, lambda *given: pytest.fail("drawn again"), 2, 3, 42)
+        runs = drawn_samples(data.truth, lambda *given: pytest.fail("drawn again"), 2, 3, 42)
         return [[data.sides["train"].ids[row] for row in run] for run in runs]
 
     assert samples(less) == [[one for one in run if one not in lost] for run in samples(small)]

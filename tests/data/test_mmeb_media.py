@@ -16,7 +16,7 @@ import pytest
 import embark
 from embark.data.readers import _mmeb, needed, read
 from embark.tasks import mmeb
-from embark.types import Candidates, Dataset, EmbarkError, Media, Qrels, Task, Text
+from embark.types import Dataset, EmbarkError, Media, Qrels, Task, Text
 from hub import FakeHub, client, parquet, tar, wav
 from samples_mmeb import V2, V3, frames, offers, picture, publish, shown
 
@@ -57,7 +57,7 @@ def test_every_row_runs_from_the_hub_to_a_score(hub: FakeHub, name: str) -> None
 
 def test_the_first_candidate_is_right_and_each_query_has_its_own(hub: FakeHub) -> None:
     data = loaded(hub, "MMEB/ImageNet-1K")
-    assert isinstance(data.truth, Candidates)
+    assert isinstance(data.truth, Qrels)
     assert shown(data, "query") == [("image",)] * 3  # the row's instruction is the task's: models render that
     assert shown(data, "document") == [("answer 0",), ("answer 1",), ("answer 2",)]  # by name, once
     assert offers(data)[1] == {"answer 1": 1, "answer 2": 0, "answer 0": 0}

@@ -15,13 +15,13 @@ from PIL import Image
 from embark.catalogue import UnknownName
 from embark.data import drawing, emoji, items, readers
 from embark.tasks.pocket import BENCHMARKS, LANGUAGES, SOURCE, TASKS
-from embark.types import Candidates, Classes, Dataset, EmbarkError, Gold, Groups, Matches, Qrels, Side, Split, Task
+from embark.types import Classes, Dataset, EmbarkError, Gold, Groups, Matches, Qrels, Side, Split, Task
 from hub import client
 
 TRUTHS = {
     "retrieval": Qrels,
     "robustness": Qrels,
-    "choice": Candidates,
+    "choice": Qrels,
     "zeroshot": Classes,
     "probe": Split,
     "multilabel": Split,
@@ -60,7 +60,8 @@ def test_every_row_reads_with_what_it_says(task: Task) -> None:
 def test_chance_is_what_guessing_gives(task: Task) -> None:
     assert task.chance is not None
     truth = next(every(task)).truth
-    if isinstance(truth, Candidates):
+    if task.evaluator == "choice":
+        assert isinstance(truth, Qrels)
         assert task.chance == pytest.approx(truth.grade.mean())
         np.testing.assert_array_equal(np.bincount(truth.query, truth.grade), 1)
     elif isinstance(truth, Qrels):
@@ -136,7 +137,7 @@ def test_forms_of_an_emoji_do_not_leak_from_training_to_test(name: str) -> None:
 @ROWS
 def test_no_wrong_answer_equals_a_right_one(task: Task) -> None:
     for data in every(task):
-        if isinstance(data.truth, Candidates):
+        if isinstance(data.truth, Qrels):
             offered = data.sides["document"].items
             rows = list(zip(data.truth.query, data.truth.document, data.truth.grade, strict=True))
             right = {query: offered[document] for query, document, grade in rows if grade}

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from embark.studies import geometry
 from embark.studies.geometry import hubs, matches, mean_cosine, participation, separable, shape, uniformity
-from embark.types import Array, Candidates, Classes, EmbarkError, Gold, Groups, Matches, Qrels, Split
+from embark.types import Array, Classes, EmbarkError, Gold, Groups, Matches, Qrels, Split
 from embedded import embedded, gaussian
 
 
@@ -103,7 +103,7 @@ def test_no_item_is_its_own_neighbour() -> None:
     ("truth", "kind", "sides", "expected"),
     [
         (Qrels(np.array([0, 1]), np.array([2, 0]), np.array([1, 0])), "retrieval", ("query", "document"), {(0, 2)}),
-        (Candidates(np.array([0, 0]), np.array([1, 2]), np.array([0, 1])), "choice", ("query", "document"), {(0, 2)}),
+        (Qrels(np.array([0, 0]), np.array([1, 2]), np.array([0, 1])), "choice", ("query", "document"), {(0, 2)}),
         (
             Classes(np.array([1, 0, 1]), np.array([0, 0, 1, 1]), ("a", "b")),
             "zeroshot",

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from embark import evaluators
 from embark.run.embedded_task import Embedded
 from embark.studies import variants
-from embark.types import Array, Candidates, Classes, EmbarkError, Groups, Qrels, Split
+from embark.types import Array, Classes, EmbarkError, Groups, Qrels, Split
 from embedded import embedded, gaussian
 
 
@@ -85,7 +85,7 @@ def test_top_k_rises_and_stops_before_everything_is_a_hit() -> None:
 
 
 def test_a_choice_has_as_many_ks_as_candidates() -> None:
-    truth = Candidates(np.repeat(np.arange(10), 4), np.arange(40), np.tile([1, 0, 0, 0], 10))
+    truth = Qrels(np.repeat(np.arange(10), 4), np.arange(40), np.tile([1, 0, 0, 0], 10))
     task = embedded("choice", truth, {"query": gaussian(10, 4), "document": gaussian(40, 4, 1)})
     assert [point.setting.x for point in variants.top_k([task], "recall").curves[0].points] == [1, 3]
     with pytest.raises(EmbarkError, match="no ranking measure 'accuracy'"):

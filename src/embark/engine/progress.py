@@ -1,4 +1,4 @@
-"""Progress on long work: a bar with rate and time left on a terminal, a line now and then elsewhere."""
+"""Progress of long work: a bar with rate and time left on a terminal, a line every few seconds elsewhere."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ QUIET_SECONDS = 10.0  # between lines where there is no terminal
 
 @contextmanager
 def progress(title: str, total: int, show: bool = True, what: str = "items") -> Iterator[Callable[[int], None]]:
-    """Yields `advance(count)` for work on so many items, or whatever they are."""
+    """Yields `advance(count)` for work on `total` items; `what` names them."""
     if not show or not total:
         yield lambda items: None
     elif sys.stderr.isatty():
@@ -47,14 +47,16 @@ def _bar(title: str, total: int) -> Iterator[Callable[[int], None]]:
 
 
 def _lines(title: str, total: int, what: str) -> Callable[[int], None]:
-    start = said = time.monotonic()
+    start = printed = time.monotonic()
     done = 0
 
     def advance(items: int) -> None:
-        nonlocal done, said
-        done, now = done + items, time.monotonic()
-        if now - said >= QUIET_SECONDS:
-            said, rate = now, done / (now - start)
+        nonlocal done, printed
+        done += items
+        now = time.monotonic()
+        if now - printed >= QUIET_SECONDS:
+            printed = now
+            rate = done / (now - start)
             pace = f"{rate:,.{0 if rate > 10 else 1}f}/s, {span((total - done) / rate)} left"
             print(f"{title}: {done:,} of {total:,} {what}, {pace}", file=sys.stderr, flush=True)
 

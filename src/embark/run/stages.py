@@ -164,7 +164,7 @@ class StagedWorkbench(Workbench):
         if self.reranker is None:
             return vectors
         truth: Any = asking.data.truth
-        query, document = shortlist(truth, vectors, params, self.depth)
+        query, document = shortlist(asking.task.evaluator, truth, vectors, params, self.depth)
         queries, documents = asking.data.sides["query"].items, asking.data.sides["document"].items
         instruction, space = asking.task.instructions.get("query"), fingerprint(self.reranker.card)
         needs = []

@@ -19,7 +19,7 @@ from embark.results.table import Cell, Row, Table, short
 from embark.run.embedded_task import Embedded, Part, sample
 from embark.studies.draw import color
 from embark.studies.study import Study
-from embark.types import Array, Candidates, Classes, EmbarkError, Gold, Groups, Matches, Qrels, Split, role_of
+from embark.types import Array, Classes, EmbarkError, Gold, Groups, Matches, Qrels, Split, role_of
 
 MOST = 5_000  # items of a side
 NEIGHBOURS = 10
@@ -235,7 +235,7 @@ def matches(part: Part) -> tuple[str, str, Array, Array]:
     """Two sides, and positions on them that belong together: left[i] with right[i]."""
     truth = part.truth
     match truth:
-        case Qrels() | Candidates():
+        case Qrels():
             good = truth.grade > 0
             return "query", "document", truth.query[good], truth.document[good]
         case Classes():

@@ -7,13 +7,14 @@ from dataclasses import replace
 
 import numpy as np
 
+from embark.evaluators import full_params
 from embark.evaluators.ranks import take
 from embark.evaluators.similarity import whole
 from embark.evaluators.zeroshot import class_vectors
 from embark.metrics import CUTOFFS
 from embark.run.embedded_task import Embedded, Part
 from embark.studies.curves import Setting, Sweep, curve
-from embark.types import Array, Candidates, Classes, EmbarkError, Qrels, role_of
+from embark.types import Array, Classes, EmbarkError, Qrels, role_of
 
 SHOTS = {"probe": 16, "multilabel": 8}  # examples a class, where the row does not say
 MEASURES = ("hit_rate", "recall", "precision", "ndcg", "map", "mrr")
@@ -79,7 +80,7 @@ def conditions(tasks: Iterable[Embedded]) -> Sweep:
 
 def as_ranking(part: Part) -> Part:
     """A classification by prompts as retrieval: every item ranks the classes. Rankings stay as they are."""
-    if isinstance(part.truth, (Qrels, Candidates)) and part.evaluator in ("retrieval", "choice"):
+    if isinstance(part.truth, Qrels) and part.evaluator in ("retrieval", "choice"):
         return part
     if not isinstance(part.truth, Classes):
         raise EmbarkError(f"'{part.evaluator}' ranks nothing: top-k needs retrieval, choice or zero-shot.")
@@ -94,8 +95,9 @@ def as_ranking(part: Part) -> Part:
 
 def _offered(part: Part) -> int:
     """How many documents a query can have at most."""
-    truth = part.truth
-    return int(np.bincount(truth.query).max()) if isinstance(truth, Candidates) else len(part.vectors["document"])
+    if isinstance(part.truth, Qrels) and full_params(part.evaluator, part.params).get("judged_only"):
+        return int(np.bincount(part.truth.query).max())
+    return len(part.vectors["document"])
 
 
 def _places(task: Embedded) -> list[Array]:

@@ -15,7 +15,7 @@ from embark.catalogue import UnknownName
 from embark.data.fetch import Hub
 from embark.data.readers import _table
 from embark.data.rows import Needed
-from embark.types import MODALITIES, Array, Candidates, Dataset, EmbarkError, Qrels, Task, role_of
+from embark.types import MODALITIES, Array, Dataset, EmbarkError, Qrels, Task, role_of
 
 Reader = Callable[[Task, str, str, Hub], Dataset]
 
@@ -132,7 +132,7 @@ def _uncollected() -> Iterator[None]:
 
 def _with_ids(data: Dataset) -> Dataset:
     """Rankings resolve their ties by document id, so their truth must know the ids."""
-    if not isinstance(data.truth, (Qrels, Candidates)):
+    if not isinstance(data.truth, Qrels):
         return data
     ids = {f"{role}_ids": _array(data.sides[role].ids) for role in ("query", "document")}
     return replace(data, truth=replace(data.truth, **ids))

@@ -22,7 +22,7 @@ from embark.data.formats import open_table_file
 from embark.data.layout import natural
 from embark.data.readers import _table
 from embark.data.rows import Archive, Needed, Rows, film, open_archive, open_rows
-from embark.types import Candidates, Dataset, EmbarkError, Item, Media, Modality, Qrels, Side, Source, Task, Text
+from embark.types import Dataset, EmbarkError, Item, Media, Modality, Qrels, Side, Source, Task, Text
 
 FRAMES = (".jpg", ".jpeg", ".png")
 MEDIA = (  # images and frames that the rows of other datasets point to
@@ -59,7 +59,7 @@ class Corpus:
 
 
 def dataset(task: Task, asks: Sequence[Ask], corpus: Corpus) -> Dataset:
-    """Queries over the corpus, or each over its own list: lists become candidates, or graded judgements of them."""
+    """Queries over the corpus, or each over its own list, whose candidates become graded judgements."""
     if not asks:
         raise EmbarkError(f"Task {task.name} has no queries.")
     where = {name: at for at, name in enumerate(corpus.items)}
@@ -76,8 +76,7 @@ def dataset(task: Task, asks: Sequence[Ask], corpus: Corpus) -> Dataset:
         "query": Side([str(at) for at in range(len(asks))], [ask.item for ask in asks]),
         "document": Side([_short(name) for name in corpus.items], list(corpus.items.values())),
     }
-    truth = (Candidates if task.evaluator == "choice" else Qrels)(query, document, grade)
-    return Dataset(sides, truth, tuple(corpus.skipped))
+    return Dataset(sides, Qrels(query, document, grade), tuple(corpus.skipped))
 
 
 def _short(name: str) -> str:

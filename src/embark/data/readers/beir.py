@@ -26,7 +26,7 @@ from embark.data import rows
 from embark.data.fetch import Hub
 from embark.data.layout import NoFiles
 from embark.data.readers._table import Table, contents, listed, open_part, subset_kind
-from embark.types import MODALITIES, Array, Candidates, Dataset, EmbarkError, Matches, Qrels, Side, Task
+from embark.types import MODALITIES, Array, Dataset, EmbarkError, Matches, Qrels, Side, Task
 
 VERSION = 2
 OPTIONS = ("configs", "unknown")
@@ -48,8 +48,7 @@ def read_beir(task: Task, split: str, subset: str, hub: Hub) -> Dataset:
     sides, skipped = {"query": queries, "document": documents}, (*no_documents, *no_queries, *said)
     if task.evaluator == "pairs":
         return _samples(task, sides, query, document, grade, skipped)
-    truth = Candidates if task.evaluator == "choice" else Qrels
-    return Dataset(sides, truth(query, document, grade), skipped)
+    return Dataset(sides, Qrels(query, document, grade), skipped)
 
 
 def needed(task: Task, hub: Hub) -> rows.Needed:

@@ -15,7 +15,7 @@ import numpy as np
 from embark.data import drawing, emoji, items
 from embark.data.emoji import Emoji
 from embark.data.fetch import Hub
-from embark.types import Array, Candidates, Classes, Dataset, Gold, Groups, Item, Matches, Qrels, Side, Split, Task
+from embark.types import Array, Classes, Dataset, Gold, Groups, Item, Matches, Qrels, Side, Split, Task
 
 VERSION = 1
 
@@ -377,4 +377,4 @@ def _choice(
         for offered in rng.sample(list(offers[asked]), len(offers[asked]))
     ]
     query, document, grade = np.array(rows).T
-    return Dataset({"query": _side(queries), "document": _side(documents)}, Candidates(query, document, grade))
+    return Dataset({"query": _side(queries), "document": _side(documents)}, Qrels(query, document, grade))
