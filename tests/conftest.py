@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from huggingface_hub import constants
 from hypothesis import HealthCheck, settings
 from PIL import Image
 
@@ -43,11 +46,17 @@ def elsewhere(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monk
     for name, folder in (("EMBARK_HOME", "home"), ("EMBARK_RESULTS", "results"), ("XDG_CONFIG_HOME", "config")):
         monkeypatch.setenv(name, str(root / folder))
     monkeypatch.setenv("XDG_CACHE_HOME", str(root / "cache"))
+    monkeypatch.setenv("HF_HOME", str(root / "huggingface"))  # for children; here it was read long ago
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(root / "huggingface" / "hub"))
+    monkeypatch.setattr(constants, "HF_TOKEN_PATH", str(root / "huggingface" / "token"))
+    monkeypatch.setattr(constants, "HF_HUB_DISABLE_TELEMETRY", True)  # it would ask the real hub for something
     for name in (
         "EMBARK_WORKERS",
         "EMBARK_MEMORY",
         "EMBARK_ENDPOINT",
         "EMBARK_OFFLINE",
+        "HF_ENDPOINT",
+        "HF_HUB_OFFLINE",
         "HF_TOKEN",
         "EMBARK_ARK_LABELS",
     ):
@@ -84,6 +93,8 @@ def hub(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeHub]:
     monkeypatch.setenv("EMBARK_ENDPOINT", served.endpoint)
     monkeypatch.setenv("no_proxy", "127.0.0.1,localhost")
     monkeypatch.setattr(http, "PAUSE", 0.0)
+    for module in ("huggingface_hub.file_download", "huggingface_hub.utils._http"):
+        monkeypatch.setattr(f"{module}.time", SimpleNamespace(sleep=lambda seconds: None, time=time.time))
     yield served
     served.close()
 

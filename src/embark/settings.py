@@ -24,9 +24,10 @@ NO = ("0", "false", "no", "off")
 
 @dataclass(frozen=True)
 class Settings:
-    """`home` holds vectors and data, `results` scores; `workers` are threads, `memory` megabytes for scoring.
+    """`home` holds vectors, `results` scores; `workers` are threads, `memory` megabytes for scoring.
 
-    Data comes from the hub at `endpoint`; `offline` uses only what is in `home`. Models behind an API are asked at most
+    Data and models come from the hub at `endpoint` (else HF_ENDPOINT's) into huggingface_hub's cache; `offline` (or
+    HF_HUB_OFFLINE) uses only what is there. Models behind an API are asked at most
     `requests_per_minute`, for `tokens_per_minute`, where your account has such limits.
     """
 
@@ -86,8 +87,8 @@ def load_settings(
         results=Path(pick("results", "results")).expanduser(),
         workers=number("workers", _workers()),
         memory=number("memory", 512),
-        endpoint=_address(pick("endpoint", Settings.endpoint)),
-        offline=_truth(pick("offline", False)),
+        endpoint=_address(pick("endpoint", os.environ.get("HF_ENDPOINT") or Settings.endpoint)),
+        offline=_truth(pick("offline", os.environ.get("HF_HUB_OFFLINE", "").lower() in YES)),
         requests_per_minute=limit("requests_per_minute"),
         tokens_per_minute=limit("tokens_per_minute"),
     )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import hashlib
-import multiprocessing
 import os
 import signal
 import socket
@@ -12,11 +11,17 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from huggingface_hub import constants, hf_hub_download
 
 from embark import http
+from embark.data import fetch
+from embark.data.fetch import Hub
+from embark.settings import load_settings
 from embark.types import EmbarkError
 from hub import PAGE, FakeHub, client
 
@@ -31,8 +36,19 @@ def sha(hub: FakeHub) -> str:
     return hub.add(ID, {"data/test.parquet": DATA, "a b/notes#1.txt": SMALL})
 
 
-def parts(home: Path) -> list[Path]:
-    return list(home.rglob("*.part"))
+@pytest.fixture
+def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """huggingface_hub counts, resumes and can be stopped after each chunk; its own are of 10 MB."""
+    monkeypatch.setattr(constants, "DOWNLOAD_CHUNK_SIZE", 1000)
+
+
+def parts(root: Path) -> list[Path]:
+    return [*root.rglob("*.part"), *root.rglob("*.incomplete")]
+
+
+def downloads(hub: FakeHub) -> list[str | None]:
+    """The Range of each request for the large file's content."""
+    return [headers.get("Range") for path, headers in hub.requests if path.startswith("/lfs/")]
 
 
 # ── listing ──────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -65,6 +81,18 @@ def test_a_branch_is_resolved_again_for_each_hub(hub: FakeHub) -> None:
     assert client().resolve(ID, "main") == second != first
 
 
+def test_a_listing_never_leaves_the_hub(hub: FakeHub, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HF_TOKEN", hub.token)
+    sha = hub.add(ID, {f"{at:02d}.txt": "x" for at in range(2 * PAGE)})
+    elsewhere = FakeHub()
+    try:
+        hub.next_pages = elsewhere.endpoint
+        assert len(client().files(ID, sha)) == 2 * PAGE
+        assert elsewhere.requests == []
+    finally:
+        elsewhere.close()
+
+
 def test_a_path_that_leads_out_of_the_folder_is_refused(hub: FakeHub) -> None:
     sha = hub.add(ID, {"../../evil.txt": "x"})
     with pytest.raises(EmbarkError, match="not a path inside a dataset"):
@@ -76,13 +104,42 @@ def test_a_path_that_leads_out_of_the_folder_is_refused(hub: FakeHub) -> None:
 
 def test_a_file_is_downloaded_once(hub: FakeHub, sha: str, elsewhere: Path) -> None:
     path = client().get(ID, sha, "data/test.parquet")
-    assert path == elsewhere / "home" / "hub" / "org__data" / sha / "data" / "test.parquet"
+    cache = elsewhere / "huggingface" / "hub" / "datasets--org--data"
+    assert path == cache / "snapshots" / sha / "data" / "test.parquet"
     assert path.read_bytes() == DATA
     assert client().get(ID, sha, "a b/notes#1.txt").read_bytes() == SMALL
     asked = len(hub.requests)
     assert client().get_all(ID, sha, ["data/test.parquet", "a b/notes#1.txt"])[0] == path
     assert len(hub.requests) == asked
     assert not parts(elsewhere)
+
+
+def test_what_huggingface_hub_downloaded_before_is_found(hub: FakeHub, sha: str) -> None:
+    before = hf_hub_download(ID, "data/test.parquet", repo_type="dataset", revision=sha, endpoint=hub.endpoint)
+    assert downloads(hub) == [None]
+    assert client().get(ID, sha, "data/test.parquet") == Path(before)
+    assert client().get(ID, "main", "data/test.parquet") == Path(before)
+    assert downloads(hub) == [None]
+
+
+def test_what_an_earlier_version_downloaded_is_found(hub: FakeHub, sha: str, elsewhere: Path) -> None:
+    before = elsewhere / "home" / "hub" / "org__data" / sha / "data" / "test.parquet"
+    before.parent.mkdir(parents=True)
+    before.write_bytes(DATA)
+    assert client().get(ID, sha, "data/test.parquet") == before
+    assert client(offline=True).get(ID, sha, "data/test.parquet") == before
+    assert downloads(hub) == []
+
+
+@pytest.mark.parametrize("place", ["cache", "home"])
+def test_a_file_of_another_size_is_downloaded_again(hub: FakeHub, sha: str, elsewhere: Path, place: str) -> None:
+    path = client().get(ID, sha, "data/test.parquet")
+    if place == "home":
+        path.unlink()
+        path = elsewhere / "home" / "hub" / "org__data" / sha / "data" / "test.parquet"
+        path.parent.mkdir(parents=True)
+    path.write_bytes(DATA[:9])
+    assert client().get(ID, sha, "data/test.parquet").read_bytes() == DATA
 
 
 def test_an_empty_file_is_a_file(hub: FakeHub) -> None:
@@ -95,21 +152,21 @@ def test_an_unknown_file_is_an_error_that_knows_its_namesake(hub: FakeHub, sha: 
         client().get(ID, sha, "test.parquet")
 
 
+@pytest.mark.usefixtures("small_chunks")
 def test_a_truncated_download_goes_on_where_it_broke_off(hub: FakeHub, sha: str, elsewhere: Path) -> None:
     hub.truncate = [3_000_000, 10, 2_000_000]
     assert client().get(ID, sha, "data/test.parquet").read_bytes() == DATA
-    ranges = [headers.get("Range") for path, headers in hub.requests if path.startswith("/lfs/")]
-    assert ranges == [None, "bytes=3000000-", "bytes=3000010-", "bytes=5000010-"]
+    assert downloads(hub) == [None, "bytes=3000000-", "bytes=3000000-", "bytes=5000000-"]
     assert not parts(elsewhere)
 
 
+@pytest.mark.usefixtures("small_chunks")
 def test_connections_without_a_byte_are_not_tried_for_ever(hub: FakeHub, sha: str) -> None:
     hub.truncate = [1000] + [0] * 50
     with pytest.raises(EmbarkError, match=r"Downloading 'data/test\.parquet' of dataset org/data failed 6 times"):
         client().get(ID, sha, "data/test.parquet")
     hub.truncate = []
     assert client().get(ID, sha, "data/test.parquet").read_bytes() == DATA
-    assert hub.requests[-1][1]["Range"] == "bytes=1000-"
 
 
 def test_a_hub_that_ignores_ranges_sends_the_file_again(
@@ -117,7 +174,7 @@ def test_a_hub_that_ignores_ranges_sends_the_file_again(
 ) -> None:
     hub.ranges = False
     hub.truncate = [5000] * 50
-    with pytest.raises(EmbarkError, match="failed 6 times: the connection closed without a new byte"):
+    with pytest.raises(EmbarkError, match="failed 6 times: peer closed connection without sending complete message"):
         client().get(ID, sha, "data/test.parquet")
     hub.truncate = [5000]
     assert client().get(ID, sha, "data/test.parquet").read_bytes() == DATA
@@ -211,6 +268,13 @@ def test_a_dataset_that_is_not_there_is_an_error(hub: FakeHub) -> None:
         client().files("org/nothing", "main")
 
 
+def test_a_login_of_huggingface_hub_opens_a_gated_dataset(hub: FakeHub, sha: str) -> None:
+    hub.gated.add(ID)
+    Path(constants.HF_TOKEN_PATH).parent.mkdir(parents=True, exist_ok=True)
+    Path(constants.HF_TOKEN_PATH).write_text(hub.token)
+    assert client().get(ID, sha, "data/test.parquet").read_bytes() == DATA
+
+
 def test_a_gated_dataset_says_how_to_get_in(hub: FakeHub, sha: str, monkeypatch: pytest.MonkeyPatch) -> None:
     hub.gated.add(ID)
     with pytest.raises(EmbarkError, match=r"is gated.* accept its terms at http.*/datasets/org/data and set HF_TOKEN"):
@@ -266,10 +330,38 @@ def test_offline_uses_what_is_here_and_asks_nobody(hub: FakeHub, sha: str, monke
     assert len(hub.requests) == asked
 
 
-def test_each_hub_has_its_own_home(hub: FakeHub, sha: str, tmp_path: Path) -> None:
-    client(home=tmp_path).get(ID, sha, "a b/notes#1.txt")
-    assert client().home != tmp_path
-    assert (tmp_path / "hub" / "org__data" / sha / "a b" / "notes#1.txt").read_bytes() == SMALL
+def test_data_is_shared_whatever_the_home(hub: FakeHub, sha: str, tmp_path: Path) -> None:
+    path = client().get(ID, sha, "data/test.parquet")
+    assert client(home=tmp_path).get(ID, sha, "data/test.parquet") == path
+    assert (tmp_path / "hub" / "org__data" / f"{sha}.json").is_file()
+    assert downloads(hub) == [None]
+
+
+def test_huggingface_hub_may_be_offline_although_the_settings_are_not(
+    hub: FakeHub, sha: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
+    with pytest.raises(EmbarkError, match="unset the `HF_HUB_OFFLINE` environment variable"):
+        client().files(ID, sha)
+    assert hub.requests == []
+
+
+def test_large_downloads_show_their_progress(hub: FakeHub, sha: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    shown: list[object] = []
+
+    @contextmanager
+    def progress(title: str, total: int) -> Iterator[Callable[[int], object]]:
+        shown.extend([title, total])
+        yield shown.append
+
+    monkeypatch.setattr(fetch, "LARGE", 9_000_000)
+    showing = Hub(load_settings(), progress)
+    showing.get(ID, sha, "a b/notes#1.txt")
+    assert shown == []
+    showing.get(ID, sha, "data/test.parquet")
+    title, total, *counts = shown
+    assert (title, total) == (f"Downloading {ID}", len(DATA))
+    assert sum(counts) == len(DATA)  # type: ignore[call-overload]
 
 
 # ── this machine ─────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -279,30 +371,24 @@ def test_each_hub_has_its_own_home(hub: FakeHub, sha: str, tmp_path: Path) -> No
 def test_a_disk_that_takes_no_more_is_an_error(
     hub: FakeHub, sha: str, number: int, said: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def full(*_: object) -> None:
+    def full(*_: object, **__: object) -> None:
         raise OSError(number, os.strerror(number))
 
     client().files(ID, sha)
-    monkeypatch.setattr(os, "replace", full)
+    monkeypatch.setattr("huggingface_hub.file_download.http_get", full)
     with pytest.raises(EmbarkError, match=said):
         client().get(ID, sha, "data/test.parquet")
+    monkeypatch.setattr(os, "replace", full)
+    with pytest.raises(EmbarkError, match=said):
+        client().files(ID, hub.add(ID, {"x.txt": "x"}))
 
 
-def test_a_part_that_a_dead_process_left_is_taken_over(hub: FakeHub, sha: str, elsewhere: Path) -> None:
-    target = client().path(ID, sha, "data/test.parquet")
-    target.parent.mkdir(parents=True)
-    host = "".join(c if c.isalnum() or c == "_" else "_" for c in socket.gethostname())
-    child = multiprocessing.get_context("spawn").Process(target=int)
-    child.start()
-    child.join()
-    (target.parent / f"test.parquet.{host}-{child.pid}-1.part").write_bytes(DATA[:4000])
-    alive = target.parent / f"test.parquet.{host}-{os.getppid()}-1.part"
-    alive.write_bytes(DATA[:9])
-    foreign = target.parent / "test.parquet.elsewhere-1-1.part"
-    foreign.write_bytes(DATA[:9])
+def test_what_a_dead_process_left_is_no_harm(hub: FakeHub, sha: str, elsewhere: Path) -> None:
+    blobs = elsewhere / "huggingface" / "hub" / "datasets--org--data" / "blobs"
+    blobs.mkdir(parents=True)
+    for ending in (".incomplete", ".0dead0ff.incomplete"):
+        (blobs / f"{hashlib.sha256(DATA).hexdigest()}{ending}").write_bytes(b"not the data")
     assert client().get(ID, sha, "data/test.parquet").read_bytes() == DATA
-    assert hub.requests[-1][1]["Range"] == "bytes=4000-"
-    assert sorted(parts(elsewhere)) == sorted([alive, foreign])
 
 
 def test_many_at_once_are_harmless(hub: FakeHub, sha: str, elsewhere: Path) -> None:
@@ -319,24 +405,37 @@ def test_many_at_once_are_harmless(hub: FakeHub, sha: str, elsewhere: Path) -> N
     assert not parts(elsewhere)
 
 
+@pytest.mark.usefixtures("small_chunks")
 def test_one_failure_stops_the_others(hub: FakeHub, sha: str, elsewhere: Path) -> None:
     client().files(ID, sha)
     hub.pace = 0.05  # seconds a block: the large file would take a minute
     del hub.data[ID, sha]["a b/notes#1.txt"]
     with pytest.raises(EmbarkError, match=r"notes#1\.txt' of dataset org/data is gone"):
         client().get_all(ID, sha, ["a b/notes#1.txt", "data/test.parquet"])
-    assert not client().path(ID, sha, "data/test.parquet").exists()
+    large = next(file for file in client().files(ID, sha) if file.path == "data/test.parquet")
+    assert not client().has(ID, sha, large)
+    assert not parts(elsewhere)
 
 
-def test_an_interrupted_download_stops_at_once_and_goes_on_later(hub: FakeHub, sha: str, elsewhere: Path) -> None:
+INTERRUPTED = f"""
+from huggingface_hub import constants
+from embark.data.fetch import Hub
+from embark.settings import load_settings
+
+constants.DOWNLOAD_CHUNK_SIZE = 8192
+Hub(load_settings()).get("{ID}", "main", "data/test.parquet")
+"""
+
+
+def test_an_interrupted_download_stops_at_once_and_leaves_nothing(hub: FakeHub, sha: str, elsewhere: Path) -> None:
     hub.pace = 0.05
-    code = f"from hub import client; client().get('{ID}', '{sha}', 'data/test.parquet')"
-    child = subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.DEVNULL)
+    child = subprocess.Popen([sys.executable, "-c", INTERRUPTED], stderr=subprocess.DEVNULL)
+    deadline = time.monotonic() + 30
     while not any(part.stat().st_size for part in parts(elsewhere)):
+        assert time.monotonic() < deadline
         time.sleep(0.02)
     child.send_signal(signal.SIGINT)
     assert child.wait(timeout=10) != 0
     hub.pace = 0.0
-    assert client().get(ID, sha, "data/test.parquet").read_bytes() == DATA
-    assert hub.requests[-1][1]["Range"] != "bytes=0-"
     assert not parts(elsewhere)
+    assert client().get(ID, sha, "data/test.parquet").read_bytes() == DATA

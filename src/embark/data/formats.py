@@ -1,4 +1,4 @@
-"""Tables in files: parquet, JSON, CSV and webdataset tars. Small columns are read whole, media by cell when needed."""
+"""Tables in files: parquet, JSON, CSV and webdataset tars. Small columns are read whole, media when needed."""
 
 from __future__ import annotations
 
@@ -16,33 +16,43 @@ from typing import Any, Protocol
 import numpy as np
 import pyarrow as pa
 
-from embark.data.lazy_media import Cell, Column, Element, Member, Members, Samples, batches, footer, members
-from embark.data.sibling_files import Beside
-from embark.types import EmbarkError
+from embark.data.lazy_media import (
+    Column,
+    LazyBytes,
+    ListElement,
+    Member,
+    Members,
+    SampledColumn,
+    batches,
+    footer,
+    members,
+)
+from embark.data.sibling_files import SiblingFiles
+from embark.types import Bytes, EmbarkError
 
 csv.field_size_limit(1 << 30)  # some cells hold whole documents
 
 
 class TableFile(Protocol):
-    """The rows of one file. `cells` gives what reads the media of each row: None for an empty cell."""
+    """The rows of one file. `chunks` are the media of a column, one a row (None if empty), or a list a row."""
 
     names: tuple[str, ...]
 
     def __len__(self) -> int: ...
     def values(self, column: str) -> list[Any]: ...
-    def cells(self, column: str) -> list[Any]: ...
-    def cell_lists(self, column: str) -> list[list[Any]]: ...
+    def chunks(self, column: str) -> list[Bytes | None]: ...
+    def chunk_lists(self, column: str) -> list[list[Bytes]]: ...
     def class_names(self, column: str) -> tuple[str, ...] | None: ...
 
 
-def open_table_file(path: Path, digests: Path, beside: Beside | None = None) -> TableFile:
-    """The table in a file, by the file's name; a table of text names media that lie `beside` it."""
+def open_table_file(path: Path, digests: Path, siblings: SiblingFiles | None = None) -> TableFile:
+    """The table in a file, by the file's name: `digests` stores hashes of its media, `siblings` finds what it names."""
     try:
         if path.name.endswith(".parquet"):
             return Parquet(path, digests)
         if path.name.endswith(".tar"):
             return Shard(path, digests)
-        return Records(path, beside)
+        return Records(path, siblings)
     except (ValueError, OSError, EOFError, zlib.error, tarfile.TarError, csv.Error) as error:
         raise _broken(path, error) from error
 
@@ -55,7 +65,8 @@ class Parquet:
     """A parquet file."""
 
     def __init__(self, path: Path, digests: Path) -> None:
-        self.path, self.digests = str(path), str(digests)
+        self.path = str(path)
+        self.digests = str(digests)
         self.schema = footer(self.path).schema.to_arrow_schema()
         self.names = tuple(self.schema.names)
 
@@ -64,31 +75,32 @@ class Parquet:
 
     def values(self, column: str) -> list[Any]:
         top, *inner = [column] if column in self.names else column.split(".")
-        found = [value for batch in self._batches([column]) for value in batch.column(top).to_pylist()]
+        values = [value for batch in self._batches([column]) for value in batch.column(top).to_pylist()]
         for field in inner:
-            found = [None if value is None else value.get(field) for value in found]
-        return found
+            values = [None if value is None else value.get(field) for value in values]
+        return values
 
-    def cells(self, column: str) -> list[Any]:
+    def chunks(self, column: str) -> list[Bytes | None]:
         kind = self.schema.field(column).type
         if not _is_bytes(kind) and not _is_samples(kind):
             raise EmbarkError(f"{self.path}: column '{column}' holds {kind}, not media.")
-        shelf = (Column if _is_bytes(kind) else Samples)(self.path, self.digests, column)
-        return [Cell(shelf, at) if full else None for at, full in enumerate(shelf.full())]
+        media = (Column if _is_bytes(kind) else SampledColumn)(self.path, self.digests, column)
+        return [LazyBytes(media, row) if filled else None for row, filled in enumerate(media.filled())]
 
-    def cell_lists(self, column: str) -> list[list[Any]]:
+    def chunk_lists(self, column: str) -> list[list[Bytes]]:
         kind = self.schema.field(column).type
         if not (pa.types.is_list(kind) or pa.types.is_large_list(kind)) or not _is_bytes(kind.value_type):
             raise EmbarkError(f"{self.path}: column '{column}' holds {kind}, not lists of media.")
-        shelf = Column(self.path, self.digests, column)
-        leaves = [footer(self.path).schema.column(at).path for at in range(len(footer(self.path).schema))]
+        media = Column(self.path, self.digests, column)
+        schema = footer(self.path).schema
+        leaves = [schema.column(number).path for number in range(len(schema))]
         light = [leaf for leaf in leaves if leaf.startswith(f"{column}.") and leaf.endswith(".path")]  # cheap to read
         counts = [
             count
             for batch in self._batches(light or [column])
             for count in batch.column(0).value_lengths().fill_null(0).to_pylist()
         ]
-        return [[Element(shelf, at, place) for place in range(count)] for at, count in enumerate(counts)]
+        return [[ListElement(media, row, index) for index in range(count)] for row, count in enumerate(counts)]
 
     def _batches(self, columns: list[str]) -> Iterator[Any]:
         try:
@@ -122,11 +134,13 @@ class Records:
     Its media are files that cells name.
     """
 
-    def __init__(self, path: Path, beside: Beside | None = None) -> None:
-        self.path, self.beside = str(path), beside
+    def __init__(self, path: Path, siblings: SiblingFiles | None = None) -> None:
+        self.path = str(path)
+        self.siblings = siblings
         raw = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
-        text, kind = raw.decode("utf-8-sig"), path.name.removesuffix(".gz").rpartition(".")[2]
-        self.rows = _separated(text, "\t" if kind == "tsv" else ",") if kind in ("csv", "tsv") else _json(text)
+        text = raw.decode("utf-8-sig")
+        ending = path.name.removesuffix(".gz").rpartition(".")[2]
+        self.rows = _separated(text, "\t" if ending == "tsv" else ",") if ending in ("csv", "tsv") else _json(text)
         self.names = tuple(dict.fromkeys(name for row in self.rows for name in row))
 
     def __len__(self) -> int:
@@ -135,26 +149,26 @@ class Records:
     def values(self, column: str) -> list[Any]:
         return [row.get(column) for row in self.rows]
 
-    def cells(self, column: str) -> list[Any]:
+    def chunks(self, column: str) -> list[Bytes | None]:
         return self._files(column, [name or None for name in self.values(column)])
 
-    def cell_lists(self, column: str) -> list[list[Any]]:
-        lists = [cell if isinstance(cell, list) else [cell] if cell else [] for cell in self.values(column)]
-        files = iter(self._files(column, [name for cell in lists for name in cell]))
-        return [[next(files) for _ in cell] for cell in lists]
+    def chunk_lists(self, column: str) -> list[list[Bytes]]:
+        lists = [names if isinstance(names, list) else [names] if names else [] for names in self.values(column)]
+        files: Iterator[Any] = iter(self._files(column, [name for names in lists for name in names]))
+        return [[next(files) for _ in names] for names in lists]
 
-    def _files(self, column: str, names: list[str | None]) -> list[Any]:
-        if self.beside is None:
+    def _files(self, column: str, names: list[str | None]) -> list[Bytes | None]:
+        if self.siblings is None:
             raise EmbarkError(f"{self.path}: column '{column}' holds text, not media.")
-        return [file and partial(Path.read_bytes, file) for file in self.beside.files(names)]
+        return [None if file is None else partial(Path.read_bytes, file) for file in self.siblings.files(names)]
 
     def class_names(self, column: str) -> tuple[str, ...] | None:
         return None
 
 
 def _separated(text: str, separator: str) -> list[dict[str, Any]]:
-    read = csv.DictReader(io.StringIO(text, newline=""), delimiter=separator, restkey="", strict=True)
-    rows: list[dict[str, Any]] = [{name: cell or None for name, cell in row.items()} for row in read]
+    table = csv.DictReader(io.StringIO(text, newline=""), delimiter=separator, restkey="", strict=True)
+    rows: list[dict[str, Any]] = [{name: cell or None for name, cell in row.items()} for row in table]
     if any("" in row and isinstance(row[""], list) for row in rows):
         raise ValueError("a row has more cells than the header")
     return rows
@@ -185,13 +199,14 @@ class Shard:
     """
 
     def __init__(self, path: Path, digests: Path) -> None:
-        self.shelf = Members(str(path), str(digests))
+        self.members = Members(str(path), str(digests))
         self.rows: dict[str, dict[str, Member]] = {}
-        for at, (name, where) in enumerate(members(self.shelf.path).items()):
+        for position, (name, location) in enumerate(members(self.members.path).items()):
             folder, slash, base = name.rpartition("/")
             key, dot, ending = base.partition(".")
             if key and dot and not key.startswith("__"):
-                self.rows.setdefault(folder + slash + key, {})[ending.lower()] = Member(self.shelf, at, *where)
+                member = Member(self.members, position, *location)
+                self.rows.setdefault(folder + slash + key, {})[ending.lower()] = member
         endings = dict.fromkeys(ending for row in self.rows.values() for ending in row)
         self.names = ("__key__", *endings)
 
@@ -203,11 +218,11 @@ class Shard:
             return list(self.rows)
         return [None if ending is None else self._value(key, ending) for key, ending in self._endings(column)]
 
-    def cells(self, column: str) -> list[Any]:
+    def chunks(self, column: str) -> list[Bytes | None]:
         return [None if ending is None else self.rows[key][ending] for key, ending in self._endings(column)]
 
-    def cell_lists(self, column: str) -> list[list[Any]]:
-        raise EmbarkError(f"{self.shelf.path}: column '{column}' holds single files, not lists of media.")
+    def chunk_lists(self, column: str) -> list[list[Bytes]]:
+        raise EmbarkError(f"{self.members.path}: column '{column}' holds single files, not lists of media.")
 
     def class_names(self, column: str) -> tuple[str, ...] | None:
         return None
@@ -223,7 +238,7 @@ class Shard:
         try:
             return parse(data) if parse else data
         except ValueError as error:
-            raise EmbarkError(f"{self.shelf.path}: '{key}.{ending}' cannot be read: {error}.") from error
+            raise EmbarkError(f"{self.members.path}: '{key}.{ending}' cannot be read: {error}.") from error
 
 
 def _array(data: bytes) -> Any:

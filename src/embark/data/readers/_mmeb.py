@@ -11,13 +11,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from functools import cached_property
-from pathlib import Path, PurePosixPath
+from pathlib import PurePosixPath
 from typing import Any
 
 import numpy as np
 
-from embark.data.atomic import atomically
-from embark.data.fetch import Hub, safe_path
+from embark.data.fetch import Hub
 from embark.data.formats import open_table_file
 from embark.data.layout import natural
 from embark.data.readers import _table
@@ -216,24 +215,14 @@ class Files:
         return [line.rstrip("\r") for line in self.read(path).decode("utf-8-sig").split("\n") if line.strip()]
 
     def table(self, *patterns: str) -> Rows:
-        """The rows of the tables of the first pattern that any fits; they are laid beside the archive, once."""
+        """The rows of the tables of the first pattern that any fits; they are unpacked, once."""
         for pattern in patterns:
             found = sorted((path for path in self.names if fnmatchcase(path, pattern)), key=natural)
             if found:
-                laid, digests = map(self._laid, found), self.archive.digests
-                return Rows(f"{self.archive.path}:{pattern}", [open_table_file(path, digests) for path in laid])
+                unpacked = [self.archive.unpack(self.name(path)) for path in found]  # parquet is read by position
+                tables = [open_table_file(path, self.archive.digests) for path in unpacked]
+                return Rows(f"{self.archive.path}:{pattern}", tables)
         raise EmbarkError(f"{self.archive.path} has no table '{patterns[0]}' in folder '{self.root}'.")
-
-    def _laid(self, path: str) -> Path:
-        """A member as a file: parquet is read by position. It may be larger than memory."""
-        target = self.archive.path.with_name(f"{self.archive.path.name}.files") / safe_path(self.name(path))
-        if not target.exists():
-            try:
-                with atomically(target) as out:
-                    self.archive.copy(self.name(path), out)
-            except OSError as error:
-                raise EmbarkError(f"Cannot lay out '{path}' of {self.archive.path}: {error}.") from error
-        return target
 
 
 def files(source: Source, archive: str, hub: Hub, *roots: str) -> Files:
