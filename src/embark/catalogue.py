@@ -1,9 +1,9 @@
-"""One registry for everything that has a name: exact look-up with suggestions, globs, filters."""
+"""One registry for everything that has a name: exact look-up with suggestions, globs, filters; names in sentences."""
 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from functools import cached_property
 from typing import Generic, TypeVar
@@ -79,3 +79,13 @@ class Catalogue(Mapping[str, T], Generic[T]):
     def where(self, *tests: Callable[[T], bool]) -> list[T]:
         """The values that pass every test."""
         return [value for value in self._values.values() if all(test(value) for test in tests)]
+
+
+def listed(names: Sequence[str], most: int = FEW) -> str:
+    """Names in a row, the first of them when they are many."""
+    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
+
+
+def counted(number: int, noun: str) -> str:
+    """A number with its noun: 1 task, 2 tasks."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
