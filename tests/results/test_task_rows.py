@@ -1,45 +1,59 @@
-"""Rows of tasks beside their results: what is written comes back, for every row of the catalogue and for own tasks."""
+"""Rows beside results: written and read back, they are the same rows, and the newest of each own task is known."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
 import embark
-from embark.results import Results, _json
+from embark.results import Results, TaskResult
 from embark.results.task_rows import from_json, known_tasks, to_json
 from embark.run.score import fingerprint_of
 from embark.settings import load_settings
 from embark.tasks import TASKS
+from embark.types import Task
 
 
-def test_every_row_comes_back() -> None:
+def text(task: Task) -> str:
+    return json.dumps(to_json(task), default=dict)
+
+
+def test_every_row_keeps_its_fingerprints_through_json() -> None:
     for task in TASKS.values():
-        row = from_json(json.loads(_json(to_json(task))))
-        assert row.parts == task.parts
-        assert fingerprint_of(row, *row.parts[0]) == fingerprint_of(task, *task.parts[0]), task.name
-        assert replace(row, params=task.params, options=task.options, variants=task.variants) == task
+        again = from_json(json.loads(text(task)))
+        assert text(again) == text(task)
+        part = task.parts[0]
+        assert fingerprint_of(again, *part) == fingerprint_of(task, *part)
 
 
-def test_a_result_carries_the_row_of_an_own_task_and_not_of_a_known_one(
-    tiny: embark.Encoder, pictures: object, elsewhere: Path
-) -> None:
-    rows = embark.folder_task(pictures())  # type: ignore[operator]
-    embark.evaluate(tiny, rows, show_progress=False)
-    results = list(Results(load_settings().results).all())
-    assert [result.row for result in sorted(results, key=lambda result: result.task)] == rows
+@pytest.fixture
+def results(tiny: embark.Encoder, pictures: Callable[..., Path]) -> list[TaskResult]:
+    """An own task under two protocols, and one of the catalogue."""
+    retrieval, _ = embark.folder_task(pictures())
+    row = replace(retrieval, variants={"other": {"metric": "ndcg_at_10"}})
+    for protocol in (None, "other"):
+        embark.evaluate(tiny, [row], protocol=protocol, show_progress=False)
+    embark.evaluate(tiny, "PocketFlagZeroShot", show_progress=False)
+    return list(Results(load_settings().results).all())
+
+
+def test_own_rows_are_known_beside_the_catalogue(results: list[TaskResult]) -> None:
     known = known_tasks(results)
-    assert {row.name for row in rows} <= known.keys()
-    assert len(known) == len(TASKS) + len(rows)
-    embark.evaluate("embark/random", "PocketFlagZeroShot", show_progress=False)
-    [flags] = [result for result in Results(load_settings().results).all() if result.task == "PocketFlagZeroShot"]
-    assert flags.row is None
+    assert list(known) == [*TASKS, "PagesRetrieval"]
+    row = known["PagesRetrieval"]
+    assert (row.protocol, row.metric) == ("paper", "hit_rate_at_1")
+    assert (row.under("other").protocol, row.under("other").metric) == ("other", "ndcg_at_10")
 
 
-def test_the_row_of_the_newest_result_counts(tiny: embark.Encoder, pictures: object) -> None:
-    rows = embark.folder_task(pictures())  # type: ignore[operator]
-    embark.evaluate(tiny, rows, show_progress=False)
-    [result, *_] = [result for result in Results(load_settings().results).all() if result.task == rows[0].name]
-    newer = replace(result, date=result.date + 1, row=replace(rows[0], notes=("newer",)))
-    assert known_tasks([newer, result])[rows[0].name].notes == ("newer",)
+def test_the_newest_row_is_the_present_one(results: list[TaskResult]) -> None:
+    [paper] = [result for result in results if result.row and result.protocol == "paper"]
+    assert paper.row is not None
+    newer = replace(paper, date=paper.date + 1, row=replace(paper.row, category="Pages"))
+    for order in ([paper, newer], [newer, paper]):
+        assert known_tasks(order)["PagesRetrieval"].category == "Pages"
+    other = [result for result in results if result.protocol == "other"]
+    assert known_tasks(other)["PagesRetrieval"].protocol == "other"  # all that is known of it

@@ -165,7 +165,7 @@ def prepare(encoder: Encoder, need: Need) -> Any:
     """The encoder's input for a need: decoded media, and the encoder's own CPU work on them."""
     rendered = need.render(encoder)
     contents = decode(rendered.parts, encoder.card.frames, encoder.card.sample_rate)
-    return encoder.prepare(contents, rendered.mode) if rendered.mode else encoder.prepare(contents)
+    return encoder.prepare(contents, rendered.mode)
 
 
 def _try(encoder: Encoder, needs: Sequence[Need]) -> None:

@@ -21,8 +21,7 @@ from embark.models import Loading
 from embark.models.encoder import Encoder
 from embark.planning import Count, Demand, Plan
 from embark.results import Results, TaskResult
-from embark.results.frames import data_frame
-from embark.results.table import Table
+from embark.results.table import Table, Tabular, data_frame
 from embark.run.models import Models, choose_models
 from embark.run.score import Scoring, fingerprint_of, score_task, scored_by
 from embark.run.stages import StagedWorkbench, Stages
@@ -62,7 +61,7 @@ def skipped_notes(skipped: Iterable[Skipped], most: int = 12) -> tuple[str, ...]
 
 
 @dataclass
-class Run:
+class Run(Tabular):
     """What an evaluation returns: results, the tasks that got none, and what it took."""
 
     tasks: list[Task]
@@ -129,9 +128,6 @@ class Run:
     def to_frame(self) -> Any:
         """One row a (model, task, split, subset) as a pandas data frame."""
         return data_frame(results.long_table(self.results))
-
-    def _repr_html_(self) -> str:
-        return self.table()._repr_html_()
 
 
 def evaluate(

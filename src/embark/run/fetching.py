@@ -7,8 +7,7 @@ from typing import Any
 
 from embark.data import readers
 from embark.data.fetch import Hub, is_local
-from embark.results.frames import data_frame
-from embark.results.table import Row, Table
+from embark.results.table import Row, Table, Tabular, data_frame
 from embark.settings import Settings, load_settings
 from embark.tasks import Tasks, choose_tasks
 from embark.types import EmbarkError, Task
@@ -33,7 +32,7 @@ class FetchedDataset:
 
 
 @dataclass(frozen=True)
-class FetchReport:
+class FetchReport(Tabular):
     """What was fetched, or would be; `problems` are the tasks whose data could not be had, by reason."""
 
     datasets: tuple[FetchedDataset, ...]
@@ -66,9 +65,6 @@ class FetchReport:
     def to_frame(self) -> Any:
         """`rows` as a pandas data frame."""
         return data_frame(self.rows())
-
-    def _repr_html_(self) -> str:
-        return self.table()._repr_html_()
 
 
 def fetch(tasks: Tasks, *, dry_run: bool = False, settings: Settings | None = None) -> FetchReport:

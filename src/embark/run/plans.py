@@ -16,8 +16,7 @@ from embark.engine.price import bills, total
 from embark.models import Loading
 from embark.models.encoder import Bill, Encoder
 from embark.planning import Count, Outline, Plan, outline
-from embark.results.frames import data_frame
-from embark.results.table import Exact, Row, Table
+from embark.results.table import Exact, Row, Table, Tabular, data_frame
 from embark.run import DEFAULT_MODELS, Skipped, skipped_notes
 from embark.run.models import Models, choose_models
 from embark.run.workbench import Workbench, cannot
@@ -32,7 +31,7 @@ DECIMALS = {"seconds": ".1f", "dollars": ".4f"}
 
 @dataclass(frozen=True)
 class ModelPlan:
-    """A plan for one model with its price by demand: bytes to store, and seconds to embed or what a provider charges."""
+    """A plan for one model, with its price by demand: bytes to store, seconds to embed, or what a provider charges."""
 
     model: str
     plan: Plan
@@ -74,7 +73,7 @@ class ModelPlan:
 
 
 @dataclass(frozen=True)
-class PlanReport:
+class PlanReport(Tabular):
     """What a run would do: one plan a model, or an outline by the rows' counts where no data was read."""
 
     tasks: tuple[Task, ...]
@@ -131,9 +130,6 @@ class PlanReport:
     def to_frame(self) -> Any:
         """`rows` as a pandas data frame."""
         return data_frame(self.rows())
-
-    def _repr_html_(self) -> str:
-        return self.table()._repr_html_()
 
 
 def plan(

@@ -36,7 +36,7 @@ def scored_by(card: ModelCard) -> str:
 
 @dataclass(frozen=True)
 class Scoring:
-    """What scoring the tasks of one model takes: the workbench, the model, what embedding reported, where results go."""
+    """What scoring the tasks of one model takes: workbench, model, the report of embedding, where results go."""
 
     bench: Workbench
     encoder: Encoder

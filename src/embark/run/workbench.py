@@ -37,7 +37,7 @@ class Workbench:
     _datasets: dict[Any, Dataset] = field(default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
-        self.hub = Hub(self.settings)
+        self.hub = Hub(self.settings, lambda title, total: progress(title, total, self.show_progress, "bytes"))
         self.store = Store(self.settings.store)
 
     def read(self, task: Task, split: str, subset: str) -> Dataset:
