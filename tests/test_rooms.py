@@ -12,7 +12,9 @@ FLOW = (
     "types", "settings", "catalogue", "http", "plugins", "tasks", "data", "models", "store", "metrics", "evaluators",
     "planning", "engine", "results", "published", "stats", "run", "boards", "studies", "cli", "__init__",
 )  # fmt: skip
-APART = ({"tasks", "models"}, {"data", "models"}, {"evaluators", "models"}, {"evaluators", "data"}, {"evaluators", "store"})
+APART = (
+    {"tasks", "models"}, {"data", "models"}, {"evaluators", "models"}, {"evaluators", "data"}, {"evaluators", "store"},
+)  # fmt: skip
 
 
 def doors() -> set[tuple[str, str, str]]:

@@ -59,7 +59,7 @@ def test_a_table_becomes_a_row(file: Path) -> None:
     assert task.source.id == str(file.parent / "Pages")
     assert task.source.files == {"test": ("metadata.csv",)}
     assert (task.subsets, task.pools) == ({"default": ("eng-Latn",)}, (Pool("item", 3, "pages/item"),))
-    assert task.under_protocol("bare").templates == ("{}",)
+    assert task.under("bare").templates == ("{}",)
 
 
 def test_it_is_read_from_the_folder_and_scored(file: Path, tiny: embark.Encoder) -> None:

@@ -91,7 +91,7 @@ def test_unlike_protocols_come_only_when_asked_for_and_do_not_compare() -> None:
     assert {r.protocol for r in published.results("MMEB-V3", "mmeb-v2.1")} == {"mmeb-v2.1"}
     old = next(result for result in published.results("UniBench") if result.task == "UniBench/sun397")
     assert not published.comparable(old, TASKS["UniBench/sun397"])  # the hub's data was replaced since
-    row = TASKS["STL10"].under_protocol("mteb2")
+    row = TASKS["STL10"].under("mteb2")
     assert not any(published.comparable(r, row) for r in published.results("MIEB(eng)") if r.task == "STL10")
 
 

@@ -186,19 +186,19 @@ def test_variants() -> None:
         *(f"R{city}{level}I2IRetrieval" for city in ("Oxford", "Paris") for level in ("Easy", "Medium", "Hard")),
     }  # fmt: skip
     assert {
-        name: (row("STL10").params[name], row("STL10").under_protocol("mteb2").params[name]) for name in ("shots", "runs")
+        name: (row("STL10").params[name], row("STL10").under("mteb2").params[name]) for name in ("shots", "runs")
     } == {
         "shots": (16, 8),
         "runs": (5, 10),
     }
     assert row("VOC2007").params["classifier"] == "logistic"
-    assert row("VOC2007").under_protocol("mteb2").params["classifier"] == "knn"
+    assert row("VOC2007").under("mteb2").params["classifier"] == "knn"
     assert row("RParisHardI2IRetrieval").params == {"judged_only": True}
-    assert row("RParisHardI2IRetrieval").under_protocol("mteb2").params == {}
+    assert row("RParisHardI2IRetrieval").under("mteb2").params == {}
     assert row("SOPI2IRetrieval").params == {"skip_first": "hit_rate"}
-    assert row("SOPI2IRetrieval").under_protocol("mteb2").params == {"skip_first": True}
-    assert row("DTD").under_protocol("mteb2") is row("DTD")
-    sound = {task.name for task in mieb.TASKS if task.under_protocol("sound").params.get("probe") == "sound"}
+    assert row("SOPI2IRetrieval").under("mteb2").params == {"skip_first": True}
+    assert row("DTD").under("mteb2") is row("DTD")
+    sound = {task.name for task in mieb.TASKS if task.under("sound").params.get("probe") == "sound"}
     assert sound == {task.name for task in mieb.TASKS if task.evaluator == "probe"}
 
 

@@ -165,7 +165,7 @@ def test_every_row_runs(task: Task, hub: FakeHub) -> None:
 def test_ensembles_are_exact(key: str, hub: FakeHub) -> None:
     task = replace(BY_KEY[key], rows={})
     hub.add(task.source.id, dataset(task) | lists(task.labels, task.templates))
-    data, listed = read(task, "test", "default", client()), read(task.under_protocol("listed"), "test", "default", client())
+    data, listed = read(task, "test", "default", client()), read(task.under("listed"), "test", "default", client())
     assert data.skipped == ()
     texts = [item.parts[0].text for item in data.sides["prompt"].items]  # type: ignore[union-attr]
     assert texts == [template.replace("{}", name) for name in task.labels for template in task.templates]

@@ -121,7 +121,7 @@ class Run(Tabular):
         return tuple(lines)
 
     @property
-    def notes(self) -> tuple[str, ...]:
+    def notes(self) -> tuple[str, ...]:  # type: ignore[override]
         """The tasks that got no score, with the reason; tasks with the same reason share a line."""
         return skipped_notes(self.skipped)
 

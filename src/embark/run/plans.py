@@ -105,7 +105,7 @@ class PlanReport(Tabular):
         return Table(tuple(columns), tuple(rows), notes)
 
     @property
-    def notes(self) -> tuple[str, ...]:
+    def notes(self) -> tuple[str, ...]:  # type: ignore[override]
         """The tasks that are not planned, with the reason."""
         return skipped_notes(self.skipped)
 
