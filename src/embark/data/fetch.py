@@ -106,7 +106,7 @@ class Hub:
                 raise EmbarkError(f"Dataset {id} has no file '{path}' at revision {revision}.{advice}")
         self.opened.setdefault((id, revision), {}).update((path, tree[path]) for path in paths)
         local = {path: self._find(id, commit, tree[path]) for path in paths}
-        missing = [tree[path] for path, found in local.items() if found is None]
+        missing = [tree[path] for path, file in local.items() if file is None]
         if missing and self.offline:
             more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
             raise _missing(f"file '{missing[0].path}'{more} of dataset {id} ({revision})")
