@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -35,13 +36,14 @@ def fetch(
     embark fetch -t 'UniBench/*'
     """
     from embark.data.fetch import Hub
+    from embark.engine.progress import progress
     from embark.run import resolve_tasks
     from embark.settings import load_settings
 
     if not (benchmark or task or tasks_file):
         raise typer.BadParameter("give a benchmark (-b) or tasks (-t)")
     problems: dict[str, list[str]] = {}  # by reason
-    hub = Hub(load_settings(home, offline=offline or None))
+    hub = Hub(load_settings(home, offline=offline or None), partial(progress, what="bytes"))
     rows = [row for row in resolve_tasks(chosen_tasks(benchmark, task, None, tasks_file)) if _from_hub(row)]
     for row in rows:
         if why := _get(row, hub, dry_run or hub.offline):

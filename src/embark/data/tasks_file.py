@@ -131,7 +131,7 @@ def _fields(kind: type, table: Any) -> dict[str, Any]:
     known = [spec.name for spec in fields(kind)]
     out = {}
     for stated, value in table.items():
-        name: str = ALIASES.get(stated, stated)
+        name = str(ALIASES.get(stated, stated))
         if name not in known:
             raise _Wrong(str(UnknownName("field", name, known)), name)
         try:

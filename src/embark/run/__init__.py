@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 from uuid import uuid4
 
@@ -237,7 +238,7 @@ class _Job:
         tasks = [staging.row(task) if staging else task for task in tasks]
         self.tasks, self.settings, self.rescore, self.batch_size, self.show = tasks, settings, rescore, batch_size, show
         self.results, self.store = Results(settings.results), Store(settings.store)
-        self.hub = Hub(settings)
+        self.hub = Hub(settings, partial(progress, show=show, what="bytes"))
         self.id = uuid4().hex[:12]
         self.trouble: EmbarkError | None = None  # of a model that could not embed everything
         self._read: dict[tuple[str, str, str], Dataset] = {}
