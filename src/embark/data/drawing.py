@@ -26,8 +26,7 @@ class Drawn:
     """A picture that is drawn at first need and then kept: it is hashed once and embedded by every model."""
 
     def __init__(self, function: Callable[..., bytes], *arguments: Any) -> None:
-        self.function = function
-        self.arguments = arguments
+        self.function, self.arguments = function, arguments
         self.picture: bytes | None = None
 
     def __call__(self) -> bytes:
@@ -55,8 +54,8 @@ def page(lines: Sequence[str]) -> bytes:
     """Black text on white, up to nine lines."""
     paper = Image.new("RGB", (320, 200), "white")
     pen = ImageDraw.Draw(paper)
-    for number, line in enumerate(lines):
-        pen.text((8, 6 + 21 * number), _plain(line), fill="black", font=_font())
+    for at, line in enumerate(lines):
+        pen.text((8, 6 + 21 * at), _plain(line), fill="black", font=_font())
     return _png(paper)
 
 
@@ -70,12 +69,11 @@ def label(text: str) -> bytes:
 
 def frame(art: bytes, motion: str, step: int, steps: int) -> bytes:
     """Frame `step` of a film in which the picture crosses the middle of the stage at constant speed."""
-    time = 2 * step / (steps - 1) - 1  # from -1 to 1
-    middle = (STAGE - CELL) / 2
-    reach = 14
+    at = 2 * step / (steps - 1) - 1
+    middle, reach = (STAGE - CELL) / 2, 14
     across, down = MOTIONS[motion]
     stage = Image.new("RGB", (STAGE, STAGE), "white")
-    stage.paste(on_white(_open(art)), (round(middle + reach * time * across), round(middle + reach * time * down)))
+    stage.paste(on_white(_open(art)), (round(middle + reach * at * across), round(middle + reach * at * down)))
     return _png(stage)
 
 
@@ -115,8 +113,8 @@ CORRUPTIONS: dict[str, Callable[[Image.Image, int], Image.Image]] = {
 
 def _grid(arts: dict[int, bytes], rows: int) -> Image.Image:
     stage = Image.new("RGB", (3 * CELL, rows * CELL), "white")
-    for cell, art in arts.items():
-        stage.paste(on_white(_open(art)), (CELL * (cell % 3), CELL * (cell // 3)))
+    for at, art in arts.items():
+        stage.paste(on_white(_open(art)), (CELL * (at % 3), CELL * (at // 3)))
     return stage
 
 

@@ -56,7 +56,7 @@ def table() -> dict[str, Emoji]:
 @cache
 def untoned() -> tuple[Emoji, ...]:
     """The emoji without a skin tone: the usual gallery."""
-    return tuple(emoji for emoji in table().values() if not emoji.tone)
+    return tuple(one for one in table().values() if not one.tone)
 
 
 @cache
@@ -70,15 +70,15 @@ def views(kind: str, language: str = "en") -> dict[str, Item]:
     """Every untoned emoji that can be shown this way, by code points: its text, image, flag, label, audio or video."""
     if kind == "text":
         spelled = zip(table().values(), _columns("emoji", f"name_{language}")[0], strict=True)
-        return {emoji.code: items.text(name) for emoji, name in spelled if name and not emoji.tone}
+        return {one.code: items.text(name) for one, name in spelled if name and not one.tone}
     if kind == "audio":
         return _speech()[language]
     if kind == "video":
-        return {emoji.code: _clip(emoji, motion) for emoji, motion in cast().items()}
+        return {one.code: _clip(one, motion) for one, motion in cast().items()}
     if kind == "label":
-        return {emoji.code: draw(drawing.label, emoji.name) for emoji in untoned()}
+        return {one.code: draw(drawing.label, one.name) for one in untoned()}
     if kind in ("image", "flag"):
-        return {emoji.code: emoji.image for emoji in untoned() if kind == "image" or emoji.country}
+        return {one.code: one.image for one in untoned() if kind == "image" or one.country}
     raise EmbarkError(f"An emoji cannot be shown as '{kind}'.")
 
 
@@ -87,15 +87,14 @@ def held_out(base: str, language: str) -> bool:
     return zlib.crc32(f"{base}-{language}".encode()) % 5 == 0
 
 
-def swapped(emoji: Emoji, **attributes: str | None) -> Emoji | None:
-    """The form of an emoji with another gender, tone or hair, if it has one."""
-    form = (attributes.get(name, getattr(emoji, name)) for name in ("gender", "tone", "hair"))
-    return _forms().get((emoji.base, *form))
+def swapped(one: Emoji, **attributes: str | None) -> Emoji | None:
+    """The form of an emoji with another gender, tone or hair, if there is one."""
+    return _forms().get((one.base, *(attributes.get(name, getattr(one, name)) for name in ("gender", "tone", "hair"))))
 
 
-def differ(emoji: Emoji, other: Emoji | None) -> bool:
+def differ(one: Emoji, other: Emoji | None) -> bool:
     """Whether both exist and have different pictures; a few emoji share one drawing."""
-    return other is not None and emoji.art != other.art
+    return other is not None and one.art != other.art
 
 
 @cache
@@ -104,40 +103,40 @@ def clocks() -> dict[tuple[int, bool], Emoji]:
     hours = ("twelve", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven")
     times = {f"{word} o’clock": (hour, False) for hour, word in enumerate(hours)}
     times |= {f"{word}-thirty": (hour, True) for hour, word in enumerate(hours)}
-    return {times[emoji.name]: emoji for emoji in subgroups()["time"] if emoji.name in times}
+    return {times[one.name]: one for one in subgroups()["time"] if one.name in times}
 
 
 @cache
 def cast() -> dict[Emoji, str]:
     """The 200 emoji that appear in films, all of them spoken too, and how each moves: five of each of 40 subgroups."""
     spoken = _by_subgroup(table()[code] for code in _speech()["en"])
-    troupes = [members for members in spoken.values() if len({emoji.art for emoji in members}) == 5]
-    actors = [emoji for members in Random("PocketCast").sample(troupes, 40) for emoji in members]
-    return {emoji: list(drawing.MOTIONS)[number % 4] for number, emoji in enumerate(actors)}
+    troupes = [members for members in spoken.values() if len({one.art for one in members}) == 5]
+    actors = [one for members in Random("PocketCast").sample(troupes, 40) for one in members]
+    return {one: list(drawing.MOTIONS)[at % 4] for at, one in enumerate(actors)}
 
 
 @cache
 def sheets() -> dict[str, list[Emoji]]:
     """The untoned emoji, nine or fewer at a time, subgroup by subgroup."""
     return {
-        f"{subgroup}-{start // 9 + 1}": members[start : start + 9]
+        f"{subgroup}-{at // 9 + 1}": members[at : at + 9]
         for subgroup, members in subgroups().items()
-        for start in range(0, len(members), 9)
+        for at in range(0, len(members), 9)
     }
 
 
 @cache
 def sheet(name: str) -> Item:
     """The pictures of a sheet on a grid."""
-    return draw(drawing.sheet, tuple(emoji.art for emoji in sheets()[name]))
+    return draw(drawing.sheet, tuple(one.art for one in sheets()[name]))
 
 
 @cache
-def corrupted(emoji: Emoji, condition: str) -> Item:
+def corrupted(one: Emoji, condition: str) -> Item:
     """An emoji's picture under a condition; "clean" is the picture as published."""
     if condition == "clean":
-        return emoji.image
-    return draw(drawing.corrupt, emoji.art, condition, zlib.crc32(emoji.code.encode()))
+        return one.image
+    return draw(drawing.corrupt, one.art, condition, zlib.crc32(one.code.encode()))
 
 
 def draw(function: Callable[..., bytes], *arguments: Any) -> Item:
@@ -145,13 +144,13 @@ def draw(function: Callable[..., bytes], *arguments: Any) -> Item:
     return items.media("image", drawing.Drawn(function, *arguments))
 
 
-def _clip(emoji: Emoji, motion: str) -> Item:
-    return items.media("video", *(drawing.Drawn(drawing.frame, emoji.art, motion, step, 8) for step in range(8)))
+def _clip(one: Emoji, motion: str) -> Item:
+    return items.media("video", *(drawing.Drawn(drawing.frame, one.art, motion, step, 8) for step in range(8)))
 
 
 @cache
 def _forms() -> dict[tuple[str | None, ...], Emoji]:
-    return {(emoji.base, emoji.gender, emoji.tone, emoji.hair): emoji for emoji in table().values()}
+    return {(one.base, one.gender, one.tone, one.hair): one for one in table().values()}
 
 
 @cache
@@ -164,12 +163,12 @@ def _speech() -> dict[str, dict[str, Item]]:
 
 
 def _columns(name: str, *columns: str) -> list[list[Any]]:
-    table = pq.read_table(DATA / f"{name}.parquet", columns=list(columns))
-    return [table.column(column).to_pylist() for column in columns]
+    found = pq.read_table(DATA / f"{name}.parquet", columns=list(columns))
+    return [found.column(column).to_pylist() for column in columns]
 
 
-def _by_subgroup(several: Iterable[Emoji]) -> dict[str, list[Emoji]]:
-    subgroups: dict[str, list[Emoji]] = {}
-    for emoji in several:
-        subgroups.setdefault(emoji.subgroup, []).append(emoji)
-    return subgroups
+def _by_subgroup(emoji: Iterable[Emoji]) -> dict[str, list[Emoji]]:
+    found: dict[str, list[Emoji]] = {}
+    for one in emoji:
+        found.setdefault(one.subgroup, []).append(one)
+    return found

@@ -75,34 +75,32 @@ def evenly(count: int, wanted: int) -> list[int]:
     if count <= wanted:
         return list(range(count))
     # Cut off and not rounded, as the public code of MMEB does: other frames would be other scores.
-    return [int(position) for position in np.linspace(0, count - 1, wanted)]
+    return [int(at) for at in np.linspace(0, count - 1, wanted)]
 
 
 def open_video(chunks: Sequence[bytes], frames: int) -> list[Image.Image]:
     """Evenly spaced frames of a stored frame sequence, an animated image, or a film."""
     if len(chunks) > 1:
-        return [open_image(chunks[position]) for position in evenly(len(chunks), frames)]
+        return [open_image(chunks[at]) for at in evenly(len(chunks), frames)]
     data = chunks[0]
     try:
-        stated = getattr(Image.open(io.BytesIO(data)), "n_frames", 1)
+        told = getattr(Image.open(io.BytesIO(data)), "n_frames", 1)
     except UnidentifiedImageError:
         return _chosen(data, _film, _packets(data), frames)
-    return _chosen(data, _animation, stated, frames)
+    return _chosen(data, _animation, told, frames)
 
 
-def _chosen(data: bytes, play: Callable[[bytes], Frames], stated: int, frames: int) -> list[Image.Image]:
-    """Evenly spaced frames of a video that states its length. All are decoded, to find damage; these become images."""
-    wanted = set(evenly(stated, frames))
-    images = []
-    count = 0
-    for image in play(data):
-        if count in wanted:
-            images.append(image())
-        count += 1
+def _chosen(data: bytes, play: Callable[[bytes], Frames], told: int, frames: int) -> list[Image.Image]:
+    """Evenly spaced frames. All are decoded, so that damage is found anywhere; only these become images."""
+    count, wanted, shown = 0, set(evenly(told, frames)), []
+    for at, image in enumerate(play(data)):
+        count = at + 1
+        if at in wanted:
+            shown.append(image())
     if not count:
         raise UnreadableMedia(f"video of {len(data)} bytes has no frames")
-    # A file may state another length than it has: then once more, with the frames that were counted.
-    return images if count == stated else _chosen(data, play, count, frames)
+    # What a file tells of its length is not always so: then once more, with what was counted.
+    return shown if count == told else _chosen(data, play, count, frames)
 
 
 def _animation(data: bytes) -> Frames:

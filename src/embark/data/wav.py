@@ -58,16 +58,15 @@ def _encoded(samples: bytes, rate: int) -> bytes:
 
 def _chunks(data: bytes) -> tuple[bytes, memoryview]:
     """The format and the samples. The standard library does not read the extensible format of 24-bit recordings."""
-    chunks: dict[bytes, memoryview] = {}
-    view = memoryview(data)
-    offset = 12
-    while offset + 8 <= len(data):
-        name, size = struct.unpack_from("<4sI", data, offset)
-        chunks.setdefault(name, view[offset + 8 : offset + 8 + size])
-        offset += 8 + size + size % 2
-    if data[:4] != b"RIFF" or data[8:12] != b"WAVE" or b"fmt " not in chunks or b"data" not in chunks:
-        raise EmbarkError(f"{len(data)} bytes are not a wave file, although they should be.")
-    return bytes(chunks[b"fmt "]), chunks[b"data"]
+    found: dict[bytes, memoryview] = {}
+    view, at = memoryview(data), 12
+    while at + 8 <= len(data):
+        name, size = struct.unpack_from("<4sI", data, at)
+        found.setdefault(name, view[at + 8 : at + 8 + size])
+        at += 8 + size + size % 2
+    if data[:4] != b"RIFF" or data[8:12] != b"WAVE" or b"fmt " not in found or b"data" not in found:
+        raise EmbarkError(f"{len(data)} bytes that should be a wave file are not.")
+    return bytes(found[b"fmt "]), found[b"data"]
 
 
 def _rate(form: bytes) -> tuple[int, int]:
