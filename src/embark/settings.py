@@ -26,9 +26,9 @@ NO = ("0", "false", "no", "off")
 class Settings:
     """`home` holds vectors, `results` scores; `workers` are threads, `memory` megabytes for scoring.
 
-    Data and models come from the hub at `endpoint` (else HF_ENDPOINT's) into huggingface_hub's cache; `offline` (or
-    HF_HUB_OFFLINE) uses only what is there. Models behind an API are asked at most
-    `requests_per_minute`, for `tokens_per_minute`, where your account has such limits.
+    Data and models come from the hub at `endpoint` (else HF_ENDPOINT) into huggingface_hub's cache; `offline` (else
+    HF_HUB_OFFLINE) uses only what is there. Models behind an API are asked at most `requests_per_minute`, for
+    `tokens_per_minute`, where your account has such limits.
     """
 
     home: Path

@@ -17,8 +17,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from embark.data import lazy_media, rows
-from embark.data.lazy_media import LazyMedia
+from embark.data import lazy_media as cells
+from embark.data import rows
+from embark.data.lazy_media import Stored
 from embark.types import EmbarkError, Media, Source
 from hub import FakeHub, client, parquet, png, tar, zipped
 
@@ -228,9 +229,9 @@ def test_media_hold_no_bytes_and_can_be_pickled(hub: FakeHub) -> None:
 
 def test_rows_in_order_decode_each_row_group_once(hub: FakeHub, monkeypatch: pytest.MonkeyPatch) -> None:
     loaded: list[tuple[str, str, int]] = []
-    load = lazy_media._Groups._load
-    monkeypatch.setattr(lazy_media._Groups, "_load", lambda self, *key: loaded.append(key) or load(self, *key))
-    monkeypatch.setattr(lazy_media, "GROUP_BYTES", 1)  # nothing but the newest is kept
+    load = cells._Groups._load
+    monkeypatch.setattr(cells._Groups, "_load", lambda self, *key: loaded.append(key) or load(self, *key))
+    monkeypatch.setattr(cells, "HELD", 1)  # nothing but the newest is kept
     media = opened(hub, {SHARD: parquet({"image": [RED, GREEN, BLUE] * 10}, rows=7)}).media("image", "image")
     assert read(media) == [RED, GREEN, BLUE] * 10
     assert [group for _, _, group in loaded] == [0, 1, 2, 3, 4]
@@ -253,7 +254,7 @@ def test_a_row_group_that_cannot_be_read_is_tried_again(hub: FakeHub, elsewhere:
 
 
 def test_digests_are_kept_for_the_next_run(hub: FakeHub, elsewhere: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lazy_media, "BLOCK", 4)
+    monkeypatch.setattr(cells, "DIGESTS", 4)
     pictures = [RED, GREEN, BLUE] * 3
     media = opened(hub, {SHARD: parquet({"image": pictures})}).media("image", "image")
     wanted = [Media("image", (one,)).digest for one in pictures]
@@ -263,12 +264,12 @@ def test_digests_are_kept_for_the_next_run(hub: FakeHub, elsewhere: Path, monkey
     assert all(path.suffix == ".npy" for path in kept)
 
     def again() -> list[bytes]:
-        lazy_media._hashes.cache_clear()
+        cells._kept.cache_clear()
         fresh = rows.open_rows(Source(ID, hub.branches[ID, "main"]), "test", client()).media("image", "image")
         return [one.digest for one in fresh if one]
 
     with monkeypatch.context() as patch:
-        patch.setattr(lazy_media.Column, "read", lambda self, at: pytest.fail("read again"))
+        patch.setattr(cells.Column, "read", lambda self, at: pytest.fail("read again"))
         assert again() == wanted
     kept[0].write_bytes(b"spoilt")
     assert again() == wanted
@@ -317,13 +318,13 @@ def test_webdataset_shards(hub: FakeHub) -> None:
     assert read(found.media("image", "jpg")) == [RED, GREEN, None, RED]
     media = found.media("image", "png;jpg")
     assert read(media) == [RED, GREEN, BLUE, RED]
-    assert isinstance(media[0], LazyMedia)
+    assert isinstance(media[0], Stored)
     assert [one and one.digest for one in media] == [Media("image", (one,)).digest for one in (RED, GREEN, BLUE, RED)]
 
 
 def test_media_in_a_tar_need_no_index(hub: FakeHub, monkeypatch: pytest.MonkeyPatch) -> None:
     packed = pickle.dumps(opened(hub, {"test/0.tar": tar(SAMPLES)}).media("image", "png;jpg"))
-    monkeypatch.setattr(lazy_media, "members", lambda path: pytest.fail("scanned again"))
+    monkeypatch.setattr(cells, "members", lambda path: pytest.fail("scanned again"))
     assert read(pickle.loads(packed)) == [RED, GREEN, BLUE]
 
 

@@ -105,13 +105,14 @@ class Hub:
                 advice = f" Did you mean {' or '.join(same_name[:3])}?" if same_name else ""
                 raise EmbarkError(f"Dataset {id} has no file '{path}' at revision {revision}.{advice}")
         self.opened.setdefault((id, revision), {}).update((path, tree[path]) for path in paths)
-        local = {path: self._find(id, commit, tree[path]) for path in paths}
-        missing = [tree[path] for path, found in local.items() if found is None]
+        local = {path: file for path in paths if (file := self._find(id, commit, tree[path]))}
+        missing = [tree[path] for path in dict.fromkeys(paths) if path not in local]
         if missing and self.offline:
             more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
             raise _missing(f"file '{missing[0].path}'{more} of dataset {id} ({revision})")
-        local |= self._download_all(id, commit, missing) if missing else {}
-        return [file for path in paths if (file := local[path])]
+        if missing:
+            local |= self._download_all(id, commit, missing)
+        return [local[path] for path in paths]
 
     def _find(self, id: str, commit: str, file: RemoteFile) -> Path | None:
         """The file on this machine, if it is here and whole."""
@@ -238,14 +239,16 @@ class Hub:
     # ── errors ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _problem(self, error: Exception, target: Path | None = None, size: int = 0) -> Exception:
-        """An error of huggingface_hub in our terms: Again if it may pass, Refused if it will not; ours stay as is."""
+        """What to raise for an error of huggingface_hub: Refused or EmbarkError if it will not pass, else Again."""
         from huggingface_hub import errors
 
+        if isinstance(error, EmbarkError):
+            return error
         if isinstance(error, errors.LocalEntryNotFoundError) and isinstance(error.__cause__, Exception):
             error = error.__cause__  # why it had to look for the file here
         reason = next(iter(str(error).strip().splitlines()), type(error).__name__)
         response = getattr(error, "response", None)
-        if isinstance(error, errors.OfflineModeIsEnabled):
+        if isinstance(error, (errors.OfflineModeIsEnabled, ValueError)):
             return EmbarkError(reason)
         if response is not None:
             status = int(response.status_code)
@@ -257,10 +260,8 @@ class Hub:
             return Refused(status, response.reason_phrase, str(response.url))
         if isinstance(error, OSError) and error.errno is not None and target:
             return _on_disk(error, target, size)
-        if isinstance(error, (errors.HTTPError, OSError)):
-            nobody = any(isinstance(cause, (socket.gaierror, ConnectionRefusedError)) for cause in _causes(error))
-            return Again(reason, absent=nobody)
-        return EmbarkError(reason) if isinstance(error, ValueError) else error
+        absent = any(isinstance(cause, (socket.gaierror, ConnectionRefusedError)) for cause in _causes(error))
+        return Again(reason, absent=absent)
 
     def _explained(self, refused: Refused, id: str, revision: str, path: str = "") -> EmbarkError:
         """What a user can do about a refusal."""

@@ -1,4 +1,4 @@
-"""Tables in files: parquet, JSON, CSV and webdataset tars. Small columns are read whole, media when needed."""
+"""Tables in files: parquet, JSON, CSV and webdataset tars. Small columns are read whole, media by cell when needed."""
 
 from __future__ import annotations
 
@@ -16,43 +16,33 @@ from typing import Any, Protocol
 import numpy as np
 import pyarrow as pa
 
-from embark.data.lazy_media import (
-    Column,
-    LazyBytes,
-    ListElement,
-    Member,
-    Members,
-    SampledColumn,
-    batches,
-    footer,
-    members,
-)
-from embark.data.sibling_files import SiblingFiles
-from embark.types import Bytes, EmbarkError
+from embark.data.lazy_media import Cell, Column, Element, Member, Members, Samples, batches, footer, members
+from embark.data.sibling_files import Beside
+from embark.types import EmbarkError
 
 csv.field_size_limit(1 << 30)  # some cells hold whole documents
 
 
 class TableFile(Protocol):
-    """The rows of one file. `chunks` are the media of a column, one a row (None if empty), or a list a row."""
+    """The rows of one file. `cells` gives what reads the media of each row: None for an empty cell."""
 
     names: tuple[str, ...]
 
     def __len__(self) -> int: ...
     def values(self, column: str) -> list[Any]: ...
-    def chunks(self, column: str) -> list[Bytes | None]: ...
-    def chunk_lists(self, column: str) -> list[list[Bytes]]: ...
+    def cells(self, column: str) -> list[Any]: ...
+    def cell_lists(self, column: str) -> list[list[Any]]: ...
     def class_names(self, column: str) -> tuple[str, ...] | None: ...
 
 
-def open_table_file(path: Path, digests: Path, siblings: SiblingFiles | None = None) -> TableFile:
-    """The table in a file, by the file's name: `digests` stores hashes of its media, `siblings` finds what it names."""
+def open_table_file(path: Path, digests: Path, beside: Beside | None = None) -> TableFile:
+    """The table in a file, by the file's name; a table of text names media that lie `beside` it."""
     try:
         if path.name.endswith(".parquet"):
             return Parquet(path, digests)
         if path.name.endswith(".tar"):
             return Shard(path, digests)
-        return Records(path, siblings)
+        return Records(path, beside)
     except (ValueError, OSError, EOFError, zlib.error, tarfile.TarError, csv.Error) as error:
         raise _broken(path, error) from error
 
@@ -65,8 +55,7 @@ class Parquet:
     """A parquet file."""
 
     def __init__(self, path: Path, digests: Path) -> None:
-        self.path = str(path)
-        self.digests = str(digests)
+        self.path, self.digests = str(path), str(digests)
         self.schema = footer(self.path).schema.to_arrow_schema()
         self.names = tuple(self.schema.names)
 
@@ -75,32 +64,31 @@ class Parquet:
 
     def values(self, column: str) -> list[Any]:
         top, *inner = [column] if column in self.names else column.split(".")
-        values = [value for batch in self._batches([column]) for value in batch.column(top).to_pylist()]
+        found = [value for batch in self._batches([column]) for value in batch.column(top).to_pylist()]
         for field in inner:
-            values = [None if value is None else value.get(field) for value in values]
-        return values
+            found = [None if value is None else value.get(field) for value in found]
+        return found
 
-    def chunks(self, column: str) -> list[Bytes | None]:
+    def cells(self, column: str) -> list[Any]:
         kind = self.schema.field(column).type
         if not _is_bytes(kind) and not _is_samples(kind):
             raise EmbarkError(f"{self.path}: column '{column}' holds {kind}, not media.")
-        media = (Column if _is_bytes(kind) else SampledColumn)(self.path, self.digests, column)
-        return [LazyBytes(media, row) if filled else None for row, filled in enumerate(media.filled())]
+        shelf = (Column if _is_bytes(kind) else Samples)(self.path, self.digests, column)
+        return [Cell(shelf, at) if full else None for at, full in enumerate(shelf.full())]
 
-    def chunk_lists(self, column: str) -> list[list[Bytes]]:
+    def cell_lists(self, column: str) -> list[list[Any]]:
         kind = self.schema.field(column).type
         if not (pa.types.is_list(kind) or pa.types.is_large_list(kind)) or not _is_bytes(kind.value_type):
             raise EmbarkError(f"{self.path}: column '{column}' holds {kind}, not lists of media.")
-        media = Column(self.path, self.digests, column)
-        schema = footer(self.path).schema
-        leaves = [schema.column(number).path for number in range(len(schema))]
+        shelf = Column(self.path, self.digests, column)
+        leaves = [footer(self.path).schema.column(at).path for at in range(len(footer(self.path).schema))]
         light = [leaf for leaf in leaves if leaf.startswith(f"{column}.") and leaf.endswith(".path")]  # cheap to read
         counts = [
             count
             for batch in self._batches(light or [column])
             for count in batch.column(0).value_lengths().fill_null(0).to_pylist()
         ]
-        return [[ListElement(media, row, index) for index in range(count)] for row, count in enumerate(counts)]
+        return [[Element(shelf, at, place) for place in range(count)] for at, count in enumerate(counts)]
 
     def _batches(self, columns: list[str]) -> Iterator[Any]:
         try:
@@ -134,13 +122,11 @@ class Records:
     Its media are files that cells name.
     """
 
-    def __init__(self, path: Path, siblings: SiblingFiles | None = None) -> None:
-        self.path = str(path)
-        self.siblings = siblings
+    def __init__(self, path: Path, beside: Beside | None = None) -> None:
+        self.path, self.beside = str(path), beside
         raw = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
-        text = raw.decode("utf-8-sig")
-        ending = path.name.removesuffix(".gz").rpartition(".")[2]
-        self.rows = _separated(text, "\t" if ending == "tsv" else ",") if ending in ("csv", "tsv") else _json(text)
+        text, kind = raw.decode("utf-8-sig"), path.name.removesuffix(".gz").rpartition(".")[2]
+        self.rows = _separated(text, "\t" if kind == "tsv" else ",") if kind in ("csv", "tsv") else _json(text)
         self.names = tuple(dict.fromkeys(name for row in self.rows for name in row))
 
     def __len__(self) -> int:
@@ -149,26 +135,26 @@ class Records:
     def values(self, column: str) -> list[Any]:
         return [row.get(column) for row in self.rows]
 
-    def chunks(self, column: str) -> list[Bytes | None]:
+    def cells(self, column: str) -> list[Any]:
         return self._files(column, [name or None for name in self.values(column)])
 
-    def chunk_lists(self, column: str) -> list[list[Bytes]]:
-        lists = [names if isinstance(names, list) else [names] if names else [] for names in self.values(column)]
-        files: Iterator[Any] = iter(self._files(column, [name for names in lists for name in names]))
-        return [[next(files) for _ in names] for names in lists]
+    def cell_lists(self, column: str) -> list[list[Any]]:
+        lists = [cell if isinstance(cell, list) else [cell] if cell else [] for cell in self.values(column)]
+        files = iter(self._files(column, [name for cell in lists for name in cell]))
+        return [[next(files) for _ in cell] for cell in lists]
 
-    def _files(self, column: str, names: list[str | None]) -> list[Bytes | None]:
-        if self.siblings is None:
+    def _files(self, column: str, names: list[str | None]) -> list[Any]:
+        if self.beside is None:
             raise EmbarkError(f"{self.path}: column '{column}' holds text, not media.")
-        return [None if file is None else partial(Path.read_bytes, file) for file in self.siblings.files(names)]
+        return [file and partial(Path.read_bytes, file) for file in self.beside.files(names)]
 
     def class_names(self, column: str) -> tuple[str, ...] | None:
         return None
 
 
 def _separated(text: str, separator: str) -> list[dict[str, Any]]:
-    table = csv.DictReader(io.StringIO(text, newline=""), delimiter=separator, restkey="", strict=True)
-    rows: list[dict[str, Any]] = [{name: cell or None for name, cell in row.items()} for row in table]
+    read = csv.DictReader(io.StringIO(text, newline=""), delimiter=separator, restkey="", strict=True)
+    rows: list[dict[str, Any]] = [{name: cell or None for name, cell in row.items()} for row in read]
     if any("" in row and isinstance(row[""], list) for row in rows):
         raise ValueError("a row has more cells than the header")
     return rows
@@ -199,14 +185,13 @@ class Shard:
     """
 
     def __init__(self, path: Path, digests: Path) -> None:
-        self.members = Members(str(path), str(digests))
+        self.shelf = Members(str(path), str(digests))
         self.rows: dict[str, dict[str, Member]] = {}
-        for position, (name, location) in enumerate(members(self.members.path).items()):
+        for at, (name, where) in enumerate(members(self.shelf.path).items()):
             folder, slash, base = name.rpartition("/")
             key, dot, ending = base.partition(".")
             if key and dot and not key.startswith("__"):
-                member = Member(self.members, position, *location)
-                self.rows.setdefault(folder + slash + key, {})[ending.lower()] = member
+                self.rows.setdefault(folder + slash + key, {})[ending.lower()] = Member(self.shelf, at, *where)
         endings = dict.fromkeys(ending for row in self.rows.values() for ending in row)
         self.names = ("__key__", *endings)
 
@@ -218,11 +203,11 @@ class Shard:
             return list(self.rows)
         return [None if ending is None else self._value(key, ending) for key, ending in self._endings(column)]
 
-    def chunks(self, column: str) -> list[Bytes | None]:
+    def cells(self, column: str) -> list[Any]:
         return [None if ending is None else self.rows[key][ending] for key, ending in self._endings(column)]
 
-    def chunk_lists(self, column: str) -> list[list[Bytes]]:
-        raise EmbarkError(f"{self.members.path}: column '{column}' holds single files, not lists of media.")
+    def cell_lists(self, column: str) -> list[list[Any]]:
+        raise EmbarkError(f"{self.shelf.path}: column '{column}' holds single files, not lists of media.")
 
     def class_names(self, column: str) -> tuple[str, ...] | None:
         return None
@@ -238,7 +223,7 @@ class Shard:
         try:
             return parse(data) if parse else data
         except ValueError as error:
-            raise EmbarkError(f"{self.members.path}: '{key}.{ending}' cannot be read: {error}.") from error
+            raise EmbarkError(f"{self.shelf.path}: '{key}.{ending}' cannot be read: {error}.") from error
 
 
 def _array(data: bytes) -> Any:

@@ -12,8 +12,8 @@ from embark.types import Source
 
 
 @dataclass(frozen=True)
-class SiblingFiles:
-    """Finds the files that one table names: from the table's own folder, or else from the dataset's root."""
+class Beside:
+    """Finds the files that one table names: beside the table, or else from the dataset's root."""
 
     hub: Hub
     source: Source
@@ -22,8 +22,8 @@ class SiblingFiles:
     def files(self, names: Sequence[str | None]) -> list[Path | None]:
         """The files on this machine; None where there is no name."""
         known = {file.path for file in self.hub.files(self.source.id, self.source.revision)}
-        folder = posixpath.dirname(self.table)
-        beside = [name and posixpath.normpath(posixpath.join(folder, name)) for name in names]
-        paths = [path if path in known else name for path, name in zip(beside, names, strict=True)]
-        local = iter(self.hub.get_all(self.source.id, self.source.revision, [path for path in paths if path]))
+        near = [name and posixpath.normpath(posixpath.join(posixpath.dirname(self.table), name)) for name in names]
+        paths = [path if path in known else name for path, name in zip(near, names, strict=True)]
+        wanted = [path for path in paths if path]
+        local = iter(self.hub.get_all(self.source.id, self.source.revision, wanted))
         return [next(local) if path else None for path in paths]

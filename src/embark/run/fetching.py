@@ -7,6 +7,7 @@ from typing import Any
 
 from embark.data import readers
 from embark.data.fetch import Hub, is_local
+from embark.engine.progress import progress
 from embark.results.table import Row, Table, Tabular, data_frame
 from embark.settings import Settings, load_settings
 from embark.tasks import Tasks, choose_tasks
@@ -67,12 +68,14 @@ class FetchReport(Tabular):
         return data_frame(self.rows())
 
 
-def fetch(tasks: Tasks, *, dry_run: bool = False, settings: Settings | None = None) -> FetchReport:
+def fetch(
+    tasks: Tasks, *, dry_run: bool = False, settings: Settings | None = None, show_progress: bool = True
+) -> FetchReport:
     """Have the data of tasks on this machine: the files of their splits are downloaded, and each task is read once.
 
     `dry_run` finds out what is here and what is missing, and downloads nothing; so do settings that are offline.
     """
-    hub = Hub(settings or load_settings())
+    hub = Hub(settings or load_settings(), lambda title, total: progress(title, total, show_progress, "bytes"))
     only_look = dry_run or hub.offline
     chosen = [task for task in choose_tasks(tasks) if _from_hub(task)]
     problems: dict[str, list[str]] = {}

@@ -11,12 +11,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from functools import cached_property
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 import numpy as np
 
-from embark.data.fetch import Hub
+from embark.data.atomic import atomically
+from embark.data.fetch import Hub, safe_path
 from embark.data.formats import open_table_file
 from embark.data.layout import natural
 from embark.data.readers import _table
@@ -219,10 +220,20 @@ class Files:
         for pattern in patterns:
             found = sorted((path for path in self.names if fnmatchcase(path, pattern)), key=natural)
             if found:
-                unpacked = [self.archive.unpack(self.name(path)) for path in found]  # parquet is read by position
-                tables = [open_table_file(path, self.archive.digests) for path in unpacked]
-                return Rows(f"{self.archive.path}:{pattern}", tables)
+                laid, digests = map(self._laid, found), self.archive.digests
+                return Rows(f"{self.archive.path}:{pattern}", [open_table_file(path, digests) for path in laid])
         raise EmbarkError(f"{self.archive.path} has no table '{patterns[0]}' in folder '{self.root}'.")
+
+    def _laid(self, path: str) -> Path:
+        """A member as a file: parquet is read by position. It may be larger than memory."""
+        target = self.archive.unpacked / safe_path(self.name(path))
+        if not target.exists():
+            try:
+                with atomically(target) as out:
+                    self.archive.copy(self.name(path), out)
+            except OSError as error:
+                raise EmbarkError(f"Cannot lay out '{path}' of {self.archive.path}: {error}.") from error
+        return target
 
 
 def files(source: Source, archive: str, hub: Hub, *roots: str) -> Files:
