@@ -27,7 +27,7 @@ class Lengths(Encoder):
     def __init__(self, change: Change = lambda out, texts: out, card: ModelCard = CARD) -> None:
         self.card, self.change, self.batches = card, change, list[int]()
 
-    def prepare(self, contents: Sequence[Content]) -> Any:
+    def prepare(self, contents: Sequence[Content], mode: str) -> Any:
         return contents[0].value
 
     def embed(self, batch: Sequence[Any]) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from embark.catalogue import Catalogue, UnknownName
+from embark.catalogue import Catalogue, UnknownName, match_words
 from embark.types import EmbarkError
 
 NAMES = ("FlagZeroShot", "ClockReading", "ClockArithmetic", "Counting(lite)")
@@ -50,6 +50,7 @@ def test_nothing_near_suggests_nothing(names: Catalogue[str]) -> None:
 def test_patterns_are_matched_in_their_order_each_value_once(names: Catalogue[str]) -> None:
     assert names.match(["Clock*"]) == ["ClockReading", "ClockArithmetic"]
     assert names.match(["*Arithmetic", "Clock*"]) == ["ClockArithmetic", "ClockReading"]
+    assert names.match("*Arithmetic") == ["ClockArithmetic"]
     assert names.match([]) == []
 
 
@@ -66,3 +67,15 @@ def test_a_pattern_without_a_match_is_an_error_even_beside_one_that_has(names: C
 def test_where_needs_every_test_to_pass(names: Catalogue[str]) -> None:
     assert names.where(lambda n: "Clock" in n, lambda n: n.endswith("ing")) == ["ClockReading"]
     assert names.where() == list(NAMES)
+
+
+def test_words_match_patterns() -> None:
+    words = ["image", "text", "image", "video"]
+    assert match_words("modality", words, None) is None
+    assert match_words("modality", words, []) == set()
+    assert match_words("modality", words, "image") == {"image"}
+    assert match_words("modality", words, ["i*", "video"]) == {"image", "video"}
+    with pytest.raises(
+        UnknownName, match=r"no modality named 'images'. Did you mean image\? There are image, text, video\."
+    ):
+        match_words("modality", words, "images")

@@ -164,7 +164,7 @@ def prepared(
         whole = thing if isinstance(thing, Item) else item(*(thing if isinstance(thing, tuple) else (thing,)))
         rendered = model.render(whole, role, instruction)
         contents = decode(rendered.parts, model.card.frames, model.card.sample_rate)
-        ready.append(model.prepare(contents, rendered.mode) if rendered.mode else model.prepare(contents))
+        ready.append(model.prepare(contents, rendered.mode))
     return ready
 
 

@@ -1,9 +1,9 @@
-"""One registry for everything that has a name: exact look-up with suggestions, globs, filters."""
+"""One registry for everything that has a name: exact look-up with suggestions, globs, filters; names in sentences."""
 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from functools import cached_property
 from typing import Generic, TypeVar
@@ -31,26 +31,30 @@ class UnknownName(EmbarkError, KeyError):
 
 
 class Catalogue(Mapping[str, T], Generic[T]):
-    """Name → value, in the order of the rows it was made from; a function that returns rows is called at first use."""
+    """Name → row, in the order of the rows it was made from; a function that returns rows is called at first use.
+
+    `what` is what messages call a row ("model"), `hint` what they add about an unknown name.
+    """
 
     def __init__(
-        self, what: str, values: Iterable[T] | Callable[[], Iterable[T]], name: Callable[[T], str], hint: str = ""
+        self, what: str, rows: Iterable[T] | Callable[[], Iterable[T]], name: Callable[[T], str], hint: str = ""
     ) -> None:
-        self.what, self.hint = what, hint
+        self.what = what
+        self.hint = hint
         self._name = name
-        self._rows = values if callable(values) else self._by_name(values).values
+        self._rows = rows if callable(rows) else self._by_name(rows).values
 
     @cached_property
     def _values(self) -> dict[str, T]:
         return self._by_name(self._rows())
 
     def _by_name(self, rows: Iterable[T]) -> dict[str, T]:
-        found: dict[str, T] = {}
+        by_name: dict[str, T] = {}
         for row in rows:
-            if self._name(row) in found:
+            if self._name(row) in by_name:
                 raise EmbarkError(f"Two rows of the {self.what} catalogue are named '{self._name(row)}'.")
-            found[self._name(row)] = row
-        return found
+            by_name[self._name(row)] = row
+        return by_name
 
     def __getitem__(self, name: str) -> T:
         if name not in self._values:
@@ -66,16 +70,34 @@ class Catalogue(Mapping[str, T], Generic[T]):
     def __len__(self) -> int:
         return len(self._values)
 
-    def match(self, patterns: Iterable[str]) -> list[T]:
-        """The values whose names match, each once, patterns in their order; one that matches none is an error."""
-        found: dict[str, T] = {}
-        for pattern in patterns:
+    def match(self, patterns: str | Iterable[str]) -> list[T]:
+        """The rows whose names match a pattern or several, each once, patterns in order; no match is an error."""
+        names: dict[str, None] = {}
+        for pattern in [patterns] if isinstance(patterns, str) else patterns:
             hits = [pattern] if pattern in self._values else [n for n in self._values if fnmatchcase(n, pattern)]
             if not hits:
                 raise UnknownName(self.what, pattern, self._values, self.hint)
-            found.update((hit, self._values[hit]) for hit in hits)
-        return list(found.values())
+            names.update(dict.fromkeys(hits))
+        return [self._values[name] for name in names]
 
     def where(self, *tests: Callable[[T], bool]) -> list[T]:
-        """The values that pass every test."""
-        return [value for value in self._values.values() if all(test(value) for test in tests)]
+        """The rows that pass every test."""
+        return [row for row in self._values.values() if all(test(row) for test in tests)]
+
+
+def match_words(what: str, known: Iterable[str], patterns: str | Iterable[str] | None) -> set[str] | None:
+    """The known words that match a pattern or several; None where there are no patterns. No match is an error."""
+    if patterns is None:
+        return None
+    words = dict.fromkeys(known)
+    return set(Catalogue(what, words, str, hint=f"There are {', '.join(words)}.").match(patterns))
+
+
+def listed(names: Sequence[str], most: int = FEW) -> str:
+    """Names in a row, the first of them when they are many."""
+    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
+
+
+def counted(number: int, noun: str) -> str:
+    """A number with its noun: 1 task, 2 tasks."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"

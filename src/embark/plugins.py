@@ -5,7 +5,7 @@ A package names a function (or a `Plugin`) under the entry-point group "embark" 
     [project.entry-points.embark]
     mine = "my_package:plugin"
 
-Plug-ins are looked for when a catalogue is first used. One that fails is named in a warning and left out.
+Plug-ins are loaded when a catalogue is first used. One that fails is named in a warning and left out.
 """
 
 from __future__ import annotations
@@ -25,9 +25,10 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Plugin:
-    """What a package adds. A loader is "module:function", taking a `ModelCard` and a `Loading`; cards name it.
+    """The rows and loaders that a package adds.
 
-    Where torch runs it, `embark.models.loading.Loader("module:function", "torch")` lets it stand on several devices.
+    A loader is "module:function", which takes a `ModelCard` and a `Loading`; cards name it. If it runs on torch,
+    `embark.models.loading.Loader("module:function", "torch")` allows copies on several devices.
     """
 
     cards: tuple[ModelCard, ...] = ()
@@ -36,40 +37,35 @@ class Plugin:
     benchmarks: tuple[Benchmark, ...] = ()
 
 
-def found() -> Mapping[str, Plugin]:
-    """Installed plug-ins by name."""
-    return dict(_load())
-
-
-def after(own: Iterable[T], kind: str, name: Callable[[T], str]) -> Iterator[T]:
-    """Our rows, then those of plug-ins ("cards", "tasks", "benchmarks"); a name that is taken stays with its first."""
-    seen = set()
+def with_plugins(own: Iterable[T], kind: str, name: Callable[[T], str]) -> Iterator[T]:
+    """Our rows, then those of plug-ins. `kind` is "cards", "tasks" or "benchmarks"; of equal names the first counts."""
+    names = set()
     for row in own:
-        seen.add(name(row))
+        names.add(name(row))
         yield row
-    for plugin, brought in _load().items():
-        for row in getattr(brought, kind):
-            if name(row) in seen:
+    for plugin, added in _load().items():
+        for row in getattr(added, kind):
+            if name(row) in names:
                 _warn(plugin, f"its row '{name(row)}' is left out: there is one of that name already")
                 continue
-            seen.add(name(row))
+            names.add(name(row))
             yield row
 
 
 @cache
 def loaders(own: tuple[str, ...] = ()) -> Mapping[str, Any]:
-    """Loader families of plug-ins: name → "module:function"; a name that is taken, or our own, stays with its first."""
+    """Loader families of plug-ins, by name; `own` are our names. Of equal names the first counts, ours before all."""
     out: dict[str, Any] = {}
-    for plugin, brought in _load().items():
-        for name, given in brought.loaders.items():
+    for plugin, added in _load().items():
+        for name, loader in added.loaders.items():
             if name in own or name in out:
                 _warn(plugin, f"its loader '{name}' is left out: there is one of that name already")
             else:
-                out[name] = given
+                out[name] = loader
     return out
 
 
-_LOADING: list[str] = []
+_LOADING: list[str] = []  # the plug-in that is being loaded
 
 
 @cache
@@ -83,13 +79,13 @@ def _load() -> dict[str, Plugin]:
     for point in sorted(entry_points(group=GROUP), key=lambda point: point.name):
         _LOADING.append(point.name)
         try:
-            brought: Any = point.load()
-            brought = brought() if callable(brought) else brought
-            if not isinstance(brought, Plugin):
+            plugin: Any = point.load()
+            plugin = plugin() if callable(plugin) else plugin
+            if not isinstance(plugin, Plugin):
                 raise TypeError(f"{point.value} is no embark.plugins.Plugin, nor a function that returns one")
-            _check(brought)
-            out[point.name] = brought
-        except (Exception, SystemExit) as error:  # whatever a stranger's code does, ours goes on
+            _check(plugin)
+            out[point.name] = plugin
+        except (Exception, SystemExit) as error:  # a plug-in's fault must not stop embark
             _warn(point.name, f"it is left out ({type(error).__name__}: {error})")
         finally:
             _LOADING.pop()
@@ -99,18 +95,18 @@ def _load() -> dict[str, Plugin]:
 ROWS = {"cards": ModelCard, "tasks": Task, "benchmarks": Benchmark}
 
 
-def _check(brought: Plugin) -> None:
-    for kind, row in ROWS.items():
-        rows = getattr(brought, kind)
-        if not (isinstance(rows, (tuple, list)) and all(isinstance(one, row) for one in rows)):
-            raise TypeError(f"its {kind} are no tuple of {row.__name__}; one alone needs its comma, as in (one,)")
-    if not isinstance(brought.loaders, Mapping):
+def _check(plugin: Plugin) -> None:
+    for kind, row_type in ROWS.items():
+        rows = getattr(plugin, kind)
+        if not (isinstance(rows, (tuple, list)) and all(isinstance(row, row_type) for row in rows)):
+            raise TypeError(f"its {kind} are no tuple of {row_type.__name__}; one alone needs its comma, as in (one,)")
+    if not isinstance(plugin.loaders, Mapping):
         raise TypeError("its loaders are no mapping of names to 'module:function'")
-    for name, given in brought.loaders.items():
-        path = getattr(given, "path", given)  # of a Loader
+    for name, loader in plugin.loaders.items():
+        path = getattr(loader, "path", loader)  # a Loader has one
         if not (isinstance(name, str) and isinstance(path, str) and ":" in path):
             raise TypeError(f"its loader {name!r} is neither 'module:function' nor a Loader of one")
 
 
-def _warn(plugin: str, what: str) -> None:
-    warnings.warn(f"The embark plug-in '{plugin}': {what}.", stacklevel=2)
+def _warn(name: str, message: str) -> None:
+    warnings.warn(f"The embark plug-in '{name}': {message}.", stacklevel=2)

@@ -67,7 +67,7 @@ def test_a_second_revision_has_its_own_row(tmp_path: Path) -> None:
 
 
 def test_published_scores_fill_the_gaps_of_yours_and_of_nobody_else(tmp_path: Path) -> None:
-    printed, task = published_results(ASKED, ROWS)[0], ROWS[0]
+    printed, task = published_results(ROWS)[0], ROWS[0]
     before = matrix(ROWS, printed)
     mine = written(tmp_path, result(CLIP, task, 0.99, made_by="embark"))
     joined = matrix(ROWS, [*printed, *mine])
@@ -84,7 +84,7 @@ def test_published_scores_fill_the_gaps_of_yours_and_of_nobody_else(tmp_path: Pa
 
 
 def test_a_score_that_is_not_a_number_fills_nothing(tmp_path: Path) -> None:
-    printed, task = published_results(ASKED, ROWS)[0], ROWS[0]
+    printed, task = published_results(ROWS)[0], ROWS[0]
     mine = written(tmp_path, result(CLIP, task, math.nan, made_by="embark"))
     assert cell(matrix(ROWS, [*printed, *mine]), CLIP, task) == cell(matrix(ROWS, printed), CLIP, task)
 

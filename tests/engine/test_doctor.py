@@ -31,7 +31,7 @@ class Tiny(Encoder):
     def render(self, item: Item, role: str, instruction: str | None) -> Rendered:
         return Rendered((Text(f"{instruction} "), *item.parts) if instruction else item.parts)
 
-    def prepare(self, contents: Sequence[Content], mode: str = "") -> list[int]:
+    def prepare(self, contents: Sequence[Content], mode: str) -> list[int]:
         return [1 + byte for content in contents for byte in content.value.encode()]
 
     @without_gradients
@@ -100,8 +100,8 @@ class Marked(Tiny):
 
 
 class DroppedPrompt(Marked):
-    def prepare(self, contents: Sequence[Content], mode: str = "") -> list[int]:
-        return super().prepare(contents[-1:])
+    def prepare(self, contents: Sequence[Content], mode: str) -> list[int]:
+        return super().prepare(contents[-1:], mode)
 
 
 class IgnoredMode(Tiny):
@@ -260,10 +260,10 @@ def test_a_modality_that_fails_is_a_finding_and_the_others_are_still_examined() 
     class Broken(Encoder):
         card = ModelCard("me/half", "1", "own", ("image", "text"), dim=4)
 
-        def prepare(self, contents: Sequence[Content], mode: str = "") -> Any:
+        def prepare(self, contents: Sequence[Content], mode: str) -> Any:
             if contents[0].kind == "image":
                 raise RuntimeError("no image tower")
-            return sound.prepare(contents)
+            return sound.prepare(contents, mode)
 
         def embed(self, batch: Sequence[Any]) -> Any:
             return sound.embed(batch)

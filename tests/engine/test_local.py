@@ -96,7 +96,7 @@ def test_the_encoders_own_exceptions_come_out_as_they_are(store: Store) -> None:
 
 def test_an_exception_in_a_worker_comes_out_as_it_is(store: Store) -> None:
     class Clumsy(Lengths):
-        def prepare(self, contents: Sequence[Content]) -> Any:
+        def prepare(self, contents: Sequence[Content], mode: str) -> Any:
             raise ZeroDivisionError("in a worker")
 
     with pytest.raises(ZeroDivisionError, match="in a worker") as error:
@@ -106,7 +106,7 @@ def test_an_exception_in_a_worker_comes_out_as_it_is(store: Store) -> None:
 
 def test_an_item_that_a_model_refuses_is_named(store: Store) -> None:
     class Choosy(Lengths):
-        def prepare(self, contents: Sequence[Content]) -> Any:
+        def prepare(self, contents: Sequence[Content], mode: str) -> Any:
             raise EmbarkError("the text is empty.")
 
     wanted = needs(Choosy(), [text(1)])
@@ -196,7 +196,7 @@ class Heavy(Lengths):
         super().__init__()
         self.weight, self.alive, self.most, self.lock = weight, 0, 0, threading.Lock()
 
-    def prepare(self, contents: Sequence[Content]) -> Any:
+    def prepare(self, contents: Sequence[Content], mode: str) -> Any:
         value = {"colour": contents[0].value.getpixel((0, 0)), "pixels": np.empty(self.weight, np.uint8)}
         self.count(1)
         weakref.finalize(value["pixels"], self.count, -1)
@@ -239,10 +239,10 @@ def test_items_larger_than_all_that_is_allowed_go_one_by_one(store: Store) -> No
 @pytest.mark.parametrize("error", [KeyboardInterrupt, KeyError])
 def test_workers_that_wait_for_room_do_not_outlive_an_error(store: Store, error: type[BaseException]) -> None:
     class Failing(Heavy):
-        def prepare(self, contents: Sequence[Content]) -> Any:
+        def prepare(self, contents: Sequence[Content], mode: str) -> Any:
             if contents[0].value.getpixel((0, 0))[0] in (4, 8):
                 time.sleep(0.3)  # still at work when all is over
-            return super().prepare(contents)
+            return super().prepare(contents, mode)
 
         def embed(self, batch: Sequence[Any]) -> Any:
             super().embed(batch)
@@ -257,11 +257,11 @@ def test_workers_that_wait_for_room_do_not_outlive_an_error(store: Store, error:
 
 def test_workers_that_wait_for_room_do_not_outlive_the_error_of_another(store: Store) -> None:
     class Failing(Heavy):
-        def prepare(self, contents: Sequence[Content]) -> Any:
+        def prepare(self, contents: Sequence[Content], mode: str) -> Any:
             if contents[0].value.getpixel((0, 0))[0] == 9:
                 time.sleep(0.2)  # until the others are full
                 raise ZeroDivisionError("in a worker")
-            return super().prepare(contents)
+            return super().prepare(contents, mode)
 
     encoder, before = Failing(MOST_BYTES // 4), threading.active_count()
     with pytest.raises(ZeroDivisionError, match="in a worker"):
@@ -327,13 +327,13 @@ def test_an_error_does_not_wait_for_what_was_queued_behind_it(store: Store) -> N
     prepared = []
 
     class Slow(Lengths):
-        def prepare(self, contents: Sequence[Content]) -> Any:
+        def prepare(self, contents: Sequence[Content], mode: str) -> Any:
             prepared.append(contents)
             if len(prepared) > 3:
                 time.sleep(0.02)
             if len(prepared) == 2:
                 raise RuntimeError("a worker failed")
-            return super().prepare(contents)
+            return super().prepare(contents, mode)
 
     encoder = Slow()
     wanted = needs(encoder, [text(n) for n in range(3000)])

@@ -119,7 +119,7 @@ def test_a_cut_ends_between_characters_and_is_tight_where_tokens_are_short(word:
 
 def test_parts_of_an_item_share_the_room(server: FakeProvider) -> None:
     encoder = model("openai", context=10)
-    parts = encoder.prepare([Content("text", "one two three"), Content("text", LONG)]).parts
+    parts = encoder.prepare([Content("text", "one two three"), Content("text", LONG)], "").parts
     assert [value for _, value in parts] == ["one two three", LONG[: len(parts[1][1])]]
     assert 0 < len(parts[1][1]) < 30
 

@@ -26,7 +26,7 @@ BOTH = pytest.mark.parametrize("model", [RANDOM, HANDMADE], ids=["random", "hand
 
 
 def embed(model: Any, kind: Modality, values: Sequence[Any]) -> Array:
-    return np.asarray(model.embed([model.prepare([Content(kind, value)]) for value in values]))
+    return np.asarray(model.embed([model.prepare([Content(kind, value)], "") for value in values]))
 
 
 def picture(seed: int) -> Image.Image:
@@ -103,7 +103,7 @@ def test_random_is_at_chance() -> None:
 
 def test_mixed_items_add_unit_vectors() -> None:
     parts = [Content("text", "a cat"), Content("image", picture(3))]
-    mixed = RANDOM.embed([RANDOM.prepare(parts)])[0]
+    mixed = RANDOM.embed([RANDOM.prepare(parts, "")])[0]
     alone = embed(RANDOM, "text", ["a cat"])[0] + embed(RANDOM, "image", [picture(3)])[0]
     assert np.allclose(mixed, alone, atol=1e-6)
 

@@ -27,7 +27,7 @@ def towers(**changes: Any) -> Towers:
 
 
 def embed(model: Towers, *items: list[tuple[Any, Any]]) -> Array:
-    return model.embed([model.prepare([Content(kind, value) for kind, value in item]) for item in items])
+    return model.embed([model.prepare([Content(kind, value) for kind, value in item], "") for item in items])
 
 
 @pytest.mark.parametrize(

@@ -36,7 +36,7 @@ def written(model: Generator, *things: Any, prompt: str = PROMPT) -> list[str]:
     ready = []
     for thing in things:
         rendered = model.render(item(*(thing if isinstance(thing, tuple) else (thing,))), prompt)
-        ready.append(model.prepare(decode(rendered.parts, model.card.frames, 16_000)))
+        ready.append(model.prepare(decode(rendered.parts, model.card.frames, 16_000), rendered.mode))
     return model.generate(ready)
 
 

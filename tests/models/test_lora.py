@@ -1,4 +1,4 @@
-"""Adapters: a tiny LoRA on a tiny Qwen2-VL, against the weights added by hand."""
+"""Adapters: a tiny LoRA on a tiny Qwen2-VL, against the weights added by hand; the merge alone, against numpy."""
 
 from __future__ import annotations
 
@@ -9,12 +9,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from embark.models import LOADERS
 from embark.models.cards.mllm import VLM2VEC
+from embark.models.hub import Checkpoint
 from embark.models.loading import Loading
-from embark.models.lora import WEIGHTS
+from embark.models.lora import WEIGHTS, merge
 from embark.types import EmbarkError, ModelCard
 from tiny import picture, same, saved, vectors
 from tiny_mllm import built, spoken
@@ -65,6 +67,22 @@ def test_adapters_are_merged(base: Path, tmp_path: Path) -> None:
     assert same(vectors(model, things), vectors(expected, things))
     assert not same(vectors(model, things), vectors(spoken(base, VLM2VEC), things))
     assert re.fullmatch(re.escape(f"{base}@") + r"local-[0-9a-f]{16}", model.card.options["base"])
+
+
+@pytest.mark.parametrize(("config", "scale"), [({}, 8 / 4), ({"use_rslora": True}, 8 / 4**0.5)])
+def test_the_merge_is_that_of_numpy(config: dict[str, Any], scale: float, tmp_path: Path) -> None:
+    names = [ADAPTED.format(layer, which) for layer in (0, 1) for which in "qv"]
+    thin = {name: matrix.double().numpy() for name, matrix in adapter(tmp_path, names, **config).items()}
+    layers = [{"q_proj": torch.nn.Linear(32, 32), "v_proj": torch.nn.Linear(32, 16)} for _ in range(2)]
+    blocks = [torch.nn.ModuleDict({"self_attn": torch.nn.ModuleDict(layer)}) for layer in layers]
+    model = torch.nn.ModuleDict({"model": torch.nn.ModuleDict({"layers": torch.nn.ModuleList(blocks)})})
+    expected = {name: weight.detach().double().numpy() for name, weight in model.named_parameters()}
+    for name in names:
+        weight = f"{name.removeprefix('base_model.model.')}.weight"
+        expected[weight] = expected[weight] + scale * thin[f"{name}.lora_B.weight"] @ thin[f"{name}.lora_A.weight"]
+    merge(model, Checkpoint(tmp_path, ModelCard("tiny/lora", "main", "mllm", ()), trusted=False))
+    for name, weight in model.named_parameters():
+        assert np.abs(weight.detach().numpy() - expected[name]).max() < 1e-6, name
 
 
 def test_adapters_that_do_not_fit_are_refused(base: Path, tmp_path: Path) -> None:

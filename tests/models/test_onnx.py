@@ -208,7 +208,7 @@ def test_inputs_that_nobody_makes_are_named(texts: Path) -> None:
 def test_torch_is_not_needed(texts: Path) -> None:
     code = (
         "import sys; from embark import get_model; from embark.types import Content\n"
-        f"m = get_model('onnx:{texts}'); m.embed([m.prepare([Content('text', 'dog')])])\n"
+        f"m = get_model('onnx:{texts}'); m.embed([m.prepare([Content('text', 'dog')], '')])\n"
         "print({'torch', 'transformers'} & set(sys.modules))"
     )
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

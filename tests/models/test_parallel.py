@@ -23,7 +23,7 @@ class Copy(Encoder):
     def render(self, item: Item, role: str, instruction: str | None) -> Rendered:
         return Rendered(item.parts, mode=role)
 
-    def prepare(self, contents: Sequence[Content], mode: str = "") -> Any:
+    def prepare(self, contents: Sequence[Content], mode: str) -> Any:
         return len(contents[0].value), len(mode)
 
     def embed(self, batch: Sequence[tuple[int, int]]) -> Array | list[Array]:

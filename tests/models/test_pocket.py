@@ -30,7 +30,7 @@ Embed = Callable[[str, Sequence[Any]], Array]
 @pytest.fixture(scope="module")
 def embed() -> Embed:
     model = get_model("embark/pocket")
-    return lambda kind, values: model.embed([model.prepare([Content(kind, value)]) for value in values])
+    return lambda kind, values: model.embed([model.prepare([Content(kind, value)], "") for value in values])
 
 
 @pytest.fixture(scope="module")

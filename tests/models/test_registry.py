@@ -54,7 +54,7 @@ def test_models_embed_what_their_cards_say(card: ModelCard) -> None:
     model = get_model(card.name)
     assert model.card == card
     for kind in card.modalities:
-        vector = model.embed([model.prepare([Content(kind, SAMPLES[kind])])])
+        vector = model.embed([model.prepare([Content(kind, SAMPLES[kind])], "")])
         assert np.shape(vector) == (1, card.dim), kind
         assert np.linalg.norm(vector) == pytest.approx(1, abs=1e-6), kind
 
@@ -63,7 +63,7 @@ def test_models_embed_what_their_cards_say(card: ModelCard) -> None:
 def test_mixed_items_have_one_vector(card: ModelCard) -> None:
     model = get_model(card.name)
     kinds: list[Modality] = ["image", "text"]
-    assert np.shape(model.embed([model.prepare([Content(kind, SAMPLES[kind]) for kind in kinds])])) == (1, card.dim)
+    assert np.shape(model.embed([model.prepare([Content(kind, SAMPLES[kind]) for kind in kinds], "")])) == (1, card.dim)
 
 
 def test_unknown_names_get_suggestions() -> None:

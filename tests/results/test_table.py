@@ -12,7 +12,7 @@ import pytest
 from embark.boards.leaderboards import by_task, leaderboard
 from embark.catalogue import UnknownName
 from embark.results import Record, TaskResult
-from embark.results.table import FORMATS, Exact, Row, Score, Table, footnoted, named
+from embark.results.table import FORMATS, Exact, Interval, Row, Score, Table, footnoted, named
 from embark.types import Source, Task
 
 
@@ -231,3 +231,33 @@ def test_only_a_table_with_sections_has_a_column_of_them() -> None:
     rows = (Row(("a", float("nan")), "first"), Row(("a", 2.0), "second"))
     assert Table(("task", "r"), rows).format("csv") == "task,r,section\na,,first\na,2.0,second"
     assert Table(("task", "r"), tuple(replace(row, section="") for row in rows)).format("csv") == "task,r\na,\na,2.0"
+
+
+def test_html_escapes_everything_and_tells_the_intervals() -> None:
+    mark = Score(0.5, 0.4, 0.6, marks=("1 < 2 & 3",))
+    rows = (Row(("<b>a</b>", mark, Score(0.25, 0.2, 0.3)), "<section>"), Row(("mean", mark, None), total=True))
+    html = footnoted(Table(("task", "<one>", "two"), rows, ("see <here>",))).format("html")
+    assert "&lt;b&gt;a&lt;/b&gt;" in html
+    assert "&lt;one&gt;" in html
+    assert "&lt;section&gt;" in html
+    assert "(a) 1 &lt; 2 &amp; 3<br>\nsee &lt;here&gt;" in html
+    assert '<td style="text-align:right" title="95 %: 40.0 to 60.0"><b>50.0 ± 10.0 (a)</b></td>' in html  # the best
+    assert ">25.0 ± 5.0</td>" in html
+    assert "<script" not in Table(("<script>",), (Row(("<script>",)),), ("<script>",))._repr_html_()
+
+
+def test_a_frame_has_the_columns_of_the_csv(table: Table) -> None:
+    frame = table.to_frame()
+    assert list(frame.columns) == table.format("csv").splitlines()[0].split(",")
+    assert frame.loc[0, "one"] == 1 / 3
+    assert frame.loc[0, "section"] == "Retrieval"
+    assert frame.loc[0, "notes"] == "two: one item was left out"
+    assert frame["two"].isna().tolist() == [False, True, True, False]
+
+
+def test_an_interval_is_two_numbers_for_machines() -> None:
+    rows = (Row(("a", Interval(-0.1, 0.2, "[-10.0, +20.0]"))), Row(("b", None)))
+    table = Table(("task", "95 %"), rows)
+    assert str(table).splitlines()[1] == "a     [-10.0, +20.0]"
+    assert table.format("csv") == "task,95 % low,95 % high\na,-0.1,0.2\nb,,"
+    assert json.loads(table.format("json"))["rows"][0]["95 %"] == {"low": -0.1, "high": 0.2}

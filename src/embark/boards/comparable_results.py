@@ -2,57 +2,150 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
-from dataclasses import replace
-from pathlib import Path
+from dataclasses import dataclass, replace
+from math import isnan
+from typing import Any
 
-from embark import published
+from embark import published as papers
+from embark.catalogue import Catalogue, counted, listed
 from embark.models import MODELS
-from embark.results import Results, TaskResult
-from embark.run import parts, under
+from embark.results import Results, TaskResult, long_table
+from embark.results.table import Row, Score, Table, Tabular, data_frame
+from embark.results.task_rows import known_tasks
 from embark.run.score import fingerprint_of
-from embark.tasks import TASKS
-from embark.types import Benchmark, Task
+from embark.settings import Settings, load_settings
+from embark.tasks import TASKS, Tasks, choose_tasks, get_benchmark, under_protocol
+from embark.types import Benchmark, EmbarkError, Task
+
+COLUMNS = ("model", "revision", "task", "split", "subset", "metric", "score", "protocol", "source")
 
 
-def rows_of(benchmark: Benchmark, protocol: str | None) -> list[Task]:
-    """The benchmark's rows, as one of their protocols has them, or as one that only papers know."""
-    rows = TASKS.match(benchmark.tasks)
-    if protocol not in (None, "paper") and protocol in {score.protocol for score in printed(benchmark)}:
+@dataclass(frozen=True)
+class ResultSet(Tabular):
+    """Results that may be compared, the rows of their tasks, and notes on what was left out."""
+
+    tasks: tuple[Task, ...]
+    results: tuple[TaskResult, ...]
+    notes: tuple[str, ...] = ()
+
+    def table(self) -> Table:
+        """One row a record: a model on one split and subset of a task."""
+        rows = [
+            Row(
+                (result.model, result.revision, result.task, record.split, record.subset, record.metric,
+                 Score(record.score, *record.interval), result.protocol, result.made_by)
+            )
+            for result in self.results
+            for record in result.records
+        ]  # fmt: skip
+        return Table(COLUMNS, tuple(rows))
+
+    def to_frame(self) -> Any:
+        """One row a record as a pandas data frame, with fingerprints, counts and warnings."""
+        return data_frame(long_table(self.results))
+
+
+def load_results(
+    benchmark: str | Benchmark | None = None,
+    tasks: Tasks = None,
+    *,
+    protocol: str | None = None,
+    published: bool = True,
+    own: bool = True,
+    settings: Settings | None = None,
+) -> ResultSet:
+    """The results on a benchmark or on tasks (names, patterns, rows; your own tasks, too) that may stand together.
+
+    They are published ones, unless `published` is false, and those in the results folder, yours and imported ones,
+    unless `own` is false: each under the protocol that its row has now, or that `protocol` names. Without a benchmark
+    and tasks, all tasks that have a result.
+    """
+    folder = (settings or load_settings()).results
+    on_disk = list(Results(folder).all()) if own else []
+    rows = rows_of(benchmark, tasks, protocol, known_tasks(on_disk))
+    printed, unlike = published_results(rows) if published else ([], [])
+    current, stale = own_results(rows, on_disk)
+    results = (*printed, *current)
+    if benchmark is None and tasks is None:
+        scored = {result.task for result in results}
+        rows = [row for row in rows if row.name in scored]
+    return ResultSet(tuple(rows), results, _notes(unlike, stale, current))
+
+
+def rows_of(
+    benchmark: str | Benchmark | None, tasks: Tasks = None, protocol: str | None = None, known: Catalogue[Task] = TASKS
+) -> list[Task]:
+    """The rows of a benchmark, of tasks, or all known ones, as one of their protocols has them, or one of papers."""
+    if benchmark is not None and tasks is not None:
+        raise EmbarkError("Give a benchmark or tasks, not both.")
+    if isinstance(benchmark, str):
+        benchmark = get_benchmark(benchmark)
+    chosen = benchmark if tasks is None else tasks
+    rows = list(known.values()) if chosen is None else choose_tasks(chosen, known=known)
+    if protocol not in (None, "paper") and protocol in {score.protocol for score in printed_scores(rows)}:
         return [replace(row, protocol=protocol) for row in rows]
-    return under(protocol, rows)
+    return under_protocol(protocol, rows)
 
 
-def printed(benchmark: Benchmark) -> tuple[published.Published, ...]:
-    """Everything published for the benchmark's family."""
-    return published.scores(benchmark.family) if benchmark.family in published.FAMILIES else ()
+def printed_scores(rows: Sequence[Task]) -> list[papers.Published]:
+    """Everything published for the families of these rows."""
+    families = dict.fromkeys(row.family for row in rows)
+    return [score for family in families if family in papers.FAMILIES for score in papers.scores(family)]
 
 
-def published_results(benchmark: Benchmark, rows: Sequence[Task]) -> tuple[list[TaskResult], list[TaskResult]]:
+def published_results(rows: Sequence[Task]) -> tuple[list[TaskResult], list[TaskResult]]:
     """Published scores under the names of the models' cards: those that may stand beside scores of these rows, and
     those of the same protocol that may not, for other data or another measure.
     """
     by_name = {row.name: row for row in rows}
-    names = {alias: card.name for card in MODELS.values() if (alias := card.aliases.get(benchmark.family))}
-    protocols = dict.fromkeys(["paper", *(row.protocol for row in rows)])
+    cards = {(family, alias): card.name for card in MODELS.values() for family, alias in card.aliases.items()}
     fit, unlike = [], []
-    for result in (found for each in protocols for found in published.results(benchmark.name, each)):
-        if published.comparable(result, by_name[result.task]):
-            fit.append(replace(result, model=names.get(result.model, result.model)))
-        elif result.protocol == by_name[result.task].protocol:
-            unlike.append(result)
+    for protocol in dict.fromkeys(["paper", *(row.protocol for row in rows)]):
+        for result in papers.results(rows, protocol):
+            row = by_name[result.task]
+            if papers.comparable(result, row):
+                fit.append(replace(result, model=cards.get((row.family, result.model), result.model)))
+            elif result.protocol == row.protocol:
+                unlike.append(result)
     return fit, unlike
 
 
-def own_results(rows: Sequence[Task], folder: Path) -> tuple[list[TaskResult], list[TaskResult]]:
-    """Results on disk: those made under these rows' present protocols, and those that are stale."""
+def own_results(
+    rows: Sequence[Task], results: Sequence[TaskResult]
+) -> tuple[list[TaskResult], list[TaskResult]]:
+    """Of results on disk, those made under these rows' present protocols, and those that are stale."""
     wanted = {(row.name, row.protocol) for row in rows}
-    found = [result for result in Results(folder).all() if (result.task, result.protocol) in wanted]
-    done = {result.task for result in found if result.made_by == "embark"}
-    expected = {row.name: {fingerprint_of(row, *part) for part in parts(row)} for row in rows if row.name in done}
-    stale = [
-        result
-        for result in found
-        if result.made_by == "embark" and {record.fingerprint for record in result.records} != expected[result.task]
-    ]
-    return [result for result in found if result not in stale], stale
+    of_rows = [result for result in results if (result.task, result.protocol) in wanted]
+    scored = {result.task for result in of_rows if result.made_by == "embark"}
+    expected = {row.name: {fingerprint_of(row, *part) for part in row.parts} for row in rows if row.name in scored}
+    current: list[TaskResult] = []
+    stale: list[TaskResult] = []
+    for result in of_rows:
+        fingerprints = {record.fingerprint for record in result.records}
+        valid = result.made_by != "embark" or fingerprints == expected[result.task]
+        (current if valid else stale).append(result)
+    return current, stale
+
+
+def _notes(
+    unlike: Sequence[TaskResult], stale: Sequence[TaskResult], current: Sequence[TaskResult]
+) -> tuple[str, ...]:
+    """What was left out, and why."""
+    notes = []
+    if unlike:
+        models = Counter(result.task for result in unlike)
+        tasks = listed([f"{task} of {counted(count, 'model')}" for task, count in models.items()])
+        why = "the paper had other data or another measure (embark published errata)"
+        notes.append(f"left out, because {why}: {tasks}")
+    if outdated := _names(stale):
+        why = "scored under another protocol than the row has now (run again to compare)"
+        notes.append(f"left out, because {why}: {outdated}")
+    if void := _names([result for result in current if isnan(result.score)]):
+        notes.append(f"left out, because the score is not a number: {void}")
+    return tuple(notes)
+
+
+def _names(results: Sequence[TaskResult]) -> str:
+    return listed(sorted({f"{result.task} of {result.model}" for result in results}))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from math import isnan
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from embark.cli.output import ProtocolName, ResultsFolder, counted, print_table, say, some
+from embark.cli.output import ProtocolName, ResultsFolder, print_table, say, some
 
 if TYPE_CHECKING:  # help texts must not wait for numbers
     from pathlib import Path
@@ -73,7 +72,7 @@ def leaderboard(
     from embark.tasks import get_benchmark
 
     asked = get_benchmark(benchmark)
-    rows = rows_of(asked, protocol)
+    rows = rows_of(asked, None, protocol)
     found = [*([] if own else printed_results(asked, rows)), *([] if published else own_results(rows, results))]
     if not found:
         raise _nothing(asked, protocol, results)
@@ -173,36 +172,32 @@ def _without_source(table: Table) -> Table:
 
 def printed_results(benchmark: Benchmark, rows: Sequence[Task]) -> list[TaskResult]:
     """The published scores; what is unlike is said."""
-    from embark.boards.comparable_results import published_results
+    from embark.boards.comparable_results import load_results
 
-    found, unlike = published_results(benchmark, rows)
-    if unlike:
-        models = Counter(result.task for result in unlike)
-        told = some([f"{task} of {counted(count, 'model')}" for task, count in models.items()])
-        say(f"left out, because the paper had other data or another measure (embark published errata): {told}")
-    return found
+    loaded = load_results(tasks=rows, own=False)
+    for note in loaded.notes:
+        say(note)
+    return list(loaded.results)
 
 
 def own_results(rows: Sequence[Task], folder: Path | None) -> list[TaskResult]:
     """Results on disk that were made under these rows' present protocols; what is stale is said."""
-    from embark.boards import comparable_results as joined
+    from embark.boards.comparable_results import load_results
     from embark.settings import load_settings
 
-    found, stale = joined.own_results(rows, load_settings(results=folder).results)
-    if stale:
-        names = some(sorted({f"{result.task} of {result.model}" for result in stale}))
-        say(f"left out, because scored under another protocol than the row has now (run again to compare): {names}")
-    if void := sorted({f"{result.task} of {result.model}" for result in found if isnan(result.score)}):
-        say(f"left out, because the score is not a number: {some(void)}")
-    return found
+    loaded = load_results(tasks=rows, published=False, settings=load_settings(results=folder))
+    for note in loaded.notes:
+        say(note)
+    return list(loaded.results)
 
 
 def _nothing(benchmark: Benchmark, protocol: str | None, folder: Path | None) -> EmbarkError:
-    from embark.boards.comparable_results import printed
+    from embark.boards.comparable_results import printed_scores
     from embark.settings import load_settings
+    from embark.tasks import TASKS
     from embark.types import EmbarkError
 
-    scores = printed(benchmark)
+    scores = printed_scores(TASKS.match(benchmark.tasks))
     if tables := dict.fromkeys(score.table for score in scores if score.protocol == protocol != "paper"):
         shown = " and ".join(f"embark published show '{table}'" for table in tables)
         return EmbarkError(f"Under {protocol} only aggregates are published, not scores by task. See them: {shown}")

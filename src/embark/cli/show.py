@@ -119,7 +119,7 @@ def _totals(benchmark: Benchmark) -> list[Standing]:
     from embark.tasks import TASKS
 
     rows = TASKS.match(benchmark.tasks)
-    return standings(rows, published_results(benchmark, rows)[0], benchmark.rule)
+    return standings(rows, published_results(rows)[0], benchmark.rule)
 
 
 def _told_score(score: Score) -> str:

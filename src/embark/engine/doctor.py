@@ -220,7 +220,7 @@ def _embed(encoder: Encoder, items: Sequence[Item], role: str = "document", inst
     for item in items:
         rendered = encoder.render(item, role, instruction)
         contents = decode(rendered.parts, encoder.card.frames, encoder.card.sample_rate)
-        ready.append(encoder.prepare(contents, rendered.mode) if rendered.mode else encoder.prepare(contents))
+        ready.append(encoder.prepare(contents, rendered.mode))
     out: Any = encoder.embed(ready)
     if len(out) != len(items):
         raise Faulty("shape", f"{len(items)} items went in and {len(out)} rows came out: one row an item is needed.")

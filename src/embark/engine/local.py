@@ -153,7 +153,7 @@ def prepare(encoder: Encoder, need: Need) -> Any:
     """Decode what the encoder will see and let it do its CPU work."""
     rendered = need.render(encoder)
     contents = decode(rendered.parts, encoder.card.frames, encoder.card.sample_rate)
-    return encoder.prepare(contents, rendered.mode) if rendered.mode else encoder.prepare(contents)
+    return encoder.prepare(contents, rendered.mode)
 
 
 def _try(encoder: Encoder, needs: Sequence[Need]) -> None:

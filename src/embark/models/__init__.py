@@ -1,13 +1,15 @@
-"""Models by name: cards say what there is, loaders build it when it is asked for."""
+"""Models by name: a card holds the facts about a checkpoint, and its loader builds the model."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from embark import plugins
-from embark.catalogue import Catalogue, UnknownName
+from embark.catalogue import Catalogue, UnknownName, match_words
 from embark.models.cards import CARDS
 from embark.models.encoder import Encoder, Generator, Reranker
 from embark.models.functions import encoder, generator, reranker
@@ -27,22 +29,28 @@ __all__ = [
     "generator",
     "get_generator",
     "get_model",
+    "get_models",
     "get_reranker",
     "loaders",
+    "parameter_count",
     "reranker",
+    "short_count",
 ]
+
+Words: TypeAlias = str | Iterable[str] | None  # a word or a glob, or several of them; None: no filter
 
 MODELS: Catalogue[ModelCard] = Catalogue(
     "model",
-    lambda: plugins.after(CARDS, "cards", lambda card: card.name),
+    lambda: plugins.with_plugins(CARDS, "cards", lambda card: card.name),
     lambda card: card.name,
     hint="Others are named by a folder with their checkpoint, or as LOADER:ID-OR-FOLDER (see: embark models --help).",
 )
 
+UNITS = {"": 1, "K": 10**3, "M": 10**6, "B": 10**9}  # of numbers of parameters
 KINDS = {"embedder": "an embedding model", "reranker": "a re-ranker", "generator": "a generator"}
 ON_TORCH = ("torch", "open_clip", "timm")  # extras whose models can stand on several devices
 
-# Imported at use: most of them need libraries that not everybody has.
+# A loader's module is imported when a model is loaded: most of them need libraries that not everybody has.
 LOADERS: dict[str, Loader] = {
     "pocket": Loader("embark.models.pocket:load"),
     "handmade": Loader("embark.models.baselines:load_handmade"),
@@ -87,13 +95,50 @@ def get_model(
 ) -> Encoder:
     """The encoder of that name, ready to embed. A name is a card's, a checkpoint folder's, or LOADER:SOURCE.
 
-    A card of your own says what a checkpoint does not: prompts, pooling, and what else its loader reads.
+    Instead of a name, a card of your own states what a checkpoint does not: prompts, pooling, other loader options.
 
     The keywords are those of `Loading`: where it runs, in which precision, and the revision whose code you trust.
     """
     loading = Loading(device, dtype, compile, trust, settings)
     model: Encoder = _load("embedder", name, revision, loading)
     return model
+
+
+def get_models(
+    names: Words = None,
+    *,
+    modalities: Words = None,
+    families: Words = None,
+    kinds: Words = None,
+    loaders: Words = None,
+    max_parameters: float | str | None = None,
+    types: Words = None,
+) -> list[ModelCard]:
+    """Cards by name and property; each filter may be one word or several, and a glob. Unknown words are errors.
+
+    A model passes `modalities` when it takes all of them, and `max_parameters` (500e6 or "500M") when it is known to
+    have no more. `kinds` are embedder, reranker and generator; `types` are what a model is built on: encoder, mllm,
+    late or api.
+    """
+    cards = MODELS.values()
+    by_type = _loaders_by_type()
+    taken = match_words("modality", (kind for card in cards for kind in card.modalities), modalities)
+    family = match_words("family", (card.family for card in cards if card.family), families)
+    kind = match_words("kind", (card.kind for card in cards), kinds)
+    loader = match_words("loader", (name for names in by_type.values() for name in names), loaders)
+    type_names = match_words("type of model", by_type, types)
+    of_type = None if type_names is None else {name for word in type_names for name in by_type[word]}
+    most = parameter_count(max_parameters) if isinstance(max_parameters, str) else max_parameters
+    return [
+        card
+        for card in (cards if names is None else MODELS.match(names))
+        if (taken is None or taken <= set(card.modalities))
+        and (family is None or card.family in family)
+        and (kind is None or card.kind in kind)
+        and (loader is None or card.loader in loader)
+        and (of_type is None or card.loader in of_type)
+        and (most is None or (card.parameters is not None and card.parameters <= most))
+    ]
 
 
 def get_reranker(name: str, revision: str | None = None, **loading: Any) -> Reranker:
@@ -110,12 +155,29 @@ def get_generator(name: str, revision: str | None = None, **loading: Any) -> Gen
 
 def loaders() -> dict[str, Loader]:
     """Every loader family: ours, and those of plug-ins."""
-    brought = plugins.loaders(tuple(LOADERS))
-    return {name: Loader(given) if isinstance(given, str) else given for name, given in brought.items()} | LOADERS
+    added = plugins.loaders(tuple(LOADERS))
+    return {name: Loader(loader) if isinstance(loader, str) else loader for name, loader in added.items()} | LOADERS
+
+
+def parameter_count(text: str) -> float:
+    """A number of parameters as people write it: 500k, 400M, 1.5B, 7e9, 151000000."""
+    number = re.fullmatch(r"\s*(\d+\.?\d*|\.\d+)(e\+?\d+)?\s*([KMB]?)\s*", text, flags=re.I)
+    if number is None:
+        raise EmbarkError(f"'{text}' is no number of parameters; write 400M or 1.5B.")
+    digits, exponent, unit = number.groups(default="")
+    return float(digits + exponent) * UNITS[unit.upper()]
+
+
+def short_count(value: int | None) -> str:
+    """A number of parameters in three digits: 400M, 1.5B; "?" where it is not known."""
+    if value is None:
+        return "?"
+    unit = max((unit for unit, scale in UNITS.items() if value >= scale), key=UNITS.__getitem__, default="")
+    return f"{value / UNITS[unit]:.3g}{unit}"
 
 
 def find_card(name: str, revision: str | None = None) -> ModelCard:
-    """The facts about a model: its row, or what a folder or LOADER:SOURCE stands for."""
+    """The card of a model: its row, or one made for a folder or LOADER:SOURCE."""
     if name not in MODELS:
         return _unlisted(name, revision or "main")
     card = MODELS[name]
@@ -131,8 +193,9 @@ def _unlisted(name: str, revision: str) -> ModelCard:
     loader, colon, source = name.partition(":")
     if colon and loader in loaders():
         folder = Path(source).expanduser()
-        called = f"local/{loader}:{folder.resolve().name}" if folder.is_dir() else name  # wherever it lies
-        return ModelCard(called, revision, loader, (), source=source, kind=loaders()[loader].kind)
+        if folder.is_dir():
+            name = f"local/{loader}:{folder.resolve().name}"  # the same wherever the folder lies
+        return ModelCard(name, revision, loader, (), source=source, kind=loaders()[loader].kind)
     if Path(name).expanduser().is_dir():
         from embark.models.recognize import recognize
 
@@ -142,12 +205,19 @@ def _unlisted(name: str, revision: str) -> ModelCard:
         raise EmbarkError(f"There is no loader '{loader}' for {name}; there are {', '.join(loaders())}.")
     if name.startswith((".", "/", "~")):
         raise EmbarkError(f"There is no folder {name}; a checkpoint is a folder with its files.")
-    return MODELS[name]  # which explains what may be given
+    return MODELS[name]  # raises the error with suggestions
 
 
-def _load(kind: str, given: str | ModelCard, revision: str | None, loading: Loading) -> Any:
-    card = find_card(given, revision) if isinstance(given, str) else replace(given, revision=revision or given.revision)
-    name = given if isinstance(given, str) else given.name
+def _loaders_by_type() -> dict[str, list[str]]:
+    by_type: dict[str, list[str]] = {}
+    for name, loader in loaders().items():
+        by_type.setdefault(loader.type, []).append(name)
+    return by_type
+
+
+def _load(kind: str, model: str | ModelCard, revision: str | None, loading: Loading) -> Any:
+    card = find_card(model, revision) if isinstance(model, str) else replace(model, revision=revision or model.revision)
+    name = model if isinstance(model, str) else model.name
     if card.kind != kind:
         raise EmbarkError(f"{name} is {KINDS[card.kind]}; what is needed here is {KINDS[kind]}.")
     if card.loader not in loaders():
@@ -157,8 +227,7 @@ def _load(kind: str, given: str | ModelCard, revision: str | None, loading: Load
         if card.loader in LOADERS and loader.extra not in ON_TORCH:
             raise EmbarkError(f"{name} has one precision, {card.dtype}; another is for models that run on torch.")
         card = replace(card, name=f"{card.name} ({loading.dtype})", dtype=loading.dtype)  # its scores stand apart
-    places = _devices(loader, card, loading)
-    copies = [loader(card, replace(loading, device=place)) for place in places]
+    copies = [loader(card, replace(loading, device=device)) for device in _devices(loader, card, loading)]
     if len(copies) == 1 or kind != "embedder":
         return copies[0]
     from embark.models.parallel import Replicas
@@ -167,7 +236,7 @@ def _load(kind: str, given: str | ModelCard, revision: str | None, loading: Load
 
 
 def _devices(loader: Loader, card: ModelCard, loading: Loading) -> tuple[str, ...]:
-    """Where to load it: one copy a device, for what runs on torch."""
+    """The devices to load a copy on each: several only for embedders that run on torch."""
     if loader.extra not in ON_TORCH:
         return (loading.device,)
     try:

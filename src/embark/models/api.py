@@ -98,7 +98,7 @@ class Remote(Encoder):
         """The item, and whether the provider is told that it is a query."""
         return Rendered(item.parts, self.provider.query if role == "query" else self.provider.document)
 
-    def prepare(self, contents: Sequence[Content], mode: str = "") -> Prepared:
+    def prepare(self, contents: Sequence[Content], mode: str) -> Prepared:
         """Texts as they are, or as much of them as the model takes; images as PNG."""
         if not any(content.kind != "text" or content.value for content in contents):
             raise EmbarkError("the text is empty, and a provider embeds no empty text.")

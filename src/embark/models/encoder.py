@@ -23,10 +23,10 @@ class Encoder(Protocol):
         """Exactly what the model will see; pure and cheap. Here: the item alone, whatever its role."""
         return Rendered(item.parts)
 
-    def prepare(self, contents: Sequence[Content], mode: str = "") -> Any:
+    def prepare(self, contents: Sequence[Content], mode: str) -> Any:
         """CPU work for one decoded item (resize, tokenise); runs in worker threads, several at once.
 
-        `mode` is what `render` chose; an encoder whose `render` chooses none need not take it.
+        `mode` is that of what `render` returned: "" unless an encoder's own `render` sets another.
         """
         return contents
 
@@ -86,7 +86,7 @@ class Generator(Protocol):
         """Exactly what the model will see. Here: the prompt, then the item."""
         return Rendered((Text(prompt), *item.parts))
 
-    def prepare(self, contents: Sequence[Content]) -> Any:
+    def prepare(self, contents: Sequence[Content], mode: str) -> Any:
         """CPU work for one decoded item; runs in worker threads, several at once."""
         return contents
 
@@ -141,7 +141,7 @@ class Towers(Encoder):
     def __init__(self, card: ModelCard, towers: Mapping[Modality, Tower]) -> None:
         self.card, self.towers = card, towers
 
-    def prepare(self, contents: Sequence[Content], mode: str = "") -> list[tuple[Modality, Any]]:
+    def prepare(self, contents: Sequence[Content], mode: str) -> list[tuple[Modality, Any]]:
         """Each part through its tower's own preparation."""
         return [(content.kind, self.towers[content.kind].prepare(content.value)) for content in contents]
 

@@ -46,7 +46,7 @@ class Answering(Generator):
         known, tokenizer = chat.model.generation_config, chat.tokenizer
         chat.model.generation_config = _greedy(card, known.eos_token_id, tokenizer.padding)
 
-    def prepare(self, contents: Sequence[Content]) -> Prompt:
+    def prepare(self, contents: Sequence[Content], mode: str) -> Prompt:
         """Prompt and item, each on a line of its own where they are text."""
         first, *rest = contents
         body, tail = filled(self.template, body=[first, "\n", *rest])
@@ -71,7 +71,7 @@ class Captioning(Generator):
         """The picture alone."""
         return Rendered(item.parts)
 
-    def prepare(self, contents: Sequence[Content]) -> Prepared:
+    def prepare(self, contents: Sequence[Content], mode: str) -> Prepared:
         """Its pixels."""
         [picture] = contents
         return self.look.prepare(picture.value)

@@ -117,7 +117,7 @@ class MtebEncoder(Encoder):
         """The item; for a model with instructions, the mode is its role and the instruction."""
         return Rendered(item.parts, f"{role}\n{instruction or ''}" if self.card.instructed else "")
 
-    def prepare(self, contents: Sequence[Content], mode: str = "") -> tuple[str, dict[str, Any]]:
+    def prepare(self, contents: Sequence[Content], mode: str) -> tuple[str, dict[str, Any]]:
         """(mode, a row of mteb's data)."""
         row: dict[str, Any] = {}
         for content in contents:

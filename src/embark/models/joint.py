@@ -29,7 +29,7 @@ class Joint(Encoder):
     texts: Callable[[list[list[int]]], Array]
     pictures: Callable[[list[Any], list[list[int]]], Array]
 
-    def prepare(self, contents: Sequence[Content], mode: str = "") -> Prepared:
+    def prepare(self, contents: Sequence[Content], mode: str) -> Prepared:
         """Pictures and frames one by one, and the text parts joined by a space."""
         images = [content.value for content in contents if content.kind == "image"]
         images += [frame for content in contents if content.kind == "video" for frame in content.value]

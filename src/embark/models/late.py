@@ -58,7 +58,7 @@ class Pages(Encoder):
         self.card, self.model, self.processor = card, model, processor
         self.lock = Lock()  # its tokeniser keeps state between calls
 
-    def prepare(self, contents: Sequence[Content], mode: str = "") -> dict[str, Any]:
+    def prepare(self, contents: Sequence[Content], mode: str) -> dict[str, Any]:
         """The processor's tensors for one item, with its prefix and its tokens to think with."""
         [content] = contents
         with self.lock:
@@ -96,7 +96,7 @@ class ColBert(Encoder):
         """The mode is how the text is read; the marks it is given are the checkpoint's."""
         return Rendered(item.parts, "query" if role == "query" else "document")
 
-    def prepare(self, contents: Sequence[Content], mode: str = "") -> tuple[str, str]:
+    def prepare(self, contents: Sequence[Content], mode: str) -> tuple[str, str]:
         """The text and its mode; the tokeniser belongs to the model, and is fast."""
         return " ".join(content.value for content in contents), mode
 

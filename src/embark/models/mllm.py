@@ -109,7 +109,7 @@ class Reader(Encoder):
         pieces = [fields.get(piece, [Text(piece)]) for piece in re.split(r"(\{[a-z]+\})", form)]
         return Rendered(tuple(_merged([part for piece in pieces for part in piece])))
 
-    def prepare(self, contents: Sequence[Content], mode: str = "") -> Prompt:
+    def prepare(self, contents: Sequence[Content], mode: str) -> Prompt:
         """Media to tensors and placeholders, the whole to tokens."""
         seen = [
             Seen(self.foreign.sub(" ", content.value), {})

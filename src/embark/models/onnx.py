@@ -72,12 +72,12 @@ class OnnxEncoder(Prompted, Towers):
         """The prompt, then the item; pictures have no prompt."""
         return super().render(item, role, instruction) if "text" in item.modalities else Rendered(item.parts)
 
-    def prepare(self, contents: Sequence[Content], mode: str = "") -> list[tuple[Modality, Any]]:
+    def prepare(self, contents: Sequence[Content], mode: str) -> list[tuple[Modality, Any]]:
         """A prompt becomes the beginning of the item's text."""
         prompt, own = split(contents, mode)
         texts = [content for content in own if content.kind == "text"]
         whole = [Content("text", prompt + joined(texts))] if texts else []
-        return super().prepare([*whole, *(content for content in own if content.kind != "text")])
+        return super().prepare([*whole, *(content for content in own if content.kind != "text")], mode)
 
 
 class Graph:

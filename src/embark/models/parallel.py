@@ -24,9 +24,9 @@ class Replicas(Encoder):
         """As the model has it."""
         return self.copies[0].render(item, role, instruction)
 
-    def prepare(self, contents: Sequence[Content], mode: str = "") -> Any:
+    def prepare(self, contents: Sequence[Content], mode: str) -> Any:
         """As the model has it; prepared values lie on the CPU."""
-        return self.copies[0].prepare(contents, mode) if mode else self.copies[0].prepare(contents)
+        return self.copies[0].prepare(contents, mode)
 
     def embed(self, batch: Sequence[Any]) -> Array | Sequence[Array]:
         """Shares in their order, computed at once."""

@@ -43,7 +43,7 @@ def load(card: ModelCard, loading: Loading) -> Encoder:
 class Phi(Reader):
     """Each text between pictures is tokenised for itself, with a token of beginning of its own."""
 
-    def prepare(self, contents: Sequence[Content], mode: str = "") -> Prompt:
+    def prepare(self, contents: Sequence[Content], mode: str) -> Prompt:
         """Tokens and pictures; a text alone is cut to the context, as published."""
         ids: list[int] = []
         media: list[Mapping[str, Any]] = []

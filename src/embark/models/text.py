@@ -79,7 +79,7 @@ class SentenceEncoder(Prompted):
         route = role if role in ("query", "document") else "document"
         return replace(rendered, mode=f"{route} {rendered.mode}".strip())
 
-    def prepare(self, contents: Sequence[Content], mode: str = "") -> _Input:
+    def prepare(self, contents: Sequence[Content], mode: str) -> _Input:
         """The library prepares whole batches; here it is only said how."""
         prompt, own = split(contents, mode)
         route = (mode or "document").split()[0] if self.routed else None
@@ -247,7 +247,7 @@ class TextEncoder(Prompted):
         self.prompts = Prompts.of(card.options)
         self.pool = POOLING[card.options["pooling"]]
 
-    def prepare(self, contents: Sequence[Content], mode: str = "") -> tuple[list[int], int]:
+    def prepare(self, contents: Sequence[Content], mode: str) -> tuple[list[int], int]:
         """(tokens, how many of them at the beginning are not pooled)."""
         prompt, own = split(contents, mode)
         tokens = some(self.tokenizer(prompt + joined(own)))

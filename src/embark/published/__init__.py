@@ -7,6 +7,7 @@ Values are fractions, under the names of our tasks and rules. Every score carrie
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -122,21 +123,20 @@ def footnotes(score: Published) -> tuple[str, ...]:
     return tuple(erratum.footnote for erratum in about if erratum.concerns(score.table, score.model, score.name))
 
 
-def results(benchmark: str, protocol: str = "paper") -> list[TaskResult]:
-    """Published scores on a benchmark's tasks, as results: one a model and task, the mean over its splits and subsets.
+def results(tasks: str | Iterable[Task], protocol: str = "paper") -> list[TaskResult]:
+    """Published scores on tasks, or on those of a benchmark, as results: one a model and task, the mean over its splits
+    and subsets.
 
     They have no intervals, no outcomes and no fingerprints; their errata are their warnings.
     """
-    wanted = get_benchmark(benchmark)
-    if wanted.family not in FAMILIES:
-        return []
-    rows = {task.name: task for task in TASKS.match(wanted.tasks)}
-    found: dict[tuple[str, str, str], list[Published]] = {}
-    for score in scores(wanted.family):
-        row = rows.get(score.name) if score.kind == "task" and score.protocol == protocol else None
-        if row is not None and row.metric == score.metric:
-            found.setdefault((score.model, score.revision, score.name), []).append(score)
-    return [_result(parts, rows[name]) for (_, _, name), parts in found.items()]
+    rows = {task.name: task for task in (TASKS.match(get_benchmark(tasks).tasks) if isinstance(tasks, str) else tasks)}
+    parts: dict[tuple[str, str, str], list[Published]] = {}
+    for family in dict.fromkeys(task.family for task in rows.values() if task.family in FAMILIES):
+        for score in scores(family):
+            row = rows.get(score.name) if score.kind == "task" and score.protocol == protocol else None
+            if row is not None and row.metric == score.metric:
+                parts.setdefault((score.model, score.revision, score.name), []).append(score)
+    return [_result(of_task, rows[name]) for (_, _, name), of_task in parts.items()]
 
 
 def comparable(result: TaskResult, task: Task) -> bool:

@@ -191,15 +191,8 @@ def long_table(results: Iterable[TaskResult]) -> list[dict[str, Any]]:
             for name in ("metrics", "counts", "timings", "versions", "loaded", "interval", "warnings", "languages"):
                 row.pop(name)
             low, high = record.interval
-            rows.append(
-                row
-                | {
-                    "low": low,
-                    "high": high,
-                    "items": record.counts.get("items"),
-                    "warnings": "; ".join(record.warnings),
-                }
-            )
+            more = {"items": record.counts.get("items"), "warnings": "; ".join(record.warnings)}
+            rows.append(row | {"low": low, "high": high, "protocol": result.protocol, "made_by": result.made_by} | more)
     return rows
 
 

@@ -1,4 +1,4 @@
-"""Tables of scores as values: made here, printed anywhere (text, Markdown, LaTeX, CSV, JSON)."""
+"""Tables of scores as values: made here, printed anywhere (text, Markdown, LaTeX, CSV, JSON, HTML, data frames)."""
 
 from __future__ import annotations
 
@@ -8,11 +8,13 @@ import json
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from html import escape
 from itertools import groupby, zip_longest
 from math import isfinite
 from typing import Any, Literal, NamedTuple
 
 from embark.catalogue import UnknownName
+from embark.types import EmbarkError
 
 LESSER = ("metric", "chance")  # columns that a narrow terminal goes without, first to last
 HEAD = 10  # characters of a name over scores, before it is broken
@@ -49,7 +51,16 @@ class Exact:
     text: str
 
 
-Cell = str | float | Score | Exact | None  # words, plain numbers, scores
+@dataclass(frozen=True)
+class Interval:
+    """The ends of an interval, and the text that people read."""
+
+    low: float
+    high: float
+    text: str
+
+
+Cell = str | float | Score | Exact | Interval | None  # words, plain numbers, scores
 
 
 @dataclass(frozen=True)
@@ -163,10 +174,77 @@ class Table:
         return replace(self, columns=tuple(self.columns[i] for i in columns), rows=rows, notes=notes)
 
     def format(self, style: str) -> str:
-        """The table as text, markdown, latex, csv or json."""
+        """The table as text, markdown, latex, csv, json or html."""
         if style not in FORMATS:
             raise UnknownName("table format", style, FORMATS)
         return FORMATS[style](self)
+
+    def flat(self) -> tuple[list[str], list[list[str | float | None]]]:
+        """Names of columns and lines of plain values: a score takes three columns, an interval two.
+
+        Then come the section and, in full, the footnotes.
+        """
+        footnotes = dict(note[1:].split(") ", 1) for note in self.notes if note.startswith("("))
+        sections = any(row.section for row in self.rows)
+        ends = [self._ends(column) for column in range(len(self.columns))]
+        names = [f"{name}{end}" for name, several in zip(self.columns, ends, strict=True) for end in several]
+        lines = []
+        for row in self.rows:
+            line = [value for cell, several in zip(row.cells, ends, strict=True) for value in _values(cell, several)]
+            line += [row.section] * sections
+            if footnotes:
+                marked = zip(self.columns, row.cells, strict=True)
+                signs = [(name, sign) for name, cell in marked if isinstance(cell, Score) for sign in cell.marks]
+                line.append("; ".join(f"{name}: {footnotes[sign]}" for name, sign in signs))
+            lines.append(line)
+        return names + ["section"] * sections + ["notes"] * bool(footnotes), lines
+
+    def to_frame(self) -> Any:
+        """The table as a pandas data frame, with full precision."""
+        names, lines = self.flat()
+        return data_frame(lines, names)
+
+    def _repr_html_(self) -> str:
+        return self.format("html")
+
+    def _ends(self, column: int) -> tuple[str, ...]:
+        """What is added to a column's name, for each of the columns that it takes in a flat table."""
+        if self._scores(column):
+            return "", " low", " high"
+        intervals = any(isinstance(row.cells[column], Interval) for row in self.rows)
+        return (" low", " high") if intervals else ("",)
+
+
+class Tabular:
+    """A value that can be seen as a table: printed, in a notebook, or as a data frame.
+
+    `notes` tell what was left out, and why; a command prints them beside its table.
+    """
+
+    notes: tuple[str, ...]
+
+    def table(self) -> Table:
+        """What people see."""
+        raise NotImplementedError
+
+    def to_frame(self) -> Any:
+        """The table as a pandas data frame, with full precision."""
+        return self.table().to_frame()
+
+    def __str__(self) -> str:
+        return str(self.table())
+
+    def _repr_html_(self) -> str:
+        return self.table().format("html") + _html_notes(self.notes)
+
+
+def data_frame(rows: Sequence[Any], columns: Sequence[str] | None = None) -> Any:
+    """Rows as a pandas data frame; pandas is not among what embark installs."""
+    try:
+        import pandas
+    except ImportError as error:
+        raise EmbarkError("Data frames need pandas: pip install pandas. Tables print and export without it.") from error
+    return pandas.DataFrame(rows, columns=columns)
 
 
 def named(name: str, most: int) -> Exact:
@@ -214,6 +292,8 @@ def shown(cell: Cell, between: str = " ± ", marks: bool = True, full: bool = Fa
     """A cell as people read it: percent and half the width of the interval; names are short, unless in `full`."""
     if isinstance(cell, Exact):
         return cell.value if full and isinstance(cell.value, str) else cell.text
+    if isinstance(cell, Interval):
+        return cell.text
     if isinstance(cell, (int, float)):
         return (f"{cell:,}" if isinstance(cell, int) else f"{cell:.3f}") if isfinite(cell) else "–"
     if not isinstance(cell, Score):
@@ -222,10 +302,19 @@ def shown(cell: Cell, between: str = " ± ", marks: bool = True, full: bool = Fa
     return f"{round(100 * cell.value, 1) + 0.0:.1f}{half}{_signs(cell) if marks else ''}"  # adding zero: no -0.0
 
 
-def _raw(cell: Cell) -> str | float | Score | None:
+def _raw(cell: Cell) -> str | float | Score | Interval | None:
     """A cell as machines read it; what is no number is None."""
     value = cell.value if isinstance(cell, Exact) else cell
     return None if isinstance(value, float) and not isfinite(value) else value
+
+
+def _values(cell: Cell, ends: tuple[str, ...]) -> list[str | float | None]:
+    """The plain values of a cell, one for each column that it takes in a flat table."""
+    if isinstance(cell, Score | Interval):
+        numbers = (cell.value, cell.low, cell.high) if isinstance(cell, Score) else (cell.low, cell.high)
+        return [number if isfinite(number) else None for number in numbers]
+    value: Any = _raw(cell)
+    return [value, None, None][: len(ends)]
 
 
 def _signs(cell: Score) -> str:
@@ -281,41 +370,16 @@ def _latex(table: Table) -> str:
 
 
 def _csv(table: Table) -> str:
-    """Full precision; a score takes three columns, then come the section and, in full, the footnotes."""
-    said = dict(note[1:].split(") ", 1) for note in table.notes if note.startswith("("))
-    scores = [table._scores(i) for i in range(len(table.columns))]
-    sections = any(row.section for row in table.rows)
     out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(
-        [
-            n
-            for name, is_score in zip(table.columns, scores, strict=True)
-            for n in ((name, f"{name} low", f"{name} high") if is_score else (name,))
-        ]
-        + ["section"] * sections
-        + ["notes"] * bool(said)
-    )
-    for row in table.rows:
-        line: list[Any] = []
-        for cell, is_score in zip(row.cells, scores, strict=True):
-            line += (
-                [_raw(number) for number in (cell.value, cell.low, cell.high)]
-                if isinstance(cell, Score)
-                else [_raw(cell), None, None]
-                if is_score
-                else [_raw(cell)]
-            )
-        line += [row.section] * sections
-        if said:
-            marked = [(name, c.marks) for name, c in zip(table.columns, row.cells, strict=True) if isinstance(c, Score)]
-            line.append("; ".join(f"{name}: {said[sign]}" for name, signs in marked for sign in signs))
-        writer.writerow(line)
+    names, lines = table.flat()
+    csv.writer(out, lineterminator="\n").writerows([names, *lines])
     return out.getvalue().rstrip("\n")
 
 
 def _json(table: Table) -> str:
     def plain(cell: Cell) -> Any:
+        if isinstance(cell, Interval):
+            return dict(zip(("low", "high"), _values(cell, ("", "")), strict=True))
         if not isinstance(cell, Score):
             return _raw(cell)
         score, low, high = (_raw(number) for number in (cell.value, cell.low, cell.high))
@@ -335,10 +399,44 @@ def _json(table: Table) -> str:
     return json.dumps({"rows": rows, "notes": table.notes}, indent=2, ensure_ascii=False)
 
 
+def _html(table: Table) -> str:
+    """A table for notebooks and pages; every text in it is escaped."""
+    sides = ["left" if _words(table, column) else "right" for column in range(len(table.columns))]
+    heads = [f'<th style="text-align:{side}">{escape(n)}</th>' for side, n in zip(sides, table.columns, strict=True)]
+    lines = [f"<thead><tr>{''.join(heads)}</tr></thead>", "<tbody>"]
+    for section, rows in groupby(table.rows, lambda row: row.section):
+        if section:
+            lines.append(f'<tr><th colspan="{len(sides)}" style="text-align:left">{escape(section)}</th></tr>')
+        for row in rows:
+            cells = [
+                f'<td style="text-align:{side}"{_title(cell)}>{_bold(cell, row.total or table._best(row, column))}</td>'
+                for column, (side, cell) in enumerate(zip(sides, row.cells, strict=True))
+            ]
+            lines.append(f"<tr>{''.join(cells)}</tr>")
+    return "\n".join(["<table>", *lines, "</tbody></table>"]) + _html_notes(table.notes)
+
+
+def _html_notes(notes: Sequence[str]) -> str:
+    return "\n<p><small>" + "<br>\n".join(map(escape, notes)) + "</small></p>" if notes else ""
+
+
+def _title(cell: Cell) -> str:
+    """The interval of a score, for whoever points at it."""
+    if not isinstance(cell, Score) or not isfinite(cell.high - cell.low):
+        return ""
+    return f' title="95 %: {100 * cell.low:.1f} to {100 * cell.high:.1f}"'
+
+
+def _bold(cell: Cell, bold: bool) -> str:
+    text = escape(shown(cell, full=True))
+    return f"<b>{text}</b>" if bold else text
+
+
 FORMATS: dict[str, Callable[[Table], str]] = {
     "text": _text,
     "markdown": _markdown,
     "latex": _latex,
     "csv": _csv,
     "json": _json,
+    "html": _html,
 }

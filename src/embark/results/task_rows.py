@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import MISSING, fields
+from dataclasses import MISSING, fields, replace
 from typing import TYPE_CHECKING, Any
 
 from embark.catalogue import Catalogue
@@ -38,12 +38,33 @@ def from_json(content: Mapping[str, Any]) -> Task:
 
 
 def known_tasks(results: Iterable[TaskResult]) -> Catalogue[Task]:
-    """The built-in tasks, and the own ones that these results carry: of each, the row of the newest result."""
-    own: dict[str, Task] = {}
+    """The built-in tasks, and the own ones that these results carry: of each, the row of the newest result.
+
+    Where an own task was scored under several protocols, the paper's has the row, and the others are its variants.
+    """
+    own: dict[str, dict[str, Task]] = {}
     for result in sorted(results, key=lambda result: result.date):
         if result.row is not None and result.task not in TASKS:
-            own[result.task] = result.row
-    return Catalogue("task", [*TASKS.values(), *own.values()], lambda task: task.name, TASKS.hint)
+            rows = own.setdefault(result.task, {})
+            rows.pop(result.protocol, None)  # the newest comes last
+            rows[result.protocol] = result.row
+    known = [*TASKS.values(), *(_with_variants(own[name]) for name in sorted(own))]
+    return Catalogue("task", known, lambda task: task.name, TASKS.hint)
+
+
+def _with_variants(rows: Mapping[str, Task]) -> Task:
+    """One row of several protocols."""
+    row = rows.get("paper") or list(rows.values())[-1]
+    variants = {
+        protocol: {
+            spec.name: getattr(other, spec.name)
+            for spec in fields(Task)
+            if spec.name not in ("protocol", "variants") and getattr(other, spec.name) != getattr(row, spec.name)
+        }
+        for protocol, other in rows.items()
+        if protocol != row.protocol
+    }
+    return replace(row, variants=variants)
 
 
 def _stated(value: Task | Source) -> dict[str, Any]:

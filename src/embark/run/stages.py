@@ -203,7 +203,7 @@ class _Scoring(Encoder):
     def __init__(self, model: Reranker) -> None:
         self.model, self.card = model, model.card
 
-    def prepare(self, contents: Sequence[Content], mode: str = "") -> Any:
+    def prepare(self, contents: Sequence[Content], mode: str) -> Any:
         return self.model.prepare(contents, mode)
 
     def embed(self, batch: Sequence[Any]) -> Array:
@@ -219,8 +219,8 @@ class _Writing(Encoder):
     def render(self, item: Item, role: str, instruction: str | None) -> Rendered:
         return self.model.render(item, instruction or "")
 
-    def prepare(self, contents: Sequence[Content], mode: str = "") -> Any:
-        return self.model.prepare(contents)
+    def prepare(self, contents: Sequence[Content], mode: str) -> Any:
+        return self.model.prepare(contents, mode)
 
     def embed(self, batch: Sequence[Any]) -> list[Array]:
         return [

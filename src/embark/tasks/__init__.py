@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from embark.catalogue import Catalogue, UnknownName
-from embark.plugins import after
+from embark.plugins import with_plugins
 from embark.tasks import ark, mieb, mmeb, pocket, unibench
 from embark.types import Benchmark, EmbarkError, Task
 
@@ -15,13 +15,13 @@ _TABLES = (pocket, mieb, ark, unibench, mmeb)
 
 TASKS: Catalogue[Task] = Catalogue(
     "task",
-    lambda: after((row for table in _TABLES for row in table.TASKS), "tasks", lambda task: task.name),
+    lambda: with_plugins((row for table in _TABLES for row in table.TASKS), "tasks", lambda task: task.name),
     lambda task: task.name,
     "`embark tasks` lists them all.",
 )
 BENCHMARKS: Catalogue[Benchmark] = Catalogue(
     "benchmark",
-    lambda: after((row for table in _TABLES for row in table.BENCHMARKS), "benchmarks", lambda one: one.name),
+    lambda: with_plugins((row for table in _TABLES for row in table.BENCHMARKS), "benchmarks", lambda one: one.name),
     lambda benchmark: benchmark.name,
     "`embark benchmarks` lists them all.",
 )
