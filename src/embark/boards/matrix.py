@@ -11,17 +11,16 @@ import numpy as np
 
 from embark.boards.comparable_results import load_results
 from embark.boards.rules import RULES
-from embark.catalogue import UnknownName
+from embark.catalogue import UnknownName, listed
 from embark.published import ERRATUM
 from embark.results import TaskResult
 from embark.settings import Settings
 from embark.stats.means import Who, by_model, names
 from embark.tasks import Tasks, get_benchmark
-from embark.types import Array, EmbarkError, Task
+from embark.types import Array, Benchmark, EmbarkError, Task
 
 MIEB = "MIEB(Multilingual)"  # the default: the benchmark with the most published scores
 DEFAULT_RULE = "mean-of-categories"
-SHOWN = 12  # models that a note names
 
 
 @dataclass(frozen=True)
@@ -75,21 +74,26 @@ class Matrix:
 
 
 def load_matrix(
-    benchmark: str | None = None, tasks: Tasks = None, *, own: bool = False, settings: Settings | None = None
+    benchmark: str | Benchmark | None = None,
+    tasks: Tasks = None,
+    *,
+    own: bool = False,
+    settings: Settings | None = None,
 ) -> Matrix:
-    """The scores on a benchmark (without any choice MIEB) or on tasks: the published ones and yours, or only `own`.
+    """The scores on a benchmark or on tasks (by default on MIEB): the published ones and yours, or only your `own`.
 
     Where a model has a published score and yours, yours counts.
     """
-    if benchmark is None and tasks is None:
-        benchmark = MIEB
-    chosen = load_results(benchmark, tasks, published=not own, settings=settings)
-    scores = matrix(chosen.tasks, chosen.results)
+    if isinstance(benchmark, str) or (benchmark is None and tasks is None):
+        benchmark = get_benchmark(benchmark or MIEB)
+    loaded = load_results(benchmark, tasks, published=not own, settings=settings)
+    scores = matrix(loaded.tasks, loaded.results)
     if not scores.tasks:
-        advice = f" Make some: embark run -b '{benchmark}'" if benchmark else ""
-        raise EmbarkError(f"There are no scores for {benchmark or 'the chosen tasks'}.{advice}")
-    rule = get_benchmark(benchmark).rule if benchmark else DEFAULT_RULE
-    return replace(scores, rule=rule, notes=(*chosen.notes, *_notes(scores, chosen.results)))
+        if benchmark is None:
+            raise EmbarkError("There are no scores for the chosen tasks. Make some: embark run -t TASK")
+        raise EmbarkError(f"There are no scores for {benchmark.name}. Make some: embark run -b '{benchmark.name}'")
+    rule = DEFAULT_RULE if benchmark is None else benchmark.rule
+    return replace(scores, rule=rule, notes=(*loaded.notes, *_notes(scores, loaded.results)))
 
 
 def matrix(tasks: Sequence[Task], results: Iterable[TaskResult]) -> Matrix:
@@ -144,8 +148,7 @@ def _notes(scores: Matrix, results: Sequence[TaskResult]) -> list[str]:
         )
     own = {result.model for result in results if result.made_by != "published"}
     if both := sorted({result.model for result in published} & own & {*scores.models}):
-        more = f" and {len(both) - SHOWN} more" if len(both) > SHOWN else ""
-        notes.append(f"yours count where there are published scores, too: {', '.join(both[:SHOWN])}{more}")
+        notes.append(f"yours count where there are published scores, too: {listed(both)}")
     return notes
 
 

@@ -10,7 +10,6 @@ import typer
 
 from embark import __version__
 from embark.cli import analyze, board, browse, compare, doctor, exchange, fetch, published, recommend, run, show
-from embark.cli.analyze import field_scores, vectors
 from embark.types import EmbarkError
 
 app = typer.Typer(
@@ -52,10 +51,6 @@ for command in (
     show.show,
 ):
     app.command(epilog=None)(command)
-for name in ("correlate", "distill", "predict", "scaling", "mllm", "pareto"):
-    analyze.app.command(name)(getattr(field_scores, name))
-for name, of_vectors in vectors.COMMANDS.items():
-    analyze.app.command(name)(of_vectors)
 app.command("import", epilog=None)(exchange.import_results)
 app.add_typer(exchange.export, name="export")
 app.add_typer(analyze.app, name="analyze")

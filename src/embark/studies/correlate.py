@@ -18,7 +18,7 @@ from embark.stats.statistics import interval
 from embark.studies.plotting import color, short_task
 from embark.studies.study import Study
 from embark.tasks import Tasks
-from embark.types import Array, EmbarkError
+from embark.types import Array, Benchmark, EmbarkError
 
 CORRELATIONS = ("spearman", "pearson")
 METHODS = ("hierarchical", "umap")
@@ -29,7 +29,7 @@ SEED = 42
 
 
 def correlate(
-    benchmark: str | None = None,
+    benchmark: str | Benchmark | None = None,
     tasks: Tasks = None,
     *,
     correlation: str = "spearman",

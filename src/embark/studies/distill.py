@@ -23,7 +23,7 @@ from embark.studies.plotting import COLORS
 from embark.studies.representatives import Representatives, find_representatives
 from embark.studies.study import Study
 from embark.tasks import TASKS, Tasks, get_benchmark
-from embark.types import Array, EmbarkError
+from embark.types import Array, Benchmark, EmbarkError
 
 THRESHOLD = 0.9
 MARKED = (0.95, 0.9, 0.8, 0.7)  # thresholds that the drawing shows
@@ -32,7 +32,7 @@ IN_PAPER = "The paper says Spearman 0.992 and Pearson 0.986 (section 6.3)."  # o
 
 
 def distill(
-    benchmark: str | None = None,
+    benchmark: str | Benchmark | None = None,
     tasks: Tasks = None,
     *,
     size: int | None = None,
@@ -57,7 +57,8 @@ def distill(
         return replace(choose_lite_set(matrix, by, size, threshold, correlation), notes=matrix.notes)
     names = [task.name for task in TASKS.match(get_benchmark(check).tasks)]
     judged = replace(judge_lite_set(matrix, names, by, correlation), reference=(check, names), notes=matrix.notes)
-    in_paper = check == MIEB_LITE and tasks is None and benchmark in (None, MIEB)
+    name = benchmark.name if isinstance(benchmark, Benchmark) else benchmark or MIEB
+    in_paper = (name, tasks, check) == (MIEB, None, MIEB_LITE)
     return replace(judged, remarks=(IN_PAPER,)) if in_paper else judged
 
 

@@ -18,7 +18,7 @@ from embark.studies.correlate import Agreement, agreement
 from embark.studies.plotting import first_names
 from embark.studies.study import Study
 from embark.tasks import Tasks
-from embark.types import EmbarkError
+from embark.types import Benchmark, EmbarkError
 
 FEWEST = 3
 ExternalScores = Mapping[str, Mapping[str, float]]  # measure → model → value
@@ -26,7 +26,7 @@ ExternalScores = Mapping[str, Mapping[str, float]]  # measure → model → valu
 
 def mllm(
     table: Path | str | ExternalScores,
-    benchmark: str | None = None,
+    benchmark: str | Benchmark | None = None,
     tasks: Tasks = None,
     *,
     by: str = "category",

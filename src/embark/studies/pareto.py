@@ -18,14 +18,14 @@ from embark.settings import Settings, load_settings
 from embark.studies.plotting import COLORS, first_names, label_points
 from embark.studies.study import Study
 from embark.tasks import Tasks
-from embark.types import Array, EmbarkError, ModelCard
+from embark.types import Array, Benchmark, EmbarkError, ModelCard
 
 UNITS = {"parameters": "parameters (millions)", "dim": "dimension", "time": "seconds for 1,000 items"}
 COSTS = {"parameters": "number of parameters", "dim": "dimension", "time": "time"}
 
 
 def pareto(
-    benchmark: str | None = None,
+    benchmark: str | Benchmark | None = None,
     tasks: Tasks = None,
     *,
     against: str = "parameters",

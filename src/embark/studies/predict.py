@@ -20,14 +20,14 @@ from embark.stats.intervals import LEVEL
 from embark.studies.plotting import COLORS, label_points
 from embark.studies.study import Study
 from embark.tasks import TASKS, Tasks, get_benchmark
-from embark.types import Array, EmbarkError
+from embark.types import Array, Benchmark, EmbarkError
 
 STRENGTHS = np.logspace(-3, 4, 29)  # of the ridge, on standardized scores
 FEWEST = 12  # models to learn from: with fewer, the bar covers too seldom
 
 
 def predict(
-    benchmark: str | None = None,
+    benchmark: str | Benchmark | None = None,
     tasks: Tasks = None,
     *,
     part: str = "MIEB(lite)",

@@ -6,7 +6,6 @@ tasks of a need. Only models with a score on all of these tasks are ranked.
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -16,23 +15,23 @@ import numpy as np
 
 from embark.boards.cards import cards
 from embark.boards.matrix import Matrix, load_matrix
-from embark.catalogue import Catalogue, UnknownName
+from embark.catalogue import UnknownName, match_words
+from embark.models import parameter_count
 from embark.results.table import Exact, Row, Score, Table, named, short
 from embark.settings import Settings
 from embark.stats.ranking import FEWEST, Place, freedom, over_tasks, places
 from embark.studies.plotting import color, marker
 from embark.studies.study import Study
 from embark.tasks import Tasks
-from embark.types import MODALITIES, Array, EmbarkError, Modality, ModelCard, Task
+from embark.types import MODALITIES, Array, Benchmark, EmbarkError, ModelCard, Task
 
 TAGS = ("type", "capability", "subtype", "domain", "group", "subcategory", "skills")
 TOP = 15  # models that are shown
-UNITS = {"K": 1e3, "M": 1e6, "B": 1e9}
 
 
 def recommend(
     needs: str | Iterable[str],
-    benchmark: str | None = None,
+    benchmark: str | Benchmark | None = None,
     tasks: Tasks = None,
     *,
     max_parameters: float | str | None = None,
@@ -48,12 +47,8 @@ def recommend(
     `needs` are categories, types, capabilities, domains or languages ("retrieval,documents" or a list); a model must
     take all `modalities` and have at most `max_parameters` (4e8 or "400M"). `top` models are shown.
     """
-    limits = Limits(
-        amount(max_parameters) if isinstance(max_parameters, str) else max_parameters,
-        tuple(Catalogue("modality", MODALITIES, str).match(_names(modalities))),
-        min_dim,
-        max_dim,
-    )
+    most = parameter_count(max_parameters) if isinstance(max_parameters, str) else max_parameters
+    limits = Limits(most, frozenset(match_words("modality", MODALITIES, _names(modalities)) or ()), min_dim, max_dim)
     matrix = load_matrix(benchmark, tasks, own=own, settings=settings)
     known = cards(matrix.models, matrix.tasks[0].family)
     return replace(rank_models(matrix, known, _names(needs), limits), top=top, notes=matrix.notes)
@@ -64,7 +59,7 @@ class Limits:
     """What a model must be; a model whose card does not tell is left out, and counted."""
 
     parameters: float | None = None
-    modalities: tuple[Modality, ...] = ()
+    modalities: frozenset[str] = frozenset()
     min_dim: int | None = None
     max_dim: int | None = None
 
@@ -78,7 +73,7 @@ class Limits:
             return "size not known"
         if self.parameters is not None and (card.parameters or 0) > self.parameters:
             return "too large"
-        if not set(self.modalities) <= set(card.modalities):
+        if not self.modalities <= set(card.modalities):
             return "lacks a modality"
         if (self.min_dim or self.max_dim) and not card.dim:
             return "dimension not known"
@@ -207,17 +202,6 @@ def rank_models(
     multilingual = any(len(matrix.tasks[column].languages) > 1 for column in used)
     left_out = dict(Counter(reason for reason in reasons if reason))
     return Recommendation(columns_of, len(used), tuple(models), left_out, sure, multilingual)
-
-
-def amount(text: str) -> float:
-    """A number of parameters as people write it: 400M, 1.5B, 7e9."""
-    match = re.fullmatch(r"\s*([\d.]+(?:e\d+)?)\s*([KMB]?)\s*", text, flags=re.I)
-    try:
-        if match:
-            return float(match[1]) * UNITS.get(match[2].upper(), 1.0)
-    except ValueError:
-        pass
-    raise EmbarkError(f"'{text}' is not a number of parameters; write 400M or 1.5B.")
 
 
 def _names(words: str | Iterable[str]) -> list[str]:

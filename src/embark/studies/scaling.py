@@ -16,7 +16,7 @@ from embark.studies.correlate import Agreement, agreement
 from embark.studies.plotting import COLORS, first_names
 from embark.studies.study import Study
 from embark.tasks import Tasks
-from embark.types import Array, EmbarkError, ModelCard
+from embark.types import Array, Benchmark, EmbarkError, ModelCard
 
 UNITS = {"parameters": 1e6, "data": 1.0}  # of a card's number in a million
 FEWEST = 3  # models that a line needs
@@ -24,7 +24,7 @@ ACROSS = 4  # panels side by side
 
 
 def scaling(
-    benchmark: str | None = None,
+    benchmark: str | Benchmark | None = None,
     tasks: Tasks = None,
     *,
     against: str = "parameters",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from embark.catalogue import listed
 from embark.models import Loading
 from embark.models.encoder import Encoder
 from embark.results import Results
@@ -61,7 +62,5 @@ def one_stored_task(
     """One task as every model embedded it."""
     pairs = models_and_tasks(model, [task], protocol, embed, loading, settings, show_progress)
     if len(names := dict.fromkeys(row.name for _, row in pairs)) > 1:
-        raise EmbarkError(
-            f"This analysis takes one task, and '{task}' names {len(names)}: {', '.join(list(names)[:3])}…"
-        )
+        raise EmbarkError(f"This analysis takes one task, and '{task}' names {len(names)}: {listed(list(names), 3)}.")
     return [stored.task(row) for stored, row in pairs]

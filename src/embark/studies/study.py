@@ -5,11 +5,12 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from base64 import b64encode
 from dataclasses import dataclass, field
+from html import escape
 from io import BytesIO
 from pathlib import Path
 from typing import Any
 
-from embark.results.table import Table
+from embark.results.table import Table, Tabular
 from embark.types import EmbarkError
 
 FORMATS = (".svg", ".pdf", ".png")
@@ -27,10 +28,10 @@ STYLE = {
 
 
 @dataclass(frozen=True)
-class Study(ABC):
+class Study(Tabular, ABC):
     """The outcome of an analysis: `print` shows its table, a notebook its table and its drawing.
 
-    `notes` say what stands beside the table: which scores were used, and what was left out of them.
+    `notes` tell which scores were used and what was left out; the table has notes of its own on how to read it.
     """
 
     notes: tuple[str, ...] = field(default=(), kw_only=True)
@@ -53,10 +54,6 @@ class Study(ABC):
     def draw(self, figure: Any) -> None:
         """Draw the study into an empty matplotlib figure."""
 
-    def to_frame(self) -> Any:
-        """The table as a pandas DataFrame."""
-        return self.table().to_frame()
-
     def plot(self, path: Path | str) -> None:
         """Draw the study into a file: .svg, .pdf or .png."""
         path = Path(path)
@@ -66,16 +63,13 @@ class Study(ABC):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(image)
 
-    def __str__(self) -> str:
-        return str(self.table())
-
     def _repr_html_(self) -> str:
-        table = self.table()._repr_html_()
+        table = super()._repr_html_()
         try:
             image = b64encode(self._image("svg")).decode()
         except EmbarkError:  # without matplotlib the table stands alone
             return table
-        return f'{table}<img alt="drawing" src="data:image/svg+xml;base64,{image}">'
+        return f'{table}\n<img alt="{escape(self.title)}" src="data:image/svg+xml;base64,{image}">'
 
     def _image(self, format: str) -> bytes:
         try:
