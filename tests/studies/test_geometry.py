@@ -7,8 +7,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from embark.studies import geometry
-from embark.studies.geometry import hubs, matches, mean_cosine, participation, separable, shape, uniformity
+from embark.studies.geometry import (
+    Geometry,
+    hubs,
+    matches,
+    mean_cosine,
+    measure,
+    participation,
+    separable,
+    shape,
+    uniformity,
+)
 from embark.types import Array, Candidates, Classes, EmbarkError, Gold, Groups, Matches, Qrels, Split
 from embedded import embedded, gaussian
 
@@ -142,11 +151,11 @@ def test_the_table_of_a_task() -> None:
     rows = gaussian(60, 8)
     truth = Qrels(np.arange(60), np.arange(60), np.ones(60, int))
     task = embedded("retrieval", truth, {"query": rows, "document": rows + 0.01 * gaussian(60, 8, 1)})
-    found = geometry.geometry(task)
+    found = measure(task)
     pair = found.relations[0]
     assert pair.matching.mean() > 0.99
     assert pair.alignment == pytest.approx(2 - 2 * pair.matching.mean(), abs=1e-4)
-    table = geometry.study([found, found]).table
+    table = Geometry((found, found)).table()
     assert table.columns == ("measure", "model", "model")
     assert {row.section for row in table.rows} == {
         "query (text, 60 items)",
@@ -159,7 +168,7 @@ def test_the_table_of_a_task() -> None:
 def test_corrupted_sides_are_compared_with_the_clean_one() -> None:
     clean = gaussian(40, 8)
     sides = {"query": gaussian(40, 8, 1), "document": clean, "document:noise": clean + 5}
-    found = geometry.geometry(embedded("robustness", Qrels(np.arange(40), np.arange(40), np.ones(40, int)), sides))
+    found = measure(embedded("robustness", Qrels(np.arange(40), np.arange(40), np.ones(40, int)), sides))
     assert [(one.left, one.right) for one in found.relations] == [("query", "document"), ("document", "document:noise")]
     assert found.relations[1].distance is not None
     assert found.relations[1].distance > 0.5
@@ -168,4 +177,4 @@ def test_corrupted_sides_are_compared_with_the_clean_one() -> None:
 def test_an_unknown_subset_is_an_error() -> None:
     task = embedded("clustering", Groups(np.array([0, 1]), ("a", "b")), {"item": gaussian(2, 3)})
     with pytest.raises(EmbarkError, match="no subset 'fr', but part0"):
-        geometry.geometry(task, "fr")
+        measure(task, "fr")
