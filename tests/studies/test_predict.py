@@ -14,7 +14,7 @@ from embark.studies.predict import STRENGTHS, _left_out_errors, _predict_row, pr
 from embark.types import EmbarkError
 from field import field, two_stories
 
-HALF = [f"t{at}" for at in range(8) if at % 4 < 2]
+HALF = [f"t{number}" for number in range(8) if number % 4 < 2]
 
 
 def test_a_total_that_follows_from_the_part_is_predicted_and_new_models_are_found() -> None:

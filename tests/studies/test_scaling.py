@@ -14,7 +14,7 @@ from embark.types import EmbarkError
 from field import card, field
 
 SIZES = np.logspace(7, 10, 12)
-CARDS = {f"m{at}": card(f"m{at}", parameters=int(size), data=size / 1e6) for at, size in enumerate(SIZES)}
+CARDS = {f"m{number}": card(f"m{number}", parameters=int(size), data=size / 1e6) for number, size in enumerate(SIZES)}
 
 
 @given(st.floats(-0.2, 0.2), st.floats(0.2, 0.6))
@@ -63,7 +63,10 @@ def test_it_is_drawn_with_units(tmp_path: Path) -> None:
 
 def test_an_outside_table_is_read_and_correlated(tmp_path: Path) -> None:
     values = np.random.default_rng(0).uniform(size=(12, 4))
-    lines = ["model,MMMU,OCRBench", *(f"m{at},{values[at, :2].mean()},{'' if at < 2 else at}" for at in range(12))]
+    lines = [
+        "model,MMMU,OCRBench",
+        *(f"m{number},{values[number, :2].mean()},{'' if number < 2 else number}" for number in range(12)),
+    ]
     (tmp_path / "mllm.csv").write_text("\n".join([*lines, "other/model,1,2", ""]))
     study = correlate_external(field(values, ["a", "a", "b", "b"]), read_external_scores(tmp_path / "mllm.csv"))
     assert study.values["a", "MMMU"].value == pytest.approx(1)

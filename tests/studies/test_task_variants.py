@@ -34,9 +34,9 @@ def points(sweep: task_variants.Sweep) -> dict[str, float]:
 
 def test_prompts_alone_and_together() -> None:
     task = classified()
-    found = points(task_variants.by_prompt([task], {task.task.name: 2}))
-    assert list(found) == ["2 together", "“{}”", "“a picture of {}”", "“an emoji of {}”"]
-    assert found["2 together"] > found["“an emoji of {}”"] + 0.2
+    scores = points(task_variants.by_prompt([task], {task.task.name: 2}))
+    assert list(scores) == ["2 together", "“{}”", "“a picture of {}”", "“an emoji of {}”"]
+    assert scores["2 together"] > scores["“an emoji of {}”"] + 0.2
     whole = points(task_variants.by_prompt([task], {task.task.name: 3}))
     assert whole["3 together"] == task.parts[0].scores().value
 
@@ -67,10 +67,10 @@ def test_what_has_no_prompts() -> None:
 @given(st.integers(0, 50), st.booleans())
 def test_a_classification_is_a_ranking_of_classes(seed: int, several: bool) -> None:
     task = classified(seed, several)
-    scores = task.parts[0].scores()
-    found = points(task_variants.by_cutoff([task]))
-    assert found["hit_rate at 1"] == pytest.approx(scores.metrics["accuracy"])
-    assert found["hit_rate at 5"] == pytest.approx(scores.metrics["top5_accuracy"])
+    metrics = task.parts[0].scores().metrics
+    scores = points(task_variants.by_cutoff([task]))
+    assert scores["hit_rate at 1"] == pytest.approx(metrics["accuracy"])
+    assert scores["hit_rate at 5"] == pytest.approx(metrics["top5_accuracy"])
 
 
 def test_top_k_rises_and_stops_before_everything_is_a_hit() -> None:
@@ -79,9 +79,9 @@ def test_top_k_rises_and_stops_before_everything_is_a_hit() -> None:
     sweep = task_variants.by_cutoff(
         [embedded("retrieval", truth, {"query": rows + gaussian(60, 6, 1), "document": rows})]
     )
-    found = list(points(sweep).values())
+    scores = list(points(sweep).values())
     assert [point.variant.x for point in sweep.curves[0].points] == [1, 3, 5, 10, 20]
-    assert found == sorted(found)
+    assert scores == sorted(scores)
     assert all(point.difference is None for point in sweep.curves[0].points)
     assert sweep.curves[0].metric == "hit_rate"
 
@@ -100,9 +100,9 @@ def test_conditions_are_compared_with_the_clean_items() -> None:
     sides = {"query": rows, "document": rows, "document:same": rows.copy(), "document:lost": gaussian(50, 16, 1)}
     task = embedded("robustness", truth, sides)
     sweep = task_variants.by_condition([task])
-    found = points(sweep)
+    scores = points(sweep)
     metrics = task.parts[0].scores().metrics
-    assert found == {"clean": metrics["clean"], "same": metrics["same"], "lost": metrics["lost"]}
+    assert scores == {"clean": metrics["clean"], "same": metrics["same"], "lost": metrics["lost"]}
     lost = sweep.curves[0].points[2].difference
     assert lost is not None
     assert lost.high < -0.8
@@ -116,16 +116,16 @@ def learning(k: int) -> Embedded:
     drawn, needed = evaluators.narrow("probe", truth, {"shots": k})
     assert isinstance(drawn, Split)
     assert drawn.drawn is not None
-    kept = needed["train"]
-    cut = replace(drawn, train=drawn.train[kept], drawn=drawn.drawn[kept])
-    return embedded("probe", cut, {"train": rows[:120][kept], "test": rows[120:]}, shots=k, probe="sound")
+    needed_rows = needed["train"]
+    cut = replace(drawn, train=drawn.train[needed_rows], drawn=drawn.drawn[needed_rows])
+    return embedded("probe", cut, {"train": rows[:120][needed_rows], "test": rows[120:]}, shots=k, probe="sound")
 
 
 def test_more_examples_teach_more() -> None:
     sweep = task_variants.by_shots([[learning(1), learning(4), learning(16)]])
-    found = points(sweep)
-    assert list(found) == ["1 a class", "4 a class", "16 a class"]
-    assert found["1 a class"] < found["16 a class"]
+    scores = points(sweep)
+    assert list(scores) == ["1 a class", "4 a class", "16 a class"]
+    assert scores["1 a class"] < scores["16 a class"]
     gain = sweep.curves[0].points[2].difference
     assert gain is not None
     assert gain.low > 0

@@ -46,9 +46,9 @@ def test_int8_is_off_by_half_a_step_at_most(seed: int) -> None:
     rows = gaussian(30, 6, seed)
     most = np.abs(rows).max(axis=0)
     step = most / 127
-    found = vector_variants.in_bytes(most)(rows)
-    assert (np.abs(found - rows) <= step / 2 + 1e-6).all()
-    assert len(np.unique(np.rint(found / step))) <= 255
+    quantized = vector_variants.in_bytes(most)(rows)
+    assert (np.abs(quantized - rows) <= step / 2 + 1e-6).all()
+    assert len(np.unique(np.rint(quantized / step))) <= 255
 
 
 @given(st.integers(0, 99))
@@ -67,9 +67,9 @@ def test_all_principal_axes_keep_every_score() -> None:
 
 def test_pca_finds_what_the_first_dimensions_lack() -> None:
     rows = np.hstack([0.01 * gaussian(40, 8), gaussian(40, 4, 1)])  # all that matters stands in the last four
-    found = values(vector_variants.truncated([retrieval(rows, rows + 0.02 * gaussian(40, 12, 2))], [4]))
-    assert found["all 12"] == found["PCA 4"] == 1
-    assert found["first 4"] < 0.5
+    scores = values(vector_variants.truncated([retrieval(rows, rows + 0.02 * gaussian(40, 12, 2))], [4]))
+    assert scores["all 12"] == scores["PCA 4"] == 1
+    assert scores["first 4"] < 0.5
 
 
 def test_sizes_and_differences() -> None:
@@ -85,9 +85,9 @@ def test_sizes_and_differences() -> None:
 
 def test_quantised_vectors() -> None:
     sweep = vector_variants.quantized([noisy(64, 2.0)], [64])
-    found, points = values(sweep), sweep.curves[0].points
+    scores, points = values(sweep), sweep.curves[0].points
     assert [p.variant.bytes for p in points] == [256, 64, 8]
-    assert found["int8, 64"] == found["float32, 64"] > found["binary, 64"] > 0.3
+    assert scores["int8, 64"] == scores["float32, 64"] > scores["binary, 64"] > 0.3
     assert points[1].difference is not None
     assert points[1].difference.value == 0
     assert points[1].difference.high > 0  # no item differs, which is no proof that none would
@@ -102,9 +102,9 @@ def test_length_matters_to_the_dot_product_only() -> None:
     rows = gaussian(40, 8)
     longer = np.where(np.arange(40)[:, None] == 0, 100, 1) * rows
     sweep = vector_variants.compared([retrieval(rows, longer)])
-    found = values(sweep)
-    assert list(found) == ["cosine", "dot"]
-    assert found["cosine"] == 1 > found["dot"]
+    scores = values(sweep)
+    assert list(scores) == ["cosine", "dot"]
+    assert scores["cosine"] == 1 > scores["dot"]
     assert sweep.definitions == ()
 
 
@@ -121,10 +121,10 @@ def test_similarity_tasks_know_distances() -> None:
     left = np.ones((30, 2), np.float32)
     right = left + (5 - gold[:, None]) * np.array([1.0, 1.0], np.float32)  # the angle is always the same
     task = embedded("sts", Gold(np.arange(30), np.arange(30), gold), {"left": left, "right": right.astype(np.float32)})
-    found = values(vector_variants.compared([task]))
-    assert list(found) == ["cosine", "dot", "manhattan", "euclidean"]
-    assert found["euclidean"] == found["manhattan"] == pytest.approx(1)
-    assert found["dot"] == pytest.approx(-1)
+    scores = values(vector_variants.compared([task]))
+    assert list(scores) == ["cosine", "dot", "manhattan", "euclidean"]
+    assert scores["euclidean"] == scores["manhattan"] == pytest.approx(1)
+    assert scores["dot"] == pytest.approx(-1)
 
 
 def test_tasks_without_a_similarity() -> None:
@@ -148,24 +148,24 @@ def test_several_parts_share_their_items() -> None:
     sweep = vector_variants.truncated([embedded("retrieval", [EYE] * 3, sides)], [4])
     curve = sweep.curves[0]
     assert curve.count == "n = 120 in 3 parts"
-    each = [part.scores().value for part in curve.task.parts]
-    assert curve.points[0].score.value == pytest.approx(np.mean(each))
+    part_scores = [part.scores().value for part in curve.task.parts]
+    assert curve.points[0].score.value == pytest.approx(np.mean(part_scores))
     assert curve.points[0].score.low < curve.points[0].score.value < curve.points[0].score.high
 
 
 def test_late_interaction_is_cut_token_by_token() -> None:
-    tokens = [gaussian(2 + at % 3, 8, at) for at in range(40)]
+    tokens = [gaussian(2 + number % 3, 8, number) for number in range(40)]
     task = retrieval(tokens, tokens, similarity="maxsim")  # type: ignore[arg-type]
     points = vector_variants.truncated([task], [4]).curves[0].points
     assert points[0].score.value == points[1].score.value == 1
-    assert points[1].variant.bytes == pytest.approx(4 * 4 * np.mean([len(each) for each in tokens]))
+    assert points[1].variant.bytes == pytest.approx(4 * 4 * np.mean([len(item) for item in tokens]))
     with pytest.raises(EmbarkError, match="maxsim"):
         vector_variants.compared([task])
 
 
 def test_changes_are_made_as_rows_are_read() -> None:
     rows = gaussian(10, 4)
-    lazy = changed(rows, lambda found: found[:, :2] * 2)
+    lazy = changed(rows, lambda scores: scores[:, :2] * 2)
     np.testing.assert_array_equal(lazy[3], rows[3, :2] * 2)
     np.testing.assert_array_equal(lazy[np.array([4, 1])], rows[[4, 1], :2] * 2)
     assert lazy[2:2].shape == (0, 2)
@@ -174,9 +174,9 @@ def test_changes_are_made_as_rows_are_read() -> None:
 
 @given(st.integers(1, 200), st.integers(1, 50))
 def test_samples_are_distinct_and_stay_the_same(items: int, most: int) -> None:
-    found = sample(items, most)
-    assert len(found) == len(set(found.tolist())) == min(items, most)
-    assert found.tolist() == sorted(sample(items, most).tolist())
+    positions = sample(items, most)
+    assert len(positions) == len(set(positions.tolist())) == min(items, most)
+    assert positions.tolist() == sorted(sample(items, most).tolist())
 
 
 @pytest.mark.parametrize("several", [1, 2])

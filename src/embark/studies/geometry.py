@@ -116,13 +116,11 @@ class Geometry(Study):
 
     @property
     def title(self) -> str:
-        """The task, and its subset where it has several."""
         first = self.models[0]
         return f"Geometry of {first.task}{'' if first.subset == 'default' else f', {first.subset}'}"
 
     @property
     def size(self) -> tuple[float, float]:
-        """A line of panels a model."""
         return 7.0, 0.6 + 2.5 * len(self.models)
 
     def table(self) -> Table:
