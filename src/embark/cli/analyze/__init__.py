@@ -44,17 +44,20 @@ def scores(benchmark: str, results: Path | None = None, own: bool = False) -> Ma
     """Models × tasks of a benchmark, as leaderboards have them, but with yours in place of published scores; what is
     known to be wrong in those is said.
     """
+    from embark.boards.comparable_results import load_results
     from embark.boards.matrix import matrix
-    from embark.cli.board import own_results, printed_results
     from embark.published import ERRATUM
-    from embark.tasks import TASKS, get_benchmark
+    from embark.settings import load_settings
     from embark.types import EmbarkError
 
-    asked = get_benchmark(benchmark)
-    rows = TASKS.match(asked.tasks)
-    printed, mine = [] if own else printed_results(asked, rows), own_results(rows, results)
-    if not printed and not mine:
-        raise EmbarkError(f"There are no scores for {asked.name}. Make some: embark run -b '{asked.name}'")
+    loaded = load_results(benchmark, published=not own, settings=load_settings(results=results))
+    rows = loaded.tasks
+    printed = [result for result in loaded.results if result.made_by == "published"]
+    mine = [result for result in loaded.results if result.made_by != "published"]
+    if not loaded.results:
+        raise EmbarkError(f"There are no scores for {benchmark}. Make some: embark run -b '{benchmark}'")
+    for note in loaded.notes:
+        say(note)
     if bad := sum(any(mark.startswith(ERRATUM) for mark in result.warnings) for result in printed):
         say(f"{bad} of the published scores are known to be wrong and stand as printed (embark published errata)")
     made = matrix(rows, [*printed, *mine])
