@@ -10,7 +10,6 @@ import typer
 
 from embark import __version__
 from embark.cli import analyze, board, browse, compare, doctor, exchange, fetch, published, recommend, run, show
-from embark.cli.analyze import field_scores, vectors
 from embark.cli.grammar import Command, Group
 from embark.types import EmbarkError
 
@@ -66,10 +65,6 @@ for command in (
     show.show,
 ):
     app.command(cls=Command, epilog=None)(command)
-for name in ("correlate", "distill", "predict", "scaling", "mllm", "pareto"):
-    analyze.app.command(name, cls=Command)(getattr(field_scores, name))
-for name, of_vectors in vectors.COMMANDS.items():
-    analyze.app.command(name, cls=Command)(of_vectors)
 app.command("import", cls=Command, epilog=None)(exchange.import_results)
 app.add_typer(exchange.export, name="export")
 app.add_typer(analyze.app, name="analyze")

@@ -9,7 +9,7 @@ from embark.models import Loading
 from embark.models.encoder import Encoder, fingerprint
 from embark.plan import Demand, Plan, demand, plan
 from embark.run import cannot, narrowed, parts, resolve_models
-from embark.run.embedded_task import Embedded, Part
+from embark.run.embedded_task import Embedded, EmbeddedPart
 from embark.run.score import readable
 from embark.settings import Settings
 from embark.store import Store
@@ -74,10 +74,10 @@ class Stored:
             f"{self.settings.store}. Embed them: {command}"
         )
 
-    def _part(self, each: Demand) -> Part:
+    def _part(self, each: Demand) -> EmbeddedPart:
         task, data = each.task, each.data
         told = {"metric": task.metric, "similarity": self.encoder.card.similarity, "memory": self.settings.memory << 20}
-        return Part(
+        return EmbeddedPart(
             each.split,
             each.subset,
             task.evaluator,
