@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import math
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
 from embark.boards.cards import cards
 from embark.boards.comparable_results import published_results
+from embark.boards.leaderboards import Leaderboard, leaderboard
 from embark.boards.matrix import Matrix, load_matrix, matrix, model_of
-from embark.cli import app
+from embark.catalogue import UnknownName
 from embark.models import MODELS
 from embark.results import Record, Results, TaskResult
 from embark.run import parts
@@ -133,16 +131,16 @@ def test_tasks_are_weighed_by_one_row(tmp_path: Path) -> None:
     theirs = [result("org/a", task, 1.0 if task is ROWS[0] else 0.9) for task in ROWS]
     written(tmp_path, *mine, *theirs)
 
-    def weighed(name: str) -> Any:
-        words = ["leaderboard", "-b", ASKED.name, "--own", "--weigh-by", name, "--format", "json"]
-        return CliRunner().invoke(app, [*words, "--results", str(tmp_path)])
+    def weighed(name: str) -> Leaderboard:
+        return leaderboard(ASKED.name, published=False, weigh_by=name, settings=load_settings(results=tmp_path))
 
     def total(name: str) -> float:
         """Of the other tool's scores."""
-        [found] = [row for row in json.loads(weighed(name).stdout)["rows"] if row["source"] == "mteb"]
-        return float(found["weighted mean"]["score"])
+        [entry] = [entry for entry in weighed(name).entries if entry.model.source == "mteb"]
+        return entry.model.totals["weighted mean"].value
 
     assert total("org/a") == pytest.approx((1 + 0.9 * 50) / 51)  # all tasks are as hard
     assert total("org/a (mteb)") == pytest.approx(0.9)  # the first one is easy
     written(tmp_path, result("org/a", ROWS[0], 0.5, "2", "embark"))
-    assert "Did you mean org/a@2 or org/a@1" in str(weighed("org/a").exception)
+    with pytest.raises(UnknownName, match="Did you mean org/a@2 or org/a@1"):
+        weighed("org/a")

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import typer
 
 from embark.cli.analyze import scores, vectors
+from embark.cli.grammar import Command
 
 COMMANDS: dict[str, Callable[..., None]] = {
     "correlate": scores.correlate,
@@ -39,6 +40,6 @@ def start() -> None:
 
 
 for name, command in COMMANDS.items():
-    app.command(name)(command)
+    app.command(name, cls=Command)(command)
 for old_name, name in OLD_NAMES.items():
-    app.command(old_name, hidden=True)(COMMANDS[name])
+    app.command(old_name, cls=Command, hidden=True)(COMMANDS[name])
