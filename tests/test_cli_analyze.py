@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 import embark
 from embark.boards.matrix import load_matrix
 from embark.cli import app
-from embark.cli.analyze import COMMANDS, OLD_NAMES
+from embark.cli.analyze import COMMANDS, Analyses
 from embark.settings import load_settings
 from embark.types import EmbarkError
 
@@ -102,7 +102,7 @@ def test_help_has_an_example_and_fits_a_screen(command: tuple[str, ...]) -> None
 
 def test_old_names_are_hidden_and_work() -> None:
     listed = printed("analyze", "--help")
-    assert [name for name in OLD_NAMES if f" {name} " in listed] == []
+    assert [name for name in Analyses.EARLIER if f" {name} " in listed] == []
     assert printed("analyze", "distil", "-b", "ARK") == printed("analyze", "distill", "-b", "ARK")
     assert "--kind" not in printed("analyze", "correlate", "--help")
     words = ("analyze", "correlate", "-b", "ARK")
