@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from embark.run.embedded_task import Embedded, Part
+from embark.run.embedded_task import Embedded, EmbeddedPart
 from embark.tasks import TASKS
 from embark.types import Array, Truth
 
@@ -37,7 +37,7 @@ def embedded(
     for at, (known, found) in enumerate(zip(truths, sides, strict=True)):
         ids = {side: [f"{side}-{number}" for number in range(len(each))] for side, each in found.items()}
         kinds = {side: "text" if side in ("query", "prompt") else "image" for side in found}
-        parts.append(Part("test", f"part{at}", evaluator, known, found, told, ids, kinds))
+        parts.append(EmbeddedPart("test", f"part{at}", evaluator, known, found, told, ids, kinds))
     return Embedded("test/model", row, tuple(parts))
 
 

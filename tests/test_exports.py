@@ -14,9 +14,12 @@ PUBLIC = [
     "Encoder",
     "Item",
     "ModelCard",
+    "Recommendation",
     "Run",
     "Stages",
+    "Study",
     "Task",
+    "analyze",
     "encoder",
     "evaluate",
     "folder_task",
@@ -28,6 +31,7 @@ PUBLIC = [
     "get_model",
     "get_tasks",
     "load_tasks",
+    "recommend",
     "reranker",
 ]
 

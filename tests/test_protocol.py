@@ -10,9 +10,9 @@ import pytest
 from typer.testing import CliRunner
 
 import embark
+from embark.boards.comparable_results import load_results
 from embark.catalogue import UnknownName
 from embark.cli import app
-from embark.cli.board import own_results
 from embark.results import Results, TaskResult
 from embark.run.plans import plan
 from embark.run.score import fingerprint_of
@@ -73,8 +73,10 @@ def test_boards_and_comparisons_hold_one_protocol(tiny: embark.Encoder, rows: li
     evaluate(tiny, rows)
     evaluate(tiny, rows, "other")
     found = list(stored().values())
-    assert [result.protocol for result in own_results(rows, None)] == ["paper", "paper"]
-    assert [result.protocol for result in own_results(under_protocol("other", rows), None)] == ["other", "paper"]
+    for chosen in (rows, "Pages*"):  # as given, and as the results tell
+        assert [result.protocol for result in load_results(tasks=chosen).results] == ["paper", "paper"]
+        other = load_results(tasks=chosen, protocol="other")
+        assert [result.protocol for result in other.results] == ["other", "paper"]
     assert [pair.a for pair in compare(found[::-1], found, rows).pairs] == [1.0, 1.0]
     assert compare(found, found, rows).refused == {}
 

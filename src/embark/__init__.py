@@ -24,6 +24,10 @@ if TYPE_CHECKING:
     from embark.run import Run as Run
     from embark.run import evaluate as evaluate
     from embark.run.stages import Stages as Stages
+    from embark.studies import analyze as analyze
+    from embark.studies.recommend import Recommendation as Recommendation
+    from embark.studies.recommend import recommend as recommend
+    from embark.studies.study import Study as Study
     from embark.tasks import get_benchmark as get_benchmark
     from embark.tasks import get_tasks as get_tasks
     from embark.types import EmbarkError as EmbarkError
@@ -39,9 +43,12 @@ _HOMES = {
     "Encoder": "models.encoder",
     "Item": "types",
     "ModelCard": "types",
+    "Recommendation": "studies.recommend",
     "Run": "run",
     "Stages": "run.stages",
+    "Study": "studies.study",
     "Task": "types",
+    "analyze": "studies.analyze",
     "encoder": "models.functions",
     "evaluate": "run",
     "folder_task": "data.readers.folder",
@@ -53,6 +60,7 @@ _HOMES = {
     "get_model": "models",
     "get_tasks": "tasks",
     "load_tasks": "data.tasks_file",
+    "recommend": "studies.recommend",
     "reranker": "models.functions",
 }
 __all__ = sorted(_HOMES)
@@ -61,7 +69,8 @@ __all__ = sorted(_HOMES)
 def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module 'embark' has no attribute '{name}'")
-    return getattr(import_module(f"embark.{_HOMES[name]}"), name)
+    module = import_module(f"embark.{_HOMES[name]}")
+    return getattr(module, name, module)  # `analyze` is a module itself
 
 
 def __dir__() -> list[str]:

@@ -8,12 +8,12 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
 from embark.boards.aggregate import ZEROS, standings
-from embark.cli import app
+from embark.boards.leaderboards import leaderboard
 from embark.models import MODELS
 from embark.results import Record, Results, TaskResult
+from embark.settings import load_settings
 from embark.stats.means import by_model, names
 from embark.tasks import BENCHMARKS, TASKS
 from embark.types import ModelCard, Task
@@ -63,8 +63,8 @@ def test_only_models_known_to_take_no_audio_get_zeros(
 
 def test_the_board_says_that_audio_was_not_run(tmp_path: Path) -> None:
     written(tmp_path, HEARING)
-    words = ["leaderboard", "-b", "MMEB-V3", "--own", "--format", "json", "--results", str(tmp_path)]
-    content = json.loads(CliRunner().invoke(app, words).stdout)
+    board = leaderboard("MMEB-V3", published=False, settings=load_settings(results=tmp_path))
+    content = json.loads(board.table().format("json"))
     [row] = content["rows"]
     assert (row["tasks"], row["All"]["score"]) == ("179/190", pytest.approx(0.6))
     assert any("not over all" in note for note in content["notes"])
@@ -78,9 +78,8 @@ def test_a_score_that_is_not_a_number_is_missing(tmp_path: Path) -> None:
     assert (found.mean.value, found.mean.count, found.mean.of) == (0.4, 1, 2)
     assert list(found.tasks) == list(found.results) == [one.name]
     assert standings([other], Results(tmp_path).all()) == []
-    words = ["leaderboard", "-b", "MIEB(Multilingual)", "--own", "--results", str(tmp_path)]
-    made = CliRunner().invoke(app, words)
-    assert "left out, because the score is not a number: STL10ZeroShot of org/model" in made.stderr
+    board = leaderboard("MIEB(Multilingual)", published=False, settings=load_settings(results=tmp_path))
+    assert board.notes == ("left out, because the score is not a number: STL10ZeroShot of org/model",)
 
 
 def test_revisions_and_sources_stay_apart_and_other_protocols_out() -> None:

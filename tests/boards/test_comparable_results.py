@@ -126,4 +126,4 @@ def test_records_as_a_table_and_a_frame(tiny: embark.Encoder) -> None:
         "test/tiny", TASK, record.score, record.interval[0], "embark", "paper",
     ]  # fmt: skip
     assert table.to_frame().loc[0, "score high"] == record.interval[1]
-    assert f"<td style=\"text-align:left\">{TASK}</td>" in loaded._repr_html_()
+    assert f'<td style="text-align:left">{TASK}</td>' in loaded._repr_html_()

@@ -11,24 +11,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from embark.boards.aggregate import standings
-from embark.boards.rules import (
-    RULES,
-    Difficulty,
-    common_tasks,
-    mean_of_capabilities,
-    mean_of_categories,
-    mean_of_types,
-    median_of_capabilities,
-    median_of_types,
-    mmeb,
-    rule_of,
-)
+from embark.boards.leaderboards import shared
+from embark.boards.rules import RULES, by_difficulty, rule_of
 from embark.catalogue import UnknownName
 from embark.results import Record, TaskResult
 from embark.stats.means import mean
 from embark.stats.ranking import borda
 from embark.tasks import BENCHMARKS, TASKS
 from embark.types import Benchmark, EmbarkError, Task
+
+mean_of_categories = RULES["mean-of-categories"]
+mean_of_types = RULES["mean-of-types"]
+mean_of_capabilities = RULES["mean-of-capabilities"]
+median_of_types = RULES["median-of-types"]
+median_of_capabilities = RULES["median-of-capabilities"]
+mmeb = RULES["mmeb"]
+DEAF = ("audio",)  # what a model lacks
 
 
 def rows(benchmark: str) -> list[Task]:
@@ -111,7 +109,7 @@ def test_categories_and_capabilities_count_alike_however_many_tasks_they_have() 
 def test_audio_that_a_model_does_not_take_counts_as_zero_in_all_and_is_left_out_of_all_star() -> None:
     tasks = rows("MMEB-V3")
     values = {task.name: 0.6 for task in tasks if task.tags["group"] != "audio"}
-    made = mmeb(tasks, values, deaf=True)
+    made = mmeb(tasks, values, DEAF)
     whole = made.totals["All"]
     assert (whole.count, whole.of, whole.zeros) == (179, 190, 11)  # zeros are no scores
     assert whole.value == pytest.approx(0.6 * 179 / 190)
@@ -121,11 +119,11 @@ def test_audio_that_a_model_does_not_take_counts_as_zero_in_all_and_is_left_out_
     assert not made.totals["All*"].partial
     assert "audio" not in made.groups
     values.pop("MMEB/VOC2007")
-    made = mmeb(tasks, values, deaf=True)
+    made = mmeb(tasks, values, DEAF)
     assert made.totals["All"].value == pytest.approx(0.6 * 178 / 189)  # not run is not zero
     assert made.totals["All"].partial
     audio = next(task.name for task in tasks if task.tags["group"] == "audio")
-    assert mmeb(tasks, values | {audio: 0.3}, deaf=True) == mmeb(tasks, values | {audio: 0.3})  # it hears
+    assert mmeb(tasks, values | {audio: 0.3}, DEAF) == mmeb(tasks, values | {audio: 0.3})  # it hears
 
 
 def test_audio_that_a_model_was_not_run_on_is_missing() -> None:
@@ -162,12 +160,13 @@ def test_medians_are_the_scores_in_the_middle(scores: list[float]) -> None:
 
 def test_hard_tasks_count_more_when_weighted_by_what_a_model_lacks() -> None:
     easy, hard, unknown = rows("UniBench(relation)")[:3]
-    rule = Difficulty("org/reference", {easy.name: 0.8, hard.name: 0.2})
+    rule = by_difficulty("org/reference", {easy.name: 0.8, hard.name: 0.2})
     made = rule([easy, hard, unknown], {easy.name: 0.9, hard.name: 0.3, unknown.name: 1.0}).totals["weighted mean"]
     assert made.value == pytest.approx(0.2 * 0.9 + 0.8 * 0.3)
     assert (made.count, made.of) == (2, 2)
     assert rule_of(rule) is rule
-    with pytest.raises(EmbarkError, match="finds none of these tasks hard"):
+    assert str(rule) == "mean weighted by what org/reference lacks"
+    with pytest.raises(EmbarkError, match="weights are all zero"):
         rule([unknown], {unknown.name: 1.0})
 
 
@@ -197,8 +196,18 @@ def test_borda_gives_nothing_for_a_missing_score() -> None:
 
 
 def test_models_with_gaps_compare_over_the_tasks_that_all_have() -> None:
-    assert common_tasks({"a": {"x": 0.9, "y": 0.5, "z": 0}, "b": {"z": 0.1, "x": 0.2}}) == ["x", "z"]
-    assert common_tasks({"a": {"x": 0.9}, "b": {}}) == common_tasks({}) == []
+    tasks = rows("UniBench(relation)")[:3]
+    one = [result(task, 0.5) for task in tasks]
+    other = [replace(result(task, 0.5), model="n") for task in tasks[::2]]
+    assert shared(tasks, standings(tasks, [*one, *other])) == tasks[::2]
+    assert shared(tasks, standings(tasks, [one[1], *other])) == []
+    assert shared(tasks, []) == []
+
+
+def test_a_group_is_spelled_like_the_category_that_it_repeats() -> None:
+    tasks = rows("UniBench")
+    groups = mean_of_types(tasks, {task.name: 0.5 for task in tasks}).groups
+    assert list(groups) == list(dict.fromkeys(task.category for task in tasks))
 
 
 def test_standings_follow_the_rule_with_intervals_and_errata() -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from embark import published
-from embark.boards.leaderboards import by_task, leaderboard
+from embark.boards.leaderboards import rank_models
 from embark.catalogue import UnknownName
 from embark.tasks import BENCHMARKS, TASKS
 from embark.types import Task
@@ -96,7 +96,8 @@ def test_unlike_protocols_come_only_when_asked_for_and_do_not_compare() -> None:
 
 
 def test_a_leaderboard_of_published_models_shows_the_papers_means_and_the_errata() -> None:
-    table = leaderboard(rows("MIEB(Multilingual)"), published.results("MIEB(Multilingual)"), "mean-of-types")
+    board = rank_models(rows("MIEB(Multilingual)"), published.results("MIEB(Multilingual)"), "mean-of-types")
+    table = board.table()
     lines = str(table).splitlines()
     [second] = [line.split()[:8] for line in lines if E5V in line]
     assert second == ["2", "2–11", "B", E5V, "published", "130/130", "58.2", "58.6"]  # Table 2
@@ -106,7 +107,7 @@ def test_a_leaderboard_of_published_models_shows_the_papers_means_and_the_errata
     assert len(marked) == 6
     assert not any("voc2007" in note for note in table.notes)  # a note about one cell does not mark the means
     some = [result for result in published.results("MIEB(Multilingual)") if result.model.startswith("QuanSun/")]
-    text = str(by_task(rows("MIEB(Multilingual)"), some, "mean-of-types"))
+    text = str(rank_models(rows("MIEB(Multilingual)"), some, "mean-of-types").tasks_table())
     assert re.search(r"Imagenet1k .* 0\.1 \(\w+\)", text)
     assert "label ranking average precision" in text
     assert "±" not in text  # papers print no intervals

@@ -5,11 +5,12 @@ from __future__ import annotations
 import csv
 import io
 import json
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
 
-from embark.boards.leaderboards import by_task, leaderboard
+from embark.boards.leaderboards import rank_models
 from embark.catalogue import UnknownName
 from embark.results import Record, TaskResult
 from embark.results.table import FORMATS, Exact, Interval, Row, Score, Table, footnoted, named
@@ -30,6 +31,10 @@ def result(model: str, name: str, score: float, *warnings: str, revision: str = 
         model, revision, name, "test", "default", ("eng",), "accuracy", score, interval, {}, "p", "e", warnings=warnings
     )
     return TaskResult(model, revision, name, "1", (record,), score, interval, 0.0)
+
+
+def by_task(tasks: Sequence[Task], results: Sequence[TaskResult]) -> Table:
+    return rank_models(tasks, results).tasks_table()
 
 
 COMPLETE = [result("org/one", "Flags", 1 / 3), result("org/one", "Clocks", 0.5), result("org/one", "Names", 2 / 3)]
@@ -70,7 +75,7 @@ def test_the_best_is_the_best_of_several_models(table: Table) -> None:
     best = {line.cells[0].strip(): line.best for line in table.lines() if line.kind == "row"}
     assert best["Flags"] == (False, False, False, False, True)
     assert not any(best["Names"])  # nobody to compare with
-    ranked = leaderboard(TASKS, COMPLETE + PARTIAL)
+    ranked = rank_models(TASKS, COMPLETE + PARTIAL).table()
     one, two = [line.best for line in ranked.lines() if line.kind == "row"]
     assert (one[-2:], two[-2:]) == ((False, False), (True, False))
 

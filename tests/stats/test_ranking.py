@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,8 +15,9 @@ from hypothesis import strategies as st
 from scipy.stats import t as student
 
 from embark.boards.aggregate import standings
-from embark.boards.leaderboards import leaderboard, shared
+from embark.boards.leaderboards import rank_models, shared
 from embark.results import Record, TaskResult
+from embark.results.table import Table
 from embark.stats import ranking
 from embark.stats.ranking import Place, over_items, over_tasks, places, points
 from embark.types import Source, Task
@@ -140,8 +142,12 @@ def rows(*models: tuple[str, float, int, str]) -> list[TaskResult]:
     ]
 
 
+def board(tasks: Sequence[Task], results: Sequence[TaskResult], borda: bool = False) -> Table:
+    return rank_models(tasks, results, borda=borda).table()
+
+
 def test_models_with_gaps_are_ranked_with_enough_tasks_and_shown_without_rank_otherwise() -> None:
-    made = leaderboard(TASKS, rows(("a", 0.5, 12, "published"), ("b", 0.8, 11, "embark"), ("c", 0.9, 3, "embark")))
+    made = board(TASKS, rows(("a", 0.5, 12, "published"), ("b", 0.8, 11, "embark"), ("c", 0.9, 3, "embark")))
     assert made.columns[:7] == ("#", "95 %", "tie", "model", "source", "tasks", "mean")
     assert [row.cells[:6] for row in made.rows] == [
         ("1", "1", "A", "b", "yours", "11/12"),
@@ -158,13 +164,13 @@ def test_models_with_gaps_are_ranked_with_enough_tasks_and_shown_without_rank_ot
 
 
 def test_published_and_own_scores_of_a_model_stay_apart() -> None:
-    made = leaderboard(TASKS, rows(("a", 0.5, 12, "published"), ("a", 0.6, 12, "embark")))
+    made = board(TASKS, rows(("a", 0.5, 12, "published"), ("a", 0.6, 12, "embark")))
     assert [row.cells[4] for row in made.rows] == ["yours", "published"]
 
 
 def test_revisions_are_named_where_a_model_has_several() -> None:
     old = rows(("a", 0.5, 12, "embark"))
-    made = leaderboard(TASKS, [*old, *(replace(one, revision="2", score=0.9) for one in old)])
+    made = board(TASKS, [*old, *(replace(one, revision="2", score=0.9) for one in old)])
     assert [row.cells[3] for row in made.rows] == ["a@2", "a@1"]
 
 
@@ -173,19 +179,19 @@ def test_borda_ranks_by_tasks_won() -> None:
     found = [
         result(model, one.name, value) for model, own in scores.items() for one, value in zip(TASKS, own, strict=True)
     ]
-    made = leaderboard(TASKS, found, borda=True)
+    made = board(TASKS, found, borda=True)
     assert [(row.cells[3], row.cells[5]) for row in made.rows] == [("b", "11.0"), ("a", "1.0")]
 
 
 def test_a_few_tasks_tell_nothing_about_others() -> None:
     few = TASKS[:3]
-    made = leaderboard(few, [result(model, one.name, 0.1 * at) for at, model in enumerate("ab") for one in few])
+    made = board(few, [result(model, one.name, 0.1 * at) for at, model in enumerate("ab") for one in few])
     assert [row.cells[:3] for row in made.rows] == [("1", "", ""), ("2", "", "")]
     assert "fewer than 5 tasks" in made.notes[-1]
 
 
 def test_an_empty_leaderboard_is_a_table() -> None:
-    empty = leaderboard(TASKS, [result("a", "Elsewhere", 1.0)])
+    empty = board(TASKS, [result("a", "Elsewhere", 1.0)])
     assert empty.format("csv") == "#,95 %,tie,model,source,mean"
 
 
@@ -206,7 +212,7 @@ def test_items_are_resampled_where_their_outcomes_are_here(tmp_path: Path) -> No
         for model, ability in (("good", 0.7), ("fair", 0.62), ("poor", 0.3))
         for one in few
     ]
-    made = leaderboard(few, found)
+    made = board(few, found)
     assert [row.cells[:4] for row in made.rows] == [
         ("1", "1", "A", "good"),
         ("2", "2", "B", "fair"),
@@ -214,6 +220,6 @@ def test_items_are_resampled_where_their_outcomes_are_here(tmp_path: Path) -> No
     ]
     assert "when the items of each task are drawn again" in made.notes[1]
     mixed = [*found, *(result("paper", one.name, 0.5, "published") for one in few)]
-    assert "fewer than 5 tasks" in leaderboard(few, mixed).notes[-1]
+    assert "fewer than 5 tasks" in board(few, mixed).notes[-1]
     Path(str(found[0].path)).with_suffix(".parquet").unlink()
     assert over_items([{"T0": found[0]}], [{"T0": 1.0}]) is None

@@ -7,9 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 
-from embark.boards.rules import Rule, mmeb, rule_of
+from embark.boards.rules import Rule, rule_of
 from embark.models import MODELS
 from embark.published import ERRATUM, NOTE
 from embark.results import TaskResult
@@ -56,16 +55,19 @@ def standings(
     tasks: Sequence[Task], results: Iterable[TaskResult], rule: str | Rule = "mean-of-categories"
 ) -> list[Standing]:
     """One standing a model and source, in the order of the results, by what `by_model` keeps of them."""
-    aggregate = rule_of(rule)
+    rule = rule_of(rule)
     out = []
-    for (model, revision, _), found in by_model(tasks, results).items():
-        if rule == "mmeb":
-            aggregate = partial(mmeb, deaf=_deaf(next(iter(found.values()))))
-        scores = {task.name: score(found[task.name]) for task in tasks if task.name in found}
-        made = aggregate(tasks, {name: one.value for name, one in scores.items()})
-        groups, totals = ({n: _score(m, scores) for n, m in part.items()} for part in (made.groups, made.totals))
-        weights = next(iter(made.totals.values())).weights
-        out.append(Standing(model, revision, scores, groups, totals, weights, found))
+    for (model, revision, _), by_task in by_model(tasks, results).items():
+        scores = {task.name: score(by_task[task.name]) for task in tasks if task.name in by_task}
+        summary = rule(tasks, {name: value.value for name, value in scores.items()}, _lacking(rule, by_task))
+        groups = {name: _score(mean, scores) for name, mean in summary.groups.items()}
+        totals = {name: _score(mean, scores) for name, mean in summary.totals.items()}
+        weights = next(iter(summary.totals.values())).weights
+        if rule.second_axis is not None:
+            more_groups, more_totals = rule.second_axis(tasks, by_task)
+            groups |= more_groups
+            totals |= more_totals
+        out.append(Standing(model, revision, scores, groups, totals, weights, by_task))
     return out
 
 
@@ -74,14 +76,20 @@ def _score(mean: Mean, scores: Mapping[str, Score]) -> Score:
     parts = [scores[task] for task in mean.weights if task in scores]
     marks = dict.fromkeys(mark for part in parts for mark in part.marks)
     shared = [mark for mark in marks if mark.startswith(NOTE) and all(mark in part.marks for part in parts)]
-    kept = [mark for mark in marks if mark.startswith(ERRATUM) or mark in shared]
-    return mean_score(mean, scores, [*kept, *[ZEROS.format(mean.zeros)] * bool(mean.zeros)])
+    inherited = [mark for mark in marks if mark.startswith(ERRATUM) or mark in shared]
+    return mean_score(mean, scores, [*inherited, *[ZEROS.format(mean.zeros)] * bool(mean.zeros)])
 
 
-def _deaf(result: TaskResult) -> bool:
-    """Whether a model takes no audio: as its card says, the one beside its scores first. Papers print zeros instead."""
+def _lacking(rule: Rule, results: Mapping[str, TaskResult]) -> tuple[str, ...]:
+    """The modality that the rule asks about, if the model is known not to take it.
+
+    That is what its card says, the one beside its scores first; papers print zeros for such models.
+    """
+    modality, result = rule.zeros_without, next(iter(results.values()))
+    if modality is None:
+        return ()
     if result.made_by == "published":
-        return True
+        return (modality,)
     card = MODELS.get(result.model)
     modalities = result.modalities() or (card.modalities if card else ())
-    return bool(modalities) and "audio" not in modalities
+    return (modality,) if modalities and modality not in modalities else ()

@@ -112,9 +112,7 @@ def published_results(rows: Sequence[Task]) -> tuple[list[TaskResult], list[Task
     return fit, unlike
 
 
-def own_results(
-    rows: Sequence[Task], results: Sequence[TaskResult]
-) -> tuple[list[TaskResult], list[TaskResult]]:
+def own_results(rows: Sequence[Task], results: Sequence[TaskResult]) -> tuple[list[TaskResult], list[TaskResult]]:
     """Of results on disk, those made under these rows' present protocols, and those that are stale."""
     wanted = {(row.name, row.protocol) for row in rows}
     of_rows = [result for result in results if (result.task, result.protocol) in wanted]
@@ -129,9 +127,7 @@ def own_results(
     return current, stale
 
 
-def _notes(
-    unlike: Sequence[TaskResult], stale: Sequence[TaskResult], current: Sequence[TaskResult]
-) -> tuple[str, ...]:
+def _notes(unlike: Sequence[TaskResult], stale: Sequence[TaskResult], current: Sequence[TaskResult]) -> tuple[str, ...]:
     """What was left out, and why."""
     notes = []
     if unlike:

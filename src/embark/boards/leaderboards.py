@@ -3,20 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import isnan
 from typing import NamedTuple
 
 import numpy as np
 
 from embark.boards.aggregate import Standing, standings
-from embark.boards.reasoning import with_reasoning
-from embark.boards.rules import Rule, common_tasks, rule_of
-from embark.results import TaskResult
-from embark.results.table import Row, Table, footnoted
+from embark.boards.comparable_results import ResultSet, load_results, printed_scores, rows_of
+from embark.boards.matrix import matrix
+from embark.boards.rules import Rule, by_difficulty, rule_of
+from embark.catalogue import Catalogue, UnknownName, counted, listed
+from embark.models import MODELS, get_models
+from embark.results import Results, TaskResult
+from embark.results.table import Row, Table, Tabular, footnoted
+from embark.settings import Settings, load_settings
 from embark.stats import ranking
 from embark.stats.means import Column, names, task_table
 from embark.stats.ranking import FEWEST, Place
-from embark.types import Array, Task
+from embark.tasks import DEFAULT_BENCHMARK, Tasks, Wanted, get_benchmark
+from embark.types import Array, Benchmark, EmbarkError, Task
 
+DEFAULT_RULE = "mean-of-categories"
 ENOUGH = 0.9  # of a benchmark's tasks: with fewer, a model is shown and not ranked
 UNRANKED = f"#: – is not ranked, for want of scores on {100 * ENOUGH:.0f} % of the tasks"
 PARTIAL = "over those tasks that have a score, not over all"
@@ -31,105 +39,236 @@ class Entry(NamedTuple):
     points: float
 
 
-def leaderboard(
-    tasks: Sequence[Task],
-    results: Iterable[TaskResult],
-    rule: str | Rule = "mean-of-categories",
-    *,
-    borda: bool = False,
-    top: int | None = None,
-    skills: Mapping[str, tuple[str, ...]] | None = None,
-) -> Table:
-    """Models by the rule's first total, or by Borda points; one column a total, then one a group.
+@dataclass(frozen=True)
+class Leaderboard(Tabular):
+    """Models best first, then those without enough scores, by how many they have.
 
-    `skills` are those of ARK's queries, for its second axis.
+    `resampled` is what the intervals of ranks come from: items, tasks, or nothing.
     """
-    models = standings(tasks, results, rule)
-    if rule == "ark":
-        models = [with_reasoning(model, skills or {}) for model in models]
-    entries, over = ranked(tasks, models, borda)
-    shown = entries[:top]
-    totals, groups = _columns(tasks, rule, shown)
-    partial = any(entry.model.mean.partial for entry in shown)
-    columns = ("#", "95 %", "tie", "model", "source", *["tasks"] * partial, *["Borda"] * borda, *totals, *groups)
-    rows, told = [], names([(entry.model.model, entry.model.revision, entry.model.source) for entry in entries])
-    for name, (model, place, points) in zip(told, shown, strict=False):
-        rank = ("–", "", "") if place is None else (str(place.rank), place.interval, place.tie)
-        covered = [f"{model.mean.count}/{model.mean.of}"] * partial
-        scores = (*map(model.totals.get, totals), *map((model.tasks | model.categories).get, groups))
-        rows.append(Row((*rank, name, model.source, *covered, *[f"{points:.1f}"] * borda, *scores)))
-    protocols = ", ".join(dict.fromkeys(task.protocol for task in tasks))
-    said = f"{len(tasks)} task{'' if len(tasks) == 1 else 's'} by the rule {rule}, protocol {protocols}"
-    notes = (said, *_notes(over, sum(e.place is not None for e in entries), any(e.place is None for e in shown)))
-    if len(models) > 1 and any(model.mean.partial for model in models):
-        notes = (*notes, _offer(tasks, models))
-    return footnoted(Table(columns, tuple(rows), notes, models="rows"), PARTIAL)
+
+    tasks: tuple[Task, ...]
+    entries: tuple[Entry, ...]
+    rule: Rule
+    resampled: str
+    borda: bool = False
+    notes: tuple[str, ...] = ()
+
+    def table(self, top: int | None = None, room: int | None = None) -> Table:
+        """One row a model, one column a total, then one a group; only the `top` models.
+
+        With `room` for so many characters a line: the columns that fit, without a source that all models share.
+        """
+        shown = self.entries[:top]
+        totals, groups = _columns(self.tasks, self.rule, shown)
+        partial = any(entry.model.mean.partial for entry in shown)
+        scores = (*["tasks"] * partial, *["Borda"] * self.borda, *totals, *groups)
+        rows = []
+        for label, (model, place, points) in zip(self._labels(), shown, strict=False):
+            rank = ("–", "", "") if place is None else (str(place.rank), place.interval, place.tie)
+            covered = [f"{model.mean.count}/{model.mean.of}"] * partial
+            cells = (*map(model.totals.get, totals), *map((model.tasks | model.categories).get, groups))
+            rows.append(Row((*rank, label, model.source, *covered, *[f"{points:.1f}"] * self.borda, *cells)))
+        columns = ("#", "95 %", "tie", "model", "source", *scores)
+        table = footnoted(Table(columns, tuple(rows), self._footnotes(shown), models="rows"), PARTIAL)
+        return table if room is None else _without_shared_source(table).fitted(room)[0]
+
+    def tasks_table(self, top: int | None = None) -> Table:
+        """Tasks × the `top` models, grouped by category; the last lines are the totals of the rule."""
+        models = [Column(entry.model.who, entry.model.tasks, entry.model.totals) for entry in self.entries[:top]]
+        totals = self.rule(self.tasks, {task.name: 0.0 for task in self.tasks}).totals
+        labels = {name: str(self.rule).replace("-", " ").capitalize() if name == "mean" else name for name in totals}
+        return task_table(self.tasks, models, labels)
+
+    def _labels(self) -> list[str]:
+        return names([(entry.model.model, entry.model.revision, entry.model.source) for entry in self.entries])
+
+    def _footnotes(self, shown: Sequence[Entry]) -> tuple[str, ...]:
+        protocols = ", ".join(dict.fromkeys(task.protocol for task in self.tasks))
+        notes = [f"{counted(len(self.tasks), 'task')} by the rule {self.rule}, protocol {protocols}"]
+        notes += [UNRANKED] * any(entry.place is None for entry in shown)
+        ranked = sum(entry.place is not None for entry in self.entries)
+        if ranked > 1 and self.resampled == "nothing":
+            notes.append(f"95 %: fewer than {FEWEST} tasks of equal weight say nothing about other tasks")
+        elif ranked > 1:
+            drawn = "the items of each task" if self.resampled == "items" else "the tasks"
+            notes.append(f"95 %: of the rank, when {drawn} are drawn again, the same for all {ranked} models")
+            notes.append(TIES)
+        models = [entry.model for entry in self.entries]
+        if len(models) > 1 and any(model.mean.partial for model in models):
+            common = f"the {len(models)} models share {len(shared(self.tasks, models))} of the tasks"
+            notes.append(f"{common}: --comparable ranks them over those; fewer models (-m) may share more")
+        return tuple(notes)
 
 
-def by_task(tasks: Sequence[Task], results: Iterable[TaskResult], rule: str | Rule = "mean-of-categories") -> Table:
-    """Tasks × models, grouped by category; the last lines are the totals of the rule."""
-    models = [Column(model.who, model.tasks, model.totals) for model in standings(tasks, results, rule)]
-    totals = rule_of(rule)(tasks, {task.name: 0.0 for task in tasks}).totals
-    labels = {name: str(rule).replace("-", " ").capitalize() if name == "mean" else name for name in totals}
-    return task_table(tasks, models, labels)
+def leaderboard(
+    benchmark: str | Benchmark | None = None,
+    tasks: Tasks = None,
+    *,
+    protocol: str | None = None,
+    published: bool = True,
+    own: bool = True,
+    models: Wanted = None,
+    families: Wanted = None,
+    types: Wanted = None,
+    modalities: Wanted = None,
+    max_parameters: float | str | None = None,
+    comparable: bool = False,
+    rule: str | None = None,
+    weigh_by: str | None = None,
+    borda: bool = False,
+    settings: Settings | None = None,
+) -> Leaderboard:
+    """Models ranked over a benchmark (default: Pocket) or tasks (names, patterns, rows; your own tasks, too).
+
+    Results are the published ones, unless `published` is false, and yours and imported ones, unless `own` is false.
+    Without published ones, a benchmark and tasks, all tasks that you have results on count. `models` are names or
+    patterns; the next four are what their cards say, as for `get_models`. `comparable` takes only tasks that all these
+    models have a score on. `rule` replaces the benchmark's (of tasks: the mean of categories), `weigh_by` a model's
+    shortfall on each task, and `borda` ranks by Borda points.
+    """
+    if benchmark is None and tasks is None and published:
+        benchmark = DEFAULT_BENCHMARK
+    if isinstance(benchmark, str):
+        benchmark = get_benchmark(benchmark)
+    settings = settings or load_settings()
+    loaded = load_results(benchmark, tasks, protocol=protocol, published=published, own=own, settings=settings)
+    if not loaded.results:
+        raise no_results(benchmark, tasks, protocol, settings)
+    name = benchmark.name if benchmark else "the chosen tasks"
+    rows: Sequence[Task] = loaded.tasks
+    if weigh_by is None:
+        chosen = rule_of(rule or (benchmark.rule if benchmark else DEFAULT_RULE))
+    elif rule is None:
+        rows, chosen = _weighed(loaded, weigh_by, name)
+    else:
+        raise EmbarkError("A rule and weights by a model (--rule, --weigh-by) are two rules: give one of them.")
+    results, notes = _of_models(loaded.results, models, families, types, modalities, max_parameters)
+    if comparable:
+        rows = _common(rows, results)
+    board = rank_models(rows, results, chosen, borda=borda)
+    return replace(board, notes=(*loaded.notes, *notes))
+
+
+def rank_models(
+    tasks: Sequence[Task], results: Iterable[TaskResult], rule: str | Rule = DEFAULT_RULE, *, borda: bool = False
+) -> Leaderboard:
+    """The leaderboard of these results, by the rule's first total or by Borda points."""
+    rule = rule_of(rule)
+    entries, resampled = ranked(tasks, standings(tasks, results, rule), borda)
+    return Leaderboard(tuple(tasks), tuple(entries), rule, resampled, borda)
 
 
 def ranked(tasks: Sequence[Task], models: Sequence[Standing], borda: bool = False) -> tuple[list[Entry], str]:
     """Models best first, then those without enough scores, by how many they have; and what was resampled: items,
     tasks, or nothing.
     """
-    values = _table(tasks, [{name: score.value for name, score in model.tasks.items()} for model in models], np.nan)
-    weights = _table(tasks, [model.weights for model in models], 0.0)
+    values = _array(tasks, [{name: score.value for name, score in model.tasks.items()} for model in models], np.nan)
+    weights = _array(tasks, [model.weights for model in models], 0.0)
     if borda:
         values, weights = ranking.points(values), np.full(values.shape, 1 / max(len(tasks), 1))
     totals = (weights * np.nan_to_num(values)).sum(axis=1)
-    enough = [at for at, model in enumerate(models) if model.mean.count >= ENOUGH * model.mean.of]
-    drawn, freedom, over = None, np.inf, "items"
+    enough = [number for number, model in enumerate(models) if model.mean.count >= ENOUGH * model.mean.of]
+    draws, freedom, resampled = None, np.inf, "items"
     if not borda:
-        drawn = ranking.over_items([models[at].results for at in enough], [models[at].weights for at in enough])
-    if drawn is None:
-        freedom, over = ranking.freedom(weights[enough]), "tasks"
-        drawn = ranking.over_tasks(values[enough], weights[enough])
+        draws = ranking.over_items([models[i].results for i in enough], [models[i].weights for i in enough])
+    if draws is None:
+        freedom, resampled = ranking.freedom(weights[enough]), "tasks"
+        draws = ranking.over_tasks(values[enough], weights[enough])
     if freedom < FEWEST - 1:
-        drawn, over = None, "nothing"
-    places = dict(zip(enough, ranking.places(totals[enough], drawn, freedom), strict=True))
-    gaps = [0 if at in places else len(tasks) - len(model.tasks) for at, model in enumerate(models)]
-    order = sorted(range(len(models)), key=lambda at: (at not in places, gaps[at], -totals[at]))
-    return [Entry(models[at], places.get(at), totals[at] * len(tasks)) for at in order], over
+        draws, resampled = None, "nothing"
+    places = dict(zip(enough, ranking.places(totals[enough], draws, freedom), strict=True))
+    gaps = [0 if number in places else len(tasks) - len(model.tasks) for number, model in enumerate(models)]
+    order = sorted(range(len(models)), key=lambda number: (number not in places, gaps[number], -totals[number]))
+    return [Entry(models[i], places.get(i), totals[i] * len(tasks)) for i in order], resampled
 
 
 def shared(tasks: Sequence[Task], models: Sequence[Standing]) -> list[Task]:
     """The tasks that every model has a score on: over these, models with gaps compare with the others."""
-    common = set(common_tasks({str(at): {n: s.value for n, s in m.tasks.items()} for at, m in enumerate(models)}))
-    return [task for task in tasks if task.name in common]
+    return [task for task in tasks if models and all(task.name in model.tasks for model in models)]
 
 
-def _offer(tasks: Sequence[Task], models: Sequence[Standing]) -> str:
-    """Where models with gaps can be compared."""
-    common = f"the {len(models)} models share {len(shared(tasks, models))} of the tasks"
-    return f"{common}: --comparable ranks them over those; fewer models (-m) may share more"
+def no_results(
+    benchmark: str | Benchmark | None, tasks: Tasks, protocol: str | None, settings: Settings
+) -> EmbarkError:
+    """The error where there is nothing to rank or analyse: why, and how to get results."""
+    rows = rows_of(benchmark, tasks) if benchmark is not None else []
+    printed = printed_scores(rows)
+    if tables := dict.fromkeys(score.table for score in printed if score.protocol == protocol != "paper"):
+        commands = " and ".join(f"embark published show '{table}'" for table in tables)
+        return EmbarkError(f"Under {protocol} only aggregates are published, not scores by task. See them: {commands}")
+    if benchmark is None:
+        return EmbarkError(f"There are no results for these tasks in {settings.results}. Make some: embark run")
+    name = benchmark if isinstance(benchmark, str) else benchmark.name
+    advice = f"Make some: embark run -b '{name}'."
+    if not printed:
+        advice += " Other benchmarks have published ones: embark leaderboard -b 'MIEB(Multilingual)'"
+    if next(Results(settings.results).all(), None):
+        advice += " Results on other tasks are ranked by: embark leaderboard --own"
+    return EmbarkError(f"There are no results for {name} in {settings.results}. {advice}")
 
 
-def _columns(tasks: Sequence[Task], rule: str | Rule, shown: Sequence[Entry]) -> tuple[list[str], list[str]]:
-    """The totals, and the groups that someone has: tasks, where the only group would be all of them."""
-    whole = rule_of(rule)(tasks, {task.name: 0.0 for task in tasks})
+def _weighed(loaded: ResultSet, model: str, name: str) -> tuple[list[Task], Rule]:
+    """The tasks that a model has a score on, and the rule that weighs them by what it lacks."""
+    field = matrix(loaded.tasks, loaded.results)
+    if model not in field.models:
+        raise UnknownName(f"model with results on {name}", model, field.models)
+    values = field.values[field.models.index(model)].tolist()
+    scores = {task: value for task, value in zip(field.names, values, strict=True) if not isnan(value)}
+    return [task for task in loaded.tasks if task.name in scores], by_difficulty(model, scores)
+
+
+def _of_models(
+    results: Sequence[TaskResult],
+    names: Wanted,
+    families: Wanted,
+    types: Wanted,
+    modalities: Wanted,
+    max_parameters: float | str | None,
+) -> tuple[list[TaskResult], tuple[str, ...]]:
+    """The results of models that pass; a filter by a fact leaves out models without a card, with a note."""
+    present = dict.fromkeys(result.model for result in results)
+    passing = present.keys() if names is None else Catalogue("model among these results", present, str).match(names)
+    notes: tuple[str, ...] = ()
+    if not (families is types is modalities is max_parameters is None):
+        cards = get_models(families=families, types=types, modalities=modalities, max_parameters=max_parameters)
+        if unknown := [name for name in passing if name not in MODELS]:
+            notes = (f"left out, because no card tells what they are: {listed(unknown)}",)
+        allowed = {card.name for card in cards}
+        passing = [name for name in passing if name in allowed]
+    if not passing:
+        raise EmbarkError("No model with results passes the filters.")
+    chosen = set(passing)
+    return [result for result in results if result.model in chosen], notes
+
+
+def _common(tasks: Sequence[Task], results: Sequence[TaskResult]) -> list[Task]:
+    models = standings(tasks, results)
+    if common := shared(tasks, models):
+        return common
+    raise EmbarkError(f"The {len(models)} models have no task in common: choose fewer of them (--model, --own…).")
+
+
+def _columns(tasks: Sequence[Task], rule: Rule, shown: Sequence[Entry]) -> tuple[list[str], list[str]]:
+    """The totals, and the groups that a model has: tasks, where the only group would be all of them."""
+    whole = rule(tasks, {task.name: 0.0 for task in tasks})
     totals = dict.fromkeys([*whole.totals, *(name for entry in shown for name in entry.model.totals)])
     real = [name for name, group in whole.groups.items() if group.of < len(tasks)] or [task.name for task in tasks]
     groups = dict.fromkeys([*real, *(n for e in shown for n in e.model.categories if n not in whole.groups)])
     return list(totals), [n for n in groups if any(n in (e.model.tasks | e.model.categories) for e in shown)]
 
 
-def _table(tasks: Sequence[Task], rows: Sequence[Mapping[str, float]], missing: float) -> Array:
+def _without_shared_source(table: Table) -> Table:
+    """Without the column of sources, if all rows have the same one: a note says it."""
+    column = table.columns.index("source")
+    sources = {row.cells[column] for row in table.rows}
+    if len(sources) != 1:
+        return table
+    rows = tuple(replace(row, cells=row.cells[:column] + row.cells[column + 1 :]) for row in table.rows)
+    columns = table.columns[:column] + table.columns[column + 1 :]
+    return replace(table, columns=columns, rows=rows, notes=(*table.notes, f"source of all scores: {sources.pop()}"))
+
+
+def _array(tasks: Sequence[Task], rows: Sequence[Mapping[str, float]], missing: float) -> Array:
     """Models × tasks."""
     cells = [row.get(task.name, missing) for row in rows for task in tasks]
     return np.array(cells, np.float64).reshape(len(rows), len(tasks))
-
-
-def _notes(over: str, models: int, gaps: bool) -> tuple[str, ...]:
-    notes = [UNRANKED] if gaps else []
-    if models < 2:
-        return tuple(notes)
-    if over == "nothing":
-        return (*notes, f"95 %: fewer than {FEWEST} tasks of equal weight say nothing about other tasks")
-    what = {"items": "the items of each task", "tasks": "the tasks"}[over]
-    return (*notes, f"95 %: of the rank, when {what} are drawn again, the same for all {models} models", TIES)

@@ -5,46 +5,95 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
+from embark.boards.comparable_results import load_results
 from embark.boards.rules import RULES
-from embark.catalogue import UnknownName
+from embark.catalogue import UnknownName, listed
+from embark.published import ERRATUM
 from embark.results import TaskResult
+from embark.settings import Settings
 from embark.stats.means import Who, by_model, names
-from embark.types import Array, EmbarkError, Task
+from embark.tasks import Tasks, get_benchmark
+from embark.types import Array, Benchmark, EmbarkError, Task
+
+MIEB = "MIEB(Multilingual)"  # the default: the benchmark with the most published scores
+DEFAULT_RULE = "mean-of-categories"
 
 
 @dataclass(frozen=True)
 class Matrix:
-    """`values[i, j]` is the score of models[i] on tasks[j]; NaN where there is none."""
+    """`values[i, j]` is the score of models[i] on tasks[j]; NaN where there is none.
+
+    `rule` turns the scores of a model into its total; `notes` say what was left out of the scores.
+    """
 
     models: tuple[str, ...]
     tasks: tuple[Task, ...]
     values: Array
+    rule: str = DEFAULT_RULE
+    notes: tuple[str, ...] = ()
 
     @property
     def names(self) -> tuple[str, ...]:
         """The tasks' names."""
         return tuple(task.name for task in self.tasks)
 
+    @property
+    def weights(self) -> Array:
+        """How much each task counts in the total that models with a score on all of them are ranked by."""
+        return weights(self.tasks, self.rule)
+
+    @property
+    def complete_rows(self) -> Array:
+        """Which models have a score on every task, as a mask."""
+        return np.asarray(~np.isnan(self.values).any(axis=1))
+
     def complete(self) -> Matrix:
         """The models that have a score on every task; an error where there are fewer than three."""
-        whole = np.asarray(~np.isnan(self.values).any(axis=1))
-        if whole.sum() < 3:
+        complete = self.complete_rows
+        if complete.sum() < 3:
             raise EmbarkError(
                 f"This needs at least three models with a score on all {len(self.tasks)} tasks; "
-                f"there are {int(whole.sum())}. Choose fewer tasks, or add results."
+                f"there are {int(complete.sum())}. Choose fewer tasks, or add results."
             )
-        return self.only(models=whole)
+        return self.only(models=complete)
 
     def only(self, models: Array | None = None, tasks: Callable[[Task], bool] | None = None) -> Matrix:
         """Some models (a mask) and some tasks (a test)."""
         rows = np.flatnonzero(np.ones(len(self.models), bool) if models is None else models)
-        columns = [at for at, task in enumerate(self.tasks) if tasks is None or tasks(task)]
-        values = self.values[np.ix_(rows, np.array(columns, int))]
-        return Matrix(tuple(self.models[at] for at in rows), tuple(self.tasks[at] for at in columns), values)
+        columns = [column for column, task in enumerate(self.tasks) if tasks is None or tasks(task)]
+        return replace(
+            self,
+            models=tuple(self.models[row] for row in rows),
+            tasks=tuple(self.tasks[column] for column in columns),
+            values=self.values[np.ix_(rows, np.array(columns, int))],
+        )
+
+
+def load_matrix(
+    benchmark: str | Benchmark | None = None,
+    tasks: Tasks = None,
+    *,
+    own: bool = False,
+    settings: Settings | None = None,
+) -> Matrix:
+    """The scores on a benchmark or on tasks (by default on MIEB): the published ones and yours, or only your `own`.
+
+    Where a model has a published score and yours, yours counts.
+    """
+    if isinstance(benchmark, str) or (benchmark is None and tasks is None):
+        benchmark = get_benchmark(benchmark or MIEB)
+    loaded = load_results(benchmark, tasks, published=not own, settings=settings)
+    scores = matrix(loaded.tasks, loaded.results)
+    if not scores.tasks:
+        if benchmark is None:
+            raise EmbarkError("There are no scores for the chosen tasks. Make some: embark run -t TASK")
+        raise EmbarkError(f"There are no scores for {benchmark.name}. Make some: embark run -b '{benchmark.name}'")
+    rule = DEFAULT_RULE if benchmark is None else benchmark.rule
+    return replace(scores, rule=rule, notes=(*loaded.notes, *_notes(scores, loaded.results)))
 
 
 def matrix(tasks: Sequence[Task], results: Iterable[TaskResult]) -> Matrix:
@@ -52,11 +101,12 @@ def matrix(tasks: Sequence[Task], results: Iterable[TaskResult]) -> Matrix:
 
     As on a leaderboard, every revision and source of a model has a row; only published scores join yours.
     """
-    found = _joined(by_model(tasks, results))
-    scores = [row[task.name].score if task.name in row else np.nan for row in found.values() for task in tasks]
-    values = np.array(scores, np.float64).reshape(len(found), len(tasks))
-    done = np.flatnonzero(~np.isnan(values).all(axis=0))
-    return Matrix(_rows(list(found)), tuple(tasks[column] for column in done.tolist()), values[:, done])
+    scores = _joined(by_model(tasks, results))
+    values = np.array(
+        [row[task.name].score if task.name in row else np.nan for row in scores.values() for task in tasks], np.float64
+    ).reshape(len(scores), len(tasks))
+    scored = np.flatnonzero(~np.isnan(values).all(axis=0))
+    return Matrix(_rows(list(scores)), tuple(tasks[column] for column in scored.tolist()), values[:, scored])
 
 
 def model_of(row: str) -> str:
@@ -88,21 +138,37 @@ def weights(tasks: Sequence[Task], rule: str) -> Array:
     return np.array([share[task.name] for task in tasks])
 
 
-def _joined(found: Mapping[Who, dict[str, TaskResult]]) -> dict[Who, dict[str, TaskResult]]:
+def _notes(scores: Matrix, results: Sequence[TaskResult]) -> list[str]:
+    """What is known to be wrong in published scores, and which of them yours replace."""
+    notes = []
+    published = [result for result in results if result.made_by == "published"]
+    if wrong := sum(any(mark.startswith(ERRATUM) for mark in result.warnings) for result in published):
+        notes.append(
+            f"{wrong} of the published scores are known to be wrong and stand as printed (embark published errata)"
+        )
+    own = {result.model for result in results if result.made_by != "published"}
+    if both := sorted({result.model for result in published} & own & {*scores.models}):
+        notes.append(f"yours count where there are published scores, too: {listed(both)}")
+    return notes
+
+
+def _joined(scores: Mapping[Who, dict[str, TaskResult]]) -> dict[Who, dict[str, TaskResult]]:
     """Published scores fill the gaps of yours, where you have one revision of the model: with several, whose?"""
-    mine = Counter(model for model, _, made_by in found if made_by == "embark")
-    printed = {model: row for (model, _, made_by), row in found.items() if made_by == "published" and mine[model] == 1}
+    revisions = Counter(model for model, _, made_by in scores if made_by == "embark")
+    published = {
+        model: row for (model, _, made_by), row in scores.items() if made_by == "published" and revisions[model] == 1
+    }
     return {
-        (model, revision, made_by): printed.get(model, {}) | row if made_by == "embark" else row
-        for (model, revision, made_by), row in found.items()
-        if made_by != "published" or model not in printed
+        (model, revision, made_by): published.get(model, {}) | row if made_by == "embark" else row
+        for (model, revision, made_by), row in scores.items()
+        if made_by != "published" or model not in published
     }
 
 
-def _rows(found: Sequence[Who]) -> tuple[str, ...]:
+def _rows(who: Sequence[Who]) -> tuple[str, ...]:
     """Models' names as leaderboards have them, with the source of those that are not yours where there are several."""
-    sources = Counter(model for model, _ in {(model, made_by) for model, _, made_by in found})
+    sources = Counter(model for model, _ in {(model, made_by) for model, _, made_by in who})
     return tuple(
         f"{name} ({made_by})" if sources[model] > 1 and made_by != "embark" else name
-        for name, (model, _, made_by) in zip(names(found), found, strict=True)
+        for name, (model, _, made_by) in zip(names(who), who, strict=True)
     )

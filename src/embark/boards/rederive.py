@@ -8,7 +8,7 @@ from statistics import fmean, median
 
 import numpy as np
 
-from embark.boards.rules import ark, mean_of_types, mmeb
+from embark.boards.rules import RULES
 from embark.evaluators.sts import correlation
 from embark.published import Published, errata, results, scores
 from embark.stats.means import Summary
@@ -159,7 +159,7 @@ def _by_model(benchmark: str) -> dict[str, Values]:
 
 def _summaries(benchmark: str) -> dict[str, Summary]:
     tasks = TASKS.match(get_benchmark(benchmark).tasks)
-    return {model: mean_of_types(tasks, values) for model, values in _by_model(benchmark).items()}
+    return {model: RULES["mean-of-types"](tasks, values) for model, values in _by_model(benchmark).items()}
 
 
 def _mieb_table_2() -> Iterator[Derived]:
@@ -199,7 +199,8 @@ def _mmeb_averages() -> Iterator[Derived]:
     tasks = TASKS.match(get_benchmark("MMEB-V3").tasks)
     new = [task for task in tasks if task.tags["group"] in ("audio", "text", "agent")]  # the tasks of Table 2
     values = _by_model("MMEB-V3")
-    made = {model: (mmeb(tasks, of, deaf=True), mmeb(new, of, deaf=True)) for model, of in values.items()}
+    rule = RULES["mmeb"]
+    made = {model: (rule(tasks, of, ["audio"]), rule(new, of, ["audio"])) for model, of in values.items()}
     for number in (2, 3, 5, 6, 7, 8, 9, 10):
         for cell in _aggregates("MMEB-V3", f"MMEB-V3 Table {number}"):
             summary = made[cell.model][number == 2]
@@ -239,7 +240,7 @@ def _ark() -> Iterator[Derived]:
             printed[score.model, score.protocol, score.metric, score.name] = score.value
     for (table, model, _), values in cells.items():
         if "knowledge axis" in values:
-            derived = ark(tasks, values).totals["knowledge axis"].value
+            derived = RULES["ark"](tasks, values).totals["knowledge axis"].value
             yield Derived(table, model, "knowledge axis", values["knowledge axis"], derived, 0.011 * POINT)
         else:
             skills = [value for name, value in values.items() if name.endswith(("reasoning", "abstraction"))]

@@ -1,148 +1,155 @@
-"""Each family's own rule from task scores to its table. Every aggregate is a weighted sum of task scores, and says
-how many of its tasks have one.
-
-A rule takes a benchmark's tasks and {task: score} of one model. Its groups are the table's columns; its first total is
-what models are ranked by.
+"""Each family's own rule from task scores to its table, as data. Every aggregate is a weighted sum of task scores, and
+knows how many of its tasks have one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from statistics import fmean
+from typing import Literal, NamedTuple
 
+from embark.boards.reasoning import reasoning_axis
 from embark.catalogue import UnknownName
+from embark.results import TaskResult
+from embark.results.table import Score
 from embark.stats.means import Mean, Summary, Values, grouped, mean, mean_of_groups
 from embark.types import EmbarkError, Task
 
-MULTILINGUAL = ("Any2AnyMultilingualRetrieval", "VisualSTS(multi)")  # MIEB's types outside its English mean
+Groups = Mapping[str, Sequence[str]]  # the tasks of each group
+SecondAxis = Callable[[Sequence[Task], Mapping[str, TaskResult]], tuple[dict[str, Score], dict[str, Score]]]
 
 
-Rule = Callable[[Sequence[Task], Values], Summary]
+class Subtotal(NamedTuple):
+    """One more total: over all groups but these."""
+
+    name: str
+    without: tuple[str, ...]
 
 
-def mean_of_categories(tasks: Sequence[Task], values: Values) -> Summary:
-    """Category means, and their mean."""
-    return mean_of_groups(grouped(tasks, lambda task: task.category), values)
+def median(tasks: Sequence[str], values: Values) -> Mean:
+    """The middle score of those that there are, or the mean of the two in the middle."""
+    scored = sorted((task for task in tasks if task in values), key=lambda task: values[task])
+    middle = scored[(len(scored) - 1) // 2 : len(scored) // 2 + 1]
+    return Mean(fmean(values[task] for task in middle), len(scored), len(tasks), dict.fromkeys(middle, 1 / len(middle)))
 
 
-def mean_of_types(tasks: Sequence[Task], values: Values) -> Summary:
-    """Means of task types and their mean: Table 2 of MIEB (and its English half), Table 1 of UniBench."""
-    groups = grouped(tasks, _type)
-    english = {name: parts for name, parts in groups.items() if name not in MULTILINGUAL}
-    summary = mean_of_groups(groups, values)
-    if len(english) < len(groups) and any(task in values for parts in english.values() for task in parts):
-        summary.totals["mean (en)"] = mean_of_groups(english, values).totals["mean"]
-    return summary
-
-
-def mean_of_capabilities(tasks: Sequence[Task], values: Values) -> Summary:
-    """Means of capabilities and their mean: Table 5 of UniBench."""
-    return mean_of_groups(grouped(tasks, lambda task: _tag(task, "capability")), values)
-
-
-def median_of_types(tasks: Sequence[Task], values: Values) -> Summary:
-    """The median task of each type and of all: what UniBench's figures show, which one easy benchmark does not move."""
-    return _medians(grouped(tasks, _type), values)
-
-
-def median_of_capabilities(tasks: Sequence[Task], values: Values) -> Summary:
-    """The median task of each capability and of all."""
-    return _medians(grouped(tasks, lambda task: _tag(task, "capability")), values)
-
-
-def mmeb(tasks: Sequence[Task], values: Values, deaf: bool = False) -> Summary:
-    """Means over tasks by modality group and sub-category, and over all: a deaf model, without audio scores, gets zeros
-    for that group in "All", and does without it in "All*". Audio that another model was not run on is missing.
-    """
-    groups = grouped(tasks, lambda task: _tag(task, "group"))
-    audio = groups.get("audio", [])
-    zeros = audio if deaf and not any(name in values for name in audio) else []
-    over = mean([task.name for task in tasks if task.name not in zeros], values)
-    weights = dict.fromkeys([*over.weights, *zeros], 1 / (over.count + len(zeros)))
-    whole = Mean(over.value * over.count / len(weights), over.count, len(tasks), weights, len(zeros))
-    totals = {"All": whole, "All*": over} if "audio" in groups else {"All": whole}
-    groups |= grouped(tasks, lambda task: task.category)
-    means = {name: mean(parts, values) for name, parts in groups.items() if any(part in values for part in parts)}
-    return Summary(means, totals)
-
-
-def ark(tasks: Sequence[Task], values: Values) -> Summary:
-    """ARK's knowledge axis: means of the five domains, and the mean over subtypes (not over domains)."""
-    domains = grouped(tasks, lambda task: task.category)
-    means = {name: mean(parts, values) for name, parts in domains.items() if any(part in values for part in parts)}
-    return Summary(means, {"knowledge axis": mean([task.name for task in tasks], values)})
-
-
-RULES: dict[str, Rule] = {
-    "mean-of-categories": mean_of_categories,
-    "mean-of-types": mean_of_types,
-    "mean-of-capabilities": mean_of_capabilities,
-    "median-of-types": median_of_types,
-    "median-of-capabilities": median_of_capabilities,
-    "mmeb": mmeb,
-    "ark": ark,
-}
+def weighted_mean(tasks: Sequence[str], values: Values, weights: Values) -> Mean:
+    """The mean over the tasks that have a weight and a score."""
+    weighed = [task for task in tasks if task in weights]
+    scored = {task: weights[task] for task in weighed if task in values}
+    total = sum(scored.values())
+    if not total:
+        raise EmbarkError("No task with a score counts: their weights are all zero.")
+    shares = {task: weight / total for task, weight in scored.items()}
+    value = sum(share * values[task] for task, share in shares.items())
+    return Mean(value, len(scored), len(weighed), shares)
 
 
 @dataclass(frozen=True)
-class Difficulty:
+class Rule:
+    """How a model's scores become the columns and totals of a table: called with tasks and {task: score}.
+
+    Columns are groups of tasks, `by` category or tags. Models are ranked by the `total`: the mean of the groups' means
+    by the first of these, or the `average` over tasks. Tasks of the group `zeros_without` count as zero for a model
+    that lacks that modality; a total with a star leaves them out. `second_axis` makes more groups and totals of a
+    model's results.
+    """
+
+    name: str
+    by: tuple[str, ...] = ("category",)
+    over: Literal["groups", "tasks"] = "groups"
+    total: str = "mean"
+    average: Callable[[Sequence[str], Values], Mean] = mean
+    weights: Values | None = None  # how much each task counts in a total over tasks; None: all alike
+    subtotal: Subtotal | None = None
+    zeros_without: str | None = None
+    second_axis: SecondAxis | None = None
+
+    def __str__(self) -> str:
+        return self.name
+
+    def __call__(self, tasks: Sequence[Task], values: Values, lacking: Collection[str] = ()) -> Summary:
+        """The groups that have a score, and the totals; `lacking` are modalities that the model does not take."""
+        groupings = [grouped(tasks, partial(_group, by=by)) for by in self.by]
+        columns = {name: names for groups in groupings for name, names in groups.items()}
+        averages = {name: self.average(names, values) for name, names in columns.items() if _scored(names, values)}
+        if self.over == "groups":
+            return Summary(averages, self._over_groups(groupings[0], values))
+        return Summary(averages, self._over_tasks([task.name for task in tasks], groupings[0], values, lacking))
+
+    def _over_groups(self, groups: Groups, values: Values) -> dict[str, Mean]:
+        totals = {self.total: mean_of_groups(groups, values).totals["mean"]}
+        if self.subtotal:
+            part = {name: names for name, names in groups.items() if name not in self.subtotal.without}
+            if len(part) < len(groups) and any(_scored(names, values) for names in part.values()):
+                totals[self.subtotal.name] = mean_of_groups(part, values).totals["mean"]
+        return totals
+
+    def _over_tasks(
+        self, tasks: Sequence[str], groups: Groups, values: Values, lacking: Collection[str]
+    ) -> dict[str, Mean]:
+        if self.weights is not None:
+            return {self.total: weighted_mean(tasks, values, self.weights)}
+        if self.zeros_without is None:
+            return {self.total: self.average(tasks, values)}
+        needing = groups.get(self.zeros_without, [])
+        zeros = needing if self.zeros_without in lacking and not _scored(needing, values) else []
+        part = self.average([task for task in tasks if task not in zeros], values)
+        weights = dict.fromkeys([*part.weights, *zeros], 1 / (part.count + len(zeros)))
+        whole = Mean(part.value * part.count / len(weights), part.count, len(tasks), weights, len(zeros))
+        return {self.total: whole, f"{self.total}*": part} if needing else {self.total: whole}
+
+
+RULES: dict[str, Rule] = {
+    rule.name: rule
+    for rule in (
+        Rule("mean-of-categories"),
+        # Table 2 of MIEB, where two types are not English, and Table 1 of UniBench.
+        Rule(
+            "mean-of-types",
+            by=("type",),
+            subtotal=Subtotal("mean (en)", without=("Any2AnyMultilingualRetrieval", "VisualSTS(multi)")),
+        ),
+        Rule("mean-of-capabilities", by=("capability",)),  # Table 5 of UniBench
+        # The median task of each group and of all: UniBench's figures, which one easy benchmark does not move.
+        Rule("median-of-types", by=("type",), over="tasks", total="median", average=median),
+        Rule("median-of-capabilities", by=("capability",), over="tasks", total="median", average=median),
+        # Modality groups and sub-categories; models without audio get zeros for that group in "All".
+        Rule("mmeb", by=("group", "category"), over="tasks", total="All", zeros_without="audio"),
+        # Domains, and the mean over subtypes (not over domains).
+        Rule("ark", over="tasks", total="knowledge axis", second_axis=reasoning_axis),
+    )
+}
+
+
+def by_difficulty(model: str, scores: Values) -> Rule:
     """A rule in which tasks that a model finds hard count more: each by what that model lacks to a full score.
 
     UniBench (A.7) takes CLIP ViT-B/32 as the measure of difficulty and prints no formula: this one is ours.
     """
-
-    model: str
-    scores: Values
-
-    def __str__(self) -> str:
-        return f"mean weighted by what {self.model} lacks"
-
-    def __call__(self, tasks: Sequence[Task], values: Values) -> Summary:
-        """Plain means of categories, and the weighted mean over the tasks that the model has a score on."""
-        lacks = {task.name: 1 - self.scores[task.name] for task in tasks if task.name in self.scores}
-        found = {name: weight for name, weight in lacks.items() if name in values}
-        if not sum(found.values()):
-            raise EmbarkError(f"{self.model} finds none of these tasks hard, or has no score on any of them.")
-        weights = {name: weight / sum(found.values()) for name, weight in found.items()}
-        value = sum(weight * values[name] for name, weight in weights.items())
-        groups = mean_of_categories(tasks, values).groups
-        return Summary(groups, {"weighted mean": Mean(value, len(found), len(lacks), weights)})
+    weights = {task: 1 - score for task, score in scores.items()}
+    return Rule(f"mean weighted by what {model} lacks", over="tasks", total="weighted mean", weights=weights)
 
 
 def rule_of(rule: str | Rule) -> Rule:
     """A rule by its name, or itself."""
-    if not isinstance(rule, str):
+    if isinstance(rule, Rule):
         return rule
     if rule not in RULES:
         raise UnknownName("rule", rule, RULES)
     return RULES[rule]
 
 
-def common_tasks(scores: Mapping[str, Values]) -> list[str]:
-    """The tasks that every model has a score on: over these alone, models with gaps compare with the others."""
-    first, *others = scores.values() or [{}]
-    return [task for task in first if all(task in values for values in others)]
+def _scored(tasks: Sequence[str], values: Values) -> bool:
+    return any(task in values for task in tasks)
 
 
-def _type(task: Task) -> str:
-    return task.category if task.family == "UniBench" else _tag(task, "type")
-
-
-def _tag(task: Task, name: str) -> str:
-    if name not in task.tags:
-        raise EmbarkError(f"This rule is not for {task.family}: {task.name} has no {name}.")
-    return task.tags[name]
-
-
-def _medians(groups: Mapping[str, Sequence[str]], values: Values) -> Summary:
-    everything = [task for parts in groups.values() for task in parts]
-    found = {name: _median(parts, values) for name, parts in groups.items() if any(part in values for part in parts)}
-    return Summary(found, {"median": _median(everything, values)})
-
-
-def _median(tasks: Sequence[str], values: Values) -> Mean:
-    """The middle score of those that there are, or the mean of the two in the middle."""
-    found = sorted((task for task in tasks if task in values), key=lambda task: values[task])
-    middle = found[(len(found) - 1) // 2 : len(found) // 2 + 1]
-    return Mean(fmean(values[task] for task in middle), len(found), len(tasks), dict.fromkeys(middle, 1 / len(middle)))
+def _group(task: Task, by: str) -> str:
+    """A task's category or tag; a tag that repeats the category is spelled like it."""
+    if by == "category":
+        return task.category
+    if by not in task.tags:
+        raise EmbarkError(f"This rule is not for {task.family}: {task.name} has no {by}.")
+    return task.category if task.tags[by] == task.category.lower() else task.tags[by]

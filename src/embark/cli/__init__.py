@@ -4,17 +4,30 @@ from __future__ import annotations
 
 import errno
 import sys
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 import typer
 
 from embark import __version__
 from embark.cli import analyze, board, browse, compare, doctor, exchange, fetch, published, recommend, run, show
-from embark.cli.analyze import field_scores, vectors
+from embark.cli.grammar import Command, Group
 from embark.types import EmbarkError
+
+
+class Commands(Group):
+    """The commands by what they are for."""
+
+    HEADS: ClassVar = {
+        "Run models": ("run", "plan", "fetch", "doctor"),
+        "Read scores": ("leaderboard", "compare", "recommend", "analyze", "published"),
+        "Look up": ("tasks", "benchmarks", "models", "show"),
+        "Exchange": ("import", "export"),
+    }
+
 
 app = typer.Typer(
     name="embark",
+    cls=Commands,
     epilog="Start with:  embark run   (the pocket benchmark, offline, in about a minute)",
     no_args_is_help=True,
     add_completion=False,
@@ -49,14 +62,10 @@ for command in (
     doctor.doctor,
     show.show,
 ):
-    app.command(epilog=None)(command)
-app.command("plan", epilog=None)(run.plan_)
-app.command("fetch", epilog=None)(fetch.fetch_)
-for name in ("correlate", "distill", "predict", "scaling", "mllm", "pareto"):
-    analyze.app.command(name)(getattr(field_scores, name))
-for name, of_vectors in vectors.COMMANDS.items():
-    analyze.app.command(name)(of_vectors)
-app.command("import", epilog=None)(exchange.import_results)
+    app.command(cls=Command, epilog=None)(command)
+app.command("plan", cls=Command, epilog=None)(run.plan_)
+app.command("fetch", cls=Command, epilog=None)(fetch.fetch_)
+app.command("import", cls=Command, epilog=None)(exchange.import_results)
 app.add_typer(exchange.export, name="export")
 app.add_typer(analyze.app, name="analyze")
 app.add_typer(published.app, name="published")

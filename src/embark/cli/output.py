@@ -1,4 +1,7 @@
-"""Printing for people: tables in colour on a terminal, plain elsewhere; the options that several commands share."""
+"""Printing: results to standard output, in the format that was asked for; notes beside them, to standard error.
+
+Also the options that several commands share.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from embark import catalogue
+
 if TYPE_CHECKING:  # help texts must not wait for numbers
+    from collections.abc import Sequence
+
     from embark.results.table import Table
 
 Home = Annotated[
@@ -21,10 +28,20 @@ Home = Annotated[
 ResultsFolder = Annotated[
     Path | None, typer.Option("--results", help="Folder of scores (else EMBARK_RESULTS, else ./results).")
 ]
+Format = Annotated[str, typer.Option("--format", help="text, json, csv, markdown or latex.")]
+BenchmarkName = Annotated[
+    str | None, typer.Option("-b", "--benchmark", help="Benchmark name (see: embark benchmarks).")
+]
+TaskNames = Annotated[
+    list[str] | None, typer.Option("-t", "--task", help="Task name or pattern; may be given several times.")
+]
 ProtocolName = Annotated[
     str | None, typer.Option("--protocol", help="Score as this protocol does where it differs from the paper: mteb2…")
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+Modalities = Annotated[list[str] | None, typer.Option("--modality", help="Only models that take all of these.")]
+Families = Annotated[list[str] | None, typer.Option("--family", help="Only families of models: SigLIP, 'EVA*'…")]
+Types = Annotated[list[str] | None, typer.Option("--type", help="Only encoder, mllm, late (interaction) or api.")]
+MaxParams = Annotated[str | None, typer.Option("--max-params", help="Only models of known size, up to 500M, 7B…")]
 Offline = Annotated[bool, typer.Option("--offline", help="Use only data that is here; never ask the hub.")]
 Device = Annotated[str, typer.Option("--device", help="auto, cpu, cuda:1, mps, or several: cuda:0,cuda:1.")]
 Precision = Annotated[
@@ -35,15 +52,37 @@ Trust = Annotated[
     str | None,
     typer.Option("--trust", metavar="REVISION", help="Run the code and open the pickles of exactly this revision."),
 ]
+AsJson = Annotated[bool, typer.Option("--json", hidden=True, help="Print JSON.")]
 
+counted = catalogue.counted
+some = catalogue.listed
+WIDTH = 120  # where there is no terminal
 FEW = 6  # models that fit side by side
 NARROW = 18  # characters that a column of words takes at least
 STYLES = {"head": "bold", "section": "dim", "rule": "dim", "row": "", "total": "bold"}
 
 
-def say(text: str) -> None:
-    """A line about the work, beside the result: to standard error."""
-    print(text, file=sys.stderr, flush=True)
+def say(*notes: str) -> None:
+    """Lines about the work, beside the result."""
+    for note in notes:
+        print(note, file=sys.stderr, flush=True)
+
+
+def terminal_width() -> int:
+    """Characters that a line has room for."""
+    return shutil.get_terminal_size((WIDTH, 24)).columns
+
+
+def emit(table: Table, style: str, data: Any = None) -> None:
+    """Print a table in a format; as JSON, `data` instead where it has more than the table."""
+    if style == "json" and data is not None:
+        print_json(data)
+    elif style != "text":
+        print(table.format(style))
+    elif table.rows:
+        print_table(table)
+    else:
+        say("nothing matches")
 
 
 def print_json(value: Any) -> None:
@@ -54,15 +93,15 @@ def print_json(value: Any) -> None:
 def _finite(value: Any) -> Any:
     """JSON has no NaN: null stands for it."""
     if isinstance(value, dict):
-        return {name: _finite(one) for name, one in value.items()}
+        return {name: _finite(item) for name, item in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_finite(one) for one in value]
+        return [_finite(item) for item in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def print_table(table: Table) -> None:
-    """A score table: fitted and styled on a terminal, plain elsewhere; turned when it is too wide and has few rows."""
-    room = shutil.get_terminal_size((120, 24)).columns
+    """A table: fitted and styled on a terminal, plain elsewhere; turned when it is too wide and has few rows."""
+    room = terminal_width()
     if table.width() > room and len(table.rows) <= FEW and table.models == "rows":
         table = table.turned()
     notes = [line for note in table.notes for line in textwrap.wrap(note, room, subsequent_indent="    ") or [""]]
@@ -75,16 +114,26 @@ def print_table(table: Table) -> None:
     console = Console(highlight=False, soft_wrap=True)
     pieces = table.fitted(room)
     apart = len(pieces) > 1 and table.models == "columns"  # rivals of a score stand in another piece
-    for at, piece in enumerate(pieces):
-        if at:
+    for number, piece in enumerate(pieces):
+        if number:
             console.print()
         for line in piece.lines():
-            cells = [Text(c, "bold" if b and not apart else "") for c, b in zip(line.cells, line.best, strict=False)]
-            console.print(Text("  ").join(cells), style=STYLES[line.kind])
+            *cells, last = line.cells
+            cells.append(wrapped(last.rstrip(), sum(map(len, cells)) + 2 * len(cells)))
+            best = [bold and not apart for bold in line.best]
+            texts = [Text(cell, "bold" if bold else "") for cell, bold in zip(cells, best, strict=False)]
+            console.print(Text("  ").join(texts), style=STYLES[line.kind])
     if gone := [name for name in table.columns if name not in {n for piece in pieces for n in piece.columns}]:
         console.print(f"(a wider terminal shows {' and '.join(gone)}, too)", style="dim")
     for note in notes:
         console.print(Text(note), style="dim")
+
+
+def listing(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> Table:
+    """A table of words and numbers."""
+    from embark.results.table import Row, Table
+
+    return Table(tuple(columns), tuple(Row(tuple(row)) for row in rows))
 
 
 def print_columns(columns: list[str], rows: list[list[str]], right: tuple[str, ...] = ()) -> None:
@@ -106,13 +155,3 @@ def wrapped(text: str, indent: int) -> str:
         return text
     lines = textwrap.wrap(text, max(columns - indent, NARROW), break_long_words=False, break_on_hyphens=False)
     return ("\n" + " " * indent).join(lines)
-
-
-def some(names: list[str], most: int = 12) -> str:
-    """Names in a row, the first of them when they are many."""
-    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
-
-
-def counted(number: int, what: str) -> str:
-    """A number with its noun: 1 task, 2 tasks."""
-    return f"{number:,} {what}{'' if number == 1 else 's'}"

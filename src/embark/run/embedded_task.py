@@ -16,7 +16,7 @@ Change = Callable[[Array], Array]  # of (n, dim) float32 rows
 
 
 @dataclass(frozen=True)
-class Part:
+class EmbeddedPart:
     """One split and subset: its truth, and a matrix of vectors for each side, read when it is needed."""
 
     split: str
@@ -32,9 +32,9 @@ class Part:
         """What the task's evaluator says about the vectors."""
         return evaluators.evaluate(self.evaluator, self.truth, self.vectors, self.params)
 
-    def changed(self, change: Change) -> Part:
+    def changed(self, change: Change) -> EmbeddedPart:
         """The part with every vector changed."""
-        return replace(self, vectors={side: changed(found, change) for side, found in self.vectors.items()})
+        return replace(self, vectors={side: changed(vectors, change) for side, vectors in self.vectors.items()})
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class Embedded:
 
     model: str
     task: Task
-    parts: tuple[Part, ...]
+    parts: tuple[EmbeddedPart, ...]
     notes: tuple[str, ...] = ()
 
     @property
@@ -61,8 +61,8 @@ class Embedded:
         """Vectors an item: one, unless the model is one of late interaction."""
         if not several(self._first):
             return 1.0
-        sides = [found for part in self.parts for found in part.vectors.values()]
-        rows = [found.shape[0] if hasattr(found, "offsets") else sum(map(len, found)) for found in sides]
+        sides = [vectors for part in self.parts for vectors in part.vectors.values()]
+        rows = [vectors.shape[0] if hasattr(vectors, "offsets") else sum(map(len, vectors)) for vectors in sides]
         return float(sum(rows) / sum(map(len, sides)))
 
     @property

@@ -7,7 +7,7 @@ from embark.engine.local import Report
 from embark.models import Loading
 from embark.models.encoder import Encoder
 from embark.planning import Demand, Plan
-from embark.run.embedded_task import Embedded, Part
+from embark.run.embedded_task import Embedded, EmbeddedPart
 from embark.run.models import choose_models
 from embark.run.workbench import Workbench, cannot, needed_items, readable_items
 from embark.settings import Settings
@@ -66,9 +66,9 @@ class Stored(Workbench):
             f"{self.settings.store}. Embed them: {command}"
         )
 
-    def _part(self, asking: Demand) -> Part:
+    def _part(self, asking: Demand) -> EmbeddedPart:
         sides = asking.data.sides
-        return Part(
+        return EmbeddedPart(
             asking.split,
             asking.subset,
             asking.task.evaluator,

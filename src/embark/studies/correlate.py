@@ -1,29 +1,50 @@
-"""Which tasks tell the same story: correlations of tasks over models, and clusters of tasks that rank models alike."""
+"""Which tasks rank models alike: correlations of tasks over models, and clusters of tasks."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from embark.boards.matrix import Matrix
+from embark.boards.matrix import Matrix, load_matrix
 from embark.catalogue import UnknownName
-from embark.evaluators.sts import correlation
+from embark.evaluators.sts import correlation as correlation_of
 from embark.results.table import Row, Table, named
+from embark.settings import Settings
 from embark.stats.statistics import interval
-from embark.studies.draw import brief, color
+from embark.studies.plotting import color, short_task
 from embark.studies.study import Study
-from embark.types import Array, EmbarkError
+from embark.tasks import Tasks
+from embark.types import Array, Benchmark, EmbarkError
 
-KINDS = ("spearman", "pearson")
+CORRELATIONS = ("spearman", "pearson")
 METHODS = ("hierarchical", "umap")
 THRESHOLD = 0.8  # mean correlation at which clusters are joined
-ALONE = 0  # the number of tasks that are in no cluster
+NO_CLUSTER = 0  # the number of tasks that are in no cluster
 PAIRS = 10
 SEED = 42
+
+
+def correlate(
+    benchmark: str | Benchmark | None = None,
+    tasks: Tasks = None,
+    *,
+    correlation: str = "spearman",
+    method: str = "hierarchical",
+    threshold: float = THRESHOLD,
+    own: bool = False,
+    settings: Settings | None = None,
+) -> TaskCorrelations:
+    """Correlate the tasks of a benchmark over models, and cluster them.
+
+    `correlation` is spearman or pearson. `method` is hierarchical (clusters are joined down to a mean correlation of
+    `threshold`) or umap (with HDBSCAN). `own` leaves published scores out.
+    """
+    matrix = load_matrix(benchmark, tasks, own=own, settings=settings)
+    return replace(correlate_tasks(matrix, correlation, method, threshold), notes=matrix.notes)
 
 
 @dataclass(frozen=True)
@@ -36,142 +57,116 @@ class Agreement:
     n: int
 
 
-def agreement(x: Array, y: Array, kind: str = "spearman") -> Agreement:
-    """Correlation of two columns over models, the models resampled; no narrower than Fisher's interval."""
-    from scipy.stats import rankdata
-
-    if kind not in KINDS:
-        raise UnknownName("correlation", kind, KINDS)
-    n, rank = len(x), (rankdata(x), rankdata(y))
-    value = correlation(*rank) if kind == "spearman" else correlation(x, y)
-    if n <= 3 or np.ptp(x) == 0 or np.ptp(y) == 0:
-        return Agreement(value, -1.0, 1.0, n)
-    low, high = interval(
-        kind, kind, {"gold": x, "similarity": y, "gold_rank": rank[0], "similarity_rank": rank[1]}, seed=SEED
-    )
-    # Few models look alike by luck more often than resampling them shows.
-    half = 1.96 * np.sqrt((1.06 if kind == "spearman" else 1.0) / (n - 3))
-    middle = np.arctanh(np.clip(value, -1 + 1e-12, 1 - 1e-12))
-    return Agreement(
-        value, min(low, value, float(np.tanh(middle - half))), max(high, value, float(np.tanh(middle + half))), n
-    )
-
-
-def correlations(values: Array, kind: str = "spearman") -> Array:
-    """Of every pair of columns; 0 with a constant one."""
-    from scipy.stats import rankdata
-
-    if kind not in KINDS:
-        raise UnknownName("correlation", kind, KINDS)
-    columns = np.asarray(rankdata(values, axis=0) if kind == "spearman" else values, np.float64)
-    columns = columns - columns.mean(axis=0)
-    length = np.linalg.norm(columns, axis=0)
-    columns = np.divide(columns, length, out=np.zeros_like(columns), where=length > 1e-12)
-    found = np.clip(columns.T @ columns, -1, 1)
-    np.fill_diagonal(found, 1)
-    return np.asarray(found)
-
-
 @dataclass(frozen=True)
-class Correlated:
-    """Tasks × tasks: their correlations, the order of the dendrogram's leaves, and a cluster number for each task."""
+class TaskCorrelations(Study):
+    """Tasks × tasks: their correlations, the order of the dendrogram's leaves, and the cluster number of each task."""
 
     matrix: Matrix
-    kind: str
+    correlation: str
     method: str
     values: Array
     order: Array
-    cluster: Array
+    clusters: Array
     threshold: float = THRESHOLD
-    positions: Array | None = None  # on a map, where the clusters were found on one
-    constant: tuple[str, ...] = ()  # tasks that were left out, since they rank no models
+    positions: Array | None = None  # of the tasks on the UMAP plane
+    constant: tuple[str, ...] = ()  # tasks that were left out, because all models have the same score
 
-    def study(self, pairs: int = PAIRS) -> Study:
-        """Each task with its nearest, cluster by cluster; the strongest and lowest pairs; a heat map or a map."""
-        title = f"{self.kind.capitalize()} correlation of {len(self.matrix.tasks)} tasks"
-        title += f" over {len(self.matrix.models)} models"
-        many = len(self.matrix.tasks)
-        side = max(7.0, 0.115 * many + 2.5)
-        if self.positions is not None:
-            return Study(title, self._table(pairs), self._map, (9.0, 6.5))
-        return Study(title, self._table(pairs), self._heat, (side, side - 1))
+    @property
+    def title(self) -> str:
+        models, tasks = self.matrix.values.shape
+        return f"{self.correlation.capitalize()} correlation of {tasks} tasks over {models} models"
 
-    def _table(self, pairs: int) -> Table:
+    @property
+    def size(self) -> tuple[float, float]:
+        side = max(7.0, 0.115 * len(self.matrix.tasks) + 2.5)
+        return (side, side - 1) if self.positions is None else (9.0, 6.5)
+
+    def table(self, pairs: int = PAIRS) -> Table:
+        """Each task with its nearest one, cluster by cluster; then the `pairs` strongest and lowest pairs."""
         rows: list[Row] = []
-        apart = self.values - 2 * np.eye(len(self.values))
-        for number in sorted(set(self.cluster.tolist()), key=lambda c: (c == ALONE, c)):
-            members = [at for at in self.order if self.cluster[at] == number]
-            section = self._about(number, members)
-            rows += [self._row(at, int(apart[at].argmax()), section) for at in members]
+        others = self.values - 2 * np.eye(len(self.values))
+        for number in sorted(set(self.clusters.tolist()), key=lambda number: (number == NO_CLUSTER, number)):
+            members = [task for task in self.order if self.clusters[task] == number]
+            section = self._section(number, members)
+            rows += [self._row(task, int(others[task].argmax()), section) for task in members]
         first, second = np.triu_indices(len(self.values), 1)
-        by_strength = np.argsort(-self.values[first, second], kind="stable")
-        shown = min(pairs, len(by_strength) // 2)
-        for section, chosen in (
-            ("strongest pairs", by_strength[:shown]), ("lowest pairs", by_strength[::-1][:shown])
-        ):  # fmt: skip
-            rows += [self._row(int(first[at]), int(second[at]), section) for at in chosen]
-        between = self.values[first, second]
-        how = "UMAP and HDBSCAN" if self.method == "umap" else f"average linkage, joined at mean r ≥ {self.threshold:g}"
+        values = self.values[first, second]
+        strongest = np.argsort(-values, kind="stable")
+        shown = min(pairs, len(strongest) // 2)
+        for section, order in (("strongest pairs", strongest), ("lowest pairs", strongest[::-1])):
+            rows += [self._row(int(first[pair]), int(second[pair]), section) for pair in order[:shown]]
+        clustering = (
+            "UMAP and HDBSCAN" if self.method == "umap" else f"average linkage, joined at mean r ≥ {self.threshold:g}"
+        )
         notes = [
-            f"{self.kind.capitalize()} r over {len(self.matrix.models)} models that have every task; "
+            f"{self.correlation.capitalize()} r over {len(self.matrix.models)} models that have every task; "
             "low and high: 95 %, models resampled.",
-            f"Clusters: {how}. There, each task stands with its nearest.",
-            f"All {len(between):,} pairs: median r {np.median(between):.2f}, "
-            f"{100 * (between > 0.9).mean():.0f} % above 0.9, {100 * (between < 0).mean():.0f} % below 0.",
+            f"Clusters: {clustering}. There, each task stands with its nearest.",
+            f"All {len(values):,} pairs: median r {np.median(values):.2f}, "
+            f"{100 * (values > 0.9).mean():.0f} % above 0.9, {100 * (values < 0).mean():.0f} % below 0.",
         ]
         if self.constant:
             notes.append(f"Left out, with one score for all models: {', '.join(self.constant)}.")
         return Table(("task", "with", "r", "low", "high"), tuple(rows), tuple(notes))
 
-    def _row(self, at: int, other: int, section: str) -> Row:
+    def draw(self, figure: Any) -> None:
+        """A heat map with a box round each cluster, or the tasks on the UMAP plane."""
+        if self.positions is None:
+            self._draw_heat_map(figure)
+        else:
+            self._draw_plane(figure, self.positions)
+
+    def _row(self, task: int, other: int, section: str) -> Row:
         names, scores = self.matrix.names, self.matrix.values
-        found = agreement(scores[:, at], scores[:, other], self.kind)
-        return Row((named(names[at], 36), named(names[other], 36), found.value, found.low, found.high), section)
+        r = agreement(scores[:, task], scores[:, other], self.correlation)
+        return Row((named(names[task], 36), named(names[other], 36), r.value, r.low, r.high), section)
 
-    def _about(self, number: int, members: Sequence[int]) -> str:
-        kinds = Counter(self.matrix.tasks[at].category for at in members).most_common()
-        said = ", ".join(f"{count} {kind}" for kind, count in kinds[:3]) + (", …" if len(kinds) > 3 else "")
-        return f"{'in no cluster' if number == ALONE else f'cluster {number}'}: {said}"
+    def _section(self, number: int, members: Sequence[int]) -> str:
+        categories = Counter(self.matrix.tasks[task].category for task in members).most_common()
+        counts = ", ".join(f"{count} {category}" for category, count in categories[:3])
+        name = "in no cluster" if number == NO_CLUSTER else f"cluster {number}"
+        return f"{name}: {counts}{', …' if len(categories) > 3 else ''}"
 
-    def _heat(self, figure: Any) -> None:
+    def _draw_heat_map(self, figure: Any) -> None:
         from matplotlib.patches import Patch, Rectangle
 
-        tasks, order = self.matrix.tasks, self.order
-        kinds = list(dict.fromkeys(task.category for task in tasks))
+        tasks = [self.matrix.tasks[task] for task in self.order]
+        categories = list(dict.fromkeys(task.category for task in self.matrix.tasks))
         strip, axes = figure.subplots(1, 2, width_ratios=[1, 60], sharey=True)
         image = axes.imshow(
-            self.values[np.ix_(order, order)], cmap="RdBu_r", vmin=-1, vmax=1, interpolation="nearest", aspect="auto"
-        )
-        bands = np.array([[kinds.index(tasks[at].category)] for at in order])
+            self.values[np.ix_(self.order, self.order)],
+            cmap="RdBu_r", vmin=-1, vmax=1, interpolation="nearest", aspect="auto",
+        )  # fmt: skip
+        bands = np.array([[categories.index(task.category)] for task in tasks])
         strip.imshow(_painted(bands), aspect="auto", interpolation="nearest")
-        size = 6 if len(tasks) > 40 else 7
-        strip.set_yticks(range(len(order)), [brief(tasks[at].name) for at in order], fontsize=size)
+        labels = [short_task(task.name) for task in tasks]
+        font_size = 6 if len(tasks) > 40 else 7
+        strip.set_yticks(range(len(tasks)), labels, fontsize=font_size)
         strip.set_xticks([])
-        axes.set_xticks(range(len(order)), [brief(tasks[at].name) for at in order], fontsize=size, rotation=90)
+        axes.set_xticks(range(len(tasks)), labels, fontsize=font_size, rotation=90)
         axes.tick_params(left=False, labelleft=False)
-        for one in (strip, axes):
-            one.grid(False)
-            for spine in one.spines.values():
+        for panel in (strip, axes):
+            panel.grid(False)
+            for spine in panel.spines.values():
                 spine.set_visible(False)
-        for number in sorted(set(self.cluster.tolist()) - {ALONE}):
-            first, *others = np.flatnonzero(self.cluster[order] == number)  # side by side: a branch of the tree
-            side = 1 + len(others)
-            axes.add_patch(Rectangle((first - 0.5, first - 0.5), side, side, fill=False, lw=1, clip_on=False))
-        figure.colorbar(image, ax=axes, shrink=0.5, label=f"{self.kind.capitalize()} r", pad=0.01)
-        handles = [Patch(color=color(at), label=kind) for at, kind in enumerate(kinds)]
-        figure.legend(handles=handles, loc="outside lower center", ncols=min(4, len(kinds)), fontsize=8)
+        for number in sorted(set(self.clusters.tolist()) - {NO_CLUSTER}):
+            members = np.flatnonzero(self.clusters[self.order] == number)  # side by side: a branch of the tree
+            corner = (members[0] - 0.5, members[0] - 0.5)
+            axes.add_patch(Rectangle(corner, len(members), len(members), fill=False, lw=1, clip_on=False))
+        figure.colorbar(image, ax=axes, shrink=0.5, label=f"{self.correlation.capitalize()} r", pad=0.01)
+        handles = [Patch(color=color(number), label=category) for number, category in enumerate(categories)]
+        figure.legend(handles=handles, loc="outside lower center", ncols=min(4, len(categories)), fontsize=8)
 
-    def _map(self, figure: Any) -> None:
-        assert self.positions is not None
-        axes, tasks = figure.subplots(), self.matrix.tasks
-        for at, kind in enumerate(dict.fromkeys(task.category for task in tasks)):
-            rows = [row for row, task in enumerate(tasks) if task.category == kind]
-            axes.scatter(*self.positions[rows].T, s=22, color=color(at), label=kind, edgecolor="white", lw=0.4)
-        for number in sorted(set(self.cluster.tolist()) - {ALONE}):
-            members = self.positions[self.cluster == number]
-            above = (float(np.median(members[:, 0])), float(members[:, 1].max()))
+    def _draw_plane(self, figure: Any, positions: Array) -> None:
+        axes = figure.subplots()
+        for number, category in enumerate(dict.fromkeys(task.category for task in self.matrix.tasks)):
+            rows = [row for row, task in enumerate(self.matrix.tasks) if task.category == category]
+            axes.scatter(*positions[rows].T, s=22, color=color(number), label=category, edgecolor="white", lw=0.4)
+        for number in sorted(set(self.clusters.tolist()) - {NO_CLUSTER}):
+            members = positions[self.clusters == number]
+            top = (float(np.median(members[:, 0])), float(members[:, 1].max()))
             axes.annotate(
-                f"cluster {number}", above, (0, 6), textcoords="offset points", fontsize=8, ha="center",
+                f"cluster {number}", top, (0, 6), textcoords="offset points", fontsize=8, ha="center",
                 bbox={"fc": "white", "ec": "none", "pad": 0.5, "alpha": 0.7},
             )  # fmt: skip
         axes.set_xlabel("UMAP 1 (no unit)")
@@ -179,10 +174,10 @@ class Correlated:
         figure.legend(loc="outside lower center", ncols=4, fontsize=8)
 
 
-def correlate(
-    matrix: Matrix, kind: str = "spearman", method: str = "hierarchical", threshold: float = THRESHOLD
-) -> Correlated:
-    """Correlate tasks over the models that have them all, and find the clusters; constant ones are left out."""
+def correlate_tasks(
+    matrix: Matrix, correlation: str = "spearman", method: str = "hierarchical", threshold: float = THRESHOLD
+) -> TaskCorrelations:
+    """Correlations and clusters of tasks over the models that have them all; constant tasks are left out."""
     from scipy.cluster.hierarchy import average, fcluster, leaves_list
     from scipy.spatial.distance import squareform
 
@@ -195,41 +190,90 @@ def correlate(
     matrix = matrix.only(tasks=lambda task: task.name not in constant)
     if len(matrix.tasks) < 3:
         raise EmbarkError("Correlations between tasks need at least three tasks with scores that differ.")
-    values = correlations(matrix.values, kind)
+    values = correlations(matrix.values, correlation)
     tree = average(squareform(1 - values, checks=False))
     order = leaves_list(tree)
+    positions = None
     if method == "umap":
-        positions, cluster = _on_a_map(matrix.values, kind)
+        positions = _umap_positions(matrix.values, correlation)
+        clusters = _hdbscan_clusters(positions)
     else:
-        positions, cluster = None, fcluster(tree, 1 - threshold, criterion="distance")
-    return Correlated(matrix, kind, method, values, order, _numbered(cluster, order), threshold, positions, constant)
+        clusters = fcluster(tree, 1 - threshold, criterion="distance")
+    clusters = _by_size(clusters, order)
+    return TaskCorrelations(matrix, correlation, method, values, order, clusters, threshold, positions, constant)
 
 
-def _on_a_map(values: Array, kind: str) -> tuple[Array, Array]:
-    """Tasks as vectors of their models' scores (or ranks), laid out by UMAP and clustered there by HDBSCAN."""
+def agreement(x: Array, y: Array, correlation: str = "spearman") -> Agreement:
+    """Correlation of two columns over models, the models resampled; no narrower than Fisher's interval."""
+    from scipy.stats import rankdata
+
+    _check(correlation)
+    n = len(x)
+    ranks = rankdata(x), rankdata(y)
+    value = correlation_of(*ranks) if correlation == "spearman" else correlation_of(x, y)
+    if n <= 3 or np.ptp(x) == 0 or np.ptp(y) == 0:
+        return Agreement(value, -1.0, 1.0, n)
+    outcomes = {"gold": x, "similarity": y, "gold_rank": ranks[0], "similarity_rank": ranks[1]}
+    low, high = interval(correlation, correlation, outcomes, seed=SEED)
+    # Few models look alike by luck more often than resampling them shows.
+    half = 1.96 * np.sqrt((1.06 if correlation == "spearman" else 1.0) / (n - 3))
+    middle = np.arctanh(np.clip(value, -1 + 1e-12, 1 - 1e-12))
+    return Agreement(
+        value, min(low, value, float(np.tanh(middle - half))), max(high, value, float(np.tanh(middle + half))), n
+    )
+
+
+def correlations(values: Array, correlation: str = "spearman") -> Array:
+    """The correlation of every pair of columns; 0 with a constant one."""
+    from scipy.stats import rankdata
+
+    _check(correlation)
+    columns = np.asarray(rankdata(values, axis=0) if correlation == "spearman" else values, np.float64)
+    columns = columns - columns.mean(axis=0)
+    length = np.linalg.norm(columns, axis=0)
+    columns = np.divide(columns, length, out=np.zeros_like(columns), where=length > 1e-12)
+    matrix = np.clip(columns.T @ columns, -1, 1)
+    np.fill_diagonal(matrix, 1)
+    return np.asarray(matrix)
+
+
+def _check(correlation: str) -> None:
+    if correlation not in CORRELATIONS:
+        raise UnknownName("correlation", correlation, CORRELATIONS)
+
+
+def _umap_positions(values: Array, correlation: str) -> Array:
+    """Tasks on the plane, by the scores (or ranks) of their models."""
     try:
         from umap import UMAP
     except ImportError as error:
         raise EmbarkError("This way to cluster needs umap-learn: pip install 'embark[maps]'") from error
     from scipy.stats import rankdata
+
+    columns = (rankdata(values, axis=0) if correlation == "spearman" else values).T
+    neighbors = min(15, len(columns) - 1)
+    layout = UMAP(n_neighbors=neighbors, min_dist=0.0, metric="correlation", random_state=SEED, n_jobs=1)
+    return np.asarray(layout.fit_transform(columns))
+
+
+def _hdbscan_clusters(positions: Array) -> Array:
     from sklearn.cluster import HDBSCAN
 
-    columns = (rankdata(values, axis=0) if kind == "spearman" else values).T
-    near = min(15, len(columns) - 1)
-    layout = UMAP(n_neighbors=near, min_dist=0.0, metric="correlation", random_state=SEED, n_jobs=1)
-    positions = np.asarray(layout.fit_transform(columns))
-    found = HDBSCAN(min_cluster_size=max(2, min(5, len(columns) // 5)), min_samples=2, copy=True).fit(positions)
-    return positions, np.asarray(found.labels_) + 1
+    smallest = max(2, min(5, len(positions) // 5))
+    return np.asarray(HDBSCAN(min_cluster_size=smallest, min_samples=2, copy=True).fit(positions).labels_) + 1
 
 
-def _numbered(cluster: Array, order: Array) -> Array:
-    """Clusters numbered from the largest; those of one size as they come in the order of leaves. One is no cluster."""
-    sizes = Counter(number for number in cluster[order].tolist() if number != ALONE)
-    new = {number: at for at, (number, size) in enumerate(sizes.most_common(), 1) if size > 1}
-    return np.array([new.get(number, ALONE) for number in cluster.tolist()])
+def _by_size(clusters: Array, order: Array) -> Array:
+    """Clusters numbered from the largest; equal ones in the order of the leaves. A task alone is in no cluster."""
+    sizes = Counter(number for number in clusters[order].tolist() if number != NO_CLUSTER)
+    numbers = {cluster: number for number, (cluster, size) in enumerate(sizes.most_common(), 1) if size > 1}
+    return np.array([numbers.get(cluster, NO_CLUSTER) for cluster in clusters.tolist()])
 
 
 def _painted(numbers: Array) -> Array:
-    """Group numbers as an image of their colours."""
-    red_green_blue = [[int(color(at)[i : i + 2], 16) / 255 for i in (1, 3, 5)] for at in range(int(numbers.max()) + 1)]
-    return np.array(red_green_blue)[numbers]
+    """Group numbers as an image of their colors."""
+    palette = [
+        [int(color(number)[start : start + 2], 16) / 255 for start in (1, 3, 5)]
+        for number in range(int(numbers.max()) + 1)
+    ]
+    return np.array(palette)[numbers]

@@ -1,94 +1,132 @@
-"""Embedding scores beside a table from elsewhere: does a good encoder make a good multimodal LLM (MIEB, 6.2)?"""
+"""Embedding scores compared with a table from elsewhere: does a good encoder make a good multimodal LLM (MIEB, 6.2)?"""
 
 from __future__ import annotations
 
 import csv
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from embark.boards.matrix import Matrix, grouped
+from embark.boards.matrix import Matrix, grouped, load_matrix
 from embark.results.table import Row, Table, short
+from embark.settings import Settings
 from embark.studies.correlate import Agreement, agreement
-from embark.studies.draw import some
+from embark.studies.plotting import first_names
 from embark.studies.study import Study
-from embark.types import EmbarkError
+from embark.tasks import Tasks
+from embark.types import Benchmark, EmbarkError
 
 FEWEST = 3
-Outside = Mapping[str, Mapping[str, float]]  # measure → model → value
+ExternalScores = Mapping[str, Mapping[str, float]]  # measure → model → value
+
+
+def mllm(
+    table: Path | str | ExternalScores,
+    benchmark: str | Benchmark | None = None,
+    tasks: Tasks = None,
+    *,
+    by: str = "category",
+    correlation: str = "pearson",
+    own: bool = False,
+    settings: Settings | None = None,
+) -> ExternalCorrelations:
+    """Correlate embedding scores with those of multimodal LLMs built on the encoders, or with any other table.
+
+    `table` is a CSV file (a column of models, then a column for each measure) or {measure: {model: value}}.
+    """
+    measures = read_external_scores(Path(table)) if isinstance(table, (str, Path)) else table
+    matrix = load_matrix(benchmark, tasks, own=own, settings=settings)
+    return replace(correlate_external(matrix, measures, by, correlation), notes=matrix.notes)
 
 
 @dataclass(frozen=True)
-class Compared:
-    """Correlations of a benchmark's groups with each outside measure, over the models in both."""
+class ExternalCorrelations(Study):
+    """Correlations of a benchmark's groups with each external measure, over the models in both."""
 
     by: str
-    kind: str
+    correlation: str
     measures: tuple[str, ...]
     groups: tuple[str, ...]
-    found: Mapping[tuple[str, str], Agreement]
-    unmatched: tuple[str, ...]
+    values: Mapping[tuple[str, str], Agreement]  # by group and measure
+    unmatched: tuple[str, ...]  # models of the external table without scores here
 
-    def study(self) -> Study:
-        """Groups × measures, each with its interval and number of models; a heat map."""
+    @property
+    def title(self) -> str:
+        return "Embedding scores and the outside table"
+
+    @property
+    def size(self) -> tuple[float, float]:
+        return 2.6 + 0.95 * max(len(self.measures), 4), 1.4 + 0.36 * len(self.groups)
+
+    def table(self) -> Table:
+        """One line a group and measure, each with its interval and number of models."""
         rows = []
         for measure in self.measures:
-            cells = [(group, self.found[group, measure]) for group in self.groups if (group, measure) in self.found]
-            for group, one in sorted(cells, key=lambda cell: -cell[1].value):
-                rows.append(Row((group, one.value, one.low, one.high, one.n), measure))
-        notes = [f"{self.kind.capitalize()} r of a {self.by}'s mean score and the measure; 95 %, models resampled."]
-        if any(one.n < 10 for one in self.found.values()):
+            cells = [(group, self.values[group, measure]) for group in self.groups if (group, measure) in self.values]
+            for group, r in sorted(cells, key=lambda cell: -cell[1].value):
+                rows.append(Row((group, r.value, r.low, r.high, r.n), measure))
+        name = self.correlation.capitalize()
+        notes = [f"{name} r of a {self.by}'s mean score and the measure; 95 %, models resampled."]
+        if any(r.n < 10 for r in self.values.values()):
             notes.append("With so few models an interval this wide says: more are needed.")
         if self.unmatched:
-            notes.append(f"No scores on all tasks of a {self.by} here for: {some(self.unmatched)}.")
-        size = (2.6 + 0.95 * max(len(self.measures), 4), 1.4 + 0.36 * len(self.groups))
-        title = "Embedding scores and the outside table"
-        return Study(title, Table((self.by, "r", "low", "high", "models"), tuple(rows), tuple(notes)), self._draw, size)
+            notes.append(f"No scores on all tasks of a {self.by} here for: {first_names(self.unmatched)}.")
+        return Table((self.by, "r", "low", "high", "models"), tuple(rows), tuple(notes))
 
-    def _draw(self, figure: Any) -> None:
+    def draw(self, figure: Any) -> None:
+        """A heat map of groups × measures."""
         axes = figure.subplots()
         values = np.full((len(self.groups), len(self.measures)), np.nan)
-        for (group, measure), one in self.found.items():
-            values[self.groups.index(group), self.measures.index(measure)] = one.value
+        for (group, measure), r in self.values.items():
+            row, column = self.groups.index(group), self.measures.index(measure)
+            values[row, column] = r.value
+            ink = "white" if abs(r.value) > 0.65 else "black"
+            axes.text(column, row, f"{r.value:.2f}", ha="center", va="center", fontsize=8, color=ink)
         image = axes.imshow(values, cmap="RdBu_r", vmin=-1, vmax=1, aspect="auto")
-        for (group, measure), one in self.found.items():
-            where = self.measures.index(measure), self.groups.index(group)
-            ink = "white" if abs(one.value) > 0.65 else "black"
-            axes.text(*where, f"{one.value:.2f}", ha="center", va="center", fontsize=8, color=ink)
         axes.set_xticks(range(len(self.measures)), [short(name, 16) for name in self.measures], rotation=30, ha="right")
         axes.set_yticks(range(len(self.groups)), [short(name, 30) for name in self.groups])
         axes.grid(False)
-        figure.colorbar(image, ax=axes, label=f"{self.kind.capitalize()} r")
+        figure.colorbar(image, ax=axes, label=f"{self.correlation.capitalize()} r")
 
 
-def outside(matrix: Matrix, table: Outside, by: str = "category", kind: str = "pearson") -> Compared:
+def correlate_external(
+    matrix: Matrix, table: ExternalScores, by: str = "category", correlation: str = "pearson"
+) -> ExternalCorrelations:
     """Correlate each group's mean with each measure, over the models that have both."""
-    row = _rows(matrix.models, dict.fromkeys(model for values in table.values() for model in values))
-    found, used = {}, set()
+    external_models = dict.fromkeys(model for values in table.values() for model in values)
+    row_of = _rows(matrix.models, external_models)
     groups = grouped(matrix.tasks, by)
+    correlations: dict[tuple[str, str], Agreement] = {}
+    matched: set[str] = set()
     for group, columns in groups.items():
         mean = matrix.values[:, columns].mean(axis=1)
         for measure, values in table.items():
-            models = [model for model in values if model in row and not np.isnan(mean[row[model]])]
-            used.update(models)
+            models = [model for model in values if model in row_of and not np.isnan(mean[row_of[model]])]
+            matched.update(models)
             if len(models) >= FEWEST:
-                x = np.array([mean[row[model]] for model in models])
-                found[group, measure] = agreement(x, np.array([values[model] for model in models]), kind)
-    if not found:
+                x = np.array([mean[row_of[model]] for model in models])
+                y = np.array([values[model] for model in models])
+                correlations[group, measure] = agreement(x, y, correlation)
+    if not correlations:
         raise EmbarkError(
             f"Fewer than {FEWEST} models of the table have scores here. Its first column must hold models' names as "
             "`embark leaderboard` prints them."
         )
-    unmatched = dict.fromkeys(model for values in table.values() for model in values if model not in used)
-    groups_found = tuple(group for group in groups if any(group == name for name, _ in found))
-    return Compared(by, kind, tuple(dict.fromkeys(name for _, name in found)), groups_found, found, tuple(unmatched))
+    return ExternalCorrelations(
+        by,
+        correlation,
+        measures=tuple(dict.fromkeys(measure for _, measure in correlations)),
+        groups=tuple(dict.fromkeys(group for group, _ in correlations)),
+        values=correlations,
+        unmatched=tuple(model for model in external_models if model not in matched),
+    )
 
 
-def read(path: Path) -> dict[str, dict[str, float]]:
+def read_external_scores(path: Path) -> dict[str, dict[str, float]]:
     """A CSV: the first column names models, every other is a measure; an empty cell is no score."""
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
@@ -101,13 +139,13 @@ def read(path: Path) -> dict[str, dict[str, float]]:
     if len(lines) < 2 or len(lines[0][1]) < 2:
         raise EmbarkError(f"{path} needs a header line, a first column of models, and a column of scores at least.")
     (_, (_, *names)), *rows = lines
-    for at, name in enumerate(names):
-        if name and name in names[:at]:
-            raise EmbarkError(f"{path}: columns {names.index(name) + 2} and {at + 2} are both named '{name}'.")
+    for position, name in enumerate(names):
+        if name and name in names[:position]:
+            raise EmbarkError(f"{path}: columns {names.index(name) + 2} and {position + 2} are both named '{name}'.")
     table: dict[str, dict[str, float]] = {name: {} for name in names if name}
-    seen: dict[str, int] = {}
+    line_of: dict[str, int] = {}
     for number, (model, *cells) in rows:
-        if (other := seen.setdefault(model, number)) != number:
+        if (other := line_of.setdefault(model, number)) != number:
             raise EmbarkError(f"{path}: lines {other} and {number} are both about '{model}'.")
         for name, cell in zip_longest(names, cells, fillvalue=""):
             if cell and not name:
@@ -118,18 +156,16 @@ def read(path: Path) -> dict[str, dict[str, float]]:
 
 
 def _rows(models: Sequence[str], names: Iterable[str]) -> dict[str, int]:
-    """Which model each name of a table means, in full or without its organisation; other names are left out."""
-    found: dict[int, str] = {}
+    """The row of each model that a table names, in full or without its organisation; other names are left out."""
+    name_of: dict[int, str] = {}
     for name in names:
-        meant = [at for at, model in enumerate(models) if model == name]
-        meant = meant or [at for at, model in enumerate(models) if short(model, 99) == name]
-        if len(meant) > 1:
-            raise EmbarkError(
-                f"'{name}' in the table may be {models[meant[0]]} or {models[meant[1]]}: write it in full."
-            )
-        if meant and (other := found.setdefault(meant[0], name)) != name:
-            raise EmbarkError(f"The table has {models[meant[0]]} twice: as '{other}' and as '{name}'.")
-    return {name: at for at, name in found.items()}
+        rows = [row for row, model in enumerate(models) if model == name]
+        rows = rows or [row for row, model in enumerate(models) if short(model, 99) == name]
+        if len(rows) > 1:
+            raise EmbarkError(f"'{name}' in the table may be {models[rows[0]]} or {models[rows[1]]}: write it in full.")
+        if rows and (other := name_of.setdefault(rows[0], name)) != name:
+            raise EmbarkError(f"The table has {models[rows[0]]} twice: as '{other}' and as '{name}'.")
+    return {name: row for row, name in name_of.items()}
 
 
 def _number(cell: str, path: Path, line: int, column: str) -> float:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,46 +14,56 @@ import numpy as np
 from embark.evaluators.ranks import take
 from embark.evaluators.similarity import whole
 from embark.evaluators.topk import topk
+from embark.models import Loading
 from embark.results.table import Cell, Row, Table, short
-from embark.run.embedded_task import Embedded, Part, sample
-from embark.studies.draw import color
+from embark.run.embedded_task import Embedded, EmbeddedPart, sample
+from embark.settings import Settings
+from embark.studies.plotting import color
+from embark.studies.stored_tasks import Models, one_stored_task
 from embark.studies.study import Study
-from embark.types import Array, Classes, EmbarkError, Gold, Groups, Matches, Qrels, Split, role_of
+from embark.types import Array, Classes, EmbarkError, Gold, Groups, Matches, Qrels, Split, Task, role_of
 
 MOST = 5_000  # items of a side
-NEIGHBOURS = 10
+GRID = 2_000  # items of a side that arbitrary pairs are made of
+NEIGHBORS = 10
 FOLDS = 5
 TEMPERATURE = 2.0  # of the uniformity, as Wang and Isola have it
-FINE = 1_000  # items of a side that a plane is fitted to
+SEPARATED = 1_000  # items of a side that a plane is fitted to
+
+
+def geometry(
+    model: Models,
+    task: str | Task,
+    *,
+    subset: str | None = None,
+    protocol: str | None = None,
+    embed: bool = False,
+    loading: Loading | None = None,
+    settings: Settings | None = None,
+    show_progress: bool = True,
+) -> Geometry:
+    """Measure the shape of a task's vectors: modality gap, hubs, anisotropy, alignment and uniformity.
+
+    `subset` is one of the task's subsets (the first). Vectors are those in the store; `embed` adds what is missing,
+    else it is an error.
+    """
+    tasks = one_stored_task(model, task, protocol, embed, loading, settings, show_progress)
+    return Geometry(tuple(measure(embedded, subset) for embedded in tasks))
 
 
 @dataclass(frozen=True)
 class Shape:
-    """How one side fills its space."""
+    """How the vectors of one side fill their space."""
 
     side: str
     modality: str
-    items: int  # looked at
+    items: int  # that were measured
     of: int
     mean_cosine: float  # of two different items
     dimensions: float  # effective ones: the participation ratio of the variances
     isoscore: float
     uniformity: float
     variances: Array  # along the principal axes, largest first
-
-
-@dataclass(frozen=True)
-class Relation:
-    """How two sides lie to each other; a side without a partner is related to itself."""
-
-    left: str
-    right: str
-    distance: float | None  # of the centres: the modality gap
-    separable: float | None  # how often a plane tells the sides apart, on items it was not fitted to
-    alignment: float | None
-    matching: Array  # cosines of pairs that belong together
-    any_pair: Array  # cosines of arbitrary pairs
-    hubs: Hubs
 
 
 @dataclass(frozen=True)
@@ -70,8 +79,27 @@ class Hubs:
 
 
 @dataclass(frozen=True)
-class Geometry:
-    """One task as one model sees it."""
+class Relation:
+    """How two sides lie to each other; a side without a partner is related to itself."""
+
+    left: str
+    right: str
+    distance: float | None  # of the centers: the modality gap
+    separable: float | None  # how often a plane tells the sides apart, on items it was not fitted to
+    alignment: float | None
+    matching: Array  # cosines of pairs that belong together
+    any_pair: Array  # cosines of arbitrary pairs
+    hubs: Hubs
+
+    @property
+    def arrow(self) -> str:
+        """Both sides by name."""
+        return f"{self.left} → {self.right}"
+
+
+@dataclass(frozen=True)
+class ModelGeometry:
+    """One task as one model embedded it."""
 
     model: str
     task: str
@@ -80,29 +108,49 @@ class Geometry:
     relations: tuple[Relation, ...]
 
 
-def geometry(task: Embedded, subset: str | None = None) -> Geometry:
-    """The shape of the task's sides and their relations, in one of its subsets (the first)."""
-    part = part_of(task, subset)
-    unit = {side: whole(take(found, sample(len(found), MOST)), "cosine") for side, found in part.vectors.items()}
-    shapes = tuple(shape(unit[side], side, part.modalities[side], len(found)) for side, found in part.vectors.items())
-    relations = tuple(_relation(part, unit, *pair) for pair in _pairs(part))
-    return Geometry(task.model, task.task.name, part.subset, shapes, relations)
+@dataclass(frozen=True)
+class Geometry(Study):
+    """One task as several models embedded it, side by side."""
 
+    models: tuple[ModelGeometry, ...]
 
-def study(found: Sequence[Geometry]) -> Study:
-    """Models side by side; all of one task."""
-    first, rows = found[0], []
-    for at, side in enumerate(first.shapes):
-        seen = f"{side.items:,} of {side.of:,}" if side.items < side.of else f"{side.of:,}"
-        section = f"{side.side} ({side.modality}, {seen} items)"
-        for name, field in SHAPE_ROWS.items():
-            rows.append(Row((name, *(getattr(one.shapes[at], field) for one in found)), section))
-    for at, pair in enumerate(first.relations):
-        for name, cells in _relation_rows([one.relations[at] for one in found]):
-            rows.append(Row((name, *cells), _arrow(pair)))
-    where = f"{first.task}{'' if first.subset == 'default' else f', {first.subset}'}"
-    table = Table(("measure", *(short(one.model) for one in found)), tuple(rows), NOTES)
-    return Study(f"Geometry of {where}", table, partial(_draw, found=found), (7.0, 0.6 + 2.5 * len(found)))
+    @property
+    def title(self) -> str:
+        first = self.models[0]
+        return f"Geometry of {first.task}{'' if first.subset == 'default' else f', {first.subset}'}"
+
+    @property
+    def size(self) -> tuple[float, float]:
+        return 7.0, 0.6 + 2.5 * len(self.models)
+
+    def table(self) -> Table:
+        """One line a measure, one column a model."""
+        rows = []
+        first = self.models[0]
+        for number, side in enumerate(first.shapes):
+            items = f"{side.items:,} of {side.of:,}" if side.items < side.of else f"{side.of:,}"
+            section = f"{side.side} ({side.modality}, {items} items)"
+            for name, field in SHAPE_ROWS.items():
+                rows.append(Row((name, *(getattr(model.shapes[number], field) for model in self.models)), section))
+        for number, relation in enumerate(first.relations):
+            for name, cells in _relation_rows([model.relations[number] for model in self.models]).items():
+                if any(cell is not None for cell in cells):
+                    rows.append(Row((name, *cells), relation.arrow))
+        return Table(("measure", *(short(model.model) for model in self.models)), tuple(rows), NOTES)
+
+    def draw(self, figure: Any) -> None:
+        """A line of panels a model: cosines, variance kept by the first axes, popularity of the right side."""
+        panels = figure.subplots(len(self.models), 3, squeeze=False)
+        for (cosines, axes, popularity), model in zip(panels, self.models, strict=True):
+            relation = model.relations[0]
+            _draw_cosines(cosines, relation)
+            cosines.set_title(short(model.model), fontsize=8, loc="left")
+            _draw_variances(axes, [shape for shape in model.shapes if shape.side == role_of(shape.side)])
+            _draw_popularity(popularity, relation)
+        for panel in panels.ravel():
+            panel.xaxis.label.set_size(8)
+            panel.yaxis.label.set_size(8)
+            panel.tick_params(labelsize=7)
 
 
 SHAPE_ROWS = {
@@ -126,14 +174,24 @@ NOTES = (
 # ── measures ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
+def measure(task: Embedded, subset: str | None = None) -> ModelGeometry:
+    """The shape of the task's sides and their relations, in one of its subsets (the first)."""
+    part = part_of(task, subset)
+    unit = {side: whole(take(vectors, sample(len(vectors), MOST)), "cosine") for side, vectors in part.vectors.items()}
+    shapes = tuple(shape(unit[side], side, part.modalities[side], len(part.vectors[side])) for side in part.vectors)
+    relations = tuple(_relation(part, unit, *pairs) for pairs in _pairs(part))
+    return ModelGeometry(task.model, task.task.name, part.subset, shapes, relations)
+
+
 def shape(unit: Array, side: str = "", modality: str = "", of: int | None = None) -> Shape:
     """The measures of some unit vectors, (n, dim)."""
     variances = _variances(unit)
-    ratio = participation(variances)
+    dimensions = participation(variances)
     dim = unit.shape[1]
-    score = (ratio - 1) / (dim - 1) if dim > 1 else 1.0
-    even = uniformity(unit)
-    return Shape(side, modality, len(unit), of or len(unit), mean_cosine(unit), ratio, score, even, variances)
+    isoscore = (dimensions - 1) / (dim - 1) if dim > 1 else 1.0
+    return Shape(
+        side, modality, len(unit), of or len(unit), mean_cosine(unit), dimensions, isoscore, uniformity(unit), variances
+    )
 
 
 def mean_cosine(unit: Array) -> float:
@@ -155,13 +213,14 @@ def participation(variances: Array) -> float:
 
 def uniformity(unit: Array) -> float:
     """log E exp(-2 |x - y|²) over pairs of different rows."""
-    n, total = len(unit), 0.0
+    n = len(unit)
     if n < 2:
         return 0.0
-    own = np.einsum("nd,nd->n", unit, unit, dtype=np.float64)  # 1, but for a vector that is zero
+    total = 0.0
     for start in range(0, n, 1_000):
         square = 2 - 2 * (unit[start : start + 1_000] @ unit.T).astype(np.float64)
         total += float(np.exp(-TEMPERATURE * square.clip(0)).sum())
+    own = np.einsum("nd,nd->n", unit, unit, dtype=np.float64)  # 1, but for a vector that is zero
     total -= float(np.exp(-TEMPERATURE * (2 - 2 * own).clip(0)).sum())
     return float(np.log(total / (n * (n - 1))))
 
@@ -173,42 +232,45 @@ def separable(left: Array, right: Array) -> float | None:
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler
 
-    few = min(len(left), len(right), FINE)
-    left, right = (side[sample(len(side), few)] for side in (left, right))
-    if few < FOLDS:
+    items = min(len(left), len(right), SEPARATED)
+    if items < FOLDS:
         return None
-    rows, side = np.concatenate([left, right]).astype(np.float64), np.repeat([0, 1], few)
-    same = np.unique(rows, axis=0, return_inverse=True)[1].ravel()
-    if same.max() + 1 < FOLDS:
+    rows = np.concatenate([side[sample(len(side), items)] for side in (left, right)]).astype(np.float64)
+    is_right = np.repeat([0, 1], items)
+    equal = np.unique(rows, axis=0, return_inverse=True)[1].ravel()
+    if equal.max() + 1 < FOLDS:
         return None
     folds = StratifiedGroupKFold(FOLDS, shuffle=True, random_state=0)
     plane = make_pipeline(StandardScaler(), LogisticRegression(max_iter=1_000))
-    return float(np.mean(cross_val_score(plane, rows, side, groups=same, cv=folds)))
+    return float(np.mean(cross_val_score(plane, rows, is_right, groups=equal, cv=folds)))
 
 
-def hubs(left: Array, right: Array, k: int = NEIGHBOURS) -> Hubs:
+def hubs(left: Array, right: Array, k: int = NEIGHBORS) -> Hubs:
     """Neighbours of the left items on the right; where both are the same matrix, an item is not its own neighbour."""
-    itself, items = left is right, len(right)
+    same = left is right
+    items = len(right)
     k = max(1, min(k, items // 10))
-    near, _ = topk(left, right, min(k + itself, items))
-    if itself:
-        own = near == np.arange(len(near))[:, None]
-        own[~own.any(axis=1), -1] = True  # an equal vector took its place
-        near = near[~own].reshape(len(near), -1)
-    times = np.bincount(near.ravel(), minlength=items)
+    nearest, _ = topk(left, right, min(k + same, items))
+    if same:
+        itself = nearest == np.arange(len(nearest))[:, None]
+        itself[~itself.any(axis=1), -1] = True  # an equal vector took its place
+        nearest = nearest[~itself].reshape(len(nearest), -1)
+    times = np.bincount(nearest.ravel(), minlength=items)
     apart = times - times.mean()
     spread = float(np.sqrt((apart**2).mean()))
     skewness = float((apart**3).mean()) / spread**3 if spread > 0 else 0.0
-    tries, p = len(left) - itself, near.shape[1] / max(items - itself, 1)  # by chance, times are binomial
-    spread = np.sqrt(tries * p * (1 - p))
-    by_chance = float((1 - 2 * p) / spread) if spread > 0 else 0.0
+    # By chance, times are binomial.
+    tries = len(left) - same
+    p = nearest.shape[1] / max(items - same, 1)
+    binomial_spread = np.sqrt(tries * p * (1 - p))
+    by_chance = float((1 - 2 * p) / binomial_spread) if binomial_spread > 0 else 0.0
     return Hubs(k, times, skewness, by_chance, float((times == 0).mean()), float((1 - p) ** tries))
 
 
 def _variances(unit: Array) -> Array:
     """Along the principal axes, largest first."""
-    centred = (unit - unit.mean(axis=0, dtype=np.float64)).astype(np.float64)
-    small = centred if len(centred) >= centred.shape[1] else centred.T
+    centered = (unit - unit.mean(axis=0, dtype=np.float64)).astype(np.float64)
+    small = centered if len(centered) >= centered.shape[1] else centered.T
     values = np.linalg.eigvalsh(small.T @ small)[::-1].clip(0) / len(unit)
     return np.asarray(np.pad(values, (0, unit.shape[1] - len(values))))
 
@@ -216,7 +278,7 @@ def _variances(unit: Array) -> Array:
 # ── sides and pairs ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def part_of(task: Embedded, subset: str | None = None) -> Part:
+def part_of(task: Embedded, subset: str | None = None) -> EmbeddedPart:
     """The part of that subset, or the first."""
     for part in task.parts:
         if subset in (None, part.subset):
@@ -231,109 +293,121 @@ def first_label(label: Array) -> Array:
     return label if label.ndim == 1 else label.argmax(axis=1)
 
 
-def matches(part: Part) -> tuple[str, str, Array, Array]:
+def matches(part: EmbeddedPart) -> tuple[str, str, Array, Array]:
     """Two sides, and positions on them that belong together: left[i] with right[i]."""
     truth = part.truth
     match truth:
         case Qrels():
-            good = truth.grade > 0
-            return "query", "document", truth.query[good], truth.document[good]
+            relevant = truth.grade > 0
+            return "query", "document", truth.query[relevant], truth.document[relevant]
         case Classes():
-            of_class = np.argsort(truth.prompt, kind="stable")[np.unique(np.sort(truth.prompt), return_index=True)[1]]
+            first_of_class = np.unique(np.sort(truth.prompt), return_index=True)[1]
+            prompt_of_class = np.argsort(truth.prompt, kind="stable")[first_of_class]
             label = first_label(truth.label)
-            return "item", "prompt", np.arange(len(label)), of_class[label]
+            return "item", "prompt", np.arange(len(label)), prompt_of_class[label]
         case Matches():
-            few = min(truth.image.shape[1], truth.text.shape[1])
-            return "image", "text", truth.image[:, :few].ravel(), truth.text[:, :few].ravel()
+            count = min(truth.image.shape[1], truth.text.shape[1])
+            return "image", "text", truth.image[:, :count].ravel(), truth.text[:, :count].ravel()
         case Gold():
-            good = truth.score >= np.quantile(truth.score, 0.75)
-            return "left", "right", truth.left[good], truth.right[good]
+            similar = truth.score >= np.quantile(truth.score, 0.75)
+            return "left", "right", truth.left[similar], truth.right[similar]
         case Split():
-            return "test", "train", *_of_one_label(first_label(truth.test), first_label(truth.train))
+            return "test", "train", *_with_same_label(first_label(truth.test), first_label(truth.train))
         case Groups():
             order = np.argsort(truth.label, kind="stable")
             same = np.flatnonzero(truth.label[order][1:] == truth.label[order][:-1])
             return "item", "item", order[same], order[same + 1]
 
 
-def _of_one_label(left: Array, right: Array) -> tuple[Array, Array]:
+def _with_same_label(left: Array, right: Array) -> tuple[Array, Array]:
     """Each left item with one right item of its label; those without any are left out."""
-    names, first, count = np.unique(np.sort(right), return_index=True, return_counts=True)
-    order, place = np.argsort(right, kind="stable"), np.searchsorted(names, left).clip(max=len(names) - 1)
-    known = np.flatnonzero(names[place] == left)
-    place = place[known]
-    return known, order[first[place] + known % count[place]]
+    labels, first, count = np.unique(np.sort(right), return_index=True, return_counts=True)
+    order = np.argsort(right, kind="stable")
+    number = np.searchsorted(labels, left).clip(max=len(labels) - 1)
+    known = np.flatnonzero(labels[number] == left)
+    number = number[known]
+    return known, order[first[number] + known % count[number]]
 
 
-def _pairs(part: Part) -> list[tuple[str, str, Array, Array]]:
+def _pairs(part: EmbeddedPart) -> list[tuple[str, str, Array, Array]]:
     """The task's own pair of sides, then each corrupted side with the clean one."""
-    variants = [side for side in part.vectors if side != role_of(side)]
-    every = {side: np.arange(len(part.vectors[side])) for side in variants}
-    return [matches(part), *((role_of(side), side, every[side], every[side]) for side in variants)]
+    pairs = [matches(part)]
+    for side, vectors in part.vectors.items():
+        if side != role_of(side):
+            every_row = np.arange(len(vectors))
+            pairs.append((role_of(side), side, every_row, every_row))
+    return pairs
 
 
-def _relation(part: Part, unit: dict[str, Array], left: str, right: str, one: Array, other: Array) -> Relation:
-    both = sample(len(one), MOST)
-    a = whole(take(part.vectors[left], one[both]), "cosine")
-    b = whole(take(part.vectors[right], other[both]), "cosine")
-    x, y = unit[left], unit[right]
-    few = min(len(x), len(y), 2_000)
-    grid = x[sample(len(x), few)] @ y[sample(len(y), few)].T
-    apart = None if left == right else float(np.linalg.norm(x.mean(axis=0) - y.mean(axis=0)))
+def _relation(
+    part: EmbeddedPart, unit: dict[str, Array], left: str, right: str, left_rows: Array, right_rows: Array
+) -> Relation:
+    pairs = sample(len(left_rows), MOST)
+    a = whole(take(part.vectors[left], left_rows[pairs]), "cosine")
+    b = whole(take(part.vectors[right], right_rows[pairs]), "cosine")
     alignment = float(((a - b).astype(np.float64) ** 2).sum(axis=1).mean()) if len(a) else None
-    plane = None if left == right else separable(x, y)
-    cosines = np.einsum("nd,nd->n", a, b)
-    any_pair = grid[~np.eye(few, dtype=bool)] if left == right else grid.ravel()
-    return Relation(left, right, apart, plane, alignment, cosines, any_pair, hubs(x, y))
+    x = unit[left]
+    y = unit[right]
+    items = min(len(x), len(y), GRID)
+    grid = x[sample(len(x), items)] @ y[sample(len(y), items)].T
+    same = left == right
+    return Relation(
+        left,
+        right,
+        distance=None if same else float(np.linalg.norm(x.mean(axis=0) - y.mean(axis=0))),
+        separable=None if same else separable(x, y),
+        alignment=alignment,
+        matching=np.einsum("nd,nd->n", a, b),
+        any_pair=grid[~np.eye(items, dtype=bool)] if same else grid.ravel(),
+        hubs=hubs(x, y),
+    )
 
 
-def _relation_rows(found: Sequence[Relation]) -> list[tuple[str, list[Cell]]]:
-    rows: dict[str, list[Cell]] = {
-        "distance of centres": [one.distance for one in found],
-        "separable": [one.separable for one in found],
-        "cosine of matches": [float(one.matching.mean()) if len(one.matching) else None for one in found],
-        "cosine of any pair": [float(one.any_pair.mean()) if len(one.any_pair) else None for one in found],
-        "alignment": [one.alignment for one in found],
-        f"skewness of {found[0].hubs.k}-occurrence": [one.hubs.skewness for one in found],
-        "skewness by chance": [one.hubs.skewness_by_chance for one in found],
-        "anti-hubs": [one.hubs.anti for one in found],
-        "anti-hubs by chance": [one.hubs.anti_by_chance for one in found],
+def _relation_rows(relations: Sequence[Relation]) -> dict[str, list[Cell]]:
+    """The measures of one relation, a value for each model."""
+    return {
+        "distance of centres": [relation.distance for relation in relations],
+        "separable": [relation.separable for relation in relations],
+        "cosine of matches": [_mean(relation.matching) for relation in relations],
+        "cosine of any pair": [_mean(relation.any_pair) for relation in relations],
+        "alignment": [relation.alignment for relation in relations],
+        f"skewness of {relations[0].hubs.k}-occurrence": [relation.hubs.skewness for relation in relations],
+        "skewness by chance": [relation.hubs.skewness_by_chance for relation in relations],
+        "anti-hubs": [relation.hubs.anti for relation in relations],
+        "anti-hubs by chance": [relation.hubs.anti_by_chance for relation in relations],
     }
-    return [(name, cells) for name, cells in rows.items() if any(cell is not None for cell in cells)]
 
 
-def _arrow(pair: Relation) -> str:
-    return f"{pair.left} → {pair.right}"
+def _mean(values: Array) -> float | None:
+    return float(values.mean()) if len(values) else None
 
 
 # ── drawing ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _draw(figure: Any, found: Sequence[Geometry]) -> None:
-    """A line of panels a model: cosines, variance kept by the first axes, popularity of the right side."""
-    panels = figure.subplots(len(found), 3, squeeze=False)
-    for (cosines, axes, popular), one in zip(panels, found, strict=True):
-        pair = one.relations[0]
-        for number, (name, values) in enumerate((("matches", pair.matching), ("any pair", pair.any_pair))):
-            if len(values):
-                look = {"color": color(number), "histtype": "stepfilled", "alpha": 0.5}
-                cosines.hist(values, bins=np.linspace(-1, 1, 81), density=True, label=name, **look)
-        low = min(float(values.min(initial=1)) for values in (pair.matching, pair.any_pair))
-        cosines.set_xlim(max(-1, low - 0.05), 1)
-        cosines.set(xlabel=f"cosine, {_arrow(pair)}", ylabel="density")
-        cosines.set_title(short(one.model), fontsize=8, loc="left")
-        for number, side in enumerate(each for each in one.shapes if each.side == role_of(each.side)):
-            kept = 100 * np.cumsum(side.variances) / max(float(side.variances.sum()), 1e-300)
-            axes.plot(np.arange(1, len(kept) + 1), kept, color=color(2 + number), label=side.side)
-        axes.set(xscale="log", ylim=(0, 102), xlabel="principal axes", ylabel="variance kept (%)")
-        times = pair.hubs.times
-        most = np.arange(1, max(2, int(times.max()) + 1))
-        popular.plot(most, [100 * float((times >= at).mean()) for at in most], color=color(5), drawstyle="steps-post")
-        popular.set(xscale="log", yscale="log", ylabel=f"share of side {pair.right} (%)")
-        popular.set_xlabel(f"among the {pair.hubs.k} nearest\nat least so often")
-        for panel in (cosines, axes):
-            panel.legend(fontsize=7)
-    for panel in panels.ravel():
-        panel.xaxis.label.set_size(8)
-        panel.yaxis.label.set_size(8)
-        panel.tick_params(labelsize=7)
+def _draw_cosines(axes: Any, relation: Relation) -> None:
+    for number, (name, values) in enumerate((("matches", relation.matching), ("any pair", relation.any_pair))):
+        if len(values):
+            style = {"color": color(number), "histtype": "stepfilled", "alpha": 0.5}
+            axes.hist(values, bins=np.linspace(-1, 1, 81), density=True, label=name, **style)
+    low = min(float(values.min(initial=1)) for values in (relation.matching, relation.any_pair))
+    axes.set_xlim(max(-1, low - 0.05), 1)
+    axes.set(xlabel=f"cosine, {relation.arrow}", ylabel="density")
+    axes.legend(fontsize=7)
+
+
+def _draw_variances(axes: Any, shapes: Sequence[Shape]) -> None:
+    for number, side in enumerate(shapes):
+        explained = 100 * np.cumsum(side.variances) / max(float(side.variances.sum()), 1e-300)
+        axes.plot(np.arange(1, len(explained) + 1), explained, color=color(2 + number), label=side.side)
+    axes.set(xscale="log", ylim=(0, 102), xlabel="principal axes", ylabel="variance kept (%)")
+    axes.legend(fontsize=7)
+
+
+def _draw_popularity(axes: Any, relation: Relation) -> None:
+    times = relation.hubs.times
+    counts = np.arange(1, max(2, int(times.max()) + 1))
+    shares = [100 * float((times >= count).mean()) for count in counts]
+    axes.plot(counts, shares, color=color(5), drawstyle="steps-post")
+    axes.set(xscale="log", yscale="log", ylabel=f"share of side {relation.right} (%)")
+    axes.set_xlabel(f"among the {relation.hubs.k} nearest\nat least so often")

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from importlib.util import find_spec
 from typing import Any
 
@@ -14,21 +12,49 @@ import numpy as np
 from embark.catalogue import UnknownName
 from embark.evaluators.ranks import take
 from embark.evaluators.similarity import whole
+from embark.models import Loading
 from embark.results.table import Row, Table, short
-from embark.run.embedded_task import Embedded, Part, sample
-from embark.studies.draw import color, marker
+from embark.run.embedded_task import Embedded, EmbeddedPart, sample
+from embark.settings import Settings
 from embark.studies.geometry import first_label, part_of
+from embark.studies.plotting import color, marker
+from embark.studies.stored_tasks import Models, one_stored_task
 from embark.studies.study import Study
-from embark.types import Array, Classes, EmbarkError, Groups, Split
+from embark.types import Array, Classes, EmbarkError, Groups, Split, Task
 
-METHODS = ("umap", "tsne", "pca")
+METHODS = {"umap": "UMAP", "tsne": "t-SNE", "pca": "PCA (two main axes)"}
+GROUPINGS = ("side", "label")
 ITEMS = 500  # of a side
-GROUPS = 7  # labels that get a colour; the others are grey
-NEIGHBOURS = 15  # UMAP's, and those that trustworthiness asks about
+LABELS = 7  # labels that get a color; the others are grey
+OTHERS = " others"  # the end of the name of the group of all other labels
+NEIGHBORS = 15  # UMAP's, and those that trustworthiness asks about
+
+
+def map(
+    model: Models,
+    task: str | Task,
+    *,
+    by: str = "side",
+    method: str | None = None,
+    subset: str | None = None,
+    protocol: str | None = None,
+    embed: bool = False,
+    loading: Loading | None = None,
+    settings: Settings | None = None,
+    show_progress: bool = True,
+) -> Maps:
+    """Lay out a task's vectors on the plane, in groups `by` side or label.
+
+    `method` is umap, tsne or pca (by default umap where it is installed, else tsne); `subset` is one of the task's
+    subsets (the first). Vectors are those in the store; `embed` adds what is missing, else it is an error.
+    """
+    _check(by, method)
+    tasks = one_stored_task(model, task, protocol, embed, loading, settings, show_progress)
+    return Maps(tuple(lay_out(embedded, by, method, subset) for embedded in tasks))
 
 
 @dataclass(frozen=True)
-class Map:
+class ModelMap:
     """Points on the plane, each in a group; `trust` is how far near points were near before (1 is best)."""
 
     model: str
@@ -36,34 +62,95 @@ class Map:
     method: str
     points: Array
     groups: Array
-    of: dict[str, int]  # group → items it has in all
+    sizes: dict[str, int]  # group → items it has in all
     trust: float
 
+    @property
+    def group_names(self) -> list[str]:
+        """Groups, the largest first; all other labels last."""
+        return sorted(self.sizes, key=lambda name: (name.endswith(OTHERS), -self.sizes[name]))
 
-def map_of(task: Embedded, by: str = "side", method: str | None = None, subset: str | None = None) -> Map:
-    """Where the items of a task lie, grouped by side or by label."""
+
+@dataclass(frozen=True)
+class Maps(Study):
+    """Maps of one task by several models, side by side."""
+
+    models: tuple[ModelMap, ...]
+
+    @property
+    def title(self) -> str:
+        return f"{self.models[0].task}, {METHODS[self.models[0].method]}"
+
+    @property
+    def size(self) -> tuple[float, float]:
+        rows, columns = self._panels
+        return 7.0, 1.0 + rows * (4.6 if columns == 1 else 3.2)
+
+    def table(self) -> Table:
+        """One line a group: its items, and how many of them are shown."""
+        first = self.models[0]
+        rows = [Row((name, first.sizes[name], int((first.groups == name).sum()))) for name in first.group_names]
+        trust = ", ".join(f"{short(model.model)} {model.trust:.2f}" for model in self.models)
+        notes = [
+            f"{METHODS[first.method]} of unit vectors; at most {ITEMS} items a side, always the same ones.",
+            f"Trustworthiness: {trust} (1: what is near on the map was near before).",
+        ]
+        if first.method != "pca":
+            notes.append("Distances between far groups, and the sizes of groups, mean little.")
+        return Table(("group", "items", "shown"), tuple(rows), tuple(notes))
+
+    def draw(self, figure: Any) -> None:
+        """One panel a model, one color a group."""
+        panels = figure.subplots(*self._panels, squeeze=False)
+        for axes, model in zip(panels.ravel(), self.models, strict=False):
+            for number, name in enumerate(model.group_names):
+                if name.endswith(OTHERS):
+                    style = {"color": "#bbbbbb", "marker": ".", "zorder": 1}
+                else:
+                    style = {"color": color(number), "marker": marker(number), "zorder": 2}
+                points = model.points[model.groups == name]
+                axes.scatter(*points.T, **style, s=9, alpha=0.75, linewidths=0, label=name)
+            axes.set_xticks([])
+            axes.set_yticks([])
+            axes.set_title(short(model.model), fontsize=8)
+        for axes in panels.ravel()[len(self.models) :]:
+            axes.set_axis_off()
+        handles, labels = panels[0, 0].get_legend_handles_labels()
+        columns = max(1, min(4, 100 // (max(len(name) for name in labels) + 6)))
+        figure.legend(handles, labels, loc="outside lower center", ncols=columns, fontsize=7, markerscale=2)
+
+    @property
+    def _panels(self) -> tuple[int, int]:
+        """Rows and columns of panels."""
+        columns = min(len(self.models), 2)
+        return -(-len(self.models) // columns), columns
+
+
+def lay_out(task: Embedded, by: str = "side", method: str | None = None, subset: str | None = None) -> ModelMap:
+    """The items of a task on the plane, grouped by side or by label."""
+    _check(by, method)
     part = part_of(task, subset)
-    grouped = _by_side(part) if by == "side" else _by_label(part, task.task.name)
+    names_of = _sides(part) if by == "side" else _labels(part, task.task.name)
     method = method or ("umap" if find_spec("umap") else "tsne")
-    unit, groups, of = [], [], dict[str, int]()
-    for side, names in grouped.items():
+    unit, groups = [], []
+    sizes: dict[str, int] = {}
+    for side, names in names_of.items():
         rows = sample(len(names), ITEMS)
         unit.append(whole(take(part.vectors[side], rows), "cosine"))
         groups.append(names[rows])
         for name, count in zip(*np.unique(names, return_counts=True), strict=True):
-            of[str(name)] = of.get(str(name), 0) + int(count)
-    rows = np.concatenate(unit)
-    points = plane(rows, method)
-    return Map(task.model, task.task.name, method, points, np.concatenate(groups), of, _trust(rows, points))
+            sizes[str(name)] = sizes.get(str(name), 0) + int(count)
+    vectors = np.concatenate(unit)
+    points = plane(vectors, method)
+    trust = _trust(vectors, points)
+    return ModelMap(task.model, task.task.name, method, points, np.concatenate(groups), sizes, trust)
 
 
 def plane(unit: Array, method: str) -> Array:
-    """Unit vectors on the plane, (n, 2); the same ones give the same map."""
-    if method not in METHODS:
-        raise UnknownName("method for maps", method, METHODS)
+    """Unit vectors on the plane, (n, 2); the same vectors give the same map."""
     if len(unit) < 5:
         raise EmbarkError(f"A map of {len(unit)} items shows nothing: it needs at least five.")
-    start = _axes(unit)
+    start = _main_axes(unit)
     if method == "pca":
         return start
     if method == "tsne":
@@ -76,39 +163,28 @@ def plane(unit: Array, method: str) -> Array:
         from umap import UMAP
     except ImportError as error:
         raise EmbarkError("UMAP needs its library: pip install 'embark[maps]'; --method tsne needs none.") from error
-    near = min(NEIGHBOURS, len(unit) - 1)
+    neighbors = min(NEIGHBORS, len(unit) - 1)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # that a seed costs its threads is what we want
-        return np.asarray(UMAP(n_neighbors=near, metric="cosine", random_state=0).fit_transform(unit))
+        return np.asarray(UMAP(n_neighbors=neighbors, metric="cosine", random_state=0).fit_transform(unit))
 
 
-def study(found: Sequence[Map]) -> Study:
-    """Maps of one task by several models, side by side."""
-    first, rows = found[0], []
-    for name in _order(first):
-        shown = int((first.groups == name).sum())
-        rows.append(Row((name, first.of[name], shown)))
-    name = {"umap": "UMAP", "tsne": "t-SNE", "pca": "PCA (two main axes)"}[first.method]
-    trust = ", ".join(f"{short(one.model)} {one.trust:.2f}" for one in found)
-    notes = (
-        f"{name} of unit vectors; at most {ITEMS} items a side, always the same ones.",
-        f"Trustworthiness: {trust} (1: what is near on the map was near before).",
-        *(("Distances between far groups, and the sizes of groups, mean little.",) if first.method != "pca" else ()),
-    )
-    wide = min(len(found), 2)
-    high = -(-len(found) // wide)
-    table = Table(("group", "items", "shown"), tuple(rows), notes)
-    size = (7.0, 1.0 + high * (4.6 if wide == 1 else 3.2))
-    return Study(f"{first.task}, {name}", table, partial(_draw, found=found, wide=wide), size)
+def _check(by: str, method: str | None) -> None:
+    if by not in GROUPINGS:
+        raise UnknownName("grouping of a map", by, GROUPINGS)
+    if method is not None and method not in METHODS:
+        raise UnknownName("method for maps", method, METHODS)
 
 
-def _by_side(part: Part) -> dict[str, Array]:
+def _sides(part: EmbeddedPart) -> dict[str, Array]:
+    """The items of every side, by the side's name."""
     return {
-        side: np.full(len(found), f"{side} ({part.modalities[side]})", object) for side, found in part.vectors.items()
+        side: np.full(len(vectors), f"{side} ({part.modalities[side]})", object)
+        for side, vectors in part.vectors.items()
     }
 
 
-def _by_label(part: Part, task: str) -> dict[str, Array]:
+def _labels(part: EmbeddedPart, task: str) -> dict[str, Array]:
     """The items that have a label, by its name; all but the commonest labels are one group."""
     truth = part.truth
     match truth:
@@ -117,48 +193,25 @@ def _by_label(part: Part, task: str) -> dict[str, Array]:
         case Split():
             side, label = "test", first_label(truth.test)
         case _:
-            raise EmbarkError(f"The items of {task} have no labels; colour them by side.")
+            raise EmbarkError(f"The items of {task} have no labels; group them by side.")
     count = np.bincount(label, minlength=len(truth.names))
-    common = {int(at) for at in np.argsort(-count, kind="stable")[:GROUPS] if count[at]}
-    rest = f"{int((count > 0).sum()) - len(common)} others"
-    names = np.array([str(n) if at in common else rest for at, n in enumerate(truth.names)], object)
+    common = {int(number) for number in np.argsort(-count, kind="stable")[:LABELS] if count[number]}
+    others = f"{int((count > 0).sum()) - len(common)}{OTHERS}"
+    names = np.array([str(name) if number in common else others for number, name in enumerate(truth.names)], object)
     return {side: names[label]}
 
 
-def _axes(unit: Array) -> Array:
+def _main_axes(unit: Array) -> Array:
     """Places along the two main axes; signs are fixed, so that a map does not flip."""
-    centred = (unit - unit.mean(axis=0)).astype(np.float64)
-    left, size, _ = np.linalg.svd(centred, full_matrices=False)
-    found = np.zeros((len(unit), 2))
-    found[:, : min(2, len(size))] = left[:, :2] * size[:2]
-    return np.asarray(found * np.where(np.abs(found.max(axis=0)) < np.abs(found.min(axis=0)), -1, 1), np.float32)
+    centered = (unit - unit.mean(axis=0)).astype(np.float64)
+    left, size, _ = np.linalg.svd(centered, full_matrices=False)
+    places = np.zeros((len(unit), 2))
+    places[:, : min(2, len(size))] = left[:, :2] * size[:2]
+    flipped = np.abs(places.max(axis=0)) < np.abs(places.min(axis=0))
+    return np.asarray(places * np.where(flipped, -1, 1), np.float32)
 
 
 def _trust(unit: Array, points: Array) -> float:
     from sklearn.manifold import trustworthiness
 
-    return float(trustworthiness(unit, points, n_neighbors=min(NEIGHBOURS, (len(unit) - 1) // 2)))
-
-
-def _order(found: Map) -> list[str]:
-    """Groups, the largest first; the rest of them last."""
-    return sorted(found.of, key=lambda name: (name.endswith(" others"), -found.of[name]))
-
-
-def _draw(figure: Any, found: Sequence[Map], wide: int) -> None:
-    panels = figure.subplots(-(-len(found) // wide), wide, squeeze=False)
-    for axes, one in zip(panels.ravel(), found, strict=False):
-        for number, name in enumerate(_order(one)):
-            here = one.points[one.groups == name]
-            grey = name.endswith(" others")
-            look = {"color": "#bbbbbb" if grey else color(number), "marker": "." if grey else marker(number)}
-            axes.scatter(*here.T, **look, s=9, alpha=0.75, linewidths=0, label=name, zorder=1 if grey else 2)
-        axes.set_xticks([])
-        axes.set_yticks([])
-        axes.set_title(short(one.model), fontsize=8)
-    for axes in panels.ravel()[len(found) :]:
-        axes.set_axis_off()
-    handles = panels[0, 0].get_legend_handles_labels()
-    longest = max(len(name) for name in handles[1])
-    columns = max(1, min(4, 100 // (longest + 6)))
-    figure.legend(*handles, loc="outside lower center", ncols=columns, fontsize=7, markerscale=2)
+    return float(trustworthiness(unit, points, n_neighbors=min(NEIGHBORS, (len(unit) - 1) // 2)))

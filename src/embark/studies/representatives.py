@@ -1,4 +1,4 @@
-"""The one task of each group that says most about the others: UniBench's Tables 3 and 4, for any grouping."""
+"""The task of each group that correlates most with the others: UniBench's Tables 3 and 4, for any grouping."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from embark.boards.matrix import Matrix, grouped
 from embark.published import scores
 from embark.results.table import Cell, Row, Table, named, short
 from embark.studies.correlate import correlations
-from embark.studies.distill import Fidelity, fidelity
-from embark.studies.draw import COLORS, brief
+from embark.studies.fidelity import Fidelity, fidelity
+from embark.studies.plotting import COLORS, short_task
 from embark.studies.study import Study
 from embark.types import Array
 
-PRINTED = {"category": "UniBench Table 3", "type": "UniBench Table 3", "capability": "UniBench Table 4"}
+IN_PAPER = {"category": "UniBench Table 3", "type": "UniBench Table 3", "capability": "UniBench Table 4"}
 
 
 @dataclass(frozen=True)
 class Group:
-    """Tasks of one group, best first, and the mean correlation of each with the others (1 for a task alone)."""
+    """The tasks of a group, most representative first, and the mean correlation of each with the others (1 alone)."""
 
     name: str
     columns: tuple[int, ...]
@@ -29,76 +29,100 @@ class Group:
 
 
 @dataclass(frozen=True)
-class Representatives:
-    """The groups, and how well their first tasks together stand for all."""
+class Representatives(Study):
+    """The groups, and how well their most representative tasks together stand for all."""
 
     matrix: Matrix
     by: str
-    kind: str
+    correlation: str
     groups: tuple[Group, ...]
     fidelity: Fidelity
 
-    def study(self) -> Study:
-        """One line a group, beside the paper's choice where there is one; every task's mean correlation."""
-        printed, rows = _printed(self.matrix, self.by), []
-        for group in self.groups:
-            best, *others = [named(self.matrix.names[at], 26) for at in group.columns[:2]]
-            said: tuple[Cell, ...] = printed.get(group.name.lower(), ("", None)) if printed else ()
-            rows.append(Row((group.name, len(group.columns), best, group.r[0], *(others or ("",)), *said)))
-        columns = (self.by, "tasks", "representative", "mean r", "next best")
-        more = ("paper", "r in it") if printed else ()
-        notes = (
-            f"Mean {self.kind.capitalize()} r with the other tasks of the group, over {len(self.matrix.models)} models "
-            "that have every task.",
-            *self.fidelity.notes,
-        )
-        title = f"The most representative task of each {self.by}"
-        size = (7.0, 1.4 + 0.34 * len(self.groups))
-        return Study(title, Table((*columns, *more), tuple(rows), notes), self._draw, size)
+    @property
+    def tasks(self) -> tuple[str, ...]:
+        """The name of each group's most representative task."""
+        return tuple(self.matrix.names[group.columns[0]] for group in self.groups)
 
-    def _draw(self, figure: Any) -> None:
+    @property
+    def title(self) -> str:
+        return f"The most representative task of each {self.by}"
+
+    @property
+    def size(self) -> tuple[float, float]:
+        return 7.0, 1.4 + 0.34 * len(self.groups)
+
+    def table(self) -> Table:
+        """One line a group, with the paper's choice where there is one."""
+        in_paper = _in_paper(self.matrix, self.by)
+        rows = []
+        for group in self.groups:
+            best, *others = [named(self.matrix.names[column], 26) for column in group.columns[:2]]
+            paper: tuple[Cell, ...] = in_paper.get(group.name.lower(), ("", None)) if in_paper else ()
+            rows.append(Row((group.name, len(group.columns), best, group.r[0], *(others or ("",)), *paper)))
+        columns = (
+            self.by,
+            "tasks",
+            "representative",
+            "mean r",
+            "next best",
+            *(["paper", "r in it"] if in_paper else []),
+        )
+        notes = (
+            f"Mean {self.correlation.capitalize()} r with the other tasks of the group, over "
+            f"{len(self.matrix.models)} models that have every task.",
+            *self.fidelity.sentences,
+        )
+        return Table(columns, tuple(rows), notes)
+
+    def draw(self, figure: Any) -> None:
+        """Every task's mean correlation, one line a group."""
         axes = figure.subplots()
-        for at, group in enumerate(self.groups):
-            axes.plot(group.r, [at] * len(group.r), "|", ms=9, color="#999999")
-            axes.plot(group.r[0], at, "o", ms=5, color=COLORS[0])
+        for line, group in enumerate(self.groups):
+            axes.plot(group.r, [line] * len(group.r), "|", ms=9, color="#999999")
+            axes.plot(group.r[0], line, "o", ms=5, color=COLORS[0])
             axes.annotate(
-                brief(self.matrix.names[group.columns[0]]), (group.r[0], at), (6, 0), textcoords="offset points",
-                fontsize=7.5, va="center",
+                short_task(self.matrix.names[group.columns[0]]), (group.r[0], line), (6, 0),
+                textcoords="offset points", fontsize=7.5, va="center",
             )  # fmt: skip
-        axes.set_yticks(range(len(self.groups)), [f"{short(g.name, 34)} ({len(g.columns)})" for g in self.groups])
+        labels = [f"{short(group.name, 34)} ({len(group.columns)})" for group in self.groups]
+        axes.set_yticks(range(len(self.groups)), labels)
         axes.invert_yaxis()
         low, high = axes.get_xlim()
         ticks = [tick for tick in axes.get_xticks() if low <= tick <= 1]
         axes.set_xlim(low, high + 0.36 * (high - low))  # room for names
         axes.set_xticks(ticks)
-        axes.set_xlabel(f"mean {self.kind.capitalize()} r with the other tasks of its group (a task alone: 1)")
+        axes.set_xlabel(f"mean {self.correlation.capitalize()} r with the other tasks of its group (a task alone: 1)")
 
 
-def representatives(matrix: Matrix, rule: str, by: str = "category", kind: str = "spearman") -> Representatives:
-    """Order the tasks of every group by how well they stand for the others."""
+def find_representatives(matrix: Matrix, by: str = "category", correlation: str = "spearman") -> Representatives:
+    """Order the tasks of every group by their mean correlation with the others."""
     matrix = matrix.complete()
-    groups = _groups(matrix, matrix.values, by, kind)
-    kept = sorted(group.columns[0] for group in groups)
+    groups = _groups(matrix, matrix.values, by, correlation)
+
+    def representatives(groups: tuple[Group, ...]) -> list[int]:
+        return sorted(group.columns[0] for group in groups)
+
     without = [
-        sorted(group.columns[0] for group in _groups(matrix, np.delete(matrix.values, model, axis=0), by, kind))
+        representatives(_groups(matrix, np.delete(matrix.values, model, axis=0), by, correlation))
         for model in range(len(matrix.models))
     ]
-    return Representatives(matrix, by, kind, groups, fidelity(matrix, rule, kept, without))
+    return Representatives(matrix, by, correlation, groups, fidelity(matrix, representatives(groups), without))
 
 
-def _groups(matrix: Matrix, values: Array, by: str, kind: str) -> tuple[Group, ...]:
-    r, found = correlations(values, kind), []
+def _groups(matrix: Matrix, values: Array, by: str, correlation: str) -> tuple[Group, ...]:
+    r = correlations(values, correlation)
+    groups = []
     for name, columns in grouped(matrix.tasks, by).items():
         within = r[np.ix_(columns, columns)]
         mean = (within.sum(axis=1) - 1) / (len(columns) - 1) if len(columns) > 1 else np.ones(1)
         order = np.argsort(-mean, kind="stable")
-        found.append(Group(name, tuple(columns[at] for at in order), tuple(float(mean[at]) for at in order)))
-    return tuple(found)
+        groups.append(Group(name, tuple(columns[task] for task in order), tuple(float(mean[task]) for task in order)))
+    return tuple(groups)
 
 
-def _printed(matrix: Matrix, by: str) -> dict[str, tuple[Cell, float]]:
+def _in_paper(matrix: Matrix, by: str) -> dict[str, tuple[Cell, float]]:
     """The paper's choices by group, for UniBench's groupings."""
-    if matrix.tasks[0].family != "UniBench" or by not in PRINTED:
+    if matrix.tasks[0].family != "UniBench" or by not in IN_PAPER:
         return {}
-    cells = (score for score in scores("UniBench") if score.table == PRINTED[by])
+    cells = (score for score in scores("UniBench") if score.table == IN_PAPER[by])
     return {cell.name.lower(): (named(cell.subset, 26), cell.value) for cell in cells}

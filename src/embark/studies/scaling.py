@@ -3,31 +3,52 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from embark.boards.matrix import Matrix, grouped
+from embark.boards.cards import cards
+from embark.boards.matrix import Matrix, grouped, load_matrix
 from embark.results.table import Row, Table, short
+from embark.settings import Settings
 from embark.studies.correlate import Agreement, agreement
-from embark.studies.draw import COLORS, some
+from embark.studies.plotting import COLORS, first_names
 from embark.studies.study import Study
-from embark.types import Array, EmbarkError, ModelCard
+from embark.tasks import Tasks
+from embark.types import Array, Benchmark, EmbarkError, ModelCard
 
-UNITS = {"parameters": 1e6, "data": 1.0}  # what makes a million of each
+UNITS = {"parameters": 1e6, "data": 1.0}  # of a card's number in a million
 FEWEST = 3  # models that a line needs
 ACROSS = 4  # panels side by side
 
 
+def scaling(
+    benchmark: str | Benchmark | None = None,
+    tasks: Tasks = None,
+    *,
+    against: str = "parameters",
+    by: str = "category",
+    own: bool = False,
+    settings: Settings | None = None,
+) -> Scaling:
+    """Fit the scores of each group of tasks against the logarithm of the models' size.
+
+    `against` is parameters or data (training examples); `by` is category, type, capability, domain… or task.
+    """
+    matrix = load_matrix(benchmark, tasks, own=own, settings=settings)
+    known = cards(matrix.models, matrix.tasks[0].family)
+    return replace(fit_scaling(matrix, known, against, by), notes=matrix.notes)
+
+
 @dataclass(frozen=True)
 class Trend:
-    """One group's scores against log10 of the size: points a tenfold with a 95 % interval, and Pearson's r."""
+    """One group's scores against log10 of the size: points per tenfold with a 95 % interval, and Pearson's r."""
 
     group: str
     models: tuple[str, ...]
-    size: Array
-    score: Array
+    sizes: Array
+    scores: Array
     slope: float
     low: float
     high: float
@@ -36,21 +57,29 @@ class Trend:
 
 
 @dataclass(frozen=True)
-class Scaling:
-    """Trends of the groups that have enough models, and how many groups had not."""
+class Scaling(Study):
+    """The trends of groups that have enough models, the groups that have not, and the models of unknown size."""
 
     against: str
     by: str
     trends: tuple[Trend, ...]
     left_out: tuple[str, ...]
-    unknown: tuple[str, ...]  # models whose size is not known
+    unknown: tuple[str, ...]
 
-    def study(self) -> Study:
-        """One line a group, steepest first; one panel a group."""
-        rows = [
-            Row((short(one.group, 30), one.slope, one.low, one.high, one.r.value, one.r.low, one.r.high, one.r.n))
-            for one in self.trends
-        ]
+    @property
+    def title(self) -> str:
+        return f"Score against {'training data' if self.against == 'data' else 'parameters'}, by {self.by}"
+
+    @property
+    def size(self) -> tuple[float, float]:
+        return 8.0, 0.9 + 1.75 * self._rows
+
+    def table(self) -> Table:
+        """One line a group, steepest first."""
+        rows = []
+        for trend in self.trends:
+            r = trend.r
+            rows.append(Row((short(trend.group, 30), trend.slope, trend.low, trend.high, r.value, r.low, r.high, r.n)))
         notes = [
             f"per ×10: least-squares points of score for ten times the {self.against}, with 95 % bounds.",
             "r: Pearson of score and log size, 95 %, models resampled.",
@@ -59,36 +88,35 @@ class Scaling:
         if self.left_out:
             notes.append(f"{len(self.left_out)} groups have fewer than {FEWEST} models of known size: left out.")
         if self.unknown:
-            notes.append(f"Size not known, left out: {some(self.unknown, 2)}.")
+            notes.append(f"Size not known, left out: {first_names(self.unknown, 2)}.")
         columns = (self.by, "per ×10", "low", "high", "r", "r low", "r high", "models")
-        down = -(-len(self.trends) // ACROSS)
-        title = f"Score against {'training data' if self.against == 'data' else 'parameters'}, by {self.by}"
-        return Study(title, Table(columns, tuple(rows), tuple(notes)), self._draw, (8.0, 0.9 + 1.75 * down))
+        return Table(columns, tuple(rows), tuple(notes))
 
-    def _draw(self, figure: Any) -> None:
-        down = -(-len(self.trends) // ACROSS)
-        panels = figure.subplots(down, min(ACROSS, len(self.trends)), sharex=True, squeeze=False)
-        for axes, one in zip(panels.flat, self.trends, strict=False):
-            axes.plot(one.size, 100 * one.score, "o", ms=3, color=COLORS[0], alpha=0.7, mew=0)
-            ends = np.array([one.size.min(), one.size.max()])
-            axes.plot(ends, 100 * one.level + one.slope * np.log10(ends), color=COLORS[3], lw=1.2)
+    def draw(self, figure: Any) -> None:
+        """One panel a group: models as points, with the fitted line."""
+        panels = figure.subplots(self._rows, min(ACROSS, len(self.trends)), sharex=True, squeeze=False)
+        for axes, trend in zip(panels.flat, self.trends, strict=False):
+            axes.plot(trend.sizes, 100 * trend.scores, "o", ms=3, color=COLORS[0], alpha=0.7, mew=0)
+            ends = np.array([trend.sizes.min(), trend.sizes.max()])
+            axes.plot(ends, 100 * trend.level + trend.slope * np.log10(ends), color=COLORS[3], lw=1.2)
             axes.set_xscale("log")
-            axes.set_title(short(one.group, 24), fontsize=8)
-            axes.text(
-                0.03, 0.97, f"{one.slope:+.1f} per ×10, n={one.r.n}", transform=axes.transAxes, fontsize=7, va="top"
-            )
+            axes.set_title(short(trend.group, 24), fontsize=8)
+            slope = f"{trend.slope:+.1f} per ×10, n={trend.r.n}"
+            axes.text(0.03, 0.97, slope, transform=axes.transAxes, fontsize=7, va="top")
             axes.tick_params(labelsize=7)
             axes.margins(y=0.18)
         for axes in panels.flat[len(self.trends) :]:
             axes.set_axis_off()
-        figure.supxlabel(
-            "training examples (millions, log scale)" if self.against == "data" else "parameters (millions, log scale)",
-            fontsize=9,
-        )
+        unit = "training examples" if self.against == "data" else "parameters"
+        figure.supxlabel(f"{unit} (millions, log scale)", fontsize=9)
         figure.supylabel("score (points)", fontsize=9)
 
+    @property
+    def _rows(self) -> int:
+        return -(-len(self.trends) // ACROSS)
 
-def scaling(
+
+def fit_scaling(
     matrix: Matrix, cards: Mapping[str, ModelCard], against: str = "parameters", by: str = "category"
 ) -> Scaling:
     """Fit every group over the models whose size is known and that have all of the group's tasks."""
@@ -97,31 +125,31 @@ def scaling(
     sizes = np.array([_size(cards.get(model), against) for model in matrix.models])
     trends, left_out = [], []
     for group, columns in grouped(matrix.tasks, by).items():
-        score = matrix.values[:, columns].mean(axis=1)
-        rows = np.flatnonzero(~np.isnan(sizes) & ~np.isnan(score))
+        scores = matrix.values[:, columns].mean(axis=1)
+        rows = np.flatnonzero(~np.isnan(sizes) & ~np.isnan(scores))
         if len(rows) < FEWEST or np.ptp(sizes[rows]) == 0:
             left_out.append(group)
             continue
         models = tuple(matrix.models[row] for row in rows)
-        trends.append(_trend(group, models, sizes[rows], score[rows]))
+        trends.append(_trend(group, models, sizes[rows], scores[rows]))
     if not trends:
         raise EmbarkError(
             f"No {by} has {FEWEST} models of known {against} with a score on all of its tasks. Try --by task, another "
             "benchmark, or add results."
         )
     unknown = tuple(model for model, size in zip(matrix.models, sizes, strict=True) if np.isnan(size))
-    trends.sort(key=lambda one: -one.slope)
+    trends.sort(key=lambda trend: -trend.slope)
     return Scaling(against, by, tuple(trends), tuple(left_out), unknown)
 
 
-def _trend(group: str, models: tuple[str, ...], size: Array, score: Array) -> Trend:
+def _trend(group: str, models: tuple[str, ...], sizes: Array, scores: Array) -> Trend:
     from scipy.stats import linregress, t
 
-    fit = linregress(np.log10(size), score)
-    half = t.ppf(0.975, len(size) - 2) * np.nan_to_num(fit.stderr)  # NaN where all scores are equal
-    r = agreement(np.log10(size), score, "pearson")
+    fit = linregress(np.log10(sizes), scores)
+    half = t.ppf(0.975, len(sizes) - 2) * np.nan_to_num(fit.stderr)  # NaN where all scores are equal
+    r = agreement(np.log10(sizes), scores, "pearson")
     slope, low, high = (100 * float(value) for value in (fit.slope, fit.slope - half, fit.slope + half))
-    return Trend(group, models, size, score, slope, low, high, float(fit.intercept), r)
+    return Trend(group, models, sizes, scores, slope, low, high, float(fit.intercept), r)
 
 
 def _size(card: ModelCard | None, against: str) -> float:

@@ -1,24 +1,45 @@
-"""`embark analyze`: what the scores and the stored vectors tell, as a table and a plot."""
+"""`embark analyze`: what scores and stored vectors tell, as a table and a plot."""
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Callable
+from typing import ClassVar
 
 import typer
 
-from embark.cli.output import print_table, say, some
+from embark.cli.analyze import scores, vectors
+from embark.cli.grammar import Command, Group
 
-if TYPE_CHECKING:
-    from embark.boards.matrix import Matrix
-    from embark.studies.study import Study
+OF_SCORES: dict[str, Callable[..., None]] = {
+    "correlate": scores.correlate,
+    "distill": scores.distill,
+    "predict": scores.predict,
+    "scaling": scores.scaling,
+    "mllm": scores.mllm,
+    "pareto": scores.pareto,
+}
+OF_VECTORS: dict[str, Callable[..., None]] = {
+    "geometry": vectors.geometry,
+    "map": vectors.map_,
+    "truncate": vectors.truncate,
+    "quantize": vectors.quantize,
+    "similarity": vectors.similarity,
+    "topk": vectors.topk,
+    "shots": vectors.shots,
+    "prompts": vectors.prompts,
+    "robustness": vectors.robustness,
+}
+COMMANDS = OF_SCORES | OF_VECTORS
 
-app = typer.Typer(name="analyze", no_args_is_help=True, rich_markup_mode=None, add_completion=False)
 
-OnBenchmark = Annotated[str, typer.Option("-b", "--benchmark", help="Benchmark name (see: embark benchmarks).")]
-Plot = Annotated[Path | None, typer.Option("--plot", help="Draw it into this file: .svg, .pdf or .png.")]
-Style = Annotated[str, typer.Option("--format", help="Of the table: text, csv, json, markdown or latex.")]
-Own = Annotated[bool, typer.Option("--own", help="Only your own results, without the published ones.")]
+class Analyses(Group):
+    """The analyses by what they look at."""
+
+    HEADS: ClassVar = {"Scores of many models": tuple(OF_SCORES), "Stored vectors": tuple(OF_VECTORS)}
+    EARLIER: ClassVar = {"distil": "distill", "quantise": "quantize"}
+
+
+app = typer.Typer(name="analyze", cls=Analyses, no_args_is_help=True, rich_markup_mode=None, add_completion=False)
 
 
 @app.callback()
@@ -29,36 +50,5 @@ def start() -> None:
     """
 
 
-def present(study: Study, style: str, plot: Path | None) -> None:
-    """Draw the plot where one is asked for, and print the table."""
-    if plot is not None:  # first: whoever reads the table may stop reading
-        study.save(plot)
-        say(f"drawn: {plot}")
-    if style == "text":
-        print_table(study.table)
-    else:
-        print(study.table.format(style))
-
-
-def scores(benchmark: str, results: Path | None = None, own: bool = False) -> Matrix:
-    """Models × tasks of a benchmark, as leaderboards have them, but with yours in place of published scores; what is
-    known to be wrong in those is said.
-    """
-    from embark.boards.matrix import matrix
-    from embark.cli.board import own_results, printed_results
-    from embark.published import ERRATUM
-    from embark.tasks import TASKS, get_benchmark
-    from embark.types import EmbarkError
-
-    asked = get_benchmark(benchmark)
-    rows = TASKS.match(asked.tasks)
-    printed, mine = [] if own else printed_results(asked, rows), own_results(rows, results)
-    if not printed and not mine:
-        raise EmbarkError(f"There are no scores for {asked.name}. Make some: embark run -b '{asked.name}'")
-    if bad := sum(any(mark.startswith(ERRATUM) for mark in result.warnings) for result in printed):
-        say(f"{bad} of the published scores are known to be wrong and stand as printed (embark published errata)")
-    made = matrix(rows, [*printed, *mine])
-    both = {result.model for result in printed} & {result.model for result in mine}
-    if joined := sorted(both & {*made.models}):
-        say(f"yours count where there are published scores, too: {some(joined)}")
-    return made
+for name, command in COMMANDS.items():
+    app.command(name, cls=Command)(command)

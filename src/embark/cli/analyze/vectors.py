@@ -1,48 +1,38 @@
-"""`embark analyze`: what stored vectors tell. They are found, not made: embedding is asked for (--embed)."""
+"""`embark analyze`: what stored vectors tell. Nothing is embedded unless --embed asks for it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import replace
-from inspect import Parameter, signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from embark.cli.analyze import Plot, Style, present
-from embark.cli.output import Home, Precision, ProtocolName, Trust, say
-from embark.cli.run import chosen_tasks
+from embark.cli.analyze.options import Plot, present
+from embark.cli.output import Format, Home, Precision, ProtocolName, TaskNames, Trust
+from embark.settings import load_settings
 
 if TYPE_CHECKING:  # help texts must not wait for numbers
-    from embark.run.embedded_task import Embedded
-    from embark.run.stored_vectors import Stored
     from embark.types import Task
 
-Model = Annotated[list[str], typer.Option("-m", "--model", help="Model name; several are compared.")]
-Names = Annotated[
-    list[str] | None, typer.Option("-t", "--task", help="Task name or pattern; may be given several times.")
-]
-OneTask = Annotated[str, typer.Option("-t", "--task", help="Task name.")]
+Models = Annotated[list[str], typer.Option("-m", "--model", help="Model name; several are compared.")]
+TaskName = Annotated[str, typer.Option("-t", "--task", help="Task name.")]
 TasksFile = Annotated[Path | None, typer.Option("--tasks-file", help="Your own tasks: a TOML file.")]
 Subset = Annotated[str | None, typer.Option("--subset", help="Which subset, where there are several (the first).")]
 Embed = Annotated[bool, typer.Option("--embed", help="Embed what is not stored, instead of refusing.")]
-Measure = Annotated[
-    str, typer.Option("--measure", help="hit_rate (top-k accuracy), recall, precision, ndcg, map or mrr.")
-]
 Dims = Annotated[list[int] | None, typer.Option("--dims", help="Dimensions to keep; may be given several times.")]
 
 
 def geometry(
-    model: Model,
-    task: OneTask,
+    model: Models,
+    task: TaskName,
     subset: Subset = None,
     tasks_file: TasksFile = None,
+    protocol: ProtocolName = None,
     embed: Embed = False,
     dtype: Precision = None,
     trust: Trust = None,
     home: Home = None,
-    style: Style = "text",
+    style: Format = "text",
     plot: Plot = None,
 ) -> None:
     """The shape of a task's vectors: modality gap, hubs, anisotropy, alignment and uniformity.
@@ -51,134 +41,143 @@ def geometry(
     embark analyze geometry -m embark/pocket -t PocketNameToImage
     embark analyze geometry -m embark/pocket -m embark/random -t PocketNameToImage --plot geometry.svg
     """
-    from embark.studies import geometry as measures
+    from embark.studies import analyze
 
-    found = _embedded(model, [task], tasks_file, None, embed, dtype, trust, home)
-    present(measures.study([measures.geometry(each, subset) for each in found]), style, plot)
+    shared = _shared(protocol, embed, dtype, trust, home)
+    present(analyze.geometry(model, _one_task(task, tasks_file), subset=subset, **shared), style, plot)
 
 
 def map_(
-    model: Model,
-    task: OneTask,
-    by: Annotated[str, typer.Option("--by", help="What colours tell: side or label.")] = "side",
+    model: Models,
+    task: TaskName,
+    by: Annotated[str, typer.Option("--by", help="What colors tell: side or label.")] = "side",
     method: Annotated[
         str | None, typer.Option("--method", help="umap, tsne or pca (default: umap where installed, else tsne).")
     ] = None,
     subset: Subset = None,
     tasks_file: TasksFile = None,
+    protocol: ProtocolName = None,
     embed: Embed = False,
     dtype: Precision = None,
     trust: Trust = None,
     home: Home = None,
-    style: Style = "text",
+    style: Format = "text",
     plot: Plot = None,
 ) -> None:
-    """A map of a task's vectors on the plane, coloured by side or by label.
+    """A map of a task's vectors on the plane, colored by side or by label.
 
     \b
     embark analyze map -m embark/pocket -t PocketNameToImage --plot map.svg
     embark analyze map -m embark/pocket -t PocketGroupClustering --by label --plot groups.svg
     """
-    from embark.studies import maps
+    from embark.studies import analyze
 
-    if by not in ("side", "label"):
-        raise typer.BadParameter("--by is side or label")
-    found = _embedded(model, [task], tasks_file, None, embed, dtype, trust, home)
-    present(maps.study([maps.map_of(each, by, method, subset) for each in found]), style, plot)
-
-
-def sweep(curves: Callable[..., Any]) -> Callable[..., None]:
-    """A command that draws curves over the vectors of tasks: its own options, and those that all of these share."""
-
-    def shared(
-        model: Model,
-        task: Names = None,
-        tasks_file: TasksFile = None,
-        protocol: ProtocolName = None,
-        embed: Embed = False,
-        dtype: Precision = None,
-        trust: Trust = None,
-        home: Home = None,
-        style: Style = "text",
-        plot: Plot = None,
-        **own: Any,
-    ) -> None:
-        found = _embedded(model, task, tasks_file, protocol, embed, dtype, trust, home)
-        present(curves(found, **own).study(), style, plot)
-
-    every, own = signature(shared, eval_str=True), list(signature(curves, eval_str=True).parameters.values())[1:]
-    common = [each for each in every.parameters.values() if each.kind is not Parameter.VAR_KEYWORD]
-    options = [*common[:2], *(each.replace(kind=Parameter.POSITIONAL_OR_KEYWORD) for each in own), *common[2:]]
-    shared.__name__, shared.__doc__ = curves.__name__, curves.__doc__
-    shared.__signature__ = every.replace(parameters=options)  # type: ignore[attr-defined]
-    shared.__annotations__ = {each.name: each.annotation for each in options}
-    return shared
+    shared = _shared(protocol, embed, dtype, trust, home)
+    study = analyze.map(model, _one_task(task, tasks_file), by=by, method=method, subset=subset, **shared)
+    present(study, style, plot)
 
 
-@sweep
-def truncate(found: Any, dims: Dims = None) -> Any:
+def truncate(
+    model: Models,
+    task: TaskNames = None,
+    dims: Dims = None,
+    tasks_file: TasksFile = None,
+    protocol: ProtocolName = None,
+    embed: Embed = False,
+    dtype: Precision = None,
+    trust: Trust = None,
+    home: Home = None,
+    style: Format = "text",
+    plot: Plot = None,
+) -> None:
     """Scores of shortened vectors: the first dimensions (Matryoshka), and as many principal axes.
 
     \b
     embark analyze truncate -m embark/pocket -t PocketNameToImage --plot dims.svg
     embark analyze truncate -m embark/pocket -t 'Pocket*STS' --dims 128 --dims 32
     """
-    from embark.studies import sweeps
+    from embark.studies import analyze
 
-    return sweeps.truncate(found, dims or ())
+    shared = _shared(protocol, embed, dtype, trust, home)
+    present(analyze.truncate(model, _tasks(task, tasks_file), dims=dims or (), **shared), style, plot)
 
 
-@sweep
-def quantize(found: Any, dims: Dims = None) -> Any:
+def quantize(
+    model: Models,
+    task: TaskNames = None,
+    dims: Dims = None,
+    tasks_file: TasksFile = None,
+    protocol: ProtocolName = None,
+    embed: Embed = False,
+    dtype: Precision = None,
+    trust: Trust = None,
+    home: Home = None,
+    style: Format = "text",
+    plot: Plot = None,
+) -> None:
     """Scores of vectors in fewer bits (int8, binary), also shortened, against the bytes of an item.
 
     \b
     embark analyze quantize -m embark/pocket -t PocketNameToImage --plot bytes.svg
     """
-    from embark.studies import sweeps
+    from embark.studies import analyze
 
-    return sweeps.quantize(found, dims or ())
+    shared = _shared(protocol, embed, dtype, trust, home)
+    present(analyze.quantize(model, _tasks(task, tasks_file), dims=dims or (), **shared), style, plot)
 
 
-@sweep
-def similarity(found: Any) -> Any:
+def similarity(
+    model: Models,
+    task: TaskNames = None,
+    tasks_file: TasksFile = None,
+    protocol: ProtocolName = None,
+    embed: Embed = False,
+    dtype: Precision = None,
+    trust: Trust = None,
+    home: Home = None,
+    style: Format = "text",
+    plot: Plot = None,
+) -> None:
     """Scores by cosine and by dot product; for similarity tasks by distances, too.
 
     \b
     embark analyze similarity -m embark/pocket -t PocketNameToImage -t PocketNameSTS
     """
-    from embark.studies import sweeps
+    from embark.studies import analyze
 
-    return sweeps.similarity(found)
+    shared = _shared(protocol, embed, dtype, trust, home)
+    present(analyze.similarity(model, _tasks(task, tasks_file), **shared), style, plot)
 
 
-@sweep
-def topk(found: Any, measure: Measure = "hit_rate") -> Any:
+def topk(
+    model: Models,
+    task: TaskNames = None,
+    measure: Annotated[
+        str, typer.Option("--measure", help="hit_rate (top-k accuracy), recall, precision, ndcg, map or mrr.")
+    ] = "hit_rate",
+    tasks_file: TasksFile = None,
+    protocol: ProtocolName = None,
+    embed: Embed = False,
+    dtype: Precision = None,
+    trust: Trust = None,
+    home: Home = None,
+    style: Format = "text",
+    plot: Plot = None,
+) -> None:
     """A ranking measure at every k: top-k accuracy of retrieval, choice and zero-shot classification.
 
     \b
     embark analyze topk -m embark/pocket -t PocketNameToImage -t PocketSubgroupZeroShot --plot topk.svg
     """
-    from embark.studies import variants
+    from embark.studies import analyze
 
-    return variants.top_k(found, measure)
-
-
-@sweep
-def robustness(found: Any) -> Any:
-    """What each corruption costs: the score under every condition against the clean one.
-
-    \b
-    embark analyze robustness -m embark/pocket -t PocketRobustness
-    """
-    from embark.studies import variants
-
-    return variants.conditions(found)
+    shared = _shared(protocol, embed, dtype, trust, home)
+    present(analyze.topk(model, _tasks(task, tasks_file), measure=measure, **shared), style, plot)
 
 
 def shots(
-    model: Model,
-    task: Names = None,
+    model: Models,
+    task: TaskNames = None,
     shots: Annotated[
         list[int] | None, typer.Option("--shots", min=1, help="Examples a class; may be given several times.")
     ] = None,
@@ -188,7 +187,7 @@ def shots(
     dtype: Precision = None,
     trust: Trust = None,
     home: Home = None,
-    style: Style = "text",
+    style: Format = "text",
     plot: Plot = None,
 ) -> None:
     """Learning curves of probes: 1, 2, 4… examples a class, up to the row's own number.
@@ -199,24 +198,15 @@ def shots(
     embark analyze shots -m embark/pocket -t PocketGroupProbe --plot shots.svg
     embark analyze shots -m embark/pocket -t PocketGroupProbe --protocol sound --shots 16 --shots 64 --embed
     """
-    from embark.studies import variants
-    from embark.types import EmbarkError
+    from embark.studies import analyze
 
-    curves = []
-    for stored in _stores(model, embed, dtype, trust, home):
-        for row in _rows(task, tasks_file, protocol):
-            if row.evaluator not in variants.SHOTS:
-                raise EmbarkError(f"{row.name} learns from no examples; probes do (embark tasks --evaluator probe).")
-            own = int(row.params.get("shots", variants.SHOTS[row.evaluator]))
-            wanted = sorted(set(shots or [2**n for n in range(own.bit_length()) if 2**n < own] + [own]))
-            rows = [replace(row, params={**row.params, "shots": k}) for k in wanted]
-            curves.append([stored.task(each, "add --embed to this command") for each in rows])
-    present(variants.shots(curves).study(), style, plot)
+    shared = _shared(protocol, embed, dtype, trust, home)
+    present(analyze.shots(model, _tasks(task, tasks_file), shots=shots or (), **shared), style, plot)
 
 
 def prompts(
-    model: Model,
-    task: Names = None,
+    model: Models,
+    task: TaskNames = None,
     prompt: Annotated[
         list[str] | None, typer.Option("--prompt", help="Another prompt to try, {} is the class; needs --embed.")
     ] = None,
@@ -226,7 +216,7 @@ def prompts(
     dtype: Precision = None,
     trust: Trust = None,
     home: Home = None,
-    style: Style = "text",
+    style: Format = "text",
     plot: Plot = None,
 ) -> None:
     """Zero-shot scores by prompt: all of a row's prompts together, each alone, and the bare class name.
@@ -235,66 +225,60 @@ def prompts(
     embark analyze prompts -m embark/pocket -t PocketSubgroupZeroShot --plot prompts.svg
     embark analyze prompts -m embark/pocket -t PocketFlagZeroShot --prompt 'the flag of {}' --embed
     """
-    from embark.run.stored_vectors import NotStored
-    from embark.studies import variants
+    from embark.studies import analyze
 
-    found, own = [], {}
-    for stored in _stores(model, embed, dtype, trust, home):
-        for row in _rows(task, tasks_file, protocol):
-            templates = row.templates or ("{}",)
-            own[row.name] = len(templates)
-            asked = replace(row, templates=tuple(dict.fromkeys([*templates, *(prompt or ()), "{}"])))
-            try:
-                found.append(stored.task(asked, "add --embed to this command"))
-            except NotStored:
-                if prompt:
-                    raise
-                found.append(stored.task(row))
-                say(f"{row.name}: bare class names are not stored; --embed adds them")
-    present(variants.prompts(found, own).study(), style, plot)
+    shared = _shared(protocol, embed, dtype, trust, home)
+    present(analyze.prompts(model, _tasks(task, tasks_file), prompts=prompt or (), **shared), style, plot)
 
 
-COMMANDS: dict[str, Callable[..., None]] = {
-    "geometry": geometry,
-    "map": map_,
-    "truncate": truncate,
-    "quantize": quantize,
-    "similarity": similarity,
-    "topk": topk,
-    "shots": shots,
-    "prompts": prompts,
-    "robustness": robustness,
-}
+def robustness(
+    model: Models,
+    task: TaskNames = None,
+    tasks_file: TasksFile = None,
+    protocol: ProtocolName = None,
+    embed: Embed = False,
+    dtype: Precision = None,
+    trust: Trust = None,
+    home: Home = None,
+    style: Format = "text",
+    plot: Plot = None,
+) -> None:
+    """What each corruption costs: the score under every condition against the clean one.
+
+    \b
+    embark analyze robustness -m embark/pocket -t PocketRobustness
+    """
+    from embark.studies import analyze
+
+    shared = _shared(protocol, embed, dtype, trust, home)
+    present(analyze.robustness(model, _tasks(task, tasks_file), **shared), style, plot)
 
 
-def _embedded(
-    model: Sequence[str],
-    task: Sequence[str] | None,
-    tasks_file: Path | None,
-    protocol: str | None,
-    embed: bool,
-    dtype: str | None,
-    trust: str | None,
-    home: Path | None,
-) -> list[Embedded]:
-    """Every chosen task by every chosen model, from the store."""
-    rows = _rows(task, tasks_file, protocol)
-    return [stored.task(row) for stored in _stores(model, embed, dtype, trust, home) for row in rows]
-
-
-def _stores(model: Sequence[str], embed: bool, dtype: str | None, trust: str | None, home: Path | None) -> list[Stored]:
+def _shared(
+    protocol: str | None, embed: bool, dtype: str | None, trust: str | None, home: Path | None
+) -> dict[str, Any]:
+    """The arguments that all analyses of stored vectors have in common."""
     from embark.models import Loading
-    from embark.run.stored_vectors import Stored
-    from embark.settings import load_settings
 
-    settings, loading = load_settings(home), Loading(dtype=dtype, trust=trust)
-    return [Stored(name, settings, embedding=embed, loading=loading) for name in model]
+    loading = Loading(dtype=dtype, trust=trust)
+    return {"protocol": protocol, "embed": embed, "loading": loading, "settings": load_settings(home)}
 
 
-def _rows(task: Sequence[str] | None, tasks_file: Path | None, protocol: str | None) -> list[Task]:
-    from embark.tasks import choose_tasks
+def _tasks(names: list[str] | None, tasks_file: Path | None) -> list[str | Task]:
+    """Tasks by name, and those of a file."""
+    from embark.data.tasks_file import load_tasks
 
-    chosen: Any = chosen_tasks(None, list(task or ()), None, tasks_file)
-    if not chosen:
+    tasks: list[str | Task] = [*(names or []), *(load_tasks(tasks_file) if tasks_file else [])]
+    if not tasks:
         raise typer.BadParameter("name a task (-t) or a file of your own tasks (--tasks-file)")
-    return choose_tasks(chosen, protocol)
+    return tasks
+
+
+def _one_task(name: str, tasks_file: Path | None) -> str | Task:
+    """A task by name: of the file, where there is one."""
+    from embark.catalogue import Catalogue
+    from embark.data.tasks_file import load_tasks
+
+    if tasks_file is None:
+        return name
+    return Catalogue(f"task in {tasks_file}", load_tasks(tasks_file), lambda task: task.name)[name]

@@ -1,0 +1,66 @@
+"""The grammar that all commands share: commands under heads, and the earlier names of commands and options."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from typer.core import TyperCommand, TyperGroup
+
+EARLIER = {  # names that options had → words that stand for them now
+    "--json": ("--format", "json"),
+    "--models": ("--model",),
+    "--licence": ("--license",),
+    "--type": ("--evaluator",),
+    "--kind": ("--correlation",),
+}
+
+
+class Command(TyperCommand):
+    """A command that understands the earlier names of its options."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Read the words after the command's name."""
+        known = {option for parameter in self.params for option in parameter.opts}
+        words: list[str] = []
+        for word in args:
+            name, equals, value = word.partition("=")
+            now = EARLIER.get(name, ())
+            renamed = name not in known and bool(now) and now[0] in known
+            words += [now[0] + equals + value, *now[1:]] if renamed else [word]
+        return super().parse_args(ctx, words)
+
+
+class Group(TyperGroup):
+    """A group whose help lists commands under heads; `HEADS` are its commands by head, in their order.
+
+    `EARLIER` are names that commands had; `UNNAMED` is the command that words without a command's name are for.
+    """
+
+    HEADS: ClassVar[dict[str, tuple[str, ...]]] = {}
+    EARLIER: ClassVar[dict[str, str]] = {}
+    UNNAMED: ClassVar[str] = ""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Read the words after the group's name."""
+        if self.UNNAMED and args and args[0] not in self.commands and args[0] != "--help":
+            args = [self.UNNAMED, *args]
+        return super().parse_args(ctx, args)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """The command of that name, or of that earlier name."""
+        return super().get_command(ctx, self.EARLIER.get(cmd_name, cmd_name))
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Write the commands, head by head."""
+        if not self.HEADS:
+            return super().format_commands(ctx, formatter)
+        width = max(len(name) for names in self.HEADS.values() for name in names)
+        for head, names in self.HEADS.items():
+            commands = [(name, self.commands[name]) for name in names if name in self.commands]
+            rows = [
+                (name.ljust(width), command.get_short_help_str(formatter.width - width - 6))
+                for name, command in commands
+            ]
+            with formatter.section(head):
+                formatter.write_dl(rows)
+        return None

@@ -1,0 +1,34 @@
+"""What scores and stored vectors tell: the functions of `embark.analyze`, one for each command of `embark analyze`.
+
+Each takes the names of a benchmark or tasks (and models, for stored vectors) and returns a `Study`: `print` shows its
+table, `.to_frame()` is a DataFrame, `.plot("file.svg")` draws it, and `.notes` say what was left out.
+"""
+
+from embark.studies.correlate import correlate
+from embark.studies.distill import distill
+from embark.studies.external_scores import mllm
+from embark.studies.geometry import geometry
+from embark.studies.maps import map
+from embark.studies.pareto import pareto
+from embark.studies.predict import predict
+from embark.studies.scaling import scaling
+from embark.studies.task_variants import prompts, robustness, shots, topk
+from embark.studies.vector_variants import quantize, similarity, truncate
+
+__all__ = [
+    "correlate",
+    "distill",
+    "geometry",
+    "map",
+    "mllm",
+    "pareto",
+    "predict",
+    "prompts",
+    "quantize",
+    "robustness",
+    "scaling",
+    "shots",
+    "similarity",
+    "topk",
+    "truncate",
+]

@@ -1,0 +1,68 @@
+"""What drawings share: colors, markers, short names, and labels that do not cover each other."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from embark.results.table import short, without_kind
+from embark.types import Array
+
+# Okabe and Ito's, which survive every common color blindness, and two greys for the ninth and tenth group.
+COLORS = (
+    "#0072B2", "#E69F00", "#009E73", "#D55E00", "#56B4E9", "#CC79A7", "#F0E442", "#000000", "#999999", "#666699",
+)  # fmt: skip
+MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
+LINE = 0.055  # height of a line of small type, as a share of the panel's
+LETTER = 0.0105  # width of a letter of small type, as a share of the panel's
+GAP = 0.012  # between a point and its label
+
+
+def color(number: int) -> str:
+    """The color of a group by its number."""
+    return COLORS[number % len(COLORS)]
+
+
+def marker(number: int) -> str:
+    """The marker of a group by its number; it changes when colors are used again."""
+    return MARKERS[number // len(COLORS) % len(MARKERS)]
+
+
+def short_task(name: str, most: int = 22) -> str:
+    """A task's name without the word for its kind, cut to `most` characters."""
+    return short(without_kind(name), most)
+
+
+def first_names(names: Sequence[str], most: int = 3) -> str:
+    """The first names of a list, and how many more there are."""
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(short(name) for name in names[:most]) + more
+
+
+def label_points(axes: Any, xs: Array, ys: Array, names: Sequence[str]) -> None:
+    """Write names beside points. A name that would cover another is moved up, with a thin line to its point."""
+    from matplotlib.patheffects import withStroke
+
+    axes.figure.canvas.draw()  # from here on, limits are final
+    limits = axes.get_ylim()
+    to_axes = axes.transData + axes.transAxes.inverted()
+    placed: list[tuple[float, float, float]] = []  # left end, right end and height of the labels so far
+    for x, y, name in sorted(zip(xs, ys, names, strict=True), key=lambda point: point[1]):
+        across, height = to_axes.transform((x, y))
+        width = LETTER * len(name)
+        right_of_point = across + width < 0.98
+        left = across + GAP if right_of_point else across - width - GAP
+        label_height = height
+        for other_left, other_right, other_height in sorted(placed, key=lambda label: label[2]):
+            overlaps = left < other_right and other_left < left + width
+            if overlaps and abs(label_height - other_height) < LINE:
+                label_height = other_height + LINE
+        placed.append((left, left + width, label_height))
+        moved = abs(label_height - height) > LINE / 2
+        axes.annotate(
+            name, (x, y), (left if right_of_point else across - GAP, label_height), textcoords="axes fraction",
+            fontsize=7, va="center", ha="left" if right_of_point else "right", annotation_clip=False, zorder=5,
+            path_effects=[withStroke(linewidth=2, foreground="white")],
+            arrowprops={"arrowstyle": "-", "lw": 0.4, "color": "#888888"} if moved else None,
+        )  # fmt: skip
+    axes.set_ylim(limits)

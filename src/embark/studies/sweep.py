@@ -1,0 +1,227 @@
+"""A task scored in several variants: every score with its 95 % interval, and its difference from the first variant.
+
+Differences are taken item by item, so that even a small one can be told from chance.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from embark.results.table import Cell, Row, Score, Table, footnoted, short
+from embark.run.embedded_task import Embedded
+from embark.stats.compare import mean_difference
+from embark.stats.intervals import percentiles
+from embark.stats.statistics import interval, replicates, task_interval
+from embark.studies.plotting import color
+from embark.studies.study import Study
+from embark.types import Array, Scores
+
+LINE_STYLES = ("-", "--", ":", "-.")
+POINT_MARKERS = ("o", "s", "^", "D")
+
+
+@dataclass(frozen=True)
+class Variant:
+    """The task in one state: `group` is the line it belongs to, `x` its place there, `bytes` what an item takes."""
+
+    name: str
+    task: Embedded
+    group: str = ""
+    x: float = 0.0
+    bytes: float | None = None
+
+
+@dataclass(frozen=True)
+class Point:
+    """A variant's score and its difference from the first; None for the first, and where the items are not the same."""
+
+    variant: Variant
+    score: Score
+    difference: Score | None = None
+
+
+@dataclass(frozen=True)
+class Curve:
+    """All variants of one task by one model."""
+
+    task: Embedded
+    metric: str
+    items: int
+    points: tuple[Point, ...]
+
+    @property
+    def label(self) -> str:
+        """The model and the task."""
+        return f"{short(self.task.model)} · {self.task.task.name}"
+
+    @property
+    def count(self) -> str:
+        """How many outcomes the score is made of."""
+        parts = len(self.task.parts)
+        return f"n = {self.items:,}" + (f" in {parts} parts" if parts > 1 else "")
+
+
+@dataclass(frozen=True)
+class Sweep(Study):
+    """Curves of one kind. `axis` names what changes; `scale` is how it is drawn, "names" if it is no number.
+
+    `definitions` explain the variants below the table.
+    """
+
+    heading: str
+    axis: str
+    curves: tuple[Curve, ...]
+    definitions: tuple[str, ...] = ()
+    scale: Literal["log", "linear", "names"] = "log"
+
+    @property
+    def title(self) -> str:
+        return self.heading
+
+    @property
+    def size(self) -> tuple[float, float]:
+        if self.scale == "names":
+            most = max(len(curve.points) for curve in self.curves)
+            return 7.0, min(1.6 + 0.24 * most * len(self.curves), 12.0)
+        lines = len({(curve.label, point.variant.group) for curve in self.curves for point in curve.points})
+        return 7.0, min(4.2 + 0.1 * lines, 12.0)
+
+    def table(self) -> Table:
+        """One line a variant, curve by curve."""
+        points = [point for curve in self.curves for point in curve.points]
+        with_bytes = any(point.variant.bytes is not None for point in points)
+        with_difference = any(point.difference is not None for point in points)
+        rows = []
+        for curve in self.curves:
+            section = f"{curve.label}: {curve.metric}, {curve.count}"
+            for point in curve.points:
+                cells: list[Cell] = [point.variant.name]
+                if with_bytes:
+                    cells.append(None if point.variant.bytes is None else round(point.variant.bytes))
+                cells.append(point.score)
+                if with_difference:
+                    cells.append(point.difference)
+                rows.append(Row(tuple(cells), section))
+        columns = ["setting", *["bytes an item"] * with_bytes, "score", *["difference"] * with_difference]
+        notes = list(self.definitions)
+        if with_difference:
+            notes.append("Differences are from the first line, in points, over the same items.")
+        notes += [note for curve in self.curves for note in curve.task.notes]
+        return footnoted(Table(tuple(columns), tuple(rows), tuple(dict.fromkeys(notes)), models="rows"))
+
+    def draw(self, figure: Any) -> None:
+        """Lines over a number, or points by name; both with 95 % intervals."""
+        if self.scale == "names":
+            self._draw_points(figure)
+        else:
+            self._draw_lines(figure)
+
+    def _draw_lines(self, figure: Any) -> None:
+        """Score against a number: a color a curve and a style a group, or a color a group where there is one curve."""
+        axes = figure.subplots()
+        single = len(self.curves) == 1
+        for curve_number, curve in enumerate(self.curves):
+            in_every_line = [point for point in curve.points if not point.variant.group]
+            groups = [name for name in dict.fromkeys(point.variant.group for point in curve.points) if name]
+            for number, group in enumerate(groups or [""]):
+                in_group = [point for point in curve.points if group and point.variant.group == group]
+                points = sorted([*in_every_line, *in_group], key=lambda point: point.variant.x)
+                x = [point.variant.x for point in points]
+                tint = color(number if single else curve_number)
+                label = ", ".join(filter(None, ["" if single else curve.label, group])) or None
+                axes.plot(
+                    x, [100 * point.score.value for point in points], color=tint, marker=POINT_MARKERS[number % 4],
+                    linestyle=LINE_STYLES[number % 4], markersize=4, label=label,
+                )  # fmt: skip
+                low = [100 * point.score.low for point in points]
+                high = [100 * point.score.high for point in points]
+                axes.fill_between(x, low, high, color=tint, alpha=0.12, linewidth=0)
+        ticks = sorted({point.variant.x for curve in self.curves for point in curve.points})
+        if self.scale == "log":
+            axes.set_xscale("log")
+        axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks], rotation=0 if len(ticks) < 10 else 45)
+        axes.minorticks_off()
+        metric = "/".join(dict.fromkeys(curve.metric for curve in self.curves))
+        name = f"{self.curves[0].label}, " if single else ""
+        axes.set_xlabel(self.axis)
+        axes.set_ylabel(f"{metric} (%)")
+        axes.set_title(f"{name}95 % intervals", fontsize=8, color="#555555")
+        self._draw_chance(axes)
+        if labels := axes.get_legend_handles_labels()[1]:
+            columns = max(1, min(4, 110 // (max(map(len, labels)) + 8)))
+            figure.legend(loc="outside lower center", ncols=columns, fontsize=7)
+
+    def _draw_chance(self, axes: Any) -> None:
+        """The score of guessing, if it is the same for all curves."""
+        levels = {curve.task.task.chance for curve in self.curves}
+        if len(levels) == 1 and (level := levels.pop()) and self.axis != "k":
+            axes.axhline(100 * level, color="#888888", linewidth=0.8, linestyle=":", label="chance")
+
+    def _draw_points(self, figure: Any) -> None:
+        """A point with its interval a variant; one panel a curve."""
+        ratios = [1 + len(curve.points) for curve in self.curves]
+        panels = figure.subplots(len(ratios), 1, sharex=True, squeeze=False, height_ratios=ratios)[:, 0]
+        for number, (axes, curve) in enumerate(zip(panels, self.curves, strict=True)):
+            y = np.arange(len(curve.points))[::-1]
+            value = np.array([100 * point.score.value for point in curve.points])
+            low = value - [100 * point.score.low for point in curve.points]
+            high = [100 * point.score.high for point in curve.points] - value
+            errors = (low.clip(0), high.clip(0))
+            axes.errorbar(value, y, xerr=errors, fmt="o", color=color(number), markersize=4, capsize=2)
+            axes.axvline(value[0], color=color(number), linewidth=0.6, alpha=0.5)
+            axes.set_yticks(y, [point.variant.name for point in curve.points], fontsize=7)
+            axes.set_ylim(-0.6, len(y) - 0.4)
+            axes.set_title(f"{curve.label}, {curve.metric}, {curve.count}", fontsize=8, color="#555555")
+        panels[-1].set_xlabel("score (%), 95 % intervals")
+
+
+def score_variants(variants: Sequence[Variant], paired: bool = True) -> Curve:
+    """Score every variant; differences are from the first, unless the variants measure different things."""
+    task = variants[0].task
+    first: list[Scores] = []
+    first_ids: list[list[str]] = []
+    points = []
+    for variant in variants:
+        scores = [part.scores() for part in variant.task.parts]
+        ids = [_ids(variant.task, part, of_part) for part, of_part in enumerate(scores)]
+        difference = _difference(scores, first, ids) if paired and ids == first_ids else None
+        points.append(Point(variant, _score(scores, ids), difference))
+        first = first or scores
+        first_ids = first_ids or ids
+    metric = task.task.metric if paired else first[0].main.rpartition("_at_")[0] or first[0].main
+    return Curve(task, metric, sum(len(scores.rows) for scores in first), tuple(points))
+
+
+def _ids(task: Embedded, part: int, scores: Scores) -> list[str]:
+    names = task.parts[part].ids[scores.unit]
+    return [names[row] for row in scores.rows]
+
+
+def _score(parts: Sequence[Scores], ids: Sequence[Sequence[str]]) -> Score:
+    """The mean over the parts, with its interval."""
+    value = float(np.mean([scores.value for scores in parts]))
+    warnings = dict.fromkeys(warning for scores in parts for warning in scores.warnings)
+    intervals = [interval(scores.statistic, scores.main, scores.outcomes) for scores in parts]
+    return Score(value, *task_interval(parts, ids, intervals), marks=tuple(warnings))
+
+
+def _difference(parts: Sequence[Scores], first: Sequence[Scores], ids: Sequence[Sequence[str]]) -> Score:
+    """The difference of two means over parts, with the same items on both sides."""
+    pairs = list(zip(parts, first, strict=True))
+    value = float(np.mean([scores.value - other.value for scores, other in pairs]))
+    if all(scores.statistic == "mean" for scores in parts):
+        apart = [scores.outcomes[scores.main] - other.outcomes[other.main] for scores, other in pairs]
+        part = np.repeat(np.arange(len(apart)), [len(values) for values in apart])
+        item_ids = np.concatenate([np.asarray(part_ids, np.str_) for part_ids in ids])
+        low, high, _ = mean_difference(np.concatenate(apart), item_ids, part)
+        return Score(value, low, high)
+    drawn = np.mean([_replicates(scores) - _replicates(other) for scores, other in pairs], axis=0)
+    return Score(value, *percentiles(drawn))
+
+
+def _replicates(scores: Scores) -> Array:
+    return replicates(scores.statistic, scores.main, scores.outcomes)  # one seed: both sides draw the same items
