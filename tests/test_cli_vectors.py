@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -17,18 +18,12 @@ from embark.settings import load_settings
 from embark.types import EmbarkError
 
 MODEL = "embark/random"
-TASKS = (
-    "PocketFlagZeroShot", "PocketClockReading", "PocketNameSTS", "PocketMotionProbe", "PocketSubgroupZeroShot",
-    "PocketHairPairs", "PocketRobustness",
-)  # fmt: skip
 
 
 @pytest.fixture(scope="module")
-def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def home(pocket_vectors: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A store with the vectors of a few tasks."""
-    root = tmp_path_factory.mktemp("store")
-    embark.evaluate(MODEL, list(TASKS), settings=load_settings(root, root / "results"), show_progress=False)
-    return root
+    return shutil.copytree(pocket_vectors, tmp_path_factory.mktemp("store") / "home")
 
 
 def said(*words: str | Path, home: Path, code: int = 0) -> str:
