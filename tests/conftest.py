@@ -1,7 +1,10 @@
-"""What tests share: a place of their own, a tiny model and a tiny folder of pictures."""
+"""What tests share: a place of their own, a tiny model, a tiny folder of pictures and vectors of pocket tasks."""
 
 from __future__ import annotations
 
+import fcntl
+import os
+import shutil
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -17,7 +20,9 @@ from PIL import Image
 import embark
 from embark import http
 from embark.models.half_precision import secure
+from embark.settings import load_settings
 from embark.store import Space, Store
+from embark.tasks import get_benchmark
 from embark.types import Array
 from hub import FakeHub
 
@@ -26,6 +31,26 @@ settings.load_profile("embark")
 
 COLORS = {"red": (255, 0, 0), "green": (0, 255, 0), "blue": (0, 0, 255)}
 TABLE = "file,caption,label\nred.png,a red page,red\ngreen.png,a green page,green\nblue.png,a blue page,blue\n"
+POCKET_TASKS = [
+    *get_benchmark("Pocket(lite)").tasks, "PocketMotionProbe", "PocketNameToImage", "PocketRobustness",
+    "PocketSubgroupZeroShot",
+]  # fmt: skip
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """With EMBARK_NO_SKIPS, as in CI, a test that was skipped is a failure: what it needs is missing."""
+    reporter = session.config.pluginmanager.get_plugin("terminalreporter")
+    if os.environ.get("EMBARK_NO_SKIPS") and reporter and reporter.stats.get("skipped"):
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Names the skipped tests where they are failures."""
+    skipped = terminalreporter.stats.get("skipped", [])
+    if os.environ.get("EMBARK_NO_SKIPS") and skipped:
+        terminalreporter.section("skipped tests are failures (EMBARK_NO_SKIPS)", red=True)
+        for report in skipped:
+            terminalreporter.line(f"{report.nodeid}: {report.longrepr[2]}")
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -112,6 +137,27 @@ def pictures(tmp_path: Path) -> Callable[..., Path]:
         return folder
 
     return make
+
+
+@pytest.fixture(scope="session")
+def pocket_vectors(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A home with embark/random's vectors and results of POCKET_TASKS, made once for all processes. Copy it."""
+    base = tmp_path_factory.getbasetemp()
+    base = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
+    home = base / "pocket-vectors"
+    with (base / "pocket-vectors.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (home / "complete").exists():
+            here = load_settings(home, home / "results")
+            embark.evaluate("embark/random", POCKET_TASKS, settings=here, show_progress=False)
+            (home / "complete").touch()
+    return home
+
+
+@pytest.fixture
+def pocket_home(pocket_vectors: Path, elsewhere: Path) -> Path:
+    """EMBARK_HOME with a copy of these vectors; no results in EMBARK_RESULTS."""
+    return shutil.copytree(pocket_vectors, elsewhere / "home")
 
 
 @pytest.fixture

@@ -22,7 +22,7 @@ TASK = "PocketNameToImage"
 COLORS = ("red", "green", "blue", "white")
 
 
-def test_a_run_for_trec_eval_scores_as_we_do(tmp_path: Path, elsewhere: Path) -> None:
+def test_a_run_for_trec_eval_scores_as_we_do(tmp_path: Path, pocket_home: Path) -> None:
     [result] = embark.evaluate("embark/random", TASK, show_progress=False).results
     [ranking] = rank("embark/random", TASK, depth=50, show_progress=False)
     assert ranking.scores.shape == (len(ranking.queries), 50)
@@ -62,7 +62,7 @@ def test_hidden_labels_do_not_hide_the_ranking(hub: FakeHub, tmp_path: Path, tin
         list(rank(embark.encoder(text=lambda texts: np.ones((len(texts), 2)), name="t/t"), "ARK/Physics"))
 
 
-def test_only_tasks_with_a_corpus_are_ranked(tmp_path: Path, elsewhere: Path) -> None:
+def test_only_tasks_with_a_corpus_are_ranked(tmp_path: Path, pocket_home: Path) -> None:
     with pytest.raises(EmbarkError, match="Only retrieval tasks rank a corpus; PocketFlagZeroShot"):
         list(rank("embark/random", "PocketFlagZeroShot"))
     words = ["export", "ranked", str(tmp_path), "-m", "embark/random", "-t", TASK]

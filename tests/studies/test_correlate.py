@@ -1,8 +1,8 @@
 from __future__ import annotations
 
 import json
+import sys
 from dataclasses import replace
-from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -123,12 +123,13 @@ def test_a_constant_task_is_left_out_and_named() -> None:
         correlate_tasks(field(values))
 
 
-@pytest.mark.skipif(find_spec("umap") is not None, reason="umap-learn is here")
-def test_umap_is_asked_for_by_name() -> None:
+def test_umap_is_asked_for_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "umap", None)  # as if it were not installed
     with pytest.raises(EmbarkError, match=r"embark\[maps\]"):
         correlate_tasks(field(two_stories()), method="umap")
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")  # of numba, on the way in
 def test_umap_finds_the_two_stories(tmp_path: Path) -> None:
     pytest.importorskip("umap", reason="needs umap-learn")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from importlib.util import find_spec
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -21,8 +21,13 @@ def grouped(items: int = 120, groups: int = 3) -> Embedded:
     return embedded("clustering", Groups(label, tuple(f"group {number}" for number in range(groups))), {"item": rows})
 
 
-@pytest.mark.parametrize("method", ["tsne", "pca"])
+UMAP = pytest.param("umap", marks=[pytest.mark.slow, pytest.mark.filterwarnings("ignore")])  # numba warns on import
+
+
+@pytest.mark.parametrize("method", ["tsne", "pca", UMAP])
 def test_groups_stay_together(method: str) -> None:
+    if method == "umap":
+        pytest.importorskip("umap")
     layout = maps.lay_out(grouped(), "label", method)
     again = maps.lay_out(grouped(), "label", method)
     np.testing.assert_array_equal(layout.points, again.points)
@@ -68,7 +73,7 @@ def test_the_table_and_the_plot(tmp_path: Path) -> None:
     assert all(f"group {number}" in words for number in range(3))
 
 
-@pytest.mark.skipif(find_spec("umap") is not None, reason="UMAP is installed")
-def test_umap_names_what_to_install() -> None:
+def test_umap_names_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "umap", None)  # as if it were not installed
     with pytest.raises(EmbarkError, match=r"embark\[maps\]"):
         maps.lay_out(grouped(), method="umap")
