@@ -130,7 +130,7 @@ def _part_of(film: Media, start: float, end: float) -> Media:
 
 def _soundtrack(film: Media, start: float, end: float) -> bytes:
     """16 kHz mono, as the benchmark has it."""
-    return wav.cut(wav.of_film(film.read()[0], 16_000), start, end)
+    return wav.cut(wav.from_video(film.read()[0], 16_000), start, end)
 
 
 # ── grounding ────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -151,7 +151,7 @@ def grounding(task: Task, split: str, subset: str, hub: Hub) -> Dataset:
             heard.setdefault(path.strip(), []).append((float(start), float(end), name.strip()))
     for path in sorted(heard):
         recording = files.file("audio", f"{DEVELOPMENT}/{path}")
-        seconds = wav.length(recording.read()[0])
+        seconds = wav.duration(recording.read()[0])
         events = [(_within(start, end, seconds), name) for start, end, name in heard[path]]
         spans = [span for span, _ in events] + _quiet([span for span, _ in events], seconds)
         offered = [corpus.add(_called(path, span), partial(_segment, recording, span)) for span in spans]
