@@ -11,8 +11,10 @@ from embark.types import EmbarkError, Source
 from hub import FakeHub, client, tar
 
 
-def packed(hub: FakeHub, held: dict[str, bytes]) -> _mmeb.Files:
-    return _mmeb.files(Source("org/packed", hub.add("org/packed", {"set.tar": tar(held)})), "set.tar", client(), "set")
+def packed(hub: FakeHub, held: dict[str, bytes]) -> _mmeb.ArchiveFolder:
+    return _mmeb.open_folder(
+        Source("org/packed", hub.add("org/packed", {"set.tar": tar(held)})), "set.tar", client(), "set"
+    )
 
 
 def test_lines_end_in_line_feeds_alone(hub: FakeHub) -> None:

@@ -132,7 +132,7 @@ def _skills(rows: Sequence[Task]) -> dict[str, tuple[str, ...]]:
         return {}
     from embark.data.readers import ark
 
-    given = ark.labels(rows[0]) if ark.outside(rows[0]) else {}
+    given = ark.labels(rows[0]) if ark.external_state(rows[0]) else {}
     return {query: (*label.skills, *[label.demand] * bool(label.demand)) for query, label in given.items()}
 
 

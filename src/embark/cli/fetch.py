@@ -80,7 +80,7 @@ def _get(task: Task, hub: Hub, dry: bool) -> str:
     from embark.types import EmbarkError
 
     try:
-        for source, files in readers.needed(task, hub):
+        for source, files in readers.needed_files(task, hub):
             if dry:
                 hub.opened.setdefault((source.id, source.revision), {}).update((file.path, file) for file in files)
             else:

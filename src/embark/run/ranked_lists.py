@@ -90,7 +90,7 @@ def _rankings(
     encoder: Encoder, task: Task, hub: Hub, space: Space, depth: int, settings: Settings, show: bool
 ) -> Iterator[Ranking]:
     for split, subset in parts(task):
-        data = readers.unlabelled(task, split, subset, hub)
+        data = readers.read_unlabeled(task, split, subset, hub)
         each = _embedded(demand(task, split, subset, data, encoder), encoder, space, settings, show)
         ids = {side: each.data.sides[side].ids for side in ("query", "document")}
         vectors: dict[str, Any] = {side: space.read(each.keys[side]) for side in ids}

@@ -29,7 +29,7 @@ NAMED = 5  # unreadable items that a message names
 def fingerprint_of(task: Task, split: str, subset: str) -> str:
     """The fingerprint under which this part of a task is scored."""
     versions = evaluators.version(task.evaluator, task.params), readers.version(task.reader)
-    return results.fingerprint(task, split, subset, *versions, readers.outside(task))
+    return results.fingerprint(task, split, subset, *versions, readers.external_state(task))
 
 
 def scored_by(card: ModelCard) -> str:
