@@ -380,5 +380,5 @@ def test_what_is_no_archive_is_an_error(hub: FakeHub) -> None:
 
 def test_one_file(hub: FakeHub) -> None:
     source = Source(ID, hub.add(ID, {"classnames.txt": "cat\ndog\n", SHARD: parquet({"n": [1]})}))
-    assert rows.open_file(source, "classnames.txt", client()).read_text() == "cat\ndog\n"
+    assert client().get(source.id, source.revision, "classnames.txt").read_text() == "cat\ndog\n"
     assert not hub.asked("/lfs/")

@@ -8,41 +8,46 @@ import io
 import json
 import tarfile
 import zlib
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from embark.data.lazy_media import (
-    ArchiveFile,
-    ArchiveFiles,
-    LazyBytes,
-    ListElement,
-    ParquetColumn,
-    SampleColumn,
-    archive_index,
-    parquet_batches,
-    parquet_metadata,
-)
+from embark.data import lazy_media
 from embark.data.sibling_files import SiblingFiles
 from embark.types import Bytes, EmbarkError
 
 csv.field_size_limit(1 << 30)  # some cells hold whole documents
 
 
-class TableFile(Protocol):
-    """The rows of one file. `chunks` are the encoded media of a column, unread: None for an empty cell."""
+class TableFile(ABC):
+    """The rows of one file."""
 
+    path: str
     column_names: tuple[str, ...]
 
+    @abstractmethod
     def __len__(self) -> int: ...
-    def values(self, column: str) -> list[Any]: ...
-    def chunks(self, column: str) -> Sequence[Bytes | None]: ...
-    def chunk_lists(self, column: str) -> Sequence[Sequence[Bytes]]: ...
-    def class_names(self, column: str) -> tuple[str, ...] | None: ...
+
+    @abstractmethod
+    def values(self, column: str) -> list[Any]:
+        """The values of a column."""
+
+    @abstractmethod
+    def chunks(self, column: str) -> Sequence[Bytes | None]:
+        """The encoded media of a column, unread; None for an empty cell."""
+
+    def chunk_lists(self, column: str) -> Sequence[Sequence[Bytes]]:
+        """The encoded media of a column of lists, unread."""
+        raise EmbarkError(f"{self.path}: column '{column}' holds single files, not lists of media.")
+
+    def class_names(self, column: str) -> tuple[str, ...] | None:
+        """The names of a class column, where the file declares them."""
+        return None
 
 
 def open_table_file(path: Path, digests: Path, siblings: SiblingFiles | None = None) -> TableFile:
@@ -61,17 +66,17 @@ def _broken(path: str | Path, error: Exception) -> EmbarkError:
     return EmbarkError(f"{path} cannot be read: {error}. Mend the file, or put a whole copy in its place.")
 
 
-class Parquet:
+class Parquet(TableFile):
     """A parquet file."""
 
     def __init__(self, path: Path, digests: Path) -> None:
         self.path = str(path)
         self.digests = str(digests)
-        self.schema = parquet_metadata(self.path).schema.to_arrow_schema()
+        self.schema = lazy_media.parquet_metadata(self.path).schema.to_arrow_schema()
         self.column_names = tuple(self.schema.names)
 
     def __len__(self) -> int:
-        return int(parquet_metadata(self.path).num_rows)
+        return int(lazy_media.parquet_metadata(self.path).num_rows)
 
     def values(self, column: str) -> list[Any]:
         top, *fields = [column] if column in self.column_names else column.split(".")
@@ -84,15 +89,16 @@ class Parquet:
         kind = self.schema.field(column).type
         if not _is_bytes(kind) and not _is_samples(kind):
             raise EmbarkError(f"{self.path}: column '{column}' holds {kind}, not media.")
-        media = (ParquetColumn if _is_bytes(kind) else SampleColumn)(self.path, self.digests, column)
-        return [LazyBytes(media, row) if valid else None for row, valid in enumerate(media.valid())]
+        sequence = lazy_media.ParquetColumn if _is_bytes(kind) else lazy_media.SampleColumn
+        media = sequence(self.path, self.digests, column)
+        return [lazy_media.LazyBytes(media, row) if valid else None for row, valid in enumerate(media.valid())]
 
     def chunk_lists(self, column: str) -> Sequence[Sequence[Bytes]]:
         kind = self.schema.field(column).type
         if not (pa.types.is_list(kind) or pa.types.is_large_list(kind)) or not _is_bytes(kind.value_type):
             raise EmbarkError(f"{self.path}: column '{column}' holds {kind}, not lists of media.")
-        media = ParquetColumn(self.path, self.digests, column)
-        schema = parquet_metadata(self.path).schema
+        media = lazy_media.ParquetColumn(self.path, self.digests, column)
+        schema = lazy_media.parquet_metadata(self.path).schema
         leaves = [schema.column(number).path for number in range(len(schema))]
         paths = [leaf for leaf in leaves if leaf.startswith(f"{column}.") and leaf.endswith(".path")]  # cheap to read
         counts = [
@@ -100,11 +106,11 @@ class Parquet:
             for batch in self._batches(paths or [column])
             for count in batch.column(0).value_lengths().fill_null(0).to_pylist()
         ]
-        return [[ListElement(media, row, position) for position in range(n)] for row, n in enumerate(counts)]
+        return [[lazy_media.ListElement(media, row, position) for position in range(n)] for row, n in enumerate(counts)]
 
     def _batches(self, columns: list[str]) -> Iterator[Any]:
         try:
-            yield from parquet_batches(self.path, columns)
+            yield from lazy_media.parquet_batches(self.path, columns)
         except (ValueError, OSError) as error:  # pages are read one by one, and any of them may be damaged
             raise _broken(self.path, error) from error
 
@@ -128,7 +134,7 @@ def _is_samples(kind: Any) -> bool:
     return bool(pa.types.is_struct(kind)) and {"array", "sampling_rate"} <= {field.name for field in kind}
 
 
-class Records:
+class Records(TableFile):
     """A file of JSON lines, a JSON list, or comma- or tab-separated values (whose cells stay text, or None if empty).
 
     Its media are files that cells name.
@@ -162,9 +168,6 @@ class Records:
             raise EmbarkError(f"{self.path}: column '{column}' holds text, not media.")
         return [file and partial(Path.read_bytes, file) for file in self.siblings.fetch(names)]
 
-    def class_names(self, column: str) -> tuple[str, ...] | None:
-        return None
-
 
 def _separated(text: str, separator: str) -> list[dict[str, Any]]:
     reader = csv.DictReader(io.StringIO(text, newline=""), delimiter=separator, restkey="", strict=True)
@@ -192,21 +195,22 @@ def _json(text: str) -> list[dict[str, Any]]:
     return list(rows)
 
 
-class Shard:
+class Shard(TableFile):
     """A webdataset tar: files that share a name up to the first dot are a row, their endings are columns.
 
     A column may name several endings, as in "jpg;png": each row has the first of them that exists.
     """
 
     def __init__(self, path: Path, digests: Path) -> None:
-        self.files = ArchiveFiles(str(path), str(digests))
-        self.rows: dict[str, dict[str, ArchiveFile]] = {}
-        for position, (name, location) in enumerate(archive_index(self.files.path).items()):
+        self.path = str(path)
+        files = lazy_media.ArchiveFiles(self.path, str(digests))
+        self.rows: dict[str, dict[str, lazy_media.ArchiveFile]] = {}
+        for position, (name, location) in enumerate(lazy_media.archive_index(self.path).items()):
             folder, slash, base = name.rpartition("/")
             key, dot, ending = base.partition(".")
             if key and dot and not key.startswith("__"):
                 row = self.rows.setdefault(folder + slash + key, {})
-                row[ending.lower()] = ArchiveFile(self.files, position, *location)
+                row[ending.lower()] = lazy_media.ArchiveFile(files, position, *location)
         endings = dict.fromkeys(ending for row in self.rows.values() for ending in row)
         self.column_names = ("__key__", *endings)
 
@@ -221,12 +225,6 @@ class Shard:
     def chunks(self, column: str) -> Sequence[Bytes | None]:
         return [None if ending is None else self.rows[key][ending] for key, ending in self._endings(column)]
 
-    def chunk_lists(self, column: str) -> Sequence[Sequence[Bytes]]:
-        raise EmbarkError(f"{self.files.path}: column '{column}' holds single files, not lists of media.")
-
-    def class_names(self, column: str) -> tuple[str, ...] | None:
-        return None
-
     def _endings(self, column: str) -> Iterator[tuple[str, str | None]]:
         for key, row in self.rows.items():
             yield key, next((ending for ending in column.split(";") if ending in row), None)
@@ -237,7 +235,7 @@ class Shard:
         try:
             return parse(data) if parse else data
         except ValueError as error:
-            raise EmbarkError(f"{self.files.path}: '{key}.{ending}' cannot be read: {error}.") from error
+            raise EmbarkError(f"{self.path}: '{key}.{ending}' cannot be read: {error}.") from error
 
 
 def _array(data: bytes) -> Any:

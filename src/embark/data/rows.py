@@ -42,6 +42,10 @@ class Rows:
         """All values of a column; "column.field" is a field of a struct."""
         return [value for table in self._tables(column) for value in table.values(column)]
 
+    def first_column(self, *names: str) -> str | None:
+        """The first of these columns that the table has."""
+        return next((name for name in names if name in self.column_names), None)
+
     def tuples(self, *columns: str) -> Iterator[tuple[Any, ...]]:
         """The values of several columns, row by row."""
         return zip(*map(self.values, columns), strict=True)
@@ -84,11 +88,6 @@ def open_rows(source: Source, split: str, hub: Hub, config: str | None = None, e
     if expected is not None and len(rows) != expected:
         raise EmbarkError(f"{rows.name} has {len(rows):,} rows at revision {source.revision}, expected {expected:,}.")
     return rows
-
-
-def open_file(source: Source, path: str, hub: Hub) -> Path:
-    """One file of the dataset, on this machine."""
-    return hub.get(source.id, source.revision, path)
 
 
 def split_files(source: Source, split: str, hub: Hub, config: str | None = None) -> list[RemoteFile]:

@@ -141,11 +141,6 @@ def optional_column(rows: Rows, name: str, default: Any = "") -> list[Any]:
     return rows.values(name) if name in rows.column_names else [default] * len(rows)
 
 
-def first_column(rows: Rows, names: Sequence[str]) -> str | None:
-    """The first of these columns that the rows have."""
-    return next((name for name in names if name in rows.column_names), None)
-
-
 def json_list(value: Any) -> list[Any]:
     """The values of a list, of one value, or of either of them as JSON."""
     if isinstance(value, str) and value.lstrip()[:1] in ("[", "{"):
@@ -203,10 +198,7 @@ class ArchiveFolder:
     @cached_property
     def folders(self) -> dict[str, list[str]]:
         """The files of each folder."""
-        folders: dict[str, list[str]] = {}
-        for path in self.names:
-            folders.setdefault(path.rpartition("/")[0], []).append(path)
-        return folders
+        return _table.group_values((path.rpartition("/")[0], path) for path in self.names)
 
     def find(self, path: str) -> str:
         """The file whose name is that of a path of another machine, and whose folder too if the path has one."""
@@ -217,11 +209,11 @@ class ArchiveFolder:
 
     @cached_property
     def _by_ending(self) -> dict[str, list[str]]:
-        paths: dict[str, list[str]] = {}
-        for path, name in self.names.items():
-            for ending in (name.rpartition("/")[2], "/".join(name.split("/")[-2:])):
-                paths.setdefault(ending, []).append(path)
-        return paths
+        return _table.group_values(
+            (ending, path)
+            for path, name in self.names.items()
+            for ending in (name.rpartition("/")[2], "/".join(name.split("/")[-2:]))
+        )
 
     def lines(self, path: str) -> list[str]:
         """The lines of a small text file, without empty ones."""
@@ -248,15 +240,15 @@ class ArchiveFolder:
         return target
 
 
-def open_folder(source: Source, archive: str, hub: Hub, *roots: str) -> ArchiveFolder:
-    """The files under a folder of an archive; other spellings of the folder may follow."""
-    return ArchiveFolder(open_archive(source, archive, hub), *roots)
+def open_folder(task: Task, hub: Hub, *roots: str) -> ArchiveFolder:
+    """A folder of the archive that the task's option `archive` names; other spellings of the folder may follow."""
+    return ArchiveFolder(open_archive(task.source, task.options["archive"], hub), *roots)
 
 
 def open_media(task: Task, hub: Hub, *roots: str) -> ArchiveFolder:
     """The task's images or frames, under a folder of their archive."""
     source, pattern = _media_archive(task, hub)
-    return open_folder(source, pattern, hub, *roots)
+    return ArchiveFolder(open_archive(source, pattern, hub), *roots)
 
 
 def needed_files(task: Task, hub: Hub) -> FilesBySource:

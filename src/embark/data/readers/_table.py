@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from types import MappingProxyType
-from typing import Any
+from typing import Any, TypeVar
 
 from embark.data import items
 from embark.data.fetch import Hub, RemoteFile
@@ -24,6 +24,8 @@ from embark.types import MODALITIES, EmbarkError, Item, Media, Modality, Task
 
 OPTIONS = ("subset_is", "language", "splits", "where", "drop", "missing")
 ORDER: tuple[Modality, ...] = ("image", "video", "audio", "text")  # of the parts of a mixed item: words come last
+K = TypeVar("K")
+V = TypeVar("V")
 NAMED = 5  # rows or ids that a message names
 
 
@@ -177,6 +179,14 @@ def first_few(names: Iterable[str]) -> str:
     """The first few names, and how many more there are."""
     every = list(names)
     return ", ".join(every[:NAMED]) + (f" and {len(every) - NAMED} more" if len(every) > NAMED else "")
+
+
+def group_values(pairs: Iterable[tuple[K, V]]) -> dict[K, list[V]]:
+    """The values of each key, in order."""
+    groups: dict[K, list[V]] = {}
+    for key, value in pairs:
+        groups.setdefault(key, []).append(value)
+    return groups
 
 
 def as_list(cell: Any) -> list[Any]:

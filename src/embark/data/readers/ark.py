@@ -21,7 +21,7 @@ from embark.data import items
 from embark.data.fetch import Hub
 from embark.data.formats import open_table_file
 from embark.data.readers._table import as_list
-from embark.data.rows import Rows, open_file
+from embark.data.rows import Rows
 from embark.types import Dataset, EmbarkError, Item, Qrels, Side, Source, Task
 
 VERSION = 1
@@ -146,7 +146,8 @@ def _records(task: Task, folder: str, hub: Hub) -> dict[str, Mapping[str, Any]]:
 def _table(source: Source, path: str, hub: Hub) -> list[dict[str, Any]]:
     """The rows of a metadata table; file names are relative to it."""
     folder = PurePosixPath(path).parent
-    rows = Rows(path, [open_table_file(open_file(source, path, hub), hub.home / "digests")]).records()
+    table = open_table_file(hub.get(source.id, source.revision, path), hub.home / "digests")
+    rows = Rows(path, [table]).records()
     return [row | {"images": [str(folder / name) for name in _file_names(row)]} for row in rows]
 
 

@@ -69,9 +69,8 @@ def _side(table: Table, role: str) -> tuple[Side, dict[str, int], tuple[str, ...
     table = table.with_values(_id_column(table, role))
     names = table.rows.column_names
     columns = content_columns(table.task.columns, f"{role}_") or {kind: kind for kind in MODALITIES if kind in names}
-    title = None
-    if role == "corpus":
-        title = table.task.columns.get("title", "title" if "title" in names and "text" in columns else None)
+    usual_title = "title" if "title" in names and "text" in columns else None
+    title = table.task.columns.get("title", usual_title) if role == "corpus" else None
     filled, contents = table.with_items(columns, title)
     ids = _ids(filled, role)
     positions = dict.fromkeys(_ids(table, role), SKIPPED) if filled.skipped else {}
@@ -106,9 +105,8 @@ def _ids(table: Table, role: str) -> list[str]:
 
 
 def _id_column(table: Table, role: str) -> str:
-    usual = ("id", "_id", f"{role}-id")
     column = table.task.columns.get(f"{role}_id")
-    return column or next((name for name in usual if name in table.rows.column_names), "id")
+    return column or table.rows.first_column("id", "_id", f"{role}-id") or "id"
 
 
 def _judgements(

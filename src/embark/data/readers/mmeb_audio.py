@@ -11,7 +11,7 @@ from embark.data import items, wav
 from embark.data.fetch import Hub
 from embark.data.readers import _mmeb
 from embark.data.readers._mmeb import ArchiveFolder, Corpus, Query
-from embark.data.readers._table import first_few
+from embark.data.readers._table import first_few, group_values
 from embark.data.rows import Rows
 from embark.types import Dataset, EmbarkError, Item, Media, Task
 
@@ -48,7 +48,7 @@ def classification(task: Task, split: str, subset: str, hub: Hub) -> Dataset:
 
 def _labels(rows: Rows) -> list[str]:
     """The class name of each row."""
-    column = _mmeb.first_column(rows, LABELS)
+    column = rows.first_column(*LABELS)
     if column is None:
         raise EmbarkError(f"{rows.name} has no column of class names; its columns are {', '.join(rows.column_names)}.")
     values = rows.values(column)
@@ -83,15 +83,13 @@ def _clotho(task: Task, folder: ArchiveFolder, corpus: Corpus) -> Iterator[Query
 def _sounddescs(task: Task, folder: ArchiveFolder, corpus: Corpus) -> Iterator[Query]:
     """A sample of the queries over the whole corpus; `judged` leaves only sounds that are relevant to a query."""
     queries, documents, qrels = (folder.table(f"eval/{name}*.parquet") for name in ("query", "corpus", "qrels"))
-    relevant: dict[str, list[str]] = {}
-    for query, document, score in qrels.tuples("query-id", "corpus-id", "score"):
-        if score > 0:
-            relevant.setdefault(str(query), []).append(str(document))
+    judgements = qrels.tuples("query-id", "corpus-id", "score")
+    relevant = group_values((str(query), str(document)) for query, document, score in judgements if score > 0)
     wanted = {name for names in relevant.values() for name in names} if task.options.get("judged") else None
     for name, sound in zip(map(str, documents.values("corpus-id")), _sounds(folder, documents), strict=True):
         if wanted is None or name in wanted:
             corpus.add(name, partial(_mmeb.compose, sound, ""))
-    text_column = _mmeb.first_column(queries, ("text", "caption", "sentence", "query", "description")) or "text"
+    text_column = queries.first_column("text", "caption", "sentence", "query", "description") or "text"
     for query, text in queries.tuples("query-id", text_column):
         yield Query(items.text(text), relevant.get(str(query), ()))
 
@@ -155,7 +153,10 @@ def grounding(task: Task, split: str, subset: str, hub: Hub) -> Dataset:
         events = [(_clip(span, seconds), name) for span, name in annotated]
         spans = [span for span, _ in events]
         spans += _quiet_windows(spans, seconds)
-        candidates = [corpus.add(_segment_name(path, span), partial(_segment, recording, span)) for span in spans]
+        candidates = [
+            corpus.add(_segment_name(path, span), partial(items.media, "audio", partial(_cut, recording, span)))
+            for span in spans
+        ]
         for span, name in events:
             relevant = [span] if hard else [other for other, other_name in events if other_name == name]
             names = [_segment_name(path, other) for other in relevant]
@@ -166,12 +167,12 @@ def grounding(task: Task, split: str, subset: str, hub: Hub) -> Dataset:
 
 def _annotations(folder: ArchiveFolder) -> dict[str, list[tuple[Span, str]]]:
     """The events of each recording, in the order of the four folds."""
-    events: dict[str, list[tuple[Span, str]]] = {}
-    for fold in range(1, 5):
-        for line in folder.lines(f"{DEVELOPMENT}/evaluation_setup/street_fold{fold}_evaluate.txt"):
-            path, _, start, end, name = (line.split("\t") if line.count("\t") > 3 else line.split())[:5]
-            events.setdefault(path.strip(), []).append(((float(start), float(end)), name.strip()))
-    return events
+    files = [f"{DEVELOPMENT}/evaluation_setup/street_fold{fold}_evaluate.txt" for fold in range(1, 5)]
+    lines = [line for file in files for line in folder.lines(file)]
+    rows = [(line.split("\t") if line.count("\t") > 3 else line.split())[:5] for line in lines]
+    return group_values(
+        (path.strip(), ((float(start), float(end)), name.strip())) for path, _, start, end, name in rows
+    )
 
 
 def _clip(span: Span, seconds: float) -> Span:
@@ -198,10 +199,6 @@ def _segment_name(path: str, span: Span) -> str:
     return f"{path}|{span[0]:.3f}-{span[1]:.3f}"
 
 
-def _segment(recording: Media, span: Span) -> Item:
-    return items.media("audio", partial(_cut, recording, span))
-
-
 def _cut(recording: Media, span: Span) -> bytes:
     return wav.cut(_read(recording), *span)
 
@@ -216,7 +213,7 @@ def _read(recording: Media) -> bytes:
 
 def _open_folder(task: Task, hub: Hub) -> ArchiveFolder:
     """The dataset's own tar; audio-tasks/AVE/AVE_Dataset is a folder of AVE."""
-    return _mmeb.open_folder(task.source, task.options["archive"], hub, task.options["path"].split("/")[1])
+    return _mmeb.open_folder(task, hub, task.options["path"].split("/")[1])
 
 
 def _sound(folder: ArchiveFolder, path: str) -> Item:
@@ -225,11 +222,11 @@ def _sound(folder: ArchiveFolder, path: str) -> Item:
 
 def _sounds(folder: ArchiveFolder, rows: Rows) -> list[Media]:
     """The sound of each row: in a column, or in a file that a column names."""
-    column = _mmeb.first_column(rows, ("audio", "audio_bytes"))
+    column = rows.first_column("audio", "audio_bytes")
     sounds = rows.media("audio", column) if column else [None] * len(rows)
     if None not in sounds:
         return [sound for sound in sounds if sound]
-    paths = _mmeb.optional_column(rows, _mmeb.first_column(rows, PATHS) or PATHS[0])
+    paths = _mmeb.optional_column(rows, rows.first_column(*PATHS) or PATHS[0])
     folds = _mmeb.optional_column(rows, "fold", None)
     return [
         sound or folder.media("audio", folder.find(_path_in_fold(path or "", fold)))

@@ -71,7 +71,7 @@ class _Images:
 
 def products(task: Task, split: str, subset: str, hub: Hub) -> Dataset:
     """MCMR: a wish to all products that meet it; a product is its first image and its description."""
-    folder = _mmeb.open_folder(task.source, task.options["archive"], hub, "MCMR")
+    folder = _mmeb.open_folder(task, hub, "MCMR")
     corpus = Corpus()
     for row in folder.table("candidates.jsonl").records():
         corpus.add(str(row["candidate_id"]), partial(_product, folder, row))

@@ -165,7 +165,7 @@ def _paths(value: Any) -> list[str]:
 
 
 def _open_folder(task: Task, hub: Hub) -> ArchiveFolder:
-    return _mmeb.open_folder(task.source, task.options["archive"], hub, task.options["path"])
+    return _mmeb.open_folder(task, hub, task.options["path"])
 
 
 def _first_filled(row: Row, names: Sequence[str]) -> Any:

@@ -14,6 +14,7 @@ from embark.data.fetch import Hub
 from embark.data.layout import natural
 from embark.data.readers import _mmeb
 from embark.data.readers._mmeb import ArchiveFolder, Corpus, Query
+from embark.data.readers._table import group_values
 from embark.data.rows import Rows
 from embark.types import Dataset, EmbarkError, Item, Media, Task
 
@@ -63,66 +64,61 @@ CAPTIONS = {  # the columns of a video's name and of its captions
 
 # ── questions ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-Question = tuple[str, str, list[tuple[str, str]], int]  # folder, text, choices (name, text), position of the right one
+Question = tuple[str, str, list[tuple[str, str]], int]  # video, text, choices (name, text), position of the right one
 
 
 def questions(task: Task, split: str, subset: str, hub: Hub) -> Dataset:
-    """A video and a question with its choices, to one of the choices."""
+    """A video and a question with its choices, to one of the choices; the tables may be several configs."""
     videos = _open_videos(task, hub)
     corpus = Corpus()
     queries = []
-    for folder, question, choices, answer in QUESTIONS[task.options["parser"]](task, split, hub):
-        names = [corpus.add(name, partial(items.text, text)) for name, text in choices]
-        queries.append(Query(_mmeb.compose(videos.video(folder), question), [names[answer]], names))
+    for config in task.options.get("configs", (None,)):
+        rows = _mmeb.task_rows(task, split, hub, config)
+        for video, question, choices, answer in QUESTIONS[task.options["parser"]](rows):
+            names = [corpus.add(name, partial(items.text, text)) for name, text in choices]
+            frames = videos.video(f"{config}/{video}" if config else video)
+            queries.append(Query(_mmeb.compose(frames, question), [names[answer]], names))
     return _mmeb.dataset(task, queries, corpus)
 
 
-def _mvbench(task: Task, split: str, hub: Hub) -> Iterator[Question]:
-    """Twenty tables; choices keep their letters."""
-    for config in task.options["configs"]:
-        rows = _mmeb.task_rows(task, split, hub, config)
-        for video, question, choices, answer in rows.tuples("video", "question", "candidates", "answer"):
-            if answer not in choices:
-                raise EmbarkError(
-                    f"MVBench ({config}): '{answer}' answers '{question}', but it is none of the choices."
-                )
-            text, lettered = _with_choices(question, choices)
-            yield f"{config}/{video}", text, [(choice, choice) for choice in lettered], choices.index(answer)
+def _mvbench(rows: Rows) -> Iterator[Question]:
+    """Choices keep their letters."""
+    for video, question, choices, answer in rows.tuples("video", "question", "candidates", "answer"):
+        if answer not in choices:
+            raise EmbarkError(f"{rows.name}: '{answer}' answers '{question}', but it is none of the choices.")
+        text, lettered = _with_choices(question, choices)
+        yield str(video), text, [(choice, choice) for choice in lettered], choices.index(answer)
 
 
-def _nextqa(task: Task, split: str, hub: Hub) -> Iterator[Question]:
+def _nextqa(rows: Rows) -> Iterator[Question]:
     """Choices have letters in the question alone."""
-    rows = _mmeb.task_rows(task, split, hub)
     columns = ("video", "question", "answer", "a0", "a1", "a2", "a3", "a4")
     for video, question, answer, *choices in rows.tuples(*columns):
         text, _ = _with_choices(question, choices)
         yield str(video), text, [(choice, choice) for choice in choices], int(answer)
 
 
-def _videomme(task: Task, split: str, hub: Hub) -> Iterator[Question]:
+def _videomme(rows: Rows) -> Iterator[Question]:
     """Choices come with letters, which are part of their names but not of their texts."""
-    rows = _mmeb.task_rows(task, split, hub)
     for video, question, choices, letter in rows.tuples("videoID", "question", "options", "answer"):
         named = [(choice, _without_letter(choice)) for choice in choices]
         yield str(video), "\n".join([question, *choices]), named, ord(letter) - ord("A")
 
 
-def _egoschema(task: Task, split: str, hub: Hub) -> Iterator[Question]:
+def _egoschema(rows: Rows) -> Iterator[Question]:
     """As above; the choices follow the question without a break, as published."""
-    rows = _mmeb.task_rows(task, split, hub)
     for video, question, choices, answer in rows.tuples("video_idx", "question", "option", "answer"):
         named = [(choice, _without_letter(choice)) for choice in choices]
         yield str(video), question + " ".join(choices), named, int(answer)
 
 
-def _activitynetqa(task: Task, split: str, hub: Hub) -> Iterator[Question]:
-    rows = _mmeb.task_rows(task, split, hub)
+def _activitynetqa(rows: Rows) -> Iterator[Question]:
     for video, question, answer in rows.tuples("video_name", "question", "answer"):
         choices = [("yes", "yes"), ("no", "no")]
         yield f"v_{video}", f"{question}? (A) yes; (B) no.", choices, ("yes", "no").index(answer)
 
 
-QUESTIONS: dict[str, Callable[[Task, str, Hub], Iterator[Question]]] = {
+QUESTIONS: dict[str, Callable[[Rows], Iterator[Question]]] = {
     "mvbench": _mvbench,
     "nextqa": _nextqa,
     "videomme": _videomme,
@@ -155,12 +151,10 @@ def moments(task: Task, split: str, subset: str, hub: Hub) -> Dataset:
 
 def _clips(task: Task, rows: Rows, videos: ArchiveFolder, corpus: Corpus) -> Iterator[Query]:
     """A video's folder has its frames in "query", and a folder for each clip; those called "positive…" are relevant."""
-    folders: dict[str, list[str]] = {}
-    for folder in sorted(videos.folders, key=natural):
-        folders.setdefault(folder.partition("/")[0], []).append(folder)
-    for sentence, path in rows.tuples("query", "video_path"):
-        video = PurePosixPath(path).stem
-        clips = [folder for folder in folders.get(video, ()) if folder.count("/") == 1 and folder != f"{video}/query"]
+    folders = group_values((path.partition("/")[0], path) for path in sorted(videos.folders, key=natural))
+    for sentence, video_path in rows.tuples("query", "video_path"):
+        video = PurePosixPath(video_path).stem
+        clips = [path for path in folders.get(video, ()) if path.count("/") == 1 and path != f"{video}/query"]
         for clip in clips:
             corpus.add(clip, partial(_video, videos, clip))
         relevant = [clip for clip in clips if clip.startswith(f"{video}/positive")]

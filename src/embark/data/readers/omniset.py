@@ -22,7 +22,7 @@ def read(task: Task, split: str, subset: str, hub: Hub) -> Dataset:
     The candidates are all items of the tuple, the query itself among them, and of its hard negatives; every caption is
     that of its own image. (Public code gave all of a query's texts the query's caption.)
     """
-    folder = _mmeb.open_folder(task.source, task.options["archive"], hub, "omniset")
+    folder = _mmeb.open_folder(task, hub, "omniset")
     rows = folder.table("omniset.jsonl").records()
     captions = _captions(folder, rows)
     corpus = Corpus()

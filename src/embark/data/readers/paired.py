@@ -23,7 +23,7 @@ import numpy as np
 
 from embark.data import items
 from embark.data.fetch import Hub
-from embark.data.readers._table import Table, as_list, content_columns, open_table
+from embark.data.readers._table import Table, as_list, content_columns, group_values, open_table
 from embark.types import Dataset, EmbarkError, Item, Modality, Qrels, Side, Task
 
 VERSION = 2
@@ -108,9 +108,7 @@ def _pairs(tables: list[ItemTable], unique: bool = False) -> Pairs:
 def _judgements(queries: Pairs, corpus: Pairs, documents: dict[str, Item], by_text: bool) -> list[tuple[int, int, int]]:
     """(query, document, grade); a query whose document was left out as a duplicate gets grade 0."""
     positions = {name: position for position, name in enumerate(documents)}
-    texts: dict[str, list[str]] = {}
-    for name, key in corpus.owner.items():
-        texts.setdefault(key, []).append(name)
+    texts = group_values((key, name) for name, key in corpus.owner.items())
     rows = []
     for query, name in enumerate(queries.texts if by_text else queries.media):
         key = queries.owner[name] if by_text else name

@@ -5,7 +5,7 @@ from __future__ import annotations
 import zlib
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache
 from itertools import chain, combinations, compress
 from random import Random
@@ -187,128 +187,142 @@ def _keyword_overlaps(pool: tuple[Emoji, ...]) -> list[tuple[int, int, float]]:
 # ── multiple choice ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
+@dataclass
+class Choices:
+    """Queries, documents, and the documents that each query has to choose from: the first is the right one."""
+
+    rng: Random
+    documents: dict[str, Item] = field(default_factory=dict)
+    queries: dict[str, Item] = field(default_factory=dict)
+    candidates: dict[str, Sequence[str]] = field(default_factory=dict)
+
+    def add(self, query: str, item: Item, candidates: Sequence[str]) -> None:
+        """Add a query and its candidates."""
+        self.queries[query] = item
+        self.candidates[query] = candidates
+
+    def dataset(self) -> Dataset:
+        """The dataset; candidates are shuffled, so that their order gives nothing away."""
+        position = {name: number for number, name in enumerate(self.documents)}
+        rows = [
+            (number, position[document], int(document == candidates[0]))
+            for number, candidates in enumerate(self.candidates.values())
+            for document in self.rng.sample(candidates, len(candidates))
+        ]
+        query, document, grade = np.array(rows).T
+        sides = {"query": items.side(self.queries), "document": items.side(self.documents)}
+        return Dataset(sides, Candidates(query, document, grade))
+
+
 def clocks(task: Task, split: str, subset: str, hub: Hub) -> Dataset:
     """What time is it? Four answers to a clock face, several times with other wrong answers."""
-    rng = Random(task.name)
     faces = list(emoji.clocks().values())
-    queries = {}
-    candidates = {}
+    choices = Choices(Random(task.name), {face.code: items.text(face.name) for face in faces})
     for face in faces:
+        others = [other.code for other in faces if other is not face]
         for turn in range(task.options["turns"]):
-            query = f"{face.code}-{turn + 1}"
-            queries[query] = face.image
-            candidates[query] = [face.code, *rng.sample([other.code for other in faces if other is not face], 3)]
-    return _choice(rng, queries, {face.code: items.text(face.name) for face in faces}, candidates)
+            choices.add(f"{face.code}-{turn + 1}", face.image, [face.code, *choices.rng.sample(others, 3)])
+    return choices.dataset()
 
 
 def counting(task: Task, split: str, subset: str, hub: Hub) -> Dataset:
     """How many? Four numbers for a scene of one to six equal animals or fruits."""
     rng = Random(task.name)
+    choices = Choices(rng)
     kinds = [symbol for symbol in emoji.untoned() if symbol.subgroup in ("animal mammal", "food fruit")]
-    queries = {}
-    documents = {}
-    candidates = {}
     for number in range(task.options["scenes"]):
-        query = f"count-{number:03d}"
         symbol = rng.choice(kinds)
         count = number % 6 + 1
-        queries[query] = emoji.draw(drawing.scene, symbol.art, tuple(rng.sample(range(6), count)))
+        scene = emoji.draw(drawing.scene, symbol.art, tuple(rng.sample(range(6), count)))
         answers = [count, *rng.sample([other for other in range(1, 7) if other != count], 3)]
-        candidates[query] = [f"{symbol.code}-{answer}" for answer in answers]
+        choices.add(f"count-{number:03d}", scene, [f"{symbol.code}-{answer}" for answer in answers])
         for answer in answers:
             words = f"{COUNTS[answer - 1]} picture{'s' if answer > 1 else ''} of {symbol.name}"
-            documents[f"{symbol.code}-{answer}"] = items.text(words)
-    return _choice(rng, queries, documents, candidates)
+            choices.documents[f"{symbol.code}-{answer}"] = items.text(words)
+    return choices.dataset()
 
 
 def capitals(task: Task, split: str, subset: str, hub: Hub) -> Dataset:
     """The capital of a flag's country among four of its continent; not where the country's name holds its capital."""
-    rng = Random(task.name)
+    choices = Choices(Random(task.name))
     counts = Counter(symbol.image for symbol in emoji.untoned())
     flags = [
         flag
         for flag in emoji.untoned()
         if flag.capital and flag.continent and counts[flag.image] == 1 and flag.capital.lower() not in flag.name.lower()
     ]
-    queries = {}
-    candidates = {}
     for flag in flags:
         wrong = sorted({other.capital for other in flags if other.continent == flag.continent} - {flag.capital})
         if len(wrong) >= 3:
-            queries[flag.code] = flag.image
-            candidates[flag.code] = [flag.capital, *rng.sample(wrong, 3)]
-    documents = {capital: items.text(capital) for capitals in candidates.values() for capital in capitals}
-    return _choice(rng, queries, documents, candidates)
+            answers = [flag.capital, *choices.rng.sample(wrong, 3)]
+            choices.add(flag.code, flag.image, answers)
+            choices.documents |= {capital: items.text(capital) for capital in answers}
+    return choices.dataset()
 
 
 def negation(task: Task, split: str, subset: str, hub: Hub) -> Dataset:
     """ "… but not …": another image of the subgroup is right, the named one and one of another group are wrong."""
     rng = Random(task.name)
-    queries = {}
-    documents: dict[str, Item] = {}
-    candidates = {}
+    choices = Choices(rng)
     subgroups = [members for members in emoji.subgroups().values() if len(members) > 3]
     for number in range(task.options["questions"]):
         named, right = rng.sample(rng.choice(subgroups), 2)
         while not emoji.differ(named, right):
             named, right = rng.sample(rng.choice(subgroups), 2)
         unrelated = rng.choice([symbol for symbol in emoji.untoned() if symbol.group != named.group])
-        query = f"not-{number:03d}"
-        queries[query] = items.text(f"{named.subgroup} but not {named.name}")
-        candidates[query] = [right.code, named.code, unrelated.code]
-        documents |= {symbol.code: symbol.image for symbol in (right, named, unrelated)}
-    return _choice(rng, queries, documents, candidates)
+        images = {symbol.code: symbol.image for symbol in (right, named, unrelated)}
+        choices.add(f"not-{number:03d}", items.text(f"{named.subgroup} but not {named.name}"), list(images))
+        choices.documents |= images
+    return choices.dataset()
 
 
 def grounding(task: Task, split: str, subset: str, hub: Hub) -> Dataset:
     """A sheet of nine images and a name, to the tile with that name."""
     rng = Random(task.name)
-    queries = {}
-    documents: dict[str, Item] = {}
-    candidates = {}
+    choices = Choices(rng)
     distinct = [sheet for sheet, symbols in emoji.sheets().items() if len({symbol.image for symbol in symbols}) == 9]
     for sheet in rng.sample(distinct, task.options["sheets"]):
-        symbols = emoji.sheets()[sheet]
-        documents |= {f"{sheet}-{symbol.code}": emoji.draw(drawing.tile, symbol.art) for symbol in symbols}
-        for symbol in rng.sample(symbols, 2):
-            query = f"{sheet}-{symbol.code}"
-            queries[query] = items.mixed(emoji.sheet_image(sheet), items.text(symbol.name))
-            candidates[query] = [query, *(f"{sheet}-{other.code}" for other in symbols if other is not symbol)]
-    return _choice(rng, queries, documents, candidates)
+        tiles = {f"{sheet}-{symbol.code}": symbol for symbol in emoji.sheets()[sheet]}
+        choices.documents |= {tile: emoji.draw(drawing.tile, symbol.art) for tile, symbol in tiles.items()}
+        for tile in rng.sample(list(tiles), 2):
+            query = items.mixed(emoji.sheet_image(sheet), items.text(tiles[tile].name))
+            choices.add(tile, query, _first(tile, tiles))
+    return choices.dataset()
 
 
 def moments(task: Task, split: str, subset: str, hub: Hub) -> Dataset:
     """A video of four emoji, one after another, and a name, to the clip of the video that shows it."""
     rng = Random(task.name)
-    queries = {}
-    documents: dict[str, Item] = {}
-    candidates = {}
+    choices = Choices(rng)
     symbols = rng.sample(list(emoji.motions()), 4 * task.options["films"])
     for number in range(task.options["films"]):
         clips = {f"film-{number:02d}-{symbol.code}": symbol for symbol in symbols[4 * number : 4 * number + 4]}
-        frames = [
-            drawing.Drawing(drawing.frame, symbol.art, emoji.motions()[symbol], step, 2)
-            for symbol in clips.values()
-            for step in range(2)
-        ]
-        video = items.media("video", *frames)
-        for position, (clip, symbol) in enumerate(clips.items()):
-            documents[clip] = items.media("video", *frames[2 * position : 2 * position + 2])
-            queries[clip] = items.mixed(video, items.text(symbol.name))
-            candidates[clip] = [clip, *(other for other in clips if other != clip)]
-    return _choice(rng, queries, documents, candidates)
+        frames = {
+            clip: [drawing.Drawing(drawing.frame, symbol.art, emoji.motions()[symbol], step, 2) for step in range(2)]
+            for clip, symbol in clips.items()
+        }
+        video = items.media("video", *chain(*frames.values()))
+        for clip, symbol in clips.items():
+            choices.documents[clip] = items.media("video", *frames[clip])
+            choices.add(clip, items.mixed(video, items.text(symbol.name)), _first(clip, clips))
+    return choices.dataset()
 
 
 def omni(task: Task, split: str, subset: str, hub: Hub) -> Dataset:
     """One emoji in one modality, to itself in another among five of its subgroup; a subset is a direction."""
     source, target = map(emoji.views, subset.split("-to-"))
-    candidates = {
-        symbol.code: [symbol.code, *(other.code for other in members if other is not symbol)]
-        for members in emoji.by_subgroup(emoji.motions()).values()
-        for symbol in members
-    }
-    queries = {code: source[code] for code in candidates}
-    return _choice(Random(task.name), queries, {code: target[code] for code in candidates}, candidates)
+    choices = Choices(Random(task.name))
+    for members in emoji.by_subgroup(emoji.motions()).values():
+        codes = [symbol.code for symbol in members]
+        choices.documents |= {code: target[code] for code in codes}
+        for code in codes:
+            choices.add(code, source[code], _first(code, codes))
+    return choices.dataset()
+
+
+def _first(right: str, candidates: Iterable[str]) -> list[str]:
+    """The candidates with the right one before the others."""
+    return [right, *(other for other in candidates if other != right)]
 
 
 # ── building a dataset ───────────────────────────────────────────────────────────────────────────────────────────────
@@ -379,18 +393,3 @@ def _retrieval(queries: Mapping[str, Item], documents: Mapping[str, Item], pairs
     query, document = np.array(rows).T
     sides = {"query": items.side(queries), "document": items.side(documents)}
     return Dataset(sides, Qrels(query, document, np.ones(len(rows), np.int64)))
-
-
-def _choice(
-    rng: Random, queries: Mapping[str, Item], documents: Mapping[str, Item], candidates: Mapping[str, Sequence[str]]
-) -> Dataset:
-    """The first of a query's candidates is right; they are shuffled, so that their order gives nothing away."""
-    position = {name: number for number, name in enumerate(documents)}
-    rows = [
-        (number, position[document], int(document == candidates[query][0]))
-        for number, query in enumerate(queries)
-        for document in rng.sample(candidates[query], len(candidates[query]))
-    ]
-    query, document, grade = np.array(rows).T
-    sides = {"query": items.side(queries), "document": items.side(documents)}
-    return Dataset(sides, Candidates(query, document, grade))

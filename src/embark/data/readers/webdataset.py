@@ -14,7 +14,7 @@ import numpy as np
 
 from embark.data import items
 from embark.data.fetch import Hub
-from embark.data.rows import Rows, open_file, open_rows
+from embark.data.rows import Rows, open_rows
 from embark.types import Array, Classes, Dataset, EmbarkError, Item, Matches, Side, Task
 
 VERSION = 1
@@ -126,7 +126,7 @@ def _class_names_and_templates(task: Task, hub: Hub) -> tuple[tuple[str, ...], t
 def _lines(task: Task, name: str, hub: Hub) -> tuple[str, ...]:
     """The lines of a file as UniBench reads them; a line may be empty."""
     try:
-        text = open_file(task.source, name, hub).read_text(encoding="utf-8")
+        text = hub.get(task.source.id, task.source.revision, name).read_text(encoding="utf-8")
     except EmbarkError as error:
         advice = " Protocol 'listed' uses the task's own lists." if "listed" in task.variants else ""
         raise EmbarkError(f"{task.name} takes its prompts from the dataset's {name}: {error}{advice}") from error
