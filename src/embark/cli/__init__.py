@@ -65,7 +65,7 @@ for command in (
     show.show,
 ):
     app.command(cls=Command, epilog=None)(command)
-app.command("import", cls=Command, epilog=None)(exchange.import_results)
+app.add_typer(exchange.import_, name="import")
 app.add_typer(exchange.export, name="export")
 app.add_typer(analyze.app, name="analyze")
 app.add_typer(published.app, name="published")
