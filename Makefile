@@ -1,15 +1,23 @@
-# `make run` and `make test` do all their own set-up in .venv.
+# `make run`, `make test` and `make test-all` do all their own set-up in .venv.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+PIP := $(BIN)/pip install --quiet --disable-pip-version-check
+# A process a core, each with one thread.
+PYTEST := OMP_NUM_THREADS=1 $(BIN)/pytest --numprocesses auto --dist worksteal
 
-.PHONY: run test lint types clean
+.PHONY: run test test-all lint types clean
 
 run: $(VENV)/.run
 	$(BIN)/embark run
 
 test: $(VENV)/.test lint types
-	$(BIN)/pytest
+	$(PYTEST) -m "not slow and not torchvision"
+
+# What `make test` leaves out: together they run every test once.
+test-all: $(VENV)/.test-all
+	$(PYTEST) -m "slow and not torchvision"
+	PYTHONPATH=$(VENV)/vision $(PYTEST) -m torchvision tests/models
 
 lint: $(VENV)/.test
 	$(BIN)/ruff check .
@@ -19,11 +27,17 @@ types: $(VENV)/.test
 
 $(VENV)/.run: pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[pocket]'
+	$(PIP) --editable '.[pocket]'
 	touch $@
 
 $(VENV)/.test: pyproject.toml $(VENV)/.run
-	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[test]'
+	$(PIP) --editable '.[test]'
+	touch $@
+
+# torchvision lies apart: transformers works otherwise where it is installed. Its version is that of torch in pyproject.toml.
+$(VENV)/.test-all: pyproject.toml $(VENV)/.test
+	$(PIP) --editable '.[test-all]'
+	$(PIP) --upgrade --target $(VENV)/vision --no-deps torchvision==0.28.0 timm open_clip_torch ftfy wcwidth
 	touch $@
 
 clean:

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from embark.evaluators import evaluate
-from embark.types import Array, Candidates, Classes, Gold, Groups, Matches, Qrels, Scores, Split
+from embark.types import Array, Classes, Gold, Groups, Matches, Qrels, Scores, Split
 
 EXACT = 1e-5  # expectations of rankings are rounded to five places
 FITTED = 1e-6  # probes and clusters are the same arithmetic, so a difference means another model
@@ -94,7 +94,7 @@ def retrieval(inputs: Inputs, truth: Mapping[str, Any]) -> Scores:
 def choice(inputs: Inputs, truth: Mapping[str, Any]) -> Scores:
     """Every query ranks its own candidates."""
     grades = {q: {d: truth["qrels"][q].get(d, 0) for d in offered} for q, offered in truth["top_ranked"].items()}
-    offered = Candidates(*_pairs(truth, grades), *_ids(truth))
+    offered = Qrels(*_pairs(truth, grades), *_ids(truth))
     return evaluate("choice", offered, _two(inputs), {"similarity": truth["similarity"]})
 
 

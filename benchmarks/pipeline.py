@@ -25,7 +25,7 @@ from embark.data.items import key, media
 from embark.engine.local import embed, prepare
 from embark.models import Encoder, get_model
 from embark.models.encoder import fingerprint
-from embark.plan import Need
+from embark.planning import Need
 from embark.settings import load_settings
 from embark.store import Store
 

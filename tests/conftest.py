@@ -1,18 +1,28 @@
-"""What tests share: a place of their own, a tiny model and a tiny folder of pictures."""
+"""What tests share: a place of their own, a tiny model, a tiny folder of pictures and vectors of pocket tasks."""
 
 from __future__ import annotations
 
+import fcntl
+import os
+import shutil
+import sys
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from huggingface_hub import constants
 from hypothesis import HealthCheck, settings
 from PIL import Image
 
 import embark
 from embark import http
+from embark.models.half_precision import secure
+from embark.settings import load_settings
 from embark.store import Space, Store
+from embark.tasks import get_benchmark
 from embark.types import Array
 from hub import FakeHub
 
@@ -21,6 +31,35 @@ settings.load_profile("embark")
 
 COLORS = {"red": (255, 0, 0), "green": (0, 255, 0), "blue": (0, 0, 255)}
 TABLE = "file,caption,label\nred.png,a red page,red\ngreen.png,a green page,green\nblue.png,a blue page,blue\n"
+POCKET_TASKS = [
+    *get_benchmark("Pocket(lite)").tasks, "PocketMotionProbe", "PocketNameToImage", "PocketRobustness",
+    "PocketSubgroupZeroShot",
+]  # fmt: skip
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """With EMBARK_NO_SKIPS, as in CI, a test that was skipped is a failure: what it needs is missing."""
+    reporter = session.config.pluginmanager.get_plugin("terminalreporter")
+    if os.environ.get("EMBARK_NO_SKIPS") and reporter and reporter.stats.get("skipped"):
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Names the skipped tests where they are failures."""
+    skipped = terminalreporter.stats.get("skipped", [])
+    if os.environ.get("EMBARK_NO_SKIPS") and skipped:
+        terminalreporter.section("skipped tests are failures (EMBARK_NO_SKIPS)", red=True)
+        for report in skipped:
+            terminalreporter.line(f"{report.nodeid}: {report.longrepr[2]}")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def half_precision(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Tests may run half precision on torch before our code does: a CPU that traps it is known by then."""
+    if "torch" in sys.modules:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
+            secure("bfloat16", "cpu")
 
 
 @pytest.fixture(autouse=True)
@@ -32,11 +71,17 @@ def elsewhere(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monk
     for name, folder in (("EMBARK_HOME", "home"), ("EMBARK_RESULTS", "results"), ("XDG_CONFIG_HOME", "config")):
         monkeypatch.setenv(name, str(root / folder))
     monkeypatch.setenv("XDG_CACHE_HOME", str(root / "cache"))
+    monkeypatch.setenv("HF_HOME", str(root / "huggingface"))  # for children; here it was read long ago
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(root / "huggingface" / "hub"))
+    monkeypatch.setattr(constants, "HF_TOKEN_PATH", str(root / "huggingface" / "token"))
+    monkeypatch.setattr(constants, "HF_HUB_DISABLE_TELEMETRY", True)  # it would ask the real hub for something
     for name in (
         "EMBARK_WORKERS",
         "EMBARK_MEMORY",
         "EMBARK_ENDPOINT",
         "EMBARK_OFFLINE",
+        "HF_ENDPOINT",
+        "HF_HUB_OFFLINE",
         "HF_TOKEN",
         "EMBARK_ARK_LABELS",
     ):
@@ -73,6 +118,8 @@ def hub(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeHub]:
     monkeypatch.setenv("EMBARK_ENDPOINT", served.endpoint)
     monkeypatch.setenv("no_proxy", "127.0.0.1,localhost")
     monkeypatch.setattr(http, "PAUSE", 0.0)
+    for module in ("huggingface_hub.file_download", "huggingface_hub.utils._http"):
+        monkeypatch.setattr(f"{module}.time", SimpleNamespace(sleep=lambda seconds: None, time=time.time))
     yield served
     served.close()
 
@@ -90,6 +137,27 @@ def pictures(tmp_path: Path) -> Callable[..., Path]:
         return folder
 
     return make
+
+
+@pytest.fixture(scope="session")
+def pocket_vectors(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A home with embark/random's vectors and results of POCKET_TASKS, made once for all processes. Copy it."""
+    base = tmp_path_factory.getbasetemp()
+    base = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
+    home = base / "pocket-vectors"
+    with (base / "pocket-vectors.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (home / "complete").exists():
+            here = load_settings(home, home / "results")
+            embark.evaluate("embark/random", POCKET_TASKS, settings=here, show_progress=False)
+            (home / "complete").touch()
+    return home
+
+
+@pytest.fixture
+def pocket_home(pocket_vectors: Path, elsewhere: Path) -> Path:
+    """EMBARK_HOME with a copy of these vectors; no results in EMBARK_RESULTS."""
+    return shutil.copytree(pocket_vectors, elsewhere / "home")
 
 
 @pytest.fixture

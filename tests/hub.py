@@ -19,6 +19,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from PIL import Image
 
+from embark.data.fetch import Hub
+from embark.settings import load_settings
 from local_server import LocalServer, QuietHandler
 
 PAGE = 5  # files a page of a listing
@@ -42,11 +44,12 @@ class FakeHub(LocalServer):
         self.corrupt = 0
         self.gated: set[str] = set()
         self.token = "secret"
-        self.storage = ""  # another address that lfs files are at; else our own
+        self.next_pages = ""  # another address that listings go on at; else our own
         self.retry_after = "0"
         self.ranges = True
         self.pace = 0.0  # seconds for each 8 kB of an answer
         super().__init__(Handler, hub=self)
+        self.storage = self.endpoint.replace("127.0.0.1", "localhost")  # large files are at another address
 
     def add(
         self, id: str, files: Mapping[str, bytes | str], revision: str = "", card: str = "", branch: str = "main"
@@ -62,17 +65,25 @@ class FakeHub(LocalServer):
         return sha
 
     def asked(self, part: str) -> list[str]:
-        """The paths with that part that were asked for."""
+        """The paths with that part that were asked for; huggingface_hub looks at a file's headers, then gets it."""
         return [path for path, _ in self.requests if part in path]
 
 
+def client(**options: Any) -> Hub:
+    """The hub as embark sees it; the fixture `hub` makes the settings point to a FakeHub."""
+    return Hub(load_settings(**options))
+
+
 class Handler(QuietHandler):
-    """Answers as the hub does: listing, revision, resolve with a redirect for large files, ranges."""
+    """Answers as the hub does: listing, revision, a file's headers, a redirect for large files, ranges."""
 
     hub: FakeHub
 
+    def do_HEAD(self) -> None:
+        self.do_GET()
+
     def do_GET(self) -> None:
-        self.hub.requests.append((self.path, dict(self.headers.items())))
+        self.hub.requests.append((self.path, {name.title(): value for name, value in self.headers.items()}))
         if self.hub.busy:
             self._answer(self.hub.busy.pop(0), b"busy", {"Retry-After": self.hub.retry_after})
             return
@@ -103,8 +114,9 @@ class Handler(QuietHandler):
             rows = [{"type": "directory", "path": path, "size": 0, "oid": "0" * 40} for path in folders]
             rows += [_entry(path, data) for path, data in held.items()]
             more = cursor + PAGE < len(rows)
-            link = f"<{self.hub.endpoint}/api/datasets/{id}/tree/{revision}?recursive=true&cursor={cursor + PAGE}>"
-            self._json(rows[cursor : cursor + PAGE], {"Link": f'{link}; rel="next"'} if more else {})
+            page = f"/api/datasets/{id}/tree/{revision}?recursive=true&cursor={cursor + PAGE}"
+            link = f'<{self.hub.next_pages or self.hub.endpoint}{page}>; rel="next"'
+            self._json(rows[cursor : cursor + PAGE], {"Link": link} if more else {})
 
     def _resolve(self, id: str, revision: str, path: str) -> None:
         held = self.hub.data.get((id, revision), {})
@@ -113,16 +125,21 @@ class Handler(QuietHandler):
         elif path not in held:
             self._answer(404, b"entry not found", {"X-Error-Code": "EntryNotFound"})
         elif path.endswith(LFS):
-            where = f"{self.hub.storage}/lfs/{hashlib.sha256(held[path]).hexdigest()}"
-            self._answer(302, b"", {"Location": where})
+            sha = hashlib.sha256(held[path]).hexdigest()
+            linked = {"X-Linked-Etag": f'"{sha}"', "X-Linked-Size": str(len(held[path]))}
+            self._answer(302, b"", {"Location": f"{self.hub.storage}/lfs/{sha}", "X-Repo-Commit": revision, **linked})
         else:
-            self._send(held[path])
+            etag = f'"{_entry(path, held[path])["oid"]}"'
+            self._send(held[path], {"X-Repo-Commit": revision, "ETag": etag})
 
-    def _send(self, data: bytes) -> None:
+    def _send(self, data: bytes, more: Mapping[str, str] | None = None) -> None:
+        if self.command == "HEAD":
+            self._answer(200, data, more)
+            return
         if self.hub.corrupt:
             self.hub.corrupt -= 1
             data = bytes([data[0] ^ 1]) + data[1:]
-        headers, status, size = {"Accept-Ranges": "bytes"}, 200, len(data)
+        headers, status, size = {"Accept-Ranges": "bytes", **(more or {})}, 200, len(data)
         wanted = re.fullmatch(r"bytes=(\d+)-", self.headers.get("Range", ""))
         if wanted and self.hub.ranges:
             start = int(wanted[1])
@@ -142,6 +159,8 @@ class Handler(QuietHandler):
             self.send_header(name, value)
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
+        if self.command == "HEAD":
+            return
         body = body[:cut]
         while body and self.hub.pace:
             self.wfile.write(body[:8192])

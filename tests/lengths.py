@@ -13,7 +13,7 @@ from embark.data import items
 from embark.data.items import as_keys, key
 from embark.engine.local import embed
 from embark.models.encoder import Encoder, fingerprint
-from embark.plan import Need
+from embark.planning import Need
 from embark.store import Space, Store
 from embark.types import Array, Content, Item, ModelCard
 

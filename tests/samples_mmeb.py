@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from embark.data.readers import _mmeb
 from embark.tasks.mmeb import MVBENCH
-from embark.types import Candidates, Dataset, Qrels, Task, Text
+from embark.types import Dataset, Qrels, Task, Text
 from hub import FakeHub, parquet, png, tar, wav
 
 Files = dict[str, bytes]
@@ -42,7 +42,7 @@ def shown(data: Dataset, side: str) -> list[tuple[str, ...]]:
 def offers(data: Dataset) -> list[dict[str, int]]:
     """The candidates of each query by id, with their grades."""
     truth = data.truth
-    assert isinstance(truth, Candidates | Qrels)
+    assert isinstance(truth, Qrels)
     found: list[dict[str, int]] = [{} for _ in data.sides["query"].ids]
     for query, document, grade in zip(truth.query, truth.document, truth.grade, strict=True):
         found[query][data.sides["document"].ids[document]] = int(grade)

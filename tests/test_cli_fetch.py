@@ -15,12 +15,11 @@ from typer.testing import CliRunner
 import embark
 from embark.cli import app
 from embark.data import readers
-from embark.data.fetch import using
+from embark.data.fetch import Hub
 from embark.data.rows import open_rows
-from embark.settings import load_settings
 from embark.tasks import TASKS
 from embark.types import Classes, Dataset, EmbarkError, Item, Side, Source, Task, Text
-from hub import FakeHub, parquet, png
+from hub import FakeHub, client, parquet, png
 
 ID = "org/pages"
 FILES = {
@@ -33,9 +32,9 @@ FILES = {
 VERSION = 1
 
 
-def read(task: Task, split: str, subset: str) -> Dataset:
+def read(task: Task, split: str, subset: str, hub: Hub) -> Dataset:
     """A reader of pictures with labels."""
-    rows = open_rows(task.source, split, expected=task.rows.get(split))
+    rows = open_rows(task.source, split, hub, expected=task.rows.get(split))
     pictures = [Item((one,)) for one in rows.media("image", "image") if one]
     names = rows.class_names("label") or ()
     prompts = [Item((Text(name),)) for name in names]
@@ -135,8 +134,7 @@ def test_what_a_row_tells_about_its_files(hub: FakeHub) -> None:
     def files(config: str | None = None, **fields: Any) -> list[str]:
         fields = {"evaluator": "retrieval", "reader": "paired", **fields}
         row = Task("X", "X", source=Source(ID, sha, config), metric="m", category="X", modalities=("text",), **fields)
-        with using(load_settings()):
-            ((_, found),) = readers.needed(row)
+        ((_, found),) = readers.needed(row, client())
         return [file.path.removesuffix(".parquet") for file in found]
 
     assert files() == ["data/test-0"]
@@ -151,5 +149,6 @@ def test_what_a_row_tells_about_its_files(hub: FakeHub) -> None:
     assert files(reader="beir", options=renamed) == ["en/train-0", "queries/test-0", "qrels/test-0"]
     with pytest.raises(EmbarkError, match="no files for split 'test' of config 'fr'"):
         files("fr")
+    none = Task("X", "X", "sts", "rendered-sts", Source("org/none", "main"), "accuracy", "X", ("text",))
     with pytest.raises(EmbarkError, match="There is no dataset"):
-        readers.needed(Task("X", "X", "sts", "rendered-sts", Source("org/none", "main"), "accuracy", "X", ("text",)))
+        readers.needed(none, client())

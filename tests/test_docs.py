@@ -20,7 +20,8 @@ DOCS = Path(__file__).parents[1] / "docs"
 DATA = (DOCS / "data.md").read_text(encoding="utf-8")
 TOML = "\n".join(re.findall(r"```toml\n(.*?)```", DATA, flags=re.S))
 MODELS = (DOCS / "models.md").read_text(encoding="utf-8")
-PYTHON = re.findall(r"```python\n(.*?)```", DATA + MODELS, flags=re.S)
+ANALYSES = "".join((DOCS / name).read_text(encoding="utf-8") for name in ("analysis.md", "analysis-vectors.md"))
+PYTHON = re.findall(r"```python\n(.*?)```", DATA + MODELS + ANALYSES, flags=re.S)
 
 
 @pytest.fixture

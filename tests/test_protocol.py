@@ -14,10 +14,11 @@ from embark.boards.comparable_results import load_results
 from embark.catalogue import UnknownName
 from embark.cli import app
 from embark.results import Results, TaskResult
-from embark.run import preview, under
+from embark.run.plans import plan
 from embark.run.score import fingerprint_of
 from embark.settings import load_settings
 from embark.stats.compare import compare_results
+from embark.tasks import under_protocol
 from embark.types import Task
 
 Pictures = Callable[..., Path]
@@ -52,16 +53,16 @@ def test_results_of_another_protocol_lie_beside_the_papers(tiny: embark.Encoder,
 
 
 def test_fingerprints_tell_them_apart(rows: list[Task]) -> None:
-    [row, same] = under("other", rows)
+    [row, same] = under_protocol("other", rows)
     assert (row.name, row.protocol) == (rows[0].name, "other")
     assert same is rows[1]
     assert fingerprint_of(row, "test", "default") != fingerprint_of(rows[0], "test", "default")
-    assert under("paper", rows) == under(None, rows) == rows
-    assert under("other", [row]) == [row]
+    assert under_protocol("paper", rows) == under_protocol(None, rows) == rows
+    assert under_protocol("other", [row]) == [row]
 
 
 def test_an_unknown_protocol_lists_the_known_ones(tiny: embark.Encoder, rows: list[Task]) -> None:
-    for attempt in (lambda: evaluate(tiny, rows, "othr"), lambda: preview(tiny, rows, protocol="othr")):
+    for attempt in (lambda: evaluate(tiny, rows, "othr"), lambda: plan(tiny, rows, protocol="othr")):
         with pytest.raises(UnknownName, match=r"'othr'. Did you mean other\? They know paper, other\."):
             attempt()
     ran = CliRunner().invoke(app, ["run", "-m", "embark/random", "-t", "PocketNameSTS", "--protocol", "mteb2"])

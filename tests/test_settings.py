@@ -113,6 +113,17 @@ def test_the_hub(bare: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert load_settings(offline=True).offline
 
 
+def test_the_variables_of_huggingface_hub_count_where_nothing_else_is_said(
+    bare: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HF_ENDPOINT", "https://mirror.example/")
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    assert (load_settings().endpoint, load_settings().offline) == ("https://mirror.example", True)
+    monkeypatch.setenv("EMBARK_ENDPOINT", "http://localhost:1")
+    monkeypatch.setenv("EMBARK_OFFLINE", "0")
+    assert (load_settings().endpoint, load_settings().offline) == ("http://localhost:1", False)
+
+
 def test_settings_of_the_hub_that_make_no_sense_are_errors(bare: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(EmbarkError, match="'endpoint' must be an address"):
         load_settings(endpoint="huggingface.co")

@@ -8,7 +8,7 @@ import socket
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import closing, suppress
 from email.message import Message
 from email.utils import parsedate_to_datetime
@@ -81,7 +81,7 @@ def send(request: urllib.request.Request, *handlers: Any, timeout: float | None 
             with suppress(OSError, http.client.HTTPException):
                 page = error.read(1 << 16)
             if error.code in BUSY:
-                raise Again(f"HTTP {error.code} {error.reason}", _wait(error.headers), page=page) from None
+                raise Again(f"HTTP {error.code} {error.reason}", retry_after(error.headers), page=page) from None
             raise Refused(error.code, str(error.reason), error.url or request.full_url, page) from None
     except (OSError, http.client.HTTPException) as error:
         cause: object = getattr(error, "reason", None) or error
@@ -97,8 +97,8 @@ def receive(answer: Any, size: int | None = None) -> bytes:
         raise Again(str(error) or type(error).__name__) from None
 
 
-def _wait(headers: Message) -> float | None:
-    """Retry-After, in seconds or as a date."""
+def retry_after(headers: Mapping[str, str] | Message) -> float | None:
+    """The seconds that a Retry-After header asks for, as a number or as a date."""
     stated = headers.get("Retry-After", "")
     try:
         return max(0.0, float(stated) if stated.isdigit() else parsedate_to_datetime(stated).timestamp() - time.time())

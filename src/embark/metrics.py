@@ -1,7 +1,7 @@
-"""Arithmetic on ranks and predictions, one value a query or item; means come later, elsewhere.
+"""Measures of ranks and predictions, as one value for each query or item; evaluators take the means.
 
 A ranking is described by its relevant documents alone: which query, at which rank (1 is best), of which grade. Every
-measure here follows from these three columns, so nothing is ever sorted twice and no ranked list is kept.
+measure here follows from these three columns, so no ranked list is needed.
 """
 
 from __future__ import annotations
@@ -26,21 +26,22 @@ def ranking(
     query, rank, grade = query[order], rank[order].astype(np.float64), grade[order].astype(np.float64)
     relevant = np.bincount(query, minlength=queries)
     place = np.arange(len(query)) - np.repeat(np.cumsum(relevant) - relevant, relevant)  # 0 for a query's best hit
-    gain, precision = grade / np.log2(rank + 1), (place + 1) / rank
+    gain = grade / np.log2(rank + 1)
     ideal = _ideal_gain(query, grade, place)
+    precision = (place + 1) / rank
     first = np.full(queries, np.inf)
     np.minimum.at(first, query, rank)
 
     out: dict[str, Array] = {}
     for k in cutoffs:
-        seen = rank <= k
-        found = np.bincount(query[seen], minlength=queries)
-        dcg = np.bincount(query[seen], gain[seen], minlength=queries)
-        best = np.bincount(query[place < k], ideal[place < k], minlength=queries)
-        out[f"ndcg_at_{k}"] = dcg / np.where(best > 0, best, 1)
-        out[f"map_at_{k}"] = np.bincount(query[seen], precision[seen], minlength=queries) / np.maximum(relevant, 1)
-        out[f"recall_at_{k}"] = found / np.maximum(relevant, 1)
-        out[f"precision_at_{k}"] = found / k
+        hit = rank <= k
+        hits = np.bincount(query[hit], minlength=queries)
+        dcg = np.bincount(query[hit], gain[hit], minlength=queries)
+        best_dcg = np.bincount(query[place < k], ideal[place < k], minlength=queries)
+        out[f"ndcg_at_{k}"] = dcg / np.where(best_dcg > 0, best_dcg, 1)
+        out[f"map_at_{k}"] = np.bincount(query[hit], precision[hit], minlength=queries) / np.maximum(relevant, 1)
+        out[f"recall_at_{k}"] = hits / np.maximum(relevant, 1)
+        out[f"precision_at_{k}"] = hits / k
         out[f"mrr_at_{k}"] = np.where(first <= k, 1 / first, 0.0)
         out[f"hit_rate_at_{k}"] = out[f"success_at_{k}"] = (first <= k).astype(np.float64)
     return out
@@ -49,19 +50,20 @@ def ranking(
 def classification(label: Array, predicted: Array, classes: int) -> dict[str, float]:
     """Accuracy, and precision, recall and F1 as plain and as support-weighted means over classes.
 
-    Classes that are neither asked for nor predicted do not count; a ratio with nothing below the line is 0.
+    Classes that no item has and none is predicted to have do not count; a ratio with denominator 0 is 0.
     """
-    support, claimed = (np.bincount(column, minlength=classes) for column in (label, predicted))
+    support = np.bincount(label, minlength=classes)
+    predictions = np.bincount(predicted, minlength=classes)
     hits = np.bincount(label[label == predicted], minlength=classes)
-    seen = support + claimed > 0
-    of_class = {
-        "f1": 2 * hits / np.maximum(support + claimed, 1),
-        "precision": hits / np.maximum(claimed, 1),
+    present = support + predictions > 0
+    by_class = {
+        "f1": 2 * hits / np.maximum(support + predictions, 1),
+        "precision": hits / np.maximum(predictions, 1),
         "recall": hits / np.maximum(support, 1),
     }
     out = {"accuracy": float(hits.sum() / len(label))}
-    for name, values in of_class.items():
-        out[name] = float(values[seen].mean())
+    for name, values in by_class.items():
+        out[name] = float(values[present].mean())
         out[f"{name}_weighted"] = float(values @ support / len(label))
     return out
 

@@ -18,15 +18,17 @@ KINDS = {
     "endpoint": (str, "an address"),
     **dict.fromkeys(NUMBERS, (int, "a whole number")),
 }
-YES, NO = ("1", "true", "yes", "on"), ("0", "false", "no", "off")
+YES = ("1", "true", "yes", "on")
+NO = ("0", "false", "no", "off")
 
 
 @dataclass(frozen=True)
 class Settings:
-    """`home` holds vectors and data, `results` scores; `workers` are threads, `memory` megabytes for scoring.
+    """`home` holds vectors, `results` scores; `workers` are threads, `memory` megabytes for scoring.
 
-    Data comes from the hub at `endpoint`; `offline` uses only what is in `home`. Models behind an API are asked at most
-    `requests_per_minute`, for `tokens_per_minute`, where your account has such limits.
+    Data and models come from the hub at `endpoint` (else HF_ENDPOINT) into huggingface_hub's cache; `offline` (else
+    HF_HUB_OFFLINE) uses only what is there. Models behind an API are asked at most `requests_per_minute`, for
+    `tokens_per_minute`, where your account has such limits.
     """
 
     home: Path
@@ -54,13 +56,13 @@ def load_settings(
     requests_per_minute: int | None = None,
     tokens_per_minute: int | None = None,
 ) -> Settings:
-    """The settings in force, each from the first place that states it."""
-    given = (home, results, workers, memory, endpoint, offline, requests_per_minute, tokens_per_minute)
-    options = dict(zip(NAMES, given, strict=True))
+    """The settings in force, each from the first place that states it: argument, environment, settings file."""
+    arguments = (home, results, workers, memory, endpoint, offline, requests_per_minute, tokens_per_minute)
+    argument = dict(zip(NAMES, arguments, strict=True))
     file = _settings_file()
 
     def pick(name: str, default: Any) -> Any:
-        for value in (options[name], os.environ.get(f"EMBARK_{name.upper()}"), file.get(name)):
+        for value in (argument[name], os.environ.get(f"EMBARK_{name.upper()}"), file.get(name)):
             if value not in (None, ""):
                 return value
         return default
@@ -81,12 +83,12 @@ def load_settings(
         return count
 
     return Settings(
-        home=Path(pick("home", _cache_folder() / "embark")).expanduser(),
+        home=Path(pick("home", cache_folder() / "embark")).expanduser(),
         results=Path(pick("results", "results")).expanduser(),
         workers=number("workers", _workers()),
         memory=number("memory", 512),
-        endpoint=_address(pick("endpoint", Settings.endpoint)),
-        offline=_truth(pick("offline", False)),
+        endpoint=_address(pick("endpoint", os.environ.get("HF_ENDPOINT") or Settings.endpoint)),
+        offline=_truth(pick("offline", os.environ.get("HF_HUB_OFFLINE", "").lower() in YES)),
         requests_per_minute=limit("requests_per_minute"),
         tokens_per_minute=limit("tokens_per_minute"),
     )
@@ -98,7 +100,7 @@ def cores() -> int:
 
 
 def _workers() -> int:
-    """Most cores prepare items; a quarter is left to whoever feeds the device, or it waits (measured on 16 cores)."""
+    """Three quarters of the cores prepare items; the others feed the device, which waits otherwise (on 16 cores)."""
     return max(min(cores(), 2), cores() * 3 // 4)
 
 
@@ -115,7 +117,8 @@ def _truth(stated: bool | str) -> bool:
     return word in YES
 
 
-def _cache_folder() -> Path:
+def cache_folder() -> Path:
+    """The user's folder for what can be made again."""
     return Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser()
 
 
@@ -138,7 +141,7 @@ def _parse(path: Path) -> Mapping[str, Any]:
             f"The settings file {path} has unknown settings {', '.join(unknown)}; known: {', '.join(NAMES)}."
         )
     for name, value in values.items():
-        wanted, what = KINDS.get(name, (str, "a path"))
-        if type(value) is not wanted:  # true is an int, too
-            raise EmbarkError(f"The setting '{name}' must be {what}, not {value!r} as in {path}.")
+        kind, description = KINDS.get(name, (str, "a path"))
+        if type(value) is not kind:  # not isinstance: True is an int
+            raise EmbarkError(f"The setting '{name}' must be {description}, not {value!r} as in {path}.")
     return values

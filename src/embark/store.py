@@ -77,11 +77,12 @@ class Space:
         self.refresh()
 
     def refresh(self) -> None:
-        """See what any writer has committed since."""
+        """Read what any writer has committed since."""
         segments = tuple(segment for path in _folders(self.path) if (segment := _open(path)).commits)
-        for one, other in pairwise(segments):
-            if one.head != other.head:
-                raise EmbarkError(f"{one.path} has {one.head}, {other.path} has {other.head}: delete the wrong one.")
+        for segment, other in pairwise(segments):
+            if segment.head != other.head:
+                heads = f"{segment.path} has {segment.head}, {other.path} has {other.head}"
+                raise EmbarkError(f"{heads}: delete the wrong one.")
         if segments != self._segments:
             self._segments = segments
             self.__dict__.pop("_index", None)
@@ -95,18 +96,23 @@ class Space:
 
     def read(self, keys: Array) -> Vectors:
         """The vectors of the keys, in their order, without loading them yet."""
-        at = (index := self._index)(keys)
-        if (missing := np.flatnonzero(at < 0)).size:
-            first = ", ".join(keys[i].tobytes().hex()[:16] + "…" for i in missing[:3])
+        index = self._index  # one object throughout: another thread's refresh may replace it
+        places = index(keys)
+        if (missing := np.flatnonzero(places < 0)).size:
+            first = ", ".join(keys[row].tobytes().hex()[:16] + "…" for row in missing[:3])
             raise EmbarkError(f"{self.path} lacks {len(missing)} of {len(keys)} vectors; the first are {first}")
-        return Vectors(index.segments, index.first[at], index.count[at])  # not ours: a refresh may come between
+        return Vectors(index.segments, index.first[places], index.count[places])
 
     def verify(self) -> list[str]:
-        """Check every byte that was ever committed; the problems found, each with what to do about it."""
+        """Check every byte that was ever committed; a text for each problem, with what to do about it."""
         segments = [_scan(path) for path in _folders(self.path)]
-        parts = [replace(one, commits=one.commits[: n + 1]) for one in segments for n in range(len(one.commits))]
-        found = [(part.path, part.problem()) for part in parts] + [(one.path, one.damage) for one in segments]
-        return [f"{path}: {text}; delete this folder to embed its items again" for path, text in found if text]
+        problems = [
+            (segment.path, replace(segment, commits=segment.commits[:count]).problem())
+            for segment in segments
+            for count in range(1, len(segment.commits) + 1)
+        ]
+        problems += [(segment.path, segment.damage) for segment in segments]
+        return [f"{path}: {text}; delete this folder to embed its items again" for path, text in problems if text]
 
     def writer(self) -> Writer:
         """A writer with a segment of its own; readers see what it committed after their next refresh."""
@@ -114,11 +120,11 @@ class Space:
 
     @property
     def head(self) -> Head | None:
-        """What kind of vectors these are; None as long as there are none."""
+        """The kind of the vectors; None as long as there are none."""
         return self._segments[0].head if self._segments else None
 
     @cached_property
-    def _index(self) -> _Index:  # made when needed: those who only write need not wait for it
+    def _index(self) -> _Index:  # built at first use: writing needs none
         return _Index(self._segments)
 
 
@@ -131,14 +137,18 @@ class Vectors:
 
     def __init__(self, segments: Sequence[_Segment], first: Array, count: Array) -> None:
         head = segments[0].head if segments else _NO_HEAD
-        self.dtype, self.dim, self.ragged = np.dtype(DTYPES[head.dtype]), head.dim, head.ragged
+        self.dtype = np.dtype(DTYPES[head.dtype])
+        self.dim = head.dim
+        self.ragged = head.ragged
         self.offsets = np.concatenate([[0], np.cumsum(count)])
-        self._segments, self._first, self._count = segments, first, count
-        self._bases = np.cumsum([0] + [segment.commits[-1].rows for segment in segments])
+        self._segments = segments
+        self._first = first  # row of each entry, numbered over all segments
+        self._count = count  # rows of each entry
+        self._bases = np.cumsum([0] + [segment.commits[-1].rows for segment in segments])  # first row of each segment
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Of the whole matrix: in a ragged space the rows of all entries together."""
+        """The shape of the whole matrix: in a ragged space the rows of all entries together."""
         return int(self.offsets[-1]), self.dim
 
     def __len__(self) -> int:
@@ -157,15 +167,15 @@ class Vectors:
         return self._gather(self._first, self._count).astype(dtype or self.dtype, copy=False)
 
     def _gather(self, first: Array, count: Array, block: int = 512) -> Array:
-        """The rows of some entries; taken in the order of the disk, in blocks that fit the processor's cache."""
+        """The rows of these entries; copied in the order of the disk, in blocks that fit the processor's cache."""
         rows = np.repeat(first - np.cumsum(count) + count, count) + np.arange(count.sum())  # over all segments
         order = np.argsort(rows, kind="stable")
         cuts = np.searchsorted(rows, self._bases, sorter=order)
         out = np.empty((len(rows), self.dim), self.dtype)
         for segment, base, (start, stop) in zip(self._segments, self._bases, pairwise(cuts), strict=False):
-            for at in range(start, stop, block):
-                picked = order[at : min(at + block, stop)]
-                out[picked] = segment.matrix[rows[picked] - base]
+            for block_start in range(start, stop, block):
+                positions = order[block_start : min(block_start + block, stop)]
+                out[positions] = segment.matrix[rows[positions] - base]
         return out
 
 
@@ -176,7 +186,7 @@ class Writer(AbstractContextManager["Writer"]):
         self._space = space
         self._head: Head | None = None
         self._files: list[BinaryIO] = []  # keys, vectors, commits
-        self._done = self._added = _Commit()
+        self._committed = self._added = _Commit()
         self._sound = True  # False during a write, and for good once one was interrupted: the files have a torn tail
 
     def __exit__(self, *error: object) -> None:
@@ -203,13 +213,17 @@ class Writer(AbstractContextManager["Writer"]):
                 self._begin(head)
             self._files[0].write(entries.data)
             self._files[1].write(flat.data)
-            seen = self._added
-            crcs = zlib.crc32(entries.data, seen.keys), zlib.crc32(flat.data, seen.vectors)
-            self._added = _Commit(seen.entries + len(entries), seen.rows + len(flat), *crcs)
+            before = self._added
+            self._added = _Commit(
+                entries=before.entries + len(entries),
+                rows=before.rows + len(flat),
+                keys=zlib.crc32(entries.data, before.keys),
+                vectors=zlib.crc32(flat.data, before.vectors),
+            )
 
     def commit(self) -> None:
         """Make durable what was added so far."""
-        if self._added.entries > self._done.entries:
+        if self._added.entries > self._committed.entries:
             self._record()
 
     def close(self) -> None:
@@ -227,14 +241,15 @@ class Writer(AbstractContextManager["Writer"]):
     def _begin(self, head: Head) -> None:
         name = f"{time.strftime('%Y%m%dT%H%M%S', time.gmtime())}-{os.getpid()}-{secrets.token_hex(4)}"
         path = self._space.path / name
-        made = [folder for folder in (path, *path.parents) if not folder.exists()]
+        new_folders = [folder for folder in (path, *path.parents) if not folder.exists()]
         path.mkdir(parents=True)
         raw = json.dumps(asdict(head)).encode()
         (path / "head.json").write_bytes(raw)
         self._files = [(path / f"{name}.bin").open("xb", buffering=1 << 20) for name in ("keys", "vectors", "commits")]
-        for place in {path / "head.json", path, *path.parents[:2], *(folder.parent for folder in made)}:
+        for place in {path / "head.json", path, *path.parents[:2], *(folder.parent for folder in new_folders)}:
             _sync(place)  # a new name is durable when the folder that holds it is
-        self._head, self._chain = head, zlib.crc32(raw)
+        self._head = head
+        self._chain = zlib.crc32(raw)
 
     def _record(self) -> None:
         body = _COMMIT.pack(*self._added)
@@ -244,7 +259,7 @@ class Writer(AbstractContextManager["Writer"]):
                 file.write(last)  # the record goes out once keys and vectors are on the disk, and not before
                 file.flush()
                 os.fsync(file.fileno())
-            self._done = self._added = _Commit(self._added.entries, self._added.rows)
+            self._committed = self._added = _Commit(self._added.entries, self._added.rows)
 
     @contextmanager
     def _writing(self) -> Iterator[None]:
@@ -288,8 +303,9 @@ class _Segment:
         return np.fromfile(self.path / "keys.bin", _ENTRY, count, offset=start * _ENTRY.itemsize)
 
     def problem(self) -> str:
-        """What is wrong with the last commit; where that is the seal there is nothing to read, which makes it quick."""
-        last, before = self.commits[-1], self.commits[-2] if self.commits[1:] else _Commit()
+        """What is wrong with the last commit, or "". Quick for a sealed segment: its last commit added nothing."""
+        last = self.commits[-1]
+        before = self.commits[-2] if self.commits[1:] else _Commit()
         width = self.head.dim * np.dtype(self.head.dtype).itemsize
         for name, size in ("keys.bin", last.entries * _ENTRY.itemsize), ("vectors.bin", last.rows * width):
             file = self.path / name
@@ -323,7 +339,8 @@ def _scan(path: Path) -> _Segment:
         return _Segment(path, _NO_HEAD, ())
     except (ValueError, TypeError, KeyError):
         return _Segment(path, _NO_HEAD, (), "head.json cannot be read" if records else "")
-    chain, commits = zlib.crc32(raw), list[_Commit]()
+    chain = zlib.crc32(raw)
+    commits: list[_Commit] = []
     for end in range(_COMMIT.size, len(records) - 3, _COMMIT.size + 4):
         chain = zlib.crc32(records[end - _COMMIT.size : end], chain)
         if records[end : end + 4] != chain.to_bytes(4, "little"):
@@ -338,33 +355,38 @@ def _map(path: Path, dtype: str, rows: int, dim: int) -> Array:
 
 
 class _Index:
-    """Where each distinct key is: sorted by key, found by the first 64 bits, verified on all of them."""
+    """The place of each distinct key: sorted by key, looked up by the first 64 bits, verified on all of them."""
 
     def __init__(self, segments: Sequence[_Segment]) -> None:
         entries = np.concatenate([np.empty(0, _ENTRY), *(segment.entries() for segment in segments)])
-        words, count = _words(entries["key"]), entries["rows"].astype(np.int64)
+        words = _words(entries["key"])
+        count = entries["rows"].astype(np.int64)
         if count.sum() != sum(segment.commits[-1].rows for segment in segments):
             raise EmbarkError(f"{segments[0].path.parent} is damaged: its keys and vectors disagree; verify it.")
         order = np.argsort(words[:, 0])
         if (words[order[1:], 0] == words[order[:-1], 0]).any():  # duplicates, or different keys with equal prefixes
             order = np.lexsort(words.T[::-1])
             order = order[np.append(True, (words[order[1:]] != words[order[:-1]]).any(axis=1))]
-        self.segments, self.words, self.prefix = segments, words[order], words[order, 0]
-        self.count, self.first = count[order], (np.cumsum(count) - count)[order]
+        self.segments = segments
+        self.words = words[order]
+        self.prefix = words[order, 0]
+        self.count = count[order]
+        self.first = (np.cumsum(count) - count)[order]
         edges = np.flatnonzero(np.diff(self.prefix)) + 1  # where the next prefix begins
         self.longest = int(np.diff(np.concatenate([[0], edges, [len(order)]])).max())  # in practice 1: no collision
 
     def __call__(self, keys: Array) -> Array:
         """The place of each key, -1 where there is none."""
         wanted = _words(keys)
-        at, found = np.empty(len(wanted), np.int64), np.full(len(wanted), -1)
         order = np.argsort(wanted[:, 0])  # a search in order keeps to the cache, and is twice as fast with its sort
-        at[order] = np.searchsorted(self.prefix, wanted[order, 0])
+        start = np.empty(len(wanted), np.int64)
+        start[order] = np.searchsorted(self.prefix, wanted[order, 0])
+        places = np.full(len(wanted), -1)
         for step in range(self.longest):
-            here = np.minimum(at + step, len(self.prefix) - 1)
-            hit = (self.words[here] == wanted).all(axis=1)
-            found[hit] = here[hit]
-        return found
+            candidate = np.minimum(start + step, len(self.prefix) - 1)
+            equal = (self.words[candidate] == wanted).all(axis=1)
+            places[equal] = candidate[equal]
+        return places
 
 
 def _words(keys: Array) -> Array:
@@ -375,7 +397,7 @@ def _words(keys: Array) -> Array:
 
 
 def _flat(parts: list[Array], dtype: Any) -> Array:
-    """Matrices as one, in the dtype it is stored in."""
+    """The matrices as one, in the dtype that is stored."""
     if any(np.ndim(part) != 2 for part in parts) or len({part.shape[1] for part in parts}) > 1:
         raise EmbarkError("Vectors come as one (n, dim) matrix, or as a list of (rows, dim) matrices of one width.")
     whole = np.concatenate(parts) if len(parts) > 1 else parts[0]

@@ -1,4 +1,4 @@
-"""The words of embark as frozen values: items, truths, tasks, cards, scores.
+"""The types of embark, as frozen values: items, truths, tasks, cards, scores.
 
 Everything here is data. Nothing reads a file, loads a model or imports another module of ours.
 """
@@ -36,7 +36,7 @@ class Text:
 
 @dataclass(frozen=True)
 class Media:
-    """An encoded image, sound or film: one file, or a film's frames in order. Bytes are read when needed."""
+    """An encoded image, sound or video: one file, or a video's frames in order. Bytes are read when needed."""
 
     kind: Modality
     chunks: tuple[Bytes, ...]
@@ -71,7 +71,7 @@ class Item:
 
 @dataclass(frozen=True, slots=True)
 class Rendered:
-    """Exactly what a model will see: parts after prompts were applied, and the mode it runs in (an adapter)."""
+    """Exactly what a model will see: the parts with prompts applied, and the mode it runs in (an adapter)."""
 
     parts: tuple[Part, ...]
     mode: str = ""
@@ -93,14 +93,14 @@ class Content:
     value: Any
 
 
-# ── truth: what a task knows about its items ─────────────────────────────────────────────────────────────────────────
+# ── truth: labels, relevance and other facts about items ─────────────────────────────────────────────────────────────
 #
-# A truth is a table over the sides of a dataset. Its fields either hold indices into a side (`index`) or have one row
-# for each item of a side (`aligned`); that is all that is needed to leave an unreadable item out consistently.
+# A truth is a table over the sides of a dataset. Its fields either hold positions in a side (`index`) or have one row
+# for each item of a side (`aligned`), so that unreadable items can be left out consistently.
 
 
 def index(side: str) -> Any:
-    """A field whose values are positions in `side`; the table's rows that mention a dropped item go with it."""
+    """A field whose values are positions in `side`; rows with the position of a dropped item are dropped too."""
     return field(metadata={"index": side})
 
 
@@ -110,24 +110,16 @@ def aligned(side: str, **default: Any) -> Any:
 
 
 def value() -> Any:
-    """A plain field of the table, or about it."""
+    """A field without positions: a column of the table, or a fact about it."""
     return field()
 
 
 @dataclass(frozen=True)
 class Qrels:
-    """Graded relevance of documents to queries; a pair that is not listed is not relevant."""
+    """Graded relevance of documents to queries; a pair that is not listed is not relevant.
 
-    query: Array = index("query")
-    document: Array = index("document")
-    grade: Array = value()
-    query_ids: Array | None = aligned("query", default=None)  # ids resolve ties; without them, positions do
-    document_ids: Array | None = aligned("document", default=None)
-
-
-@dataclass(frozen=True)
-class Candidates:
-    """The documents offered to each query, with their grades; nothing else is ranked for that query."""
+    Whether a query ranks all documents or only those listed for it is decided by the evaluator, not here.
+    """
 
     query: Array = index("query")
     document: Array = index("document")
@@ -155,7 +147,7 @@ class Split:
     train: Array = aligned("train")
     test: Array = aligned("test")
     names: tuple[str, ...] = value()
-    drawn: Array | None = aligned("train", default=None)  # (train, runs): place in a run's sample, or -1
+    drawn: Array | None = aligned("train", default=None)  # (train, runs): position in a run's sample, or -1
 
 
 @dataclass(frozen=True)
@@ -183,17 +175,17 @@ class Gold:
     score: Array = value()
 
 
-Truth: TypeAlias = Qrels | Candidates | Classes | Split | Groups | Matches | Gold
+Truth: TypeAlias = Qrels | Classes | Split | Groups | Matches | Gold
 
 
 def role_of(side: str) -> str:
-    """The role that a side plays: "document:noise" are the documents under a condition, in the same order."""
+    """The role of a side: "document:noise" holds the documents under a condition, in the same order."""
     return side.split(":", 1)[0]
 
 
 @dataclass(frozen=True)
 class Side:
-    """Items that play one role in a task (its queries, its documents, its prompts…), with their ids."""
+    """The items of one role in a task (its queries, its documents, its prompts…), with their ids."""
 
     ids: Sequence[str]
     items: Sequence[Item]
@@ -204,12 +196,12 @@ class Side:
 
 @dataclass(frozen=True)
 class Dataset:
-    """What a reader returns for one split and subset of a task: sides by role, and the truth about them."""
+    """One split and subset of a task, as a reader returns it: sides by role, and the truth about them."""
 
     sides: Mapping[str, Side]
     truth: Truth
     skipped: tuple[str, ...] = ()  # rows that were left out, each with its reason
-    revision: str = ""  # the source as it was read: a commit, where the row names a branch
+    revision: str = ""  # of the source that was read: a commit, also where the row names a branch
 
 
 # ── tasks and benchmarks ─────────────────────────────────────────────────────────────────────────────────────────────
@@ -219,7 +211,7 @@ class Dataset:
 class Source:
     """Where the rows come from: a hub dataset, a folder, or the package itself, at a pinned revision.
 
-    `files` names a split's files by patterns where the dataset's card and the usual layouts do not tell them.
+    `files` names a split's files by patterns, where neither the dataset's card nor a usual layout does.
     """
 
     id: str
@@ -264,7 +256,7 @@ class Task:
     tags: Mapping[str, str] = field(default_factory=dict)  # capability, domain…
     chance: float | None = None
     rows: Mapping[str, int] = field(default_factory=dict)  # expected by "config/split" (or "split")
-    pools: tuple[Pool, ...] = ()  # what it embeds, known without the data
+    pools: tuple[Pool, ...] = ()  # the items that it embeds, as far as they are known without the data
     protocol: str = "paper"
     variants: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # other protocols: the fields that differ
     notes: tuple[str, ...] = ()
@@ -280,7 +272,7 @@ class Task:
         return [(split, subset) for split in self.source.splits for subset in self.subsets]
 
     def under(self, protocol: str) -> Task:
-        """The row as another protocol has it; a protocol that the row does not set apart leaves it as it is."""
+        """The row under another protocol; unchanged if it has no variant of that name."""
         changes = self.variants.get(protocol)
         return self if changes is None else replace(self, protocol=protocol, variants={}, **changes)
 
@@ -314,8 +306,8 @@ class ModelCard:
     stored: Literal["float16", "float32", "uint8"] = "float16"  # bytes: the texts of generators
     frames: int = 8  # taken evenly from a video, both ends included
     sample_rate: int = 16_000
-    options: Mapping[str, Any] = field(default_factory=dict)  # all else that the loader reads
-    source: str = ""  # where the checkpoint lies: a hub id, a folder, an address; empty: it ships with embark
+    options: Mapping[str, Any] = field(default_factory=dict)  # to the loader
+    source: str = ""  # of the checkpoint: a hub id, a folder, an address; empty: it ships with embark
     kind: Literal["embedder", "reranker", "generator"] = "embedder"
     family: str = ""
     parameters: int | None = None
@@ -332,17 +324,17 @@ class ModelCard:
     reference: str = ""
     description: str = ""
     aliases: Mapping[str, str] = field(default_factory=dict)  # its names in the papers' tables, by benchmark family
-    loaded: Mapping[str, Any] = field(default_factory=dict)  # how it was put to work: device, libraries, consent
+    loaded: Mapping[str, Any] = field(default_factory=dict)  # how it was loaded: device, libraries, trusted code
 
     @property
     def identity(self) -> dict[str, Any]:
-        """All that can change a vector, and nothing else."""
+        """All facts that can change a vector, and nothing else."""
         names = ("name", "revision", "loader", "dim", "fusion", "dtype", "stored", "frames", "sample_rate")
-        hashed = self.revision.startswith(("local-", "sha256-"))  # by their bytes: wherever the files lie
-        stated = {"source": "" if hashed else self.source, "context": self.context}
         facts = {name: getattr(self, name) for name in names}
-        facts["settings"] = self.options  # the name that keys of stored vectors know it by
-        return facts | {name: value for name, value in stated.items() if value}
+        facts["settings"] = self.options  # its name in the keys of stored vectors
+        hashed = self.revision.startswith(("local-", "sha256-"))  # a hash of the files, wherever they are
+        optional = {"source": "" if hashed else self.source, "context": self.context}
+        return facts | {name: value for name, value in optional.items() if value}
 
 
 # ── scores ───────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -350,15 +342,15 @@ class ModelCard:
 
 @dataclass(frozen=True)
 class Scores:
-    """What an evaluator found: every metric of its kind, the main one, and one outcome for each item.
+    """The result of an evaluator: every metric of its kind, the name of the main one, and outcomes of each item.
 
-    `outcomes[main]` holds the values that `statistic` turns into the main score (their mean, unless said otherwise).
+    `outcomes[main]` holds the values that `statistic` turns into the main score: by default, their mean.
     """
 
     metrics: Mapping[str, float]
     main: str
     unit: str  # the side that outcomes are about
-    rows: Array  # positions in that side, one an outcome
+    rows: Array  # for each outcome, the position of its item in that side
     outcomes: Mapping[str, Array]
     statistic: str = "mean"
     counts: Mapping[str, int] = field(default_factory=dict)

@@ -13,13 +13,11 @@ from embark import evaluators
 from embark.data.drop_items import without
 from embark.data.items import as_keys, text
 from embark.engine.local import Report
-from embark.plan import Demand
-from embark.run import narrowed
-from embark.run.score import readable
+from embark.planning import Demand
+from embark.run.workbench import needed_items, readable_items
 from embark.stats.statistics import interval, joint_interval
 from embark.types import (
     Array,
-    Candidates,
     Classes,
     Dataset,
     EmbarkError,
@@ -59,7 +57,7 @@ def case(kind: str, size: int, noise: float = 1.0) -> Case:
     if kind == "choice":
         query, document = np.repeat(at, 3), (np.repeat(at, 3) + np.tile([0, 1, 2], size)) % size
         grade = (document == query).astype(np.int64)
-        return kind, Candidates(query, document, grade, **ids), {"query": near, "document": twin}, {}
+        return kind, Qrels(query, document, grade, **ids), {"query": near, "document": twin}, {}
     if kind == "zeroshot":
         prompts = (centres + noise * rng.normal(size=centres.shape)).astype(np.float32)
         return kind, Classes(label, np.arange(3), names), {"item": near, "prompt": prompts}, {}
@@ -161,7 +159,7 @@ def test_scores_are_the_same_before_and_after_narrowing(kind: str) -> None:
     if isinstance(truth, Qrels):  # a third of the queries have no judgement
         judged = truth.query % 3 > 0
         truth = replace(truth, query=truth.query[judged], document=truth.document[judged], grade=truth.grade[judged])
-    small = narrowed(task(kind, params), data_of(truth, vectors))
+    small = needed_items(task(kind, params), data_of(truth, vectors))
     if kind in ("probe", "multilabel", "retrieval"):
         assert sum(map(len, small.sides.values())) < sum(map(len, vectors.values()))
     same(evaluators.evaluate(kind, truth, vectors, params),
@@ -171,17 +169,17 @@ def test_scores_are_the_same_before_and_after_narrowing(kind: str) -> None:
 @pytest.mark.parametrize("kind", ["probe", "multilabel"])
 def test_runs_keep_their_samples_when_an_example_is_left_out(kind: str) -> None:
     _, truth, vectors, params = case(kind, 40)
-    small = narrowed(task(kind, params), data_of(truth, vectors))
+    small = needed_items(task(kind, params), data_of(truth, vectors))
     less = without(small, {"train": [0, 3]})
     assert isinstance(small.truth, Split)
     assert isinstance(less.truth, Split)
     lost = {small.sides["train"].ids[at] for at in (0, 3)}
 
     def samples(data: Dataset) -> list[list[str]]:
-        from embark.evaluators.probe import picked
+        from embark.evaluators.probe import drawn_samples
 
         assert isinstance(data.truth, Split)
-        runs = picked(data.truth, lambda *given: pytest.fail("drawn again"), 2, 3, 42)
+        runs = drawn_samples(data.truth, lambda *given: pytest.fail("drawn again"), 2, 3, 42)
         return [[data.sides["train"].ids[row] for row in run] for run in runs]
 
     assert samples(less) == [[one for one in run if one not in lost] for run in samples(small)]
@@ -243,13 +241,14 @@ def test_unreadable_items_leave_a_smaller_task_and_a_warning(kind: str) -> None:
     keys = {side: as_keys([f"{side} {n}".encode().ljust(32) for n in range(len(s))]) for side, s in data.sides.items()}
     bad = {keys[side][row].tobytes(): "broken" for side, rows in LOST[kind].items() for row in rows}
     asked = Demand(task(kind, params), "test", "default", data, keys)
-    left, (warning,) = readable(asked, Report(unreadable=bad))
+    left = readable_items(asked, Report(unreadable=bad))
+    (warning,) = left.data.skipped
     assert warning.startswith(f"left out {len(bad)} unreadable items: ")
     assert {side: len(k) for side, k in left.keys.items()} == {side: len(s) for side, s in left.data.sides.items()}
     found = evaluators.evaluate(kind, left.data.truth, kept(left.data, vectors), params)
     same(found, evaluators.evaluate(kind, *fewer(kind, truth, dict(vectors)), params))
     with pytest.raises(EmbarkError, match="set unreadable='skip'"):
-        readable(replace(asked, task=task(kind, params, "error")), Report(unreadable=bad))
+        readable_items(replace(asked, task=task(kind, params, "error")), Report(unreadable=bad))
 
 
 def test_a_scores_version_changes_with_the_evaluator_below_it(monkeypatch: pytest.MonkeyPatch) -> None:

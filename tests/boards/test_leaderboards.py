@@ -214,7 +214,7 @@ def test_borda_and_exports() -> None:
     assert [line.split()[0] for line in few.splitlines() if line.endswith(tuple("0123456789"))] == ["1", "2", "3"]
 
 
-def test_yours_stand_beside_the_published(tiny: embark.Encoder, elsewhere: object) -> None:
+def test_yours_stand_beside_the_published(tiny: embark.Encoder, pocket_home: object) -> None:
     """A model that was run here is ranked by items; one protocol and source a row."""
     embark.evaluate([tiny, "embark/random"], "Pocket(lite)", show_progress=False)
     board = leaderboard("Pocket(lite)", published=False)

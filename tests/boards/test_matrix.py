@@ -2,28 +2,25 @@
 
 from __future__ import annotations
 
-import json
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
 from embark.boards.cards import cards
 from embark.boards.comparable_results import published_results
 from embark.boards.leaderboards import Leaderboard, leaderboard
-from embark.boards.matrix import Matrix, matrix, model_of
+from embark.boards.matrix import Matrix, load_matrix, matrix, model_of
 from embark.catalogue import UnknownName
-from embark.cli import app
-from embark.cli.analyze import scores
 from embark.models import MODELS
 from embark.results import Record, Results, TaskResult
-from embark.run import parts
 from embark.run.score import fingerprint_of
 from embark.settings import load_settings
+from embark.studies.recommend import recommend
 from embark.tasks import TASKS, get_benchmark
-from embark.types import Task
+from embark.types import EmbarkError, Task
 
 ASKED = get_benchmark("MIEB(lite)")
 ROWS = TASKS.match(ASKED.tasks)
@@ -34,7 +31,7 @@ def result(model: str, task: Task, score: float, revision: str = "1", made_by: s
     around, who = (math.nan, math.nan), (model, revision, task.name)
     records = tuple(
         Record(*who, *part, ("eng",), task.metric, score, around, {}, fingerprint_of(task, *part), "e")
-        for part in parts(task)
+        for part in task.parts
     )
     return TaskResult(*who, "1", records, score, around, 0.0, made_by=made_by)
 
@@ -97,17 +94,34 @@ def test_every_row_of_a_model_has_its_card(row: str) -> None:
     assert cards([row], "MIEB") == {row: MODELS[CLIP]}
 
 
-def test_commands_read_the_rows_apart(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_loaded_rows_stand_apart_and_a_note_names_yours(tmp_path: Path) -> None:
     task = ROWS[0]
     written(tmp_path, result(CLIP, task, 0.99, made_by="embark"), result(CLIP, task, 0.01))
-    found = scores(ASKED.name, tmp_path)
-    assert cell(found, CLIP, task) == 0.99
-    assert cell(found, f"{CLIP} (mteb)", task) == 0.01
-    assert f"yours count where there are published scores, too: {CLIP}" in capsys.readouterr().err
-    need = ["recommend", "-b", ASKED.name, "--need", task.category, "--modality", "text", "--top", "99"]
-    made = CliRunner().invoke(app, [*need, "--results", str(tmp_path), "--format", "json"])
-    shown = {row["model"].split("/")[-1] for row in json.loads(made.stdout)["rows"]}
-    assert {"clip-vit-base-patch32", "clip-vit-base-patch32 (mteb)"} <= shown
+    settings = load_settings(results=tmp_path)
+    loaded = load_matrix(ASKED.name, settings=settings)
+    assert (loaded.rule, loaded.names) == (ASKED.rule, ASKED.tasks)
+    assert cell(loaded, CLIP, task) == 0.99
+    assert cell(loaded, f"{CLIP} (mteb)", task) == 0.01
+    assert f"yours count where there are published scores, too: {CLIP}" in loaded.notes
+    own = load_matrix(ASKED.name, own=True, settings=settings)
+    assert (own.models, own.names, own.notes) == ((CLIP, f"{CLIP} (mteb)"), (task.name,), ())
+    models = recommend(task.category, ASKED.name, modalities="text", settings=settings).models
+    assert {CLIP, f"{CLIP} (mteb)"} <= {model.name for model in models}
+
+
+def test_tasks_are_an_alternative_to_a_benchmark(tmp_path: Path) -> None:
+    own_task = replace(ROWS[0], name="MyTask", family="Mine")
+    settings = load_settings(results=tmp_path)
+    of_own_task = replace(result("org/a", own_task, 0.5, made_by="embark"), row=own_task)
+    written(tmp_path, of_own_task, result("org/a", ROWS[1], 0.5, made_by="embark"))
+    loaded = load_matrix(tasks=["MyTask", ROWS[1].name], own=True, settings=settings)
+    assert (loaded.models, loaded.names, loaded.rule) == (("org/a",), ("MyTask", ROWS[1].name), "mean-of-categories")
+    with pytest.raises(EmbarkError, match="a benchmark or tasks, not both"):
+        load_matrix(ASKED.name, [ROWS[0].name], settings=settings)
+    with pytest.raises(EmbarkError, match="no scores for the chosen tasks"):
+        load_matrix(tasks=["PocketFlagZeroShot"], settings=settings)
+    with pytest.raises(EmbarkError, match=r"no scores for Pocket\. Make some: embark run -b 'Pocket'"):
+        load_matrix("Pocket", settings=settings)
 
 
 def test_tasks_are_weighed_by_one_row(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from embark.data import readers
 from embark.types import Dataset, Source, Task
-from hub import FakeHub, parquet
+from hub import FakeHub, client, parquet
 from tables import Make
 
 
@@ -22,6 +22,6 @@ def read(hub: FakeHub) -> Make:
         source = Source("org/data", revision, more.pop("config", None), splits=("test",))
         row = {"category": "", "modalities": ("image", "text"), "subsets": {subset: ("eng-Latn",)}, **more}
         task = Task("T", "MIEB", evaluator, reader, source, "m", **row)
-        return readers.read(task, "test", subset)
+        return readers.read(task, "test", subset, client())
 
     return make

@@ -16,7 +16,7 @@ from embark.data.readers import ark
 from embark.run.score import fingerprint_of
 from embark.tasks import TASKS
 from embark.types import EmbarkError, Qrels, Task
-from hub import FakeHub, png
+from hub import FakeHub, client, png
 
 ID = "XLearning-SCU/ARK-Bench"
 PHYSICS, SPATIAL = TASKS["ARK/Physics"], TASKS["ARK/Spatial-3D"]
@@ -65,13 +65,13 @@ def supplied(hub: FakeHub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> P
 
 
 def test_a_subtype_is_searched_in_its_own_gallery(supplied: Path) -> None:
-    data = readers.read(PHYSICS, "test", "default")
+    data = readers.read(PHYSICS, "test", "default", client())
     assert data.sides["query"].ids == ("Physics_0", "Physics_1", "Physics_2")
     assert data.sides["document"].ids == tuple(f"Physics_{at:06d}" for at in range(4))
     assert isinstance(data.truth, Qrels)
     assert data.truth.document.tolist() == [0, 1, 2]
     assert data.skipped == ()
-    [item] = readers.read(SPATIAL, "test", "default").sides["query"].items
+    [item] = readers.read(SPATIAL, "test", "default", client()).sides["query"].items
     assert item.modalities == ("image", "text")
 
 
@@ -108,14 +108,14 @@ def test_other_labels_are_another_protocol(supplied: Path, tiny: embark.Encoder)
 
 def test_queries_without_a_label_are_counted(supplied: Path) -> None:
     supplied.write_text("query_id,corpus_id\nPhysics_1,Physics_000001\n")
-    data = readers.read(PHYSICS, "test", "default")
+    data = readers.read(PHYSICS, "test", "default", client())
     assert data.sides["query"].ids == ("Physics_1",)
     assert data.skipped == ("left out 2 of 3 queries, which have no label",)
 
 
 def test_pictures_without_metadata_go_by_their_names(hub: FakeHub, supplied: Path) -> None:
     hub.add(ID, {path: data for path, data in sample().items() if path != "data/gallery/metadata.jsonl"})
-    assert len(readers.read(PHYSICS, "test", "default").sides["document"]) == 4
+    assert len(readers.read(PHYSICS, "test", "default", client()).sides["document"]) == 4
 
 
 @pytest.mark.parametrize("ending", ["csv", "parquet"])
@@ -130,13 +130,13 @@ def test_metadata_may_be_other_tables(hub: FakeHub, supplied: Path, tmp_path: Pa
         pa.Table.from_pylist(rows), tmp_path / "table"
     )
     hub.add(ID, files | {f"data/gallery/metadata.{ending}": (tmp_path / "table").read_bytes()})
-    assert len(readers.read(PHYSICS, "test", "default").sides["document"]) == 4
+    assert len(readers.read(PHYSICS, "test", "default", client()).sides["document"]) == 4
 
 
 def test_without_labels_it_says_what_is_needed(hub: FakeHub, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(ark.LABELS, raising=False)
     with pytest.raises(EmbarkError, match=r"needs a labels file: set EMBARK_ARK_LABELS .*query_id,corpus_id"):
-        readers.read(PHYSICS, "test", "default")
+        readers.read(PHYSICS, "test", "default", client())
     assert hub.requests == []
 
 
@@ -161,9 +161,9 @@ def test_wrong_labels_are_named(supplied: Path, content: str, message: str) -> N
     other = supplied.with_name("other.csv")
     other.write_text(content)
     with pytest.raises(EmbarkError, match=message):
-        readers.read(with_labels(other), "test", "default")
+        readers.read(with_labels(other), "test", "default", client())
 
 
 def test_a_labels_file_that_is_not_there(hub: FakeHub, tmp_path: Path) -> None:
     with pytest.raises(EmbarkError, match=r"There is no labels file .*nowhere\.csv"):
-        readers.read(with_labels(tmp_path / "nowhere.csv"), "test", "default")
+        readers.read(with_labels(tmp_path / "nowhere.csv"), "test", "default", client())

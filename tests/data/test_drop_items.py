@@ -14,11 +14,10 @@ from hypothesis import strategies as st
 from embark.data import items
 from embark.data.drop_items import without
 from embark.data.readers import _problems
-from embark.types import Candidates, Classes, Dataset, EmbarkError, Gold, Groups, Matches, Qrels, Side, Split, Truth
+from embark.types import Classes, Dataset, EmbarkError, Gold, Groups, Matches, Qrels, Side, Split, Truth
 
 ROLES: dict[type[Any], tuple[str, ...]] = {
     Qrels: ("query", "document"),
-    Candidates: ("query", "document"),
     Classes: ("item", "prompt"),
     Split: ("train", "test"),
     Groups: ("item",),
@@ -50,7 +49,6 @@ def datasets(draw: st.DrawFn) -> tuple[Dataset, dict[str, set[int]]]:
     a, b = (ROLES[kind] * 2)[:2]
     truths: dict[type[Any], Truth] = {
         Qrels: Qrels(positions(a, rows), positions(b, rows), np.arange(rows), each(a)),
-        Candidates: Candidates(positions(a, rows), positions(b, rows), np.arange(rows)),
         Classes: Classes(each(a), each(b), names),
         Split: Split(np.eye(sizes[a], 3, dtype=bool), np.eye(sizes[b], 3, dtype=bool), names),
         Groups: Groups(each(a), names),

@@ -9,7 +9,7 @@ import pytest
 
 import embark
 from embark.types import EmbarkError, Qrels
-from hub import FakeHub, png, tar, wav
+from hub import FakeHub, client, png, tar, wav
 from tables import COLORS, Make, texts
 
 PICTURES: dict[str, Any] = {f"{colour}.png": png(colour) for colour in COLORS}
@@ -85,7 +85,7 @@ def test_a_class_of_sounds(hub: FakeHub) -> None:
     held = {"creamD/processed.csv": b"file,emotion\n1.wav,anger\n2.wav,\n", "creamD/AudioWAV/1.wav": wav(100.0)}
     hub.add(task.source.id, {task.options["archive"]: tar(held)}, task.source.revision)
     with pytest.raises(EmbarkError, match=r"processed\.csv has 1 rows without 'emotion': row 1"):
-        embark.data.readers.read(task, "test", "default")
+        embark.data.readers.read(task, "test", "default", client())
 
 
 def test_a_result_says_once_how_many_rows_went(tmp_path: Path, tiny: embark.Encoder) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import hashlib
-import multiprocessing
 import os
 import signal
 import socket
@@ -12,25 +11,23 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
+from huggingface_hub import constants, hf_hub_download
 
 from embark import http
 from embark.data import fetch
-from embark.data.fetch import Hub, using
+from embark.data.fetch import Hub
 from embark.settings import load_settings
 from embark.types import EmbarkError
-from hub import PAGE, FakeHub
+from hub import PAGE, FakeHub, client
 
 ID = "org/data"
 DATA = bytes(range(256)) * 40_000  # about 10 MB: several blocks
 SMALL = b"one\ntwo\n"
-
-
-def there(**options: Any) -> Hub:
-    return Hub(load_settings(**options))
 
 
 @pytest.fixture
@@ -39,8 +36,19 @@ def sha(hub: FakeHub) -> str:
     return hub.add(ID, {"data/test.parquet": DATA, "a b/notes#1.txt": SMALL})
 
 
-def parts(home: Path) -> list[Path]:
-    return list(home.rglob("*.part"))
+@pytest.fixture
+def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """huggingface_hub counts, resumes and can be stopped after each chunk; its own are of 10 MB."""
+    monkeypatch.setattr(constants, "DOWNLOAD_CHUNK_SIZE", 1000)
+
+
+def parts(root: Path) -> list[Path]:
+    return [*root.rglob("*.part"), *root.rglob("*.incomplete")]
+
+
+def downloads(hub: FakeHub) -> list[str | None]:
+    """The Range of each request for the large file's content."""
+    return [headers.get("Range") for path, headers in hub.requests if path.startswith("/lfs/")]
 
 
 # ── listing ──────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -49,15 +57,15 @@ def parts(home: Path) -> list[Path]:
 def test_a_listing_has_every_page_and_is_asked_for_once(hub: FakeHub) -> None:
     names = [f"folder/{at:02d}.txt" for at in range(3 * PAGE)]
     sha = hub.add(ID, {name: name for name in names})
-    assert sorted(file.path for file in there().files(ID, sha)) == names
+    assert sorted(file.path for file in client().files(ID, sha)) == names
     asked = len(hub.asked("/tree/"))
     assert asked == 4  # the folder is in the listing, too
-    assert len(there().files(ID, sha)) == len(names)
+    assert len(client().files(ID, sha)) == len(names)
     assert len(hub.asked("/tree/")) == asked
 
 
 def test_a_listing_knows_sizes_and_checksums(hub: FakeHub, sha: str) -> None:
-    large, small = there().files(ID, sha)
+    large, small = client().files(ID, sha)
     assert (large.path, large.size, large.sha256) == ("data/test.parquet", len(DATA), hashlib.sha256(DATA).hexdigest())
     assert (small.size, small.sha256) == (len(SMALL), "")
     assert small.oid == "814f4a422927b82f5f8a43f8fab6d3839e3983f2"  # git hash-object
@@ -65,59 +73,100 @@ def test_a_listing_knows_sizes_and_checksums(hub: FakeHub, sha: str) -> None:
 
 def test_a_branch_is_resolved_again_for_each_hub(hub: FakeHub) -> None:
     first = hub.add(ID, {"x.txt": "old"})
-    running = there()
+    running = client()
     assert running.get(ID, "main", "x.txt").read_text() == "old"
     second = hub.add(ID, {"x.txt": "new"})
     assert running.get(ID, "main", "x.txt").read_text() == "old"
-    assert there().get(ID, "main", "x.txt").read_text() == "new"
-    assert there().resolve(ID, "main") == second != first
+    assert client().get(ID, "main", "x.txt").read_text() == "new"
+    assert client().resolve(ID, "main") == second != first
+
+
+def test_a_listing_never_leaves_the_hub(hub: FakeHub, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HF_TOKEN", hub.token)
+    sha = hub.add(ID, {f"{at:02d}.txt": "x" for at in range(2 * PAGE)})
+    elsewhere = FakeHub()
+    try:
+        hub.next_pages = elsewhere.endpoint
+        assert len(client().files(ID, sha)) == 2 * PAGE
+        assert elsewhere.requests == []
+    finally:
+        elsewhere.close()
 
 
 def test_a_path_that_leads_out_of_the_folder_is_refused(hub: FakeHub) -> None:
     sha = hub.add(ID, {"../../evil.txt": "x"})
     with pytest.raises(EmbarkError, match="not a path inside a dataset"):
-        there().files(ID, sha)
+        client().files(ID, sha)
 
 
 # ── download ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def test_a_file_is_downloaded_once(hub: FakeHub, sha: str, elsewhere: Path) -> None:
-    path = there().get(ID, sha, "data/test.parquet")
-    assert path == elsewhere / "home" / "hub" / "org__data" / sha / "data" / "test.parquet"
+    path = client().get(ID, sha, "data/test.parquet")
+    cache = elsewhere / "huggingface" / "hub" / "datasets--org--data"
+    assert path == cache / "snapshots" / sha / "data" / "test.parquet"
     assert path.read_bytes() == DATA
-    assert there().get(ID, sha, "a b/notes#1.txt").read_bytes() == SMALL
+    assert client().get(ID, sha, "a b/notes#1.txt").read_bytes() == SMALL
     asked = len(hub.requests)
-    assert there().get_all(ID, sha, ["data/test.parquet", "a b/notes#1.txt"])[0] == path
+    assert client().get_all(ID, sha, ["data/test.parquet", "a b/notes#1.txt"])[0] == path
     assert len(hub.requests) == asked
     assert not parts(elsewhere)
 
 
+def test_what_huggingface_hub_downloaded_before_is_found(hub: FakeHub, sha: str) -> None:
+    before = hf_hub_download(ID, "data/test.parquet", repo_type="dataset", revision=sha, endpoint=hub.endpoint)
+    assert downloads(hub) == [None]
+    assert client().get(ID, sha, "data/test.parquet") == Path(before)
+    assert client().get(ID, "main", "data/test.parquet") == Path(before)
+    assert downloads(hub) == [None]
+
+
+def test_what_an_earlier_version_downloaded_is_found(hub: FakeHub, sha: str, elsewhere: Path) -> None:
+    before = elsewhere / "home" / "hub" / "org__data" / sha / "data" / "test.parquet"
+    before.parent.mkdir(parents=True)
+    before.write_bytes(DATA)
+    assert client().get(ID, sha, "data/test.parquet") == before
+    assert client(offline=True).get(ID, sha, "data/test.parquet") == before
+    assert downloads(hub) == []
+
+
+@pytest.mark.parametrize("place", ["cache", "home"])
+def test_a_file_of_another_size_is_downloaded_again(hub: FakeHub, sha: str, elsewhere: Path, place: str) -> None:
+    path = client().get(ID, sha, "data/test.parquet")
+    if place == "home":
+        path.unlink()
+        path = elsewhere / "home" / "hub" / "org__data" / sha / "data" / "test.parquet"
+        path.parent.mkdir(parents=True)
+    path.write_bytes(DATA[:9])
+    assert client().get(ID, sha, "data/test.parquet").read_bytes() == DATA
+
+
 def test_an_empty_file_is_a_file(hub: FakeHub) -> None:
     sha = hub.add(ID, {"empty.txt": b"", "empty.bin": b""})
-    assert [path.read_bytes() for path in there().get_all(ID, sha, ["empty.txt", "empty.bin"])] == [b"", b""]
+    assert [path.read_bytes() for path in client().get_all(ID, sha, ["empty.txt", "empty.bin"])] == [b"", b""]
 
 
 def test_an_unknown_file_is_an_error_that_knows_its_namesake(hub: FakeHub, sha: str) -> None:
     with pytest.raises(EmbarkError, match=r"no file 'test\.parquet' at revision .* Did you mean data/test\.parquet\?"):
-        there().get(ID, sha, "test.parquet")
+        client().get(ID, sha, "test.parquet")
 
 
+@pytest.mark.usefixtures("small_chunks")
 def test_a_truncated_download_goes_on_where_it_broke_off(hub: FakeHub, sha: str, elsewhere: Path) -> None:
     hub.truncate = [3_000_000, 10, 2_000_000]
-    assert there().get(ID, sha, "data/test.parquet").read_bytes() == DATA
-    ranges = [headers.get("Range") for path, headers in hub.requests if path.startswith("/lfs/")]
-    assert ranges == [None, "bytes=3000000-", "bytes=3000010-", "bytes=5000010-"]
+    assert client().get(ID, sha, "data/test.parquet").read_bytes() == DATA
+    assert downloads(hub) == [None, "bytes=3000000-", "bytes=3000000-", "bytes=5000000-"]
     assert not parts(elsewhere)
 
 
+@pytest.mark.usefixtures("small_chunks")
 def test_connections_without_a_byte_are_not_tried_for_ever(hub: FakeHub, sha: str) -> None:
     hub.truncate = [1000] + [0] * 50
     with pytest.raises(EmbarkError, match=r"Downloading 'data/test\.parquet' of dataset org/data failed 6 times"):
-        there().get(ID, sha, "data/test.parquet")
+        client().get(ID, sha, "data/test.parquet")
     hub.truncate = []
-    assert there().get(ID, sha, "data/test.parquet").read_bytes() == DATA
-    assert hub.requests[-1][1]["Range"] == "bytes=1000-"
+    assert client().get(ID, sha, "data/test.parquet").read_bytes() == DATA
 
 
 def test_a_hub_that_ignores_ranges_sends_the_file_again(
@@ -125,18 +174,18 @@ def test_a_hub_that_ignores_ranges_sends_the_file_again(
 ) -> None:
     hub.ranges = False
     hub.truncate = [5000] * 50
-    with pytest.raises(EmbarkError, match="failed 6 times: the connection closed without a new byte"):
-        there().get(ID, sha, "data/test.parquet")
+    with pytest.raises(EmbarkError, match="failed 6 times: peer closed connection without sending complete message"):
+        client().get(ID, sha, "data/test.parquet")
     hub.truncate = [5000]
-    assert there().get(ID, sha, "data/test.parquet").read_bytes() == DATA
+    assert client().get(ID, sha, "data/test.parquet").read_bytes() == DATA
 
 
 @pytest.mark.parametrize("status", [429, 500, 503])
 def test_a_busy_hub_is_asked_again(hub: FakeHub, sha: str, status: int) -> None:
     hub.busy = [status, status]
-    there().files(ID, sha)
+    client().files(ID, sha)
     hub.busy = [status, status]
-    assert there().get(ID, sha, "data/test.parquet").read_bytes() == DATA
+    assert client().get(ID, sha, "data/test.parquet").read_bytes() == DATA
     assert not hub.busy
 
 
@@ -146,20 +195,20 @@ def test_retry_after_is_respected_within_reason(hub: FakeHub, sha: str, monkeypa
     monkeypatch.setattr(time, "sleep", waited.append)
     monkeypatch.setattr(http.patiently, "__defaults__", (waited.append,))
     hub.retry_after, hub.busy = "7", [429, 429]
-    there().files(ID, sha)
+    client().files(ID, sha)
     hub.retry_after, hub.busy = "Wed, 21 Oct 2015 07:28:00 GMT", [503]
-    there().resolve(ID, "main")
+    client().resolve(ID, "main")
     hub.retry_after, hub.busy = "100000", [503]
-    there().resolve(ID, "main")
+    client().resolve(ID, "main")
     hub.retry_after, hub.busy = "soon", [503, 503]
-    there().resolve(ID, "main")
+    client().resolve(ID, "main")
     assert waited == [7, 7, 0, http.PATIENCE, 1, 2]
 
 
 def test_a_hub_that_stays_busy_is_an_error(hub: FakeHub, sha: str) -> None:
     hub.busy = [503] * 20
     with pytest.raises(EmbarkError, match=r"Asking http.* about dataset org/data failed 6 times: HTTP 503"):
-        there().files(ID, sha)
+        client().files(ID, sha)
 
 
 def test_no_connection_is_an_error_that_names_the_hub(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -167,7 +216,7 @@ def test_no_connection_is_an_error_that_names_the_hub(monkeypatch: pytest.Monkey
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     monkeypatch.setenv("no_proxy", "127.0.0.1")
-    absent = there(endpoint=f"http://127.0.0.1:{port}/")
+    absent = client(endpoint=f"http://127.0.0.1:{port}/")
     for dataset in (ID, "org/other"):  # nobody waits: no hub that never answered is asked twice
         with pytest.raises(EmbarkError, match=rf"http://127.0.0.1:{port} cannot be reached: .*refused.*--offline"):
             absent.files(dataset, "main")
@@ -181,17 +230,17 @@ def test_wrong_bytes_are_fetched_again_and_then_refused(
     with pytest.raises(
         EmbarkError, match=rf"'{name}' of dataset org/data came wrong twice: expected {kind} \w+, found"
     ):
-        there().get(ID, sha, name)
+        client().get(ID, sha, name)
     assert not parts(elsewhere)
     hub.corrupt = 1
-    assert there().get(ID, sha, name).read_bytes() in (DATA, SMALL)
+    assert client().get(ID, sha, name).read_bytes() in (DATA, SMALL)
 
 
 def test_a_file_that_grew_is_refused(hub: FakeHub, sha: str) -> None:
-    there().files(ID, sha)
+    client().files(ID, sha)
     hub.data[ID, sha]["a b/notes#1.txt"] += b"three"
     with pytest.raises(EmbarkError, match="found 13 bytes instead of 8"):
-        there().get(ID, sha, "a b/notes#1.txt")
+        client().get(ID, sha, "a b/notes#1.txt")
 
 
 # ── refusals ─────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -200,35 +249,42 @@ def test_a_file_that_grew_is_refused(hub: FakeHub, sha: str) -> None:
 def test_a_revision_that_is_gone_is_an_error_that_names_the_new_one(hub: FakeHub, sha: str) -> None:
     new = hub.add(ID, {"x.txt": "x"})
     with pytest.raises(EmbarkError, match=rf"Revision {'0' * 40} of dataset org/data is gone \(the hub has {new}\)"):
-        there().files(ID, "0" * 40)
-    there().files(ID, sha)
+        client().files(ID, "0" * 40)
+    client().files(ID, sha)
     del hub.data[ID, sha]
     with pytest.raises(EmbarkError, match=rf"Revision {sha} of dataset org/data is gone \(the hub has {new}\)"):
-        there().get(ID, sha, "data/test.parquet")
+        client().get(ID, sha, "data/test.parquet")
 
 
 def test_a_file_that_is_gone_is_an_error_that_names_it(hub: FakeHub, sha: str) -> None:
-    there().files(ID, sha)
+    client().files(ID, sha)
     del hub.data[ID, sha]["a b/notes#1.txt"]
     with pytest.raises(EmbarkError, match=rf"File 'a b/notes#1.txt' of dataset org/data is gone from revision {sha}"):
-        there().get(ID, sha, "a b/notes#1.txt")
+        client().get(ID, sha, "a b/notes#1.txt")
 
 
 def test_a_dataset_that_is_not_there_is_an_error(hub: FakeHub) -> None:
     with pytest.raises(EmbarkError, match="There is no dataset org/nothing at http"):
-        there().files("org/nothing", "main")
+        client().files("org/nothing", "main")
+
+
+def test_a_login_of_huggingface_hub_opens_a_gated_dataset(hub: FakeHub, sha: str) -> None:
+    hub.gated.add(ID)
+    Path(constants.HF_TOKEN_PATH).parent.mkdir(parents=True, exist_ok=True)
+    Path(constants.HF_TOKEN_PATH).write_text(hub.token)
+    assert client().get(ID, sha, "data/test.parquet").read_bytes() == DATA
 
 
 def test_a_gated_dataset_says_how_to_get_in(hub: FakeHub, sha: str, monkeypatch: pytest.MonkeyPatch) -> None:
     hub.gated.add(ID)
     with pytest.raises(EmbarkError, match=r"is gated.* accept its terms at http.*/datasets/org/data and set HF_TOKEN"):
-        there().get(ID, sha, "data/test.parquet")
+        client().get(ID, sha, "data/test.parquet")
     monkeypatch.setenv("HF_TOKEN", "wrong")
     with pytest.raises(EmbarkError, match="is gated") as caught:
-        there().get(ID, sha, "data/test.parquet")
+        client().get(ID, sha, "data/test.parquet")
     assert "wrong" not in str(caught.value)
     monkeypatch.setenv("HF_TOKEN", hub.token)
-    assert there().get(ID, sha, "data/test.parquet").read_bytes() == DATA
+    assert client().get(ID, sha, "data/test.parquet").read_bytes() == DATA
 
 
 def test_the_token_stays_with_the_hub(hub: FakeHub, sha: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -237,7 +293,7 @@ def test_the_token_stays_with_the_hub(hub: FakeHub, sha: str, monkeypatch: pytes
     try:
         storage.data = hub.data
         hub.storage = storage.endpoint
-        assert there().get(ID, sha, "data/test.parquet").read_bytes() == DATA
+        assert client().get(ID, sha, "data/test.parquet").read_bytes() == DATA
         assert [path.split("/")[1] for path, _ in storage.requests] == ["lfs"]
         assert not any("Authorization" in headers for _, headers in storage.requests)
         assert all(headers["Authorization"] == f"Bearer {hub.token}" for _, headers in hub.requests)
@@ -250,7 +306,7 @@ def test_a_link_to_storage_that_ran_out_is_made_again(hub: FakeHub, sha: str) ->
     try:
         storage.data, hub.storage = hub.data, storage.endpoint
         storage.busy = [403, 404]
-        assert there().get(ID, sha, "data/test.parquet").read_bytes() == DATA
+        assert client().get(ID, sha, "data/test.parquet").read_bytes() == DATA
         assert len(hub.asked("/resolve/")) == 3
     finally:
         storage.close()
@@ -261,30 +317,51 @@ def test_a_link_to_storage_that_ran_out_is_made_again(hub: FakeHub, sha: str) ->
 
 def test_offline_uses_what_is_here_and_asks_nobody(hub: FakeHub, sha: str, monkeypatch: pytest.MonkeyPatch) -> None:
     for revision in (sha, "main"):
-        there().get(ID, revision, "data/test.parquet")
+        client().get(ID, revision, "data/test.parquet")
     monkeypatch.setenv("EMBARK_OFFLINE", "1")
     asked = len(hub.requests)
-    assert there().get(ID, "main", "data/test.parquet").read_bytes() == DATA
+    assert client().get(ID, "main", "data/test.parquet").read_bytes() == DATA
     with pytest.raises(EmbarkError, match=r"Offline, and file 'a b/notes#1.txt' of dataset org/data .*`embark fetch`"):
-        there().get(ID, sha, "a b/notes#1.txt")
+        client().get(ID, sha, "a b/notes#1.txt")
     with pytest.raises(EmbarkError, match="Offline, and revision v2 of dataset org/data is not on this machine"):
-        there().get(ID, "v2", "data/test.parquet")
+        client().get(ID, "v2", "data/test.parquet")
     with pytest.raises(EmbarkError, match="Offline, and the list of files of dataset org/other"):
-        there().files("org/other", sha)
+        client().files("org/other", sha)
     assert len(hub.requests) == asked
 
 
-def test_settings_in_force(hub: FakeHub, sha: str, tmp_path: Path) -> None:
-    with using(load_settings(home=tmp_path)) as made:
-        assert fetch.hub() is made
-        seen: list[Hub] = []
-        thread = threading.Thread(target=lambda: seen.append(fetch.hub()))
-        thread.start()
-        thread.join()
-        assert seen == [made]  # media are read by threads that the engine starts
-        fetch.hub().get(ID, sha, "a b/notes#1.txt")
-    assert fetch.hub().home != tmp_path
-    assert (tmp_path / "hub" / "org__data" / sha / "a b" / "notes#1.txt").read_bytes() == SMALL
+def test_data_is_shared_whatever_the_home(hub: FakeHub, sha: str, tmp_path: Path) -> None:
+    path = client().get(ID, sha, "data/test.parquet")
+    assert client(home=tmp_path).get(ID, sha, "data/test.parquet") == path
+    assert (tmp_path / "hub" / "org__data" / f"{sha}.json").is_file()
+    assert downloads(hub) == [None]
+
+
+def test_huggingface_hub_may_be_offline_although_the_settings_are_not(
+    hub: FakeHub, sha: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
+    with pytest.raises(EmbarkError, match="unset the `HF_HUB_OFFLINE` environment variable"):
+        client().files(ID, sha)
+    assert hub.requests == []
+
+
+def test_large_downloads_show_their_progress(hub: FakeHub, sha: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    shown: list[object] = []
+
+    @contextmanager
+    def progress(title: str, total: int) -> Iterator[Callable[[int], object]]:
+        shown.extend([title, total])
+        yield shown.append
+
+    monkeypatch.setattr(fetch, "LARGE", 9_000_000)
+    showing = Hub(load_settings(), progress)
+    showing.get(ID, sha, "a b/notes#1.txt")
+    assert shown == []
+    showing.get(ID, sha, "data/test.parquet")
+    title, total, *counts = shown
+    assert (title, total) == (f"Downloading {ID}", len(DATA))
+    assert sum(counts) == len(DATA)  # type: ignore[call-overload]
 
 
 # ── this machine ─────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -294,36 +371,30 @@ def test_settings_in_force(hub: FakeHub, sha: str, tmp_path: Path) -> None:
 def test_a_disk_that_takes_no_more_is_an_error(
     hub: FakeHub, sha: str, number: int, said: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def full(*_: object) -> None:
+    def full(*_: object, **__: object) -> None:
         raise OSError(number, os.strerror(number))
 
-    there().files(ID, sha)
+    client().files(ID, sha)
+    monkeypatch.setattr("huggingface_hub.file_download.http_get", full)
+    with pytest.raises(EmbarkError, match=said):
+        client().get(ID, sha, "data/test.parquet")
     monkeypatch.setattr(os, "replace", full)
     with pytest.raises(EmbarkError, match=said):
-        there().get(ID, sha, "data/test.parquet")
+        client().files(ID, hub.add(ID, {"x.txt": "x"}))
 
 
-def test_a_part_that_a_dead_process_left_is_taken_over(hub: FakeHub, sha: str, elsewhere: Path) -> None:
-    target = there().path(ID, sha, "data/test.parquet")
-    target.parent.mkdir(parents=True)
-    host = "".join(c if c.isalnum() or c == "_" else "_" for c in socket.gethostname())
-    child = multiprocessing.get_context("spawn").Process(target=int)
-    child.start()
-    child.join()
-    (target.parent / f"test.parquet.{host}-{child.pid}-1.part").write_bytes(DATA[:4000])
-    alive = target.parent / f"test.parquet.{host}-{os.getppid()}-1.part"
-    alive.write_bytes(DATA[:9])
-    foreign = target.parent / "test.parquet.elsewhere-1-1.part"
-    foreign.write_bytes(DATA[:9])
-    assert there().get(ID, sha, "data/test.parquet").read_bytes() == DATA
-    assert hub.requests[-1][1]["Range"] == "bytes=4000-"
-    assert sorted(parts(elsewhere)) == sorted([alive, foreign])
+def test_what_a_dead_process_left_is_no_harm(hub: FakeHub, sha: str, elsewhere: Path) -> None:
+    blobs = elsewhere / "huggingface" / "hub" / "datasets--org--data" / "blobs"
+    blobs.mkdir(parents=True)
+    for ending in (".incomplete", ".0dead0ff.incomplete"):
+        (blobs / f"{hashlib.sha256(DATA).hexdigest()}{ending}").write_bytes(b"not the data")
+    assert client().get(ID, sha, "data/test.parquet").read_bytes() == DATA
 
 
 def test_many_at_once_are_harmless(hub: FakeHub, sha: str, elsewhere: Path) -> None:
     found: list[bytes] = []
     threads = [
-        threading.Thread(target=lambda: found.append(there().get(ID, sha, "data/test.parquet").read_bytes()))
+        threading.Thread(target=lambda: found.append(client().get(ID, sha, "data/test.parquet").read_bytes()))
         for _ in range(6)
     ]
     for thread in threads:
@@ -334,24 +405,36 @@ def test_many_at_once_are_harmless(hub: FakeHub, sha: str, elsewhere: Path) -> N
     assert not parts(elsewhere)
 
 
-def test_one_failure_stops_the_others(hub: FakeHub, sha: str, elsewhere: Path) -> None:
-    there().files(ID, sha)
+@pytest.mark.usefixtures("small_chunks")
+def test_one_failure_stops_the_others(hub: FakeHub, sha: str) -> None:
+    client().files(ID, sha)
     hub.pace = 0.05  # seconds a block: the large file would take a minute
     del hub.data[ID, sha]["a b/notes#1.txt"]
     with pytest.raises(EmbarkError, match=r"notes#1\.txt' of dataset org/data is gone"):
-        there().get_all(ID, sha, ["a b/notes#1.txt", "data/test.parquet"])
-    assert not there().path(ID, sha, "data/test.parquet").exists()
+        client().get_all(ID, sha, ["a b/notes#1.txt", "data/test.parquet"])
+    large = next(file for file in client().files(ID, sha) if file.path == "data/test.parquet")
+    assert not client().has(ID, sha, large)
 
 
-def test_an_interrupted_download_stops_at_once_and_goes_on_later(hub: FakeHub, sha: str, elsewhere: Path) -> None:
+INTERRUPTED = f"""
+from huggingface_hub import constants
+from embark.data.fetch import Hub
+from embark.settings import load_settings
+
+constants.DOWNLOAD_CHUNK_SIZE = 8192
+Hub(load_settings()).get("{ID}", "main", "data/test.parquet")
+"""
+
+
+def test_an_interrupted_download_stops_at_once_and_comes_whole_later(hub: FakeHub, sha: str, elsewhere: Path) -> None:
     hub.pace = 0.05
-    code = f"from embark.data.fetch import hub; hub().get('{ID}', '{sha}', 'data/test.parquet')"
-    child = subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.DEVNULL)
-    while not any(part.stat().st_size for part in parts(elsewhere)):
+    child = subprocess.Popen([sys.executable, "-c", INTERRUPTED], stderr=subprocess.DEVNULL)
+    deadline = time.monotonic() + 30
+    while not downloads(hub):
+        assert time.monotonic() < deadline
         time.sleep(0.02)
     child.send_signal(signal.SIGINT)
     assert child.wait(timeout=10) != 0
     hub.pace = 0.0
-    assert there().get(ID, sha, "data/test.parquet").read_bytes() == DATA
-    assert hub.requests[-1][1]["Range"] != "bytes=0-"
+    assert client().get(ID, sha, "data/test.parquet").read_bytes() == DATA
     assert not parts(elsewhere)

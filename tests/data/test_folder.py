@@ -13,6 +13,7 @@ from embark.data.media import decode
 from embark.data.readers import read
 from embark.data.readers.folder import folder_task
 from embark.types import Classes, EmbarkError, Qrels
+from hub import client
 
 
 def make(folder: Path, table: str | bytes, files: str = "a.png b.png c.png", name: str = "data.csv") -> Path:
@@ -31,7 +32,7 @@ def test_captions_make_a_retrieval_task(tmp_path: Path) -> None:
     make(tmp_path, "file,caption\na.png,red\nb.png,red\na.png,rot\nc.png,blue\na.png,red\n")
     [task] = folder_task(tmp_path, name="Mine")
     assert (task.name, task.evaluator, task.source.id) == ("MineRetrieval", "retrieval", str(tmp_path.resolve()))
-    data = read(task, "test", "default")
+    data = read(task, "test", "default", client())
     assert isinstance(data.truth, Qrels)
     assert texts(data, "query") == ["red", "rot", "blue"]
     assert data.sides["document"].ids == ("a.png", "b.png", "c.png")
@@ -44,7 +45,7 @@ def test_labels_make_a_zero_shot_task(tmp_path: Path) -> None:
     make(tmp_path, "Image,Class\na.png,cat\nb.png,dog\nc.png,cat\n")
     [task] = folder_task(tmp_path, templates=["a {}", "the {}"])
     assert (task.evaluator, task.labels, task.chance) == ("zeroshot", ("cat", "dog"), 0.5)
-    data = read(task, "test", "default")
+    data = read(task, "test", "default", client())
     assert isinstance(data.truth, Classes)
     assert texts(data, "prompt") == ["a cat", "the cat", "a dog", "the dog"]
     np.testing.assert_array_equal(data.truth.label, [0, 1, 0])
@@ -55,27 +56,27 @@ def test_both_make_both_and_empty_cells_are_reported(tmp_path: Path) -> None:
     make(tmp_path, "path,text,label\na.png,one,x\nb.png,,y\nc.png,three,\n")
     captions, labels = folder_task(tmp_path)
     assert [task.name for task in (captions, labels)] == [f"{tmp_path.name}Retrieval", f"{tmp_path.name}ZeroShot"]
-    data = read(captions, "test", "default")
+    data = read(captions, "test", "default", client())
     assert (len(data.sides["query"]), len(data.sides["document"]), data.skipped) == (
         2,
         3,
         ("1 of 3 rows have no caption and are left out: row 2",),
     )
-    assert read(labels, "test", "default").skipped == ("1 of 3 rows have no label and are left out: row 3",)
+    assert read(labels, "test", "default", client()).skipped == ("1 of 3 rows have no label and are left out: row 3",)
 
 
 def test_many_empty_cells_are_one_word(tmp_path: Path) -> None:
     make(tmp_path, "file,caption\na.png,one\n" + "b.png,\n" * 2994)
     [task] = folder_task(tmp_path)
     said = "2994 of 2995 rows have no caption and are left out: row 2, 3, 4, 5, 6 and 2989 more"
-    assert read(task, "test", "default").skipped == (said,)
+    assert read(task, "test", "default", client()).skipped == (said,)
 
 
 def test_marks_quotes_newlines_folders_and_other_scripts(tmp_path: Path) -> None:
     table = 'file_name,caption\r\nbilder/größe.png,"two\r\nlines, ""quoted"""\r\n猫.png,猫\r\n'
     make(tmp_path, b"\xef\xbb\xbf" + table.encode(), "bilder/größe.png 猫.png")
     [task] = folder_task(tmp_path)
-    data = read(task, "test", "default")
+    data = read(task, "test", "default", client())
     assert texts(data, "query") == ['two\r\nlines, "quoted"', "猫"]
     assert data.sides["document"].ids == ("bilder/größe.png", "猫.png")
 
@@ -85,7 +86,7 @@ def test_columns_and_the_table_can_be_named(tmp_path: Path) -> None:
     make(tmp_path, "file,caption\na.png,one\n", name="metadata.csv")
     assert len(folder_task(tmp_path)) == 1  # metadata.csv is the default
     tasks = folder_task(tmp_path, table="other.csv", file="pic", caption="says", label="kind")
-    assert [read(task, "test", "default").truth.__class__ for task in tasks] == [Qrels, Classes]
+    assert [read(task, "test", "default", client()).truth.__class__ for task in tasks] == [Qrels, Classes]
 
 
 def test_a_changed_folder_is_noticed(tmp_path: Path) -> None:
@@ -93,7 +94,7 @@ def test_a_changed_folder_is_noticed(tmp_path: Path) -> None:
     assert folder_task(tmp_path) == [task]
     os.utime(tmp_path / "a.png", ns=(1, 1))
     with pytest.raises(EmbarkError, match="has changed since"):
-        read(task, "test", "default")
+        read(task, "test", "default", client())
     assert folder_task(tmp_path)[0].source.revision != task.source.revision
 
 

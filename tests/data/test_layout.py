@@ -79,10 +79,15 @@ def test_other_ways_to_write_them() -> None:
     default: true
   - data_files: [x.csv, 'y, z.csv']
     data_dir: here
+  - {config_name: no, version: 1.0}
+  - config_name: |
+      folded
 """
     assert card_configs(of_card(body)) == [
         {"config_name": "a: b", "data_files": "*.jsonl", "default": "true"},
         {"data_files": ["x.csv", "y, z.csv"], "data_dir": "here"},
+        {"config_name": "no", "version": "1.0"},
+        {"config_name": "folded\n"},
     ]
 
 
@@ -91,8 +96,9 @@ def test_other_ways_to_write_them() -> None:
     [
         "- &anchor a\n",
         "- a: *anchor\n",
-        "- a: {b: c}\n",
-        "- a: |\n    b\n",
+        "- a: {b: c\n",
+        "- a: |\n  b\n c\n",
+        "- a: !!python/object:os.system x\n  &b\n",
         "- a: b\n   c: d\n",
         "- a: 'b\n",
         "- plain\n",

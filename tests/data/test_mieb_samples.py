@@ -9,11 +9,9 @@ import pytest
 
 import embark
 from embark.data import readers
-from embark.data.fetch import using
-from embark.settings import load_settings
 from embark.tasks.mieb import TASKS
 from embark.types import Task
-from hub import FakeHub
+from hub import FakeHub, client
 from samples_mieb import sample
 
 
@@ -23,11 +21,11 @@ def test_every_row_runs_on_data_of_its_shape(hub: FakeHub, row: Task) -> None:
     hub.add(row.source.id, files, revision=row.source.revision, card=card)
     run = embark.evaluate("embark/random", replace(row, rows={}), show_progress=False)  # of other sizes, of course
     assert not run.skipped
-    with using(load_settings()) as here:
-        told = {file.path for _, files in readers.needed(row) for file in files}
-        for split, subset in product(row.source.splits, row.subsets):
-            readers.read(replace(row, rows={}), split, subset)
-        assert set(here.opened[row.source.id, row.source.revision]) - {"README.md"} == told
+    here = client()
+    told = {file.path for _, files in readers.needed(row, here) for file in files}
+    for split, subset in product(row.source.splits, row.subsets):
+        readers.read(replace(row, rows={}), split, subset, here)
+    assert set(here.opened[row.source.id, row.source.revision]) - {"README.md"} == told
     [result] = run.results
     parts = {(record.split, record.subset) for record in result.records}
     assert parts == {(split, subset) for split in row.source.splits for subset in row.subsets}

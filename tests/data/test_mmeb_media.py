@@ -14,12 +14,10 @@ import numpy as np
 import pytest
 
 import embark
-from embark.data.fetch import using
 from embark.data.readers import _mmeb, needed, read
-from embark.settings import load_settings
 from embark.tasks import mmeb
-from embark.types import Candidates, Dataset, EmbarkError, Media, Qrels, Task, Text
-from hub import FakeHub, parquet, tar, wav
+from embark.types import Dataset, EmbarkError, Media, Qrels, Task, Text
+from hub import FakeHub, client, parquet, tar, wav
 from samples_mmeb import V2, V3, frames, offers, picture, publish, shown
 
 ROWS = {task.name: task for task in (*mmeb.IMAGE, *mmeb.VIDEO, *mmeb.AUDIO, *mmeb.OMNISET)}
@@ -33,7 +31,7 @@ def row(name: str, **changes: object) -> Task:
 def loaded(hub: FakeHub, name: str, **changes: object) -> Dataset:
     task = row(name, **changes)
     publish(hub, task)
-    return read(task, task.source.splits[0], "default")
+    return read(task, task.source.splits[0], "default", client())
 
 
 def test_there_are_as_many_rows_as_the_benchmark_has() -> None:
@@ -47,10 +45,10 @@ def test_every_row_runs_from_the_hub_to_a_score(hub: FakeHub, name: str) -> None
     (result,) = embark.evaluate("embark/random", task, show_progress=False).results
     assert 0 <= result.score <= 1
     assert result.dataset_revision == hub.branches.get((task.source.id, "main"))  # a branch is told by its commit
-    with using(load_settings()) as here:
-        told = {(source.id, file.path) for source, files in needed(task) for file in files}
-        read(task, task.source.splits[0], "default")
-        opened = {(id, path) for (id, _), files in here.opened.items() for path in files if path != "README.md"}
+    here = client()
+    told = {(source.id, file.path) for source, files in needed(task, here) for file in files}
+    read(task, task.source.splits[0], "default", here)
+    opened = {(id, path) for (id, _), files in here.opened.items() for path in files if path != "README.md"}
     assert opened == told
 
 
@@ -59,7 +57,7 @@ def test_every_row_runs_from_the_hub_to_a_score(hub: FakeHub, name: str) -> None
 
 def test_the_first_candidate_is_right_and_each_query_has_its_own(hub: FakeHub) -> None:
     data = loaded(hub, "MMEB/ImageNet-1K")
-    assert isinstance(data.truth, Candidates)
+    assert isinstance(data.truth, Qrels)
     assert shown(data, "query") == [("image",)] * 3  # the row's instruction is the task's: models render that
     assert shown(data, "document") == [("answer 0",), ("answer 1",), ("answer 2",)]  # by name, once
     assert offers(data)[1] == {"answer 1": 1, "answer 2": 0, "answer 0": 0}
@@ -94,7 +92,7 @@ def test_objects_of_one_image_are_told_apart_by_their_captions(hub: FakeHub) -> 
     images = {"image-tasks/mmeb_v1.tar.gz": tar({"MMEB/RefCOCO-Matching/a.png": picture("a")}, "w:gz")}
     hub.add(V3.id, {"README.md": b""}, V3.revision)
     hub.add(V2.id, images, V2.revision)  # the older dataset has the archive too
-    data = read(task, "test", "default")
+    data = read(task, "test", "default", client())
     assert shown(data, "query") == [("image", "the left dog")]
     assert list(offers(data)[0].values()) == [1, 0]
     assert shown(data, "document")[1] == ("image", "Pick out another expression: the cat")  # not the task's: kept
@@ -135,7 +133,7 @@ def test_an_image_that_is_not_there_is_named(hub: FakeHub) -> None:
     publish(hub, task)
     hub.add(V3.id, {"image_tasks/mmeb_v1.tar.gz": tar({"MMEB/VOC2007/other.png": picture(1)}, "w:gz")}, V3.revision)
     with pytest.raises(EmbarkError, match="asked-0"):
-        read(task, "test", "default")
+        read(task, "test", "default", client())
 
 
 def test_several_products_may_be_right(hub: FakeHub) -> None:
@@ -279,7 +277,7 @@ def test_sounds_are_cut_from_films_where_they_do_not_lie_beside_them(
     held = {"AVE/AVE_Dataset/testSet.txt": told.encode(), "AVE/AVE_Dataset/AVE/a1.mp4": b"film"}
     hub.add(task.source.id, {task.options["archive"]: tar(held)}, V3.revision)
     monkeypatch.setitem(sys.modules, "av", FakeAv)
-    data = read(task, "test", "default")
+    data = read(task, "test", "default", client())
     heard = data.sides["query"].items[0].parts[0]
     assert isinstance(heard, Media)
     with wave.open(io.BytesIO(heard.read()[0])) as sound:
@@ -319,7 +317,7 @@ def test_sounds_of_a_table_without_folders_are_found_by_name(hub: FakeHub) -> No
     held = {"creamD/processed.csv": b"file,emotion\n1.wav,anger\n2.wav,fear\n"}
     held |= {f"creamD/AudioWAV/{at}.wav": wav(100.0 * at) for at in (1, 2)}
     hub.add(task.source.id, {task.options["archive"]: tar(held)}, V3.revision)
-    data = read(task, "test", "default")
+    data = read(task, "test", "default", client())
     assert offers(data) == [{"anger": 1, "fear": 0}, {"anger": 0, "fear": 1}]
 
 

@@ -12,7 +12,7 @@ import embark
 from embark.data.readers import needed, read
 from embark.tasks import TASKS, mmeb
 from embark.types import Dataset, EmbarkError, Item, Media, Qrels, Task, Text
-from hub import FakeHub, tar
+from hub import FakeHub, client, tar
 from samples_mmeb_text import COLORS, instructed, lines, memories, publish_pages, publish_v3
 
 EVERY = (*mmeb.TEXT, *mmeb.AGENT, *mmeb.DOCUMENTS)
@@ -23,7 +23,7 @@ def row(name: str) -> Task:
 
 
 def opened(task: Task) -> Dataset:
-    return read(task, task.source.splits[0], "default")
+    return read(task, task.source.splits[0], "default", client())
 
 
 def told(item: Item) -> str:
@@ -63,7 +63,7 @@ def test_every_row_runs(v3: FakeHub) -> None:
     assert len(run.results) == len(rows) == 124
     assert all(0 <= result.score <= 1 for result in run.results)
     for task in rows:
-        assert all(files for _, files in needed(task)), task.name
+        assert all(files for _, files in needed(task, client())), task.name
 
 
 # ── texts ──

@@ -8,11 +8,11 @@ import pytest
 
 from embark.data.readers import _mmeb
 from embark.types import EmbarkError, Source
-from hub import FakeHub, tar
+from hub import FakeHub, client, tar
 
 
 def packed(hub: FakeHub, held: dict[str, bytes]) -> _mmeb.Files:
-    return _mmeb.files(Source("org/packed", hub.add("org/packed", {"set.tar": tar(held)})), "set.tar", "set")
+    return _mmeb.files(Source("org/packed", hub.add("org/packed", {"set.tar": tar(held)})), "set.tar", client(), "set")
 
 
 def test_lines_end_in_line_feeds_alone(hub: FakeHub) -> None:
@@ -23,10 +23,13 @@ def test_lines_end_in_line_feeds_alone(hub: FakeHub) -> None:
     assert files.lines("b.txt") == ["a\u2028b", "c"]
 
 
-def test_tables_are_laid_out_in_blocks(hub: FakeHub, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tables_are_unpacked_in_blocks_into_home(
+    hub: FakeHub, elsewhere: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("embark.data.rows.BLOCK", 7)
     files = packed(hub, {"set/first.txt": b"before", "set/a.csv": b"n,text\n1,one\n2,two\n", "set/last.txt": b"after"})
     assert files.table("*.csv").records() == [{"n": "1", "text": "one"}, {"n": "2", "text": "two"}]
+    assert [path.relative_to(client().home).parts[0] for path in elsewhere.rglob("a.csv")] == ["unpacked"]
 
 
 def test_tables_stay_in_their_folder(hub: FakeHub, elsewhere: Path) -> None:

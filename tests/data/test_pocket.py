@@ -15,12 +15,13 @@ from PIL import Image
 from embark.catalogue import UnknownName
 from embark.data import drawing, emoji, items, readers
 from embark.tasks.pocket import BENCHMARKS, LANGUAGES, SOURCE, TASKS
-from embark.types import Candidates, Classes, Dataset, EmbarkError, Gold, Groups, Matches, Qrels, Side, Split, Task
+from embark.types import Classes, Dataset, EmbarkError, Gold, Groups, Matches, Qrels, Side, Split, Task
+from hub import client
 
 TRUTHS = {
     "retrieval": Qrels,
     "robustness": Qrels,
-    "choice": Candidates,
+    "choice": Qrels,
     "zeroshot": Classes,
     "probe": Split,
     "multilabel": Split,
@@ -33,11 +34,11 @@ ROWS = pytest.mark.parametrize("task", TASKS, ids=lambda task: task.name)
 
 
 def read(name: str, subset: str = "default") -> Dataset:
-    return readers.read(BY_NAME[name], "test", subset)
+    return readers.read(BY_NAME[name], "test", subset, client())
 
 
 def every(task: Task) -> Iterator[Dataset]:
-    return (readers.read(task, split, subset) for split in task.source.splits for subset in task.subsets)
+    return (readers.read(task, split, subset, client()) for split in task.source.splits for subset in task.subsets)
 
 
 def sizes(data: Dataset) -> dict[str, int]:
@@ -59,7 +60,8 @@ def test_every_row_reads_with_what_it_says(task: Task) -> None:
 def test_chance_is_what_guessing_gives(task: Task) -> None:
     assert task.chance is not None
     truth = next(every(task)).truth
-    if isinstance(truth, Candidates):
+    if task.evaluator == "choice":
+        assert isinstance(truth, Qrels)
         assert task.chance == pytest.approx(truth.grade.mean())
         np.testing.assert_array_equal(np.bincount(truth.query, truth.grade), 1)
     elif isinstance(truth, Qrels):
@@ -135,7 +137,7 @@ def test_forms_of_an_emoji_do_not_leak_from_training_to_test(name: str) -> None:
 @ROWS
 def test_no_wrong_answer_equals_a_right_one(task: Task) -> None:
     for data in every(task):
-        if isinstance(data.truth, Candidates):
+        if isinstance(data.truth, Qrels):
             offered = data.sides["document"].items
             rows = list(zip(data.truth.query, data.truth.document, data.truth.grade, strict=True))
             right = {query: offered[document] for query, document, grade in rows if grade}
@@ -226,11 +228,11 @@ def test_lite_covers_every_modality() -> None:
 def test_unknown_readers_splits_and_subsets_get_suggestions() -> None:
     task = BY_NAME["PocketOmni"]
     with pytest.raises(UnknownName, match=r"no reader named 'pocket-omnj'.*pocket-omni"):
-        readers.read(replace(task, reader="pocket-omnj"), "test", "text-to-image")
+        readers.read(replace(task, reader="pocket-omnj"), "test", "text-to-image", client())
     with pytest.raises(UnknownName, match="no split of PocketOmni named 'train'"):
-        readers.read(task, "train", "text-to-image")
+        readers.read(task, "train", "text-to-image", client())
     with pytest.raises(UnknownName, match=r"no subset of PocketOmni named 'text-image'.*text-to-image"):
-        readers.read(task, "test", "text-image")
+        readers.read(task, "test", "text-image", client())
 
 
 @pytest.mark.parametrize(
@@ -245,7 +247,7 @@ def test_inconsistent_data_is_refused(
     monkeypatch: pytest.MonkeyPatch, ids: tuple[str, ...], labels: list[int], message: str
 ) -> None:
     wrong = Dataset({"item": Side(ids, (items.text("x"), items.text("y")))}, Groups(np.array(labels), ("n",)))
-    monkeypatch.setattr("embark.data.readers.pocket.groups", lambda task, split, subset: wrong)
+    monkeypatch.setattr("embark.data.readers.pocket.groups", lambda task, split, subset, hub: wrong)
     with pytest.raises(EmbarkError, match=message):
         read("PocketGroupClustering")
 
@@ -256,6 +258,6 @@ def test_indices_out_of_bounds_are_refused(
 ) -> None:
     one = Side(("a",), (items.text("x"),))
     wrong = Dataset({"query": one, "document": one}, Qrels(np.array([0]), np.array(document), np.ones(1)))
-    monkeypatch.setattr("embark.data.readers.pocket.names", lambda task, split, subset: wrong)
+    monkeypatch.setattr("embark.data.readers.pocket.names", lambda task, split, subset, hub: wrong)
     with pytest.raises(EmbarkError, match=message):
         read("PocketNameToImage")

@@ -10,7 +10,6 @@ import pytest
 from embark.evaluators import evaluate
 from embark.evaluators.ranks import tie_places
 from embark.types import (
-    Candidates,
     EmbarkError,
     Matches,
     Media,
@@ -126,7 +125,7 @@ def test_of_a_pair_that_is_judged_twice_the_larger_grade_counts(read: Make, grad
 
 def test_candidates_are_the_judged_documents(read: Make) -> None:
     data = read("beir", "choice", TABLES)
-    assert isinstance(data.truth, Candidates)
+    assert isinstance(data.truth, Qrels)
     assert data.truth.document[data.truth.query == 0].tolist() == [0, 1]
 
 
@@ -256,7 +255,7 @@ ASKED = {"image": "image", "question": "question", "choices": "choices", "answer
 @pytest.mark.parametrize("answers", [["(C)", "(A)"], ["C", "a"], ["C.", "A)"], ["3", "1"], [2, 0]])
 def test_answers_are_choices_letters_or_numbers(read: Make, answers: list[Any]) -> None:
     data = read("question", "choice", {"data/test-0.parquet": asked(answers)}, columns=ASKED)
-    assert isinstance(data.truth, Candidates)
+    assert isinstance(data.truth, Qrels)
     assert texts(data.sides["document"].items) == ["1", "2", "3"]
     assert data.truth.grade.tolist() == [0, 0, 1, 1, 0, 0]
     assert [kinds(item) for item in data.sides["query"].items] == [("image", "text")] * 2
@@ -268,7 +267,7 @@ def test_only_the_rows_of_a_kind_and_equal_choices_are_one_document(read: Make) 
     data = read(
         "question", "choice", {"data/test-0.parquet": held}, columns=ASKED, options={"where": {"task": "Count"}}
     )
-    assert isinstance(data.truth, Candidates)
+    assert isinstance(data.truth, Qrels)
     assert data.sides["query"].ids == ("query-test-0", "query-test-1")
     assert colours(data.sides["query"].items) == ["red", "blue"]
     assert data.sides["document"].ids == ("corpus-test-0", "corpus-test-1", "corpus-test-2")

@@ -21,7 +21,7 @@ from embark.data import lazy_media as cells
 from embark.data import rows
 from embark.data.lazy_media import Stored
 from embark.types import EmbarkError, Media, Source
-from hub import FakeHub, parquet, png, tar, zipped
+from hub import FakeHub, client, parquet, png, tar, zipped
 
 ID = "org/sample"
 RED, GREEN, BLUE = png("red"), png("green"), png("blue")
@@ -29,7 +29,7 @@ SHARD = "data/test-00000-of-00001.parquet"
 
 
 def opened(hub: FakeHub, files: dict[str, bytes | str], split: str = "test", **options: Any) -> rows.Rows:
-    return rows.open_rows(Source(ID, hub.add(ID, files)), split, **options)
+    return rows.open_rows(Source(ID, hub.add(ID, files)), split, client(), **options)
 
 
 def read(media: list[Media | None]) -> list[bytes | None]:
@@ -265,7 +265,7 @@ def test_digests_are_kept_for_the_next_run(hub: FakeHub, elsewhere: Path, monkey
 
     def again() -> list[bytes]:
         cells._kept.cache_clear()
-        fresh = rows.open_rows(Source(ID, hub.branches[ID, "main"]), "test").media("image", "image")
+        fresh = rows.open_rows(Source(ID, hub.branches[ID, "main"]), "test", client()).media("image", "image")
         return [one.digest for one in fresh if one]
 
     with monkeypatch.context() as patch:
@@ -357,7 +357,7 @@ ARCHIVES = {
 @pytest.mark.parametrize("name", ARCHIVES)
 def test_archives(hub: FakeHub, name: str) -> None:
     source = Source(ID, hub.add(ID, ARCHIVES[name]))
-    archive = rows.open_archive(source, name)
+    archive = rows.open_archive(source, name, client())
     assert archive.names() == list(MEMBERS)
     picture = archive.media("image", "images/b.png")
     assert picture.read() == (GREEN,)
@@ -366,20 +366,20 @@ def test_archives(hub: FakeHub, name: str) -> None:
     assert pickle.loads(pickle.dumps(picture)).read() == (GREEN,)
     with pytest.raises(EmbarkError, match=r"holds no file 'images/c\.png'. Did you mean images/"):
         archive.media("image", "images/c.png")
-    assert rows.open_archive(source, name).read("images/a.png") == RED
+    assert rows.open_archive(source, name, client()).read("images/a.png") == RED
 
 
 def test_what_is_no_archive_is_an_error(hub: FakeHub) -> None:
     source = Source(ID, hub.add(ID, {"all.zip": b"nothing", "all.tar.gz": b"\x1f\x8bnothing"}))
     with pytest.raises(EmbarkError, match=r"all\.zip cannot be read as an archive"):
-        rows.open_archive(source, "all.zip").names()
+        rows.open_archive(source, "all.zip", client()).names()
     with pytest.raises(EmbarkError, match=r"Cannot unpack .*all\.tar\.gz"):
-        rows.open_archive(source, "all.tar.gz")
+        rows.open_archive(source, "all.tar.gz", client())
     with pytest.raises(EmbarkError, match=r"no file 'all\.rar'"):
-        rows.open_archive(source, "all.rar")
+        rows.open_archive(source, "all.rar", client())
 
 
 def test_one_file(hub: FakeHub) -> None:
     source = Source(ID, hub.add(ID, {"classnames.txt": "cat\ndog\n", SHARD: parquet({"n": [1]})}))
-    assert rows.open_file(source, "classnames.txt").read_text() == "cat\ndog\n"
+    assert rows.open_file(source, "classnames.txt", client()).read_text() == "cat\ndog\n"
     assert not hub.asked("/lfs/")

@@ -9,11 +9,10 @@ from pathlib import Path
 import pytest
 
 from embark.data import readers
-from embark.data.fetch import hub as present
 from embark.data.rows import open_rows
 from embark.data.tasks_file import local_source
 from embark.types import EmbarkError, Source, Task
-from hub import FakeHub, png
+from hub import FakeHub, client, png
 
 FILES: dict[str, bytes | str] = {
     "tables/test.csv": "file,label\nred.png,red\nextra/blue.png,blue\n,none\n",
@@ -40,11 +39,11 @@ def source(request: pytest.FixtureRequest, hub: FakeHub, tmp_path: Path) -> Sour
 
 
 def test_names_lead_from_the_table_or_from_the_root(source: Source, hub: FakeHub) -> None:
-    red, blue, none = open_rows(source, "test").media("image", "file")
+    red, blue, none = open_rows(source, "test", client()).media("image", "file")
     assert red is not None
     assert blue is not None
     assert (red.read(), blue.read(), none) == ((png("red"),), (png("blue"),), None)
-    [[one, other], empty] = open_rows(source, "lists").list_media("image", "files")
+    [[one, other], empty] = open_rows(source, "lists", client()).list_media("image", "files")
     assert (one.read(), other.read(), empty) == ((png("red"),), (png("blue"),), [])
     if source.id != "me/pages":
         assert hub.requests == []
@@ -52,12 +51,12 @@ def test_names_lead_from_the_table_or_from_the_root(source: Source, hub: FakeHub
 
 def test_a_file_that_is_not_there_is_named(source: Source, hub: FakeHub) -> None:
     with pytest.raises(EmbarkError, match="has no file 'red'"):
-        open_rows(source, "test").media("image", "label")
+        open_rows(source, "test", client()).media("image", "label")
 
 
 def test_a_folder_that_is_gone_is_named(tmp_path: Path) -> None:
     with pytest.raises(EmbarkError, match="There is no folder"):
-        present().files(str(tmp_path / "gone"), "1")
+        client().files(str(tmp_path / "gone"), "1")
 
 
 @pytest.fixture
@@ -74,7 +73,7 @@ def task(tmp_path: Path) -> Task:
 
 
 def test_conditions_replace_one_side(task: Task) -> None:
-    data = readers.read(task, "test", "default")
+    data = readers.read(task, "test", "default", client())
     assert list(data.sides) == ["item", "prompt", "item:dark"]
     assert data.sides["item:dark"].ids == data.sides["item"].ids
 
@@ -82,6 +81,6 @@ def test_conditions_replace_one_side(task: Task) -> None:
 def test_conditions_need_the_same_items_and_their_options(task: Task) -> None:
     options = {**task.options, "missing": "skip", "conditions": {"some": {"image": "some"}}}
     with pytest.raises(EmbarkError, match="under 'some', its items are not those of the clean task"):
-        readers.read(replace(task, options=options), "test", "default")
+        readers.read(replace(task, options=options), "test", "default", client())
     with pytest.raises(EmbarkError, match="needs the option side and conditions"):
-        readers.read(replace(task, options={"reader": "labelled"}), "test", "default")
+        readers.read(replace(task, options={"reader": "labelled"}), "test", "default", client())

@@ -101,6 +101,13 @@ def test_items_are_of_the_modalities_that_the_row_states(file: Path, reader_of_c
     ]
 
 
+def test_the_license_may_be_spelled_in_the_british_way(file: Path) -> None:
+    american = embark.load_tasks(file)
+    file.write_text(FULL.replace("license", "licence"))
+    assert embark.load_tasks(file) == american
+    assert american[0].source.license == "CC0-1.0"
+
+
 def test_data_may_be_on_the_hub(hub: FakeHub, tmp_path: Path, tiny: embark.Encoder) -> None:
     table = parquet({"image": [png("red"), png("blue")], "label": ["red", "blue"]})
     sha = hub.add("me/pages", {"data/test-00000-of-00001.parquet": table})

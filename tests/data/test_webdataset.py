@@ -11,7 +11,7 @@ import pytest
 import embark
 from embark.data.readers import read
 from embark.types import Classes, EmbarkError, Matches, Source, Task
-from hub import FakeHub
+from hub import FakeHub, client
 from samples_unibench import lists, npy, shards, webp
 
 RED, GREEN, BLUE = (255, 0, 0), (0, 255, 0), (0, 0, 255)
@@ -57,7 +57,7 @@ def add(hub: FakeHub, *files: Mapping[str, bytes]) -> None:
 
 def test_classes_and_prompts_come_from_the_dataset(hub: FakeHub, tiny: embark.Encoder) -> None:
     add(hub, classed((RED, 0), (GREEN, 1), (BLUE, 2), (RED, 1)), lists(NAMES, TEMPLATES))
-    data = read(ZEROSHOT, "test", "default")
+    data = read(ZEROSHOT, "test", "default", client())
     assert isinstance(data.truth, Classes)
     assert data.truth.names == NAMES  # spelt RED, GREEN, DARK_BLUE in the file
     assert data.truth.label.tolist() == [0, 1, 2, 1]
@@ -72,7 +72,7 @@ def test_classes_and_prompts_come_from_the_dataset(hub: FakeHub, tiny: embark.En
 def test_the_row_s_own_lists(hub: FakeHub) -> None:
     add(hub, classed((RED, 0), (GREEN, 1)))
     row = replace(ZEROSHOT, options={"labels": "row"}, labels=("red", "green"), templates=("{}",))
-    data = read(row, "test", "default")
+    data = read(row, "test", "default", client())
     assert isinstance(data.truth, Classes)
     assert data.truth.names == ("red", "green")
 
@@ -83,7 +83,7 @@ def test_empty_names_and_odd_spaces_are_kept_as_unibench_does(hub: FakeHub) -> N
         "zeroshot_classification_templates.txt": b"A {c} One.\n",
     }
     add(hub, classed((RED, 0), (GREEN, 1)), files)
-    data = read(ZEROSHOT, "test", "default")
+    data = read(ZEROSHOT, "test", "default", client())
     assert isinstance(data.truth, Classes)
     assert data.truth.names == ("near", "", "head of a crocodile")
     assert [item.parts[0].text for item in data.sides["prompt"].items][1] == "a  one."  # type: ignore[union-attr]
@@ -91,7 +91,7 @@ def test_empty_names_and_odd_spaces_are_kept_as_unibench_does(hub: FakeHub) -> N
 
 def test_several_labels_count_if_any_is_right(hub: FakeHub, tiny: embark.Encoder) -> None:
     add(hub, classed((RED, [1, 0]), (GREEN, [0, 2]), (BLUE, [2])), lists(NAMES, TEMPLATES))
-    data = read(ZEROSHOT, "test", "default")
+    data = read(ZEROSHOT, "test", "default", client())
     assert isinstance(data.truth, Classes)
     assert data.truth.label.tolist() == [[True, True, False], [True, False, True], [False, False, True]]
     (result,) = embark.evaluate(tiny, ZEROSHOT, show_progress=False).results
@@ -100,7 +100,7 @@ def test_several_labels_count_if_any_is_right(hub: FakeHub, tiny: embark.Encoder
 
 def test_lists_of_one_label_are_plain_labels(hub: FakeHub) -> None:
     add(hub, classed((RED, [1]), (GREEN, [2])), lists(NAMES, TEMPLATES))
-    data = read(ZEROSHOT, "test", "default")
+    data = read(ZEROSHOT, "test", "default", client())
     assert isinstance(data.truth, Classes)
     assert data.truth.label.tolist() == [1, 2]
 
@@ -108,7 +108,7 @@ def test_lists_of_one_label_are_plain_labels(hub: FakeHub) -> None:
 def test_differences_from_the_row_are_told(hub: FakeHub) -> None:
     add(hub, classed((RED, 0)), lists(NAMES, TEMPLATES))
     row = replace(ZEROSHOT, options={"classes": 4}, labels=("red", "green", "blue", "grey"), templates=TEMPLATES[:1])
-    assert read(row, "test", "default").skipped == (
+    assert read(row, "test", "default", client()).skipped == (
         "3 class names where the task expects 4",
         "the dataset's class names are not those listed in the task; the first that differs: 'dark blue' for 'blue'",
         "the dataset's templates are not those listed in the task; the first that differs: 'the {} page.' for None",
@@ -121,9 +121,9 @@ def test_missing_lists_are_explained(missing: str, hub: FakeHub) -> None:
     del files[missing]
     add(hub, classed((RED, 0)), files)
     with pytest.raises(EmbarkError, match=f"Colours takes its prompts from the dataset's {missing}.* has no file"):
-        read(ZEROSHOT, "test", "default")
+        read(ZEROSHOT, "test", "default", client())
     with pytest.raises(EmbarkError, match="Protocol 'listed' uses the task's own lists"):
-        read(replace(ZEROSHOT, variants={"listed": {}}), "test", "default")
+        read(replace(ZEROSHOT, variants={"listed": {}}), "test", "default", client())
 
 
 @pytest.mark.parametrize(
@@ -142,20 +142,20 @@ def test_missing_lists_are_explained(missing: str, hub: FakeHub) -> None:
 def test_wrong_samples_are_refused(files: Mapping[str, bytes], message: str, hub: FakeHub) -> None:
     add(hub, files, lists(NAMES, TEMPLATES))
     with pytest.raises(EmbarkError, match=message):
-        read(ZEROSHOT, "test", "default")
+        read(ZEROSHOT, "test", "default", client())
 
 
 def test_templates_need_a_place_for_the_name(hub: FakeHub) -> None:
     add(hub, classed((RED, 0)), lists(NAMES, ("a page",)))
     with pytest.raises(EmbarkError, match=r"needs class names and templates with \{\}"):
-        read(ZEROSHOT, "test", "default")
+        read(ZEROSHOT, "test", "default", client())
 
 
 def test_the_number_of_rows_is_checked(hub: FakeHub) -> None:
     add(hub, classed((RED, 0), (GREEN, 1)), lists(NAMES, TEMPLATES))
-    assert len(read(replace(ZEROSHOT, rows={"test": 2}), "test", "default").sides["item"]) == 2
+    assert len(read(replace(ZEROSHOT, rows={"test": 2}), "test", "default", client()).sides["item"]) == 2
     with pytest.raises(EmbarkError, match=r"has 2 rows .* expected 3"):
-        read(replace(ZEROSHOT, rows={"test": 3}), "test", "default")
+        read(replace(ZEROSHOT, rows={"test": 3}), "test", "default", client())
 
 
 # ── captions ──
@@ -171,7 +171,7 @@ def test_the_first_caption_is_right_and_wins_ties(hub: FakeHub, tiny: embark.Enc
             ([BLUE], ["blue", "red", "blue"]),  # a tie for the best
         ),
     )
-    data = read(RELATION, "test", "default")
+    data = read(RELATION, "test", "default", client())
     assert isinstance(data.truth, Matches)
     assert data.truth.image.tolist() == [[0], [1], [2], [3]]
     assert data.truth.text.tolist() == np.arange(12).reshape(4, 3).tolist()
@@ -198,7 +198,7 @@ def test_winoground_is_strict(hub: FakeHub, tiny: embark.Encoder) -> None:
 
 def test_another_number_of_captions_is_told(hub: FakeHub) -> None:
     add(hub, captioned(([RED], ["one", "two"])))
-    data = read(replace(RELATION, options={"captions": 10}), "test", "default")
+    data = read(replace(RELATION, options={"captions": 10}), "test", "default", client())
     assert data.skipped == ("2 captions a sample where the task expects 10",)
 
 
@@ -213,10 +213,10 @@ def test_another_number_of_captions_is_told(hub: FakeHub) -> None:
 def test_wrong_captions_are_refused(captions: tuple[list[object], ...], message: str, hub: FakeHub) -> None:
     add(hub, captioned(*(([RED], one) for one in captions)))
     with pytest.raises(EmbarkError, match=message):
-        read(RELATION, "test", "default")
+        read(RELATION, "test", "default", client())
 
 
 def test_pickles_are_refused(hub: FakeHub) -> None:
     add(hub, captioned(([RED], np.array(["a", "longer"], dtype=object))))
     with pytest.raises(EmbarkError, match="pickled objects"):
-        read(RELATION, "test", "default")
+        read(RELATION, "test", "default", client())

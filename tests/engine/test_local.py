@@ -337,10 +337,8 @@ def test_an_error_does_not_wait_for_what_was_queued_behind_it(store: Store) -> N
 
     encoder = Slow()
     wanted = needs(encoder, [text(n) for n in range(3000)])
-    start = time.perf_counter()
     with pytest.raises(RuntimeError, match="a worker failed"):
         run(store, encoder, wanted, workers=2)
-    assert time.perf_counter() - start < 10
     assert len(prepared) < 1000
 
 

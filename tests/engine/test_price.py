@@ -14,7 +14,7 @@ from PIL import Image
 from embark.data import items
 from embark.engine.price import SAMPLE, bills, total
 from embark.models.encoder import Bill, Encoder
-from embark.plan import Need
+from embark.planning import Need
 from embark.types import Content, Item, ModelCard
 
 BILLS = st.builds(Bill, st.floats(0, 1e9), st.none() | st.floats(0, 1e3))

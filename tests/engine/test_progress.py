@@ -55,6 +55,29 @@ def test_a_terminal_gets_a_bar(monkeypatch: pytest.MonkeyPatch, capsys: pytest.C
     assert capsys.readouterr().out == ""
 
 
+def test_bytes_are_shown_as_sizes(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(module, "QUIET_SECONDS", 0.0)
+    with progress("Downloading org/data", 3_000_000, what="bytes") as advance:
+        advance(1_500_000)
+    assert capsys.readouterr().err.startswith("Downloading org/data: 1 of 3 MB, ")
+    monkeypatch.setattr(sys, "stderr", screen := Terminal())
+    monkeypatch.setenv("TERM", "xterm")
+    with progress("Downloading org/data", 3_000_000, what="bytes") as advance:
+        advance(1_500_000)
+    assert "1.5/3.0 MB" in screen.getvalue()
+
+
+def test_a_download_is_shown_while_tasks_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stderr", screen := Terminal())
+    monkeypatch.setenv("TERM", "xterm")
+    with progress("reading", 2, what="tasks") as read:
+        with progress("Downloading org/data", 3_000_000, what="bytes") as advance:
+            advance(3_000_000)
+        read(2)
+    assert "2/2" in screen.getvalue()
+    assert "3.0/3.0 MB" in screen.getvalue()
+
+
 def test_an_error_inside_comes_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stderr", Terminal())
     with pytest.raises(KeyError, match="inside"), progress("test/model", 10):

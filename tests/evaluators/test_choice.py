@@ -11,14 +11,14 @@ from hypothesis import strategies as st
 
 from embark.evaluators import similarity
 from embark.evaluators.choice import evaluate
-from embark.types import Array, Candidates, EmbarkError
+from embark.types import Array, EmbarkError, Qrels
 
 PLANE = np.array([[1, 0], [0.8, 0.6], [0, 1], [-1, 0]], np.float32)
 
 
-def offered(*rows: tuple[int, int, int], **ids: Any) -> Candidates:
+def offered(*rows: tuple[int, int, int], **ids: Any) -> Qrels:
     query, document, grade = np.array(rows, np.int64).T
-    return Candidates(query, document, grade, **ids)
+    return Qrels(query, document, grade, **ids)
 
 
 def sides(query: Any, document: Any = PLANE) -> dict[str, Array]:

@@ -123,7 +123,7 @@ def test_equal_vectors_are_one_cluster_and_no_error(seed: int) -> None:
 def test_a_bad_fit_is_told_even_where_inertia_hardly_shows_it() -> None:
     def doubts(inertia: float, best: float) -> tuple[str, ...]:
         metrics = {"inertia": inertia, "sound_inertia": best, "nmi": 0.15, "sound_nmi": 0.97}
-        return clustering._doubts(metrics, "nmi", 9, 9, 1000.0)
+        return clustering._warnings(metrics, "nmi", 9, 9, 1000.0)
 
     assert doubts(12.5, 10) == (
         "MiniBatchKMeans fits badly: it explains 98.8% of the scatter where 99.0% is possible; "

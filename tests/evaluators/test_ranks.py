@@ -10,9 +10,8 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_info
 
-from embark.evaluators import rank_counter as beaten
+from embark.evaluators import rank_counter, similarity, threads
 from embark.evaluators import ranks as ranks_module
-from embark.evaluators import similarity, threads
 from embark.evaluators.backend import Numpy, Torch
 from embark.evaluators.ranks import LOST, longest, margin_of, ranks, tie_places
 from embark.evaluators.retrieval import evaluate
@@ -80,8 +79,8 @@ def ways(monkeypatch: pytest.MonkeyPatch) -> set[str]:
     taken: set[str] = set()
 
     def watch(name: str) -> None:
-        real = getattr(beaten.Beaten, name)
-        monkeypatch.setattr(beaten.Beaten, name, lambda *given: (taken.add(name), real(*given))[1])
+        real = getattr(rank_counter.RankCounter, name)
+        monkeypatch.setattr(rank_counter.RankCounter, name, lambda *given: (taken.add(name), real(*given))[1])
 
     for name in ("_compare", "_look_up"):
         watch(name)
@@ -109,7 +108,7 @@ def test_threads_that_meet_in_any_order_count_the_same(monkeypatch: pytest.Monke
     """Eight threads, tiles of a few documents, doubts settled at every turn, and many equal scores."""
     monkeypatch.setattr(threads, "CORES", 8)
     monkeypatch.setattr(ranks_module, "WIDTH", 8)
-    monkeypatch.setattr(beaten, "WAITING", 1)
+    monkeypatch.setattr(rank_counter, "WAITING", 1)
     rng = np.random.default_rng(each)
     queries = rng.integers(-2, 3, (40, 6)).astype(np.float32)
     documents = rng.integers(-2, 3, (700, 6)).astype(np.float32)
@@ -176,8 +175,8 @@ def test_a_model_that_gives_everything_one_vector_is_all_ties(monkeypatch: pytes
     place = tie_places(ids, 1000)
     found, _ = ranks(vectors[:150], vectors, query, document, "cosine", place)
     np.testing.assert_array_equal(found, place[document] + 1)
-    monkeypatch.setattr(beaten, "WAITING", 10)
-    monkeypatch.setattr(beaten, "AT_ONCE", 1000)
+    monkeypatch.setattr(rank_counter, "WAITING", 10)
+    monkeypatch.setattr(rank_counter, "AT_ONCE", 1000)
     for depth in (1, 300):
         found, _ = ranks(vectors[:150], vectors, query, document, "cosine", place, depth=depth)
         np.testing.assert_array_equal(found, np.where(place[document] < depth, place[document] + 1, LOST))

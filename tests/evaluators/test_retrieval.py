@@ -10,9 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from embark import evaluators
-from embark.evaluators import rank_counter as beaten
+from embark.evaluators import rank_counter, similarity
 from embark.evaluators import ranks as ranks_module
-from embark.evaluators import similarity
 from embark.evaluators.backend import Backend, Numpy, Torch
 from embark.evaluators.ranks import LOST, ranks, tie_places
 from embark.evaluators.retrieval import evaluate
@@ -198,7 +197,7 @@ def test_ranks_are_the_places_in_the_sorted_list(
     """By comparing or by looking up, as deep as asked, in one piece or in many, with a block of vectors or several."""
     queries, documents, ids, query, document = case
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(beaten, "MANY", many)
+        patch.setattr(rank_counter, "MANY", many)
         patch.setattr(ranks_module, "WIDTH", narrow)
         patch.setattr(similarity, "BLOCK_BYTES", block)
         place = tie_places(ids, len(documents))

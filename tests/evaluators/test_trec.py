@@ -10,10 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from embark.evaluators import choice, ranks, retrieval
-from embark.evaluators import rank_counter as beaten
+from embark.evaluators import choice, rank_counter, ranks, retrieval
 from embark.metrics import CUTOFFS
-from embark.types import Array, Candidates, Qrels, Scores
+from embark.types import Array, Qrels, Scores
 
 pytrec_eval = pytest.importorskip("pytrec_eval")
 
@@ -93,7 +92,7 @@ def test_retrieval_is_trec_evals(seed: int, width: int, many: int) -> None:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(ranks, "WIDTH", width)
-        patch.setattr(beaten, "MANY", many)
+        patch.setattr(rank_counter, "MANY", many)
         agree(evaluate, expected, answerable)
         everybody = sorted({q for q, _ in grades})  # those without a positive score zero
         found = evaluate(everybody)
@@ -112,6 +111,6 @@ def test_choice_is_trec_evals_on_each_querys_own_candidates(seed: int) -> None:
     rows, vectors = listed(grades, seed), {"query": queries, "document": documents}
 
     def evaluate(some: list[int]) -> Scores:
-        return choice.evaluate(Candidates(*of(some, rows), document_ids=ids), vectors, {"similarity": "dot"})
+        return choice.evaluate(Qrels(*of(some, rows), document_ids=ids), vectors, {"similarity": "dot"})
 
     agree(evaluate, oracle(run, grades, ids), sorted({q for (q, _), grade in grades.items() if grade > 0}))

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-import time
+import sys
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -140,23 +141,35 @@ def test_only_what_is_missing_is_asked_for_again(server: FakeProvider, name: str
     assert set(server.billed.values()) == {1}
 
 
-def test_a_provider_that_says_when_to_come_back_is_left_alone_until_then(server: FakeProvider) -> None:
+@pytest.fixture
+def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """The pauses that requests make, by a clock that stands still."""
+    pauses: list[float] = []
+    monkeypatch.setattr(sys.modules[Pace.__module__], "time", SimpleNamespace(monotonic=float, sleep=pauses.append))
+    return pauses
+
+
+def test_a_provider_that_says_when_to_come_back_is_left_alone_until_then(
+    server: FakeProvider, pauses: list[float]
+) -> None:
     encoder = model("openai")
-    encoder.pace.hold(0.2)
-    start = time.monotonic()
+    encoder.pace.hold(20)
     encoder.embed(texts(encoder, ["a"]))
-    assert time.monotonic() - start >= 0.19
+    assert pauses == [20]
 
 
-def test_requests_keep_to_the_limits_of_the_account(server: FakeProvider, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("EMBARK_REQUESTS_PER_MINUTE", "600")
-    encoder, start = model("doubao"), time.monotonic()
+def test_requests_keep_to_the_limits_of_the_account(
+    server: FakeProvider, monkeypatch: pytest.MonkeyPatch, pauses: list[float]
+) -> None:
+    monkeypatch.setenv("EMBARK_REQUESTS_PER_MINUTE", "6")
+    encoder = model("doubao")
     encoder.embed(texts(encoder, WORDS[:4]))
-    assert time.monotonic() - start >= 0.29
-    pace, start = Pace(None, 6000), time.monotonic()
+    assert sorted(pauses) == pytest.approx([10, 20, 30])
+    pauses.clear()
+    pace = Pace(None, 60)
     for tokens in (10, 10, 10):
         pace.take(tokens)
-    assert time.monotonic() - start >= 0.19
+    assert pauses == pytest.approx([10, 20])
 
 
 # ── the key ──────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -20,8 +20,8 @@ from embark.engine.local import embed
 from embark.models import api, get_model
 from embark.models.api import Remote
 from embark.models.encoder import Interrupted, fingerprint
-from embark.plan import Need
-from embark.run import preview
+from embark.planning import Need
+from embark.run.plans import plan
 from embark.store import Store
 from embark.types import Content, EmbarkError
 
@@ -208,7 +208,7 @@ def test_an_error_carries_what_was_answered(server: FakeProvider) -> None:
 
 def test_an_evaluation_is_billed_once_and_scores_the_vectors(server: FakeProvider, pictures: Any) -> None:
     encoder, tasks = model("voyage-multimodal"), folder_task(pictures())
-    [planned], _ = preview(encoder, tasks)
+    [planned] = plan(encoder, tasks, read_data=True).models
     assert server.requests == []
     assert planned.seconds == []
     assert sum(bill.tokens for bill in planned.bills) > 0

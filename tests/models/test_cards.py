@@ -9,16 +9,11 @@ import pytest
 
 from embark.models import LOADERS, MODELS
 from embark.types import MODALITIES, ModelCard
+from matrix import every
 
-CARDS = pytest.mark.parametrize("card", MODELS.values(), ids=lambda card: card.name)
-ON_THE_HUB = pytest.mark.parametrize(
-    "card",
-    [card for card in MODELS.values() if re.fullmatch(r"[\w.-]+/[\w.-]+", card.source)],
-    ids=lambda card: card.name,
-)
-CHATTY = pytest.mark.parametrize(
-    "card", [card for card in MODELS.values() if card.loader in ("mllm", "omni")], ids=lambda card: card.name
-)
+CARDS = every(MODELS.values())
+ON_THE_HUB = every(card for card in MODELS.values() if re.fullmatch(r"[\w.-]+/[\w.-]+", card.source))
+CHATTY = every(card for card in MODELS.values() if card.loader in ("mllm", "omni"))
 
 # ── the papers' models, as their tables name them ────────────────────────────────────────────────────────────────────
 

@@ -82,8 +82,8 @@ def test_missing_weights_are_an_error(state: dict[str, Any], tmp_path: Path) -> 
         read(Checkpoint(tmp_path, ModelCard("test/eva", "1", "vista", ()), trusted=False), "mine.pth")
 
 
-def test_a_tower_computes_as_timm_does(state: dict[str, Any]) -> None:
-    eva = pytest.importorskip("timm.models.eva", reason="timm needs torchvision, which has no CPU build here")
+def test_a_tower_computes_as_timm_does(torchvision: Any, state: dict[str, Any]) -> None:
+    eva = pytest.importorskip("timm.models.eva")
     from embark.models.eva import Eva, rotation
 
     theirs = eva.Eva(

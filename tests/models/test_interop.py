@@ -6,6 +6,8 @@ import json
 import os
 import re
 import subprocess
+import sys
+from importlib.util import find_spec
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -22,7 +24,7 @@ from tiny import TEXTS, film, item, one_by_one, picture, prepared, same, sound, 
 
 torch = pytest.importorskip("torch")
 ASK = "Find a sentence about an animal"
-PEER = os.environ.get("EMBARK_PEER")
+PEER = os.environ.get("EMBARK_PEER", sys.executable if find_spec("mteb") else None)
 
 
 # ── sentence-transformers ────────────────────────────────────────────────────────────────────────────────────────────
@@ -224,7 +226,8 @@ def test_without_a_revision_behaviour_is_one() -> None:
         embark.from_mteb(theirs)
 
 
-@pytest.mark.skipif(PEER is None, reason="needs EMBARK_PEER: the python of an environment with mteb 2.26 and pillow")
+@pytest.mark.slow
+@pytest.mark.skipif(PEER is None, reason="needs mteb 2.26, here or where the python of EMBARK_PEER is")
 def test_a_model_of_the_real_mteb(tmp_path: Path) -> None:
     """A sentence-transformers model in mteb's own wrapper, through us and through mteb's own data loaders."""
     theirs = library(tmp_path / "plain")

@@ -23,7 +23,6 @@ from embark.settings import load_settings as settings
 from embark.types import EmbarkError, ModelCard
 from tiny import TEXTS, film, one_by_one, picture, prepared, same, vectors, wordpiece
 
-WHY = "open_clip needs torchvision, which has no CPU build here; covered on a GPU machine"
 MEAN, STD = [0.5, 0.4, 0.3], [0.3, 0.4, 0.5]
 
 # ── what a source stands for ─────────────────────────────────────────────────────────────────────────────────────────
@@ -85,8 +84,8 @@ def test_weights_of_another_activation_are_refused() -> None:
 
 
 @pytest.fixture(scope="module")
-def open_clip() -> Any:
-    return pytest.importorskip("open_clip", reason=WHY)
+def open_clip(torchvision: Any) -> Any:
+    return pytest.importorskip("open_clip")
 
 
 TEXT = {"context_length": 24, "vocab_size": 49408, "width": 16, "heads": 2, "layers": 2}
@@ -263,9 +262,9 @@ def test_a_card_s_architecture_goes_before_the_folder_s(open_clip: Any, architec
 def test_weights_at_an_address_are_fetched_once(architecture: str, folder: Path, address: str, tmp_path: Path) -> None:
     name, here = f"open_clip:{architecture}/{address}", settings(home=tmp_path)
     with pytest.raises(EmbarkError, match="embark is offline"):
-        get_model(name, device="cpu", options=replace(here, offline=True))
-    fetched = get_model(name, device="cpu", options=here)
-    again = get_model(name, device="cpu", options=replace(here, offline=True))
+        get_model(name, device="cpu", settings=replace(here, offline=True))
+    fetched = get_model(name, device="cpu", settings=here)
+    again = get_model(name, device="cpu", settings=replace(here, offline=True))
     assert again.card == fetched.card
     assert same(vectors(again, TEXTS), vectors(get_model(str(folder), device="cpu"), TEXTS))
 

@@ -15,8 +15,9 @@ from embark.models import LOADERS, MODELS, get_model
 from embark.models.cards import builtin
 from embark.models.encoder import fingerprint
 from embark.types import MODALITIES, Audio, Content, EmbarkError, Modality, ModelCard
+from matrix import every
 
-CARDS = pytest.mark.parametrize("card", MODELS.values(), ids=lambda card: card.name)
+CARDS = every(MODELS.values())
 BUILTIN = pytest.mark.parametrize("card", builtin.CARDS, ids=lambda card: card.name)
 SAMPLES = {
     "text": "a red apple",
@@ -43,7 +44,7 @@ def test_every_card_has_its_own_space() -> None:
     assert len({fingerprint(card) for card in MODELS.values()}) == len(MODELS)
 
 
-@pytest.mark.parametrize("loader", LOADERS)
+@every(LOADERS)
 def test_loaders_exist(loader: str) -> None:
     module, function = LOADERS[loader].path.split(":")
     assert callable(getattr(import_module(module), function))

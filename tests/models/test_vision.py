@@ -15,7 +15,6 @@ from embark.models.vision import load_dino, load_timm
 from embark.types import EmbarkError
 from tiny import film, one_by_one, picture, same, saved, vectors
 
-WHY = "timm needs torchvision, which has no CPU build here; covered on a GPU machine"
 PICTURES = (picture(0), picture(1, (33, 70)), picture(2, (64, 64)), picture(3, mode="L"), picture(4, mode="RGBA"))
 
 # ── transformers ─────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -76,8 +75,8 @@ def test_other_model_types_are_refused(tmp_path: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def timm() -> Any:
-    return pytest.importorskip("timm", reason=WHY)
+def timm(torchvision: Any) -> Any:
+    return pytest.importorskip("timm")
 
 
 @pytest.fixture(scope="module")

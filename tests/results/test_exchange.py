@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import sys
 from collections.abc import Callable
 from dataclasses import replace
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +26,7 @@ from embark.settings import load_settings
 from embark.tasks import TASKS
 from embark.types import EmbarkError
 
-PEER = os.environ.get("EMBARK_PEER")
+PEER = os.environ.get("EMBARK_PEER", sys.executable if find_spec("mteb") else None)
 SAMPLE = Path(__file__).parents[1] / "samples" / "mteb"  # written by mteb 2.26.24: see make.py there
 FILES = SAMPLE / "mteb__baseline-random-encoder" / "2"
 MODEL = "mteb/baseline-random-encoder"
@@ -330,7 +332,8 @@ for model in mteb.ResultCache(sys.argv[1]).load_results(include_remote=False).mo
 """
 
 
-@pytest.mark.skipif(PEER is None, reason="needs EMBARK_PEER: the python of an environment with mteb 2.26")
+@pytest.mark.slow
+@pytest.mark.skipif(PEER is None, reason="needs mteb 2.26, here or where the python of EMBARK_PEER is")
 def test_mteb_loads_our_export(exported: Path) -> None:
     assert PEER is not None
     environment = {**os.environ, "HF_HUB_OFFLINE": "1"}

@@ -13,31 +13,31 @@ from typer.testing import CliRunner
 import embark
 from embark.cli import app
 from embark.data import readers
-from embark.run.ranked_lists import ranked
+from embark.run.ranked_lists import rank
 from embark.tasks import TASKS
 from embark.types import EmbarkError
-from hub import FakeHub, png
+from hub import FakeHub, client, png
 
 TASK = "PocketNameToImage"
 COLORS = ("red", "green", "blue", "white")
 
 
-def test_a_run_for_trec_eval_scores_as_we_do(tmp_path: Path, elsewhere: Path) -> None:
+def test_a_run_for_trec_eval_scores_as_we_do(tmp_path: Path, pocket_home: Path) -> None:
     [result] = embark.evaluate("embark/random", TASK, show_progress=False).results
-    [ranking] = ranked("embark/random", TASK, depth=50, show_progress=False)
+    [ranking] = rank("embark/random", TASK, depth=50, show_progress=False)
     assert ranking.scores.shape == (len(ranking.queries), 50)
     assert (np.diff(ranking.scores, axis=1) <= 0).all()
-    data = readers.read(TASKS[TASK], "test", "default")
+    data = readers.read(TASKS[TASK], "test", "default", client())
     ids = {side: data.sides[side].ids for side in ("query", "document")}
     qrels: dict[str, dict[str, int]] = {}
     for query, document, grade in zip(data.truth.query, data.truth.document, data.truth.grade, strict=True):  # type: ignore[union-attr]
         qrels.setdefault(ids["query"][query], {})[ids["document"][document]] = int(grade)
     run: dict[str, dict[str, float]] = {}
     for line in ranking.save(tmp_path, "trec").read_text().splitlines():
-        name, zero, document, rank, score, tag = line.split()
+        name, zero, document, place, score, tag = line.split()
         assert (zero, tag) == ("Q0", "embark/random")
         assert run.setdefault(name, {}).setdefault(document, float(score)) == float(score)
-        assert int(rank) == len(run[name])
+        assert int(place) == len(run[name])
     found = pytrec_eval.RelevanceEvaluator(qrels, {"ndcg_cut.10"}).evaluate(run)
     mean = np.mean([values["ndcg_cut_10"] for values in found.values()])
     assert mean == pytest.approx(result.records[0].metrics["ndcg_at_10"], abs=1e-6)
@@ -52,19 +52,19 @@ def test_hidden_labels_do_not_hide_the_ranking(hub: FakeHub, tmp_path: Path, tin
     for part, rows in (("gallery", gallery), ("queries", queries)):
         files[f"data/{part}/metadata.jsonl"] = "".join(json.dumps(row) + "\n" for row in rows)
     hub.add("XLearning-SCU/ARK-Bench", files)
-    [ranking] = ranked(tiny, "ARK/Physics", depth=2, show_progress=False)
+    [ranking] = rank(tiny, "ARK/Physics", depth=2, show_progress=False)
     path = ranking.save(tmp_path)
     assert path == tmp_path / "test__tiny" / "ARK__Physics.jsonl"
     lines = [json.loads(line) for line in path.read_text().splitlines()]
     assert [(line["query_id"], line["corpus_ids"][0]) for line in lines] == [("q0", "P0"), ("q1", "P1"), ("q2", "P2")]
     assert all(len(line["corpus_ids"]) == len(line["scores"]) == 2 for line in lines)
     with pytest.raises(EmbarkError, match="takes no image"):
-        list(ranked(embark.encoder(text=lambda texts: np.ones((len(texts), 2)), name="t/t"), "ARK/Physics"))
+        list(rank(embark.encoder(text=lambda texts: np.ones((len(texts), 2)), name="t/t"), "ARK/Physics"))
 
 
-def test_only_tasks_with_a_corpus_are_ranked(tmp_path: Path, elsewhere: Path) -> None:
+def test_only_tasks_with_a_corpus_are_ranked(tmp_path: Path, pocket_home: Path) -> None:
     with pytest.raises(EmbarkError, match="Only retrieval tasks rank a corpus; PocketFlagZeroShot"):
-        list(ranked("embark/random", "PocketFlagZeroShot"))
+        list(rank("embark/random", "PocketFlagZeroShot"))
     words = ["export", "ranked", str(tmp_path), "-m", "embark/random", "-t", TASK]
     wrong = CliRunner().invoke(app, [*words, "--format", "trek"])
     assert "Did you mean trec" in str(wrong.exception)

@@ -16,10 +16,12 @@ from embark import folder_task
 from embark.catalogue import UnknownName
 from embark.models.encoder import fingerprint
 from embark.results import Results
-from embark.run import Run, Skipped, evaluate, preview, resolve_models, resolve_tasks
+from embark.run import Run, Skipped, evaluate
+from embark.run.models import choose_models
+from embark.run.plans import plan
 from embark.settings import load_settings
 from embark.store import Store
-from embark.tasks import BENCHMARKS, TASKS
+from embark.tasks import BENCHMARKS, TASKS, choose_tasks
 from embark.types import Array, Benchmark, EmbarkError
 
 TABLE = "file,caption,label\nred.png,no page,red\ngreen.png,a green page,green\nblue.png,a blue page,blue\n"
@@ -267,21 +269,21 @@ def test_a_model_that_fails_costs_only_the_tasks_that_need_what_it_cannot_do(
 
 def test_tasks_are_names_patterns_rows_benchmarks_or_lists_of_them() -> None:
     flags, clock = TASKS["PocketFlagZeroShot"], TASKS["PocketClockReading"]
-    assert resolve_tasks("PocketFlagZeroShot") == [flags]
-    assert {task.name for task in resolve_tasks("PocketClock*")} >= {"PocketClockReading", "PocketClockArithmetic"}
-    assert resolve_tasks(flags) == [flags]
-    assert resolve_tasks([clock, "PocketFlagZ*", clock]) == [clock, flags]
-    assert resolve_tasks(BENCHMARKS["Pocket(lite)"]) == resolve_tasks("Pocket(lite)")
-    assert resolve_tasks(Benchmark("Mine", "Mine", ("PocketFlagZ*",))) == [flags]
-    assert resolve_tasks(None) == resolve_tasks("Pocket")
+    assert choose_tasks("PocketFlagZeroShot") == [flags]
+    assert {task.name for task in choose_tasks("PocketClock*")} >= {"PocketClockReading", "PocketClockArithmetic"}
+    assert choose_tasks(flags) == [flags]
+    assert choose_tasks([clock, "PocketFlagZ*", clock]) == [clock, flags]
+    assert choose_tasks(BENCHMARKS["Pocket(lite)"]) == choose_tasks("Pocket(lite)")
+    assert choose_tasks(Benchmark("Mine", "Mine", ("PocketFlagZ*",))) == [flags]
+    assert choose_tasks(None) == choose_tasks("Pocket")
     with pytest.raises(EmbarkError, match="No task was chosen"):
-        resolve_tasks([])
+        choose_tasks([])
 
 
 def test_models_are_names_encoders_or_lists_of_them(tiny: embark.Encoder) -> None:
-    assert resolve_models(tiny) == [tiny]
-    assert [encoder.card.name for encoder in resolve_models([tiny, "embark/random"])] == ["test/tiny", "embark/random"]
-    assert resolve_models("embark/random")[0].card.name == "embark/random"
+    assert choose_models(tiny) == [tiny]
+    assert [encoder.card.name for encoder in choose_models([tiny, "embark/random"])] == ["test/tiny", "embark/random"]
+    assert choose_models("embark/random")[0].card.name == "embark/random"
 
 
 @pytest.mark.parametrize(
@@ -306,19 +308,21 @@ def test_an_unknown_benchmark_comes_with_a_suggestion() -> None:
 
 def test_a_preview_prices_what_is_missing_and_stores_nothing(tiny: embark.Encoder, pictures: Pictures) -> None:
     tasks = folder_task(pictures())
-    [before], skipped = preview(tiny, tasks)
-    assert skipped == []
+    report = plan(tiny, tasks)
+    [before], skipped = report.models, report.skipped
+    assert skipped == ()
     assert [count.missing for count in before.plan.counts] == [6, 3]
     assert before.bytes == [6 * (3 * 2 + 36), 3 * (3 * 2 + 36)]
     assert min(before.seconds) > 0
     assert not load_settings().store.exists()
     evaluate(tiny, tasks)
-    [after], _ = preview(tiny, tasks)
+    [after] = plan(tiny, tasks).models
     assert (after.plan.total.missing, after.bytes, after.seconds) == (0, [0, 0], [0.0, 0.0])
 
 
 def test_a_preview_says_what_cannot_be_done(reader_of_colours: embark.Encoder, pictures: Pictures) -> None:
-    [made], skipped = preview(reader_of_colours, folder_task(pictures()))
+    report = plan(reader_of_colours, folder_task(pictures()))
+    [made], skipped = report.models, report.skipped
     assert made.plan.needs == ()
     assert [s.kind for s in skipped] == ["not applicable"] * 2
 

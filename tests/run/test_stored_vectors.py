@@ -22,7 +22,7 @@ KINDS = (
 )  # fmt: skip
 
 
-def test_a_run_s_scores_again() -> None:
+def test_a_run_s_scores_again(pocket_home: Path) -> None:
     rows = [TASKS[name] for name in KINDS]
     run = embark.evaluate("embark/random", rows, show_progress=False)
     stored = Stored("embark/random", load_settings())

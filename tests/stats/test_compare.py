@@ -21,7 +21,8 @@ from embark.cli import app
 from embark.evaluators.clustering import contingency, from_contingency
 from embark.results import Record, Results, TaskResult, outcome_columns
 from embark.settings import load_settings
-from embark.stats.compare import Flips, compare, compare_results, flipped_items, holm, sign_flip
+from embark.stats.compare import Flips, compare, compare_results, flipped_items, holm, replicates_of, sign_flip
+from embark.stats.intervals import REPLICATES, percentiles
 from embark.tasks import TASKS
 from embark.types import Array, EmbarkError, ModelCard, Task
 
@@ -367,3 +368,14 @@ def test_a_damaged_table_of_outcomes_is_refused_and_one_subset_under_another_pro
     assert b.path is not None
     b.path.with_suffix(".parquet").write_bytes(b"nonsense")
     assert "cannot be read" in compare_results([a], [b], [TASK]).refused[TASK.name]
+
+
+def test_probes_are_compared_as_their_interval_was_made(elsewhere: object) -> None:
+    """Runs and items are both resampled, for a record's interval, for its replicates and for a comparison."""
+    [probe] = embark.evaluate("embark/handmade", "PocketSpokenLanguageProbe", show_progress=False).results
+    [record] = probe.records
+    assert record.statistic == "runs"
+    low, high = percentiles(replicates_of(probe, REPLICATES))
+    assert (low, high) == pytest.approx(record.interval, abs=0.01)  # items in another order draw a little otherwise
+    older = dataclasses.replace(probe, records=(dataclasses.replace(record, statistic=""),))
+    assert percentiles(replicates_of(older, REPLICATES)) == (low, high)  # the outcomes of older records tell it

@@ -1,8 +1,8 @@
 from __future__ import annotations
 
 import json
+import sys
 from dataclasses import replace
-from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import pearsonr, spearmanr
 
-from embark.studies.correlate import agreement, correlate, correlations
+from embark.studies.correlate import agreement, correlate_tasks, correlations
 from embark.types import EmbarkError
 from field import field, two_stories
 
@@ -19,12 +19,12 @@ from field import field, two_stories
 @given(st.integers(0, 10_000), st.integers(4, 30), st.sampled_from(["spearman", "pearson"]))
 def test_an_agreement_is_scipys_with_an_interval_around_it(seed: int, n: int, kind: str) -> None:
     x, y = np.random.default_rng(seed).integers(0, 9, size=(2, n)).astype(float)
-    found = agreement(x, y, kind)
+    r = agreement(x, y, kind)
     if np.ptp(x) and np.ptp(y):
-        assert found.value == pytest.approx({"spearman": spearmanr, "pearson": pearsonr}[kind](x, y).statistic)
-    assert -1 <= found.low <= found.value <= found.high <= 1
+        assert r.value == pytest.approx({"spearman": spearmanr, "pearson": pearsonr}[kind](x, y).statistic)
+    assert -1 <= r.low <= r.value <= r.high <= 1
     other = agreement(y, x, kind)
-    assert (other.value, other.n) == (pytest.approx(found.value), n)
+    assert (other.value, other.n) == (pytest.approx(r.value), n)
 
 
 @pytest.mark.parametrize("kind", ["spearman", "pearson"])
@@ -35,31 +35,31 @@ def test_intervals_cover_the_true_correlation(n: int, rho: float, kind: str) -> 
     hits = 0
     for _ in range(200):
         x, e = rng.normal(size=(2, n))
-        found = agreement(x, rho * x + np.sqrt(1 - rho**2) * e, kind)
-        hits += found.low <= true <= found.high
+        r = agreement(x, rho * x + np.sqrt(1 - rho**2) * e, kind)
+        hits += r.low <= true <= r.high
     assert hits / 200 > 0.92
 
 
 def test_few_models_and_constant_scores_say_nothing() -> None:
     assert agreement(np.array([1.0, 2, 3]), np.array([1.0, 2, 3])).low == -1
-    found = agreement(np.ones(9), np.arange(9.0))
-    assert (found.value, found.low, found.high) == (0, -1, 1)
+    r = agreement(np.ones(9), np.arange(9.0))
+    assert (r.value, r.low, r.high) == (0, -1, 1)
 
 
 def test_the_matrix_of_correlations_is_pairwise() -> None:
     values = np.random.default_rng(0).normal(size=(12, 5))
-    found = correlations(values)
-    assert np.allclose(found, found.T)
-    assert np.diag(found) == pytest.approx(1)
-    assert found[1, 3] == pytest.approx(spearmanr(values[:, 1], values[:, 3]).statistic)
+    r = correlations(values)
+    assert np.allclose(r, r.T)
+    assert np.diag(r) == pytest.approx(1)
+    assert r[1, 3] == pytest.approx(spearmanr(values[:, 1], values[:, 3]).statistic)
     assert correlations(values, "pearson")[0, 4] == pytest.approx(pearsonr(values[:, 0], values[:, 4]).statistic)
 
 
 def test_tasks_of_one_story_are_one_cluster() -> None:
-    found = correlate(field(two_stories(), ["a"] * 4 + ["b"] * 4))
-    assert len(set(found.cluster[:4])) == len(set(found.cluster[4:])) == 1
-    assert set(found.cluster.tolist()) == {1, 2}
-    table = found.study(pairs=3).table
+    study = correlate_tasks(field(two_stories(), ["a"] * 4 + ["b"] * 4))
+    assert len(set(study.clusters[:4])) == len(set(study.clusters[4:])) == 1
+    assert set(study.clusters.tolist()) == {1, 2}
+    table = study.table(pairs=3)
     assert [row.section for row in table.rows[:8]].count("cluster 1: 4 a") in (0, 4)
     strongest = [row for row in table.rows if row.section == "strongest pairs"]
     assert len(strongest) == 3
@@ -70,12 +70,12 @@ def test_tasks_of_one_story_are_one_cluster() -> None:
 def test_a_task_like_no_other_is_in_no_cluster() -> None:
     rng = np.random.default_rng(3)
     values = np.column_stack([two_stories(), rng.uniform(size=30)])
-    assert correlate(field(values)).cluster[-1] == 0
+    assert correlate_tasks(field(values)).clusters[-1] == 0
 
 
 def test_a_higher_threshold_makes_more_clusters() -> None:
     values = np.random.default_rng(0).normal(size=(20, 1)) + np.random.default_rng(1).normal(size=(20, 9))
-    alone = [int((correlate(field(values), threshold=t).cluster == 0).sum()) for t in (0.2, 0.6, 0.99)]
+    alone = [int((correlate_tasks(field(values), threshold=t).clusters == 0).sum()) for t in (0.2, 0.6, 0.99)]
     assert alone == sorted(alone)
     assert alone[-1] == 9
 
@@ -83,16 +83,16 @@ def test_a_higher_threshold_makes_more_clusters() -> None:
 def test_models_with_gaps_are_left_out_and_too_few_are_an_error() -> None:
     values = two_stories()
     values[0, 0] = np.nan
-    assert len(correlate(field(values)).matrix.models) == 29
+    assert len(correlate_tasks(field(values)).matrix.models) == 29
     values[3:, 1] = np.nan
     with pytest.raises(EmbarkError, match="at least three models"):
-        correlate(field(values))
+        correlate_tasks(field(values))
 
 
 @pytest.mark.parametrize("tasks", [8, 50])
 def test_the_heat_map_is_drawn_and_grows(tmp_path: Path, tasks: int) -> None:
-    study = correlate(field(two_stories(each=tasks // 2))).study()
-    study.save(tmp_path / "heat.svg")
+    study = correlate_tasks(field(two_stories(each=tasks // 2)))
+    study.plot(tmp_path / "heat.svg")
     assert "t3" in (tmp_path / "heat.svg").read_text()
     assert study.size[0] >= 7
 
@@ -102,55 +102,58 @@ def test_only_clusters_have_boxes() -> None:
     from matplotlib.patches import Rectangle
 
     values = np.column_stack([two_stories(), np.random.default_rng(3).uniform(size=(30, 5))])
-    found = correlate(field(values))
-    assert (found.cluster == 0).sum() == 5
+    study = correlate_tasks(field(values))
+    assert (study.clusters == 0).sum() == 5
     figure = Figure()
-    found.study().draw(figure)
+    study.draw(figure)
     boxes = [patch for patch in figure.axes[1].patches if isinstance(patch, Rectangle)]
-    held = [found.order[int(box.get_x() + 0.5) :][: int(box.get_width())] for box in boxes]
-    assert sorted(sorted(one.tolist()) for one in held) == [[0, 1, 2, 3], [4, 5, 6, 7]]
+    held = [study.order[int(box.get_x() + 0.5) :][: int(box.get_width())] for box in boxes]
+    assert sorted(sorted(members.tolist()) for members in held) == [[0, 1, 2, 3], [4, 5, 6, 7]]
     assert not figure.axes[1].collections  # no line goes across all tasks
 
 
 def test_a_constant_task_is_left_out_and_named() -> None:
     values = two_stories()
     values[:, 2] = 0.25
-    found = correlate(field(values))
-    assert found.matrix.names == ("t0", "t1", "t3", "t4", "t5", "t6", "t7")
-    assert found.study().table.notes[-1] == "Left out, with one score for all models: t2."
+    study = correlate_tasks(field(values))
+    assert study.matrix.names == ("t0", "t1", "t3", "t4", "t5", "t6", "t7")
+    assert study.table().notes[-1] == "Left out, with one score for all models: t2."
     values[:, 1:-1] = 0
     with pytest.raises(EmbarkError, match="scores that differ"):
-        correlate(field(values))
+        correlate_tasks(field(values))
 
 
-@pytest.mark.skipif(find_spec("umap") is not None, reason="umap-learn is here")
-def test_umap_is_asked_for_by_name() -> None:
+def test_umap_is_asked_for_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "umap", None)  # as if it were not installed
     with pytest.raises(EmbarkError, match=r"embark\[maps\]"):
-        correlate(field(two_stories()), method="umap")
+        correlate_tasks(field(two_stories()), method="umap")
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")  # of numba, on the way in
 def test_umap_finds_the_two_stories(tmp_path: Path) -> None:
     pytest.importorskip("umap", reason="needs umap-learn")
-    found = correlate(field(two_stories(each=12)), method="umap")
-    assert len(set(found.cluster[:12]) & set(found.cluster[12:]) - {0}) == 0
-    found.study().save(tmp_path / "map.png")
+    study = correlate_tasks(field(two_stories(each=12)), method="umap")
+    assert len(set(study.clusters[:12]) & set(study.clusters[12:]) - {0}) == 0
+    study.plot(tmp_path / "map.png")
     assert (tmp_path / "map.png").stat().st_size > 5_000
 
 
 def test_unknown_kinds_and_methods_are_named() -> None:
     with pytest.raises(EmbarkError, match="spearman"):
-        correlate(field(two_stories()), kind="spearmann")
+        correlate_tasks(field(two_stories()), correlation="spearmann")
     with pytest.raises(EmbarkError, match="hierarchical"):
-        correlate(field(two_stories()), method="hierarchic")
+        correlate_tasks(field(two_stories()), method="hierarchic")
 
 
 def test_files_have_names_in_full() -> None:
     matrix = field(two_stories())
-    long = [f"Family/A-task-with-a-long-name-that-is-number-{at}-of-all" for at in range(8)]
-    matrix = replace(matrix, tasks=tuple(replace(one, name=name) for one, name in zip(matrix.tasks, long, strict=True)))
-    study = correlate(matrix).study()
-    rows = json.loads(study.table.format("json"))["rows"]
+    long = [f"Family/A-task-with-a-long-name-that-is-number-{number}-of-all" for number in range(8)]
+    matrix = replace(
+        matrix, tasks=tuple(replace(task, name=name) for task, name in zip(matrix.tasks, long, strict=True))
+    )
+    study = correlate_tasks(matrix)
+    rows = json.loads(study.table().format("json"))["rows"]
     assert {row["task"] for row in rows[:8]} == set(long)
     assert {row["with"] for row in rows} <= set(long)
-    assert "…" in str(study.table)
+    assert "…" in str(study)

@@ -7,9 +7,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from embark.studies import geometry
-from embark.studies.geometry import hubs, matches, mean_cosine, participation, separable, shape, uniformity
-from embark.types import Array, Candidates, Classes, EmbarkError, Gold, Groups, Matches, Qrels, Split
+from embark.studies.geometry import (
+    Geometry,
+    hubs,
+    matches,
+    mean_cosine,
+    measure,
+    participation,
+    separable,
+    shape,
+    uniformity,
+)
+from embark.types import Array, Classes, EmbarkError, Gold, Groups, Matches, Qrels, Split
 from embedded import embedded, gaussian
 
 
@@ -18,17 +27,17 @@ def unit(rows: Array) -> Array:
 
 
 def test_an_even_space() -> None:
-    found = shape(unit(gaussian(4_000, 16)))
-    assert abs(found.mean_cosine) < 0.01
-    assert found.dimensions == pytest.approx(16, rel=0.02)
-    assert found.isoscore == pytest.approx(1, abs=0.02)
+    side = shape(unit(gaussian(4_000, 16)))
+    assert abs(side.mean_cosine) < 0.01
+    assert side.dimensions == pytest.approx(16, rel=0.02)
+    assert side.isoscore == pytest.approx(1, abs=0.02)
 
 
 def test_a_line_has_one_dimension_and_no_isotropy() -> None:
     line = unit(np.outer(np.tile([1.0, -1.0], 50), np.ones(8)))
-    found = shape(line)
-    assert found.dimensions == pytest.approx(1)
-    assert found.isoscore == pytest.approx(0, abs=1e-9)
+    side = shape(line)
+    assert side.dimensions == pytest.approx(1)
+    assert side.isoscore == pytest.approx(0, abs=1e-9)
 
 
 @given(st.integers(2, 40), st.integers(2, 12), st.integers(0, 99))
@@ -65,9 +74,9 @@ def test_a_gap_is_found() -> None:
 
 def test_equal_sides_cannot_be_told_apart() -> None:
     same = unit(gaussian(200, 8))
-    found = separable(same, same.copy())
-    assert found is not None
-    assert found <= 0.55
+    accuracy = separable(same, same.copy())
+    assert accuracy is not None
+    assert accuracy <= 0.55
 
 
 def test_few_items_are_not_separated() -> None:
@@ -77,33 +86,33 @@ def test_few_items_are_not_separated() -> None:
 def test_a_hub_is_everybodys_neighbour() -> None:
     left = unit(gaussian(100, 32) + 3.0)
     right = unit(np.vstack([np.ones((1, 32)), gaussian(99, 32, 1)]))
-    found = hubs(left, right, 1)
-    assert found.times[0] == 100
-    assert found.anti == pytest.approx(0.99)
-    assert found.skewness > 5
-    assert found.anti_by_chance == pytest.approx(0.99**100)
+    neighbors = hubs(left, right, 1)
+    assert neighbors.times[0] == 100
+    assert neighbors.anti == pytest.approx(0.99)
+    assert neighbors.skewness > 5
+    assert neighbors.anti_by_chance == pytest.approx(0.99**100)
 
 
 @pytest.mark.parametrize(("left", "right"), [(1_000, 1_000), (100, 3_000)])
 def test_an_even_space_has_the_hubs_of_chance(left: int, right: int) -> None:
     """Few queries for many documents look hubby without being so, which is what the comparison is for."""
-    found = hubs(unit(gaussian(left, 64)), unit(gaussian(right, 64, 1)))
-    assert found.skewness == pytest.approx(found.skewness_by_chance, abs=0.25)
-    assert found.anti == pytest.approx(found.anti_by_chance, abs=0.02)
+    neighbors = hubs(unit(gaussian(left, 64)), unit(gaussian(right, 64, 1)))
+    assert neighbors.skewness == pytest.approx(neighbors.skewness_by_chance, abs=0.25)
+    assert neighbors.anti == pytest.approx(neighbors.anti_by_chance, abs=0.02)
 
 
 def test_no_item_is_its_own_neighbour() -> None:
     rows = unit(np.repeat(gaussian(30, 8), 2, axis=0))  # each has an equal twin
-    found = hubs(rows, rows, 1)
-    assert found.times.tolist() == [1] * 60
-    assert found.skewness == 0
+    neighbors = hubs(rows, rows, 1)
+    assert neighbors.times.tolist() == [1] * 60
+    assert neighbors.skewness == 0
 
 
 @pytest.mark.parametrize(
     ("truth", "kind", "sides", "expected"),
     [
         (Qrels(np.array([0, 1]), np.array([2, 0]), np.array([1, 0])), "retrieval", ("query", "document"), {(0, 2)}),
-        (Candidates(np.array([0, 0]), np.array([1, 2]), np.array([0, 1])), "choice", ("query", "document"), {(0, 2)}),
+        (Qrels(np.array([0, 0]), np.array([1, 2]), np.array([0, 1])), "choice", ("query", "document"), {(0, 2)}),
         (
             Classes(np.array([1, 0, 1]), np.array([0, 0, 1, 1]), ("a", "b")),
             "zeroshot",
@@ -124,29 +133,29 @@ def test_pairs_that_belong_together(
     truth: object, kind: str, sides: tuple[str, str], expected: set[tuple[int, int]]
 ) -> None:
     task = embedded(kind, truth, {side: gaussian(4, 3) for side in sides})  # type: ignore[arg-type]
-    left, right, one, other = matches(task.parts[0])
+    left, right, left_rows, right_rows = matches(task.parts[0])
     assert (left, right) == sides
-    assert set(zip(one.tolist(), other.tolist(), strict=True)) == expected
+    assert set(zip(left_rows.tolist(), right_rows.tolist(), strict=True)) == expected
 
 
 @given(st.lists(st.integers(0, 4), min_size=1, max_size=30), st.lists(st.integers(0, 4), min_size=1, max_size=30))
 def test_test_items_meet_training_items_of_their_label(test: list[int], train: list[int]) -> None:
     truth = Split(np.array(train), np.array(test), tuple("abcde"))
     task = embedded("probe", truth, {"train": gaussian(len(train), 3), "test": gaussian(len(test), 3)})
-    _, _, one, other = matches(task.parts[0])
-    assert [test[at] for at in one] == [train[at] for at in other]
-    assert len(one) == sum(label in train for label in test)
+    _, _, left_rows, right_rows = matches(task.parts[0])
+    assert [test[row] for row in left_rows] == [train[row] for row in right_rows]
+    assert len(left_rows) == sum(label in train for label in test)
 
 
 def test_the_table_of_a_task() -> None:
     rows = gaussian(60, 8)
     truth = Qrels(np.arange(60), np.arange(60), np.ones(60, int))
     task = embedded("retrieval", truth, {"query": rows, "document": rows + 0.01 * gaussian(60, 8, 1)})
-    found = geometry.geometry(task)
-    pair = found.relations[0]
+    measured = measure(task)
+    pair = measured.relations[0]
     assert pair.matching.mean() > 0.99
     assert pair.alignment == pytest.approx(2 - 2 * pair.matching.mean(), abs=1e-4)
-    table = geometry.study([found, found]).table
+    table = Geometry((measured, measured)).table()
     assert table.columns == ("measure", "model", "model")
     assert {row.section for row in table.rows} == {
         "query (text, 60 items)",
@@ -159,13 +168,16 @@ def test_the_table_of_a_task() -> None:
 def test_corrupted_sides_are_compared_with_the_clean_one() -> None:
     clean = gaussian(40, 8)
     sides = {"query": gaussian(40, 8, 1), "document": clean, "document:noise": clean + 5}
-    found = geometry.geometry(embedded("robustness", Qrels(np.arange(40), np.arange(40), np.ones(40, int)), sides))
-    assert [(one.left, one.right) for one in found.relations] == [("query", "document"), ("document", "document:noise")]
-    assert found.relations[1].distance is not None
-    assert found.relations[1].distance > 0.5
+    measured = measure(embedded("robustness", Qrels(np.arange(40), np.arange(40), np.ones(40, int)), sides))
+    assert [(relation.left, relation.right) for relation in measured.relations] == [
+        ("query", "document"),
+        ("document", "document:noise"),
+    ]
+    assert measured.relations[1].distance is not None
+    assert measured.relations[1].distance > 0.5
 
 
 def test_an_unknown_subset_is_an_error() -> None:
     task = embedded("clustering", Groups(np.array([0, 1]), ("a", "b")), {"item": gaussian(2, 3)})
     with pytest.raises(EmbarkError, match="no subset 'fr', but part0"):
-        geometry.geometry(task, "fr")
+        measure(task, "fr")

@@ -8,73 +8,71 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from embark.boards.cards import cards
-from embark.cli.analyze import scores
-from embark.studies.external_scores import outside, read
-from embark.studies.scaling import scaling
+from embark.studies.external_scores import correlate_external, read_external_scores
+from embark.studies.scaling import fit_scaling, scaling
 from embark.types import EmbarkError
 from field import card, field
 
 SIZES = np.logspace(7, 10, 12)
-CARDS = {f"m{at}": card(f"m{at}", parameters=int(size), data=size / 1e6) for at, size in enumerate(SIZES)}
+CARDS = {f"m{number}": card(f"m{number}", parameters=int(size), data=size / 1e6) for number, size in enumerate(SIZES)}
 
 
 @given(st.floats(-0.2, 0.2), st.floats(0.2, 0.6))
 def test_a_line_in_the_logarithm_is_found_again(slope: float, level: float) -> None:
     scores = level + slope * np.log10(SIZES / 1e6)
-    [found] = scaling(field(scores[:, None]), CARDS).trends
-    assert (found.slope, found.level) == pytest.approx((100 * slope, level), abs=1e-5)
-    assert found.low <= found.slope + 1e-9 <= found.high + 2e-9
-    assert found.r.n == 12
+    [trend] = fit_scaling(field(scores[:, None]), CARDS).trends
+    assert (trend.slope, trend.level) == pytest.approx((100 * slope, level), abs=1e-5)
+    assert trend.low <= trend.slope + 1e-9 <= trend.high + 2e-9
+    assert trend.r.n == 12
 
 
 def test_groups_are_ordered_by_what_size_buys_and_gaps_are_counted() -> None:
     x = np.log10(SIZES)
     values = np.column_stack([0.1 * x, 0.02 * x, np.where(np.arange(12) < 2, 0.5, np.nan)])
-    known = {name: one for name, one in CARDS.items() if name != "m3"}
-    found = scaling(field(values, ["steep", "flat", "rare"]), known)
-    assert [(one.group, one.r.n) for one in found.trends] == [("steep", 11), ("flat", 11)]
-    assert (found.left_out, found.unknown) == (("rare",), ("m3",))
+    known = {name: card for name, card in CARDS.items() if name != "m3"}
+    study = fit_scaling(field(values, ["steep", "flat", "rare"]), known)
+    assert [(trend.group, trend.r.n) for trend in study.trends] == [("steep", 11), ("flat", 11)]
+    assert (study.left_out, study.unknown) == (("rare",), ("m3",))
 
 
 def test_intervals_of_slopes_cover() -> None:
     rng, hits = np.random.default_rng(0), 0
     for _ in range(200):
         values = 0.05 * np.log10(SIZES) + 0.05 * rng.normal(size=12)
-        [one] = scaling(field(values[:, None]), CARDS).trends
-        hits += one.low <= 5 <= one.high
+        [trend] = fit_scaling(field(values[:, None]), CARDS).trends
+        hits += trend.low <= 5 <= trend.high
     assert hits > 180
 
 
 def test_the_published_scores_of_mieb_and_unibench() -> None:
-    matrix = scores("MIEB(Multilingual)")
-    found = scaling(matrix, cards(matrix.models, "MIEB"), "parameters", "type")
-    assert len(found.trends) == 10
-    assert min(one.r.n for one in found.trends) >= 30
-    sparse = scores("UniBench")
-    [counting] = scaling(sparse, cards(sparse.models, "UniBench"), "parameters", "task").trends
+    trends = scaling("MIEB(Multilingual)", by="type").trends
+    assert len(trends) == 10
+    assert min(trend.r.n for trend in trends) >= 30
+    [counting] = scaling("UniBench", by="task").trends
     assert counting.group == "UniBench/countbench"
     assert counting.r.n >= 8
     with pytest.raises(EmbarkError, match="--by task"):
-        scaling(sparse, cards(sparse.models, "UniBench"))
+        scaling("UniBench")
 
 
 def test_it_is_drawn_with_units(tmp_path: Path) -> None:
     values = np.random.default_rng(0).uniform(size=(12, 5))
-    scaling(field(values, list("abcde")), CARDS, "data").study().save(tmp_path / "size.svg")
+    fit_scaling(field(values, list("abcde")), CARDS, "data").plot(tmp_path / "size.svg")
     assert "training examples (millions" in (tmp_path / "size.svg").read_text()
 
 
 def test_an_outside_table_is_read_and_correlated(tmp_path: Path) -> None:
     values = np.random.default_rng(0).uniform(size=(12, 4))
-    lines = ["model,MMMU,OCRBench", *(f"m{at},{values[at, :2].mean()},{'' if at < 2 else at}" for at in range(12))]
+    lines = [
+        "model,MMMU,OCRBench",
+        *(f"m{number},{values[number, :2].mean()},{'' if number < 2 else number}" for number in range(12)),
+    ]
     (tmp_path / "mllm.csv").write_text("\n".join([*lines, "other/model,1,2", ""]))
-    found = outside(field(values, ["a", "a", "b", "b"]), read(tmp_path / "mllm.csv"))
-    assert found.found["a", "MMMU"].value == pytest.approx(1)
-    assert (found.found["b", "OCRBench"].n, found.unmatched) == (10, ("other/model",))
-    study = found.study()
-    assert study.table.rows[0].cells[0] == "a"
-    study.save(tmp_path / "mllm.svg")
+    study = correlate_external(field(values, ["a", "a", "b", "b"]), read_external_scores(tmp_path / "mllm.csv"))
+    assert study.values["a", "MMMU"].value == pytest.approx(1)
+    assert (study.values["b", "OCRBench"].n, study.unmatched) == (10, ("other/model",))
+    assert study.table().rows[0].cells[0] == "a"
+    study.plot(tmp_path / "mllm.svg")
     assert "OCRBench" in (tmp_path / "mllm.svg").read_text()
 
 
@@ -82,12 +80,12 @@ def test_faulty_tables_say_where(tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     path.write_text("model,MMMU\nm0,high\n")
     with pytest.raises(EmbarkError, match="line 2: 'high' under 'MMMU'"):
-        read(path)
+        read_external_scores(path)
     path.write_text("model\n")
     with pytest.raises(EmbarkError, match="header line"):
-        read(path)
+        read_external_scores(path)
     with pytest.raises(EmbarkError, match="Fewer than 3 models"):
-        outside(field(np.ones((4, 2))), {"MMMU": {"m0": 1.0, "nobody": 2.0}})
+        correlate_external(field(np.ones((4, 2))), {"MMMU": {"m0": 1.0, "nobody": 2.0}})
 
 
 @pytest.mark.parametrize(
@@ -102,24 +100,24 @@ def test_faulty_tables_say_where(tmp_path: Path) -> None:
 def test_a_table_that_says_two_things_is_an_error_that_names_both(text: str, said: str, tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text(text)
     with pytest.raises(EmbarkError, match=said):
-        read(tmp_path / "t.csv")
+        read_external_scores(tmp_path / "t.csv")
 
 
 def test_empty_columns_at_the_end_are_nothing(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text("model,ocr,,\nm0,1,,\n,,,\n")
-    assert read(tmp_path / "t.csv") == {"ocr": {"m0": 1.0}}
+    assert read_external_scores(tmp_path / "t.csv") == {"ocr": {"m0": 1.0}}
 
 
 def test_a_table_in_another_encoding_is_named(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_bytes("modèle,ocr\nm0,1\n".encode("latin-1"))
     with pytest.raises(EmbarkError, match=r"t\.csv is not UTF-8 text"):
-        read(tmp_path / "t.csv")
+        read_external_scores(tmp_path / "t.csv")
 
 
 def test_one_model_under_two_names_is_an_error_and_so_is_one_name_of_two() -> None:
     matrix = replace(field(np.random.default_rng(0).uniform(size=(5, 2))), models=("o/a", "o/b", "o/c", "o/d", "p/d"))
     with pytest.raises(EmbarkError, match="has o/b twice: as 'b' and as 'o/b'"):
-        outside(matrix, {"ocr": {"o/a": 1.0, "b": 2.0, "o/b": 3.0, "c": 4.0}})
+        correlate_external(matrix, {"ocr": {"o/a": 1.0, "b": 2.0, "o/b": 3.0, "c": 4.0}})
     with pytest.raises(EmbarkError, match="'d' in the table may be o/d or p/d"):
-        outside(matrix, {"ocr": {"a": 1.0, "b": 2.0, "d": 3.0}})
-    assert outside(matrix, {"ocr": {"a": 1.0, "b": 2.0, "p/d": 3.0}}).found["one", "ocr"].n == 3
+        correlate_external(matrix, {"ocr": {"a": 1.0, "b": 2.0, "d": 3.0}})
+    assert correlate_external(matrix, {"ocr": {"a": 1.0, "b": 2.0, "p/d": 3.0}}).values["one", "ocr"].n == 3

@@ -11,21 +11,17 @@ import pytest
 
 from embark.tasks import TASKS, get_benchmark, get_tasks, mmeb
 from embark.types import Pool, Task
+from matrix import every
 
-FACTS = Path(__file__).parents[3] / "shared" / "facts" / "mmeb"
-KNOWN = pytest.mark.skipif(not FACTS.is_dir(), reason="the facts are not part of the repository")
+FACTS = json.loads((Path(__file__).parents[1] / "samples" / "facts" / "mmeb.json").read_text(encoding="utf-8"))
 ROWS = {task.name.removeprefix("MMEB/"): task for group in mmeb.GROUPS.values() for task in group}
 COUNTS = {"image": 37, "video": 18, "visdoc": 24, "audio": 11, "text": 53, "agent": 47}
 METRICS = {"Hit@1": "hit_rate_at_1", "NDCG@5": "ndcg_at_5"}
 LETTERS = {"T": "text", "I": "image", "V": "video", "A": "audio", "D": "image"}
 
 
-def facts(name: str) -> Any:
-    return json.loads((FACTS / name).read_text(encoding="utf-8"))
-
-
 def known(field: str) -> dict[str, Any]:
-    return {row["name"]: row[field] for row in facts("tasks.json")["tasks"]}
+    return {row["name"]: row[field] for row in FACTS["tasks"]}
 
 
 def pool(name: str, side: str) -> Pool | None:
@@ -51,10 +47,9 @@ def test_groups_are_told_by_their_tag() -> None:
     assert all(set(task.tags) == {"group", "subcategory", "parser", "versions"} for task in mmeb.TASKS)
 
 
-@KNOWN
 def test_rows_are_those_of_the_facts() -> None:
     assert list(ROWS) == list(known("name"))
-    for name, row in ((row["name"], row) for row in facts("tasks.json")["tasks"]):
+    for name, row in ((row["name"], row) for row in FACTS["tasks"]):
         task = ROWS[name]
         assert task.metric == METRICS[row["metric"]], name
         assert task.evaluator == ("choice" if row["ranking"] == "local" else "retrieval"), name
@@ -68,7 +63,6 @@ def test_rows_are_those_of_the_facts() -> None:
             assert task.source.config == row["hub_subset"], name
 
 
-@KNOWN
 def test_instructions_are_those_of_the_facts() -> None:
     target = known("target_instruction")
     for name, query in known("query_instruction").items():
@@ -86,7 +80,6 @@ def test_instructions_are_those_of_the_facts() -> None:
             assert ROWS[name].options["template"] == template.replace("\\n", "\n"), name
 
 
-@KNOWN
 def test_modalities_are_those_of_the_facts() -> None:
     target = known("target_modality")
     for name, query in known("query_modality").items():
@@ -95,7 +88,6 @@ def test_modalities_are_those_of_the_facts() -> None:
         assert ROWS[name].mixed == ("+" in both or ROWS[name].category == "GUI"), name
 
 
-@KNOWN
 def test_sizes_are_those_of_the_facts() -> None:
     candidates, scope = known("n_candidates"), known("n_candidates_scope")
     for name, queries in known("n_queries").items():
@@ -110,13 +102,12 @@ def test_sizes_are_those_of_the_facts() -> None:
         assert told == (asked is None or offered is None), name
 
 
-@KNOWN
 def test_omniset_is_that_of_the_facts() -> None:
-    told = facts("omniset.json")
-    assert [task.name for task in mmeb.OMNISET] == [f"OmniSET/{name}" for name in told["directions"]]
+    stated = FACTS["omniset"]
+    assert [task.name for task in mmeb.OMNISET] == [f"OmniSET/{name}" for name in stated["directions"]]
     for task in mmeb.OMNISET:
-        assert task.instructions["query"] == told["instructions"]["per_direction"][task.name.removeprefix("OmniSET/")]
-        assert task.instructions["document"] == told["instructions"]["target_side"]
+        assert task.instructions["query"] == stated["query_instructions"][task.name.removeprefix("OmniSET/")]
+        assert task.instructions["document"] == stated["target_instruction"]
         assert (task.evaluator, task.metric) == ("choice", "hit_rate_at_1")
 
 
@@ -180,7 +171,7 @@ def test_rows_tell_what_is_wrong(name: str, fault: str) -> None:
     assert any(fault in note for note in ROWS[name].notes)
 
 
-@pytest.mark.parametrize("task", mmeb.TASKS, ids=lambda task: task.name)
+@every(mmeb.TASKS)
 def test_rows_tell_what_is_not_pinned(task: Task) -> None:
     pinned = task.source.id == mmeb.HUB
     assert task.source.revision == (mmeb.PINNED if pinned else "main")

@@ -18,6 +18,7 @@ from embark.catalogue import UnknownName
 from embark.data.readers import READERS
 from embark.tasks import BENCHMARKS, TASKS, get_benchmark, get_tasks
 from embark.types import MODALITIES, Benchmark, Task
+from matrix import every
 
 # Kind → the sides that its datasets have.
 SIDES = {
@@ -45,7 +46,7 @@ SERVES = {
     "webdataset-zeroshot": {"zeroshot"},
     "webdataset-relation": {"pairs"},
 }
-ROWS = pytest.mark.parametrize("task", TASKS.values(), ids=lambda task: task.name)
+ROWS = every(TASKS.values())
 
 
 PROGRAM = """
@@ -137,7 +138,7 @@ def test_names_lead_back_to_their_rows(task: Task) -> None:
     assert get_tasks(task.name) == [task]
 
 
-@pytest.mark.parametrize("benchmark", BENCHMARKS.values(), ids=lambda benchmark: benchmark.name)
+@every(BENCHMARKS.values())
 def test_benchmarks_list_tasks_once(benchmark: Benchmark) -> None:
     assert get_benchmark(benchmark.name) is benchmark
     assert len(set(benchmark.tasks)) == len(benchmark.tasks) > 0

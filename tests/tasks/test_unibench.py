@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import csv
 import json
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -15,17 +13,13 @@ import embark
 from embark.data.readers import needed, read
 from embark.tasks import BENCHMARKS, get_benchmark, unibench
 from embark.types import Classes, Matches, Task
-from hub import FakeHub
+from hub import FakeHub, client
+from matrix import every
 from samples_unibench import SAMPLES, dataset, lists
 
-FACTS = Path(__file__).parents[3] / "shared" / "facts" / "unibench"
-KNOWN = pytest.mark.skipif(not FACTS.is_dir(), reason="the facts are not part of the repository")
+FACTS = json.loads((Path(__file__).parents[1] / "samples" / "facts" / "unibench.json").read_text(encoding="utf-8"))
 BY_KEY = {task.name.removeprefix("UniBench/"): task for task in unibench.TASKS}
 EVERY = pytest.mark.parametrize("task", unibench.TASKS, ids=lambda task: task.name)
-
-
-def facts(name: str) -> Any:
-    return json.loads((FACTS / name).read_text(encoding="utf-8"))
 
 
 def spelt(text: str) -> str:
@@ -55,9 +49,8 @@ def test_benchmarks() -> None:
     assert sum(benchmark.family == "UniBench" for benchmark in BENCHMARKS.values()) == 11
 
 
-@KNOWN
 def test_rows_are_those_of_the_paper() -> None:
-    known = {row["key"]: row for row in facts("benchmarks.json")["benchmarks"]}
+    known = {row["key"]: row for row in FACTS["benchmarks"]}
     assert set(known) == {task.name.removeprefix("UniBench/") for task in unibench.ROWS}
     for key, row in known.items():
         task = BY_KEY[key]
@@ -73,35 +66,28 @@ def test_rows_are_those_of_the_paper() -> None:
             assert task.rows.get("test") == row["n_test"], key
 
 
-@KNOWN
 def test_lists_are_those_of_the_facts() -> None:
     for folder, field in (("classes", "names"), ("templates", "templates")):
-        for path in (FACTS / folder).glob("*.json"):
-            if path.stem != "mnist_prompt_study":
-                ours = unibench.LISTS[folder][path.stem]
-                assert ours[field] == [spelt(text) for text in facts(f"{folder}/{path.name}")[folder]], path.stem
-                assert ours["source"]
-    for key, row in (
-        (row["key"], row) for row in facts("benchmarks.json")["benchmarks"] if row["handler"] == "zero-shot"
-    ):
-        names = unibench.LISTS["classes"][Path(row["classes_file"]).stem]["names"] if "classes_file" in row else []
+        for key, texts in FACTS[folder].items():
+            ours = unibench.LISTS[folder][key]
+            assert ours[field] == [spelt(text) for text in texts], key
+            assert ours["source"]
+    for key, row in ((row["key"], row) for row in FACTS["benchmarks"] if row["handler"] == "zero-shot"):
+        names = unibench.LISTS["classes"][row["classes"]]["names"] if "classes" in row else []
         assert list(BY_KEY[key].labels) == names, key
-        templates = unibench.LISTS["templates"][Path(row["templates_file"]).stem]["templates"]
+        templates = unibench.LISTS["templates"][row["templates"]]["templates"]
         assert list(BY_KEY[key].templates) == templates, key
 
 
-@KNOWN
 def test_representatives_are_those_of_the_tables() -> None:
-    with (FACTS / "tables" / "table4_capability_representatives.csv").open(encoding="utf-8") as file:
-        rows = list(csv.DictReader(file))
+    rows = FACTS["representatives"]
     assert [row["benchmark"].replace(" ", "_") for row in rows] == list(unibench.BY_CAPABILITY)
     assert [BY_KEY[key].tags["capability"] for key in unibench.BY_CAPABILITY] == [row["capability"] for row in rows]
-    assert len(facts("protocol.json")["distilled_set"]["paper_table3"]) == len(unibench.BY_TYPE)
+    assert len(FACTS["distilled"]) == len(unibench.BY_TYPE)
 
 
-@KNOWN
 def test_prompt_study_is_the_paper_s() -> None:
-    study = facts("templates/mnist_prompt_study.json")
+    study = FACTS["prompt_study"]
     names = {"word": "word labels", "digit": "digit labels"}
     order = [f"{names[form]} + {prompts.replace('-', ' ')}" for form, prompts in unibench.STUDY]
     assert order == study["ranking_best_to_worst"]
@@ -111,7 +97,7 @@ def test_prompt_study_is_the_paper_s() -> None:
         assert task.labels[7] == {"word": "seven", "digit": "7"}[form]
 
 
-@EVERY
+@every(unibench.TASKS)
 def test_rows_say_what_they_know(task: Task) -> None:
     assert any("revision" in note for note in task.notes)
     assert (task.source.revision == "main") == any("not pinned" in note for note in task.notes)
@@ -154,7 +140,7 @@ def test_every_row_runs(task: Task, hub: FakeHub) -> None:
     assert record.metric == task.metric
     assert 0 <= record.score <= 1
     assert record.counts["items" if task.evaluator == "zeroshot" else "samples"] >= SAMPLES
-    ((_, found),) = needed(row)
+    ((_, found),) = needed(row, client())
     assert {file.path for file in found} == {
         path for path in files if path.endswith(".tar") or path in task.options.get("files", ())
     }
@@ -165,7 +151,7 @@ def test_every_row_runs(task: Task, hub: FakeHub) -> None:
 def test_ensembles_are_exact(key: str, hub: FakeHub) -> None:
     task = replace(BY_KEY[key], rows={})
     hub.add(task.source.id, dataset(task) | lists(task.labels, task.templates))
-    data, listed = read(task, "test", "default"), read(task.under("listed"), "test", "default")
+    data, listed = read(task, "test", "default", client()), read(task.under("listed"), "test", "default", client())
     assert data.skipped == ()
     texts = [item.parts[0].text for item in data.sides["prompt"].items]  # type: ignore[union-attr]
     assert texts == [template.replace("{}", name) for name in task.labels for template in task.templates]
@@ -179,7 +165,7 @@ def test_known_oddities(hub: FakeHub) -> None:
     assert BY_KEY["imagenet1k"].labels.count("missile") == 2
     task = replace(BY_KEY["winoground"], rows={})
     hub.add(task.source.id, dataset(task))
-    data = read(task, "test", "default")
+    data = read(task, "test", "default", client())
     assert isinstance(data.truth, Matches)
     assert data.truth.image.shape == data.truth.text.shape == (SAMPLES, 2)
     assert task.params == {"strict": True}

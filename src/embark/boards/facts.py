@@ -14,7 +14,7 @@ from embark.boards.comparable_results import published_results
 from embark.boards.leaderboards import ranked
 from embark.catalogue import UnknownName
 from embark.data import readers
-from embark.data.fetch import using
+from embark.data.fetch import Hub
 from embark.evaluators import EVALUATORS
 from embark.models import MODELS, find_card
 from embark.results import Results, TaskResult
@@ -291,10 +291,9 @@ def _protocols(task: Task) -> dict[str, str]:
 def _sample(task: Task, settings: Settings) -> dict[str, str]:
     """The first item of each side, from data that is here; without it, why there is none."""
     try:
-        with using(replace(settings, offline=True)):
-            data = readers.read(task, *task.parts[0])
-            sides = {name: side for name, side in data.sides.items() if name == role_of(name)}
-            return {name: f"{side.ids[0]}: {_item(side.items[0])}" for name, side in sides.items()}
+        data = readers.read(task, *task.parts[0], Hub(replace(settings, offline=True)))
+        sides = {name: side for name, side in data.sides.items() if name == role_of(name)}
+        return {name: f"{side.ids[0]}: {_item(side.items[0])}" for name, side in sides.items()}
     except EmbarkError as error:
         return {"none": str(error).removeprefix("Offline, and ")}
 

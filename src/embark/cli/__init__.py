@@ -53,8 +53,6 @@ def start(
 
 for command in (
     run.run,
-    run.plan,
-    fetch.fetch,
     board.leaderboard,
     compare.compare,
     recommend.recommend,
@@ -65,6 +63,8 @@ for command in (
     show.show,
 ):
     app.command(cls=Command, epilog=None)(command)
+app.command("plan", cls=Command, epilog=None)(run.plan_)
+app.command("fetch", cls=Command, epilog=None)(fetch.fetch_)
 app.add_typer(exchange.import_, name="import")
 app.add_typer(exchange.export, name="export")
 app.add_typer(analyze.app, name="analyze")

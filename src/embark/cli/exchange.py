@@ -132,11 +132,11 @@ def export_ranked(
     """
     from embark.catalogue import UnknownName
     from embark.models import Loading
-    from embark.run.ranked_lists import FORMATS, ranked
+    from embark.run.ranked_lists import FORMATS, rank
     from embark.settings import load_settings
 
     if style not in FORMATS:
         raise UnknownName("format of ranked lists", style, FORMATS)
     settings = load_settings(home, offline=offline or None)
-    for ranking in ranked(model, task, depth=depth, settings=settings, loading=Loading(device)):
+    for ranking in rank(model, task, depth=depth, settings=settings, loading=Loading(device)):
         print(ranking.save(folder, style))

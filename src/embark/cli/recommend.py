@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
-from embark.cli.analyze.options import OnBenchmark, OnTasks, Own, Plot, Style, present
-from embark.cli.output import ResultsFolder
+from embark.cli.analyze.options import OnBenchmark, OnTasks, Own, Plot, present
+from embark.cli.output import Format, ResultsFolder
 from embark.settings import load_settings
 
 
@@ -20,7 +20,7 @@ def recommend(
     min_dim: Annotated[int | None, typer.Option("--min-dim", min=1, help="Least dimension of its vectors.")] = None,
     max_dim: Annotated[int | None, typer.Option("--max-dim", min=1, help="Greatest dimension of its vectors.")] = None,
     top: Annotated[int, typer.Option("--top", min=1, help="Models to show.")] = 15,
-    style: Style = "text",
+    style: Format = "text",
     plot: Plot = None,
     own: Own = False,
     results: ResultsFolder = None,
@@ -37,7 +37,7 @@ def recommend(
     study = recommend_models(
         need,
         benchmark,
-        task or None,
+        task,
         max_parameters=max_params,
         modalities=modality,
         min_dim=min_dim,

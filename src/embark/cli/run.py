@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from functools import reduce
-from operator import add
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from embark.cli.outline import print_outline
 from embark.cli.output import (
     AsJson,
     Compile,
@@ -21,12 +17,9 @@ from embark.cli.output import (
     ProtocolName,
     ResultsFolder,
     Trust,
-    counted,
-    print_columns,
     print_json,
     print_table,
     say,
-    some,
 )
 
 ModelNames = Annotated[
@@ -98,11 +91,12 @@ def run(
     embark run -m BAAI/bge-m3 -b ARK --caption Qwen/Qwen3-VL-8B-Instruct --rerank BAAI/bge-reranker-v2-m3:50
     """
     from embark.models import Loading
+    from embark.results import long_table
     from embark.run import DEFAULT_MODELS, evaluate
     from embark.settings import load_settings
 
     settings = load_settings(home, results, workers, offline=offline or None)
-    found = evaluate(
+    report = evaluate(
         model or DEFAULT_MODELS,
         chosen_tasks(benchmark, task, folder, tasks_file, skip_unreadable),
         protocol=protocol,
@@ -112,13 +106,17 @@ def run(
         loading=Loading(device, dtype, compile, trust),
         stages=_stages(rewrite, caption, rerank),
     )
-    _show(found, as_json)
-    _report(found, settings.results)
-    if any(skipped.kind == "failed" for skipped in found.skipped):
+    if as_json:
+        print_json({"results": long_table(report.results), "skipped": [vars(skip) for skip in report.skipped]})
+    elif report.results:
+        print_table(report.table())
+    for line in (*report.summary(), *report.notes):
+        say(line)
+    if any(skip.kind == "failed" for skip in report.skipped):
         raise typer.Exit(1)
 
 
-def plan(
+def plan_(
     model: ModelNames = None,
     benchmark: BenchmarkName = None,
     task: TaskNames = None,
@@ -144,44 +142,30 @@ def plan(
     embark plan -b 'MIEB(Multilingual)'
     embark plan -m embark/pocket -b Pocket --json
     """
-    from embark.data.fetch import is_local
     from embark.models import Loading
-    from embark.run import DEFAULT_MODELS, preview, resolve_tasks, under
+    from embark.run import DEFAULT_MODELS
+    from embark.run.plans import plan
     from embark.settings import load_settings
 
-    chosen = chosen_tasks(benchmark, task, folder, tasks_file)
-    wanted = under(protocol, resolve_tasks(chosen))
-    if not data and any(row.family not in ("Pocket", "Folder") and not is_local(row.source.id) for row in wanted):
-        print_outline(benchmark or "the chosen tasks", wanted, as_json)
-        return
-    settings = load_settings(home, offline=offline or None)
-    how = Loading(device, dtype, compile, trust)
-    previews, skipped = preview(model or DEFAULT_MODELS, chosen, protocol=protocol, settings=settings, loading=how)
-    if as_json:
-        print_json(
-            {
-                "models": [{"model": p.model, "tasks": _plan_rows(p)} for p in previews],
-                "skipped": [vars(s) for s in skipped],
-            }
-        )
-        return
-    for preview_ in previews:
-        _print_plan(preview_)
-    _say_skipped(skipped)
-
-
-def _print_plan(preview: Any) -> None:
-    rows = _plan_rows(preview)
-    columns, total = list(rows[0]), preview.plan.total
-    print(f"\n{preview.model}")
-    print_columns(columns, [[_shown(name, row[name]) for name in columns] for row in rows], right=tuple(columns[1:]))
-    reuse = total.items / total.unique if total.unique else 1.0
-    print(
-        f"Each distinct item serves {reuse:.2f} times: "
-        f"embedding once saves {total.items - total.unique:,} of {total.items:,}."
+    report = plan(
+        model or DEFAULT_MODELS,
+        chosen_tasks(benchmark, task, folder, tasks_file),
+        protocol=protocol,
+        read_data=data or None,
+        settings=load_settings(home, offline=offline or None),
+        loading=Loading(device, dtype, compile, trust),
     )
-    if preview.bills:
-        print("Tokens and dollars are estimated from the items and the list price; nothing was sent.")
+    if as_json:
+        print_json(report.as_dict())
+        return
+    if report.outline is not None:
+        print("\n".join((f"{benchmark or 'the chosen tasks'}: {report.summary()[0]}", *report.summary()[1:], "")))
+        print_table(report.table())
+    for of_model in report.models:
+        print(f"\n{of_model.model}")
+        print_table(of_model.table())
+    for note in report.notes:
+        say(note)
 
 
 def chosen_tasks(
@@ -216,67 +200,3 @@ def _stages(rewrite: str | None, caption: str | None, rerank: str | None) -> Any
     name, _, depth = (rerank or "").rpartition(":")
     stated = bool(name) and depth.isdigit()
     return Stages(rewrite, caption, name if stated else rerank, int(depth) if stated else DEPTH)
-
-
-def _shown(name: str, value: Any) -> str:
-    if value is None:
-        return "?"
-    decimals = {"seconds": ".1f", "dollars": ".4f", "task": ""}
-    return format(value, decimals.get(name, ","))
-
-
-def _plan_rows(preview: Any) -> list[dict[str, Any]]:
-    """One row a task (its splits and subsets together), then the total."""
-    from embark.engine.price import total
-
-    def row(task: str, count: Any, demands: Iterable[int]) -> dict[str, Any]:
-        counts = {"items": count.items, "unique": count.unique, "stored": count.stored, "to embed": count.missing}
-        price: dict[str, Any] = {"bytes": sum(preview.bytes[at] for at in demands)}
-        if preview.bills:
-            tokens, dollars = total([preview.bills[at] for at in demands])
-            price |= {"tokens": round(tokens), "dollars": dollars}
-        else:
-            price["seconds"] = sum(preview.seconds[at] for at in demands)
-        return {"task": task} | counts | price
-
-    tasks: dict[str, list[int]] = {}
-    for at, each in enumerate(preview.plan.demands):
-        tasks.setdefault(each.task.name, []).append(at)
-    counts = preview.plan.counts
-    rows = [row(name, reduce(add, [counts[at] for at in demands]), demands) for name, demands in tasks.items()]
-    return [*rows, row("all", preview.plan.total, range(len(counts)))]
-
-
-def _show(found: Any, as_json: bool) -> None:
-    from embark.results import long_table
-
-    if as_json:
-        print_json({"results": long_table(found.results), "skipped": [vars(s) for s in found.skipped]})
-    elif found.results:
-        print_table(found.table())
-
-
-def _report(found: Any, folder: Path) -> None:
-    on_disk = len(found.results) - found.computed
-    say(
-        f"Embedded {counted(found.embedded, 'item')} in a run of {found.seconds:.1f} s; "
-        f"{counted(found.computed, 'score')} computed, {on_disk} already on disk in {folder}."
-    )
-    if found.unique:
-        say(
-            f"The tasks ask for {found.items:,} items, {'' if found.exact else 'at most '}{found.unique:,} of them "
-            f"distinct: {found.items - found.unique:,} are shared (reuse ratio {found.reuse:.2f})."
-        )
-    _say_skipped(found.skipped)
-
-
-def _say_skipped(skipped: list[Any]) -> None:
-    reasons: dict[tuple[str, str, str], list[str]] = {}
-    for s in skipped:
-        why = s.why.replace(s.task, "{task}")  # the same reason for several tasks is said once
-        names = reasons.setdefault((s.kind, s.model if s.kind != "not available" else "", why), [])
-        if s.task not in names:
-            names.append(s.task)
-    for (kind, model, why), names in reasons.items():
-        why = why.replace("{task}", names[0] if len(names) == 1 else "each")
-        say(f"{kind}: {some(names)}{f' for {model}' if model else ''}: {why}")

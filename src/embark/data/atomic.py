@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-import threading
+import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,9 +12,9 @@ from typing import BinaryIO
 
 @contextmanager
 def atomically(path: Path) -> Iterator[BinaryIO]:
-    """A file to write, which takes its place when the block ends well."""
+    """A file to write, which takes the place of `path` when the block ends well."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_name(f"{path.name}.{os.getpid()}-{threading.get_ident()}.part")
+    part = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}.part")  # machines that share a folder share no uuid
     try:
         with part.open("wb") as out:
             yield out

@@ -18,26 +18,26 @@ def without(data: Dataset, dropped: Mapping[str, Collection[int]]) -> Dataset:
     Rows of the truth that mention a dropped item go with it. A query that loses all its documents stays, so that
     nobody's average changes silently.
     """
-    kept = {role: np.ones(len(side), bool) for role, side in data.sides.items()}
+    masks = {role: np.ones(len(side), bool) for role, side in data.sides.items()}  # of the items that stay
     for role, positions in dropped.items():
-        if role not in kept:
-            raise EmbarkError(f"There is no side '{role}' to leave items out of, only {', '.join(kept)}.")
-        if not all(0 <= at < len(kept[role]) for at in positions):
-            raise EmbarkError(f"Side '{role}' has {len(kept[role])} items; positions outside it cannot be left out.")
-        kept[role][list(positions)] = False
-    sides = {role: _side(side, kept[role]) for role, side in data.sides.items()}
-    return replace(data, sides=sides, truth=_truth(data.truth, kept))
+        if role not in masks:
+            raise EmbarkError(f"There is no side '{role}' to leave items out of, only {', '.join(masks)}.")
+        if not all(0 <= position < len(masks[role]) for position in positions):
+            raise EmbarkError(f"Side '{role}' has {len(masks[role])} items; positions outside it cannot be left out.")
+        masks[role][list(positions)] = False
+    sides = {role: _side(side, masks[role]) for role, side in data.sides.items()}
+    return replace(data, sides=sides, truth=_truth(data.truth, masks))
 
 
-def _side(side: Side, kept: Array) -> Side:
-    return Side(tuple(compress(side.ids, kept)), tuple(compress(side.items, kept)))
+def _side(side: Side, mask: Array) -> Side:
+    return Side(tuple(compress(side.ids, mask)), tuple(compress(side.items, mask)))
 
 
-def _truth(truth: Truth, kept: Mapping[str, Array]) -> Truth:
-    rows: Array | None = None  # of the table that index fields make up
+def _truth(truth: Truth, masks: Mapping[str, Array]) -> Truth:
+    rows: Array | None = None  # a mask over the table that index fields make up
     for spec in fields(truth):
         if "index" in spec.metadata:
-            whole = kept[spec.metadata["index"]][getattr(truth, spec.name)]
+            whole = masks[spec.metadata["index"]][getattr(truth, spec.name)]
             whole = whole.all(axis=tuple(range(1, whole.ndim)))  # a sample of several items needs them all
             rows = whole if rows is None else rows & whole
     changed: dict[str, Any] = {}
@@ -46,9 +46,9 @@ def _truth(truth: Truth, kept: Mapping[str, Array]) -> Truth:
         if not isinstance(values, np.ndarray):
             continue  # class names, and ids that were not given
         if "aligned" in spec.metadata:
-            changed[spec.name] = values[kept[spec.metadata["aligned"]]]
+            changed[spec.name] = values[masks[spec.metadata["aligned"]]]
         elif "index" in spec.metadata:
-            renumbered = np.cumsum(kept[spec.metadata["index"]]) - 1
+            renumbered = np.cumsum(masks[spec.metadata["index"]]) - 1
             changed[spec.name] = renumbered[values[rows]].astype(values.dtype)
         elif rows is not None and len(values) == len(rows):
             changed[spec.name] = values[rows]

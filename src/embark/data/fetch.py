@@ -1,40 +1,37 @@
-"""Files of hub datasets at a pinned revision: fetched once, verified, resumed after a break, and used offline.
+"""Files of hub datasets at a pinned revision: huggingface_hub downloads them into its own cache, and we verify them.
 
-Under `home/hub/<id>`: `<commit>/` holds files, `<commit>.json` the list of all, `ref-<branch>.json` a branch's commit.
+`home/hub/<id>` holds what the hub said: `<commit>.json` lists the files of a commit, `ref-<branch>.json` names a
+branch's commit. A folder `<commit>` in it has files that an earlier version of embark downloaded; they are used, too.
 """
 
 from __future__ import annotations
 
 import errno
-import glob
 import hashlib
 import json
-import os
 import re
 import socket
-import sys
 import threading
-import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
-from contextvars import ContextVar
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import asdict, dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path, PurePosixPath
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 
+from embark import http
 from embark.data.atomic import atomically
-from embark.data.web import connect
-from embark.http import Again, Refused, patiently, receive
-from embark.settings import Settings, load_settings
+from embark.http import Again, Refused, patiently
+from embark.settings import Settings
 from embark.types import EmbarkError
 
 CONNECTIONS = 4  # files downloaded at once
-BLOCK = 1 << 18
-LARGE = 16 << 20  # bytes that are worth a progress line
-ABANDONED = 3600.0  # seconds after which another machine's unfinished file may be taken over
+LARGE = 16 << 20  # bytes from which on a download shows its progress
+
+# Shows the work on a number of bytes: progress(title, total) as advance, and then advance(count).
+Progress = Callable[[str, int], AbstractContextManager[Callable[[int], object]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,47 +50,46 @@ class RemoteFile:
 
 
 class Hub:
-    """The datasets of one hub, kept under `home`."""
+    """The datasets of one hub, and folders of this machine that serve as datasets."""
 
-    def __init__(self, settings: Settings) -> None:
-        self.endpoint, self.home, self.offline = settings.endpoint, settings.home, settings.offline
+    def __init__(self, settings: Settings, progress: Progress | None = None) -> None:
+        self.endpoint = settings.endpoint
+        self.home = settings.home
+        self.offline = settings.offline
+        self.progress = progress
         self.opened: dict[tuple[str, str], dict[str, RemoteFile]] = {}  # by dataset and revision
-        self._resolved: dict[tuple[str, str], str] = {}
-        self._heard = False  # whether it ever answered: patience is for a network that was there
-        self._absent: EmbarkError | None = None
+        self._commits: dict[tuple[str, str], str] = {}
+        self._answered = False  # a hub that never answered is not asked again and again
+        self._unreachable: EmbarkError | None = None
 
     def resolve(self, id: str, revision: str) -> str:
         """The commit that a revision stands for; a branch is looked up once for each Hub."""
         if re.fullmatch("[0-9a-f]{40}", revision) or is_local(id):
             return revision
-        if (id, revision) not in self._resolved:
-            kept = self._folder(id) / f"ref-{quote(revision, safe='')}.json"
+        if (id, revision) not in self._commits:
+            ref = self._folder(id) / f"ref-{quote(revision, safe='')}.json"
             if self.offline:
-                known = _load(kept)
-                if known is None:
+                commit = _load(ref)
+                if commit is None:
                     raise _missing(f"revision {revision} of dataset {id}")
             else:
-                known = self._json(f"/api/datasets/{id}/revision/{quote(revision, safe='')}", id, revision)[0]["sha"]
-                _save(kept, known)
-            self._resolved[id, revision] = known
-        return self._resolved[id, revision]
+                url = f"{self.endpoint}/api/datasets/{id}/revision/{quote(revision, safe='')}"
+                commit = self._ask(url, id, revision)[0]["sha"]
+                _save(ref, commit)
+            self._commits[id, revision] = commit
+        return self._commits[id, revision]
 
     def commit(self, id: str, revision: str) -> str:
-        """The commit that a revision was found to stand for, without asking; the revision if nothing was opened."""
-        return self._resolved.get((id, revision), revision)
+        """The commit that a revision was resolved to so far; the revision itself if it was not."""
+        return self._commits.get((id, revision), revision)
 
     def files(self, id: str, revision: str) -> list[RemoteFile]:
         """Every file of the dataset at that revision."""
         return list(self._tree(id, revision).values())
 
-    def path(self, id: str, revision: str, path: str) -> Path:
-        """Where a file is, or will be."""
-        return Path(id, path) if is_local(id) else self._folder(id) / self.resolve(id, revision) / path
-
     def has(self, id: str, revision: str, file: RemoteFile) -> bool:
-        """Whether a file is here already; it was verified when it came."""
-        local = self.path(id, revision, file.path)
-        return local.is_file() and local.stat().st_size == file.size
+        """Whether a file is on this machine; it was verified when it was downloaded."""
+        return self._find(id, self.resolve(id, revision), file) is not None
 
     def get(self, id: str, revision: str, path: str) -> Path:
         """The file on this machine; downloaded and verified if it is not here."""
@@ -101,257 +97,234 @@ class Hub:
 
     def get_all(self, id: str, revision: str, paths: Sequence[str]) -> list[Path]:
         """The files on this machine; those that are not here are downloaded, several at once."""
-        tree, sha = self._tree(id, revision), self.resolve(id, revision)
+        tree = self._tree(id, revision)
+        commit = self.resolve(id, revision)
         for path in paths:
             if path not in tree:
-                same = [name for name in tree if PurePosixPath(name).name == PurePosixPath(path).name]
-                advice = f" Did you mean {' or '.join(same[:3])}?" if same else ""
+                same_name = [name for name in tree if PurePosixPath(name).name == PurePosixPath(path).name]
+                advice = f" Did you mean {' or '.join(same_name[:3])}?" if same_name else ""
                 raise EmbarkError(f"Dataset {id} has no file '{path}' at revision {revision}.{advice}")
         self.opened.setdefault((id, revision), {}).update((path, tree[path]) for path in paths)
-        lacking = [tree[path] for path in dict.fromkeys(paths) if not self.has(id, sha, tree[path])]
-        if lacking and self.offline:
-            more = f" and {len(lacking) - 1} more" if len(lacking) > 1 else ""
-            raise _missing(f"file '{lacking[0].path}'{more} of dataset {id} ({revision})")
-        if lacking:
-            self._download_all(id, sha, lacking)
-        return [self.path(id, sha, path) for path in paths]
+        local = {path: file for path in paths if (file := self._find(id, commit, tree[path]))}
+        missing = [tree[path] for path in dict.fromkeys(paths) if path not in local]
+        if missing and self.offline:
+            more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
+            raise _missing(f"file '{missing[0].path}'{more} of dataset {id} ({revision})")
+        if missing:
+            local |= self._download_all(id, commit, missing)
+        return [local[path] for path in paths]
+
+    def _find(self, id: str, commit: str, file: RemoteFile) -> Path | None:
+        """The file on this machine, if it is here and whole."""
+        for folder in [Path(id)] if is_local(id) else [_snapshot(id, commit), self._folder(id) / commit]:
+            path = folder / file.path
+            if path.is_file() and path.stat().st_size == file.size:
+                return path
+        return None
+
+    def _folder(self, id: str) -> Path:
+        return self.home / "hub" / safe_path(id).replace("/", "__")
 
     # ── listing ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _tree(self, id: str, revision: str) -> dict[str, RemoteFile]:
         if is_local(id):
-            return _in_folder(Path(id))
-        sha = self.resolve(id, revision)
-        kept = self._folder(id) / f"{sha}.json"
-        if not kept.exists():
+            return _files_in(Path(id))
+        commit = self.resolve(id, revision)
+        listing = self._folder(id) / f"{commit}.json"
+        if not listing.exists():
             if self.offline:
                 raise _missing(f"the list of files of dataset {id} ({revision})")
-            _save(kept, [asdict(file) for file in self._listing(id, sha)])
-        return _listed(str(kept))
+            _save(listing, [asdict(file) for file in self._list(id, commit)])
+        return _load_listing(str(listing))
 
-    def _listing(self, id: str, sha: str) -> Iterator[RemoteFile]:
-        url: str | None = f"/api/datasets/{id}/tree/{sha}?recursive=true"
+    def _list(self, id: str, commit: str) -> Iterator[RemoteFile]:
+        url = f"{self.endpoint}/api/datasets/{id}/tree/{commit}?recursive=true"
         while url:
-            rows, link = self._json(url, id, sha)
+            rows, url = self._ask(url, id, commit)
             for row in rows:
                 if row["type"] == "file":
                     lfs = row.get("lfs") or {}
-                    yield RemoteFile(
-                        safe_path(row["path"]), lfs.get("size", row["size"]), lfs.get("oid", ""), row["oid"]
-                    )
-            following = re.search(r'<([^>]+)>;\s*rel="next"', link)
-            url = following[1] if following else None
+                    size = lfs.get("size", row["size"])
+                    yield RemoteFile(safe_path(row["path"]), size, lfs.get("oid", ""), row["oid"])
 
-    def _json(self, url: str, id: str, revision: str) -> tuple[Any, str]:
-        """An answer of the hub's API, and its Link header."""
+    def _ask(self, url: str, id: str, revision: str) -> tuple[Any, str]:
+        """What the hub's API answers about a dataset, and the address of the answer's next page, if there is one."""
 
-        def ask() -> tuple[Any, str]:
+        def attempt() -> tuple[Any, str]:
             try:
-                with connect(self.endpoint, url) as answer:
-                    self._heard = True
-                    return json.loads(receive(answer)), answer.headers.get("Link", "")
-            except ValueError as error:
+                response = self._get(url)
+                self._answered = True
+                following = response.links.get("next", {}).get("url", "")
+                return response.json(), self._at_home(following) if following else ""
+            except json.JSONDecodeError as error:
                 raise Again(f"the answer is not JSON: {error}") from None
             except Again as again:
-                if again.absent and not self._heard:
+                if again.absent and not self._answered:
                     advice = "Check the network, or name a mirror with EMBARK_ENDPOINT; --offline uses what is here."
-                    self._absent = EmbarkError(f"{self.endpoint} cannot be reached: {again}. {advice}")
-                    raise self._absent from None
+                    self._unreachable = EmbarkError(f"{self.endpoint} cannot be reached: {again}. {advice}")
+                    raise self._unreachable from None
                 raise
 
-        if self._absent:
-            raise self._absent
+        if self._unreachable:
+            raise self._unreachable
         try:
-            return patiently(f"Asking {self.endpoint} about dataset {id}", ask)
+            return patiently(f"Asking {self.endpoint} about dataset {id}", attempt)
         except Refused as refused:
             raise self._explained(refused, id, revision) from None
+
+    def _get(self, url: str) -> Any:
+        from huggingface_hub.utils import build_hf_headers, get_session, hf_raise_for_status
+
+        try:
+            response = get_session().get(url, headers=build_hf_headers(library_name="embark"), timeout=http.TIMEOUT)
+            hf_raise_for_status(response)
+        except Exception as error:
+            raise self._problem(error) from None
+        return response
+
+    def _at_home(self, url: str) -> str:
+        """The same page at our endpoint: a token must not follow a link to somebody else."""
+        if url.startswith(f"{self.endpoint}/"):
+            return url
+        parts = urlsplit(url)
+        return f"{self.endpoint}{parts.path}?{parts.query}"
+
+    # ── download ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _download_all(self, id: str, commit: str, files: Sequence[RemoteFile]) -> dict[str, Path]:
+        total = sum(file.size for file in files)
+        shown = self.progress(f"Downloading {id}", total) if self.progress and total >= LARGE else nullcontext()
+        with shown as advance, ThreadPoolExecutor(CONNECTIONS) as pool:
+            bar = _Bar(advance)
+            try:
+                paths = list(pool.map(lambda file: self._download(id, commit, file, bar), files))
+            except BaseException:
+                bar.stopped.set()
+                pool.shutdown(wait=False, cancel_futures=True)
+                _stop_xet()
+                raise
+        return {file.path: path for file, path in zip(files, paths, strict=True)}
+
+    def _download(self, id: str, commit: str, file: RemoteFile, bar: _Bar) -> Path:
+        """Download a file and verify it; one that came wrong is downloaded once more."""
+        checksum = ""
+        attempt = partial(self._download_once, id, commit, file, bar)
+        for _ in range(2):
+            try:
+                path = patiently(f"Downloading '{file.path}' of dataset {id}", attempt, bar.stopped.wait)
+            except Refused as refused:
+                raise self._explained(refused, id, commit, file.path) from None
+            checksum = _checksum(path, file)
+            if checksum == file.checksum:
+                return path
+            path.resolve().unlink(missing_ok=True)  # the content; in the cache, the path is a link to it
+            path.unlink(missing_ok=True)
+        raise EmbarkError(
+            f"File '{file.path}' of dataset {id} came wrong twice: expected {file.checksum}, found {checksum}."
+        )
+
+    def _download_once(self, id: str, commit: str, file: RemoteFile, bar: _Bar) -> Path:
+        from huggingface_hub import hf_hub_download
+
+        try:
+            path = hf_hub_download(
+                id, file.path, repo_type="dataset", revision=commit, endpoint=self.endpoint, library_name="embark",
+                tqdm_class=bar,
+            )  # fmt: skip
+        except Exception as error:
+            raise self._problem(error, _snapshot(id, commit) / file.path, file.size) from error
+        return Path(path)
+
+    # ── errors ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _problem(self, error: Exception, target: Path | None = None, size: int = 0) -> Exception:
+        """What to raise for an error of huggingface_hub: Refused or EmbarkError if it will not pass, else Again."""
+        from huggingface_hub import errors
+
+        if isinstance(error, EmbarkError):
+            return error
+        if isinstance(error, errors.LocalEntryNotFoundError) and isinstance(error.__cause__, Exception):
+            error = error.__cause__  # why it had to look for the file here
+        reason = next(iter(str(error).strip().splitlines()), type(error).__name__)
+        response = getattr(error, "response", None)
+        if isinstance(error, (errors.OfflineModeIsEnabled, ValueError)):
+            return EmbarkError(reason)
+        if response is not None:
+            status = int(response.status_code)
+            reason = f"HTTP {status} {response.reason_phrase}"
+            if status in http.BUSY:
+                return Again(reason, http.retry_after(response.headers))
+            if not str(response.url).startswith(f"{self.endpoint}/"):  # a link to storage may have run out
+                return Again(reason)
+            return Refused(status, response.reason_phrase, str(response.url))
+        if isinstance(error, OSError) and error.errno is not None and target:
+            return _on_disk(error, target, size)
+        absent = any(isinstance(cause, (socket.gaierror, ConnectionRefusedError)) for cause in _causes(error))
+        return Again(reason, absent=absent)
 
     def _explained(self, refused: Refused, id: str, revision: str, path: str = "") -> EmbarkError:
         """What a user can do about a refusal."""
         page = f"{self.endpoint}/datasets/{id}"
         if refused.status in (401, 403):
             return EmbarkError(
-                f"Dataset {id} is gated, private or not there (HTTP {refused.status}): "
-                f"accept its terms at {page} and set HF_TOKEN to a token of yours."
+                f"Dataset {id} is gated, private or not there (HTTP {refused.status}): accept its terms at {page} "
+                "and set HF_TOKEN to a token of yours, or log in with `hf auth login`."
             )
         if refused.status != 404:
             return EmbarkError(f"{page} answered {refused}.")
         try:
-            with connect(self.endpoint, f"/api/datasets/{id}") as answer:
-                there = str(json.loads(receive(answer)).get("sha"))
+            newest = str(self._get(f"{self.endpoint}/api/datasets/{id}").json().get("sha"))
         except (Refused, Again, ValueError):
             return EmbarkError(f"There is no dataset {id} at {self.endpoint}.")
-        if path and there == revision:
+        if path and newest == revision:
             return EmbarkError(f"File '{path}' of dataset {id} is gone from revision {revision}.")
-        return EmbarkError(f"Revision {revision} of dataset {id} is gone (the hub has {there}).")
-
-    # ── download ─────────────────────────────────────────────────────────────────────────────────────────────────────
-
-    def _download_all(self, id: str, sha: str, files: Sequence[RemoteFile]) -> None:
-        with _Meter(id, sum(file.size for file in files)) as meter, ThreadPoolExecutor(CONNECTIONS) as pool:
-            try:
-                for _ in pool.map(lambda file: self._download(id, sha, file, meter), files):
-                    pass
-            except BaseException:
-                meter.stop.set()
-                pool.shutdown(cancel_futures=True)
-                raise
-
-    def _download(self, id: str, sha: str, file: RemoteFile, meter: _Meter) -> None:
-        """Fetch to an unfinished file of our own, verify, then put it in place: other processes never see a part."""
-        target, found = self.path(id, sha, file.path), ""
-        try:
-            target.parent.mkdir(parents=True, exist_ok=True)
-            part = _part(target)
-            for _ in range(2):
-                self._fill(part, id, sha, file, meter)
-                found = _checksum(part, file)
-                if found == file.checksum:
-                    os.replace(part, target)
-                    return
-                part.unlink()
-        except OSError as error:
-            raise _on_disk(error, target, file.size) from error
-        raise EmbarkError(
-            f"File '{file.path}' of dataset {id} came wrong twice: expected {file.checksum}, found {found}."
-        )
-
-    def _fill(self, part: Path, id: str, sha: str, file: RemoteFile, meter: _Meter) -> None:
-        url = f"/datasets/{id}/resolve/{sha}/{quote(file.path)}"
-        part.touch()
-        meter.add(part.stat().st_size)
-        while part.stat().st_size < file.size:
-            try:
-                what = f"Downloading '{file.path}' of dataset {id}"
-                patiently(what, lambda: self._append(url, part, file.size, meter), meter.stop.wait)
-            except Refused as refused:
-                raise self._explained(refused, id, sha, file.path) from None
-
-    def _append(self, url: str, part: Path, size: int, meter: _Meter) -> None:
-        """Add what one connection yields; a connection that yields nothing new counts as a failure."""
-        have = part.stat().st_size
-        meter.add(0)
-        with connect(self.endpoint, url, {"Range": f"bytes={have}-"} if have else {}) as answer:
-            if answer.status == 206 and not answer.headers.get("Content-Range", "").startswith(f"bytes {have}-"):
-                raise Again(f"asked for the bytes from {have:,} on, got {answer.headers.get('Content-Range')}")
-            with part.open("ab" if answer.status == 206 else "wb") as out:
-                while out.tell() <= size:
-                    try:
-                        block = receive(answer, BLOCK)
-                    except Again:
-                        if out.tell() > have:
-                            return
-                        raise
-                    if not block:
-                        break
-                    out.write(block)
-                    meter.add(len(block))
-                if out.tell() <= have:
-                    raise Again("the connection closed without a new byte")
-
-    def _folder(self, id: str) -> Path:
-        return self.home / "hub" / safe_path(id).replace("/", "__")
+        return EmbarkError(f"Revision {revision} of dataset {id} is gone (the hub has {newest}).")
 
 
-# ── the settings in force ────────────────────────────────────────────────────────────────────────────────────────────
+class _Bar:
+    """What huggingface_hub takes for a progress bar: it counts the bytes of several files, and can stop them."""
 
-_HUB: ContextVar[Hub | None] = ContextVar("hub", default=None)
-_OPEN: list[Hub] = []  # a thread that reads media does not see its starter's context
+    def __init__(self, advance: Callable[[int], object] | None) -> None:
+        self.advance = advance
+        self.stopped = threading.Event()
+
+    def __call__(self, *args: object, **options: object) -> _Bar:
+        return self
+
+    def __enter__(self) -> _Bar:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        pass
+
+    def update(self, count: float | None = 1) -> None:
+        if self.stopped.is_set():
+            raise EmbarkError("The download was stopped.")
+        if self.advance:
+            self.advance(int(count or 0))
+
+    def ignore(self, *args: object, **options: object) -> None:
+        pass
+
+    close = refresh = update_transfer = set_postfix_str = set_transfer_postfix_str = ignore
 
 
-def hub() -> Hub:
-    """The hub of the settings in force."""
-    return _HUB.get() or (_OPEN[-1] if _OPEN else Hub(load_settings()))
+def _stop_xet() -> None:
+    """Downloads from Xet storage run outside Python and would go on."""
+    with suppress(ImportError):
+        from huggingface_hub.utils._xet import abort_xet_session
+
+        abort_xet_session()
 
 
-@contextmanager
-def using(settings: Settings) -> Iterator[Hub]:
-    """Have readers use these settings within a block."""
-    made = Hub(settings)
-    token = _HUB.set(made)
-    _OPEN.append(made)
-    try:
-        yield made
-    finally:
-        _OPEN.remove(made)
-        _HUB.reset(token)
+def _causes(error: BaseException | None) -> Iterator[BaseException]:
+    while error is not None:
+        yield error
+        error = error.__cause__ or error.__context__
 
 
 # ── files ────────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-class _Meter:
-    """A line on the terminal that counts a large download, and the sign to stop it."""
-
-    def __init__(self, id: str, total: int) -> None:
-        self.id, self.total, self.done, self.stop, self._lock = id, total, 0, threading.Event(), threading.Lock()
-        self.shown = total >= LARGE and sys.stderr.isatty()
-
-    def add(self, count: int) -> None:
-        if self.stop.is_set():
-            raise EmbarkError("The download was stopped.")
-        with self._lock:
-            self.done += count
-            if self.shown:
-                print(f"\r{self.id}  {self.done >> 20:,} of {self.total >> 20:,} MB", end="", file=sys.stderr)
-
-    def __enter__(self) -> _Meter:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self.shown:
-            print(file=sys.stderr)
-
-
-def _part(target: Path) -> Path:
-    """An unfinished file of this thread's own; it goes on from one that a dead process left."""
-    host = re.sub(r"\W", "_", socket.gethostname())
-    mine = target.with_name(f"{target.name}.{host}-{os.getpid()}-{threading.get_ident()}.part")
-    for other in target.parent.glob(f"{glob.escape(target.name)}.*-*-*.part"):
-        if mine.exists():
-            break
-        if _abandoned(other, host):
-            try:
-                os.rename(other, mine)
-            except FileNotFoundError:  # somebody else took it
-                continue
-    return mine
-
-
-def _abandoned(part: Path, host: str) -> bool:
-    """Whether its process, or within our own process its thread, is gone."""
-    _, _, owner = part.name.removesuffix(".part").rpartition(".")
-    where, process, thread = (*owner.split("-"), "", "")[:3]
-    try:
-        if where != host or not process.isdigit():
-            return time.time() - part.stat().st_mtime > ABANDONED
-        if int(process) == os.getpid():
-            return thread not in {str(one.ident) for one in threading.enumerate()}
-        os.kill(int(process), 0)
-    except ProcessLookupError:
-        return True
-    except OSError:  # alive and not ours, or just gone
-        return False
-    return False
-
-
-def _checksum(path: Path, file: RemoteFile) -> str:
-    size = path.stat().st_size
-    if size != file.size:
-        return f"{size:,} bytes instead of {file.size:,}"
-    found = hashlib.sha256() if file.sha256 else hashlib.sha1(b"blob %d\0" % size, usedforsecurity=False)
-    with path.open("rb") as data:
-        while block := data.read(BLOCK):
-            found.update(block)
-    return f"{'sha256' if file.sha256 else 'git object'} {found.hexdigest()}"
-
-
-def _on_disk(error: OSError, target: Path, size: int) -> EmbarkError:
-    if error.errno in (errno.ENOSPC, errno.EDQUOT):
-        return EmbarkError(
-            f"The disk is full: {target} needs {size:,} bytes. Make room, or set --home (EMBARK_HOME) to a larger disk."
-        )
-    return EmbarkError(f"Cannot write {target}: {error.strerror or error}.")
 
 
 def is_local(id: str) -> bool:
@@ -359,17 +332,43 @@ def is_local(id: str) -> bool:
     return Path(id).is_absolute()
 
 
-def _in_folder(folder: Path) -> dict[str, RemoteFile]:
+def safe_path(path: str) -> str:
+    """A path that came from elsewhere, which must not lead out of its folder."""
+    parts = PurePosixPath(path).parts
+    if not parts or path.startswith("/") or ".." in parts:
+        raise EmbarkError(f"The hub names '{path}', which is not a path inside a dataset.")
+    return path
+
+
+def _snapshot(id: str, commit: str) -> Path:
+    """The folder of a commit in huggingface_hub's cache."""
+    from huggingface_hub import constants
+
+    return Path(constants.HF_HUB_CACHE, f"datasets--{safe_path(id).replace('/', '--')}", "snapshots", commit)
+
+
+def _files_in(folder: Path) -> dict[str, RemoteFile]:
     if not folder.is_dir():
         raise EmbarkError(f"There is no folder {folder}.")
-    found = ((path.relative_to(folder).as_posix(), path) for path in sorted(folder.rglob("*")) if path.is_file())
-    return {name: RemoteFile(name, path.stat().st_size) for name, path in found}
+    files = ((path.relative_to(folder).as_posix(), path) for path in sorted(folder.rglob("*")) if path.is_file())
+    return {name: RemoteFile(name, path.stat().st_size) for name, path in files}
+
+
+def _checksum(path: Path, file: RemoteFile) -> str:
+    size = path.stat().st_size
+    if size != file.size:
+        return f"{size:,} bytes instead of {file.size:,}"
+    with path.open("rb") as data:
+        if file.sha256:
+            return f"sha256 {hashlib.file_digest(data, 'sha256').hexdigest()}"
+        header = hashlib.sha1(b"blob %d\0" % size, usedforsecurity=False)
+        return f"git object {hashlib.file_digest(data, lambda: header).hexdigest()}"
 
 
 @lru_cache(maxsize=64)
-def _listed(kept: str) -> dict[str, RemoteFile]:
-    """A kept list of files, which never changes: it is a commit's."""
-    return {row["path"]: RemoteFile(**row) for row in json.loads(Path(kept).read_bytes())}
+def _load_listing(path: str) -> dict[str, RemoteFile]:
+    """A stored list of files; it never changes, because it is a commit's."""
+    return {row["path"]: RemoteFile(**row) for row in json.loads(Path(path).read_bytes())}
 
 
 def _load(path: Path) -> Any:
@@ -388,12 +387,11 @@ def _save(path: Path, value: Any) -> None:
         raise _on_disk(error, path, len(text)) from error
 
 
-def safe_path(path: str) -> str:
-    """A path that came from elsewhere, which must not lead out of its folder."""
-    parts = PurePosixPath(path).parts
-    if not parts or path.startswith("/") or ".." in parts:
-        raise EmbarkError(f"The hub names '{path}', which is not a path inside a dataset.")
-    return path
+def _on_disk(error: OSError, target: Path, size: int) -> EmbarkError:
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        advice = "Make room, or choose a larger disk: HF_HOME for data, --home (EMBARK_HOME) for the rest."
+        return EmbarkError(f"The disk is full: {target} needs {size:,} bytes. {advice}")
+    return EmbarkError(f"Cannot write {target}: {error.strerror or error}.")
 
 
 def _missing(what: str) -> EmbarkError:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import Any
+
+import yaml
 
 from embark.types import EmbarkError, Source
 
@@ -45,18 +47,21 @@ class NoFiles(EmbarkError):
 
 
 def choose(source: Source, split: str, config: str | None, paths: Sequence[str], card: Card) -> list[str]:
-    """The files of a split in order; none is an error that lists what is there. `card` reads the dataset's card."""
-    there = sorted(paths, key=natural)
+    """The files of a split in order, out of all `paths` of a dataset; none is an error that lists these.
+
+    `card` reads the dataset's card.
+    """
+    paths = sorted(paths, key=natural)
     patterns = (source.files.get(f"{config}/{split}") if config else None) or source.files.get(split)
     if patterns is not None:
-        found = [path for path in there if any(fnmatchcase(path, pattern) for pattern in patterns)]
+        chosen = [path for path in paths if any(fnmatchcase(path, pattern) for pattern in patterns)]
     else:
-        found = _by_card(source, split, config, there, card) or _usual(split, config, there)
-    if found:
-        return found
+        chosen = _by_card(source, split, config, paths, card) or _by_layout(split, config, paths)
+    if chosen:
+        return chosen
     what = f"split '{split}'" + (f" of config '{config}'" if config else "")
-    told = f" (patterns: {', '.join(patterns)})" if patterns is not None else ""
-    raise NoFiles(f"Dataset {source.id} has no files for {what}{told}. Its files: {_listed(there)}.")
+    by_patterns = f" (patterns: {', '.join(patterns)})" if patterns is not None else ""
+    raise NoFiles(f"Dataset {source.id} has no files for {what}{by_patterns}. Its files: {_listed(paths)}.")
 
 
 def is_table(path: str) -> bool:
@@ -67,31 +72,31 @@ def is_table(path: str) -> bool:
 # ── the usual layouts ────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _usual(split: str, config: str | None, there: Sequence[str], root: str = "") -> list[str]:
-    """The files of the first layout that fits."""
-    plain = config in (None, "default")
-    layouts = (*(() if plain else _OF_CONFIG), *(_SHARDED + _WHOLE if plain or root else ()))
+def _by_layout(split: str, config: str | None, paths: Sequence[str], root: str = "") -> list[str]:
+    """The files of the first layout that fits, in a folder of the dataset."""
+    unnamed = config in (None, "default")
+    layouts = (*(() if unnamed else _OF_CONFIG), *(_SHARDED + _WHOLE if unnamed or root else ()))
     layouts += _JUDGEMENTS if config in (None, "default", "qrels") else ()
     for layout in layouts:
         for ext in SHARDS if "*" in layout else TABLES:
             pattern = root + layout.format(split=split, config=config, ext=ext)
-            if found := [path for path in there if _glob(pattern).fullmatch(path)]:
-                return found
+            if fitting := [path for path in paths if _glob(pattern).fullmatch(path)]:
+                return fitting
     return []
 
 
 def natural(path: str) -> tuple[tuple[int, str], ...]:
-    """Shard 10 after shard 9, frame 10 after frame 9."""
-    return tuple((int(run), "") if run.isdigit() else (-1, run) for run in re.findall(r"\d+|\D+", path))
+    """The sort key that puts shard 10 after shard 9, and frame 10 after frame 9."""
+    return tuple((int(piece), "") if piece.isdigit() else (-1, piece) for piece in re.findall(r"\d+|\D+", path))
 
 
 def _glob(pattern: str) -> re.Pattern[str]:
     """A pattern in which * stays within a folder, as hubs have it; ** does not, and {a,b} is either."""
 
     def translated(text: str) -> str:
-        return "".join(map(one, re.findall(r"\*\*/|\*\*|\[[^\]]+\]|\{[^{}]*\}|.", text)))
+        return "".join(map(expression, re.findall(r"\*\*/|\*\*|\[[^\]]+\]|\{[^{}]*\}|.", text)))
 
-    def one(token: str) -> str:
+    def expression(token: str) -> str:
         if len(token) > 1 and token[0] == "[":
             return token.replace("[!", "[^")
         if len(token) > 1 and token[0] == "{":
@@ -108,20 +113,20 @@ def _listed(paths: Sequence[str]) -> str:
 # ── the card ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _by_card(source: Source, split: str, config: str | None, there: Sequence[str], card: Card) -> list[str]:
+def _by_card(source: Source, split: str, config: str | None, paths: Sequence[str], card: Card) -> list[str]:
     """Files by the card's `configs`, if it has the config that was asked for."""
-    if "README.md" not in there:
+    if "README.md" not in paths:
         return []
     entry = _entry(card_configs(card(), source.id), config)
     root = f"{str(entry.get('data_dir', '')).removeprefix('.').strip('/')}/".lstrip("/")
     if "data_files" not in entry:
-        return _usual(split, None, there, root) if root else []
-    found: list[str] = []
+        return _by_layout(split, None, paths, root) if root else []
+    chosen: list[str] = []
     for name, pattern in _data_files(entry["data_files"], source.id):
         if name == split:
             expression = _glob(root + pattern.removeprefix("./"))
-            found += [path for path in there if is_table(path) and expression.fullmatch(path) and path not in found]
-    return found
+            chosen += [path for path in paths if is_table(path) and expression.fullmatch(path) and path not in chosen]
+    return chosen
 
 
 def _entry(configs: Sequence[Mapping[str, Any]], config: str | None) -> Mapping[str, Any]:
@@ -135,98 +140,33 @@ def _entry(configs: Sequence[Mapping[str, Any]], config: str | None) -> Mapping[
     return configs[0] if len(configs) == 1 else {}
 
 
-def _data_files(stated: Any, id: str) -> Iterator[tuple[str, str]]:
+def _data_files(value: Any, id: str) -> Iterator[tuple[str, str]]:
     """(split, pattern) pairs; patterns without a split are of "train", as hubs have it."""
-    for one in stated if isinstance(stated, list) else [stated]:
-        if isinstance(one, str):
-            yield "train", one
-        elif isinstance(one, dict) and "path" in one:
-            for pattern in one["path"] if isinstance(one["path"], list) else [one["path"]]:
-                yield str(one.get("split", "train")), str(pattern)
+    for entry in value if isinstance(value, list) else [value]:
+        if isinstance(entry, str):
+            yield "train", entry
+        elif isinstance(entry, dict) and "path" in entry:
+            for pattern in entry["path"] if isinstance(entry["path"], list) else [entry["path"]]:
+                yield str(entry.get("split", "train")), str(pattern)
         else:
-            raise EmbarkError(f"The card of dataset {id} has data_files that are not understood: {one}.")
+            raise EmbarkError(f"The card of dataset {id} has data_files that are not understood: {entry}.")
 
 
 def card_configs(card: str, id: str = "?") -> list[dict[str, Any]]:
-    """The `configs` of a dataset card: the small part of YAML that they are written in, and nothing else."""
-    front = re.match(r"\ufeff?---\s*\n(.*?\n)---\s*(\n|$)", card.replace("\r\n", "\n"), re.DOTALL)
-    block = re.search(r"^configs:[ \t]*\n((?:(?:[ \t-].*|#.*)?\n)*)", front[1], re.MULTILINE) if front else None
+    """The `configs` of a dataset card, which is Markdown after a head of YAML; every value in them is a text."""
+    head = re.match(r"\ufeff?---\s*\n(.*?\n)---\s*(\n|$)", card.replace("\r\n", "\n"), re.DOTALL)
+    block = re.search(r"^configs:.*\n(?:(?:[ \t-].*|#.*)?\n)*", head[1], re.MULTILINE) if head else None
     if block is None:
         return []
-    lines = [(len(line) - len(line.lstrip()), _uncommented(line.strip())) for line in block[1].splitlines()]
-    lines = [(indent, text) for indent, text in lines if text]
     try:
-        configs, rest = _yaml(lines) if lines else ([], [])
-        if rest or not isinstance(configs, list) or not all(isinstance(entry, dict) for entry in configs):
-            raise ValueError(rest[0][1] if rest else "not a list of configs")
-    except (ValueError, RecursionError) as error:
+        # BaseLoader takes nothing for a number or a truth value: a config may be called "no".
+        configs: Any = yaml.load(block[0], Loader=yaml.BaseLoader)["configs"] or []
+        if not isinstance(configs, list) or not all(isinstance(entry, dict) for entry in configs):
+            raise ValueError("not a list of configs")
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        reason = " ".join(str(error).split())
         message = (
-            f"The card of dataset {id} has `configs` that are not understood ({error}): name the files in the row."
+            f"The card of dataset {id} has `configs` that are not understood ({reason}): name the files in the row."
         )
         raise EmbarkError(message) from None
     return configs
-
-
-Lines = list[tuple[int, str]]
-
-
-def _yaml(lines: Lines) -> tuple[Any, Lines]:
-    """The list or mapping that starts at the first line, and the lines after it."""
-    indent, first = lines[0]
-    if first.startswith("- ") or first == "-":
-        return _yaml_list(indent, lines)
-    found: dict[str, Any] = {}
-    while lines and lines[0][0] == indent and not lines[0][1].startswith("- "):
-        pair = re.fullmatch(r"(\"[^\"]*\"|'[^']*'|[^\s:\"'\[\]{}&*!|>%@`][^:]*):(?:\s+(.*))?", lines[0][1])
-        if pair is None:
-            raise ValueError(lines[0][1])
-        key, inline, lines = _scalar(pair[1]), pair[2], lines[1:]
-        if inline:
-            found[key] = _inline(inline)
-        elif lines and (lines[0][0] > indent or (lines[0][0] == indent and lines[0][1].startswith("- "))):
-            found[key], lines = _yaml(lines)
-        else:
-            found[key] = ""
-    if lines and lines[0][0] > indent:
-        raise ValueError(lines[0][1])
-    return found, lines
-
-
-def _yaml_list(indent: int, lines: Lines) -> tuple[list[Any], Lines]:
-    found: list[Any] = []
-    while lines and lines[0][0] == indent and (lines[0][1].startswith("- ") or lines[0][1] == "-"):
-        text = lines[0][1][1:].lstrip()
-        inner = indent + len(lines[0][1]) - len(text)
-        nested = not text or text.startswith("- ") or re.match(r"[\w\"'-]+:(\s|$)", text)
-        if not nested:
-            value, lines = _inline(text), lines[1:]
-        else:
-            value, lines = _yaml([(inner, text), *lines[1:]] if text else lines[1:])
-        found.append(value)
-    return found, lines
-
-
-def _inline(text: str) -> Any:
-    """A scalar, or a list in brackets."""
-    if text.startswith("[") and text.endswith("]"):
-        return [_scalar(part) for part in re.findall(r"\"[^\"]*\"|'[^']*'|[^,\[\]\s][^,\[\]]*", text[1:-1])]
-    return _scalar(text)
-
-
-def _scalar(text: str) -> str:
-    text = text.strip()
-    if text[:1] in "\"'" and text:
-        if len(text) < 2 or text[-1] != text[0]:
-            raise ValueError(text)
-        return text[1:-1]
-    if text[:1] in ("[", "{", "&", "|", ">", "!", "%", "@", "`") or (text[:1] == "*" and re.fullmatch(r"\*\w+", text)):
-        raise ValueError(text)
-    return text
-
-
-def _uncommented(line: str) -> str:
-    """Without a comment, which starts the line or follows a space outside quotes."""
-    if line.startswith("#"):
-        return ""
-    bare: Iterable[re.Match[str]] = re.finditer(r"\"[^\"]*\"|'[^']*'|\s#.*$", line)
-    return next((line[: hit.start()].rstrip() for hit in bare if hit[0].lstrip().startswith("#")), line)

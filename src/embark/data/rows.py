@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from embark.data.atomic import atomically
-from embark.data.fetch import Hub, RemoteFile, hub
+from embark.data.fetch import Hub, RemoteFile
 from embark.data.formats import TableFile, open_table_file
 from embark.data.layout import choose
 from embark.data.lazy_media import TAR, Member, Members, film, members, stored
@@ -69,33 +69,31 @@ class Rows:
         return self.tables
 
 
-def open_rows(source: Source, split: str, config: str | None = None, expected: int | None = None) -> Rows:
+def open_rows(source: Source, split: str, hub: Hub, config: str | None = None, expected: int | None = None) -> Rows:
     """The rows of a split (of a config, else the source's own); another number than expected is an error."""
     config = config or source.config
-    there = hub()
-    files = needed(source, split, config, there)
-    paths = there.get_all(source.id, source.revision, [file.path for file in files])
+    files = needed(source, split, hub, config)
+    paths = hub.get_all(source.id, source.revision, [file.path for file in files])
     what = f"Dataset {source.id} ({f'{config}/' if config else ''}{split})"
-    beside = [Beside(there, source, file.path) for file in files]
-    digests = there.home / "digests"
+    beside = [Beside(hub, source, file.path) for file in files]
+    digests = hub.home / "digests"
     rows = Rows(what, [open_table_file(path, digests, near) for path, near in zip(paths, beside, strict=True)])
     if expected is not None and len(rows) != expected:
         raise EmbarkError(f"{what} has {len(rows):,} rows at revision {source.revision}, expected {expected:,}.")
     return rows
 
 
-def open_file(source: Source, path: str) -> Path:
+def open_file(source: Source, path: str, hub: Hub) -> Path:
     """One file of the dataset, on this machine."""
-    return hub().get(source.id, source.revision, path)
+    return hub.get(source.id, source.revision, path)
 
 
-def needed(source: Source, split: str, config: str | None = None, where: Hub | None = None) -> list[RemoteFile]:
+def needed(source: Source, split: str, hub: Hub, config: str | None = None) -> list[RemoteFile]:
     """The files that hold a split, whether they are here or not."""
-    there = where or hub()
-    files = {file.path: file for file in there.files(source.id, source.revision)}
+    files = {file.path: file for file in hub.files(source.id, source.revision)}
 
     def card() -> str:
-        return there.get(source.id, source.revision, "README.md").read_text(encoding="utf-8", errors="replace")
+        return hub.get(source.id, source.revision, "README.md").read_text(encoding="utf-8", errors="replace")
 
     return [files[path] for path in choose(source, split, config or source.config, list(files), card)]
 
@@ -107,7 +105,7 @@ class Archive:
     """A zip or tar; its files are read where they are."""
 
     def __init__(self, path: Path, digests: Path) -> None:
-        self.path = path
+        self.path, self.digests = path, digests
         self._shelf = Members(str(path), str(digests))
 
     def names(self) -> list[str]:
@@ -140,6 +138,12 @@ class Archive:
             raise EmbarkError(f"{self.path} holds no file '{name}'.{advice}")
         return Member(self._shelf, self._places[name], *members(self._shelf.path)[name])
 
+    @property
+    def unpacked(self) -> Path:
+        """The folder for its files that must be files of their own: in home, not in the cache where it may be."""
+        name = hashlib.sha256(f"{self.path}\0{self.path.stat().st_size}".encode()).hexdigest()[:40]
+        return self.digests.parent / "unpacked" / f"{name}.files"
+
     @cached_property
     def _places(self) -> dict[str, int]:
         try:
@@ -148,18 +152,17 @@ class Archive:
             raise EmbarkError(f"{self.path} cannot be read as an archive: {error}.") from error
 
 
-def open_archive(source: Source, path: str) -> Archive:
+def open_archive(source: Source, path: str, hub: Hub) -> Archive:
     """A zip or tar of the dataset; a pattern names the parts of one that was cut up. A packed tar is unpacked once."""
-    there = hub()
-    listed = [file.path for file in there.files(source.id, source.revision)]
+    listed = [file.path for file in hub.files(source.id, source.revision)]
     parts = [path] if path in listed else sorted(name for name in listed if fnmatchcase(name, path))
-    local = there.get_all(source.id, source.revision, parts or [path])
+    local = hub.get_all(source.id, source.revision, parts or [path])
     with local[0].open("rb") as first:
         head = first.read(6)
     opener = next((opener for magic, opener in PACKED.items() if head.startswith(magic)), None)
     if len(local) > 1 or opener:
-        local = [_unpacked(local, opener, there.home / "unpacked")]
-    return Archive(local[0], there.home / "digests")
+        local = [_unpacked(local, opener, hub.home / "unpacked")]
+    return Archive(local[0], hub.home / "digests")
 
 
 PACKED: dict[bytes, Callable[[Any], Any]] = {b"\x1f\x8b": gzip.open, b"BZh": bz2.open, b"\xfd7zXZ\0": lzma.open}

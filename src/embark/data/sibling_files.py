@@ -15,15 +15,15 @@ from embark.types import Source
 class Beside:
     """Finds the files that one table names: beside the table, or else from the dataset's root."""
 
-    there: Hub
+    hub: Hub
     source: Source
     table: str  # its path in the dataset
 
     def files(self, names: Sequence[str | None]) -> list[Path | None]:
         """The files on this machine; None where there is no name."""
-        known = {file.path for file in self.there.files(self.source.id, self.source.revision)}
+        known = {file.path for file in self.hub.files(self.source.id, self.source.revision)}
         near = [name and posixpath.normpath(posixpath.join(posixpath.dirname(self.table), name)) for name in names]
         paths = [path if path in known else name for path, name in zip(near, names, strict=True)]
         wanted = [path for path in paths if path]
-        local = iter(self.there.get_all(self.source.id, self.source.revision, wanted))
+        local = iter(self.hub.get_all(self.source.id, self.source.revision, wanted))
         return [next(local) if path else None for path in paths]

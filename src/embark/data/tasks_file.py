@@ -19,6 +19,7 @@ METRICS = {
     "retrieval": "ndcg_at_10", "choice": "accuracy", "zeroshot": "accuracy", "probe": "accuracy", "multilabel": "lrap",
     "clustering": "nmi", "pairs": "accuracy", "sts": "cosine_spearman", "robustness": "mean_corrupted",
 }  # fmt: skip
+ALIASES = {"licence": "license"}  # other spellings of fields
 
 
 def load_tasks(path: str | Path) -> list[Task]:
@@ -58,8 +59,8 @@ def local_source(folder: str | Path, revision: str = "", **more: Any) -> Source:
 class _Wrong(Exception):
     """What is wrong with a value, and where it stands in its table."""
 
-    def __init__(self, said: str, *where: str) -> None:
-        super().__init__(said)
+    def __init__(self, problem: str, *where: str) -> None:
+        super().__init__(problem)
         self.where = where
 
 
@@ -92,11 +93,11 @@ def _checked(task: Task) -> Task:
 
 
 def _source(file: Path, stated: dict[str, Any]) -> Source:
-    given = stated.get("id", "")
-    folder = (file.parent / Path(given).expanduser()).resolve()
-    if given and folder.is_dir():
+    id = stated.get("id", "")
+    folder = (file.parent / Path(id).expanduser()).resolve()
+    if id and folder.is_dir():
         return local_source(folder, **{name: value for name, value in stated.items() if name != "id"})
-    if given.startswith((".", "/", "~")):
+    if id.startswith((".", "/", "~")):
         raise _Wrong(f"there is no folder {folder}", "source", "id")
     try:
         _complete(Source, stated)
@@ -108,15 +109,16 @@ def _source(file: Path, stated: dict[str, Any]) -> Source:
 
 def _state(folder: Path) -> str:
     """Changes with the name, size or time of any file, but for those that embark writes there itself."""
-    found, settings = hashlib.sha256(), load_settings()
+    state = hashlib.sha256()
+    settings = load_settings()
     ours = [own for own in (settings.home.resolve(), settings.results.resolve()) if folder in own.parents]
     for path in sorted(folder.rglob("*")):
         parts = path.relative_to(folder).parts
         hidden = any(part.startswith(".") for part in parts) or any(path.is_relative_to(own) for own in ours)
         if path.is_file() and not hidden:
             facts = path.stat()
-            found.update(f"{'/'.join(parts)}\0{facts.st_size}\0{facts.st_mtime_ns}\0".encode())
-    return found.hexdigest()[:12]
+            state.update(f"{'/'.join(parts)}\0{facts.st_size}\0{facts.st_mtime_ns}\0".encode())
+    return state.hexdigest()[:12]
 
 
 # ── values ───────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -128,7 +130,8 @@ def _fields(kind: type, table: Any) -> dict[str, Any]:
         raise _Wrong("must be a table")
     known = [spec.name for spec in fields(kind)]
     out = {}
-    for name, value in table.items():
+    for stated, value in table.items():
+        name = str(ALIASES.get(stated, stated))
         if name not in known:
             raise _Wrong(str(UnknownName("field", name, known)), name)
         try:
@@ -153,7 +156,7 @@ def _text(value: Any) -> str:
 def _texts(value: Any) -> tuple[str, ...]:
     if not isinstance(value, list):
         raise _Wrong(f"must be a list of texts, not {value!r}")
-    return tuple(_text(one) for one in value)
+    return tuple(_text(text) for text in value)
 
 
 def _whole(value: Any) -> int:
@@ -188,9 +191,9 @@ def _map(read: Callable[[Any], Any]) -> Callable[[Any], dict[str, Any]]:
         if not isinstance(value, dict):
             raise _Wrong(f"must be a table, not {value!r}")
         out = {}
-        for name, one in value.items():
+        for name, content in value.items():
             try:
-                out[name] = read(one)
+                out[name] = read(content)
             except _Wrong as wrong:
                 raise _Wrong(str(wrong), name, *wrong.where) from None
         return out
@@ -198,26 +201,26 @@ def _map(read: Callable[[Any], Any]) -> Callable[[Any], dict[str, Any]]:
     return read_all
 
 
-def _some(read: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    def read_some(value: Any) -> Any:
-        if not (found := read(value)):
+def _not_empty(read: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    def read_content(value: Any) -> Any:
+        if not (content := read(value)):
             raise _Wrong("must not be empty")
-        return found
+        return content
 
-    return read_some
+    return read_content
 
 
 def _modalities(value: Any) -> tuple[str, ...]:
-    return tuple(_one_of("modality", MODALITIES)(one) for one in _texts(value))
+    return tuple(map(_one_of("modality", MODALITIES), _texts(value)))
 
 
 def _pools(value: Any) -> tuple[Pool, ...]:
     if not isinstance(value, list):
         raise _Wrong(f"must be a list of tables, not {value!r}")
-    stated = [_fields(Pool, one) for one in value]
-    for one in stated:
-        _complete(Pool, one)
-    return tuple(Pool(**one) for one in stated)
+    pools = [_fields(Pool, table) for table in value]
+    for pool in pools:
+        _complete(Pool, pool)
+    return tuple(Pool(**pool) for pool in pools)
 
 
 def _anything(value: Any) -> Any:
@@ -232,10 +235,10 @@ _READ: dict[str, Callable[[Any], Any]] = {
     "reader": _one_of("reader", READERS),
     "unreadable": _one_of("policy", ("error", "skip")),
     "source": lambda value: _fields(Source, value),
-    "modalities": _some(_modalities),
+    "modalities": _not_empty(_modalities),
     **dict.fromkeys(("labels", "templates", "notes"), _texts),
-    "splits": _some(_texts),  # without a split or subset there is nothing to score
-    "subsets": _some(_map(_texts)),
+    "splits": _not_empty(_texts),  # without a split or subset there is nothing to score
+    "subsets": _not_empty(_map(_texts)),
     **dict.fromkeys(("columns", "instructions", "tags"), _map(_text)),
     **dict.fromkeys(("params", "options"), _map(_anything)),
     "files": _map(_texts),

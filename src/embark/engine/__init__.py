@@ -1,1 +1,1 @@
-"""Engines compute the vectors that a plan found missing; the only code that touches devices."""
+"""Engines compute the vectors that a plan needs; the only code that touches devices."""

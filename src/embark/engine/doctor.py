@@ -1,7 +1,7 @@
-"""What is wrong with an encoder, found in under a minute: the faults that spoil scores without any error.
+"""Examines an encoder, in under a minute, for faults that spoil scores without any error.
 
 A few sample items of every modality are embedded alone, together and in another order, with and without instruction;
-each finding says plainly what was seen and what it would do to scores.
+each finding says what was seen and what it would do to scores.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ from embark.data.items import key, media, mixed, text
 from embark.data.media import decode
 from embark.engine.check import checked
 from embark.models.encoder import Encoder
-from embark.plan import Need
+from embark.planning import Need
 from embark.types import MODALITIES, Array, EmbarkError, Item, Modality, Text
 
 Verdict = Literal["ok", "wrong", "note"]
 INSTRUCTION = "Retrieve the picture that shows the opposite of this."
 TOLERANCE = {"float32": 1e-4, "float16": 5e-3, "bfloat16": 2e-2}  # of the distance between two unit vectors
-SAME = 1e-6
+SAME = 1e-6  # vectors nearer than this are equal
 TIMED = 16  # items of the speed check
 
 
 @dataclass(frozen=True)
 class Finding:
-    """What one check saw."""
+    """The result of one check."""
 
     check: str
     verdict: Verdict
@@ -41,7 +41,7 @@ class Finding:
 
 
 class Faulty(EmbarkError):
-    """Later checks cannot be made."""
+    """A fault, as (check, message), that makes the later checks of a modality impossible."""
 
 
 def examine(encoder: Encoder, progress: Callable[[str], None] = lambda check: None) -> list[Finding]:
@@ -53,6 +53,8 @@ def examine(encoder: Encoder, progress: Callable[[str], None] = lambda check: No
     progress("mixed items and instructions")
     findings += _mixed(encoder)
     findings += _roles(encoder)
+    if way := encoder.card.loaded.get("half precision"):
+        findings.append(Finding("half precision", "note", f"runs {way}: slower, and the last digits may differ"))
     return findings
 
 
@@ -64,21 +66,21 @@ def _modality(encoder: Encoder, kind: Modality) -> Iterator[Finding]:
     except EmbarkError as error:
         yield Finding(f"{kind}: embeds", "wrong", str(error))
     except Exception as error:  # whatever a model raises is a finding
-        yield Finding(f"{kind}: embeds", "wrong", f"`embed` failed on plain {kind} items: {_told(error)}")
+        yield Finding(f"{kind}: embeds", "wrong", f"`embed` failed on plain {kind} items: {_reason(error)}")
 
 
 def _sampled(encoder: Encoder, kind: Modality, items: Sequence[Item]) -> Iterator[Finding]:
     together = _embed(encoder, items)
     alone = np.concatenate([_embed(encoder, [item]) for item in items])
     yield Finding(f"{kind}: shape", "ok", f"one row an item, {alone.shape[1]} dimensions")
-    fit = f"finite, not zero, and within the range of {encoder.card.stored}, also for odd inputs"
-    yield Finding(f"{kind}: finite", "ok", fit)
+    message = f"finite, not zero, and within the range of {encoder.card.stored}, also for odd inputs"
+    yield Finding(f"{kind}: finite", "ok", message)
     yield _varied(kind, alone)
     yield _repeated(encoder, kind, items, alone, together)
     cost, many = _cost(encoder, kind, items)
     batch = _batch(encoder, kind, alone, together, many)
     yield batch
-    if batch.verdict == "ok":  # otherwise it would show a second time
+    if batch.verdict == "ok":  # the same fault would fail both
         yield _order(encoder, kind, items, together)
     if encoder.card.normalized is not None:
         yield _length(kind, alone, encoder.card.normalized)
@@ -92,17 +94,17 @@ def _varied(kind: Modality, alone: Array) -> Finding:
     spread = 1 - _unit(alone) @ _unit(alone).T
     if spread.max() < SAME:
         raise Faulty("varied", "all inputs give the same vector: the input does not reach the model.")
-    apart = spread[~np.eye(len(alone), dtype=bool)]
-    seen = f"cosines of different items from {1 - apart.max():.2f} to {1 - apart.min():.2f}"
-    return Finding(f"{kind}: varied", "note" if apart.max() < 1e-3 else "ok", seen)
+    distances = spread[~np.eye(len(alone), dtype=bool)]
+    message = f"cosines of different items from {1 - distances.max():.2f} to {1 - distances.min():.2f}"
+    return Finding(f"{kind}: varied", "note" if distances.max() < 1e-3 else "ok", message)
 
 
 def _repeated(encoder: Encoder, kind: Modality, items: Sequence[Item], alone: Array, together: Array) -> Finding:
     again = np.concatenate([_embed(encoder, [item]) for item in items])
     worst = max(_apart(encoder, alone, again).max(), _apart(encoder, together, _embed(encoder, items)).max())
     if worst > _limit(encoder) / 10 and not _permuted(encoder, alone, together):
-        said = f"the same items gave other vectors the second time (up to {worst:.2g} apart): dropout or chance is on."
-        raise Faulty("deterministic", f"{said} Call .eval(), fix seeds.")
+        fault = f"the same items gave other vectors the second time (up to {worst:.2g} apart): dropout or chance is on."
+        raise Faulty("deterministic", f"{fault} Call .eval(), fix seeds.")
     return Finding(f"{kind}: deterministic", "ok", "the same input gives the same vector")
 
 
@@ -114,10 +116,10 @@ def _batch(encoder: Encoder, kind: Modality, alone: Array, together: Array, many
         if worst <= _limit(encoder):
             continue
         if _permuted(encoder, same, rows):
-            said = f"rows of a batch of {len(rows)} come back in another order than the items: each item would get "
-            return Finding(f"{kind}: order", "wrong", f"{said}another's vector.")
-        said = f"a vector depends on its batch of {len(rows)} (up to {worst:.2g} apart): padding is not masked, or "
-        return Finding(f"{kind}: batch", "wrong", f"{said}pooling reads it.")
+            fault = f"rows of a batch of {len(rows)} come back in another order than the items"
+            return Finding(f"{kind}: order", "wrong", f"{fault}: each item would get another's vector.")
+        fault = f"a vector depends on its batch of {len(rows)} (up to {worst:.2g} apart)"
+        return Finding(f"{kind}: batch", "wrong", f"{fault}: padding is not masked, or pooling reads it.")
     return Finding(f"{kind}: batch", "ok", f"alone or in a batch, the vector is the same (within {worst:.1g})")
 
 
@@ -132,24 +134,26 @@ def _length(kind: Modality, alone: Array, declared: bool) -> Finding:
     lengths = np.linalg.norm(alone, axis=1)
     if (unit := bool(np.abs(lengths - 1).max() < 1e-2)) == declared:
         return Finding(f"{kind}: length", "ok", "of unit length, as the card says")
-    seen = f"lengths from {lengths.min():.3g} to {lengths.max():.3g}"
-    said = "unit" if declared else "other"
-    return Finding(f"{kind}: length", "wrong", f"{seen}, but the card declares {said} length (unit seen: {unit}).")
+    measured = f"lengths from {lengths.min():.3g} to {lengths.max():.3g}"
+    stated = f"the card declares {'unit' if declared else 'other'} length"
+    return Finding(f"{kind}: length", "wrong", f"{measured}, but {stated} (unit seen: {unit}).")
 
 
 def _cost(encoder: Encoder, kind: Modality, items: Sequence[Item]) -> tuple[Finding, Array]:
     """Speed and memory of a larger batch, and its vectors."""
-    many = [items[turn % len(items)] for turn in range(TIMED)]
-    before, start = _memory(), time.perf_counter()
+    many = [items[number % len(items)] for number in range(TIMED)]
+    memory_before = _memory()
+    start = time.perf_counter()
     rows = _embed(encoder, many)
     seconds = (time.perf_counter() - start) / TIMED
-    held = max(0, _memory() - before) / TIMED
-    said = f"{1 / seconds:,.0f} items a second, {held / 2**20:.1f} MB more an item at the peak"
-    return Finding(f"{kind}: cost", "note", said), rows
+    memory = max(0, _memory() - memory_before) / TIMED
+    message = f"{1 / seconds:,.0f} items a second, {memory / 2**20:.1f} MB more an item at the peak"
+    return Finding(f"{kind}: cost", "note", message), rows
 
 
 def _mixed(encoder: Encoder) -> Iterator[Finding]:
-    card, kinds = encoder.card, [kind for kind in MODALITIES if kind in encoder.card.modalities]
+    card = encoder.card
+    kinds = [kind for kind in MODALITIES if kind in card.modalities]
     if len(kinds) < 2:
         return
     if card.fusion is None:
@@ -160,7 +164,7 @@ def _mixed(encoder: Encoder) -> Iterator[Finding]:
         whole, first = _embed(encoder, [mixed(*parts)]), _embed(encoder, [parts[0]])
     except Exception as error:
         both = " and ".join(kinds[:2])
-        yield Finding("mixed items", "wrong", f"an item of {both} cannot be embedded: {_told(error)}")
+        yield Finding("mixed items", "wrong", f"an item of {both} cannot be embedded: {_reason(error)}")
         return
     if whole.shape == first.shape and _apart(encoder, whole, first).max() < SAME:
         yield Finding(
@@ -171,43 +175,45 @@ def _mixed(encoder: Encoder) -> Iterator[Finding]:
 
 
 def _roles(encoder: Encoder) -> Iterator[Finding]:
-    """Instructions reach the vector exactly where the card says so; roles differ exactly where the key does."""
+    """Instructions must change the vector exactly where the card says so, and roles exactly where the key differs."""
     kind: Modality = "text" if "text" in encoder.card.modalities else encoder.card.modalities[0]
     item = samples(kind, encoder.card.sample_rate)[0]
-    ways = {"document": ("document", None), "query": ("query", None), "asked": ("query", INSTRUCTION)}
-    vector = {}
-    for way, given in ways.items():
-        try:
-            vector[way] = _embed(encoder, [item], *given)
-        except Exception as error:
-            check, how = ("instructions", "with an instruction") if way == "asked" else ("roles", "as a query")
-            if way != "document":  # which was found with its modality
-                yield Finding(check, "wrong", f"an item cannot be embedded {how}: {_told(error)}")
-            return
-    yield _instructions(encoder, float(_apart(encoder, vector["query"], vector["asked"]).max()))
-    name = {way: key("", encoder.render(item, *given)) for way, given in ways.items()}
-    one_key = name["query"] == name["document"]
-    differ = float(_apart(encoder, vector["query"], vector["document"]).max())
-    if one_key and differ > _limit(encoder):
-        said = "query and document get one key but other vectors: `render` must return what differs."
-        yield Finding("roles", "wrong", said)
-    elif not one_key and differ < SAME:
-        said = "query and document get other keys but one vector: the prompt of the role does not reach the model."
-        yield Finding("roles", "wrong", said)
+    try:
+        document = _embed(encoder, [item], "document")
+    except Exception:  # reported with its modality
+        return
+    try:
+        query = _embed(encoder, [item], "query")
+    except Exception as error:
+        yield Finding("roles", "wrong", f"an item cannot be embedded as a query: {_reason(error)}")
+        return
+    try:
+        instructed = _embed(encoder, [item], "query", INSTRUCTION)
+    except Exception as error:
+        yield Finding("instructions", "wrong", f"an item cannot be embedded with an instruction: {_reason(error)}")
+        return
+    yield _instructions(encoder, float(_apart(encoder, query, instructed).max()))
+    query_key, document_key = (key("", encoder.render(item, role, None)) for role in ("query", "document"))
+    shared = query_key == document_key
+    distance = float(_apart(encoder, query, document).max())
+    if shared and distance > _limit(encoder):
+        fault = "query and document get one key but other vectors: `render` must return what differs."
+        yield Finding("roles", "wrong", fault)
+    elif not shared and distance < SAME:
+        fault = "query and document get other keys but one vector: the prompt of the role does not reach the model."
+        yield Finding("roles", "wrong", fault)
     else:
-        told = "share their vectors: items are embedded once for both" if one_key else "differ"
-        yield Finding("roles", "ok", f"query and document {told}")
+        relation = "share their vectors: items are embedded once for both" if shared else "differ"
+        yield Finding("roles", "ok", f"query and document {relation}")
 
 
 def _instructions(encoder: Encoder, moved: float) -> Finding:
     if encoder.card.instructed and moved < SAME:
-        said = (
-            "an instruction changes nothing, though the card says that the model reads it: the prompt is not applied."
-        )
-        return Finding("instructions", "wrong", said)
+        fault = "an instruction changes nothing, though the card says that the model reads it"
+        return Finding("instructions", "wrong", f"{fault}: the prompt is not applied.")
     if not encoder.card.instructed and moved > _limit(encoder):
-        said = "an instruction changes vectors, but the card does not say instructed=True."
-        return Finding("instructions", "wrong", said)
+        fault = "an instruction changes vectors, but the card does not say instructed=True."
+        return Finding("instructions", "wrong", fault)
     return Finding("instructions", "ok", "applied" if encoder.card.instructed else "not read, as the card says")
 
 
@@ -215,7 +221,10 @@ def _instructions(encoder: Encoder, moved: float) -> Finding:
 
 
 def _embed(encoder: Encoder, items: Sequence[Item], role: str = "document", instruction: str | None = None) -> Array:
-    """As the engine does it; one row an item (late interaction: the mean of its tokens), or a fault."""
+    """Vectors as the engine computes them, one row for each item (late interaction: the mean of its tokens).
+
+    What is wrong with them is raised as `Faulty`.
+    """
     ready = []
     for item in items:
         rendered = encoder.render(item, role, instruction)
@@ -242,7 +251,7 @@ def _shown(need: Need) -> str:
     return f"'{part.text[:40]}'" if isinstance(part, Text) else f"a sample of {part.kind}"
 
 
-def _told(error: Exception) -> str:
+def _reason(error: Exception) -> str:
     return str(error.args[-1]) if isinstance(error, Faulty) else f"{type(error).__name__}: {error}"
 
 
@@ -255,13 +264,13 @@ def _unit(rows: Array) -> Array:
 
 
 def _apart(encoder: Encoder, a: Array, b: Array) -> Array:
-    """The distance of the rows' directions; where similarity sees lengths, also how far these are apart."""
-    turned = np.linalg.norm(_unit(a) - _unit(b), axis=1)
+    """The distance of the rows' directions or, where similarity depends on lengths, of their lengths if larger."""
+    direction = np.linalg.norm(_unit(a) - _unit(b), axis=1)
     if encoder.card.similarity == "cosine":
-        return np.asarray(turned)
+        return np.asarray(direction)
     lengths = np.linalg.norm(a, axis=1), np.linalg.norm(b, axis=1)
-    scaled = np.abs(lengths[0] - lengths[1]) / np.maximum(np.maximum(*lengths), 1e-30)
-    return np.asarray(np.maximum(turned, scaled))
+    length = np.abs(lengths[0] - lengths[1]) / np.maximum(np.maximum(*lengths), 1e-30)
+    return np.asarray(np.maximum(direction, length))
 
 
 def _permuted(encoder: Encoder, alone: Array, together: Array) -> bool:
@@ -272,18 +281,18 @@ def _permuted(encoder: Encoder, alone: Array, together: Array) -> bool:
 
 
 def _memory() -> int:
-    """The most bytes held so far: on the device where one is used, else by the process."""
+    """The peak memory so far, in bytes: of the device where one is used, else of the process."""
     torch = sys.modules.get("torch")
     if torch is not None and torch.cuda.is_available():
         return int(torch.cuda.max_memory_allocated())
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
 
 
-# ── sample items: of unlike lengths, sizes and scripts, for that is where models break ───────────────────────────────
+# ── sample items: of different lengths, sizes and scripts, because that is where models break ────────────────────────
 
 
 def samples(kind: Modality, rate: int) -> list[Item]:
-    """Eight items of a modality, fixed."""
+    """Eight fixed items of a modality."""
     if kind == "text":
         return [text(value) for value in TEXTS]
     if kind == "image":

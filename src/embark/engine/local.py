@@ -1,7 +1,7 @@
 """The local engine, a pipeline: decode workers → batches → encoder → writer.
 
-Workers prepare ahead of the encoder, a writer thread commits behind it, so the device waits for neither. Each batch is
-durable soon after it was computed; a killed run loses at most what was in flight.
+Workers prepare items ahead of the encoder and a writer thread commits its vectors, so the device waits for neither.
+Each batch is durable soon after it was computed; a killed run loses the last few batches at most.
 """
 
 from __future__ import annotations
@@ -22,42 +22,44 @@ from PIL import Image
 
 from embark.data.items import as_keys
 from embark.data.media import UnreadableMedia, decode
-from embark.engine.check import Unsound, checked
+from embark.engine.check import InvalidVectors, checked
 from embark.engine.sink import Sink
 from embark.models.encoder import Encoder, Interrupted
-from embark.plan import Need
+from embark.planning import Need
 from embark.store import Writer
 from embark.types import EmbarkError, Modality, Text
 
-CHUNK, TEXT_CHUNK = 4, 64  # items a worker prepares at a time: a hand-over costs more than a short text
-FIRST_BATCH, LARGEST_BATCH = 32, 1024
-WORTH_IT = 1.05  # a larger batch must be this much faster an item to be kept
-NO_MEMORY = ("out of memory", "allocate memory", "alloc_failed", "bad_alloc", "bad allocation")  # as torch, onnx… say
-MOST_BYTES = 1 << 30  # of prepared items: no more are gathered for a batch, nor kept ready behind it
+CHUNK = 4  # items that a worker prepares at a time
+TEXT_CHUNK = 64  # handing over a short text costs more than preparing it
+FIRST_BATCH = 32
+LARGEST_BATCH = 1024
+WORTH_IT = 1.05  # how much faster, for each item, a batch of twice the size must be
+NO_MEMORY = ("out of memory", "allocate memory", "alloc_failed", "bad_alloc", "bad allocation")  # of torch, onnx…
+MOST_BYTES = 1 << 30  # of prepared items: in a batch, and waiting for the next
 
-Ready: TypeAlias = tuple[Need, Any, int]  # a need, its prepared value or why it is unreadable, about how many bytes
+Ready: TypeAlias = tuple[Need, Any, int]  # a need, its prepared value (or the error that it is unreadable), its bytes
 
 
 @dataclass
 class Report:
-    """What an engine did: how many vectors in how many seconds, and which items would not decode (key → why)."""
+    """The result of embedding: how many vectors in how many seconds, and the items that do not decode."""
 
     embedded: int = 0
     seconds: float = 0.0
-    unreadable: dict[bytes, str] = field(default_factory=dict)
+    unreadable: dict[bytes, str] = field(default_factory=dict)  # key → reason
 
 
 @dataclass
 class BatchSize:
-    """Doubles while that makes an item cheaper, halves when memory runs out and never returns there."""
+    """The size of the next batch: doubles while that is faster, halves for good when memory runs out."""
 
     now: int = FIRST_BATCH
     limit: int = LARGEST_BATCH
-    best: float = 0.0
+    best: float = 0.0  # items a second
     growing: bool = True
 
     def took(self, items: int, seconds: float) -> None:
-        """A batch of `items` took `seconds`."""
+        """Record that a batch of `items` took `seconds`."""
         rate = items / max(seconds, 1e-9)
         if not self.growing or items < self.now:
             return
@@ -67,7 +69,7 @@ class BatchSize:
             self.now = min(2 * self.now, self.limit)
 
     def failed(self, items: int) -> None:
-        """A batch of `items` did not fit."""
+        """Record that memory did not suffice for a batch of `items`."""
         self.now = self.limit = max(1, min(self.now, items // 2))
         self.growing = False
 
@@ -82,8 +84,12 @@ def embed(
     name: Callable[[Need], str] = lambda need: need.key.hex()[:12],
     advance: Callable[[int], None] = lambda items: None,
 ) -> Report:
-    """Embed every need and commit it; `name` is how errors call an item, `advance` hears of finished items."""
-    report, start = Report(), time.perf_counter()
+    """Embed every need and commit its vector.
+
+    `name` is how errors call an item; `advance` is called with the number of items just finished.
+    """
+    report = Report()
+    start = time.perf_counter()
     with ThreadPoolExecutor(workers) as pool, _cancelling(pool), Sink(writer) as sink:
         for group in by_kind(needs):
             fixed = batch_size or encoder.batch_size
@@ -97,7 +103,7 @@ def embed(
 
 @contextmanager
 def _cancelling(pool: ThreadPoolExecutor) -> Iterator[None]:
-    """An error need not wait for what was queued behind it."""
+    """On an error, cancel what is still queued in the pool instead of waiting for it."""
     try:
         yield
     except BaseException:
@@ -113,36 +119,42 @@ def _batch(
     report: Report,
     name: Callable[[Need], str],
 ) -> int:
-    """Embed what comes next and hand it to the writer; how many items that were. They are let go before the next."""
-    good, done, held = [], 0, 0
+    """Embed the next batch and hand its vectors to the writer; returns how many items that were.
+
+    A function of its own, so that a batch's memory is free before the next one is gathered.
+    """
+    batch = []
+    items = 0
+    batch_bytes = 0
     for need, value, weight in islice(ready, size.now):
         if isinstance(value, UnreadableMedia):
             report.unreadable[need.key] = str(value)
         else:
-            good.append((need, value))
-        done, held = done + 1, held + weight
-        if held >= MOST_BYTES:
+            batch.append((need, value))
+        items += 1
+        batch_bytes += weight
+        if batch_bytes >= MOST_BYTES:
             break
-    for piece, vectors in _forward(encoder, good, size, name):
+    for piece, vectors in _forward(encoder, batch, size, name):
         sink.put(as_keys([need.key for need, _ in piece]), vectors)
-    report.embedded += len(good)
-    return done
+    report.embedded += len(batch)
+    return items
 
 
 def measure(encoder: Encoder, needs: Sequence[Need], sample: int = 24) -> dict[tuple[Modality, ...], float]:
-    """Seconds an item by kind, from a small sample of each; nothing is stored."""
+    """Seconds for an item of each kind, timed on a small sample; nothing is stored."""
     out = {}
     for group in by_kind(needs):
-        few = group[:: max(1, len(group) // sample)][:sample]
-        _try(encoder, few[:2])  # the first pass pays for loading
+        timed = group[:: max(1, len(group) // sample)][:sample]
+        _try(encoder, timed[:2])  # the first pass pays for loading
         start = time.perf_counter()
-        _try(encoder, few)
-        out[group[0].item.modalities] = (time.perf_counter() - start) / len(few)
+        _try(encoder, timed)
+        out[group[0].item.modalities] = (time.perf_counter() - start) / len(timed)
     return out
 
 
 def by_kind(needs: Sequence[Need]) -> list[list[Need]]:
-    """Needs of one kind of item together, short texts first: even batches, little padding."""
+    """Needs grouped by kind of item, short texts first: batches are even and need little padding."""
     groups: dict[tuple[Modality, ...], list[Need]] = {}
     for need in needs:
         groups.setdefault(need.item.modalities, []).append(need)
@@ -150,14 +162,14 @@ def by_kind(needs: Sequence[Need]) -> list[list[Need]]:
 
 
 def prepare(encoder: Encoder, need: Need) -> Any:
-    """Decode what the encoder will see and let it do its CPU work."""
+    """The encoder's input for a need: decoded media, and the encoder's own CPU work on them."""
     rendered = need.render(encoder)
     contents = decode(rendered.parts, encoder.card.frames, encoder.card.sample_rate)
     return encoder.prepare(contents, rendered.mode)
 
 
 def _try(encoder: Encoder, needs: Sequence[Need]) -> None:
-    """A forward pass over what can be read."""
+    """Embed those needs that can be read, and forget the vectors."""
     ready = []
     for need in needs:
         with suppress(UnreadableMedia):
@@ -171,40 +183,58 @@ def _length(need: Need) -> int:
 
 
 def weigh(value: Any) -> int:
-    """About how many bytes a prepared value holds: pixels, samples, tensors. Words and the unknown are nothing."""
+    """About how many bytes a prepared value holds: pixels, samples, tensors. Texts and unknown types count as 0."""
     if isinstance(value, str):
         return 0
     if isinstance(value, Image.Image):
-        return 4 * value.width * value.height  # as Pillow keeps colours
+        return 4 * value.width * value.height  # Pillow's size of a color pixel
     if isinstance(value, list) and value and isinstance(value[0], (int, float)):
-        return 0  # tokens: not worth a look at each
+        return 0  # tokens: few bytes
     if isinstance(value, (list, tuple)):
         return sum(map(weigh, value))
     if isinstance(value, Mapping):
         return sum(map(weigh, value.values()))
     if is_dataclass(value) and not isinstance(value, type):
         return sum(weigh(getattr(value, part.name, None)) for part in fields(value))
-    held = len(value) if isinstance(value, bytes) else getattr(value, "nbytes", 0)  # of numpy and torch alike
-    return held if isinstance(held, int) else 0
+    size = len(value) if isinstance(value, bytes) else getattr(value, "nbytes", 0)  # numpy and torch both have it
+    return size if isinstance(size, int) else 0
 
 
 class Backlog:
-    """Bytes prepared and not yet taken. While they are too many, only the chunk that is awaited goes on."""
+    """The bytes of items that are prepared and wait for the encoder.
+
+    While they are too many, workers pause, except on the chunk that the encoder waits for.
+    """
 
     def __init__(self) -> None:
-        self.held, self.turn, self.closed, self.changed = 0, -1, False, Condition()
+        self.bytes = 0
+        self.awaited = -1  # number of the chunk that the encoder waits for
+        self.closed = False
+        self.changed = Condition()
 
-    def admits(self, turn: int) -> bool:
-        """Waits for room for one more of this chunk; False when nobody wants it any more."""
-        if self.held >= MOST_BYTES:
+    def admits(self, chunk: int) -> bool:
+        """Wait until one more item of this chunk may be prepared; False when no more items are wanted."""
+        if self.bytes >= MOST_BYTES:
             with self.changed:
-                self.changed.wait_for(lambda: self.held < MOST_BYTES or turn == self.turn or self.closed)
+                self.changed.wait_for(lambda: self.bytes < MOST_BYTES or chunk == self.awaited or self.closed)
         return not self.closed
 
-    def change(self, weight: int = 0, turns: int = 0, closed: bool = False) -> None:
-        """More or fewer bytes, the next chunk awaited, or the end."""
+    def add(self, size: int) -> None:
+        """Count so many bytes more, or fewer."""
         with self.changed:
-            self.held, self.turn, self.closed = self.held + weight, self.turn + turns, self.closed or closed
+            self.bytes += size
+            self.changed.notify_all()
+
+    def await_next(self) -> None:
+        """The encoder waits for the next chunk."""
+        with self.changed:
+            self.awaited += 1
+            self.changed.notify_all()
+
+    def close(self) -> None:
+        """No more items are wanted."""
+        with self.changed:
+            self.closed = True
             self.changed.notify_all()
 
 
@@ -216,13 +246,14 @@ def _prepared(
     size: BatchSize,
     name: Callable[[Need], str],
 ) -> Generator[Ready]:
-    """Needs with their prepared values (or why they are unreadable), in order, a bounded way ahead of the encoder."""
-    backlog, words = Backlog(), needs[0].item.modalities == ("text",)
+    """Needs with their prepared values, in order; workers prepare a bounded number ahead of the encoder."""
+    backlog = Backlog()
+    only_text = needs[0].item.modalities == ("text",)
 
-    def work(turn: int, chunk: Sequence[Need]) -> list[Ready]:
+    def work(number: int, chunk: Sequence[Need]) -> list[Ready]:
         out: list[Ready] = []
         for need in chunk:
-            if not backlog.admits(turn):
+            if not backlog.admits(number):
                 break
             try:
                 value = prepare(encoder, need)
@@ -233,44 +264,44 @@ def _prepared(
             except Exception as error:
                 error.add_note(f"{encoder.card.name} was preparing {name(need)}.")
                 raise
-            weight = 0 if words else weigh(value)
+            weight = 0 if only_text else weigh(value)
             if weight:
-                backlog.change(weight)
+                backlog.add(weight)
             out.append((need, value, weight))
         return out
 
-    step = TEXT_CHUNK if words else CHUNK
-    chunks = enumerate([needs[at : at + step] for at in range(0, len(needs), step)])
+    step = TEXT_CHUNK if only_text else CHUNK
+    chunks = enumerate([needs[start : start + step] for start in range(0, len(needs), step)])
     ahead: deque[Future[list[Ready]]] = deque()
     try:
         while True:
             room = 2 * workers + 2 * size.now // step - len(ahead)
-            ahead.extend(pool.submit(work, turn, chunk) for turn, chunk in islice(chunks, max(0, room)))
+            ahead.extend(pool.submit(work, number, chunk) for number, chunk in islice(chunks, max(0, room)))
             if not ahead:
                 return
-            backlog.change(turns=1)
+            backlog.await_next()
             for need, value, weight in ahead.popleft().result():
                 if weight:
-                    backlog.change(-weight)
+                    backlog.add(-weight)
                 yield need, value, weight
     finally:
-        backlog.change(closed=True)
+        backlog.close()
 
 
 def _forward(
     encoder: Encoder, batch: list[tuple[Need, Any]], size: BatchSize, name: Callable[[Need], str]
 ) -> Iterator[tuple[list[tuple[Need, Any]], Any]]:
-    """(piece, vectors) of the batch; in halves as long as memory does not suffice."""
+    """(piece, vectors) of the batch: one piece, or halves of halves where memory does not suffice."""
     if not batch:
         return
     start = time.perf_counter()
     try:
         vectors = encoder.embed([value for _, value in batch])
     except Interrupted as cut:
-        if cut.done:  # paid for, so kept
+        if cut.done:  # paid for, so stored
             rows = sorted(cut.done)
             piece = [batch[row] for row in rows]
-            yield from _sound(encoder, piece, np.stack([cut.done[row] for row in rows]), name)
+            yield from _valid(encoder, piece, np.stack([cut.done[row] for row in rows]), name)
         raise
     except Exception as error:
         if not _out_of_memory(error):
@@ -281,9 +312,9 @@ def _forward(
             ) from error
     else:
         size.took(len(batch), time.perf_counter() - start)
-        yield from _sound(encoder, batch, vectors, name)
+        yield from _valid(encoder, batch, vectors, name)
         return
-    # Outside the handler: as long as the error lives, so does all that the failed pass had put on the device.
+    # Outside the handler, because the error holds all that the failed pass had put on the device.
     _free_device_memory()
     size.failed(len(batch))
     half = len(batch) // 2
@@ -291,22 +322,22 @@ def _forward(
     yield from _forward(encoder, batch[half:], size, name)
 
 
-def _sound(encoder: Encoder, batch: list[Any], vectors: Any, name: Callable[[Need], str]) -> Iterator[tuple[Any, Any]]:
-    """A batch with its vectors, checked; where some are unsound, the others come first, and then the error."""
+def _valid(encoder: Encoder, batch: list[Any], vectors: Any, name: Callable[[Need], str]) -> Iterator[tuple[Any, Any]]:
+    """A batch with its checked vectors; where some are invalid, the others, and then the error."""
     try:
-        kept = checked(vectors, encoder.card, [need for need, _ in batch], name)
-    except Unsound as error:
-        good = sorted(set(range(len(batch))) - set(error.rows))
-        if good:
-            some = vectors[good] if hasattr(vectors, "shape") else [vectors[row] for row in good]
-            yield from _sound(encoder, [batch[row] for row in good], some, name)
+        stored = checked(vectors, encoder.card, [need for need, _ in batch], name)
+    except InvalidVectors as error:
+        valid = sorted(set(range(len(batch))) - set(error.rows))
+        if valid:
+            valid_vectors = vectors[valid] if hasattr(vectors, "shape") else [vectors[row] for row in valid]
+            yield from _valid(encoder, [batch[row] for row in valid], valid_vectors, name)
         raise
-    yield batch, kept
+    yield batch, stored
 
 
 def _out_of_memory(error: Exception) -> bool:
-    said = str(error).lower()
-    return isinstance(error, MemoryError) or any(words in said for words in NO_MEMORY)
+    message = str(error).lower()
+    return isinstance(error, MemoryError) or any(words in message for words in NO_MEMORY)
 
 
 def _free_device_memory() -> None:

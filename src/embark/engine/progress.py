@@ -1,4 +1,4 @@
-"""Progress on long work: a bar with rate and time left on a terminal, a line now and then elsewhere."""
+"""Progress of long work: a bar with rate and time left on a terminal, a line every few seconds elsewhere."""
 
 from __future__ import annotations
 
@@ -8,55 +8,55 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 QUIET_SECONDS = 10.0  # between lines where there is no terminal
+MEGABYTE = 1_000_000
 
 
 @contextmanager
 def progress(title: str, total: int, show: bool = True, what: str = "items") -> Iterator[Callable[[int], None]]:
-    """Yields `advance(count)` for work on so many items, or whatever they are."""
+    """Yields `advance(count)` for work on so many items, tasks or bytes; several may be shown at once."""
     if not show or not total:
-        yield lambda items: None
+        yield lambda count: None
     elif sys.stderr.isatty():
-        with _bar(title, total) as advance:
+        with _bar(title, total, what) as advance:
             yield advance
     else:
         yield _lines(title, total, what)
 
 
 @contextmanager
-def _bar(title: str, total: int) -> Iterator[Callable[[int], None]]:
+def _bar(title: str, total: int, what: str) -> Iterator[Callable[[int], None]]:
+    from rich import progress as bars
     from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        ProgressColumn,
-        Task,
-        TextColumn,
-        TimeRemainingColumn,
-    )
     from rich.text import Text
 
-    class Rate(ProgressColumn):
-        def render(self, task: Task) -> Text:
+    class Rate(bars.ProgressColumn):
+        def render(self, task: bars.Task) -> Text:
             return Text(f"{task.speed:,.0f}/s" if task.speed else "", style="cyan")
 
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), Rate(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(title, total=total)
-        yield lambda items: bar.advance(task, items)
+    counts = (bars.MofNCompleteColumn(), Rate())
+    sizes = (bars.DownloadColumn(), bars.TransferSpeedColumn())
+    columns = (*(sizes if what == "bytes" else counts), bars.TimeRemainingColumn())
+    with bars.Progress(
+        bars.TextColumn("{task.description}"), bars.BarColumn(), *columns, console=Console(stderr=True), transient=True
+    ) as display:
+        task = display.add_task(title, total=total)
+        yield lambda count: display.advance(task, count)
 
 
 def _lines(title: str, total: int, what: str) -> Callable[[int], None]:
-    start = said = time.monotonic()
+    size, unit = (MEGABYTE, "MB") if what == "bytes" else (1, what)
+    start = shown = time.monotonic()
     done = 0
 
-    def advance(items: int) -> None:
-        nonlocal done, said
-        done, now = done + items, time.monotonic()
-        if now - said >= QUIET_SECONDS:
-            said, rate = now, done / (now - start)
-            pace = f"{rate:,.{0 if rate > 10 else 1}f}/s, {span((total - done) / rate)} left"
-            print(f"{title}: {done:,} of {total:,} {what}, {pace}", file=sys.stderr, flush=True)
+    def advance(count: int) -> None:
+        nonlocal done, shown
+        done += count
+        now = time.monotonic()
+        if now - shown >= QUIET_SECONDS:
+            shown = now
+            rate = max(done, 1) / (now - start)
+            speed = f"{rate / size:,.{0 if rate / size > 10 else 1}f}/s, {span((total - done) / rate)} left"
+            print(f"{title}: {done // size:,} of {total // size:,} {unit}, {speed}", file=sys.stderr, flush=True)
 
     return advance
 

@@ -1,4 +1,4 @@
-"""A writer thread: vectors go to disk and are committed while the encoder works on the next batch."""
+"""A writer thread: writes and commits vectors while the encoder works on the next batch."""
 
 from __future__ import annotations
 
@@ -10,11 +10,14 @@ from types import TracebackType
 from embark.store import Writer
 from embark.types import Array
 
-WAITING = 1  # batches that may wait for the disk: a kill loses them, and one keeps it busy
+WAITING = 1  # batches that may wait for the disk: one keeps it busy, and a kill loses no more than that
 
 
 class Sink:
-    """Takes (keys, vectors); whatever waits is committed together. The writer's errors come out of `put`."""
+    """Writes batches of keys and vectors in a thread; batches that wait are committed together.
+
+    A writer's error is raised by the next `put`, or on leaving the `with` block.
+    """
 
     def __init__(self, writer: Writer) -> None:
         self._writer = writer
@@ -25,22 +28,23 @@ class Sink:
 
     def put(self, keys: Array, vectors: Array | Sequence[Array]) -> None:
         """Hand a batch over; returns at once unless the disk is far behind."""
-        self._raise()
+        self._raise_error()
         self._queue.put((keys, vectors))
 
-    def _raise(self) -> None:
+    def _raise_error(self) -> None:
         if self._error is not None:
             raise self._error
 
     def _write(self) -> None:
-        open_ = True
-        while open_:
+        """The thread's loop; None in the queue ends it."""
+        ended = False
+        while not ended:
             batches = [self._queue.get()]
             while not self._queue.empty():
                 batches.append(self._queue.get())
-            open_ = None not in batches
+            ended = None in batches
             if self._error is not None:
-                continue  # keep emptying the queue, so that nobody waits for a dead disk
+                continue  # go on emptying the queue, or `put` would block for good
             try:
                 for batch in batches:
                     if batch is not None:
@@ -58,4 +62,4 @@ class Sink:
         self._queue.put(None)
         self._thread.join()
         if error is None:
-            self._raise()
+            self._raise_error()

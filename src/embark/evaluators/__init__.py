@@ -2,7 +2,8 @@
 
 A module has `VERSION` (part of the protocol fingerprint; raise it when a score can change), `PARAMS` if a row may set
 any (name → type, or the values it may have) and `evaluate(truth, vectors, params) -> Scores`, where `vectors` holds
-one matrix for each side of the dataset.
+one matrix for each side of the dataset. It may have `PRESET` (parameters that it sets for the evaluator it is made of),
+`base(params)` (the kind of evaluator that it calls) and `narrow(truth, params)`.
 """
 
 from __future__ import annotations
@@ -28,45 +29,45 @@ EVALUATORS = {
     "robustness": "embark.evaluators.robustness",
 }
 
-
-# From the row's metric, the model's card, the settings, and a run's stages (which its fingerprint must tell).
+# Parameters of every kind: from the row's metric, the model's card and the settings. A run's stages stand among a row's
+# parameters because the fingerprint covers them; evaluators do not read them.
 COMMON = {"metric": str, "similarity": str, "memory": int, "stages": dict}
 
 
-def _module(kind: str) -> ModuleType:
-    if kind not in EVALUATORS:
-        raise UnknownName("evaluator", kind, EVALUATORS)
-    return import_module(EVALUATORS[kind])
-
-
 def version(kind: str, params: Mapping[str, Any]) -> int:
-    """The version of an evaluator's arithmetic, and of the one that it builds on."""
+    """The version of an evaluator; one with a base adds the base's version times 1000."""
     module = _module(kind)
-    below = version(module.base(params), params) if hasattr(module, "base") else 0
-    return int(module.VERSION) + 1000 * below
+    base_version = version(module.base(params), params) if hasattr(module, "base") else 0
+    return int(module.VERSION) + 1000 * base_version
+
+
+def full_params(kind: str, params: Mapping[str, Any]) -> dict[str, Any]:
+    """A row's parameters together with those that its evaluator presets."""
+    return {**getattr(_module(kind), "PRESET", {}), **params}
 
 
 def check(kind: str, params: Mapping[str, Any]) -> None:
     """Raise for a parameter that the evaluator does not know: the score would silently be another protocol's."""
     module = _module(kind)
-    several = [module, _module(module.base(params))] if hasattr(module, "base") else [module]
-    known: dict[str, Any] = COMMON | {
-        name: what for one in several for name, what in getattr(one, "PARAMS", {}).items()
-    }
+    known: dict[str, Any] = COMMON | getattr(module, "PARAMS", {})
+    if hasattr(module, "base"):
+        known |= getattr(_module(module.base(params)), "PARAMS", {})
     for name, value in params.items():
         if name not in known:
             raise UnknownName(f"parameter of '{kind}'", name, known)
-        what = known[name]
-        fits = value in what if isinstance(what, tuple) else type(value) is what
-        if not fits:
-            wanted = f"one of {', '.join(map(repr, what))}" if isinstance(what, tuple) else f"of type {what.__name__}"
-            raise EmbarkError(f"The parameter '{name}' of '{kind}' must be {wanted}, not {value!r}.")
+        allowed = known[name]
+        if isinstance(allowed, tuple):
+            valid, expected = value in allowed, f"one of {', '.join(map(repr, allowed))}"
+        else:
+            valid, expected = type(value) is allowed, f"of type {allowed.__name__}"
+        if not valid:
+            raise EmbarkError(f"The parameter '{name}' of '{kind}' must be {expected}, not {value!r}.")
 
 
 def narrow(kind: str, truth: Truth, params: Mapping[str, Any]) -> tuple[Truth, dict[str, Array]]:
-    """The truth with its choices made, and for each side that holds more than the score needs, which items it needs.
+    """The truth with its samples drawn, and a mask of the items that the score needs for each side with idle ones.
 
-    What no score looks at is never embedded: a probe's training rows that no run draws, queries without judgements.
+    Idle items are never embedded: a probe's training rows that no run draws, queries without judgements.
     """
     check(kind, params)
     module = _module(kind)
@@ -79,3 +80,9 @@ def evaluate(kind: str, truth: Truth, vectors: Mapping[str, Any], params: Mappin
     scores = _module(kind).evaluate(truth, vectors, params)
     assert isinstance(scores, Scores)
     return scores
+
+
+def _module(kind: str) -> ModuleType:
+    if kind not in EVALUATORS:
+        raise UnknownName("evaluator", kind, EVALUATORS)
+    return import_module(EVALUATORS[kind])

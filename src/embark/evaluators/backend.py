@@ -19,39 +19,44 @@ WORTH_TORCH = 2e12  # multiplications from which importing torch (seconds) pays 
 
 
 class Backend(Protocol):
-    """Score matrices are the backend's own arrays; counts, positions and values come back as numpy."""
+    """What a backend offers. Score matrices are its own kind of array; all else comes back as numpy arrays."""
 
-    threads: bool  # several threads may each use it on their own queries
-    height: int  # queries a tile, at most: documents are read once for so many
-    scores: int  # of a tile: they stay in cache while they are compared, or keep a device busy
+    threads: bool  # whether several threads may use it at once, each on its own queries
+    height: int  # most queries of a tile: documents are read once for so many
+    scores: int  # most scores of a tile: they stay in cache while they are compared, or keep a device busy
 
     def load(self, rows: Any) -> Any:
-        """Numbers on the device."""
+        """The rows on the backend's device."""
 
     def columns(self, rows: Array) -> Any:
-        """Queries, loaded and turned to stand beside one another."""
+        """Query rows, loaded and transposed."""
 
     def product(self, rows: Any, columns: Any) -> Any:
-        """Scores: a row a document, a column a query."""
+        """The score matrix: a row for each document, a column for each query."""
 
     def kth_best(self, scores: Any, k: int) -> Array:
         """The k-th largest score of each query."""
 
     def reaching(self, scores: Any, bar: Array, most: int | None = None) -> tuple[Array, Array, Array] | None:
-        """(document, query, score) of every score not below its query's bar, by rising document; None if too many."""
+        """(document, query, score) of every score not below its query's bar, by rising document.
+
+        None where they are more than `most`.
+        """
 
 
 class Numpy:
-    """The backend that is always there."""
+    """Numpy on the CPU; it is always available."""
 
-    threads, height, scores = True, 2048, 1 << 21
+    threads = True
+    height = 2048
+    scores = 1 << 21
 
     def load(self, rows: Any) -> Array:
-        """As it is."""
+        """The rows as they are."""
         return np.asarray(rows)
 
     def columns(self, rows: Array) -> Array:
-        """Copied: a product needs not turn them again for every tile."""
+        """A transposed copy, so that no product has to transpose them again."""
         return np.ascontiguousarray(rows.T)
 
     def product(self, rows: Array, columns: Array) -> Array:
@@ -59,35 +64,36 @@ class Numpy:
         return np.asarray(rows @ columns)
 
     def kth_best(self, scores: Array, k: int) -> Array:
-        """By partition; among fewer scores there is none."""
+        """By partition; -inf where there are fewer than k scores."""
         if len(scores) < k:
             return np.full(scores.shape[1], -np.inf, np.float32)
         return np.asarray(np.partition(np.ascontiguousarray(scores.T), -k, axis=1)[:, -k])
 
     def reaching(self, scores: Array, bar: Array, most: int | None = None) -> tuple[Array, Array, Array] | None:
-        """One pass."""
-        if (at := _where((scores >= bar).ravel(), most)) is None:
+        """One pass over the scores."""
+        positions = _where((scores >= bar).ravel(), most)
+        if positions is None:
             return None
-        document = at // scores.shape[1]
-        return document, at - document * scores.shape[1], scores.ravel()[at]
+        document = positions // scores.shape[1]
+        return document, positions - document * scores.shape[1], scores.ravel()[positions]
 
 
 def _where(flags: Array, most: int | None) -> Array | None:
-    """As flatnonzero, but eight flags at a glance, because few are set; None if more than `most` are."""
-    whole = len(flags) // 8 * 8
-    eights = flags[:whole].view(np.uint64)
-    some = np.flatnonzero(eights != 0)
-    if most is not None and 8 * len(some) + 7 > most and np.count_nonzero(flags) > most:
+    """As flatnonzero, but eight flags at a time, because few are set; None if more than `most` are."""
+    end = len(flags) // 8 * 8
+    words = flags[:end].view(np.uint64)
+    nonzero = np.flatnonzero(words != 0)
+    if most is not None and 8 * len(nonzero) + 7 > most and np.count_nonzero(flags) > most:
         return None
-    if 2 * len(some) > len(eights):
+    if 2 * len(nonzero) > len(words):
         return np.flatnonzero(flags)
-    set_ = np.flatnonzero(eights[some].view(bool))
-    at = 8 * some[set_ >> 3] + (set_ & 7)
-    return at if whole == len(flags) else np.append(at, whole + np.flatnonzero(flags[whole:]))
+    bits = np.flatnonzero(words[nonzero].view(bool))
+    positions = 8 * nonzero[bits >> 3] + (bits & 7)
+    return positions if end == len(flags) else np.append(positions, end + np.flatnonzero(flags[end:]))
 
 
 class Torch:
-    """The same on torch tensors; on CUDA where there is a device."""
+    """Torch tensors, on CUDA where there is a device."""
 
     threads = False
 
@@ -97,18 +103,19 @@ class Torch:
         self.torch = torch
         self.device = "cuda" if torch.cuda.is_available() else "cpu"
         cuda = self.device == "cuda"
-        self.height, self.scores = (16_384, 1 << 26) if cuda else (Numpy.height, Numpy.scores)
+        self.height = 16_384 if cuda else Numpy.height
+        self.scores = 1 << 26 if cuda else Numpy.scores
 
     def load(self, rows: Any) -> Any:
-        """To the device; nothing is copied on a CPU."""
+        """The rows on the device; nothing is copied on a CPU."""
         return rows.to(self.device) if isinstance(rows, self.torch.Tensor) else self._tensor(rows)
 
     def columns(self, rows: Array) -> Any:
-        """A view: the GEMM turns them itself."""
+        """A transposed view: the GEMM needs no copy."""
         return self.load(rows).T
 
     def product(self, rows: Any, columns: Any) -> Any:
-        """One GEMM, in full float32: models like to allow less, for the whole process."""
+        """One GEMM, in full float32: models may have allowed less for the whole process."""
         with _PRECISION:
             allowed = self.torch.get_float32_matmul_precision()
             self.torch.set_float32_matmul_precision("highest")
@@ -118,13 +125,13 @@ class Torch:
                 self.torch.set_float32_matmul_precision(allowed)
 
     def kth_best(self, scores: Any, k: int) -> Array:
-        """By top-k; among fewer scores there is none."""
+        """By top-k; -inf where there are fewer than k scores."""
         if len(scores) < k:
             return np.full(scores.shape[1], -np.inf, np.float32)
         return np.asarray(scores.topk(k, dim=0).values[-1].cpu())
 
     def reaching(self, scores: Any, bar: Array, most: int | None = None) -> tuple[Array, Array, Array] | None:
-        """One pass."""
+        """One pass over the scores."""
         reach = scores >= self._tensor(bar)
         if most is not None and int(reach.sum()) > most:
             return None
@@ -136,7 +143,7 @@ class Torch:
 
 
 def backend_for(multiplications: float) -> Backend:
-    """The fastest backend for so much work: a CUDA device where torch has one; on a CPU, numpy in threads is faster."""
+    """The fastest backend for this much work: torch on a CUDA device, else numpy, which is faster on a CPU."""
     if "torch" in sys.modules or (multiplications > WORTH_TORCH and find_spec("torch")):
         import torch
 

@@ -1,7 +1,7 @@
 """Clustering: do items of one group fall together?
 
-The published protocol is MiniBatchKMeans on the raw vectors, which can collapse clusters. A full k-means stands beside
-it (`sound_…`, and both inertias), so that a bad fit of the clusterer is not taken for a bad model.
+The published protocol is MiniBatchKMeans on the raw vectors, which can collapse clusters. The scores of a full k-means
+(`sound_…`) and both inertias are reported beside it, so that a bad fit of the clusterer is not taken for a bad model.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from embark.types import Array, EmbarkError, Groups, Scores
 
 VERSION = 1
 PARAMS = {"batch_size": int, "seed": int}
-RUNS = 10  # starts of the full k-means, of which the best counts …
-WORK = 2e9  # … or fewer, down to one: starts × items × dimensions × clusters stay below this (seconds, not minutes)
-ROUNDING = 1e-6  # of what the items measure in all: less scatter than that is none
+STARTS = 10  # most starts of the full k-means; the best one counts
+WORK = 2e9  # most starts × items × dimensions × clusters (seconds, not minutes); one start is always made
+ROUNDING = 1e-6  # scatter below this share of the items' squared length counts as none
 SLACK = 0.2  # how much worse than the full k-means the published one may be before it is called a bad fit
 
 
@@ -27,12 +27,14 @@ def evaluate(truth: Groups, vectors: Mapping[str, Any], params: Mapping[str, Any
     """Agreement of clusters with groups. Parameters: batch_size, seed, metric."""
     from sklearn.cluster import KMeans, MiniBatchKMeans
 
-    items, labels = whole(vectors["item"], "dot"), np.unique(truth.label)
+    items = whole(vectors["item"], "dot")
+    labels = np.unique(truth.label)
     _check(truth, len(items), len(labels))
-    seed, batch = params.get("seed", 42), params.get("batch_size", 500)
-    published = _fit(MiniBatchKMeans(len(labels), batch_size=batch, n_init="auto", random_state=seed), items)
-    runs = int(np.clip(WORK // (items.size * len(labels)), 1, RUNS))
-    sound = _fit(KMeans(len(labels), n_init=runs, random_state=seed), items)
+    seed = params.get("seed", 42)
+    batch_size = params.get("batch_size", 500)
+    published = _fit(MiniBatchKMeans(len(labels), batch_size=batch_size, n_init="auto", random_state=seed), items)
+    starts = int(np.clip(WORK // (items.size * len(labels)), 1, STARTS))
+    sound = _fit(KMeans(len(labels), n_init=starts, random_state=seed), items)
     table, *_ = contingency(truth.label, published.labels_)
     sound_table, *_ = contingency(truth.label, sound.labels_)
     values = {name: float(value) for name, value in from_contingency(table).items()}
@@ -51,16 +53,16 @@ def evaluate(truth: Groups, vectors: Mapping[str, Any], params: Mapping[str, Any
         {"label": truth.label, "cluster": published.labels_.astype(np.int64)},
         statistic=main,
         counts={"items": len(items), "groups": len(labels), "clusters": table.shape[1]},
-        warnings=_doubts(metrics, main, table.shape[1], len(labels), scatter),
+        warnings=_warnings(metrics, main, table.shape[1], len(labels), scatter),
     )
 
 
 def contingency(label: Array, cluster: Array) -> tuple[Array, Array, Array]:
     """How many items of each label are in each cluster, (labels, clusters), and each item's row and column."""
-    names, row = np.unique(label, return_inverse=True)
-    found, column = np.unique(cluster, return_inverse=True)
-    cells = np.bincount(row * len(found) + column, minlength=len(names) * len(found))
-    return cells.reshape(len(names), len(found)), row, column
+    labels, row = np.unique(label, return_inverse=True)
+    clusters, column = np.unique(cluster, return_inverse=True)
+    counts = np.bincount(row * len(clusters) + column, minlength=len(labels) * len(clusters))
+    return counts.reshape(len(labels), len(clusters)), row, column
 
 
 def from_contingency(table: Array) -> dict[str, Array]:
@@ -71,17 +73,20 @@ def from_contingency(table: Array) -> dict[str, Array]:
     """
     table = np.asarray(table, np.float64)
     items = table.sum((-2, -1))
-    by_label, by_cluster = table.sum(-1), table.sum(-2)
+    by_label = table.sum(-1)
+    by_cluster = table.sum(-2)
 
     entropy = _entropy(by_label, items) + _entropy(by_cluster, items)
     shared = entropy - _entropy(table.reshape(*table.shape[:-2], -1), items)
     informed = entropy > 0
     nmi = np.where(informed, 2 * shared / np.where(informed, entropy, 1), 1.0).clip(0, 1)
 
-    together, labels, clusters = _pairs(table).sum((-2, -1)), _pairs(by_label).sum(-1), _pairs(by_cluster).sum(-1)
-    chance = labels * clusters / np.maximum(_pairs(items), 1)
-    room = (labels + clusters) / 2 - chance
-    ari = np.where(room > 0, (together - chance) / np.where(room > 0, room, 1), 1.0)
+    in_both = _pairs(table).sum((-2, -1))
+    in_label = _pairs(by_label).sum(-1)
+    in_cluster = _pairs(by_cluster).sum(-1)
+    chance = in_label * in_cluster / np.maximum(_pairs(items), 1)
+    room = (in_label + in_cluster) / 2 - chance
+    ari = np.where(room > 0, (in_both - chance) / np.where(room > 0, room, 1), 1.0)
 
     row, column = assignment(table.reshape(-1, *table.shape[-2:]).sum(0))
     accuracy = table[..., row, column].sum(-1) / items
@@ -112,36 +117,38 @@ def _fit(model: Any, items: Array) -> Any:
     from threadpoolctl import threadpool_limits
 
     # One thread: sums are then made in one order whatever the machine, and a busy machine does not stall on OpenMP.
-    # Fewer distinct items than clusters are a ConvergenceWarning: `_doubts` says it.
+    # Fewer distinct items than clusters raise a ConvergenceWarning, which `_warnings` reports in its own words.
     with blas_threads(1, ConvergenceWarning), threadpool_limits(1, user_api="openmp"):
         return model.fit(items)
 
 
-def _doubts(metrics: Mapping[str, float], main: str, clusters: int, asked: int, scatter: float) -> tuple[str, ...]:
-    """What the published clustering did badly.
+def _warnings(metrics: Mapping[str, float], main: str, clusters: int, groups: int, scatter: float) -> tuple[str, ...]:
+    """Where the published clustering is much worse than the full k-means, by the clusters it fills or by its fit.
 
-    Inertia alone hides it in many dimensions, where most scatter is within the groups whatever one does; so what the
-    clusters explain of the scatter is compared too.
+    Inertia alone hides a bad fit in many dimensions, where most scatter is within the groups whatever the clusters;
+    so the share of the scatter that the clusters explain is compared too.
     """
-    found, best = metrics["inertia"], metrics["sound_inertia"]
-    beside = f"a full k-means gives {main} {metrics[f'sound_{main}']:.4f} instead of {metrics[main]:.4f}."
     if not scatter:
         return ("all items have the same vector: there is nothing to cluster",)
-    doubts = []
-    if clusters < asked:
-        doubts.append(f"MiniBatchKMeans collapsed: it fills {clusters} of {asked} clusters; {beside}")
+    warnings = []
+    inertia = metrics["inertia"]
+    best = metrics["sound_inertia"]
+    comparison = f"a full k-means gives {main} {metrics[f'sound_{main}']:.4f} instead of {metrics[main]:.4f}."
+    if clusters < groups:
+        warnings.append(f"MiniBatchKMeans collapsed: it fills {clusters} of {groups} clusters; {comparison}")
     rounding = 1e-5 * scatter
-    if found > (1 + SLACK) * best + rounding or scatter - found < (1 - SLACK) * (scatter - best) - rounding:
-        share = f"explains {1 - found / scatter:.1%} of the scatter where {1 - best / scatter:.1%} is possible"
-        doubts.append(f"MiniBatchKMeans fits badly: it {share}; {beside}")
-    return tuple(doubts)
+    if inertia > (1 + SLACK) * best + rounding or scatter - inertia < (1 - SLACK) * (scatter - best) - rounding:
+        share = f"explains {1 - inertia / scatter:.1%} of the scatter where {1 - best / scatter:.1%} is possible"
+        warnings.append(f"MiniBatchKMeans fits badly: it {share}; {comparison}")
+    return tuple(warnings)
 
 
 def _entropy(counts: Array, items: Array) -> Array:
-    """Of the last axis, in nats."""
+    """The entropy of the counts along the last axis, in nats."""
     share = counts / items[..., None]
     return np.asarray(-(share * np.log(np.where(share > 0, share, 1))).sum(-1))
 
 
 def _pairs(counts: Array) -> Array:
+    """How many pairs can be drawn from each count."""
     return np.asarray(counts * (counts - 1) / 2)

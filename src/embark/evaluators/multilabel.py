@@ -1,7 +1,8 @@
-"""Multilabel probe: several labels an item, learnt from a few examples of each label, several times over.
+"""Multilabel probe: items with several labels, learnt from a few examples of each label, in several runs.
 
-`logistic` is one regression a label, with probabilities ranked (the published numbers); `knn` is a vote of the five
-nearest examples, with the bare decisions ranked (what mteb 2 runs). The main score is label ranking average precision.
+`logistic` is one regression for each label, with probabilities ranked (the published numbers); `knn` is a vote of the
+five nearest examples, with the bare decisions ranked (what mteb 2 runs). The main score is label ranking average
+precision.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from embark.evaluators.probe import columns, in_parallel, picked, sizes, taken, with_samples
+from embark.evaluators.probe import columns, drawn_samples, in_parallel, sample_vectors, sampling_params, with_samples
 from embark.evaluators.similarity import whole
 from embark.types import Array, EmbarkError, Scores, Split
 
@@ -22,50 +23,59 @@ NEIGHBOURS = 5
 
 
 @dataclass(frozen=True)
-class Run:
-    """Predictions and the scores that labels are ranked by, both (items, labels); how many label probes went wrong."""
+class Predictions:
+    """One run: decisions and the scores that labels are ranked by, both (items, labels), and counts of bad fits."""
 
     predicted: Array
     score: Array
     constant: int = 0  # labels that all examples have, or none
-    stopped: int = 0  # probes without a single step
-    limited: int = 0  # probes cut off by the iteration limit
+    stopped: int = 0  # label probes that stopped at iteration 0
+    limited: int = 0  # label probes that stopped at the iteration limit
 
 
 def evaluate(truth: Split, vectors: Mapping[str, Any], params: Mapping[str, Any]) -> Scores:
     """Means over the runs. Parameters: classifier, shots, runs, seed, metric."""
-    shots, runs, seed = sizes(truth, params, shots=8)
+    shots, runs, seed = sampling_params(truth, params, shots=8)
     if truth.train.ndim != 2 or truth.test.ndim != 2:
         raise EmbarkError("The multilabel probe needs labels as (items, classes); for one label an item use 'probe'.")
     if not truth.test.any():
         raise EmbarkError("No test item has a label: there is nothing to score.")
     used: Array = np.any(truth.test, axis=0)  # as published, a label that no test item has is not predicted
     train, test = truth.train[:, used], truth.test[:, used]
-    kind = params.get("classifier", "logistic")
-    if kind not in CLASSIFIERS:
-        raise EmbarkError(f"Unknown classifier '{kind}'; known: {', '.join(CLASSIFIERS)}.")
-    picks = picked(truth, samples, shots, runs, seed)
-    if not len(picks[0]):
+    classifier = params.get("classifier", "logistic")
+    if classifier not in CLASSIFIERS:
+        raise EmbarkError(f"Unknown classifier '{classifier}'; known: {', '.join(CLASSIFIERS)}.")
+    samples_of_runs = drawn_samples(truth, samples, shots, runs, seed)
+    if not len(samples_of_runs[0]):
         raise EmbarkError("No training item has a label: there is nothing to learn.")
-    rows, examples = whole(vectors["test"], "dot"), taken(vectors["train"], picks)
-    jobs = [(each, train[pick]) for each, pick in zip(examples, picks, strict=True)]
-    found = in_parallel(lambda job: CLASSIFIERS[kind](*job, rows), jobs)
-    items = {name: np.stack([f(test, run.predicted, run.score) for run in found]) for name, f in PER_ITEM.items()}
+    test_vectors = whole(vectors["test"], "dot")
+    examples_of_runs = sample_vectors(vectors["train"], samples_of_runs)
+    jobs = [(examples, train[rows]) for examples, rows in zip(examples_of_runs, samples_of_runs, strict=True)]
+    predictions = in_parallel(lambda job: CLASSIFIERS[classifier](*job, test_vectors), jobs)
+    items = {
+        name: np.stack([measure(test, run.predicted, run.score) for run in predictions])
+        for name, measure in PER_ITEM.items()
+    }
     means = {name: float(value.mean()) for name, value in items.items()}
-    means["f1"] = float(np.mean([macro_f1(test, run.predicted) for run in found]))
+    means["f1"] = float(np.mean([macro_f1(test, run.predicted) for run in predictions]))
     main = params.get("metric", "lrap")
     if main not in means:
         raise EmbarkError(f"The multilabel probe has no measure '{main}'; it has {', '.join(means)}.")
-    column = main if main in items else "lrap"  # F1 has no value an item
-    counts = {"test items": len(test), "labels": int(used.sum()), "runs": runs}
-    counts["label probes at the iteration limit"] = sum(run.limited for run in found)
+    column = main if main in items else "lrap"  # F1 has no value for a single item
     outcomes = columns(column, items[column])
-    return Scores(means, main, "test", np.arange(len(test)), outcomes, "runs", counts, _warnings(found, used, test))
+    counts = {
+        "test items": len(test),
+        "labels": int(used.sum()),
+        "runs": runs,
+        "label probes at the iteration limit": sum(run.limited for run in predictions),
+    }
+    warnings = _warnings(predictions, used, test)
+    return Scores(means, main, "test", np.arange(len(test)), outcomes, "runs", counts, warnings)
 
 
 def narrow(truth: Split, params: Mapping[str, Any]) -> tuple[Split, dict[str, Array]]:
     """Draw the samples now, so that only the training rows that some run learns from need vectors."""
-    shots, runs, seed = sizes(truth, params, shots=8)
+    shots, runs, seed = sampling_params(truth, params, shots=8)
     return with_samples(truth, samples(truth.train, shots, runs, seed))
 
 
@@ -74,51 +84,55 @@ def samples(labels: Array, shots: int, runs: int, seed: int) -> list[Array]:
 
     One generator serves all runs. A row counts for all its labels, so common labels end above the number of shots.
     """
-    rng, of_row, picks = np.random.default_rng(seed), [np.flatnonzero(row).tolist() for row in labels], []
+    rng = np.random.default_rng(seed)
+    labels_of_row = [np.flatnonzero(row).tolist() for row in labels]
+    samples_of_runs = []
     for _ in range(runs):
-        order, count, pick = np.arange(len(labels)), [0] * labels.shape[1], []
+        order = np.arange(len(labels))
         rng.shuffle(order)
+        count = [0] * labels.shape[1]
+        sample = []
         for row in order.tolist():
-            if any(count[label] < shots for label in of_row[row]):
-                pick.append(row)
-                for label in of_row[row]:
+            if any(count[label] < shots for label in labels_of_row[row]):
+                sample.append(row)
+                for label in labels_of_row[row]:
                     count[label] += 1
-        picks.append(np.array(pick, np.int64))
-    return picks
+        samples_of_runs.append(np.array(sample, np.int64))
+    return samples_of_runs
 
 
 # ── classifiers: examples, their labels, test rows ───────────────────────────────────────────────────────────────────
 
 
-def logistic(examples: Array, labels: Array, test: Array) -> Run:
-    """One regression a label; the test rows meet all of them in one product."""
+def logistic(examples: Array, labels: Array, test: Array) -> Predictions:
+    """One regression for each label; one matrix product applies them all to the test rows."""
     from scipy.special import expit
     from sklearn.linear_model import LogisticRegression
 
     weight = np.zeros((labels.shape[1], examples.shape[1]), np.float32)
     offset = np.where(labels[0], np.inf, -np.inf).astype(np.float32)  # certain, where the examples never differ
-    differ = np.flatnonzero((labels != labels[0]).any(axis=0))
-    models = [LogisticRegression().fit(examples, labels[:, at]) for at in differ]
-    for at, model in zip(differ, models, strict=True):
-        weight[at], offset[at] = model.coef_[0], model.intercept_[0]
+    varied = np.flatnonzero((labels != labels[0]).any(axis=0))
+    models = [LogisticRegression().fit(examples, labels[:, label]) for label in varied]
+    for label, model in zip(varied, models, strict=True):
+        weight[label], offset[label] = model.coef_[0], model.intercept_[0]
     decision = test @ weight.T + offset
-    steps = [int(model.n_iter_[0]) for model in models]
-    stopped, limited = steps.count(0), sum(step >= model.max_iter for step, model in zip(steps, models, strict=True))
-    return Run(decision > 0, expit(decision), len(offset) - len(differ), stopped, limited)
+    stopped = sum(int(model.n_iter_[0]) == 0 for model in models)
+    limited = sum(int(model.n_iter_[0]) >= model.max_iter for model in models)
+    return Predictions(decision > 0, expit(decision), len(offset) - len(varied), stopped, limited)
 
 
-def knn(examples: Array, labels: Array, test: Array) -> Run:
-    """The majority of the nearest examples decides each label; there is nothing finer to rank by."""
+def knn(examples: Array, labels: Array, test: Array) -> Predictions:
+    """The majority of the nearest examples decides each label; labels are ranked by that decision."""
     from sklearn.neighbors import NearestNeighbors
 
     if len(examples) < NEIGHBOURS:
         raise EmbarkError(f"Only {len(examples)} training items were sampled; {NEIGHBOURS} neighbours are needed.")
     near = NearestNeighbors(n_neighbors=NEIGHBOURS).fit(examples).kneighbors(test, return_distance=False)
     predicted = labels[near].sum(axis=1) > NEIGHBOURS // 2
-    return Run(predicted, predicted.astype(np.float64), int((labels == labels[0]).all(axis=0).sum()))
+    return Predictions(predicted, predicted.astype(np.float64), int((labels == labels[0]).all(axis=0).sum()))
 
 
-CLASSIFIERS: Mapping[str, Callable[[Array, Array, Array], Run]] = {"logistic": logistic, "knn": knn}
+CLASSIFIERS: Mapping[str, Callable[[Array, Array, Array], Predictions]] = {"logistic": logistic, "knn": knn}
 
 
 # ── measures ─────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -153,18 +167,20 @@ PER_ITEM: Mapping[str, Callable[[Array, Array, Array], Array]] = {"lrap": lrap, 
 
 
 def macro_f1(true: Array, predicted: Array) -> float:
-    """The mean over labels; a label neither true nor predicted scores 0."""
-    hits, total = (true & predicted).sum(axis=0), true.sum(axis=0) + predicted.sum(axis=0)
+    """The mean of F1 over labels; a label neither true nor predicted scores 0."""
+    hits = (true & predicted).sum(axis=0)
+    total = true.sum(axis=0) + predicted.sum(axis=0)
     return float((2 * hits / np.maximum(total, 1)).mean())
 
 
-def _warnings(found: Sequence[Run], used: Array, test: Array) -> tuple[str, ...]:
-    alike = sum(bool((run.score == run.score[0]).all()) for run in found) if (test != test[0]).any() else 0
-    of = f"of {int(used.sum()) * len(found)} label probes"
-    said = (
-        f"{sum(run.stopped for run in found)} {of} did not train (they stopped at iteration 0)",
-        f"{alike} of {len(found)} runs predicted the same for all items: the score is an artefact",
-        f"{sum(run.constant for run in found)} {of} saw their label in all of their examples, or in none",
+def _warnings(predictions: Sequence[Predictions], used: Array, test: Array) -> tuple[str, ...]:
+    runs = len(predictions)
+    constant = sum(bool((run.score == run.score[0]).all()) for run in predictions) if (test != test[0]).any() else 0
+    probes = f"of {int(used.sum()) * runs} label probes"
+    texts = (
+        f"{sum(run.stopped for run in predictions)} {probes} did not train (they stopped at iteration 0)",
+        f"{constant} of {runs} runs predicted the same for all items: the score is an artefact",
+        f"{sum(run.constant for run in predictions)} {probes} saw their label in all of their examples, or in none",
         f"{int((~used).sum())} of {len(used)} labels have no test item and were left out",
     )
-    return tuple(text for text in said if not text.startswith("0 "))
+    return tuple(text for text in texts if not text.startswith("0 "))

@@ -1,7 +1,7 @@
-"""Image–text pairs: within a sample of a few images and texts, does everything find its partner?
+"""Image–text pairs: within a sample of a few images and texts, does each find its partner?
 
-Text j belongs to image j; what is left over is a distractor. Ties go to the lower index, or count as wrong where the
-protocol is `strict` (Winoground's).
+Text j belongs to image j; an image or text without a partner is a distractor. Ties go to the lower index, or
+count as wrong where the protocol is `strict` (Winoground's).
 """
 
 from __future__ import annotations
@@ -20,11 +20,14 @@ SAMPLES = 2_048  # scored at a time
 
 
 def evaluate(truth: Matches, vectors: Mapping[str, Any], params: Mapping[str, Any]) -> Scores:
-    """Shares of samples in which all images, all texts, or both find their partners. Parameters: similarity, strict,
-    metric."""
+    """Shares of samples in which all images, all texts, or both find their partners.
+
+    Parameters: similarity, strict, metric.
+    """
     if not len(truth.image):
         raise EmbarkError("There are no samples of images and texts to match.")
-    similarity, strict = params.get("similarity", "cosine"), bool(params.get("strict", False))
+    similarity = params.get("similarity", "cosine")
+    strict = bool(params.get("strict", False))
     images, texts = whole(vectors["image"], similarity), whole(vectors["text"], similarity)
     scores = _scores(images, texts, truth.image, truth.text)
     by_image, by_text = _all_right(scores, strict), _all_right(scores.swapaxes(1, 2), strict)
@@ -46,8 +49,8 @@ def evaluate(truth: Matches, vectors: Mapping[str, Any], params: Mapping[str, An
 def _scores(images: Array, texts: Array, image: Array, text: Array) -> Array:
     """(samples, images, texts). Not a matrix product: equal vectors must give equal scores to the last bit."""
     scores = np.empty((len(image), image.shape[1], text.shape[1]), np.float32)
-    for at in range(0, len(image), SAMPLES):
-        rows = slice(at, at + SAMPLES)
+    for start in range(0, len(image), SAMPLES):
+        rows = slice(start, start + SAMPLES)
         np.einsum("snd,smd->snm", images[image[rows]], texts[text[rows]], out=scores[rows])
     return scores
 
@@ -61,7 +64,7 @@ def _all_right(scores: Array, strict: bool) -> Array:
 
 
 def _impossible(main: str, images: int, texts: int) -> tuple[str, ...]:
-    """Published tables have such zeros; here they do not pass for a bad model."""
+    """A warning if the main measure is 0 by definition: published tables have such zeros."""
     possible = {"text_acc": images <= texts, "image_acc": texts <= images, "accuracy": images == texts}
     if possible[main]:
         return ()

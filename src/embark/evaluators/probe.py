@@ -23,12 +23,12 @@ VERSION = 1
 PARAMS = {"shots": int, "runs": int, "seed": int, "max_iter": int, "probe": ("published", "sound")}
 MAX_ITER = {"published": 100, "sound": 1_000}
 Job = TypeVar("Job")
-Done = TypeVar("Done")
+Result = TypeVar("Result")
 
 
 @dataclass(frozen=True)
-class Run:
-    """One probe: the class it gave each test item, and how many steps its solver made."""
+class FittedProbe:
+    """The class that one run's probe gave each test item, and how many iterations its solver made."""
 
     predicted: Array
     iterations: int
@@ -36,50 +36,54 @@ class Run:
 
 def evaluate(truth: Split, vectors: Mapping[str, Any], params: Mapping[str, Any]) -> Scores:
     """Means over the runs. Parameters: probe, shots, runs, seed, max_iter, metric."""
-    shots, runs, seed = sizes(truth, params, shots=16)
+    shots, runs, seed = sampling_params(truth, params, shots=16)
     if truth.train.ndim != 1 or truth.test.ndim != 1:
         raise EmbarkError("The probe needs one label an item; for several use 'multilabel'.")
-    known, size = np.unique(truth.train, return_counts=True)
-    if len(known) < 2:
+    classes, class_sizes = np.unique(truth.train, return_counts=True)
+    if len(classes) < 2:
         raise EmbarkError(
-            f"All training items are of one class ('{truth.names[known[0]]}'): there is nothing to learn."
+            f"All training items are of one class ('{truth.names[classes[0]]}'): there is nothing to learn."
         )
     kind = params.get("probe", "published")
     if kind not in MAX_ITER:
         raise EmbarkError(f"Unknown probe '{kind}'; known: {', '.join(MAX_ITER)}.")
-    limit = int(params.get("max_iter", MAX_ITER[kind]))
-    picks = picked(truth, samples, shots, runs, seed)
-    found = probes(truth.train, picks, vectors, kind, limit, seed)
-    each = [measures(truth.test, run.predicted, known, len(truth.names)) for run in found]
-    means = {name: float(np.mean([values[name] for values in each])) for name in each[0]}
+    max_iter = int(params.get("max_iter", MAX_ITER[kind]))
+    samples_of_runs = drawn_samples(truth, samples, shots, runs, seed)
+    fitted = probes(truth.train, samples_of_runs, vectors, kind, max_iter, seed)
+    measured = [measures(truth.test, probe.predicted, classes, len(truth.names)) for probe in fitted]
+    means = {name: float(np.mean([values[name] for values in measured])) for name in measured[0]}
     main = params.get("metric", "accuracy")
     if main not in means:
         raise EmbarkError(f"The probe has no measure '{main}'; it has {', '.join(means)}.")
-    right = np.stack([run.predicted == truth.test for run in found]).astype(np.float64)
-    counts = {"test items": len(truth.test), "classes": len(known), "runs": runs, "examples a run": len(picks[0])}
-    counts["runs at the iteration limit"] = sum(run.iterations >= limit for run in found)
-    said = [*_trap(found, truth.test, kind), *_gaps(truth, known, int((size < shots).sum()), shots)]
-    return Scores(
-        means, main, "test", np.arange(len(truth.test)), columns("accuracy", right), "runs", counts, tuple(said)
-    )
+    right = np.stack([probe.predicted == truth.test for probe in fitted]).astype(np.float64)
+    counts = {
+        "test items": len(truth.test),
+        "classes": len(classes),
+        "runs": runs,
+        "examples a run": len(samples_of_runs[0]),
+        "runs at the iteration limit": sum(probe.iterations >= max_iter for probe in fitted),
+    }
+    warnings = (*_untrained(fitted, truth.test, kind), *_gaps(truth, classes, int((class_sizes < shots).sum()), shots))
+    rows = np.arange(len(truth.test))
+    return Scores(means, main, "test", rows, columns("accuracy", right), "runs", counts, warnings)
 
 
 def narrow(truth: Split, params: Mapping[str, Any]) -> tuple[Split, dict[str, Array]]:
     """Draw the samples now, so that only the training rows that some run learns from need vectors."""
-    shots, runs, seed = sizes(truth, params, shots=16)
+    shots, runs, seed = sampling_params(truth, params, shots=16)
     return with_samples(truth, samples(truth.train, shots, runs, seed))
 
 
-def with_samples(truth: Split, picks: Sequence[Array]) -> tuple[Split, dict[str, Array]]:
-    """The truth with each row's place in each run's sample, and which training rows are in any."""
-    drawn = np.full((len(truth.train), len(picks)), -1, np.int64)
-    for run, rows in enumerate(picks):
+def with_samples(truth: Split, samples_of_runs: Sequence[Array]) -> tuple[Split, dict[str, Array]]:
+    """The truth with each training row's place in each run's sample, and a mask of the rows that are in any sample."""
+    drawn = np.full((len(truth.train), len(samples_of_runs)), -1, np.int64)
+    for run, rows in enumerate(samples_of_runs):
         drawn[rows, run] = np.arange(len(rows))
     return replace(truth, drawn=drawn), {"train": np.asarray((drawn >= 0).any(axis=1))}
 
 
-def picked(truth: Split, samples: Callable[..., list[Array]], shots: int, runs: int, seed: int) -> list[Array]:
-    """The rows each run learns from: as drawn before, or drawn now."""
+def drawn_samples(truth: Split, samples: Callable[..., list[Array]], shots: int, runs: int, seed: int) -> list[Array]:
+    """The rows each run learns from: those that `narrow` has drawn, or else drawn now."""
     if truth.drawn is None:
         return samples(truth.train, shots, runs, seed)
     return [order[place[order] >= 0] for place in truth.drawn.T for order in [np.argsort(place, kind="stable")]]
@@ -90,119 +94,131 @@ def samples(labels: Array, shots: int, runs: int, seed: int) -> list[Array]:
 
     As published, the generator starts afresh for each run but the list stays shuffled, so permutations compose.
     """
-    order, picks = np.arange(len(labels)), []
+    order = np.arange(len(labels))
+    samples_of_runs = []
     for _ in range(runs):
         np.random.RandomState(seed).shuffle(order)
-        given = labels[order]
-        grouped = np.argsort(given, kind="stable")
-        _, start, size = np.unique(given[grouped], return_index=True, return_counts=True)
+        shuffled = labels[order]
+        grouped = np.argsort(shuffled, kind="stable")
+        _, start, size = np.unique(shuffled[grouped], return_index=True, return_counts=True)
         place = np.empty(len(order), np.int64)  # of an item among those of its label
         place[grouped] = np.arange(len(order)) - np.repeat(start, size)
-        picks.append(order[place < shots])
-    return picks
+        samples_of_runs.append(order[place < shots])
+    return samples_of_runs
 
 
 def probes(
-    labels: Array, picks: Sequence[Array], vectors: Mapping[str, Any], kind: str, limit: int, seed: int
-) -> list[Run]:
-    """Fit and apply one probe a run."""
+    labels: Array, samples_of_runs: Sequence[Array], vectors: Mapping[str, Any], kind: str, max_iter: int, seed: int
+) -> list[FittedProbe]:
+    """Fit one probe for each run, and apply it to the test items."""
     from sklearn.linear_model import LogisticRegression
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler
 
-    sound, test = kind == "sound", whole(vectors["test"], "dot")
+    test = whole(vectors["test"], "dot")
 
-    def run(job: tuple[Array, Array]) -> Run:
-        examples, given = job
-        if sound:  # in float32 the gradient is too noisy for this tolerance
-            examples, steps = examples.astype(np.float64), [StandardScaler()]
-            last = LogisticRegression(tol=1e-7, max_iter=limit, random_state=seed)
+    def fit(job: tuple[Array, Array]) -> FittedProbe:
+        examples, example_labels = job
+        if kind == "sound":
+            examples = examples.astype(np.float64)  # in float32 the gradient is too noisy for this tolerance
+            classifier = LogisticRegression(tol=1e-7, max_iter=max_iter, random_state=seed)
+            model = make_pipeline(StandardScaler(), classifier)
         else:
-            steps, last = [], LogisticRegression(max_iter=limit, random_state=seed)
-        model = make_pipeline(*steps, last).fit(examples, given)
-        return Run(model.predict(test), int(last.n_iter_.max()))
+            model = classifier = LogisticRegression(max_iter=max_iter, random_state=seed)
+        model.fit(examples, example_labels)
+        return FittedProbe(model.predict(test), int(classifier.n_iter_.max()))
 
-    return in_parallel(run, list(zip(taken(vectors["train"], picks), (labels[rows] for rows in picks), strict=True)))
+    examples_of_runs = sample_vectors(vectors["train"], samples_of_runs)
+    return in_parallel(fit, list(zip(examples_of_runs, (labels[rows] for rows in samples_of_runs), strict=True)))
 
 
 def measures(true: Array, predicted: Array, known: Array, classes: int) -> dict[str, float]:
-    """The measures of a classification; for two classes average precision as well."""
-    values, seen = metrics.classification(true, predicted, classes), np.unique(true)
-    if len(known) == 2 and np.array_equal(seen, known):
+    """The measures of a classification; average precision as well where the `known` classes are two."""
+    values = metrics.classification(true, predicted, classes)
+    if len(known) == 2 and np.array_equal(np.unique(true), known):
         actual, guessed = true == known[1], predicted == known[1]
-        hits, claimed = int((actual & guessed).sum()), int(guessed.sum())
-        recall, precision = hits / int(actual.sum()), hits / max(claimed, 1)
+        hits = int((actual & guessed).sum())
+        recall, precision = hits / int(actual.sum()), hits / max(int(guessed.sum()), 1)
         # Yes or no is a ranking of two steps: those predicted positive, then everything.
         ap = float(recall * precision + (1 - recall) * actual.mean())
         values |= {"ap": ap, "ap_weighted": ap}
     return values
 
 
-# ── what the multilabel probe shares ─────────────────────────────────────────────────────────────────────────────────
+# ── shared with the multilabel probe ─────────────────────────────────────────────────────────────────────────────────
 
 
-def sizes(truth: Split, params: Mapping[str, Any], shots: int) -> tuple[int, int, int]:
-    """Shots, runs and seed, after a look at both sides."""
+def sampling_params(truth: Split, params: Mapping[str, Any], shots: int) -> tuple[int, int, int]:
+    """Shots (by default those given), runs and seed; an empty side, or a number below 1, is an error."""
     for side, labels in (("training", truth.train), ("test", truth.test)):
         if not len(labels):
             raise EmbarkError(f"The {side} side is empty: a probe needs items to learn from and items to classify.")
-    chosen = {"shots": int(params.get("shots", shots)), "runs": int(params.get("runs", 5))}
-    for name, number in chosen.items():
+    shots, runs = int(params.get("shots", shots)), int(params.get("runs", 5))
+    for name, number in (("shots", shots), ("runs", runs)):
         if number < 1:
             raise EmbarkError(f"The parameter '{name}' must be at least 1, not {number}.")
-    return chosen["shots"], chosen["runs"], int(params.get("seed", 42))
+    return shots, runs, int(params.get("seed", 42))
 
 
-def taken(vectors: Any, picks: Sequence[Array]) -> list[Array]:
-    """The picked rows of each run; every vector is checked, but only those that some run needs are held."""
-    needed, parts = np.unique(np.concatenate(picks)), []
+def sample_vectors(vectors: Any, samples_of_runs: Sequence[Array]) -> list[Array]:
+    """The vectors of each run's sample; all are checked, but only those that some run needs are held in memory."""
+    needed = np.unique(np.concatenate(samples_of_runs))
+    parts = []
     for start, rows in blocks(vectors, "dot"):
         assert isinstance(rows, np.ndarray)
-        here = needed[slice(*np.searchsorted(needed, (start, start + len(rows))))]
-        parts.append(rows[here - start])
-    held = np.concatenate(parts)
-    return [held[np.searchsorted(needed, rows)] for rows in picks]
+        in_block = needed[slice(*np.searchsorted(needed, (start, start + len(rows))))]
+        parts.append(rows[in_block - start])
+    sampled = np.concatenate(parts)
+    return [sampled[np.searchsorted(needed, rows)] for rows in samples_of_runs]
 
 
-def in_parallel(work: Callable[[Job], Done], jobs: Sequence[Job]) -> list[Done]:
-    """Results in order. Fits run side by side, each with its share of the cores for its matrix products: such small
-    products gain nothing from more threads, and lose much where the threads get in each other's way."""
+def in_parallel(work: Callable[[Job], Result], jobs: Sequence[Job]) -> list[Result]:
+    """The results of all jobs, in order, computed in threads.
+
+    Each fit has its share of the cores for its matrix products: such small products gain nothing from more threads, and
+    lose much where the threads get in each other's way.
+    """
     from joblib import cpu_count  # type: ignore[import-untyped]  # knows a container's limits
     from sklearn.exceptions import ConvergenceWarning
 
     workers = min(len(jobs), cpu_count())
     share = max(1, cpu_count() // workers)
-    # Not to converge is no news: iterations are counted instead.
+    # Fits that do not converge are counted by their iterations, so sklearn's warning adds nothing.
     with blas_threads(share, ConvergenceWarning), ThreadPoolExecutor(workers) as pool:
         return list(pool.map(work, jobs))
 
 
 def columns(name: str, runs: Array) -> dict[str, Array]:
-    """Outcomes from (runs, items): their mean, then a column for each run."""
+    """Outcome columns from (runs, items): the mean over runs, then a column for each run."""
     return {name: runs.mean(axis=0)} | {f"{name}_run{number}": run for number, run in enumerate(runs, 1)}
 
 
 # ── warnings ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _trap(found: Sequence[Run], test: Array, kind: str) -> list[str]:
-    stopped = sum(run.iterations == 0 for run in found)
-    alike = sum(len(np.unique(run.predicted)) == 1 for run in found) if len(np.unique(test)) > 1 else 0
-    if not (stopped or alike):
+def _untrained(fitted: Sequence[FittedProbe], test: Array, kind: str) -> list[str]:
+    """A warning if some run's solver made no iteration, or its probe gave all test items one class."""
+    stopped = sum(probe.iterations == 0 for probe in fitted)
+    constant = sum(len(np.unique(probe.predicted)) == 1 for probe in fitted) if len(np.unique(test)) > 1 else 0
+    if not (stopped or constant):
         return []
-    way_out = " (use probe='sound')" if kind == "published" else ""
-    what = f"{stopped} of {len(found)} runs stopped at iteration 0 and {alike} predicted one class"
-    return [f"the probe did not train: {what}; the score is an artefact{way_out}"]
+    remedy = " (use probe='sound')" if kind == "published" else ""
+    reason = f"{stopped} of {len(fitted)} runs stopped at iteration 0 and {constant} predicted one class"
+    return [f"the probe did not train: {reason}; the score is an artefact{remedy}"]
 
 
-def _gaps(truth: Split, known: Array, small: int, shots: int) -> list[str]:
-    said, unseen = [], np.setdiff1d(truth.test, known)
+def _gaps(truth: Split, classes: Array, small: int, shots: int) -> list[str]:
+    """Warnings about the `small` classes with too few training items, and test classes with none."""
+    warnings = []
+    unseen = np.setdiff1d(truth.test, classes)
     if small:
-        said.append(f"{small} of {len(known)} classes have fewer than {shots} training items: all they have were used")
+        warnings.append(
+            f"{small} of {len(classes)} classes have fewer than {shots} training items: all they have were used"
+        )
     if len(unseen):
         items = int(np.isin(truth.test, unseen).sum())
         first = truth.names[unseen[0]]
-        said.append(
+        warnings.append(
             f"{len(unseen)} test classes have no training item ('{first}' first): their {items} items are misses"
         )
-    return said
+    return warnings

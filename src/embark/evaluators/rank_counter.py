@@ -1,4 +1,4 @@
-"""How many documents beat each relevant one, counted tile by tile from the few scores that reach any of them."""
+"""Counts how many documents beat each relevant one, tile by tile, from the few scores that come near it."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ import numpy as np
 
 from embark.types import Array
 
-MANY = 24  # relevant documents a query from which looking each up in sorted scores beats comparing one by one
-WAITING = 1 << 12  # doubts that may wait: exact scores are cheaper many at once
-AT_ONCE = 1 << 17  # doubts at a time: where a model gives all documents one score, each pair meets all of them
+MANY = 24  # relevant documents of a query from which a look-up in sorted scores is faster than comparing one by one
+WAITING = 1 << 12  # undecided comparisons that may wait: exact scores are cheaper many at once
+AT_ONCE = 1 << 17  # undecided comparisons decided at once: if all documents score alike, every pair meets all of them
 
 
-class Beaten:
-    """Pairs of a query's row and a relevant document, by rising row and then by rising score of their own.
+class RankCounter:
+    """Pairs of a query's row and a relevant document, sorted by row and then by the pair's own score, and their counts.
 
-    Every row has a pair. `exact` scores (row, document) beyond doubt; equal scores are ordered by the documents' place.
-    A pair that `depth` documents beat is left alone. Several threads may count their documents at once, in any order.
+    Every row has a pair. `exact` gives exact scores of (row, document); equal scores are ordered by the documents'
+    place. A pair that `depth` documents beat is not counted further. Several threads may count at once, in any order.
     """
 
     def __init__(
@@ -30,103 +30,115 @@ class Beaten:
         place: Array,
         depth: int,
     ) -> None:
-        self.row, self.document, self.own = row, document, own
-        self.exact, self.place, self.depth = exact, place, depth
-        each = np.bincount(row)
-        self.first, self.last = np.cumsum(each) - each, np.cumsum(each) - 1  # of each row's pairs
-        turn = np.arange(min(each.max(), MANY + 1))[:, None]
-        self.turns = np.where(turn < each, self.first + turn, len(row))  # each row's first pair, second…; or none
-        self.beaten, self.doubts, self.lock = np.zeros(len(row), np.int64), list[tuple[Array, Array]](), Lock()
-        self.best, self.top = document[self.last], np.full(len(each), -np.inf, np.float32)
+        self.row = row
+        self.document = document
+        self.own = own
+        self.exact = exact
+        self.place = place
+        self.depth = depth
+        pairs = np.bincount(row)
+        self.first = np.cumsum(pairs) - pairs  # pair of each row
+        self.last = np.cumsum(pairs) - 1
+        turn = np.arange(min(pairs.max(), MANY + 1))[:, None]
+        self.turns = np.where(turn < pairs, self.first + turn, len(row))  # each row's first pair, second…; or none
+        self.beaten_by = np.zeros(len(row), np.int64)
+        self.undecided: list[tuple[Array, Array]] = []  # (pair, document)
+        self.best = document[self.last]  # document of each row so far …
+        self.best_score = np.full(len(pairs), -np.inf, np.float32)  # … and its score
+        self.lock = Lock()
 
     def bar(self, low: Array) -> Array:
         """The score from which a document counts: it may beat a pair that is still counted, or else the row's best."""
-        lowest = np.minimum.reduceat(np.where(self.beaten < self.depth, low, np.float32(np.inf)), self.first)
-        return np.where(lowest == np.inf, np.maximum(self.top, low[self.last]), lowest)
+        lowest = np.minimum.reduceat(np.where(self.beaten_by < self.depth, low, np.float32(np.inf)), self.first)
+        return np.where(lowest == np.inf, np.maximum(self.best_score, low[self.last]), lowest)
 
     def count(self, row: Array, document: Array, score: Array, low: Array, high: Array) -> None:
-        """Count the documents that score above a pair's `high`; those from `low` to `high` are in doubt."""
-        self._lead(row, document, score, low)
+        """Count the documents that score above a pair's `high`; those from `low` to `high` are undecided."""
+        self._update_best(row, document, score, low)
         if len(self.turns) > MANY:
             self._look_up(row, document, score, low, high)
         else:
             self._compare(row, document, score, low, high)
 
-    def _lead(self, row: Array, document: Array, score: Array, low: Array) -> None:
-        """Keep each row's best document, equals by place; one that misses all pairs need not be found."""
-        lead = np.flatnonzero(score >= np.maximum(self.top, low[self.last])[row])
-        row, document, score = row[lead], document[lead], score[lead]
-        order = np.lexsort((-self.place[document], score, row))  # of a row, the last one stays
+    def _update_best(self, row: Array, document: Array, score: Array, low: Array) -> None:
+        """Update each row's best document, equals by place; one below the best pair need not be known."""
+        leading = np.flatnonzero(score >= np.maximum(self.best_score, low[self.last])[row])
+        row, document, score = row[leading], document[leading], score[leading]
+        order = np.lexsort((-self.place[document], score, row))  # of equal rows, the last assignment below counts
         row, document, score = row[order], document[order], score[order]
         with self.lock:
-            wins = _before(score, self.place[document], self.top[row], self.place[self.best[row]])
-            self.best[row[wins]], self.top[row[wins]] = document[wins], score[wins]
+            wins = _before(score, self.place[document], self.best_score[row], self.place[self.best[row]])
+            self.best[row[wins]] = document[wins]
+            self.best_score[row[wins]] = score[wins]
 
     def _compare(self, row: Array, document: Array, score: Array, low: Array, high: Array) -> None:
-        low, high = np.append(low, np.float32(np.inf)), np.append(high, np.float32(np.inf))  # nothing beats no pair
+        """Count by comparing with every row's first pair, then every row's second, and so on."""
+        low, high = (np.append(bound, np.float32(np.inf)) for bound in (low, high))  # a missing pair is never beaten
         for turn, pair in enumerate(self.turns):
-            if turn:  # what misses a pair misses the row's next
+            if turn:  # a document below a pair is below the row's next
                 reach = np.flatnonzero(score >= low[pair][row])
                 row, document, score = row[reach], document[reach], score[reach]
-            doubt = np.flatnonzero(score <= high[pair][row])
-            over = np.bincount(row, minlength=len(pair)) - np.bincount(row[doubt], minlength=len(pair))
-            some = pair < len(self.beaten)
+            unsure = np.flatnonzero(score <= high[pair][row])
+            above = np.bincount(row, minlength=len(pair)) - np.bincount(row[unsure], minlength=len(pair))
+            exists = pair < len(self.beaten_by)
             with self.lock:
-                self.beaten[pair[some]] += over[some]
-            counted = np.append(self.beaten < self.depth, False)[pair]
-            doubt = doubt[counted[row[doubt]]]
-            self._doubt(pair[row[doubt]], document[doubt])
+                self.beaten_by[pair[exists]] += above[exists]
+            counted = np.append(self.beaten_by < self.depth, False)[pair]
+            unsure = unsure[counted[row[unsure]]]
+            self._postpone(pair[row[unsure]], document[unsure])
 
     def _look_up(self, row: Array, document: Array, score: Array, low: Array, high: Array) -> None:
+        """Count by looking every pair up in the sorted scores of its row."""
         key = _key(row, score)
         order = np.argsort(key)
-        key, pair = key[order], np.flatnonzero(self.beaten < self.depth)
+        key = key[order]
+        pair = np.flatnonzero(self.beaten_by < self.depth)
         start = np.searchsorted(key, _key(self.row[pair], low[pair]))
         stop = np.searchsorted(key, _key(self.row[pair], high[pair]), side="right")
         end = np.searchsorted(key, _key(self.row[pair], np.full(len(pair), np.inf, np.float32)))
         with self.lock:
-            self.beaten[pair] += end - stop
+            self.beaten_by[pair] += end - stop
         size = stop - start
-        for some in np.split(np.arange(len(pair)), np.flatnonzero(np.diff(np.cumsum(size) // AT_ONCE)) + 1):
-            before = np.cumsum(size[some]) - size[some]
-            at = np.arange(size[some].sum()) + np.repeat(start[some] - before, size[some])
-            self._doubt(np.repeat(pair[some], size[some]), document[order[at]])
+        for group in np.split(np.arange(len(pair)), np.flatnonzero(np.diff(np.cumsum(size) // AT_ONCE)) + 1):
+            before = np.cumsum(size[group]) - size[group]
+            positions = np.arange(size[group].sum()) + np.repeat(start[group] - before, size[group])
+            self._postpone(np.repeat(pair[group], size[group]), document[order[positions]])
 
-    def _doubt(self, pair: Array, document: Array) -> None:
+    def _postpone(self, pair: Array, document: Array) -> None:
         with self.lock:
-            self.doubts.append((pair, document))
-            waiting = sum(len(some) for some, _ in self.doubts)
+            self.undecided.append((pair, document))
+            waiting = sum(len(pairs) for pairs, _ in self.undecided)
         if waiting > WAITING:
             self.settle()
 
     def settle(self) -> None:
-        """Decide what is in doubt."""
+        """Decide the undecided comparisons by exact scores."""
         with self.lock:
-            doubts, self.doubts = self.doubts, []
-        if not doubts:
+            undecided, self.undecided = self.undecided, []
+        if not undecided:
             return
-        pair, document = (np.concatenate(column) for column in zip(*doubts, strict=True))
+        pair, document = (np.concatenate(column) for column in zip(*undecided, strict=True))
         rival = document != self.document[pair]
         pair, document = pair[rival], document[rival]
-        for at in range(0, len(pair), AT_ONCE):
-            self._decide(pair[at : at + AT_ONCE], document[at : at + AT_ONCE])
+        for start in range(0, len(pair), AT_ONCE):
+            self._decide(pair[start : start + AT_ONCE], document[start : start + AT_ONCE])
 
     def _decide(self, pair: Array, document: Array) -> None:
         cell, back = np.unique(self.row[pair] * len(self.place) + document, return_inverse=True)  # pairs may share it
         score = self.exact(*np.divmod(cell, len(self.place)))[back]
         wins = _before(score, self.place[document], self.own[pair], self.place[self.document[pair]])
-        counts = np.bincount(pair[wins], minlength=len(self.beaten))
+        counts = np.bincount(pair[wins], minlength=len(self.beaten_by))
         with self.lock:
-            self.beaten += counts
+            self.beaten_by += counts
 
 
-def _before(score: Array, place: Array, other: Array, its_place: Array) -> Array:
-    """Whether what has this score goes before the other: by score, then by place."""
-    return np.asarray((score > other) | ((score == other) & (place < its_place)))
+def _before(score: Array, place: Array, other_score: Array, other_place: Array) -> Array:
+    """Whether a document ranks before the other: by score, then by place."""
+    return np.asarray((score > other_score) | ((score == other_score) & (place < other_place)))
 
 
 def _key(row: Array, score: Array) -> Array:
     """One number that rises with the row, and within a row with the score."""
-    bits = (score + np.float32(0)).view(np.uint32)  # there is but one zero
+    bits = (score + np.float32(0)).view(np.uint32)  # adding zero turns -0 into 0
     rising = np.where(bits >> 31, ~bits, bits | np.uint32(1 << 31))
     return np.asarray(row.astype(np.uint64) << np.uint64(32) | rising)

@@ -1,4 +1,4 @@
-"""Retrieval: every query ranks the whole corpus.
+"""Retrieval: every query ranks the whole corpus, or only the documents that are listed for it.
 
 A document is relevant if its grade is above zero. Queries without judgements are left out and counted; those with
 judgements but nothing relevant score zero, as in trec_eval, unless the row says to drop them too.
@@ -8,23 +8,25 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
 from embark import metrics
-from embark.evaluators.ranks import LOST, MEMORY, candidate_ranks, ranks, tie_places
+from embark.evaluators.ranks import LOST, MEMORY, listed_ranks, ranks, tie_places
 from embark.evaluators.rerank import reordered
 from embark.evaluators.similarity import check
-from embark.types import Array, Candidates, EmbarkError, Qrels, Scores
+from embark.types import Array, EmbarkError, Qrels, Scores
 
 VERSION = 3
-PARAMS = dict.fromkeys(("ignore_identical_ids", "judged_only", "drop_unanswerable"), bool) | {
-    "skip_first": (True, False, "hit_rate")
+PARAMS = {
+    "ignore_identical_ids": bool,
+    "judged_only": bool,
+    "drop_unanswerable": bool,
+    "skip_first": (True, False, "hit_rate"),
 }
-LATER = ("hit_rate", "success")  # the measures that skip_first="hit_rate" means
+HIT_RATES = ("hit_rate", "success")  # the measures that skip_first="hit_rate" is about
 DEPTH = max(metrics.CUTOFFS)  # no measure looks further down
-Judged = TypeVar("Judged", Qrels, Candidates)
 
 
 def evaluate(truth: Qrels, vectors: Mapping[str, Any], params: Mapping[str, Any]) -> Scores:
@@ -35,37 +37,38 @@ def evaluate(truth: Qrels, vectors: Mapping[str, Any], params: Mapping[str, Any]
     judged_only            only the documents that the qrels list for a query are ranked for it
     drop_unanswerable      queries with judgements but nothing relevant are left out, instead of scoring zero
 
-    `vectors["reranked"]`, if there, is what a re-ranker made of the first ranking.
+    `vectors["reranked"]`, if there is any, holds a re-ranker's scores (`Reranked`) of the best documents.
     """
     queries, documents = vectors["query"], vectors["document"]
     if not len(documents):
         raise EmbarkError("The corpus is empty: there is nothing to retrieve.")
     truth = distinct(truth)
     query, document, grade = relevant(truth, len(queries), len(documents))
-    similarity, place = params.get("similarity", "cosine"), tie_places(truth.document_ids, len(documents))
-    check(queries, similarity)
-    asked = np.unique(query if params.get("drop_unanswerable") else truth.query)
+    similarity = params.get("similarity", "cosine")
+    place = tie_places(truth.document_ids, len(documents))
     if params.get("judged_only"):
         if params.get("ignore_identical_ids"):
             raise EmbarkError("'judged_only' and 'ignore_identical_ids' cannot go together: judge it 0 instead.")
         pairs = truth.query, truth.document
-        rank, best = candidate_ranks(queries, documents, *pairs, similarity, place)
+        rank, best = listed_ranks(queries, documents, *pairs, similarity, place)
         rank, best = reordered(*pairs, rank, best, vectors.get("reranked"), place)
         rank = rank[truth.grade > 0]
     else:
+        check(queries, similarity)
         own_query, own_document = _identical(truth) if params.get("ignore_identical_ids") else (query[:0], document[:0])
-        wanted = np.concatenate([query, own_query]), np.concatenate([document, own_document])
+        pairs = np.concatenate([query, own_query]), np.concatenate([document, own_document])
         memory = params.get("memory", MEMORY)
         depth = DEPTH + 2  # a query's own document and its first result may leave
-        rank, best = ranks(queries, documents, *wanted, similarity, place, memory, depth=depth)
-        rank, best = reordered(*wanted, rank, best, vectors.get("reranked"), place)
+        rank, best = ranks(queries, documents, *pairs, similarity, place, memory, depth=depth)
+        rank, best = reordered(*pairs, rank, best, vectors.get("reranked"), place)
         rank = _without(query, document, rank[: len(query)], own_query, own_document, rank[len(query) :])
         best[own_query[best[own_query] == own_document]] = -1  # it is not in the ranking
-    return summary(asked, query, rank, grade, best, len(queries), "ndcg_at_10", params)
+    scored = np.unique(query if params.get("drop_unanswerable") else truth.query)
+    return summary(scored, query, rank, grade, best, len(queries), params)
 
 
 def narrow(truth: Qrels, params: Mapping[str, Any]) -> tuple[Qrels, dict[str, Array]]:
-    """Queries without judgements score nothing and hide nothing, so they need no vectors."""
+    """Queries without judgements are not scored, so they need no vectors."""
     if truth.query_ids is None:
         return truth, {}
     needed = np.zeros(len(truth.query_ids), bool)
@@ -73,22 +76,22 @@ def narrow(truth: Qrels, params: Mapping[str, Any]) -> tuple[Qrels, dict[str, Ar
     return truth, {"query": needed}
 
 
-def distinct(truth: Judged) -> Judged:
+def distinct(truth: Qrels) -> Qrels:
     """Each pair once: a document that is listed twice for a query is one document; its larger grade counts."""
     order = np.lexsort((-truth.grade, truth.document, truth.query))
     query, document = truth.query[order], truth.document[order]
-    again = np.append(False, (query[1:] == query[:-1]) & (document[1:] == document[:-1]))[: len(order)]
-    if not again.any():
+    repeated = np.append(False, (query[1:] == query[:-1]) & (document[1:] == document[:-1]))[: len(order)]
+    if not repeated.any():
         return truth
-    kept = np.sort(order[~again])
-    return replace(truth, query=truth.query[kept], document=truth.document[kept], grade=truth.grade[kept])
+    rows = np.sort(order[~repeated])
+    return replace(truth, query=truth.query[rows], document=truth.document[rows], grade=truth.grade[rows])
 
 
-def relevant(truth: Qrels | Candidates, queries: int, documents: int) -> tuple[Array, Array, Array]:
-    """The rows of the truth with a positive grade; what it names must exist."""
-    for what, index, count in (("queries", truth.query, queries), ("documents", truth.document, documents)):
-        if unknown := int(((index < 0) | (index >= count)).sum()):
-            raise EmbarkError(f"The relevance judgements name {unknown} {what} that are not among the {count}.")
+def relevant(truth: Qrels, queries: int, documents: int) -> tuple[Array, Array, Array]:
+    """(query, document, grade) of the judgements with a positive grade; a position out of range is an error."""
+    for side, positions, count in (("queries", truth.query, queries), ("documents", truth.document, documents)):
+        if unknown := int(((positions < 0) | (positions >= count)).sum()):
+            raise EmbarkError(f"The relevance judgements name {unknown} {side} that are not among the {count}.")
     positive = truth.grade > 0
     if not positive.any():
         raise EmbarkError("No query has a relevant document: there is nothing to score.")
@@ -96,40 +99,36 @@ def relevant(truth: Qrels | Candidates, queries: int, documents: int) -> tuple[A
 
 
 def summary(
-    asked: Array,
-    query: Array,
-    rank: Array,
-    grade: Array,
-    best: Array,
-    queries: int,
-    default: str,
-    params: Mapping[str, Any],
+    scored: Array, query: Array, rank: Array, grade: Array, best: Array, queries: int, params: Mapping[str, Any]
 ) -> Scores:
-    """Means of every measure over the queries asked; outcomes: main value, the first hit's rank, the top document."""
-    row = np.searchsorted(asked, query)
+    """Means of every measure over the scored queries; outcomes: main value, the first hit's rank, the top document."""
+    row = np.searchsorted(scored, query)
     skip = params.get("skip_first")
-    skipped = np.where(rank > 1, rank - 1, LOST) if skip else rank
-    values = metrics.ranking(row, rank if skip == "hit_rate" else skipped, grade, len(asked))
+    rank_after = np.where(rank > 1, rank - 1, LOST) if skip else rank  # the first result is dropped
+    values = metrics.ranking(row, rank if skip == "hit_rate" else rank_after, grade, len(scored))
     if skip == "hit_rate":
-        later = metrics.ranking(row, skipped, grade, len(asked))
-        values |= {name: later[name] for name in later if name.startswith(LATER)}
+        after = metrics.ranking(row, rank_after, grade, len(scored))
+        values |= {name: after[name] for name in after if name.startswith(HIT_RATES)}
     values["accuracy"] = values["recall_at_1"]
-    main = params.get("metric", default)
+    main = params.get("metric", "ndcg_at_10")
     if main not in values:
         raise EmbarkError(f"Ranking has no measure '{main}'; it has {', '.join(sorted(values))}.")
-    drops = skip is True or (skip == "hit_rate" and main.startswith(LATER))  # as the main measure sees it
-    first = np.full(len(asked), LOST)
-    np.minimum.at(first, row, skipped if drops else rank)
-    top = np.full(len(asked), -1) if drops else best[asked]  # the next is not known
+    main_skips = skip is True or (skip == "hit_rate" and main.startswith(HIT_RATES))
+    first = np.full(len(scored), LOST)
+    np.minimum.at(first, row, rank_after if main_skips else rank)
+    top = np.full(len(scored), -1) if main_skips else best[scored]  # the second best is not known
     outcomes = {main: values[main], "rank": np.where(first <= DEPTH, first, -1), "top": top}
-    empty = len(asked) - len(np.unique(row))
-    counts = {"queries": len(asked), "queries left out": queries - len(asked), "queries without positives": empty}
+    counts = {
+        "queries": len(scored),
+        "queries left out": queries - len(scored),
+        "queries without positives": len(scored) - len(np.unique(row)),
+    }
     means = {name: float(value.mean()) for name, value in values.items()}
-    return Scores(means, main, "query", asked, outcomes, counts=counts)
+    return Scores(means, main, "query", scored, outcomes, counts=counts)
 
 
 def _identical(truth: Qrels) -> tuple[Array, Array]:
-    """(query, document) pairs that carry the same id."""
+    """(query, document) pairs with the same id."""
     if truth.query_ids is None or truth.document_ids is None:
         raise EmbarkError("'ignore_identical_ids' needs the ids of queries and documents.")
     _, query, document = np.intersect1d(truth.query_ids, truth.document_ids, return_indices=True)
@@ -143,6 +142,8 @@ def _without(
     if not len(own_query):
         return rank
     size = 1 + max(int(query.max()), int(own_query.max()))
-    hidden, gone = np.full(size, -1), np.full(size, LOST)
-    hidden[own_query], gone[own_query] = own_document, own_rank
-    return np.where(document == hidden[query], LOST, rank - (gone[query] < rank))
+    own_document_of = np.full(size, -1)
+    own_document_of[own_query] = own_document
+    own_rank_of = np.full(size, LOST)
+    own_rank_of[own_query] = own_rank
+    return np.where(document == own_document_of[query], LOST, rank - (own_rank_of[query] < rank))

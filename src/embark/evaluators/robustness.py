@@ -26,30 +26,40 @@ def base(params: Mapping[str, Any]) -> str:
 
 def evaluate(truth: Truth, vectors: Mapping[str, Any], params: Mapping[str, Any]) -> Scores:
     """Clean score, mean over conditions, drop and relative drop. Parameters: base, base_metric, metric, similarity."""
-    clean = {side: found for side, found in vectors.items() if side == role_of(side)}
+    clean = {side: matrix for side, matrix in vectors.items() if side == role_of(side)}
     conditions = list(dict.fromkeys(side.split(":", 1)[1] for side in vectors if side != role_of(side)))
     if not conditions:
         raise EmbarkError("There is no corrupted variant to compare the clean task with.")
     scorer = import_module(f"embark.evaluators.{base(params)}")
-    settings = {**params, "metric": params.get("base_metric", "hit_rate_at_1")}
+    base_params = {**params, "metric": params.get("base_metric", "hit_rate_at_1")}
 
     def score(condition: str | None) -> Scores:
-        changed = {side: vectors.get(f"{side}:{condition}", found) for side, found in clean.items()}
-        found: Scores = scorer.evaluate(truth, changed, settings)
-        return found
+        corrupted = {side: vectors.get(f"{side}:{condition}", matrix) for side, matrix in clean.items()}
+        scores: Scores = scorer.evaluate(truth, corrupted, base_params)
+        return scores
 
-    before, after = score(None), {condition: score(condition) for condition in conditions}
-    if before.statistic != "mean":
-        raise EmbarkError(f"Robustness needs a base score that is a mean over items, not {before.main}.")
-    per_item = {condition: found.outcomes[found.main] for condition, found in after.items()}
-    corrupted = np.mean(list(per_item.values()), axis=0)
-    values = {"clean": before.outcomes[before.main], "mean_corrupted": corrupted}
-    values["drop"] = values["clean"] - corrupted
+    clean_scores = score(None)
+    if clean_scores.statistic != "mean":
+        raise EmbarkError(f"Robustness needs a base score that is a mean over items, not {clean_scores.main}.")
+    by_condition = {condition: score(condition) for condition in conditions}
+    per_item = {condition: scores.outcomes[scores.main] for condition, scores in by_condition.items()}
+    values = {
+        "clean": clean_scores.outcomes[clean_scores.main],
+        "mean_corrupted": np.mean(list(per_item.values()), axis=0),
+    }
+    values["drop"] = values["clean"] - values["mean_corrupted"]
     main = params.get("metric", "mean_corrupted")
     if main not in MAIN:
         raise EmbarkError(f"Robustness has no main measure '{main}'; it has {', '.join(MAIN)}.")
     metrics = {name: float(value.mean()) for name, value in values.items()}
     metrics["relative_drop"] = metrics["drop"] / metrics["clean"] if metrics["clean"] else 0.0
-    metrics |= {condition: found.value for condition, found in after.items()}
-    counts = {**before.counts, "conditions": len(conditions)}
-    return Scores(metrics, main, before.unit, before.rows, values | per_item, counts=counts, warnings=before.warnings)
+    metrics |= {condition: scores.value for condition, scores in by_condition.items()}
+    return Scores(
+        metrics,
+        main,
+        clean_scores.unit,
+        clean_scores.rows,
+        values | per_item,
+        counts={**clean_scores.counts, "conditions": len(conditions)},
+        warnings=clean_scores.warnings,
+    )

@@ -1,6 +1,6 @@
-"""Vectors in blocks: stored halves become float32, are checked, and scaled for cosine; then compared by one product.
+"""Vectors in blocks: stored vectors become float32, are checked, and scaled for cosine; then compared by one product.
 
-Late interaction keeps one matrix of token vectors an item: a query's similarity to a document is the sum, over its
+Late interaction has a matrix of token vectors for each item: a query's similarity to a document is the sum, over its
 tokens, of the best match among the document's tokens (maxsim).
 """
 
@@ -17,12 +17,12 @@ from embark.types import Array, EmbarkError
 
 BLOCK_BYTES = 64 << 20  # of float32 rows held at a time
 TOKENS = 4 << 20  # similarities of tokens held at a time
-SHORT = 1e-15  # the square of a shorter length is nothing in float32
+SHORT = 1e-15  # the square of a shorter length is zero in float32
 
 
 @dataclass(frozen=True)
 class Tokens:
-    """Items of several vectors each: all tokens below one another, and where each item starts."""
+    """Items with several vectors: the rows of all items' tokens in one matrix, and the row where each item starts."""
 
     rows: Array
     starts: Array
@@ -35,12 +35,12 @@ Block = Array | Tokens
 
 
 def block(vectors: Any, start: int, stop: int, similarity: str) -> Block:
-    """Items as float32, of unit length where the similarity asks for it; what is not finite is an error."""
+    """Items as float32, of unit length where the similarity needs it; a vector that is not finite is an error."""
     if similarity not in ("cosine", "dot", "maxsim"):
         raise EmbarkError(f"Unknown similarity '{similarity}'; known: cosine, dot, maxsim.")
     if similarity == "maxsim":
         items = [np.atleast_2d(np.asarray(item, np.float32)) for item in vectors[start:stop]]
-        if empty := [start + at for at, item in enumerate(items) if not len(item)]:
+        if empty := [row for row, item in enumerate(items, start) if not len(item)]:
             raise EmbarkError(f"{len(empty)} items have no vectors at all, the first is item {empty[0]}.")
         starts = np.cumsum([0] + [len(item) for item in items[:-1]])
         return Tokens(_unit(np.concatenate(items), start), starts)
@@ -58,14 +58,14 @@ def blocks(vectors: Any, similarity: str, size: int | None = None) -> Iterator[t
 
 
 def whole(vectors: Any, similarity: str) -> Array:
-    """All single vectors as `block` gives them."""
+    """All items, of one vector each, as `block` gives them."""
     rows = block(vectors, 0, len(vectors), "cosine" if similarity == "maxsim" else similarity)
     assert isinstance(rows, np.ndarray)
     return rows
 
 
 def check(vectors: Any, similarity: str) -> None:
-    """Raise for what is not finite, by its own row."""
+    """Raise an error that names the first vector that is not finite."""
     for _ in blocks(vectors, similarity):
         pass
 
@@ -75,16 +75,18 @@ def exact(queries: Any, documents: Any, query: Array, document: Array, similarit
     if similarity == "maxsim":
         pairs = zip(query.tolist(), document.tolist(), strict=True)
         return np.array([_maxsim(queries[q], documents[d]) for q, d in pairs], np.float32)
-    out, step = np.empty(len(query), np.float32), max(1, rows_that_fit(documents) // 256)  # what stays in cache
-    for at in range(0, len(query), step):
-        left = np.asarray(queries[query[at : at + step]], np.float64)
-        right = np.asarray(documents[document[at : at + step]], np.float64)
+    out = np.empty(len(query), np.float32)
+    step = max(1, rows_that_fit(documents) // 256)  # stays in cache
+    for start in range(0, len(query), step):
+        rows = slice(start, start + step)
+        left = np.asarray(queries[query[rows]], np.float64)
+        right = np.asarray(documents[document[rows]], np.float64)
         score = np.einsum("nd,nd->n", left, right)
-        with np.errstate(invalid="ignore", over="ignore"):  # what is not finite is reported where blocks are made
+        with np.errstate(invalid="ignore", over="ignore"):  # `block` reports what is not finite
             if similarity == "cosine":
                 length = np.sqrt(np.einsum("nd,nd->n", left, left) * np.einsum("nd,nd->n", right, right))
                 score = np.divide(score, length, out=score, where=length > 0)
-            out[at : at + step] = score
+            out[rows] = score
     return out
 
 
@@ -95,7 +97,7 @@ def _maxsim(query: Any, document: Any) -> float:
 
 
 def rows_that_fit(vectors: Any) -> int:
-    """Items a block: what fits the block's bytes, at least one."""
+    """How many items fit the bytes of a block; at least one."""
     width = np.size(vectors[0]) if len(vectors) else 1
     if several(vectors):
         width = np.shape(vectors[0])[1] * tokens_an_item(vectors)
@@ -103,7 +105,7 @@ def rows_that_fit(vectors: Any) -> int:
 
 
 def several(vectors: Any) -> bool:
-    """Whether an item is a matrix of token vectors."""
+    """Whether each item is a matrix of token vectors."""
     return len(vectors) > 0 and np.ndim(vectors[0]) == 2
 
 
@@ -116,7 +118,7 @@ def tokens_an_item(vectors: Any) -> int:
 
 
 def columns(backend: Backend, queries: Block) -> Any:
-    """Queries as `product` takes them, once for all documents."""
+    """Queries in the form that `product` takes, made once for all documents."""
     return queries if isinstance(queries, Tokens) else backend.columns(queries)
 
 
@@ -128,12 +130,12 @@ def product(backend: Backend, documents: Block, queries: Any) -> Any:
 
 
 def _late(queries: Tokens, documents: Tokens) -> Array:
-    """Maxsim of all pairs, a few query tokens at a time; summed in float64, because equal tokens round alike."""
+    """Maxsim of all pairs, a few query tokens at a time; summed in float64, because errors of equal tokens add up."""
     best = np.empty((len(queries.rows), len(documents)), np.float32)
     step = max(1, TOKENS // len(documents.rows))
-    for at in range(0, len(best), step):
-        scores = queries.rows[at : at + step] @ documents.rows.T
-        np.maximum.reduceat(scores, documents.starts, axis=1, out=best[at : at + step])
+    for start in range(0, len(best), step):
+        rows = slice(start, start + step)
+        np.maximum.reduceat(queries.rows[rows] @ documents.rows.T, documents.starts, axis=1, out=best[rows])
     return np.add.reduceat(best, queries.starts, axis=0, dtype=np.float64).astype(np.float32)
 
 

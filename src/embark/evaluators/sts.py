@@ -22,57 +22,66 @@ def evaluate(truth: Gold, vectors: Mapping[str, Any], params: Mapping[str, Any])
     """Pearson and Spearman by each similarity; without its name, by the model's own. Parameters: similarity, metric."""
     from scipy.stats import rankdata
 
-    own, main = params.get("similarity", "cosine"), params.get("metric", "cosine_spearman")
+    own = params.get("similarity", "cosine")
     own = "cosine" if own == "maxsim" else own  # items have one vector here, as in `whole`
+    main = params.get("metric", "cosine_spearman")
     gold = _gold(truth)
-    found = similarities(whole(vectors["left"], "dot"), whole(vectors["right"], "dot"), truth.left, truth.right)
-    if own not in found:
+    by_kind = similarities(whole(vectors["left"], "dot"), whole(vectors["right"], "dot"), truth.left, truth.right)
+    if own not in by_kind:
         raise EmbarkError(f"Unknown similarity '{own}'; known: {', '.join(KINDS)}.")
-    gold_rank, ranks = rankdata(gold), {kind: rankdata(values) for kind, values in found.items()}
-    metrics = {"pearson": correlation(gold, found[own]), "spearman": correlation(gold_rank, ranks[own])}
-    metrics |= {f"{kind}_pearson": correlation(gold, values) for kind, values in found.items()}
+    gold_rank = rankdata(gold)
+    ranks = {kind: rankdata(values) for kind, values in by_kind.items()}
+    metrics = {"pearson": correlation(gold, by_kind[own]), "spearman": correlation(gold_rank, ranks[own])}
+    metrics |= {f"{kind}_pearson": correlation(gold, values) for kind, values in by_kind.items()}
     metrics |= {f"{kind}_spearman": correlation(gold_rank, values) for kind, values in ranks.items()}
     if main not in metrics:
         raise EmbarkError(f"STS has no measure '{main}'; it has {', '.join(metrics)}.")
     kind, _, statistic = main.rpartition("_")
-    mine = kind or own
-    outcomes = {"gold": gold, "similarity": found[mine], "gold_rank": gold_rank, "similarity_rank": ranks[mine]}
+    kind = kind or own
+    outcomes = {
+        "gold": gold,
+        "similarity": by_kind[kind],
+        "gold_rank": gold_rank,
+        "similarity_rank": ranks[kind],
+        "right": truth.right,
+    }
     return Scores(
         metrics,
         main,
         "left",
         truth.left,
-        outcomes | {"right": truth.right},
+        outcomes,
         statistic=statistic,
         counts={"pairs": len(gold)},
         warnings=tuple(
             f"The {kind} similarity is the same for all {len(gold)} pairs: its correlations are set to 0."
-            for kind, values in found.items()
+            for kind, values in by_kind.items()
             if np.ptp(values) == 0
         ),
     )
 
 
 def similarities(left: Array, right: Array, lefts: Array, rights: Array) -> dict[str, Array]:
-    """Each kind of similarity of each pair.
+    """Each kind of similarity of the pairs left[lefts[i]], right[rights[i]].
 
     Computed in double precision and rounded to single, so that pairs of equal items tie instead of ranking by noise.
     """
-    found = {kind: np.empty(len(lefts), np.float32) for kind in KINDS}
-    for at in range(0, len(lefts), PAIRS):
-        rows = slice(at, at + PAIRS)
+    out = {kind: np.empty(len(lefts), np.float32) for kind in KINDS}
+    for start in range(0, len(lefts), PAIRS):
+        rows = slice(start, start + PAIRS)
         a, b = left[lefts[rows]].astype(np.float64), right[rights[rows]].astype(np.float64)
-        dot, length = np.einsum("nd,nd->n", a, b), np.linalg.norm(a, axis=1) * np.linalg.norm(b, axis=1)
-        found["dot"][rows] = dot
-        found["cosine"][rows] = np.divide(dot, length, out=np.zeros_like(dot), where=length > 0)
-        apart = np.abs(np.subtract(a, b, out=a), out=a)
-        found["manhattan"][rows] = -apart.sum(axis=1)
-        found["euclidean"][rows] = -np.linalg.norm(apart, axis=1)
-    return found
+        dot = np.einsum("nd,nd->n", a, b)
+        length = np.linalg.norm(a, axis=1) * np.linalg.norm(b, axis=1)
+        out["dot"][rows] = dot
+        out["cosine"][rows] = np.divide(dot, length, out=np.zeros_like(dot), where=length > 0)
+        difference = np.abs(np.subtract(a, b, out=a), out=a)
+        out["manhattan"][rows] = -difference.sum(axis=1)
+        out["euclidean"][rows] = -np.linalg.norm(difference, axis=1)
+    return out
 
 
 def correlation(x: Array, y: Array) -> float:
-    """Pearson's; 0 where one of them is constant."""
+    """Pearson's correlation; 0 where one of them is constant."""
     if np.ptp(x) == 0 or np.ptp(y) == 0:
         return 0.0
     x, y = np.asarray(x, np.float64), np.asarray(y, np.float64)
@@ -81,6 +90,7 @@ def correlation(x: Array, y: Array) -> float:
 
 
 def _gold(truth: Gold) -> Array:
+    """The gold scores, or an error if nothing can correlate with them."""
     gold = np.asarray(truth.score, np.float64)
     if len(gold) < 2:
         raise EmbarkError(f"A correlation needs at least 2 pairs; there are {len(gold)}.")

@@ -1,7 +1,7 @@
 """Limits that hold for the whole process, shared by the evaluations that run at once.
 
-The matrix library's threads and the warning filters belong to everybody: whoever restores what it found undoes the
-others' limits, or leaves its own behind. So the first to come keeps what was there, and the last to go restores it.
+The matrix library's threads and the warning filters are process-wide: an evaluation that restored them when it ends
+would undo the limits of those still running. So the first to enter saves the state, and the last to leave restores it.
 """
 
 from __future__ import annotations
@@ -19,43 +19,43 @@ from embark.settings import cores
 
 CORES = cores()
 _LOCK = Lock()
-_HELD: list[int] = []
-_UNDO = ExitStack()
+_LIMITS: list[int] = []  # of the evaluations now inside `blas_threads`
+_RESTORE = ExitStack()
 
 
 @contextmanager
 def blas_threads(limit: int, *ignored: type[Warning]) -> Iterator[None]:
-    """At most so many threads a matrix product, and none of these warnings, until the last of those inside leaves."""
+    """At most `limit` threads for a matrix product, and `ignored` warnings hidden, until the last one inside leaves."""
     with _LOCK:
-        _HELD.append(limit)
-        _take_over()
-        _UNDO.enter_context(threadpool_limits(min(_HELD), user_api="blas"))
+        _LIMITS.append(limit)
+        _release_control()
+        _RESTORE.enter_context(threadpool_limits(min(_LIMITS), user_api="blas"))
         if ignored:
-            _UNDO.enter_context(warnings.catch_warnings())
+            _RESTORE.enter_context(warnings.catch_warnings())
         for category in ignored:
             warnings.simplefilter("ignore", category)
     try:
         yield
     finally:
         with _LOCK:
-            _HELD.remove(limit)
-            if not _HELD:
-                _take_over()
-                _UNDO.close()
+            _LIMITS.remove(limit)
+            if not _LIMITS:
+                _release_control()
+                _RESTORE.close()
 
 
-def _take_over() -> None:
-    """threadpoolctl heeds only the first thread that sets OpenBLAS's threads; who comes last here must be able to."""
+def _release_control() -> None:
+    """Let any thread set OpenBLAS's threads: threadpoolctl heeds only the first that did, and the last must restore."""
     release = getattr(threadpoolctl.OpenBLASController, "clear_controlling_thread", None)  # newer versions
     if release:
         release(force=True)
 
 
-def each(work: Callable[[int], None], turns: Iterable[int], parallel: bool = True) -> None:
-    """Do the turns on all cores: a thread a core, and one BLAS thread each, so that comparing is parallel too."""
+def on_all_cores(work: Callable[[int], None], starts: Iterable[int], parallel: bool = True) -> None:
+    """Call `work` with each start: a thread for each core with one BLAS thread, so that comparing is parallel too."""
     if not parallel:
-        for turn in turns:
-            work(turn)
+        for start in starts:
+            work(start)
         return
     with blas_threads(1), ThreadPoolExecutor(CORES) as pool:
-        list(pool.map(work, turns))
+        list(pool.map(work, starts))

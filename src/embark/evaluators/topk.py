@@ -1,8 +1,8 @@
 """The k best documents of every query, exactly, for any corpus: ranked lists to show, export or re-rank.
 
-Documents pass by in blocks. Each query keeps a bar, the k-th best score so far, and only what comes near it is kept, so
-that after the first small block nearly all of the work is the matrix product. Scores and ties are those of `ranks`, and
-never more than a tile and a few times k candidates a query are held.
+Documents are scored in blocks. Each query has a bar, the k-th best score so far, and only documents near or above it
+become candidates, so that after the first small block nearly all of the work is the matrix product. Scores and ties are
+those of `ranks`; memory holds a tile, and a few times k candidates for each query.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 
 from embark.evaluators.backend import Backend, backend_for
-from embark.evaluators.ranks import MEMORY, Rows, tie_places, tile_shape
-from embark.evaluators.threads import CORES, each
+from embark.evaluators.ranks import MEMORY, QueryRows, tie_places, tile_shape
+from embark.evaluators.threads import CORES, on_all_cores
 from embark.types import Array, EmbarkError
 
-Found = tuple[Array, Array, Array]  # row of a query, document, score
-SLACK = 2  # times k candidates a query that may wait before the weak ones go
+Candidates = tuple[Array, Array, Array]  # row of a query, document, score
+SLACK = 2  # times k candidates for each query, before those below the bar are dropped
 
 
 def topk(
@@ -32,81 +32,95 @@ def topk(
 ) -> tuple[Array, Array]:
     """(positions, scores), each (queries, min(k, documents)), best first; ties by falling id, else by position.
 
-    The order is exact; a score is that of the float32 product wherever the order does not hang on more.
+    The order is exact; a score is that of the float32 product wherever that decides the order.
     """
     if k < 1 or not len(documents):
         raise EmbarkError(f"Cannot take the {k} best of {len(documents)} documents.")
     k = min(k, len(documents))
     place = tie_places(ids, len(documents))
     backend = backend or backend_for(float(len(queries)) * len(documents) * np.size(queries[0]))
-    share = -(-len(queries) // CORES) if backend.threads else len(queries)  # of the queries, for every core
+    share = -(-len(queries) // CORES) if backend.threads else len(queries)  # queries for each core
     height, width = tile_shape(queries, documents, share, memory, backend)
-    found, scores = np.empty((len(queries), k), np.int64), np.empty((len(queries), k), np.float32)
+    positions = np.empty((len(queries), k), np.int64)
+    scores = np.empty((len(queries), k), np.float32)
 
     def work(start: int) -> None:
         rows = np.arange(start, min(start + height, len(queries)))
-        found[rows], scores[rows] = _best(Rows(queries, documents, rows, width, similarity, backend), k, place)
+        query_rows = QueryRows(queries, documents, rows, width, similarity, backend)
+        positions[rows], scores[rows] = _best(query_rows, k, place)
 
-    each(work, range(0, len(queries), height), backend.threads)
-    return found, scores
+    on_all_cores(work, range(0, len(queries), height), backend.threads)
+    return positions, scores
 
 
-def _best(rows: Rows, k: int, place: Array) -> tuple[Array, Array]:
-    """The first documents set the bars; the weak go now and then, and what is left in the end is settled."""
-    slack, bar, kept, start = np.zeros(len(rows)), np.full(len(rows), -np.inf), list[Found](), 0
+def _best(rows: QueryRows, k: int, place: Array) -> tuple[Array, Array]:
+    """Positions and scores of the k best documents of each row, best first."""
+    row, document, score, slack = _candidates(rows, k, place)
+    order = _falling(row, score, len(rows))
+    document, score = document[order], score[order]
+    near = (row[1:] == row[:-1]) & (score[:-1] - score[1:] <= 2 * slack[row[1:]])
+    unsure = np.flatnonzero(np.append(near, False) | np.append(False, near))  # the product does not decide their order
+    if rows.similarity == "maxsim":  # a sum over tokens: its rounding shows in the score
+        unsure = np.arange(len(row))
+    score[unsure] = rows.exact(row[unsure], document[unsure])
+    settled = unsure[np.lexsort((place[document[unsure]], -score[unsure], row[unsure]))]  # neighbors swap
+    document[unsure], score[unsure] = document[settled], score[settled]
+    turn, _ = _turns(row, len(rows))
+    return document[turn < k].reshape(-1, k), score[turn < k].reshape(-1, k)
+
+
+def _candidates(rows: QueryRows, k: int, place: Array) -> tuple[Array, Array, Array, Array]:
+    """Row, document and score of all that may be among the k best of a row, and each row's largest error.
+
+    The first block of documents sets the bars; whenever candidates become too many, those below the bar are dropped.
+    """
+    slack = np.zeros(len(rows))
+    bar = np.full(len(rows), -np.inf)
+    candidates: list[Candidates] = []
     most = SLACK * k * len(rows)
+    start = 0
     while start < len(place):
         stop = min(start + (rows.width if start else max(rows.width, 2 * k)), len(place))
-        scores, wrong = rows.scores(start, stop)
-        slack = np.maximum(slack, wrong)
+        scores, error = rows.scores(start, stop)
+        slack = np.maximum(slack, error)
         if not start:
             bar = rows.backend.kth_best(scores, k)
         reach = np.nextafter((bar - 2 * slack).astype(np.float32), np.float32(-np.inf))
-        found = rows.backend.reaching(scores, reach)
-        assert found is not None  # there was no limit
-        kept.append((found[1], start + found[0], found[2]))
-        if sum(len(row) for row, _, _ in kept) > most:
-            row, column, score, bar = _pruned(kept, k, slack)
-            if len(row) > most:  # too many come near the bar: nearly all documents score alike
-                row, column, score = _kept(row, column, rows.exact(row, column), k, place)
-            kept = [(row, column, score)]
+        reaching = rows.backend.reaching(scores, reach)
+        assert reaching is not None  # there was no limit
+        document, row, score = reaching
+        candidates.append((row, start + document, score))
+        if sum(len(row) for row, _, _ in candidates) > most:
+            row, document, score, bar = _pruned(candidates, k, slack)
+            if len(row) > most:  # nearly all documents score alike
+                row, document, score = _k_best(row, document, rows.exact(row, document), k, place)
+            candidates = [(row, document, score)]
         start = stop
-    row, column, score, _ = _pruned(kept, k, slack)
-    order = _falling(row, score, len(rows))
-    column, score = column[order], score[order]
-    near = (row[1:] == row[:-1]) & (score[:-1] - score[1:] <= 2 * slack[row[1:]])
-    doubt = np.flatnonzero(np.append(near, False) | np.append(False, near))  # whose order the product does not decide
-    if rows.similarity == "maxsim":  # a sum over tokens: its rounding shows in the score
-        doubt = np.arange(len(row))
-    score[doubt] = rows.exact(row[doubt], column[doubt])
-    settled = doubt[np.lexsort((place[column[doubt]], -score[doubt], row[doubt]))]  # runs of doubt stay in their places
-    column[doubt], score[doubt] = column[settled], score[settled]
-    turn, _ = _turns(row, len(rows))
-    column, score = column[turn < k], score[turn < k]
-    return column.reshape(-1, k), score.reshape(-1, k)
+    row, document, score, _ = _pruned(candidates, k, slack)
+    return row, document, score, slack
 
 
-def _pruned(found: list[Found], k: int, slack: Array) -> tuple[Array, Array, Array, Array]:
-    """What may be among the k best, given that each score is wrong by `slack` at most; and the k-th best so far."""
-    row, column, score = (np.concatenate(parts) for parts in zip(*found, strict=True))
-    order = np.argsort(row.astype(np.uint16) if len(slack) <= 1 << 16 else row, kind="stable")  # by digits
-    row, column, score = row[order], column[order], score[order]
+def _pruned(candidates: list[Candidates], k: int, slack: Array) -> tuple[Array, Array, Array, Array]:
+    """Candidates that may be among the k best, if no score is wrong by more than `slack`; and the k-th best score."""
+    row, document, score = (np.concatenate(column) for column in zip(*candidates, strict=True))
+    order = np.argsort(row.astype(np.uint16) if len(slack) <= 1 << 16 else row, kind="stable")  # radix sort
+    row, document, score = row[order], document[order], score[order]
     table = _table(row, score, len(slack), k)
     bar = np.partition(table, -k, axis=1)[:, -k].astype(np.float64)
-    kept = np.flatnonzero(score >= (bar - 2 * slack)[row])
-    return row[kept], column[kept], score[kept], bar
+    possible = np.flatnonzero(score >= (bar - 2 * slack)[row])
+    return row[possible], document[possible], score[possible], bar
 
 
-def _kept(row: Array, column: Array, score: Array, k: int, place: Array) -> tuple[Array, Array, Array]:
-    """The k best of each query, or fewer, best first; equals by place."""
-    order = np.lexsort((place[column], -score, row))
-    row, column, score = row[order], column[order], score[order]
+def _k_best(row: Array, document: Array, score: Array, k: int, place: Array) -> Candidates:
+    """The k best of each row, or fewer, best first; equals by place."""
+    order = np.lexsort((place[document], -score, row))
+    row, document, score = row[order], document[order], score[order]
     turn, _ = _turns(row, int(row[-1]) + 1)
-    return row[turn < k], column[turn < k], score[turn < k]
+    return row[turn < k], document[turn < k], score[turn < k]
 
 
 def _falling(row: Array, score: Array, rows: int) -> Array:
-    """The order of falling scores within each row; rows rise already."""
+    """The order of falling scores within each row; `row` is sorted."""
     _, counts = _turns(row, rows)
     order = np.argsort(-_table(row, score, rows, 1), axis=1)
     first = np.cumsum(counts) - counts
@@ -114,7 +128,7 @@ def _falling(row: Array, score: Array, rows: int) -> Array:
 
 
 def _table(row: Array, score: Array, rows: int, width: int) -> Array:
-    """The scores of each row side by side, at least so many; nothing is worse than anything."""
+    """The scores as (rows, at least `width`), padded with -inf."""
     turn, counts = _turns(row, rows)
     table = np.full((rows, max(width, int(counts.max()))), -np.inf, np.float32)
     table[row, turn] = score
@@ -122,6 +136,6 @@ def _table(row: Array, score: Array, rows: int, width: int) -> Array:
 
 
 def _turns(row: Array, rows: int) -> tuple[Array, Array]:
-    """Which of its row each one is, and how many a row has; rows rise."""
+    """The number of each entry within its row, from 0, and how many entries each row has; `row` is sorted."""
     counts = np.bincount(row, minlength=rows)
     return np.arange(len(row)) - np.repeat(np.cumsum(counts) - counts, counts), counts

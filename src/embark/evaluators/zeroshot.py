@@ -21,7 +21,8 @@ TOP = 5
 
 def evaluate(truth: Classes, vectors: Mapping[str, Any], params: Mapping[str, Any]) -> Scores:
     """Accuracy, top-5 accuracy, and precision, recall and F1 over classes. Parameters: similarity, metric."""
-    classes, items = len(truth.names), vectors["item"]
+    items = vectors["item"]
+    classes = len(truth.names)
     if not len(items):
         raise EmbarkError("There are no items to classify.")
     if empty := sorted(set(range(classes)) - set(truth.prompt.tolist())):
@@ -35,21 +36,21 @@ def evaluate(truth: Classes, vectors: Mapping[str, Any], params: Mapping[str, An
         [_top((np.asarray(rows) @ centres.T)[:, place.ravel()], TOP) for _, rows in blocks(items, similarity, size)]
     )
     hits = truth.label[np.arange(len(top))[:, None], top] if truth.label.ndim == 2 else top == truth.label[:, None]
-    right, top5 = hits[:, 0].astype(np.float64), hits.any(axis=1).astype(np.float64)
+    right = hits[:, 0].astype(np.float64)
+    top5 = hits.any(axis=1).astype(np.float64)
     values = {"accuracy": float(right.mean()), "top5_accuracy": float(top5.mean())}
     outcomes = {"accuracy": right, "top5_accuracy": top5, "predicted": top[:, 0]}
     main = params.get("metric", "accuracy")
     if main not in values:
         raise EmbarkError(f"Zero-shot has no measure '{main}'; it has {', '.join(values)}.")
-    if truth.label.ndim == 1:  # with several labels an item, a class has no precision
+    if truth.label.ndim == 1:  # where items have several labels, a class has no precision
         values |= metrics.classification(truth.label, top[:, 0], classes)
-    return Scores(
-        values, main, "item", np.arange(len(items)), outcomes, counts={"items": len(items), "classes": classes}
-    )
+    counts = {"items": len(items), "classes": classes}
+    return Scores(values, main, "item", np.arange(len(items)), outcomes, counts=counts)
 
 
 def class_vectors(prompts: Array, owner: Array, classes: int) -> Array:
-    """One vector a class; a class with one prompt keeps its vector as it is."""
+    """One vector for each class, from prompts and the class that owns each; a single prompt's vector is unchanged."""
     total = np.zeros((classes, prompts.shape[1]), np.float32)
     np.add.at(total, owner, prompts)
     several = np.bincount(owner, minlength=classes) > 1

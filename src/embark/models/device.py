@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from embark.models.half_precision import secure
 from embark.models.loading import Loading
 from embark.types import Array, EmbarkError, ModelCard
 
@@ -36,6 +37,7 @@ def settle(model: Any, card: ModelCard, loading: Loading) -> Any:
     """The module on its device, in its precision, without dropout or gradients; compiled where asked for."""
     import torch
 
+    secure(card.dtype, loading.device)
     if card.dtype == "float32":
         torch.backends.cudnn.allow_tf32 = False  # or patches would be embedded in ten bits, on GPUs alone
     model = model.to(devices(loading.device)[0]).eval().requires_grad_(False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from enum import StrEnum
@@ -13,6 +14,7 @@ import numpy as np
 
 from embark.models.encoder import Encoder, Tower, Towers, frame_mean
 from embark.models.functions import dim_of, probe, revision_of
+from embark.models.half_precision import secure
 from embark.types import MODALITIES, Array, Content, EmbarkError, Item, ModelCard, Rendered
 
 NOTHING = ("no_model_name/available", "no_revision_available")  # mteb's names for what it does not know
@@ -35,7 +37,7 @@ def from_sentence_transformers(
 
     # How much of a text it reads: the probe's long one may be shorter than that.
     options = {"tokens": model.max_seq_length, **card_fields.pop("options", {})}
-    facts = {"dtype": _dtype(model), "options": options, **card_fields}
+    facts = {"dtype": _dtype(model), "options": options, "loaded": _secured(model), **card_fields}
     card = ModelCard(name or "local/sentence-transformer", revision or "", "sentence-transformers", (), **facts)
     return _named(SentenceEncoder(card, model.eval()), revision)
 
@@ -78,9 +80,8 @@ def from_open_clip(
     model.eval()
     image = Tower(images, lambda picture: preprocess(picture.convert("RGB")))
     towers = {"text": Tower(texts, tokens), "image": image, "video": frame_mean(image)}
-    card = ModelCard(
-        name, revision or "", "open_clip", ("text", "image", "video"), fusion=fusion, dtype=_dtype(model), **card_fields
-    )
+    facts = {"fusion": fusion, "dtype": _dtype(model), "loaded": _secured(model), **card_fields}
+    card = ModelCard(name, revision or "", "open_clip", ("text", "image", "video"), **facts)
     return _named(Towers(card, towers), revision)  # type: ignore[arg-type]
 
 
@@ -100,6 +101,7 @@ def from_mteb(model: Any, *, name: str = "", revision: str | None = None, **card
         similarity=_similarity(meta),
         fusion="native" if len(meta.modalities or ()) > 1 else None,
         instructed=meta.use_instructions is not False,
+        loaded=_secured(model),
         **card_fields,
     )
     return _named(MtebEncoder(card, model), card.revision or None)
@@ -227,6 +229,20 @@ def _similarity(meta: Any) -> Any:
 def _dtype(model: Any) -> str:
     some = next(model.parameters(), None)
     return "float32" if some is None else str(some.dtype).removeprefix("torch.")
+
+
+def _secured(model: Any) -> dict[str, str]:
+    """Half precision made safe for the torch weights of an object, or of what it wraps; what its card records of it."""
+    torch = sys.modules.get("torch")
+    if torch is None:
+        return {}
+    parts = (model, *getattr(model, "__dict__", {}).values())
+    modules = [part for part in parts if isinstance(part, torch.nn.Module)]
+    kinds = {(weight.dtype, weight.device.type) for module in modules for weight in module.parameters()}
+    facts: dict[str, str] = {}
+    for dtype, device in kinds:
+        facts |= secure(str(dtype).removeprefix("torch."), device)
+    return facts
 
 
 def _named(model: Any, revision: str | None) -> Encoder:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from importlib import import_module, metadata
 from typing import Any, Literal, NamedTuple
 
+from embark.models.half_precision import secure
 from embark.settings import Settings
 from embark.types import EmbarkError, Modality, ModelCard
 
@@ -92,6 +93,7 @@ def put_to_work(card: ModelCard, loading: Loading, libraries: tuple[str, ...], *
         "compile": loading.compile,
         "trust": loading.trust if trusted else None,  # pickles were opened, or code was run
         "libraries": versions,
+        **(secure(card.dtype, loading.device) if "torch" in libraries else {}),
         **more,
     }
     return replace(card, loaded={name: value for name, value in told.items() if value})

@@ -20,10 +20,8 @@ from embark.tasks import TASKS, get_benchmark
 from embark.types import Task
 
 FAMILIES = {"MIEB": "mieb", "UniBench": "unibench", "MMEB-V3": "mmeb", "ARK": "ark"}
-ERRATUM, NOTE = (
-    "erratum ",
-    "note ",
-)  # how the footnote of an erratum begins: about the number, about what stands around it
+ERRATUM = "erratum "  # begins the footnote of an erratum that is about the number …
+NOTE = "note "  # … or about the text and labels around it
 UNKNOWN = (float("nan"), float("nan"))  # papers print no intervals
 _HERE = Path(__file__).parent
 
@@ -45,8 +43,8 @@ class Published(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Cell:
-    """A cell that an erratum is about: "*" is any model or name, None a value that is not known or not printed."""
+class PrintedCell:
+    """A cell of a table that an erratum is about: "*" is any model or name, None a value that is not known."""
 
     table: str
     model: str
@@ -57,7 +55,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class Erratum:
-    """A fault in published tables: what is wrong, how that is known, and where it shows.
+    """A fault in published tables: what is wrong, the evidence for it, and the cells that have it.
 
     `effect`: "wrong" cells do not follow from their parts or are artefacts, "unlike" ones come from other data or
     another measure than the row's, "note" is about the text or labels around the numbers.
@@ -69,11 +67,11 @@ class Erratum:
     what: str
     evidence: str
     source: str
-    cells: tuple[Cell, ...]
+    cells: tuple[PrintedCell, ...]
 
     @property
     def footnote(self) -> str:
-        """What stands below a table that shows such a cell."""
+        """The note below a table that shows such a cell."""
         return f"{NOTE if self.effect == 'note' else ERRATUM}{self.id}: {self.what}"
 
     def concerns(self, table: str, model: str, name: str) -> bool:
@@ -94,12 +92,12 @@ def scores(family: str) -> tuple[Published, ...]:
 
 def tables(family: str | None = None) -> dict[str, dict[str, Any]]:
     """Each table's title, paper, address, license and version."""
-    found: dict[str, dict[str, Any]] = {}
+    out: dict[str, dict[str, Any]] = {}
     for source in _json("sources"):
         if family is None or source["family"] == family:
-            about = {key: value for key, value in source.items() if key != "tables"}
-            found |= {name: {"title": title, **about} for name, title in source["tables"].items()}
-    return found
+            facts = {key: value for key, value in source.items() if key != "tables"}
+            out |= {name: {"title": title, **facts} for name, title in source["tables"].items()}
+    return out
 
 
 def overview(family: str | None = None) -> dict[str, dict[str, Any]]:
@@ -125,8 +123,9 @@ def errata(family: str | None = None) -> tuple[Erratum, ...]:
     """The known faults of a family's tables, or of all."""
     if family is not None:
         _file(family)
-    read = (Erratum(**{**row, "cells": tuple(Cell(*cell) for cell in row["cells"])}) for row in _json("errata"))
-    return tuple(erratum for erratum in read if family in (None, erratum.family))
+    rows = _json("errata")
+    every = (Erratum(**{**row, "cells": tuple(PrintedCell(*cell) for cell in row["cells"])}) for row in rows)
+    return tuple(erratum for erratum in every if family in (None, erratum.family))
 
 
 def mark(model: str, name: str) -> tuple[str, ...]:
@@ -138,12 +137,12 @@ def mark(model: str, name: str) -> tuple[str, ...]:
 def errata_of(score: Published) -> tuple[Erratum, ...]:
     """The errata that a cell falls under."""
     family = tables()[score.table]["family"]
-    about = _about(family, score.table, score.name)
-    return tuple(erratum for erratum in about if erratum.concerns(score.table, score.model, score.name))
+    possible = _errata_of(family, score.table, score.name)
+    return tuple(erratum for erratum in possible if erratum.concerns(score.table, score.model, score.name))
 
 
 def footnotes(score: Published) -> tuple[str, ...]:
-    """What stands below a table that shows this score."""
+    """The notes below a table that shows this score."""
     return tuple(erratum.footnote for erratum in errata_of(score))
 
 
@@ -169,15 +168,16 @@ def comparable(result: TaskResult, task: Task) -> bool:
     return result.protocol == task.protocol and not any(
         erratum.effect == "unlike" and erratum.concerns(table, model, name)
         for table in _printed(task.family).get((model, name), ())
-        for erratum in _about(task.family, table, name)
+        for erratum in _errata_of(task.family, table, name)
     )
 
 
 def _result(parts: list[Published], task: Task) -> TaskResult:
-    model, name, marks = parts[0].model, parts[0].name, footnotes(parts[0])
+    first = parts[0]
+    marks = footnotes(first)
     records = tuple(
         Record(
-            model, part.revision, name, part.split or "test", part.subset or "default",
+            first.model, part.revision, first.name, part.split or "test", part.subset or "default",
             task.subsets.get(part.subset, task.languages), part.metric, part.value, UNKNOWN, {part.metric: part.value},
             fingerprint="published", encoder="published", warnings=marks,
         )
@@ -185,24 +185,28 @@ def _result(parts: list[Published], task: Task) -> TaskResult:
     )  # fmt: skip
     value = sum(part.value for part in parts) / len(parts)
     return TaskResult(
-        model, parts[0].revision, name, "", records, value, UNKNOWN, 0.0,
-        protocol=parts[0].protocol, made_by="published",
+        first.model, first.revision, first.name, "", records, value, UNKNOWN, 0.0,
+        protocol=first.protocol, made_by="published",
     )  # fmt: skip
 
 
 @cache
-def _about(family: str, table: str, name: str) -> tuple[Erratum, ...]:
-    """Errata with some model's cell of this name."""
-    return tuple(e for e in errata(family) if any(c.table == table and c.name in ("*", name) for c in e.cells))
+def _errata_of(family: str, table: str, name: str) -> tuple[Erratum, ...]:
+    """The errata about cells of this name in a table, of any model."""
+    return tuple(
+        erratum
+        for erratum in errata(family)
+        if any(cell.table == table and cell.name in ("*", name) for cell in erratum.cells)
+    )
 
 
 @cache
 def _printed(family: str) -> dict[tuple[str, str], set[str]]:
-    """The tables that a model's score on a task, or an aggregate, stands in."""
-    found: dict[tuple[str, str], set[str]] = {}
+    """By model and name (of a task or an aggregate), the tables that print the score."""
+    tables_of: dict[tuple[str, str], set[str]] = {}
     for score in scores(family):
-        found.setdefault((score.model, score.name), set()).add(score.table)
-    return found
+        tables_of.setdefault((score.model, score.name), set()).add(score.table)
+    return tables_of
 
 
 def _file(family: str) -> str:
@@ -212,12 +216,12 @@ def _file(family: str) -> str:
 
 
 def _listed(column: Any) -> list[Any]:
-    """A column's values. Words are decoded by their few distinct values: twenty times faster than one by one."""
+    """A column's values. Texts are decoded by their few distinct values: twenty times faster than one by one."""
     if not hasattr(column.type, "value_type"):
         return list(column.to_pylist())
     [chunk] = column.chunks
-    words = chunk.dictionary.to_pylist()
-    return [words[at] for at in chunk.indices.to_pylist()]
+    texts = chunk.dictionary.to_pylist()
+    return [texts[index] for index in chunk.indices.to_pylist()]
 
 
 @cache

@@ -14,18 +14,17 @@ import dataclasses
 import hashlib
 import json
 import math
-import os
 import tempfile
-import uuid
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from embark.data.atomic import atomically
 from embark.results.task_rows import from_json, to_json
 from embark.types import Array, EmbarkError, ModelCard, Task
 
@@ -130,22 +129,20 @@ class Results:
     def save(self, result: TaskResult, card: ModelCard, outcomes: Sequence[Mapping[str, Any]]) -> TaskResult:
         """Write outcomes, then scores (the commit), each in one step; a kill leaves the old files or the new ones."""
         folder = self.folder(result.model, result.revision)
-        folder.mkdir(parents=True, exist_ok=True)
         name = f"{_stem(result.task, result.protocol)}.json"
         table = pa.concat_tables([pa.table(dict(columns)) for columns in outcomes], promote_options="default")
-        _replace((folder / name).with_suffix(".parquet"), lambda at: pq.write_table(table, at, compression="zstd"))
+        _replace((folder / name).with_suffix(".parquet"), lambda out: pq.write_table(table, out, compression="zstd"))
         return self.write(result, card, name)
 
     def write(self, result: TaskResult, card: ModelCard | None, name: str = "") -> TaskResult:
         """Write scores alone; by default under a name that tells their protocol and the tool that made them."""
         folder = self.folder(result.model, result.revision)
-        folder.mkdir(parents=True, exist_ok=True)
         tool = "" if result.made_by == "embark" else f"~{result.made_by}"
         path = folder / (name or f"{_stem(result.task, result.protocol)}{tool}.json")
         meta = {"name": result.model, "revision": result.revision} if card is None else _meta(card)
         if card is not None or not (folder / "model_meta.json").exists():
-            _replace(folder / "model_meta.json", lambda at: at.write_text(_json(meta), encoding="utf-8"))
-        _replace(path, lambda at: at.write_text(_json(_mteb(result)), encoding="utf-8"))
+            _replace(folder / "model_meta.json", lambda out: out.write(_json(meta).encode()))
+        _replace(path, lambda out: out.write(_json(_mteb(result)).encode()))
         return dataclasses.replace(result, path=path)
 
     def check(self) -> None:
@@ -317,14 +314,10 @@ def _plain(value: Any) -> Any:
     raise TypeError(f"{type(value).__name__} has no place in a result file")
 
 
-def _replace(path: Path, write: Any) -> None:
-    """Write beside the file, then take its place."""
-    beside = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}.tmp")
+def _replace(path: Path, write: Callable[[BinaryIO], object]) -> None:
     try:
-        write(beside)
-        os.replace(beside, path)
+        with atomically(path) as out:
+            write(out)
     except OSError as error:
         text = f"The scores could not be written to {path} ({error}). Mend that and run again: no vector is lost."
         raise EmbarkError(text) from error
-    finally:
-        beside.unlink(missing_ok=True)

@@ -1,10 +1,10 @@
-"""From stored vectors to a task's result: the policy for unreadable items, the evaluator, intervals, the record."""
+"""From stored vectors to a task's result: scores, intervals, the record on disk."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from importlib import metadata
 from typing import Any
@@ -13,18 +13,14 @@ import numpy as np
 
 from embark import evaluators, results
 from embark.data import readers
-from embark.data.drop_items import without
 from embark.engine.local import Report
-from embark.models.encoder import fingerprint
-from embark.plan import Count, Demand
+from embark.models.encoder import Encoder, fingerprint
+from embark.planning import Count, Demand
 from embark.results import Record, Results, TaskResult
-from embark.run.stages import Staging
+from embark.run.workbench import Workbench, readable_items
 from embark.stats.statistics import interval, task_interval
-from embark.store import Space
 from embark.tasks import TASKS
-from embark.types import Array, EmbarkError, ModelCard, Scores, Task, role_of
-
-NAMED = 5  # unreadable items that a message names
+from embark.types import Array, ModelCard, Scores, Task
 
 
 def fingerprint_of(task: Task, split: str, subset: str) -> str:
@@ -40,109 +36,86 @@ def scored_by(card: ModelCard) -> str:
 
 @dataclass(frozen=True)
 class Scoring:
-    """What scoring one model's tasks takes: its card and vectors, what embedding reported, where results go."""
+    """What scoring the tasks of one model takes: workbench, model, the report of embedding, where results go."""
 
-    card: ModelCard
-    space: Space
+    bench: Workbench
+    encoder: Encoder
     report: Report
     folder: Results
-    memory: int  # bytes
     run: str  # names the evaluation
-    staging: Staging | None = None
+    tasks_at_once: int = 1
 
 
-def score_task(task: Task, asked: Sequence[tuple[Demand, Count]], given: Scoring) -> TaskResult:
-    """Score every part of a task, and save the result."""
-    found: list[Scores] = []
+def score_task(task: Task, demands: Sequence[tuple[Demand, Count]], scoring: Scoring) -> TaskResult:
+    """Score every split and subset of a task, and save the result."""
+    card = scoring.bench.card(scoring.encoder.card)
+    parts: list[Scores] = []
     records: list[Record] = []
     outcomes: list[dict[str, Any]] = []
-    for each, count in asked:
+    for asking, count in demands:
         start = time.perf_counter()
-        each, warnings = readable(each, given.report)
-        vectors: dict[str, Any] = {side: given.space.read(keys) for side, keys in each.keys.items()}
-        said = {"metric": task.metric, "similarity": given.card.similarity, "memory": given.memory}
-        params = {**task.params, **said}
-        if given.staging and (second := given.staging.reranked(each, vectors, params)):
-            vectors["reranked"] = second
-        scores = evaluators.evaluate(task.evaluator, each.data.truth, vectors, params)
-        ids = [each.data.sides[scores.unit].ids[row] for row in scores.rows]
-        outcomes.append(results.outcome_columns(each.split, each.subset, ids, _named(scores.outcomes, each)))
-        per_item = given.report.seconds / given.report.embedded if given.report.embedded else 0.0
-        timings = {"embed": per_item * count.missing, "score": time.perf_counter() - start}
-        records.append(_record(task, given, each, scores, count, timings, (*warnings, *scores.warnings)))
-        found.append(scores)
-    score = float(np.mean([record.score for record in records]))
-    ids_of = [columns["id"] for columns in outcomes]
-    around, card = task_interval(found, ids_of, [record.interval for record in records]), given.card
-    who = (card.name, card.revision, task.name, asked[0][0].data.revision or task.source.revision)
-    row = None if task.name in TASKS else task
-    result = TaskResult(*who, tuple(records), score, around, time.time(), protocol=task.protocol, row=row)
-    return given.folder.save(result, card, outcomes)
+        asking = readable_items(asking, scoring.report)
+        scores = scoring.bench.score(scoring.encoder, asking, scoring.tasks_at_once)
+        ids = [asking.data.sides[scores.unit].ids[row] for row in scores.rows]
+        columns = _with_ids(scores.outcomes, asking)
+        outcomes.append(results.outcome_columns(asking.split, asking.subset, ids, columns))
+        timings = {"embed": _embedding_time(scoring.report, count), "score": time.perf_counter() - start}
+        records.append(_record(asking, scores, card, scoring.run, count, timings))
+        parts.append(scores)
+    result = TaskResult(
+        model=card.name,
+        revision=card.revision,
+        task=task.name,
+        dataset_revision=demands[0][0].data.revision or task.source.revision,
+        records=tuple(records),
+        score=float(np.mean([record.score for record in records])),
+        interval=task_interval(parts, [columns["id"] for columns in outcomes], [r.interval for r in records]),
+        date=time.time(),
+        protocol=task.protocol,
+        row=None if task.name in TASKS else task,
+    )
+    return scoring.folder.save(result, card, outcomes)
 
 
-def readable(each: Demand, report: Report) -> tuple[Demand, tuple[str, ...]]:
-    """Apply the task's policy to items that would not decode: leave them out and say so, or refuse to score."""
-    if not report.unreadable:
-        return each, each.data.skipped
-    named: list[str] = []
-    bad: dict[str, set[int]] = {}
-    for side, keys in each.keys.items():
-        rows = [row for row, key in enumerate(keys.tolist()) if key in report.unreadable]
-        named += [f"{side} '{each.data.sides[side].ids[row]}'" for row in rows]
-        for other in each.keys:  # the variants of a side keep in step
-            if role_of(other) == role_of(side):
-                bad.setdefault(other, set()).update(rows)
-    if not named:
-        return each, each.data.skipped
-    said = f"{len(named)} unreadable items: {', '.join(named[:NAMED])}{'…' if len(named) > NAMED else ''}"
-    if each.task.unreadable == "error":
-        advice = "Mend them, or set unreadable='skip' on the task (--skip-unreadable) to score without them."
-        raise EmbarkError(f"{said}. {advice}")
-    kept = {side: np.delete(keys, list(bad[side])) for side, keys in each.keys.items()}
-    return replace(each, data=without(each.data, bad), keys=kept), (*each.data.skipped, f"left out {said}")
+def _embedding_time(report: Report, count: Count) -> float:
+    """The share of the embedding time that a demand's own items took, were all alike."""
+    return report.seconds / report.embedded * count.missing if report.embedded else 0.0
 
 
-def _named(outcomes: Mapping[str, Array], each: Demand) -> dict[str, Any]:
-    """Outcomes that point at items (the top document, a pair's other half) name them by id."""
-    sides = {"top": "document", "right": "right"}
-    return {
-        name: [each.data.sides[sides[name]].ids[at] if at >= 0 else None for at in values.tolist()]
-        if sides.get(name) in each.data.sides
-        else values
-        for name, values in outcomes.items()
-    }
+def _with_ids(outcomes: Mapping[str, Array], asking: Demand) -> dict[str, Any]:
+    """Outcomes that point at items (the top document, a pair's other half) with ids in place of positions."""
+    columns: dict[str, Any] = dict(outcomes)
+    for name, side in (("top", "document"), ("right", "right")):
+        if name in columns and side in asking.data.sides:
+            ids = asking.data.sides[side].ids
+            columns[name] = [ids[row] if row >= 0 else None for row in columns[name].tolist()]
+    return columns
 
 
 def _record(
-    task: Task,
-    given: Scoring,
-    each: Demand,
-    scores: Scores,
-    count: Count,
-    timings: Mapping[str, float],
-    warnings: tuple[str, ...],
+    asking: Demand, scores: Scores, card: ModelCard, run: str, count: Count, timings: Mapping[str, float]
 ) -> Record:
-    asked = {"items": count.items, "unique": count.unique, "first": count.first, "embedded": count.missing}
+    items = {"items": count.items, "unique": count.unique, "first": count.first, "embedded": count.missing}
     return Record(
-        model=given.card.name,
-        revision=given.card.revision,
-        task=task.name,
-        split=each.split,
-        subset=each.subset,
-        languages=task.subsets[each.subset],
+        model=card.name,
+        revision=card.revision,
+        task=asking.task.name,
+        split=asking.split,
+        subset=asking.subset,
+        languages=asking.task.subsets[asking.subset],
         metric=scores.main,
         score=scores.value,
         interval=interval(scores.statistic, scores.main, scores.outcomes),
         statistic=scores.statistic,
         metrics=scores.metrics,
-        fingerprint=fingerprint_of(task, each.split, each.subset),
-        encoder=scored_by(given.card),
-        run=given.run,
-        counts={**scores.counts, **asked},
+        fingerprint=fingerprint_of(asking.task, asking.split, asking.subset),
+        encoder=scored_by(card),
+        run=run,
+        counts={**scores.counts, **items},
         timings=timings,
         versions=_versions(),
-        loaded=given.card.loaded,
-        warnings=warnings,
+        loaded=card.loaded,
+        warnings=(*asking.data.skipped, *scores.warnings),
     )
 
 

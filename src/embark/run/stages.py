@@ -18,14 +18,11 @@ import numpy as np
 
 from embark.data.drop_items import without
 from embark.data.items import as_keys, key
-from embark.engine.local import embed
-from embark.engine.progress import progress
 from embark.evaluators.rerank import Reranked, shortlist
 from embark.models import Loading, get_generator, get_reranker
 from embark.models.encoder import Encoder, Generator, Reranker, fingerprint
-from embark.plan import Demand, Need
-from embark.settings import Settings
-from embark.store import Store
+from embark.planning import Demand, Need
+from embark.run.workbench import Workbench, cannot
 from embark.types import (
     Array,
     Content,
@@ -72,44 +69,50 @@ class Stages:
             raise EmbarkError(f"Re-ranking needs at least one document a query, not {self.depth}.")
 
 
-class Staging:
-    """Stages at work: models loaded, their outputs kept in the store."""
+class StagedWorkbench(Workbench):
+    """A workbench with stages: what is read is rewritten and put into words, what is scored is re-ranked first."""
 
-    def __init__(self, stages: Stages, loading: Loading, settings: Settings, show: bool) -> None:
-        self.depth, self.settings, self.show = stages.depth, settings, show
-        self.store, self.lock = Store(settings.store), Lock()
+    def __init__(self, stages: Stages, loading: Loading, bench: Workbench) -> None:
+        super().__init__(bench.settings, bench.batch_size, bench.show_progress)
+        self.depth = stages.depth
+        self.lock = Lock()
         self.prompts = prompts() | dict(stages.prompts)
-        said = {**vars(loading), "settings": settings}
+        options = {**vars(loading), "settings": bench.settings}
         self.generators: dict[str, Generator] = {
-            name: get_generator(given, **said) if isinstance(given, str) else given
-            for name, given in (("rewrite", stages.rewrite), ("caption", stages.caption))
-            if given is not None
+            stage: get_generator(model, **options) if isinstance(model, str) else model
+            for stage, model in (("rewrite", stages.rewrite), ("caption", stages.caption))
+            if model is not None
         }
-        chosen = stages.rerank
-        self.reranker = get_reranker(chosen, **said) if isinstance(chosen, str) else chosen
+        reranker = stages.rerank
+        self.reranker = get_reranker(reranker, **options) if isinstance(reranker, str) else reranker
+        self._plain_rows: dict[str, Task] = {}  # as they are read
 
     # ── what rows and results are called ─────────────────────────────────────────────────────────────────────────────
 
     def row(self, task: Task) -> Task:
         """The row as the stages leave it, under a protocol of its own."""
-        said: dict[str, Any] = {
-            name: [fingerprint(each.card), self.prompts[name]] for name, each in self.generators.items()
+        self._plain_rows[task.name] = task
+        stages: dict[str, Any] = {
+            stage: [fingerprint(model.card), self.prompts[stage]] for stage, model in self.generators.items()
         }
-        names = [task.protocol] * (task.protocol != "paper") + list(said)
+        names = [task.protocol] * (task.protocol != "paper") + list(stages)
         if self.reranker is not None:
-            said["rerank"] = [fingerprint(self.reranker.card), self.depth]
+            stages["rerank"] = [fingerprint(self.reranker.card), self.depth]
             names.append(f"rerank-{self.depth}")
-        only_text: dict[str, Any] = {"modalities": ("text",), "mixed": False} if "caption" in said else {}
-        params = {**task.params, "stages": said}
+        only_text: dict[str, Any] = {"modalities": ("text",), "mixed": False} if "caption" in stages else {}
+        params = {**task.params, "stages": stages}
         return replace(task, params=params, protocol="+".join(names), variants={}, **only_text)
 
     def card(self, card: ModelCard) -> ModelCard:
         """The card under which results are kept: all the models that made them."""
         models: list[Generator | Reranker] = [*self.generators.values(), *([self.reranker] if self.reranker else [])]
-        return replace(card, name=" + ".join(dict.fromkeys([card.name, *(each.card.name for each in models)])))
+        return replace(card, name=" + ".join(dict.fromkeys([card.name, *(model.card.name for model in models)])))
 
-    def cannot(self, task: Task) -> str | None:
-        """Why the stages have nothing to do for a task as its row has it, or None."""
+    def cannot(self, card: ModelCard, task: Task) -> str | None:
+        """Why the model cannot do the task, or why the stages have nothing to do for it; None if all is well."""
+        return cannot(card, task) or self._idle(self._plain_rows[task.name])
+
+    def _idle(self, task: Task) -> str | None:
         if task.evaluator not in RANKINGS and (self.reranker is not None or "rewrite" in self.generators):
             return "there are no queries to rewrite, or rankings to re-rank"
         media: tuple[Modality, ...] = tuple(kind for kind in task.modalities if kind != "text")
@@ -119,72 +122,72 @@ class Staging:
         takes: list[tuple[ModelCard, tuple[Modality, ...]]] = [(captioner.card, media)] if captioner else []
         if self.reranker is not None:
             takes.append((self.reranker.card, ("text",) if captioner else task.modalities))
-        for card, kinds in takes:
-            if missing := [kind for kind in kinds if kind not in card.modalities]:
+        for card, modalities in takes:
+            if missing := [kind for kind in modalities if kind not in card.modalities]:
                 return f"{card.name} takes no {' and no '.join(missing)}"
         return None
 
     # ── before the retriever ─────────────────────────────────────────────────────────────────────────────────────────
 
-    def retold(self, task: Task, data: Dataset) -> Dataset:
+    def _read(self, task: Task, split: str, subset: str) -> Dataset:
         """The dataset with its queries rewritten and its media in words."""
+        data = super()._read(self._plain_rows[task.name], split, subset)
         if rewriter := self.generators.get("rewrite"):
             kinds = rewriter.card.modalities  # one that cannot see rewrites by the text alone
             seen = {item: Item(tuple(part for part in item.parts if part.kind in kinds)) for item in _queries(data)}
             texts = self._texts("rewrite", [item for item in seen.values() if item.parts])
             data = _changed(task, data, lambda _, item: _rewritten(item, texts, seen.get(item)))
         if "caption" in self.generators:
-            items = [item for each in data.sides.values() for item in each.items]
+            items = [item for side in data.sides.values() for item in side.items]
             texts = self._texts("caption", [Item((part,)) for item in items for part in item.parts if _media(part)])
             data = _changed(task, data, lambda _, item: _in_words(item, texts))
         return data
 
     def _texts(self, stage: str, items: Sequence[Item]) -> dict[Item, str | None]:
         """What the stage's generator wrote about each item; None where it would not decode."""
-        model, prompt = self.generators[stage], self.prompts[stage]
+        model = self.generators[stage]
+        prompt = self.prompts[stage]
         space = fingerprint(model.card)
         keys = {item: key(space, model.render(item, prompt)) for item in dict.fromkeys(items)}
-        needs = [Need(found, item, stage, prompt, 0, row) for row, (item, found) in enumerate(keys.items())]
-        stored, unreadable = self._computed(_Writing(model), needs)
+        needs = [Need(text_key, item, stage, prompt, 0, row) for row, (item, text_key) in enumerate(keys.items())]
+        stored, unreadable = self._outputs(_Writing(model), needs)
         return {
-            item: None if found in unreadable else bytes(stored[found]).decode()[:-1] for item, found in keys.items()
+            item: None if text_key in unreadable else bytes(stored[text_key]).decode()[:-1]
+            for item, text_key in keys.items()
         }
 
     # ── after the retriever ──────────────────────────────────────────────────────────────────────────────────────────
 
-    def reranked(self, each: Demand, vectors: Mapping[str, Any], params: Mapping[str, Any]) -> Reranked | None:
-        """The best pairs of a first ranking with the re-ranker's scores; None without a re-ranker."""
+    def score_inputs(self, encoder: Encoder, asking: Demand, params: Mapping[str, Any]) -> dict[str, Any]:
+        """The stored vectors, and the best pairs of a first ranking with the re-ranker's scores."""
+        vectors = self.vectors(encoder, asking)
         if self.reranker is None:
-            return None
-        truth: Any = each.data.truth
-        query, document = shortlist(truth, vectors, params, self.depth)
-        queries, documents = each.data.sides["query"].items, each.data.sides["document"].items
-        asked, space = each.task.instructions.get("query"), fingerprint(self.reranker.card)
+            return vectors
+        truth: Any = asking.data.truth
+        query, document = shortlist(asking.task.evaluator, truth, vectors, params, self.depth)
+        queries, documents = asking.data.sides["query"].items, asking.data.sides["document"].items
+        instruction, space = asking.task.instructions.get("query"), fingerprint(self.reranker.card)
         needs = []
         for row, (q, d) in enumerate(zip(query.tolist(), document.tolist(), strict=True)):
-            seen = self.reranker.render(queries[q], documents[d], asked)
-            needs.append(_Pair(key(space, seen), Item(seen.parts), "pair", asked, 0, row, seen.mode))
-        stored, unreadable = self._computed(_Scoring(self.reranker), needs)
+            seen = self.reranker.render(queries[q], documents[d], instruction)
+            needs.append(_Pair(key(space, seen), Item(seen.parts), "pair", instruction, 0, row, seen.mode))
+        stored, unreadable = self._outputs(_Scoring(self.reranker), needs)
         if unreadable:
             raise EmbarkError(f"{len(unreadable)} pairs cannot be re-ranked: {next(iter(unreadable.values()))}")
-        return Reranked(query, document, np.array([stored[need.key][0] for need in needs], np.float32))
+        scores = np.array([stored[need.key][0] for need in needs], np.float32)
+        return {**vectors, "reranked": Reranked(query, document, scores)}
 
-    def _computed(self, model: Encoder, needs: Sequence[Need]) -> tuple[dict[bytes, Array], dict[bytes, str]]:
+    def _outputs(self, model: Encoder, needs: Sequence[Need]) -> tuple[dict[bytes, Array], dict[bytes, str]]:
         """Stored outputs by key, after what was missing was computed; and what would not decode."""
         needs = list({need.key: need for need in needs}.values())
         with self.lock:  # tasks are scored in several threads, and there is one device
-            space = self.store.space(fingerprint(model.card))
-            keys = as_keys([need.key for need in needs])
-            missing = [need for need, here in zip(needs, space.has(keys), strict=True) if not here]
-            unreadable: dict[bytes, str] = {}
-            if missing:
-                with progress(model.card.name, len(missing), self.show) as advance, space.writer() as writer:
-                    report = embed(model, missing, writer, workers=self.settings.workers, advance=advance)
-                unreadable = report.unreadable
-                space.refresh()
-        needs = [need for need in needs if need.key not in unreadable]
-        rows = space.read(as_keys([need.key for need in needs]))
-        return dict(zip([need.key for need in needs], rows[np.arange(len(needs))], strict=True)), unreadable
+            space = self.space(model.card)
+            stored = space.has(as_keys([need.key for need in needs]))
+            report = self.compute(model, [need for need, here in zip(needs, stored, strict=True) if not here])
+            space.refresh()
+        keys = [need.key for need in needs if need.key not in report.unreadable]
+        rows = space.read(as_keys(keys))
+        return dict(zip(keys, rows[np.arange(len(keys))], strict=True)), report.unreadable
 
 
 @dataclass(frozen=True)
@@ -234,7 +237,7 @@ def _media(part: Part) -> bool:
 
 
 def _queries(data: Dataset) -> list[Item]:
-    return [item for side, each in data.sides.items() if role_of(side) == "query" for item in each.items]
+    return [item for name, side in data.sides.items() if role_of(name) == "query" for item in side.items]
 
 
 def _rewritten(item: Item, texts: Mapping[Item, str | None], seen: Item | None) -> Item | None:
@@ -244,7 +247,7 @@ def _rewritten(item: Item, texts: Mapping[Item, str | None], seen: Item | None) 
     text = texts[seen]
     if text is None:
         return None
-    first = next((at for at, part in enumerate(item.parts) if not _media(part)), len(item.parts))
+    first = next((place for place, part in enumerate(item.parts) if not _media(part)), len(item.parts))
     before, after = item.parts[:first], tuple(part for part in item.parts[first:] if _media(part))
     return Item((*before, Text(text), *after))
 
@@ -253,27 +256,28 @@ def _in_words(item: Item, texts: Mapping[Item, str | None]) -> Item | None:
     """One text, with what was written about each medium in its place."""
     if item.modalities == ("text",):
         return item
-    said = [part.text if isinstance(part, Text) else texts[Item((part,))] for part in item.parts]
-    known = [text for text in said if text is not None]
-    return Item((Text("\n".join(known)),)) if len(known) == len(said) else None
+    parts = [part.text if isinstance(part, Text) else texts[Item((part,))] for part in item.parts]
+    words = [text for text in parts if text is not None]
+    return Item((Text("\n".join(words)),)) if len(words) == len(parts) else None
 
 
 def _changed(task: Task, data: Dataset, change: Any) -> Dataset:
     """The dataset with every item changed; None is an item that would not decode, and the row's policy decides."""
-    made = {side: [change(side, item) for item in each.items] for side, each in data.sides.items()}
+    changed = {name: [change(name, item) for item in side.items] for name, side in data.sides.items()}
     sides = {
-        side: Side(each.ids, [new or old for new, old in zip(made[side], each.items, strict=True)])
-        for side, each in data.sides.items()
+        name: Side(side.ids, [new or old for new, old in zip(changed[name], side.items, strict=True)])
+        for name, side in data.sides.items()
     }
-    data, bad = replace(data, sides=sides), dict[str, set[int]]()
-    for side, items in made.items():
+    data = replace(data, sides=sides)
+    unreadable: dict[str, set[int]] = {}
+    for side, items in changed.items():
         rows = {row for row, item in enumerate(items) if item is None}
-        for other in made:  # the variants of a side keep in step
+        for other in changed:  # the variants of a side keep in step
             if rows and role_of(other) == role_of(side):
-                bad.setdefault(other, set()).update(rows)
-    if not bad:
+                unreadable.setdefault(other, set()).update(rows)
+    if not unreadable:
         return data
-    count = sum(item is None for items in made.values() for item in items)
+    count = sum(item is None for items in changed.values() for item in items)
     if task.unreadable == "error":
         raise EmbarkError(f"{count} items cannot be put into words, because they do not decode.")
-    return replace(without(data, bad), skipped=(*data.skipped, f"left out {count} items that do not decode"))
+    return replace(without(data, unreadable), skipped=(*data.skipped, f"left out {count} items that do not decode"))

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from embark.data import fetch, readers
-from embark.engine.local import Report, embed
-from embark.engine.progress import progress
+from embark.data import readers
+from embark.engine.local import Report
 from embark.models import Loading
-from embark.models.encoder import Encoder, fingerprint
-from embark.plan import Demand, Plan, demand, plan
-from embark.run import cannot, narrowed, parts, resolve_models
+from embark.models.encoder import Encoder
+from embark.planning import Demand, Plan
 from embark.run.embedded_task import Embedded, EmbeddedPart
-from embark.run.score import readable
+from embark.run.models import choose_models
+from embark.run.workbench import Workbench, cannot, needed_items, readable_items
 from embark.settings import Settings
-from embark.store import Store
 from embark.types import Dataset, EmbarkError, Side, Task
 
 
@@ -20,7 +18,7 @@ class NotStored(EmbarkError):
     """Some vectors are not in the store; the message says how to embed them."""
 
 
-class Stored:
+class Stored(Workbench):
     """One model's stored vectors. `embedding` embeds what is missing, and keeps it, instead of refusing."""
 
     def __init__(
@@ -32,40 +30,34 @@ class Stored:
         loading: Loading | None = None,
         show_progress: bool = True,
     ) -> None:
-        (self.encoder,) = resolve_models(model, loading, settings)
-        self.settings, self.embedding, self.show = settings, embedding, show_progress
-        self.space = Store(settings.store).space(fingerprint(self.encoder.card))
-        self._read: dict[tuple[str, tuple[str, ...], str, str], Dataset] = {}
+        super().__init__(settings, show_progress=show_progress)
+        (self.encoder,) = choose_models(model, loading, settings)
+        self.embedding = embedding
+        self._whole: dict[tuple[str, tuple[str, ...], str, str], Dataset] = {}
 
     def task(self, task: Task, command: str = "") -> Embedded:
         """A task with its vectors; `command` is what embeds them, if not a run of the task."""
         card = self.encoder.card
         if why := cannot(card, task):
             raise EmbarkError(f"{card.name} cannot do {task.name}: {why}.")
-        with fetch.using(self.settings):
-            demands = [demand(task, *part, self._data(task, *part), self.encoder) for part in parts(task)]
-            report = self._complete(plan(demands, self.space.has), command)
-        found = [readable(each, report) for each in demands]
-        said = dict.fromkeys(text for _, warnings in found for text in warnings)
-        return Embedded(card.name, task, tuple(self._part(each) for each, _ in found), tuple(said))
+        demands = self.demands(task, self.encoder)
+        report = self._complete(self.plan(self.encoder, demands), command)
+        demands = [readable_items(asking, report) for asking in demands]
+        notes = dict.fromkeys(warning for asking in demands for warning in asking.data.skipped)
+        return Embedded(card.name, task, tuple(self._part(asking) for asking in demands), tuple(notes))
 
-    def _data(self, task: Task, split: str, subset: str) -> Dataset:
-        """A part of a task; rows that differ in what the evaluator is told are read once."""
-        key = (task.name, task.templates, split, subset)
-        if key not in self._read:
-            self._read[key] = readers.read(task, split, subset)
-        return narrowed(task, self._read[key])
+    def _read(self, task: Task, split: str, subset: str) -> Dataset:
+        """Rows that differ only in what the evaluator is told share one reading."""
+        part = (task.name, task.templates, split, subset)
+        if part not in self._whole:
+            self._whole[part] = readers.read(task, split, subset, self.hub)
+        return needed_items(task, self._whole[part])
 
     def _complete(self, planned: Plan, command: str) -> Report:
         """Embed what is missing, or refuse; a row that goes without unreadable items goes without those."""
         total, task, card = planned.total, planned.demands[0].task, self.encoder.card
-        if not planned.needs:
-            return Report()
-        if self.embedding:
-            with progress(card.name, total.missing, self.show) as advance, self.space.writer() as writer:
-                report = embed(self.encoder, planned.needs, writer, workers=self.settings.workers, advance=advance)
-            self.space.refresh()
-            return report
+        if self.embedding or not planned.needs:
+            return self.embed(self.encoder, planned)
         if task.unreadable == "skip" and total.stored:
             return Report(unreadable={need.key: "it is not stored" for need in planned.needs})
         command = command or f"embark run -m {card.name} -t {task.name}"
@@ -74,18 +66,17 @@ class Stored:
             f"{self.settings.store}. Embed them: {command}"
         )
 
-    def _part(self, each: Demand) -> EmbeddedPart:
-        task, data = each.task, each.data
-        told = {"metric": task.metric, "similarity": self.encoder.card.similarity, "memory": self.settings.memory << 20}
+    def _part(self, asking: Demand) -> EmbeddedPart:
+        sides = asking.data.sides
         return EmbeddedPart(
-            each.split,
-            each.subset,
-            task.evaluator,
-            data.truth,
-            {side: self.space.read(keys) for side, keys in each.keys.items()},
-            {**task.params, **told},
-            {side: found.ids for side, found in data.sides.items()},
-            {side: _modalities(found) for side, found in data.sides.items()},
+            asking.split,
+            asking.subset,
+            asking.task.evaluator,
+            asking.data.truth,
+            self.vectors(self.encoder, asking),
+            self.params(asking.task, self.encoder.card),
+            {name: side.ids for name, side in sides.items()},
+            {name: _modalities(side) for name, side in sides.items()},
         )
 
 

@@ -73,13 +73,11 @@ class TaskCorrelations(Study):
 
     @property
     def title(self) -> str:
-        """The kind of correlation, and over what."""
         models, tasks = self.matrix.values.shape
         return f"{self.correlation.capitalize()} correlation of {tasks} tasks over {models} models"
 
     @property
     def size(self) -> tuple[float, float]:
-        """A heat map grows with the number of tasks."""
         side = max(7.0, 0.115 * len(self.matrix.tasks) + 2.5)
         return (side, side - 1) if self.positions is None else (9.0, 6.5)
 

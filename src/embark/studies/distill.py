@@ -89,7 +89,6 @@ class LiteSet(Study):
 
     @property
     def title(self) -> str:
-        """How many tasks of how many."""
         return f"{len(self.columns)} tasks in place of {len(self.matrix.tasks)}"
 
     def table(self) -> Table:

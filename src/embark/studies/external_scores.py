@@ -56,12 +56,10 @@ class ExternalCorrelations(Study):
 
     @property
     def title(self) -> str:
-        """What is compared."""
         return "Embedding scores and the outside table"
 
     @property
     def size(self) -> tuple[float, float]:
-        """Of a heat map of groups × measures."""
         return 2.6 + 0.95 * max(len(self.measures), 4), 1.4 + 0.36 * len(self.groups)
 
     def table(self) -> Table:

@@ -21,7 +21,7 @@ from embark.settings import Settings
 from embark.studies.plotting import color
 from embark.studies.stored_tasks import Models, one_stored_task
 from embark.studies.study import Study
-from embark.types import Array, Candidates, Classes, EmbarkError, Gold, Groups, Matches, Qrels, Split, Task, role_of
+from embark.types import Array, Classes, EmbarkError, Gold, Groups, Matches, Qrels, Split, Task, role_of
 
 MOST = 5_000  # items of a side
 GRID = 2_000  # items of a side that arbitrary pairs are made of
@@ -116,13 +116,11 @@ class Geometry(Study):
 
     @property
     def title(self) -> str:
-        """The task, and its subset where it has several."""
         first = self.models[0]
         return f"Geometry of {first.task}{'' if first.subset == 'default' else f', {first.subset}'}"
 
     @property
     def size(self) -> tuple[float, float]:
-        """A line of panels a model."""
         return 7.0, 0.6 + 2.5 * len(self.models)
 
     def table(self) -> Table:
@@ -299,7 +297,7 @@ def matches(part: EmbeddedPart) -> tuple[str, str, Array, Array]:
     """Two sides, and positions on them that belong together: left[i] with right[i]."""
     truth = part.truth
     match truth:
-        case Qrels() | Candidates():
+        case Qrels():
             relevant = truth.grade > 0
             return "query", "document", truth.query[relevant], truth.document[relevant]
         case Classes():

@@ -79,12 +79,10 @@ class Maps(Study):
 
     @property
     def title(self) -> str:
-        """The task and the method."""
         return f"{self.models[0].task}, {METHODS[self.models[0].method]}"
 
     @property
     def size(self) -> tuple[float, float]:
-        """Two panels in a row at most."""
         rows, columns = self._panels
         return 7.0, 1.0 + rows * (4.6 if columns == 1 else 3.2)
 

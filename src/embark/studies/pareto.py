@@ -59,12 +59,10 @@ class ParetoFront(Study):
 
     @property
     def title(self) -> str:
-        """What is set against what."""
         return f"Score against {self.against}"
 
     @property
     def size(self) -> tuple[float, float]:
-        """Room for names."""
         return 7.5, 5.0
 
     def table(self) -> Table:

@@ -72,12 +72,10 @@ class Predictions(Study):
 
     @property
     def title(self) -> str:
-        """How many tasks of how many."""
         return f"Full score from {self.part} of {self.all} tasks"
 
     @property
     def size(self) -> tuple[float, float]:
-        """Nearly a square."""
         return 7.0, 5.5
 
     def table(self) -> Table:

@@ -108,12 +108,10 @@ class Recommendation(Study):
 
     @property
     def title(self) -> str:
-        """The needs."""
         return f"For {' and '.join(self.needs)}"
 
     @property
     def size(self) -> tuple[float, float]:
-        """A line a model."""
         return 7.0, 1.6 + 0.28 * min(self.top, len(self.models))
 
     def table(self, top: int | None = None) -> Table:

@@ -45,12 +45,10 @@ class Representatives(Study):
 
     @property
     def title(self) -> str:
-        """What was chosen."""
         return f"The most representative task of each {self.by}"
 
     @property
     def size(self) -> tuple[float, float]:
-        """A line a group."""
         return 7.0, 1.4 + 0.34 * len(self.groups)
 
     def table(self) -> Table:

@@ -68,12 +68,10 @@ class Scaling(Study):
 
     @property
     def title(self) -> str:
-        """What is set against what."""
         return f"Score against {'training data' if self.against == 'data' else 'parameters'}, by {self.by}"
 
     @property
     def size(self) -> tuple[float, float]:
-        """Rows of panels."""
         return 8.0, 0.9 + 1.75 * self._rows
 
     def table(self) -> Table:

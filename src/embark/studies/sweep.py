@@ -80,12 +80,10 @@ class Sweep(Study):
 
     @property
     def title(self) -> str:
-        """What was tried."""
         return self.heading
 
     @property
     def size(self) -> tuple[float, float]:
-        """It grows with the number of variants, or of lines."""
         if self.scale == "names":
             most = max(len(curve.points) for curve in self.curves)
             return 7.0, min(1.6 + 0.24 * most * len(self.curves), 12.0)

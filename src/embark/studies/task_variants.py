@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from embark.evaluators import full_params
 from embark.evaluators.ranks import take
 from embark.evaluators.similarity import whole
 from embark.evaluators.zeroshot import class_vectors
@@ -18,7 +19,7 @@ from embark.settings import Settings
 from embark.studies.stored_tasks import HOW_TO_EMBED, Models, models_and_tasks, stored_tasks
 from embark.studies.sweep import Sweep, Variant, score_variants
 from embark.tasks import Tasks
-from embark.types import Array, Candidates, Classes, EmbarkError, Qrels, Task, role_of
+from embark.types import Array, Classes, EmbarkError, Qrels, Task, role_of
 
 SHOTS = {"probe": 16, "multilabel": 8}  # examples a class, where the row does not say
 MEASURES = ("hit_rate", "recall", "precision", "ndcg", "map", "mrr")
@@ -195,7 +196,7 @@ def with_shots(row: Task, shots: Sequence[int] = ()) -> list[Task]:
 
 def as_ranking(part: EmbeddedPart) -> EmbeddedPart:
     """A classification by prompts as retrieval: every item ranks the classes. Rankings stay as they are."""
-    if isinstance(part.truth, (Qrels, Candidates)) and part.evaluator in ("retrieval", "choice"):
+    if isinstance(part.truth, Qrels) and part.evaluator in ("retrieval", "choice"):
         return part
     if not isinstance(part.truth, Classes):
         raise EmbarkError(f"'{part.evaluator}' ranks nothing: top-k needs retrieval, choice or zero-shot.")
@@ -214,8 +215,9 @@ def as_ranking(part: EmbeddedPart) -> EmbeddedPart:
 
 def _documents(part: EmbeddedPart) -> int:
     """How many documents a query can have at most."""
-    truth = part.truth
-    return int(np.bincount(truth.query).max()) if isinstance(truth, Candidates) else len(part.vectors["document"])
+    if isinstance(part.truth, Qrels) and full_params(part.evaluator, part.params).get("judged_only"):
+        return int(np.bincount(part.truth.query).max())
+    return len(part.vectors["document"])
 
 
 def _prompt_positions(task: Embedded) -> list[Array]:

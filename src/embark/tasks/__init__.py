@@ -47,23 +47,23 @@ def get_tasks(
     any script of English), `modalities` when it needs no others, and `max_items` when it is known to embed no more.
     """
     chosen = list(TASKS.values()) if tasks is None else TASKS.match(_listed(tasks))
-    types = _values("task type", task_types, lambda task: (task.evaluator,))
+    evaluator = _values("task type", task_types, lambda task: (task.evaluator,))
     family = _values("family", families, lambda task: (task.family,))
     category = _values("category", categories, lambda task: (task.category,))
     capability = _values("capability", capabilities, _capability)
     license = _values("license", licenses, lambda task: (task.source.license,))
-    spoken = _values("language", languages, _codes)
-    shown = _values("modality", modalities, lambda task: task.modalities)
+    language = _values("language", languages, _language_codes)
+    modality = _values("modality", modalities, lambda task: task.modalities)
     return [
         task
         for task in chosen
-        if (types is None or task.evaluator in types)
+        if (evaluator is None or task.evaluator in evaluator)
         and (family is None or task.family in family)
         and (category is None or task.category in category)
         and (capability is None or not capability.isdisjoint(_capability(task)))
         and (license is None or task.source.license in license)
-        and (spoken is None or not spoken.isdisjoint(_codes(task)))
-        and (shown is None or shown.issuperset(task.modalities))
+        and (language is None or not language.isdisjoint(_language_codes(task)))
+        and (modality is None or modality.issuperset(task.modalities))
         and (max_items is None or ((count := size(task)) is not None and count <= max_items))
     ]
 
@@ -129,14 +129,14 @@ def _capability(task: Task) -> list[str]:
     return [task.tags["capability"]] if "capability" in task.tags else []
 
 
-def _codes(task: Task) -> list[str]:
+def _language_codes(task: Task) -> list[str]:
     """Its languages, with and without their scripts."""
     return [code for language in task.languages for code in (language, language.partition("-")[0])]
 
 
-def _values(what: str, wanted: Wanted, of: Callable[[Task], Iterable[str]]) -> set[str] | None:
-    """The values of a property that were asked for; one that no task has is an error with suggestions."""
+def _values(name: str, wanted: Wanted, values_of: Callable[[Task], Iterable[str]]) -> set[str] | None:
+    """The wanted values of a property, or None for any; a value that no task has is an error with suggestions."""
     if wanted is None:
         return None
-    known = dict.fromkeys(value for task in TASKS.values() for value in of(task))
-    return set(Catalogue(what, known, str).match(_listed(wanted)))
+    known = dict.fromkeys(value for task in TASKS.values() for value in values_of(task))
+    return set(Catalogue(name, known, str).match(_listed(wanted)))

@@ -261,7 +261,7 @@ def _zeroshot(
     newline: bool = False, **more: Any,
 ) -> Task:  # fmt: skip
     """Class names are the list beside this module or, without one, the data's own."""
-    labels = tuple(each + "\n" * newline for each in LABELS.get(name, ()))
+    labels = tuple(label_name + "\n" * newline for label_name in LABELS.get(name, ()))
     options = {} if labels else {"labels": "class_names", "column": label}
     return _row(
         name, "zeroshot", "labelled", data, "accuracy", "ZeroShotClassification", ("text", "image"),
@@ -291,14 +291,14 @@ def _retrieval(
     """`among`: the queries of this dataset, so many, are among the documents."""
     query, document, needed = _sides(direction)
     columns = {"query_id": "id", "corpus_id": "id"}
-    columns |= {f"query_{one}": one for one in query} | {f"corpus_{one}": one for one in document}
+    columns |= {f"query_{part}": part for part in query} | {f"corpus_{part}": part for part in document}
     owner, shared = among or (data, 0)
     held = {
         _id(owner, "queries", "test", "+".join(document)): shared,
         _id(data, "corpus", "test", "+".join(document)): documents - shared,
     }
     pools = [Pool("query", queries, _id(data, "queries", "test", "+".join(query)))]
-    pools += [Pool("document", items, at) for at, items in held.items() if items]
+    pools += [Pool("document", items, pool) for pool, items in held.items() if items]
     more = {
         "subtype": "Image Text Retrieval", "domain": "Encyclopaedic", "columns": columns, "rows": {"corpus/test": documents},
     } | more  # fmt: skip
@@ -334,7 +334,7 @@ def _paired(
     }
     pools = [
         Pool("query", queries, _id(data, "-", "test", query[0])),
-        *(Pool("document", items, at) for at, items in held.items() if items),
+        *(Pool("document", items, pool) for pool, items in held.items() if items),
     ]
     more = {"domain": "Encyclopaedic", "columns": {"image": "image", "text": text}} | more
     return _row(
@@ -398,8 +398,8 @@ def _sts(
     for key, pairs in rows.items():
         config, _, split = key.rpartition("/")
         pools += [
-            Pool(side, pairs, _id(data, config or "-", split, f"sentence{at}"))
-            for at, side in enumerate(("left", "right"), 1)
+            Pool(side, pairs, _id(data, config or "-", split, f"sentence{number}"))
+            for number, side in enumerate(("left", "right"), 1)
         ]
     kind = "VisualSTS(eng)" if subsets is None or len(subsets) == 1 else "VisualSTS(multi)"
     return _row(
@@ -410,8 +410,8 @@ def _sts(
 
 def _spoken(codes: Iterable[str]) -> dict[str, tuple[str, ...]]:
     """Subsets of one or two languages; the translators of STS-b say Mandarin (cmn), the captioners Chinese (zho)."""
-    said = LANGUAGES | {"zh": ("cmn-Hans",)}
-    return {code: tuple(dict.fromkeys(tag for part in code.split("-") for tag in said[part])) for code in codes}
+    tags = LANGUAGES | {"zh": ("cmn-Hans",)}
+    return {code: tuple(dict.fromkeys(tag for part in code.split("-") for tag in tags[part])) for code in codes}
 
 
 TASKS: tuple[Task, ...] = (

@@ -250,9 +250,9 @@ def _questions(
     config: str | None = None,
     split: str = "test",
 ) -> Task:
-    asked = "Given a video and a question, select the most accurate answer from the provided candidates. Return only the exact text of your chosen answer. Question: "
+    instruction = "Given a video and a question, select the most accurate answer from the provided candidates. Return only the exact text of your chosen answer. Question: "
     return _video(
-        name, "V-QA", "qa", parser, hub, "V+T T", asked, queries, *notes, path=path, template="{video} {instruction} {question}{options}",
+        name, "V-QA", "qa", parser, hub, "V+T T", instruction, queries, *notes, path=path, template="{video} {instruction} {question}{options}",
         offered=offered, documents=offered if parser == "activitynetqa" else None, config=config, split=split,
         options={"positives": "one", **({"configs": MVBENCH} if parser == "mvbench" else {})},
     )  # fmt: skip
@@ -440,12 +440,12 @@ def _sounds(name: str, query: str, folder: str, queries: int | None, labels: int
 
 
 def _events(name: str, parser: str, positives: str, *notes: str) -> Task:
-    asked = "Retrieve the sound event categories that best match the given audio."
+    instruction = "Retrieve the sound event categories that best match the given audio."
     return _audio(
-        name, "A-TG", "grounding", parser, "A+T A", asked, "tutsound/TUT-sound-events-2017-development", *notes,
+        name, "A-TG", "grounding", parser, "A+T A", instruction, "tutsound/TUT-sound-events-2017-development", *notes,
         "The query is a whole street recording and an event's label, one for each event of the four street_fold*_evaluate.txt files.",
         "Candidates are that recording's segments: every event, and the first 50 windows of 1 s (every 0.5 s) that overlap no event by an IoU of 0.1; events without length get 0.05 s.",
-        "The task is to find a segment, but the instruction speaks of categories.", template="{instruction}\nQuery: {text}", ranking="local", queries=659, target=asked,
+        "The task is to find a segment, but the instruction speaks of categories.", template="{instruction}\nQuery: {text}", ranking="local", queries=659, target=instruction,
         sizes="51 to 106 a query", positives=positives, shared={"query": f"{HUB}/TUTSound/test/query"},
     )  # fmt: skip
 

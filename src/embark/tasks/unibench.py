@@ -63,19 +63,22 @@ def _zeroshot(
     hub: str | None = None, names: str | None = None, prompts: str | None = None, images: str | None = None, checked: bool = True,
 ) -> Task:  # fmt: skip
     """`names` and `prompts` are the lists that it takes (its own, if any); `images` the benchmark whose images it shares."""
-    names, hub, prompts = names or key, hub or key, prompts or (key if key in LISTS["templates"] else "imagenet1k")
-    listed, templates = names in LISTS["classes"], tuple(LISTS["templates"][prompts]["templates"])
-    said = [OWN if listed else HUB]
+    names = names or key
+    hub = hub or key
+    prompts = prompts or (key if key in LISTS["templates"] else "imagenet1k")
+    listed = names in LISTS["classes"]
+    templates = tuple(LISTS["templates"][prompts]["templates"])
+    remarks = [OWN if listed else HUB]
     if listed and prompts == "imagenet1k" and names not in ("imagenet1k", "imageneta", "imageneto", "imagenetr"):
-        said.append(BORROWED)
-    said.append(UNSEEN if size is None else SIZE if checked else "")
+        remarks.append(BORROWED)
+    remarks.append(UNSEEN if size is None else SIZE if checked else "")
     pool = (
         f"haideraltahan/wds_{images or hub}/-/test/image",
         f"haideraltahan/wds_{'imagenet1k' if names == 'imagenet1k' else hub}/-/test/prompt",
     )
     pools = (Pool("item", size, pool[0]), Pool("prompt", classes * len(templates), pool[1])) if size else ()
     return _row(
-        key, hub, type_, capability, marks, group, 1 / classes, *notes, *filter(None, said), evaluator="zeroshot",
+        key, hub, type_, capability, marks, group, 1 / classes, *notes, *filter(None, remarks), evaluator="zeroshot",
         reader="webdataset-zeroshot", metric="accuracy", columns={"image": "webp", "label": "cls"}, pools=pools,
         options={"labels": "dataset", "classes": classes, "files": FILES}, rows={"test": size} if size and checked else {},
         labels=tuple(LISTS["classes"][names]["names"]) if listed else (), templates=templates,

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import ClassVar
 
 import typer
 
 from embark.cli.analyze import scores, vectors
-from embark.cli.grammar import Command
+from embark.cli.grammar import Command, Group
 
-COMMANDS: dict[str, Callable[..., None]] = {
+OF_SCORES: dict[str, Callable[..., None]] = {
     "correlate": scores.correlate,
     "distill": scores.distill,
     "predict": scores.predict,
     "scaling": scores.scaling,
     "mllm": scores.mllm,
     "pareto": scores.pareto,
+}
+OF_VECTORS: dict[str, Callable[..., None]] = {
     "geometry": vectors.geometry,
     "map": vectors.map_,
     "truncate": vectors.truncate,
@@ -26,9 +29,17 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "prompts": vectors.prompts,
     "robustness": vectors.robustness,
 }
-OLD_NAMES = {"distil": "distill", "quantise": "quantize"}
+COMMANDS = OF_SCORES | OF_VECTORS
 
-app = typer.Typer(name="analyze", no_args_is_help=True, rich_markup_mode=None, add_completion=False)
+
+class Analyses(Group):
+    """The analyses by what they look at."""
+
+    HEADS: ClassVar = {"Scores of many models": tuple(OF_SCORES), "Stored vectors": tuple(OF_VECTORS)}
+    EARLIER: ClassVar = {"distil": "distill", "quantise": "quantize"}
+
+
+app = typer.Typer(name="analyze", cls=Analyses, no_args_is_help=True, rich_markup_mode=None, add_completion=False)
 
 
 @app.callback()
@@ -41,5 +52,3 @@ def start() -> None:
 
 for name, command in COMMANDS.items():
     app.command(name, cls=Command)(command)
-for old_name, name in OLD_NAMES.items():
-    app.command(old_name, cls=Command, hidden=True)(COMMANDS[name])

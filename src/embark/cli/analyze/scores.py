@@ -7,25 +7,23 @@ from typing import Annotated
 
 import typer
 
-from embark.cli.analyze.options import OnBenchmark, OnTasks, Own, Plot, Style, present
-from embark.cli.output import ResultsFolder
+from embark.cli.analyze.options import OnBenchmark, OnTasks, Own, Plot, present
+from embark.cli.output import Format, ResultsFolder
 from embark.settings import load_settings
 
 By = Annotated[str, typer.Option("--by", help="Group tasks by category, type, capability, domain… or task.")]
 Correlation = Annotated[str, typer.Option("--correlation", help="spearman or pearson.")]
-OldCorrelation = Annotated[str | None, typer.Option("--kind", hidden=True)]  # the old name of --correlation
 
 
 def correlate(
     benchmark: OnBenchmark = None,
     task: OnTasks = None,
     correlation: Correlation = "spearman",
-    kind: OldCorrelation = None,
     method: Annotated[str, typer.Option("--method", help="Of clustering: hierarchical, or umap (with HDBSCAN).")] = (
         "hierarchical"
     ),
     threshold: Annotated[float, typer.Option("--threshold", help="Mean correlation that joins clusters.")] = 0.8,
-    style: Style = "text",
+    style: Format = "text",
     plot: Plot = None,
     own: Own = False,
     results: ResultsFolder = None,
@@ -40,8 +38,8 @@ def correlate(
 
     study = analyze.correlate(
         benchmark,
-        task or None,
-        correlation=kind or correlation,
+        task,
+        correlation=correlation,
         method=method,
         threshold=threshold,
         own=own,
@@ -59,14 +57,13 @@ def distill(
     ),
     by: By = "category",
     correlation: Correlation = "spearman",
-    kind: OldCorrelation = None,
     representatives: Annotated[
         bool, typer.Option("--representatives", help="Instead, the most representative task of each group.")
     ] = False,
     check: Annotated[
         str | None, typer.Option("--check", help="Instead, judge this benchmark as a lite set of the other.")
     ] = None,
-    style: Style = "text",
+    style: Format = "text",
     plot: Plot = None,
     own: Own = False,
     results: ResultsFolder = None,
@@ -84,11 +81,11 @@ def distill(
 
     study = analyze.distill(
         benchmark,
-        task or None,
+        task,
         size=size,
         threshold=threshold,
         by=by,
-        correlation=kind or correlation,
+        correlation=correlation,
         representatives=representatives,
         check=check,
         own=own,
@@ -101,7 +98,7 @@ def predict(
     benchmark: OnBenchmark = None,
     task: OnTasks = None,
     part: Annotated[str, typer.Option("--from", help="The benchmark whose tasks are at hand.")] = "MIEB(lite)",
-    style: Style = "text",
+    style: Format = "text",
     plot: Plot = None,
     own: Own = False,
     results: ResultsFolder = None,
@@ -114,7 +111,7 @@ def predict(
     """
     from embark.studies import analyze
 
-    study = analyze.predict(benchmark, task or None, part=part, own=own, settings=load_settings(results=results))
+    study = analyze.predict(benchmark, task, part=part, own=own, settings=load_settings(results=results))
     present(study, style, plot)
 
 
@@ -123,7 +120,7 @@ def scaling(
     task: OnTasks = None,
     against: Annotated[str, typer.Option("--against", help="parameters, or data (training examples).")] = "parameters",
     by: By = "category",
-    style: Style = "text",
+    style: Format = "text",
     plot: Plot = None,
     own: Own = False,
     results: ResultsFolder = None,
@@ -138,7 +135,7 @@ def scaling(
     from embark.studies import analyze
 
     settings = load_settings(results=results)
-    present(analyze.scaling(benchmark, task or None, against=against, by=by, own=own, settings=settings), style, plot)
+    present(analyze.scaling(benchmark, task, against=against, by=by, own=own, settings=settings), style, plot)
 
 
 def mllm(
@@ -147,8 +144,7 @@ def mllm(
     task: OnTasks = None,
     by: By = "category",
     correlation: Correlation = "pearson",
-    kind: OldCorrelation = None,
-    style: Style = "text",
+    style: Format = "text",
     plot: Plot = None,
     own: Own = False,
     results: ResultsFolder = None,
@@ -163,9 +159,9 @@ def mllm(
     study = analyze.mllm(
         table,
         benchmark,
-        task or None,
+        task,
         by=by,
-        correlation=kind or correlation,
+        correlation=correlation,
         own=own,
         settings=load_settings(results=results),
     )
@@ -178,7 +174,7 @@ def pareto(
     against: Annotated[str, typer.Option("--against", help="parameters, dim, or time (of your own runs).")] = (
         "parameters"
     ),
-    style: Style = "text",
+    style: Format = "text",
     plot: Plot = None,
     own: Own = False,
     results: ResultsFolder = None,
@@ -192,4 +188,4 @@ def pareto(
     from embark.studies import analyze
 
     settings = load_settings(results=results)
-    present(analyze.pareto(benchmark, task or None, against=against, own=own, settings=settings), style, plot)
+    present(analyze.pareto(benchmark, task, against=against, own=own, settings=settings), style, plot)

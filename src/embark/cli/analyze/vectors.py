@@ -7,17 +7,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from embark.cli.analyze.options import Plot, Style, present
-from embark.cli.output import Home, Precision, ProtocolName, Trust
+from embark.cli.analyze.options import Plot, present
+from embark.cli.output import Format, Home, Precision, ProtocolName, TaskNames, Trust
 from embark.settings import load_settings
 
 if TYPE_CHECKING:  # help texts must not wait for numbers
     from embark.types import Task
 
 Models = Annotated[list[str], typer.Option("-m", "--model", help="Model name; several are compared.")]
-TaskNames = Annotated[
-    list[str] | None, typer.Option("-t", "--task", help="Task name or pattern; may be given several times.")
-]
 TaskName = Annotated[str, typer.Option("-t", "--task", help="Task name.")]
 TasksFile = Annotated[Path | None, typer.Option("--tasks-file", help="Your own tasks: a TOML file.")]
 Subset = Annotated[str | None, typer.Option("--subset", help="Which subset, where there are several (the first).")]
@@ -35,7 +32,7 @@ def geometry(
     dtype: Precision = None,
     trust: Trust = None,
     home: Home = None,
-    style: Style = "text",
+    style: Format = "text",
     plot: Plot = None,
 ) -> None:
     """The shape of a task's vectors: modality gap, hubs, anisotropy, alignment and uniformity.
@@ -64,7 +61,7 @@ def map_(
     dtype: Precision = None,
     trust: Trust = None,
     home: Home = None,
-    style: Style = "text",
+    style: Format = "text",
     plot: Plot = None,
 ) -> None:
     """A map of a task's vectors on the plane, colored by side or by label.
@@ -90,7 +87,7 @@ def truncate(
     dtype: Precision = None,
     trust: Trust = None,
     home: Home = None,
-    style: Style = "text",
+    style: Format = "text",
     plot: Plot = None,
 ) -> None:
     """Scores of shortened vectors: the first dimensions (Matryoshka), and as many principal axes.
@@ -115,7 +112,7 @@ def quantize(
     dtype: Precision = None,
     trust: Trust = None,
     home: Home = None,
-    style: Style = "text",
+    style: Format = "text",
     plot: Plot = None,
 ) -> None:
     """Scores of vectors in fewer bits (int8, binary), also shortened, against the bytes of an item.
@@ -138,7 +135,7 @@ def similarity(
     dtype: Precision = None,
     trust: Trust = None,
     home: Home = None,
-    style: Style = "text",
+    style: Format = "text",
     plot: Plot = None,
 ) -> None:
     """Scores by cosine and by dot product; for similarity tasks by distances, too.
@@ -164,7 +161,7 @@ def topk(
     dtype: Precision = None,
     trust: Trust = None,
     home: Home = None,
-    style: Style = "text",
+    style: Format = "text",
     plot: Plot = None,
 ) -> None:
     """A ranking measure at every k: top-k accuracy of retrieval, choice and zero-shot classification.
@@ -190,7 +187,7 @@ def shots(
     dtype: Precision = None,
     trust: Trust = None,
     home: Home = None,
-    style: Style = "text",
+    style: Format = "text",
     plot: Plot = None,
 ) -> None:
     """Learning curves of probes: 1, 2, 4… examples a class, up to the row's own number.
@@ -219,7 +216,7 @@ def prompts(
     dtype: Precision = None,
     trust: Trust = None,
     home: Home = None,
-    style: Style = "text",
+    style: Format = "text",
     plot: Plot = None,
 ) -> None:
     """Zero-shot scores by prompt: all of a row's prompts together, each alone, and the bare class name.
@@ -243,7 +240,7 @@ def robustness(
     dtype: Precision = None,
     trust: Trust = None,
     home: Home = None,
-    style: Style = "text",
+    style: Format = "text",
     plot: Plot = None,
 ) -> None:
     """What each corruption costs: the score under every condition against the clean one.

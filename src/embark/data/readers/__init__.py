@@ -12,12 +12,12 @@ from types import ModuleType
 import numpy as np
 
 from embark.catalogue import UnknownName
-from embark.data.fetch import hub
+from embark.data.fetch import Hub
 from embark.data.readers import _table
 from embark.data.rows import Needed
-from embark.types import MODALITIES, Array, Candidates, Dataset, EmbarkError, Qrels, Task, role_of
+from embark.types import MODALITIES, Array, Dataset, EmbarkError, Qrels, Task, role_of
 
-Reader = Callable[[Task, str, str], Dataset]
+Reader = Callable[[Task, str, str, Hub], Dataset]
 
 WIDEST = 64  # letters of an id that has a fixed width
 
@@ -81,10 +81,10 @@ def outside(task: Task) -> str:
     return state
 
 
-def needed(task: Task) -> Needed:
+def needed(task: Task, hub: Hub) -> Needed:
     """The files that reading a task takes, as far as its row tells; a reader that knows better says so itself."""
-    known: Callable[[Task], Needed] | None = getattr(_module(task.reader), "needed", None)
-    return known(task) if known else [(task.source, _table.needed(task))]
+    known: Callable[[Task, Hub], Needed] | None = getattr(_module(task.reader), "needed", None)
+    return known(task, hub) if known else [(task.source, _table.needed(task, hub))]
 
 
 def options(task: Task) -> tuple[str, ...] | None:
@@ -95,7 +95,7 @@ def options(task: Task) -> tuple[str, ...] | None:
     return None if own is None or below is None else (*own, *below)
 
 
-def read(task: Task, split: str, subset: str) -> Dataset:
+def read(task: Task, split: str, subset: str, hub: Hub) -> Dataset:
     """The items and truth of one split and subset of a task, checked for consistency."""
     for what, name, known in (
         (f"split of {task.name}", split, task.source.splits),
@@ -105,17 +105,17 @@ def read(task: Task, split: str, subset: str) -> Dataset:
             raise UnknownName(what, name, known)
     reader: Reader = getattr(_module(task.reader), READERS[task.reader].split(":")[1])
     with _uncollected():
-        data = reader(task, split, subset)
+        data = reader(task, split, subset, hub)
     for problem in _problems(data):
         raise EmbarkError(f"Task {task.name} ({split}, {subset}) was read wrongly: {problem}.")
     _check_modalities(task, data)
-    return replace(_with_ids(data), revision=hub().commit(task.source.id, task.source.revision))
+    return replace(_with_ids(data), revision=hub.commit(task.source.id, task.source.revision))
 
 
-def unlabelled(task: Task, split: str, subset: str) -> Dataset:
+def unlabelled(task: Task, split: str, subset: str, hub: Hub) -> Dataset:
     """The items, for rankings that somebody else scores; a reader that needs no labels for that says so itself."""
     plain: Reader | None = getattr(_module(task.reader), "unlabelled", None)
-    return plain(task, split, subset) if plain else read(task, split, subset)
+    return plain(task, split, subset, hub) if plain else read(task, split, subset, hub)
 
 
 @contextmanager
@@ -132,7 +132,7 @@ def _uncollected() -> Iterator[None]:
 
 def _with_ids(data: Dataset) -> Dataset:
     """Rankings resolve their ties by document id, so their truth must know the ids."""
-    if not isinstance(data.truth, (Qrels, Candidates)):
+    if not isinstance(data.truth, Qrels):
         return data
     ids = {f"{role}_ids": _array(data.sides[role].ids) for role in ("query", "document")}
     return replace(data, truth=replace(data.truth, **ids))

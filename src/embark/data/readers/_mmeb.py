@@ -17,12 +17,12 @@ from typing import Any
 import numpy as np
 
 from embark.data.atomic import atomically
-from embark.data.fetch import hub, safe_path
+from embark.data.fetch import Hub, safe_path
 from embark.data.formats import open_table_file
 from embark.data.layout import natural
 from embark.data.readers import _table
 from embark.data.rows import Archive, Needed, Rows, film, open_archive, open_rows
-from embark.types import Candidates, Dataset, EmbarkError, Item, Media, Modality, Qrels, Side, Source, Task, Text
+from embark.types import Dataset, EmbarkError, Item, Media, Modality, Qrels, Side, Source, Task, Text
 
 FRAMES = (".jpg", ".jpeg", ".png")
 MEDIA = (  # images and frames that the rows of other datasets point to
@@ -59,7 +59,7 @@ class Corpus:
 
 
 def dataset(task: Task, asks: Sequence[Ask], corpus: Corpus) -> Dataset:
-    """Queries over the corpus, or each over its own list: lists become candidates, or graded judgements of them."""
+    """Queries over the corpus, or each over its own list, whose candidates become graded judgements."""
     if not asks:
         raise EmbarkError(f"Task {task.name} has no queries.")
     where = {name: at for at, name in enumerate(corpus.items)}
@@ -76,8 +76,7 @@ def dataset(task: Task, asks: Sequence[Ask], corpus: Corpus) -> Dataset:
         "query": Side([str(at) for at in range(len(asks))], [ask.item for ask in asks]),
         "document": Side([_short(name) for name in corpus.items], list(corpus.items.values())),
     }
-    truth = (Candidates if task.evaluator == "choice" else Qrels)(query, document, grade)
-    return Dataset(sides, truth, tuple(corpus.skipped))
+    return Dataset(sides, Qrels(query, document, grade), tuple(corpus.skipped))
 
 
 def _short(name: str) -> str:
@@ -118,10 +117,10 @@ def _bare(text: str) -> str:
 # ── rows ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def rows_of(task: Task, split: str, config: str | None = None) -> Rows:
+def rows_of(task: Task, split: str, hub: Hub, config: str | None = None) -> Rows:
     """The rows of a split, as many as the task's row states."""
     config = config or task.source.config
-    return open_rows(task.source, split, config, expected=expected(task, split, config))
+    return open_rows(task.source, split, hub, config, expected=expected(task, split, config))
 
 
 def expected(task: Task, split: str, config: str | None = None) -> int | None:
@@ -217,17 +216,17 @@ class Files:
         return [line.rstrip("\r") for line in self.read(path).decode("utf-8-sig").split("\n") if line.strip()]
 
     def table(self, *patterns: str) -> Rows:
-        """The rows of the tables of the first pattern that any fits; they are laid beside the archive, once."""
+        """The rows of the tables of the first pattern that any fits; they are unpacked, once."""
         for pattern in patterns:
             found = sorted((path for path in self.names if fnmatchcase(path, pattern)), key=natural)
             if found:
-                laid, digests = map(self._laid, found), hub().home / "digests"
+                laid, digests = map(self._laid, found), self.archive.digests
                 return Rows(f"{self.archive.path}:{pattern}", [open_table_file(path, digests) for path in laid])
         raise EmbarkError(f"{self.archive.path} has no table '{patterns[0]}' in folder '{self.root}'.")
 
     def _laid(self, path: str) -> Path:
         """A member as a file: parquet is read by position. It may be larger than memory."""
-        target = self.archive.path.with_name(f"{self.archive.path.name}.files") / safe_path(self.name(path))
+        target = self.archive.unpacked / safe_path(self.name(path))
         if not target.exists():
             try:
                 with atomically(target) as out:
@@ -237,31 +236,32 @@ class Files:
         return target
 
 
-def files(source: Source, archive: str, *roots: str) -> Files:
+def files(source: Source, archive: str, hub: Hub, *roots: str) -> Files:
     """The files under a folder of an archive; other spellings of the folder may follow."""
-    return Files(open_archive(source, archive), *roots)
+    return Files(open_archive(source, archive, hub), *roots)
 
 
-def media(task: Task, *roots: str) -> Files:
+def media(task: Task, hub: Hub, *roots: str) -> Files:
     """The task's images or frames, under a folder of their archive."""
-    return files(*_media(task), *roots)
+    source, archive = _media(task, hub)
+    return files(source, archive, hub, *roots)
 
 
-def needed(task: Task) -> Needed:
+def needed(task: Task, hub: Hub) -> Needed:
     """The task's own files, and the archive of its media where that lies in another dataset."""
-    own = (task.source, _table.needed(task))
+    own = (task.source, _table.needed(task, hub))
     if "media" not in task.options:
         return [own]
-    source, pattern = _media(task)
-    parts = [file for file in hub().files(source.id, source.revision) if fnmatchcase(file.path, pattern)]
+    source, pattern = _media(task, hub)
+    parts = [file for file in hub.files(source.id, source.revision) if fnmatchcase(file.path, pattern)]
     return [own, (source, parts)]
 
 
-def _media(task: Task) -> tuple[Source, str]:
+def _media(task: Task, hub: Hub) -> tuple[Source, str]:
     """Where the archive of a task's media is, whole or in numbered parts: the first dataset that has it."""
     archive: str = task.options["media"]
     for source in MEDIA:
-        there = [file.path for file in hub().files(source.id, source.revision)]
+        there = [file.path for file in hub.files(source.id, source.revision)]
         for spelled in (archive, archive.replace("_tasks/", "-tasks/")):
             if any(path.startswith(spelled) for path in there):
                 return source, f"{spelled}*"

@@ -18,7 +18,7 @@ from types import MappingProxyType
 from typing import Any
 
 from embark.data import items, rows
-from embark.data.fetch import RemoteFile, hub
+from embark.data.fetch import Hub, RemoteFile
 from embark.data.rows import Rows
 from embark.types import MODALITIES, EmbarkError, Item, Media, Modality, Task
 
@@ -101,26 +101,27 @@ class Table:
         return cells if len(self.numbers) == len(cells) else [cells[number] for number in self.numbers]
 
 
-def open_table(task: Task, split: str, subset: str = "default") -> Table:
+def open_table(task: Task, split: str, subset: str, hub: Hub) -> Table:
     """One split and subset of a task's dataset, after `where` and `drop`."""
     config, stored = place(task, split, subset)
     where = dict(task.options.get("where", {}))
     if subset_kind(task, subset) == "column":
         where[task.options.get("language", "language")] = subset
-    return open_part(task, stored, config, where, [f"{config}/{split}" if config else split])
+    return open_part(task, stored, config, hub, where, [f"{config}/{split}" if config else split])
 
 
 def open_part(
     task: Task,
     stored: str,
     config: str | None,
+    hub: Hub,
     where: Mapping[str, Any] = MappingProxyType({}),
     keys: Sequence[str] = (),
 ) -> Table:
     """The rows of one split of one config, as the hub calls them; `keys` are other names that `rows` may use for it."""
     counted = (f"{config}/{stored}" if config else stored, *keys)
     expected = next((task.rows[key] for key in counted if key in task.rows), None)
-    opened = rows.open_rows(task.source, stored, config, expected=expected)
+    opened = rows.open_rows(task.source, stored, hub, config, expected=expected)
     table = Table(task, stored, opened, _where(opened, where))
     if not len(table):
         said = f" where {', '.join(f'{name} is {value!r}' for name, value in where.items())}" if where else ""
@@ -128,7 +129,7 @@ def open_part(
     return _dropped(table, task.options.get("drop", {}).get(stored, ()))
 
 
-def needed(task: Task) -> list[RemoteFile]:
+def needed(task: Task, hub: Hub) -> list[RemoteFile]:
     """The files of a row's tables, in each of the option `configs` where a row has several, and other files of its own.
 
     The tables are those of its splits, of the options `train` and `corpus`, and of its subsets; files that are no
@@ -139,8 +140,8 @@ def needed(task: Task) -> list[RemoteFile]:
     splits = dict.fromkeys((*source.splits, *options.get("corpus", ()), *([learnt] if learnt else ())))
     places = [place(task, split, subset) for subset in task.subsets for split in splits]
     tables = dict.fromkeys((config, stored) for own, stored in places for config in options.get("configs", (own,)))
-    found = {file.path: file for config, stored in tables for file in rows.needed(source, stored, config)}
-    for file in hub().files(source.id, source.revision):
+    found = {file.path: file for config, stored in tables for file in rows.needed(source, stored, hub, config)}
+    for file in hub.files(source.id, source.revision):
         if any(fnmatchcase(file.path, pattern) for pattern in options.get("files", ())):
             found[file.path] = file
     return list(found.values())

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from embark.data import items
-from embark.data.fetch import hub
+from embark.data.fetch import Hub
 from embark.data.formats import open_table_file
 from embark.data.rows import Rows, open_file
 from embark.types import Dataset, EmbarkError, Item, Qrels, Side, Source, Task
@@ -44,10 +44,10 @@ class Label:
     demand: str = ""
 
 
-def read_ark(task: Task, split: str, subset: str) -> Dataset:
+def read_ark(task: Task, split: str, subset: str, hub: Hub) -> Dataset:
     """The queries of a subtype that have a label, and the subtype's whole gallery."""
     given = labels(task)
-    gallery, asked = _records(task, "gallery"), _records(task, "queries")
+    gallery, asked = _records(task, "gallery", hub), _records(task, "queries", hub)
     answered = {name: row for name, row in asked.items() if name in given}
     if not answered:
         raise EmbarkError(f"None of the {len(asked)} queries of {task.name} is in the labels file.")
@@ -59,15 +59,16 @@ def read_ark(task: Task, split: str, subset: str) -> Dataset:
         )
     document = np.array([place[given[name].document] for name in answered], np.int64)
     truth = Qrels(np.arange(len(answered)), document, np.ones(len(answered), np.int64))
-    sides = {"query": _side(task, answered), "document": _side(task, gallery)}
+    sides = {"query": _side(task, answered, hub), "document": _side(task, gallery, hub)}
     left = len(asked) - len(answered)
     return Dataset(sides, truth, (f"left out {left} of {len(asked)} queries, which have no label",) if left else ())
 
 
-def unlabelled(task: Task, split: str, subset: str) -> Dataset:
+def unlabelled(task: Task, split: str, subset: str, hub: Hub) -> Dataset:
     """Every query of a subtype and its gallery, for rankings that the leaderboard scores."""
     nothing = np.zeros(0, np.int64)
-    sides = {"query": _side(task, _records(task, "queries")), "document": _side(task, _records(task, "gallery"))}
+    parts = {"query": "queries", "document": "gallery"}
+    sides = {side: _side(task, _records(task, part, hub), hub) for side, part in parts.items()}
     return Dataset(sides, Qrels(nothing, nothing, nothing))
 
 
@@ -117,13 +118,13 @@ def _labels_file(task: Task) -> Path:
 # ── metadata ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _records(task: Task, part: str) -> dict[str, Mapping[str, Any]]:
+def _records(task: Task, part: str, hub: Hub) -> dict[str, Mapping[str, Any]]:
     """The rows of the task's subtype by id, each with the paths of its pictures."""
     column = task.columns["query" if part == "queries" else "document"]
-    files = hub().files(task.source.id, task.source.revision)
+    files = hub.files(task.source.id, task.source.revision)
     paths = [file.path for file in files if file.path.startswith(f"data/{part}/")]
     tables = [path for path in paths if PurePosixPath(path).stem == "metadata"]
-    rows = [row for table in tables for row in _table(task.source, table)]
+    rows = [row for table in tables for row in _table(task.source, table, hub)]
     if not rows:  # a picture's name tells its subtype and number
         rows = [{"pictures": [path]} for path in paths if path.lower().endswith(PICTURES)]
     out: dict[str, Mapping[str, Any]] = {}
@@ -140,10 +141,10 @@ def _records(task: Task, part: str) -> dict[str, Mapping[str, Any]]:
     return out
 
 
-def _table(source: Source, path: str) -> list[dict[str, Any]]:
+def _table(source: Source, path: str, hub: Hub) -> list[dict[str, Any]]:
     """The rows of a metadata table; file names are relative to it."""
     here = PurePosixPath(path).parent
-    rows = Rows(path, [open_table_file(open_file(source, path), hub().home / "digests")]).records()
+    rows = Rows(path, [open_table_file(open_file(source, path, hub), hub.home / "digests")]).records()
     return [row | {"pictures": [str(here / name) for name in _file_names(row)]} for row in rows]
 
 
@@ -157,9 +158,9 @@ def _plain(topic: str) -> str:
     return topic.lower().replace(" ", "-").replace("_", "-")
 
 
-def _side(task: Task, rows: Mapping[str, Mapping[str, Any]]) -> Side:
+def _side(task: Task, rows: Mapping[str, Mapping[str, Any]], hub: Hub) -> Side:
     paths = [path for row in rows.values() for path in row["pictures"]]
-    local = dict(zip(paths, hub().get_all(task.source.id, task.source.revision, paths), strict=True))
+    local = dict(zip(paths, hub.get_all(task.source.id, task.source.revision, paths), strict=True))
     return Side(tuple(rows), tuple(_item(task, name, row, local) for name, row in rows.items()))
 
 

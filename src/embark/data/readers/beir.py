@@ -23,9 +23,10 @@ from itertools import product
 import numpy as np
 
 from embark.data import rows
+from embark.data.fetch import Hub
 from embark.data.layout import NoFiles
 from embark.data.readers._table import Table, contents, listed, open_part, subset_kind
-from embark.types import MODALITIES, Array, Candidates, Dataset, EmbarkError, Matches, Qrels, Side, Task
+from embark.types import MODALITIES, Array, Dataset, EmbarkError, Matches, Qrels, Side, Task
 
 VERSION = 2
 OPTIONS = ("configs", "unknown")
@@ -39,23 +40,22 @@ JUDGED = ("query-id", "corpus-id", "score")
 UNKNOWN, GONE = -1, -2
 
 
-def read_beir(task: Task, split: str, subset: str) -> Dataset:
+def read_beir(task: Task, split: str, subset: str, hub: Hub) -> Dataset:
     """Queries and documents in their order; queries without a judgement stay, and the evaluator counts them."""
-    documents, document_at, no_documents = _side(_open(task, "corpus", split, subset), "corpus")
-    queries, query_at, no_queries = _side(_open(task, "queries", split, subset), "query")
-    query, document, grade, said = _judgements(_open(task, "qrels", split, subset), query_at, document_at)
+    documents, document_at, no_documents = _side(_open(task, "corpus", split, subset, hub), "corpus")
+    queries, query_at, no_queries = _side(_open(task, "queries", split, subset, hub), "query")
+    query, document, grade, said = _judgements(_open(task, "qrels", split, subset, hub), query_at, document_at)
     sides, skipped = {"query": queries, "document": documents}, (*no_documents, *no_queries, *said)
     if task.evaluator == "pairs":
         return _samples(task, sides, query, document, grade, skipped)
-    truth = Candidates if task.evaluator == "choice" else Qrels
-    return Dataset(sides, truth(query, document, grade), skipped)
+    return Dataset(sides, Qrels(query, document, grade), skipped)
 
 
-def needed(task: Task) -> rows.Needed:
+def needed(task: Task, hub: Hub) -> rows.Needed:
     """The files of the three tables, by whatever names they go."""
     parts = product(NAMES, task.source.splits, task.subsets)
-    places = dict.fromkeys(_place(task, *part) for part in parts)
-    found = {file.path: file for config, stored in places for file in rows.needed(task.source, stored, config)}
+    places = dict.fromkeys(_place(task, *part, hub) for part in parts)
+    found = {file.path: file for config, stored in places for file in rows.needed(task.source, stored, hub, config)}
     return [(task.source, list(found.values()))]
 
 
@@ -72,13 +72,13 @@ def _side(table: Table, role: str) -> tuple[Side, dict[str, int], tuple[str, ...
     return Side(tuple(ids), tuple(shown)), places, kept.skipped
 
 
-def _open(task: Task, name: str, split: str, subset: str) -> Table:
-    config, stored = _place(task, name, split, subset)
-    table = open_part(task, stored, config, keys=[f"{config}/{split}", f"{name}/{split}"])
+def _open(task: Task, name: str, split: str, subset: str, hub: Hub) -> Table:
+    config, stored = _place(task, name, split, subset, hub)
+    table = open_part(task, stored, config, hub, keys=[f"{config}/{split}", f"{name}/{split}"])
     return replace(table, split=name)  # what is said about rows tells the tables apart
 
 
-def _place(task: Task, name: str, split: str, subset: str) -> tuple[str, str]:
+def _place(task: Task, name: str, split: str, subset: str, hub: Hub) -> tuple[str, str]:
     """The first config and split by which a table goes that has files."""
     given, splits = task.options.get("configs", {}).get(name), task.options.get("splits", {})
     configs = (given.replace("{subset}", subset),) if given else NAMES[name]
@@ -88,7 +88,7 @@ def _place(task: Task, name: str, split: str, subset: str) -> tuple[str, str]:
     for config in configs:
         for one in dict.fromkeys((stored, config, *NAMES[name], "train")):
             with suppress(NoFiles):
-                rows.needed(task.source, one, config)
+                rows.needed(task.source, one, hub, config)
                 return config, one
     return configs[0], stored  # opening it will say what is there
 

@@ -12,6 +12,7 @@ from itertools import chain
 import numpy as np
 
 from embark.data import items
+from embark.data.fetch import Hub
 from embark.data.readers._table import Table, as_text, open_table
 from embark.types import Array, Dataset, EmbarkError, Item, Matches, Side, Task
 
@@ -21,9 +22,9 @@ OPTIONS: tuple[str, ...] = ()
 Cells = list[list[Item]]  # a row's items
 
 
-def read_captions(task: Task, split: str, subset: str) -> Dataset:
+def read_captions(task: Task, split: str, subset: str, hub: Hub) -> Dataset:
     """One sample a row; all samples have as many images, and as many texts."""
-    table = open_table(task, split, subset)
+    table = open_table(task, split, subset, hub)
     readers: dict[str, Callable[[Table, str], Cells]] = {"image": _images, "text": _texts}
     columns = {side: [name.strip() for name in task.columns[f"{side}s"].split(",")] for side in readers}
     found = {side: [readers[side](table, column) for column in columns[side]] for side in readers}

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from embark.data import readers
+from embark.data.fetch import Hub
 from embark.data.rows import Needed
 from embark.types import Dataset, EmbarkError, Task
 
@@ -17,24 +18,24 @@ VERSION = 1
 OPTIONS = ("reader", "side", "conditions")
 
 
-def read_conditions(task: Task, split: str, subset: str) -> Dataset:
+def read_conditions(task: Task, split: str, subset: str, hub: Hub) -> Dataset:
     """The clean sides, and "side:condition" with the same items in the same order."""
     if missing := [name for name in OPTIONS if not task.options.get(name)]:
         raise EmbarkError(f"Task {task.name}: a task under conditions needs the option {' and '.join(missing)}.")
     base = _base(task)
-    clean, side = readers.read(base, split, subset), task.options["side"]
+    clean, side = readers.read(base, split, subset, hub), task.options["side"]
     sides = dict(clean.sides)
     for condition, columns in task.options["conditions"].items():
-        changed = readers.read(replace(base, columns={**task.columns, **columns}), split, subset).sides
+        changed = readers.read(replace(base, columns={**task.columns, **columns}), split, subset, hub).sides
         if side not in changed or list(changed[side].ids) != list(clean.sides[side].ids):
             raise EmbarkError(f"Task {task.name}: under '{condition}', its {side}s are not those of the clean task.")
         sides[f"{side}:{condition}"] = changed[side]
     return replace(clean, sides=sides)
 
 
-def needed(task: Task) -> Needed:
+def needed(task: Task, hub: Hub) -> Needed:
     """The files of the base task."""
-    return readers.needed(_base(task))
+    return readers.needed(_base(task), hub)
 
 
 def _base(task: Task) -> Task:

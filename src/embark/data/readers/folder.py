@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from embark.data import items
+from embark.data.fetch import Hub
 from embark.data.readers._table import listed
 from embark.types import Classes, Dataset, EmbarkError, Qrels, Side, Source, Task
 
@@ -68,7 +69,7 @@ def folder_task(
     return tasks
 
 
-def read_folder(task: Task, split: str, subset: str) -> Dataset:
+def read_folder(task: Task, split: str, subset: str, hub: Hub) -> Dataset:
     """The items and truth of a task that `folder_task` made; a folder that has changed since is an error."""
     folder = Path(task.source.id)
     source = _table(folder, task.source.config)

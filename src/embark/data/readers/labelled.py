@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from embark.data import items
+from embark.data.fetch import Hub
 from embark.data.readers._table import Table, contents, listed, open_table
 from embark.types import Array, Classes, Dataset, EmbarkError, Groups, Item, Side, Split, Task
 
@@ -28,29 +29,30 @@ OPTIONS = ("train", "column", "clean", "labels")
 Part = tuple[Table, list[Item], list[Any]]
 
 
-def read_labelled(task: Task, split: str, subset: str) -> Dataset:
+def read_labelled(task: Task, split: str, subset: str, hub: Hub) -> Dataset:
     """The items of a split and the truth that the task's evaluator needs."""
     if task.evaluator not in SHAPES:
         known = ", ".join(SHAPES)
         raise EmbarkError(f"Task {task.name}: labelled items serve {known}, not '{task.evaluator}'.")
-    return SHAPES[task.evaluator](task, split, subset)
+    return SHAPES[task.evaluator](task, split, subset, hub)
 
 
-def _probe(task: Task, split: str, subset: str) -> Dataset:
-    train, test = _part(task, task.options.get("train", "train"), subset), _part(task, split, subset)
+def _probe(task: Task, split: str, subset: str, hub: Hub) -> Dataset:
+    train = _part(task, task.options.get("train", "train"), subset, hub)
+    test = _part(task, split, subset, hub)
     names = _names(task, train, test)
     sides = {"train": _side(train), "test": _side(test)}
     return Dataset(sides, Split(_numbers(train, names), _numbers(test, names), names), _skipped(train, test))
 
 
-def _clustering(task: Task, split: str, subset: str) -> Dataset:
-    part = _part(task, split, subset)
+def _clustering(task: Task, split: str, subset: str, hub: Hub) -> Dataset:
+    part = _part(task, split, subset, hub)
     names = _names(task, part)
     return Dataset({"item": _side(part)}, Groups(_numbers(part, names), names), _skipped(part))
 
 
-def _zeroshot(task: Task, split: str, subset: str) -> Dataset:
-    part = _part(task, split, subset)
+def _zeroshot(task: Task, split: str, subset: str, hub: Hub) -> Dataset:
+    part = _part(task, split, subset, hub)
     names = _names(task, part, described=True)
     templates = task.templates or ("{}",)
     words = [template.replace("{}", name) for name in _cleaned(task, names) for template in templates]
@@ -62,7 +64,7 @@ def _zeroshot(task: Task, split: str, subset: str) -> Dataset:
     )
 
 
-SHAPES: dict[str, Callable[[Task, str, str], Dataset]] = {
+SHAPES: dict[str, Callable[[Task, str, str, Hub], Dataset]] = {
     "probe": _probe,
     "multilabel": _probe,
     "clustering": _clustering,
@@ -70,8 +72,8 @@ SHAPES: dict[str, Callable[[Task, str, str], Dataset]] = {
 }
 
 
-def _part(task: Task, split: str, subset: str) -> Part:
-    table = open_table(task, split, subset).full(_label(task))
+def _part(task: Task, split: str, subset: str, hub: Hub) -> Part:
+    table = open_table(task, split, subset, hub).full(_label(task))
     table, shown = table.shown(contents(task.columns))
     return table, shown, table.values(_label(task))
 

@@ -8,6 +8,7 @@ from functools import lru_cache, partial
 import numpy as np
 
 from embark.data import items, wav
+from embark.data.fetch import Hub
 from embark.data.readers import _mmeb
 from embark.data.readers._mmeb import Ask, Corpus, Files
 from embark.data.readers._table import listed
@@ -28,9 +29,9 @@ PATHS = ("audio_path", "path", "WavPath", "slice_file_name", "filename", "file")
 WINDOW, STRIDE, WINDOWS, OVERLAP, SHORTEST = 1.0, 0.5, 50, 0.1, 0.05  # seconds, but for the third and fourth
 
 
-def classification(task: Task, split: str, subset: str) -> Dataset:
+def classification(task: Task, split: str, subset: str, hub: Hub) -> Dataset:
     """A sound to the name of its class, among the names of all rows."""
-    files = _open(task)
+    files = _open(task, hub)
     rows = files.table(*TABLES)
     names, corpus = _labels(rows), Corpus()
     for name in sorted(set(names)):
@@ -53,7 +54,7 @@ def _labels(rows: Rows) -> list[str]:
     return [names[value] if names and isinstance(value, int) else str(value) for value in cells]
 
 
-def retrieval(task: Task, split: str, subset: str) -> Dataset:
+def retrieval(task: Task, split: str, subset: str, hub: Hub) -> Dataset:
     """A description or a sound, to the sound, image or video that belongs to it."""
     read = {
         "clotho_text_audio": _clotho,
@@ -62,7 +63,7 @@ def retrieval(task: Task, split: str, subset: str) -> Dataset:
         "ave_retrieval": _ave,
     }[task.options["parser"]]
     corpus = Corpus()
-    asks = list(read(task, _open(task), corpus))
+    asks = list(read(task, _open(task, hub), corpus))
     _mmeb.counted(task, split, len(asks))
     return _mmeb.dataset(task, asks, corpus)
 
@@ -137,12 +138,12 @@ def _soundtrack(film: Media, start: float, end: float) -> bytes:
 Span = tuple[float, float]
 
 
-def grounding(task: Task, split: str, subset: str) -> Dataset:
+def grounding(task: Task, split: str, subset: str, hub: Hub) -> Dataset:
     """A recording and the name of an event, to the part where it is heard, among all events and quiet windows.
 
     Every part of the recording with that event is right; in the hard variant only the very event that was asked for.
     """
-    files, corpus, asks = _open(task), Corpus(), []
+    files, corpus, asks = _open(task, hub), Corpus(), []
     heard: dict[str, list[tuple[float, float, str]]] = {}
     for fold in range(1, 5):
         for line in files.lines(f"{DEVELOPMENT}/evaluation_setup/street_fold{fold}_evaluate.txt"):
@@ -205,9 +206,9 @@ def _whole(recording: Media) -> bytes:
 # ── sounds ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _open(task: Task) -> Files:
+def _open(task: Task, hub: Hub) -> Files:
     """The dataset's own tar; audio-tasks/AVE/AVE_Dataset is a folder of AVE."""
-    return _mmeb.files(task.source, task.options["archive"], task.options["path"].split("/")[1])
+    return _mmeb.files(task.source, task.options["archive"], hub, task.options["path"].split("/")[1])
 
 
 def _heard(files: Files, path: str) -> Item:

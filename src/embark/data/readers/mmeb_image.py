@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import PurePosixPath
 from typing import Any
 
+from embark.data.fetch import Hub
 from embark.data.readers import _mmeb
 from embark.data.readers._mmeb import Ask, Corpus, Files
 from embark.data.readers._table import listed
@@ -20,12 +21,12 @@ FIELDS = ("title", "description", "features", "price", "Date First Available")
 needed = _mmeb.needed
 
 
-def images(task: Task, split: str, subset: str) -> Dataset:
+def images(task: Task, split: str, subset: str, hub: Hub) -> Dataset:
     """Every row names its candidates; the first is the right one.
 
     An image is named by its path; where objects of one image compete, also by its caption.
     """
-    rows, pictures = _mmeb.rows_of(task, split), _Pictures(task)
+    rows, pictures = _mmeb.rows_of(task, split, hub), _Pictures(task, hub)
     parser, telling = task.options["parser"], task.instructions.get
     names = ("qry_inst", "qry_text", "qry_img_path", "tgt_inst", "tgt_text", "tgt_img_path")
     corpus, asks = Corpus(), []
@@ -44,8 +45,8 @@ def images(task: Task, split: str, subset: str) -> Dataset:
 class _Pictures:
     """The images of all the image tasks; the archive is opened when the first is asked for."""
 
-    def __init__(self, task: Task) -> None:
-        self.task = task
+    def __init__(self, task: Task, hub: Hub) -> None:
+        self.task, self.hub = task, hub
         self.folders: dict[str, Files] = {}
 
     def beside(self, path: str, instruction: str, text: str, fixed: str) -> Item:
@@ -55,16 +56,16 @@ class _Pictures:
     def _image(self, path: str) -> Media:
         root, _, rest = path.partition("/")
         if root not in self.folders:
-            self.folders[root] = _mmeb.media(self.task, root)
+            self.folders[root] = _mmeb.media(self.task, self.hub, root)
         return self.folders[root].file("image", rest)
 
 
 # ── products ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def products(task: Task, split: str, subset: str) -> Dataset:
+def products(task: Task, split: str, subset: str, hub: Hub) -> Dataset:
     """MCMR: a wish to all products that meet it; a product is its first image and its description."""
-    files = _mmeb.files(task.source, task.options["archive"], "MCMR")
+    files = _mmeb.files(task.source, task.options["archive"], hub, "MCMR")
     corpus = Corpus()
     for row in files.table("candidates.jsonl").records():
         corpus.add(str(row["candidate_id"]), partial(_product, files, row))

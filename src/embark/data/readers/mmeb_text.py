@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from embark.data import items
+from embark.data.fetch import Hub
 from embark.data.readers import _mmeb
 from embark.data.readers._mmeb import Files
 from embark.data.rows import Archive, Rows, open_archive
@@ -48,9 +49,9 @@ class Ask:
 # ── texts ────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def texts(task: Task, split: str, subset: str) -> Dataset:
+def texts(task: Task, split: str, subset: str, hub: Hub) -> Dataset:
     """Queries and documents of a folder, and judgements in a table of their own or in the queries' gold_ids."""
-    files, tables = _files(task), task.options["tables"]
+    files, tables = _files(task, hub), task.options["tables"]
     judged = _judged(files.table(tables["qrels"]).records()) if "qrels" in tables else None
     asks = []
     for row in files.table(tables["queries"]).records():
@@ -60,9 +61,9 @@ def texts(task: Task, split: str, subset: str) -> Dataset:
     return _retrieval(task, asks, *_documents(files.table(tables["corpus"]).records()))
 
 
-def tools(task: Task, split: str, subset: str) -> Dataset:
+def tools(task: Task, split: str, subset: str, hub: Hub) -> Dataset:
     """Requests to the tools that serve them; a tool is its documentation, as JSON in one line."""
-    files, tables = _files(task), task.options["tables"]
+    files, tables = _files(task, hub), task.options["tables"]
     asks = []
     for row in files.table(tables["queries"]).records():
         right = _listed(_cell(row, ("label", "labels")))
@@ -74,9 +75,9 @@ def tools(task: Task, split: str, subset: str) -> Dataset:
     return _retrieval(task, asks, documents)
 
 
-def memories(task: Task, split: str, subset: str) -> Dataset:
+def memories(task: Task, split: str, subset: str, hub: Hub) -> Dataset:
     """All parts of a dataset over one corpus; ids get the name of their folder."""
-    files, asks, documents, skipped = _files(task), list[Ask](), dict[str, Item](), list[str]()
+    files, asks, documents, skipped = _files(task, hub), list[Ask](), dict[str, Item](), list[str]()
     for path in sorted(name for name in files.names if f"/{name}".endswith("/queries.jsonl")):
         folder = path.rpartition("/")[0]
         corpus = _nearest(files, folder, "corpus.jsonl")
@@ -104,10 +105,11 @@ def _instruction(task: Task, folder: str) -> str:
 # ── screens ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def screens(task: Task, split: str, subset: str) -> Dataset:
+def screens(task: Task, split: str, subset: str, hub: Hub) -> Dataset:
     """Texts with screenshots, one right candidate a row; a candidate that only a query names is one too."""
-    archive, asks, documents = open_archive(task.source, task.options["images"]), list[Ask](), dict[str, Item]()
-    corpus, queries = (_mmeb.rows_of(task, split, config) for config in ("corpus", "queries"))
+    archive = open_archive(task.source, task.options["images"], hub)
+    asks, documents = list[Ask](), dict[str, Item]()
+    corpus, queries = (_mmeb.rows_of(task, split, hub, config) for config in ("corpus", "queries"))
     for name, text, paths in zip(*_columns(task, corpus, "document"), strict=True):
         documents.setdefault(str(name), _screen(archive, text, paths))
     asked, right = _columns(task, queries, "query"), _columns(task, queries, "positive")
@@ -147,8 +149,8 @@ def _paths(value: Any) -> list[str]:
 # ── rows ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _files(task: Task) -> Files:
-    return _mmeb.files(task.source, task.options["archive"], task.options["path"])
+def _files(task: Task, hub: Hub) -> Files:
+    return _mmeb.files(task.source, task.options["archive"], hub, task.options["path"])
 
 
 def _cell(row: Row, names: Sequence[str]) -> Any:

@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import PurePosixPath
 from typing import Any
 
+from embark.data.fetch import Hub
 from embark.data.layout import natural
 from embark.data.readers import _mmeb
 from embark.data.readers._mmeb import Ask, Corpus, Files
@@ -21,9 +22,9 @@ VERSION = 1
 needed = _mmeb.needed
 
 
-def classification(task: Task, split: str, subset: str) -> Dataset:
+def classification(task: Task, split: str, subset: str, hub: Hub) -> Dataset:
     """A video to the name of its class: among the row's own names, or those of all rows and the task."""
-    rows, films, corpus = _mmeb.rows_of(task, split), _films(task), Corpus()
+    rows, films, corpus = _mmeb.rows_of(task, split, hub), _films(task, hub), Corpus()
     asks = []
     for video, right, own in zip(
         rows.values("video_id"), rows.values("pos_text"), _mmeb.column(rows, "neg_text", ()), strict=True
@@ -35,10 +36,10 @@ def classification(task: Task, split: str, subset: str) -> Dataset:
     return _mmeb.dataset(task, asks, corpus)
 
 
-def retrieval(task: Task, split: str, subset: str) -> Dataset:
+def retrieval(task: Task, split: str, subset: str, hub: Hub) -> Dataset:
     """A caption to its video, among the videos of all rows."""
     name, said = CAPTIONS[task.options["parser"]]
-    rows, films, corpus, asks = _mmeb.rows_of(task, split), _films(task), Corpus(), []
+    rows, films, corpus, asks = _mmeb.rows_of(task, split, hub), _films(task, hub), Corpus(), []
     for video, caption in zip(rows.values(name), rows.values(said), strict=True):
         video = PurePosixPath(str(video)).stem if name == "video" else str(video)
         corpus.add(video, partial(_shown, films, video))
@@ -60,19 +61,19 @@ CAPTIONS = {  # the columns of a video's name and of its captions
 Question = tuple[str, str, list[tuple[str, str]], int]  # the folder, what is asked, options (name, text), the right one
 
 
-def questions(task: Task, split: str, subset: str) -> Dataset:
+def questions(task: Task, split: str, subset: str, hub: Hub) -> Dataset:
     """A video and a question with its options, to one of the options."""
-    films, corpus, asks = _films(task), Corpus(), []
-    for folder, asked, options, right in QUESTIONS[task.options["parser"]](task, split):
+    films, corpus, asks = _films(task, hub), Corpus(), []
+    for folder, asked, options, right in QUESTIONS[task.options["parser"]](task, split, hub):
         names = [corpus.add(name, partial(_mmeb.compose, None, text)) for name, text in options]
         asks.append(Ask(_mmeb.compose(films.film(folder), asked), [names[right]], names))
     return _mmeb.dataset(task, asks, corpus)
 
 
-def _mvbench(task: Task, split: str) -> Iterator[Question]:
+def _mvbench(task: Task, split: str, hub: Hub) -> Iterator[Question]:
     """Twenty tables; options keep their letters."""
     for config in task.options["configs"]:
-        rows = _mmeb.rows_of(task, split, config)
+        rows = _mmeb.rows_of(task, split, hub, config)
         for video, asked, options, right in _columns(rows, "video", "question", "candidates", "answer"):
             shown = _lettered(options)
             if right not in options:
@@ -80,34 +81,34 @@ def _mvbench(task: Task, split: str) -> Iterator[Question]:
             yield f"{config}/{video}", _listed(asked, shown), [(one, one) for one in shown], options.index(right)
 
 
-def _nextqa(task: Task, split: str) -> Iterator[Question]:
+def _nextqa(task: Task, split: str, hub: Hub) -> Iterator[Question]:
     """Options are lettered in the question alone."""
-    rows = _mmeb.rows_of(task, split)
+    rows = _mmeb.rows_of(task, split, hub)
     for video, asked, right, *options in _columns(rows, "video", "question", "answer", "a0", "a1", "a2", "a3", "a4"):
         yield str(video), _listed(asked, _lettered(options)), [(one, one) for one in options], int(right)
 
 
-def _videomme(task: Task, split: str) -> Iterator[Question]:
+def _videomme(task: Task, split: str, hub: Hub) -> Iterator[Question]:
     """Options come with letters, which name them; their texts go without."""
-    rows = _mmeb.rows_of(task, split)
+    rows = _mmeb.rows_of(task, split, hub)
     for video, asked, options, right in _columns(rows, "videoID", "question", "options", "answer"):
         yield str(video), "\n".join([asked, *options]), [(one, _unlettered(one)) for one in options], ord(right) - 65
 
 
-def _egoschema(task: Task, split: str) -> Iterator[Question]:
+def _egoschema(task: Task, split: str, hub: Hub) -> Iterator[Question]:
     """As above; the options follow the question without a break, as published."""
-    rows = _mmeb.rows_of(task, split)
+    rows = _mmeb.rows_of(task, split, hub)
     for video, asked, options, right in _columns(rows, "video_idx", "question", "option", "answer"):
         yield str(video), asked + " ".join(options), [(one, _unlettered(one)) for one in options], int(right)
 
 
-def _activitynetqa(task: Task, split: str) -> Iterator[Question]:
-    rows = _mmeb.rows_of(task, split)
+def _activitynetqa(task: Task, split: str, hub: Hub) -> Iterator[Question]:
+    rows = _mmeb.rows_of(task, split, hub)
     for video, asked, right in _columns(rows, "video_name", "question", "answer"):
         yield f"v_{video}", f"{asked}? (A) yes; (B) no.", [("yes", "yes"), ("no", "no")], ("yes", "no").index(right)
 
 
-QUESTIONS: dict[str, Callable[[Task, str], Iterator[Question]]] = {
+QUESTIONS: dict[str, Callable[[Task, str, Hub], Iterator[Question]]] = {
     "mvbench": _mvbench,
     "nextqa": _nextqa,
     "videomme": _videomme,
@@ -135,9 +136,9 @@ def _listed(question: str, options: list[str]) -> str:
 # ── moments ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def moments(task: Task, split: str, subset: str) -> Dataset:
+def moments(task: Task, split: str, subset: str, hub: Hub) -> Dataset:
     """A sentence, mostly with a video, to the clip that shows it."""
-    rows, films, corpus = _mmeb.rows_of(task, split), _films(task), Corpus()
+    rows, films, corpus = _mmeb.rows_of(task, split, hub), _films(task, hub), Corpus()
     read = _seeking if task.options["parser"] == "momentseeker" else _clips
     asks = list(read(task, rows, films, corpus))
     return _mmeb.dataset(task, asks, corpus)
@@ -183,10 +184,10 @@ def _shown(films: Files, folder: str) -> Item:
     return _mmeb.compose(films.film(folder), "")
 
 
-def _films(task: Task) -> Files:
+def _films(task: Task, hub: Hub) -> Files:
     """A folder of frames a film, under the dataset's folder or one that the row names."""
     name = _mmeb.label(task)
-    return _mmeb.media(task, *task.options.get("folders", (f"{name}/frames", name)))
+    return _mmeb.media(task, hub, *task.options.get("folders", (f"{name}/frames", name)))
 
 
 def _text(corpus: Corpus, name: str) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from embark.data import items
+from embark.data.fetch import Hub
 from embark.data.readers import _mmeb
 from embark.data.readers._mmeb import Ask, Corpus, Files
 from embark.types import Dataset, EmbarkError, Item, Task
@@ -14,14 +15,14 @@ VERSION = 1
 ENDINGS = {"text": "txt", "image": "jpg", "video": "mp4", "audio": "wav"}
 
 
-def read(task: Task, split: str, subset: str) -> Dataset:
+def read(task: Task, split: str, subset: str, hub: Hub) -> Dataset:
     """A tuple's item in one modality to its item in another.
 
     Offered are all items of the tuple, the query itself among them, and of its hard negatives; every caption is that
     of its own image. (Public code gave all of a query's texts the query's caption.)
     """
     asked, wanted = task.options["query"], task.options["target"]
-    files = _mmeb.files(task.source, task.options["archive"], "omniset")
+    files = _mmeb.files(task.source, task.options["archive"], hub, "omniset")
     queries = files.table("omniset.jsonl").records()
     captions = _captions(files, queries)
     corpus, asks = Corpus(), []

@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 
 from embark.data import items
+from embark.data.fetch import Hub
 from embark.data.readers._table import Table, as_text, contents, open_table
 from embark.types import Dataset, EmbarkError, Item, Modality, Qrels, Side, Task
 
@@ -39,14 +40,14 @@ class Pairs:
     twin: dict[str, str] = field(default_factory=dict)  # thing that gave way → the one that stayed
 
 
-def read_paired(task: Task, split: str, subset: str) -> Dataset:
+def read_paired(task: Task, split: str, subset: str, hub: Hub) -> Dataset:
     """Queries from the split, documents from the corpus; each thing goes with its own texts."""
     thing, query = _thing(task), task.options.get("query", "text")
     if query not in (thing, "text"):
         raise EmbarkError(f"Task {task.name}: the option 'query' must be '{thing}' or 'text', not '{query}'.")
-    asking = [_opened(task, split, subset, thing)]
+    asking = [_opened(task, split, subset, thing, hub)]
     splits = task.options.get("corpus", (split,))
-    answering = asking if tuple(splits) == (split,) else [_opened(task, one, subset, thing) for one in splits]
+    answering = asking if tuple(splits) == (split,) else [_opened(task, one, subset, thing, hub) for one in splits]
     unique = task.options.get("unique") == "text"
     queries = _pairs(asking)
     documents = queries if answering is asking and not unique else _pairs(answering, unique)
@@ -68,9 +69,9 @@ def _thing(task: Task) -> Modality:
     return found[0]
 
 
-def _opened(task: Task, split: str, subset: str, thing: Modality) -> tuple[Table, list[Item]]:
+def _opened(task: Task, split: str, subset: str, thing: Modality, hub: Hub) -> tuple[Table, list[Item]]:
     filled = [task.columns[role] for role in ("text", "id") if role in task.columns]
-    table = open_table(task, split, subset).full(*filled)
+    table = open_table(task, split, subset, hub).full(*filled)
     return table.shown({thing: task.columns[thing]})
 
 

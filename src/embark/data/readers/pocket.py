@@ -14,7 +14,8 @@ import numpy as np
 
 from embark.data import drawing, emoji, items
 from embark.data.emoji import Emoji
-from embark.types import Array, Candidates, Classes, Dataset, Gold, Groups, Item, Matches, Qrels, Side, Split, Task
+from embark.data.fetch import Hub
+from embark.types import Array, Classes, Dataset, Gold, Groups, Item, Matches, Qrels, Side, Split, Task
 
 VERSION = 1
 
@@ -23,7 +24,7 @@ COUNTS = ("one", "two", "three", "four", "five", "six")
 # ── retrieval ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def names(task: Task, split: str, subset: str) -> Dataset:
+def names(task: Task, split: str, subset: str, hub: Hub) -> Dataset:
     """From one view of an emoji to another: its name in a language, its picture, its clip, its spoken name."""
     language = "en" if subset == "default" else subset
     queries, documents = emoji.views(task.options["query"], language), emoji.views(task.options["document"])
@@ -33,7 +34,7 @@ def names(task: Task, split: str, subset: str) -> Dataset:
     return _retrieval(queries, documents, ((code, code) for code in queries))
 
 
-def robustness(task: Task, split: str, subset: str) -> Dataset:
+def robustness(task: Task, split: str, subset: str, hub: Hub) -> Dataset:
     """English names to the pictures of a sample, clean and made harder to see in several ways."""
     distinct = list({one.art: one for one in emoji.untoned()}.values())
     sample = Random(task.name).sample(distinct, task.options["sample"])
@@ -46,7 +47,7 @@ def robustness(task: Task, split: str, subset: str) -> Dataset:
     return replace(clean, sides={**clean.sides, **harder})
 
 
-def tones(task: Task, split: str, subset: str) -> Dataset:
+def tones(task: Task, split: str, subset: str, hub: Hub) -> Dataset:
     """From a picture with a skin tone to the same picture without one."""
     toned = [(one, emoji.swapped(one, tone=task.options["tone"])) for one in emoji.untoned()]
     pairs = [(other, one) for one, other in toned if other and emoji.differ(one, other)]
@@ -54,7 +55,7 @@ def tones(task: Task, split: str, subset: str) -> Dataset:
     return _retrieval(queries, emoji.views("image"), ((one.code, other.code) for one, other in pairs))
 
 
-def composed_tones(task: Task, split: str, subset: str) -> Dataset:
+def composed_tones(task: Task, split: str, subset: str, hub: Hub) -> Dataset:
     """An untoned picture and the words "… skin tone", to the picture with that tone; tones take turns."""
     queries, pairs = {}, []
     people = [one for one in emoji.untoned() if emoji.differ(one, emoji.swapped(one, tone="dark"))]
@@ -67,7 +68,7 @@ def composed_tones(task: Task, split: str, subset: str) -> Dataset:
     return _retrieval(queries, {one.code: one.image for one in emoji.table().values()}, pairs)
 
 
-def clock_sums(task: Task, split: str, subset: str) -> Dataset:
+def clock_sums(task: Task, split: str, subset: str, hub: Hub) -> Dataset:
     """A clock face and the words "two hours later", to the clock face of that time."""
     faces = emoji.clocks()
     queries, pairs = {}, []
@@ -79,7 +80,7 @@ def clock_sums(task: Task, split: str, subset: str) -> Dataset:
     return _retrieval(queries, {face.code: face.image for face in faces.values()}, pairs)
 
 
-def pages(task: Task, split: str, subset: str) -> Dataset:
+def pages(task: Task, split: str, subset: str, hub: Hub) -> Dataset:
     """A name to the page it is printed on, or a list of names to the sheet of those pictures."""
     rng, sheets = Random(task.name), emoji.sheets()
     if task.options["show"] == "names":
@@ -94,7 +95,7 @@ def pages(task: Task, split: str, subset: str) -> Dataset:
 # ── labels ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def probe(task: Task, split: str, subset: str) -> Dataset:
+def probe(task: Task, split: str, subset: str, hub: Hub) -> Dataset:
     """A training and a test side with one label an item; forms of one emoji stay on one side."""
     examples = _examples(task)
     labels, names = _numbered([one.label for one in examples])
@@ -102,7 +103,7 @@ def probe(task: Task, split: str, subset: str) -> Dataset:
     return Dataset(_split_sides(examples, train), Split(labels[train], labels[~train], names))
 
 
-def keywords(task: Task, split: str, subset: str) -> Dataset:
+def keywords(task: Task, split: str, subset: str, hub: Hub) -> Dataset:
     """The commonest English keywords as labels, several an item; items without any of them are left out."""
     counts = Counter(word for one in emoji.untoned() for word in one.keywords)
     top = tuple(sorted(counts, key=lambda word: (-counts[word], word))[: task.options["labels"]])
@@ -113,14 +114,14 @@ def keywords(task: Task, split: str, subset: str) -> Dataset:
     return Dataset(_split_sides(examples, train), Split(labels[train], labels[~train], top))
 
 
-def groups(task: Task, split: str, subset: str) -> Dataset:
+def groups(task: Task, split: str, subset: str, hub: Hub) -> Dataset:
     """Items and the group each belongs to."""
     examples = _examples(task)
     labels, names = _numbered([one.label for one in examples])
     return Dataset({"item": _side({one.id: one.item for one in examples})}, Groups(labels, names))
 
 
-def zeroshot(task: Task, split: str, subset: str) -> Dataset:
+def zeroshot(task: Task, split: str, subset: str, hub: Hub) -> Dataset:
     """Items, and a prompt for each class and template."""
     examples = _examples(task)
     labels, names = _numbered([one.label for one in examples])
@@ -137,7 +138,7 @@ def zeroshot(task: Task, split: str, subset: str) -> Dataset:
 # ── pairs and similarity ─────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def swaps(task: Task, split: str, subset: str) -> Dataset:
+def swaps(task: Task, split: str, subset: str, hub: Hub) -> Dataset:
     """Two pictures and two names that differ in one attribute."""
     attribute = task.options["attribute"]
     samples = [
@@ -156,7 +157,7 @@ def swaps(task: Task, split: str, subset: str) -> Dataset:
     return Dataset(sides, Matches(rows, rows))
 
 
-def sts(task: Task, split: str, subset: str) -> Dataset:
+def sts(task: Task, split: str, subset: str, hub: Hub) -> Dataset:
     """Pairs whose similarity is the overlap of their human-written keywords; the same pairs for every view."""
     told = [one for one in emoji.untoned() if len(one.keywords) > 2]  # a flag's only keyword is "flag"
     pool = Random("PocketSTS").sample(told, task.options["pool"])
@@ -183,7 +184,7 @@ def _overlapping(pool: tuple[Emoji, ...]) -> list[tuple[int, int, float]]:
 # ── multiple choice ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def clocks(task: Task, split: str, subset: str) -> Dataset:
+def clocks(task: Task, split: str, subset: str, hub: Hub) -> Dataset:
     """What time is it? Four answers to a clock face, several times with other wrong answers."""
     rng, faces = Random(task.name), list(emoji.clocks().values())
     queries, offers = {}, {}
@@ -195,7 +196,7 @@ def clocks(task: Task, split: str, subset: str) -> Dataset:
     return _choice(rng, queries, {face.code: items.text(face.name) for face in faces}, offers)
 
 
-def counting(task: Task, split: str, subset: str) -> Dataset:
+def counting(task: Task, split: str, subset: str, hub: Hub) -> Dataset:
     """How many? Four numbers for a scene of one to six equal animals or fruits."""
     rng = Random(task.name)
     kinds = [one for one in emoji.untoned() if one.subgroup in ("animal mammal", "food fruit")]
@@ -212,7 +213,7 @@ def counting(task: Task, split: str, subset: str) -> Dataset:
     return _choice(rng, queries, documents, offers)
 
 
-def capitals(task: Task, split: str, subset: str) -> Dataset:
+def capitals(task: Task, split: str, subset: str, hub: Hub) -> Dataset:
     """The capital of a flag's country among three more of its continent; ones that the name gives away are out."""
     rng, seen = Random(task.name), Counter(one.image for one in emoji.untoned())
     flags = [
@@ -230,7 +231,7 @@ def capitals(task: Task, split: str, subset: str) -> Dataset:
     return _choice(rng, queries, documents, offers)
 
 
-def negation(task: Task, split: str, subset: str) -> Dataset:
+def negation(task: Task, split: str, subset: str, hub: Hub) -> Dataset:
     """ "… but not …": another picture of the subgroup is right, the named one and a stranger are wrong."""
     rng, queries, offers = Random(task.name), {}, {}
     documents: dict[str, Item] = {}
@@ -247,7 +248,7 @@ def negation(task: Task, split: str, subset: str) -> Dataset:
     return _choice(rng, queries, documents, offers)
 
 
-def grounding(task: Task, split: str, subset: str) -> Dataset:
+def grounding(task: Task, split: str, subset: str, hub: Hub) -> Dataset:
     """A sheet of nine pictures and a name, to the cut-out of the picture that is meant."""
     rng, queries, offers = Random(task.name), {}, {}
     documents: dict[str, Item] = {}
@@ -262,7 +263,7 @@ def grounding(task: Task, split: str, subset: str) -> Dataset:
     return _choice(rng, queries, documents, offers)
 
 
-def moments(task: Task, split: str, subset: str) -> Dataset:
+def moments(task: Task, split: str, subset: str, hub: Hub) -> Dataset:
     """A film of four emoji, one after another, and a name, to the part of the film that shows it."""
     rng, queries, offers = Random(task.name), {}, {}
     documents: dict[str, Item] = {}
@@ -279,7 +280,7 @@ def moments(task: Task, split: str, subset: str) -> Dataset:
     return _choice(rng, queries, documents, offers)
 
 
-def omni(task: Task, split: str, subset: str) -> Dataset:
+def omni(task: Task, split: str, subset: str, hub: Hub) -> Dataset:
     """One emoji in one modality, to itself in another among five of its subgroup; a subset is a direction."""
     asked, offered = subset.split("-to-")
     troupes: dict[str, list[str]] = {}
@@ -376,4 +377,4 @@ def _choice(
         for offered in rng.sample(list(offers[asked]), len(offers[asked]))
     ]
     query, document, grade = np.array(rows).T
-    return Dataset({"query": _side(queries), "document": _side(documents)}, Candidates(query, document, grade))
+    return Dataset({"query": _side(queries), "document": _side(documents)}, Qrels(query, document, grade))

@@ -1,4 +1,4 @@
-"""Questions with a few answers to choose from: Candidates are a question's own choices.
+"""Questions with a few answers to choose from: only its own choices are offered to a question.
 
 Columns: `question` and `choices` (a list of texts), `answer`, and the media that it is about (image, video, audio).
 The query is the media, then the question. An answer is one of the choices, its number, or its letter: "C", "(C)".
@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 
 from embark.data import items
+from embark.data.fetch import Hub
 from embark.data.readers._table import Table, contents, open_table
-from embark.types import Candidates, Dataset, EmbarkError, Side, Task
+from embark.types import Dataset, EmbarkError, Qrels, Side, Task
 
 VERSION = 2
 OPTIONS: tuple[str, ...] = ()
@@ -23,10 +24,10 @@ OPTIONS: tuple[str, ...] = ()
 LETTER = re.compile(r"\(?([A-Za-z])[).:]?")
 
 
-def read_question(task: Task, split: str, subset: str) -> Dataset:
+def read_question(task: Task, split: str, subset: str, hub: Hub) -> Dataset:
     """One query a row; ids count the rows that are part of the task."""
     columns = {role: task.columns.get(role, role) for role in ("question", "choices", "answer")}
-    table = open_table(task, split, subset).full(*columns.values())
+    table = open_table(task, split, subset, hub).full(*columns.values())
     table, queries = table.shown(contents(task.columns) | {"text": columns["question"]})
     documents: dict[str, int] = {}
     rows: list[tuple[int, int, int]] = []
@@ -40,7 +41,7 @@ def read_question(task: Task, split: str, subset: str) -> Dataset:
         "query": Side(tuple(f"query-{split}-{at}" for at in range(len(table))), tuple(queries)),
         "document": Side(tuple(f"corpus-{split}-{at}" for at in documents.values()), tuple(map(items.text, documents))),
     }
-    return Dataset(sides, Candidates(query, document, grade), table.skipped)
+    return Dataset(sides, Qrels(query, document, grade), table.skipped)
 
 
 def _index(table: Table, at: int, choices: Sequence[str], answer: Any) -> int:

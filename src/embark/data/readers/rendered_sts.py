@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from embark.data.fetch import Hub
 from embark.data.readers._table import Table, open_table
 from embark.types import Dataset, EmbarkError, Gold, Item, Side, Task
 
@@ -14,10 +15,10 @@ VERSION = 2
 OPTIONS: tuple[str, ...] = ()
 
 
-def read_rendered_sts(task: Task, split: str, subset: str) -> Dataset:
+def read_rendered_sts(task: Task, split: str, subset: str, hub: Hub) -> Dataset:
     """Pair i is item i of either side; equal content is embedded once all the same."""
     score, kind = task.columns.get("score", "score"), task.modalities[0]
-    table = open_table(task, split, subset).full(score)
+    table = open_table(task, split, subset, hub).full(score)
     table, _ = table.shown({kind: task.columns["left"]})  # first which rows are whole, then their items
     table, right = table.shown({kind: task.columns["right"]})
     table, left = table.shown({kind: task.columns["left"]})

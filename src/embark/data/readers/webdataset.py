@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from embark.data import items
+from embark.data.fetch import Hub
 from embark.data.rows import Rows, open_file, open_rows
 from embark.types import Array, Classes, Dataset, EmbarkError, Item, Matches, Side, Task
 
@@ -21,13 +22,13 @@ VERSION = 1
 CLASSES, TEMPLATES = "classnames.txt", "zeroshot_classification_templates.txt"
 
 
-def zeroshot(task: Task, split: str, subset: str) -> Dataset:
+def zeroshot(task: Task, split: str, subset: str, hub: Hub) -> Dataset:
     """Pictures with one class or several, and a prompt for each class and template.
 
     Option `labels`: "dataset" takes names and templates from the dataset's own files, "row" from the task.
     """
-    rows = open_rows(task.source, split, expected=task.rows.get(split))
-    names, templates, said = _prompts(task)
+    rows = open_rows(task.source, split, hub, expected=task.rows.get(split))
+    names, templates, said = _prompts(task, hub)
     pictures = _pictures(task, rows, 1)
     texts = [items.text(template.replace("{}", name)) for name in names for template in templates]
     owners = np.repeat(np.arange(len(names)), len(templates))
@@ -35,9 +36,9 @@ def zeroshot(task: Task, split: str, subset: str) -> Dataset:
     return Dataset({"item": _side(pictures), "prompt": _side(texts)}, truth, said)
 
 
-def relation(task: Task, split: str, subset: str) -> Dataset:
+def relation(task: Task, split: str, subset: str, hub: Hub) -> Dataset:
     """Samples of a few pictures and captions; caption j belongs to picture j, the others are wrong."""
-    rows = open_rows(task.source, split, expected=task.rows.get(split))
+    rows = open_rows(task.source, split, hub, expected=task.rows.get(split))
     count = int(task.options.get("images", 1))
     pictures = _pictures(task, rows, count)
     captions = [np.asarray(value) for value in _cells(task, rows, task.columns.get("captions", "npy"))]
@@ -100,13 +101,13 @@ def _cells(task: Task, rows: Rows, column: str) -> list[Any]:
 # ── class names and templates ────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _prompts(task: Task) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
+def _prompts(task: Task, hub: Hub) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
     """Class names, templates, and what to say where the dataset's files differ from the row's lists."""
     listed = (task.labels, task.templates)
     if task.options.get("labels", "dataset") == "row":
         names, templates = listed
     else:
-        names, templates = _lines(task, CLASSES), _lines(task, TEMPLATES)
+        names, templates = _lines(task, CLASSES, hub), _lines(task, TEMPLATES, hub)
     if not names or not templates or not all("{}" in template for template in templates):
         raise EmbarkError(
             f"{task.name} needs class names and templates with {{}}; it has {len(names)} and {templates}."
@@ -121,10 +122,10 @@ def _prompts(task: Task) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, .
     return names, templates, said
 
 
-def _lines(task: Task, name: str) -> tuple[str, ...]:
+def _lines(task: Task, name: str, hub: Hub) -> tuple[str, ...]:
     """The lines of a file as UniBench reads them; a line may be empty."""
     try:
-        text = open_file(task.source, name).read_text(encoding="utf-8")
+        text = open_file(task.source, name, hub).read_text(encoding="utf-8")
     except EmbarkError as error:
         advice = " Protocol 'listed' uses the task's own lists." if "listed" in task.variants else ""
         raise EmbarkError(f"{task.name} takes its prompts from the dataset's {name}: {error}{advice}") from error

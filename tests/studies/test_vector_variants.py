@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from embark.run.embedded_task import Embedded, changed, sample
-from embark.studies import sweeps
+from embark.studies import vector_variants
 from embark.types import Array, EmbarkError, Gold, Groups, Qrels
 from embedded import embedded, gaussian
 
@@ -26,14 +26,14 @@ def noisy(dim: int = 16, noise: float = 0.8) -> Embedded:
     return retrieval(rows, rows + noise * gaussian(40, dim, 1))
 
 
-def values(sweep: sweeps.Sweep) -> dict[str, float]:
-    return {point.setting.name: point.score.value for point in sweep.curves[0].points}
+def values(sweep: vector_variants.Sweep) -> dict[str, float]:
+    return {point.variant.name: point.score.value for point in sweep.curves[0].points}
 
 
 @given(st.integers(1, 12), st.integers(0, 99))
 def test_truncation_keeps_lengths(size: int, seed: int) -> None:
     rows = gaussian(5, 12, seed)
-    for change in (sweeps.first(size), sweeps.projected(np.eye(12, dtype=np.float32)[:, :size])):
+    for change in (vector_variants.first(size), vector_variants.projected(np.eye(12, dtype=np.float32)[:, :size])):
         cut = change(rows)
         assert cut.shape == (5, size)
         np.testing.assert_allclose(np.linalg.norm(cut, axis=1), np.linalg.norm(rows, axis=1), rtol=1e-4)
@@ -46,36 +46,36 @@ def test_int8_is_off_by_half_a_step_at_most(seed: int) -> None:
     rows = gaussian(30, 6, seed)
     most = np.abs(rows).max(axis=0)
     step = most / 127
-    found = sweeps.in_bytes(most)(rows)
-    assert (np.abs(found - rows) <= step / 2 + 1e-6).all()
-    assert len(np.unique(np.rint(found / step))) <= 255
+    quantized = vector_variants.in_bytes(most)(rows)
+    assert (np.abs(quantized - rows) <= step / 2 + 1e-6).all()
+    assert len(np.unique(np.rint(quantized / step))) <= 255
 
 
 @given(st.integers(0, 99))
 def test_signs_compare_as_hamming_does(seed: int) -> None:
-    a, b = sweeps.signs(gaussian(2, 32, seed))
+    a, b = vector_variants.signs(gaussian(2, 32, seed))
     assert a @ b == 32 - 2 * np.count_nonzero(a != b)
 
 
 def test_all_principal_axes_keep_every_score() -> None:
     task = noisy()
-    axes = sweeps.principal_axes(task)
+    axes = vector_variants.principal_axes(task)
     np.testing.assert_allclose(axes.T @ axes, np.eye(16), atol=1e-5)
-    turned = task.changed(sweeps.projected(axes))
+    turned = task.changed(vector_variants.projected(axes))
     assert turned.parts[0].scores().value == task.parts[0].scores().value
 
 
 def test_pca_finds_what_the_first_dimensions_lack() -> None:
     rows = np.hstack([0.01 * gaussian(40, 8), gaussian(40, 4, 1)])  # all that matters stands in the last four
-    found = values(sweeps.truncate([retrieval(rows, rows + 0.02 * gaussian(40, 12, 2))], [4]))
-    assert found["all 12"] == found["PCA 4"] == 1
-    assert found["first 4"] < 0.5
+    scores = values(vector_variants.truncated([retrieval(rows, rows + 0.02 * gaussian(40, 12, 2))], [4]))
+    assert scores["all 12"] == scores["PCA 4"] == 1
+    assert scores["first 4"] < 0.5
 
 
 def test_sizes_and_differences() -> None:
-    sweep = sweeps.truncate([noisy()])
+    sweep = vector_variants.truncated([noisy()])
     points = sweep.curves[0].points
-    assert [(p.setting.name, p.setting.bytes) for p in points] == [("all 16", 64), ("first 8", 32), ("PCA 8", 32)]
+    assert [(p.variant.name, p.variant.bytes) for p in points] == [("all 16", 64), ("first 8", 32), ("PCA 8", 32)]
     assert points[0].difference is None
     for point in points[1:]:
         assert point.difference is not None
@@ -84,10 +84,10 @@ def test_sizes_and_differences() -> None:
 
 
 def test_quantised_vectors() -> None:
-    sweep = sweeps.quantize([noisy(64, 2.0)], [64])
-    found, points = values(sweep), sweep.curves[0].points
-    assert [p.setting.bytes for p in points] == [256, 64, 8]
-    assert found["int8, 64"] == found["float32, 64"] > found["binary, 64"] > 0.3
+    sweep = vector_variants.quantized([noisy(64, 2.0)], [64])
+    scores, points = values(sweep), sweep.curves[0].points
+    assert [p.variant.bytes for p in points] == [256, 64, 8]
+    assert scores["int8, 64"] == scores["float32, 64"] > scores["binary, 64"] > 0.3
     assert points[1].difference is not None
     assert points[1].difference.value == 0
     assert points[1].difference.high > 0  # no item differs, which is no proof that none would
@@ -95,25 +95,25 @@ def test_quantised_vectors() -> None:
 
 def test_a_dimension_that_a_model_has_not() -> None:
     with pytest.raises(EmbarkError, match="16 dimensions; it cannot be cut to 32"):
-        sweeps.truncate([noisy()], [32])
+        vector_variants.truncated([noisy()], [32])
 
 
 def test_length_matters_to_the_dot_product_only() -> None:
     rows = gaussian(40, 8)
     longer = np.where(np.arange(40)[:, None] == 0, 100, 1) * rows
-    sweep = sweeps.similarity([retrieval(rows, longer)])
-    found = values(sweep)
-    assert list(found) == ["cosine", "dot"]
-    assert found["cosine"] == 1 > found["dot"]
-    assert sweep.notes == ()
+    sweep = vector_variants.compared([retrieval(rows, longer)])
+    scores = values(sweep)
+    assert list(scores) == ["cosine", "dot"]
+    assert scores["cosine"] == 1 > scores["dot"]
+    assert sweep.definitions == ()
 
 
 def test_unit_vectors_are_said_to_agree() -> None:
     rows = gaussian(40, 8)
     rows /= np.linalg.norm(rows, axis=1, keepdims=True)
-    sweep = sweeps.similarity([retrieval(rows, rows, similarity="dot")])
+    sweep = vector_variants.compared([retrieval(rows, rows, similarity="dot")])
     assert list(values(sweep)) == ["dot", "cosine"]
-    assert "length one" in sweep.notes[0]
+    assert "length one" in sweep.definitions[0]
 
 
 def test_similarity_tasks_know_distances() -> None:
@@ -121,23 +121,23 @@ def test_similarity_tasks_know_distances() -> None:
     left = np.ones((30, 2), np.float32)
     right = left + (5 - gold[:, None]) * np.array([1.0, 1.0], np.float32)  # the angle is always the same
     task = embedded("sts", Gold(np.arange(30), np.arange(30), gold), {"left": left, "right": right.astype(np.float32)})
-    found = values(sweeps.similarity([task]))
-    assert list(found) == ["cosine", "dot", "manhattan", "euclidean"]
-    assert found["euclidean"] == found["manhattan"] == pytest.approx(1)
-    assert found["dot"] == pytest.approx(-1)
+    scores = values(vector_variants.compared([task]))
+    assert list(scores) == ["cosine", "dot", "manhattan", "euclidean"]
+    assert scores["euclidean"] == scores["manhattan"] == pytest.approx(1)
+    assert scores["dot"] == pytest.approx(-1)
 
 
 def test_tasks_without_a_similarity() -> None:
     task = embedded("clustering", Groups(np.arange(20) % 2, ("a", "b")), {"item": gaussian(20, 4)})
     with pytest.raises(EmbarkError, match="scored without a similarity"):
-        sweeps.similarity([task])
+        vector_variants.compared([task])
 
 
 def test_a_statistic_that_is_no_mean_is_compared_by_resampling() -> None:
     rows = gaussian(200, 16)
     other = rows + gaussian(200, 16, 1) * np.linspace(0, 2, 200, dtype=np.float32)[:, None]
     gold = Gold(np.arange(200), np.arange(200), np.linspace(5, 0, 200))
-    point = sweeps.truncate([embedded("sts", gold, {"left": rows, "right": other})], [2]).curves[0].points[1]
+    point = vector_variants.truncated([embedded("sts", gold, {"left": rows, "right": other})], [2]).curves[0].points[1]
     assert point.difference is not None
     assert point.difference.high < 0
 
@@ -145,27 +145,27 @@ def test_a_statistic_that_is_no_mean_is_compared_by_resampling() -> None:
 def test_several_parts_share_their_items() -> None:
     rows = gaussian(40, 8)
     sides = [{"query": rows + 0.5 * gaussian(40, 8, seed), "document": rows} for seed in (1, 2, 3)]
-    sweep = sweeps.truncate([embedded("retrieval", [EYE] * 3, sides)], [4])
+    sweep = vector_variants.truncated([embedded("retrieval", [EYE] * 3, sides)], [4])
     curve = sweep.curves[0]
     assert curve.count == "n = 120 in 3 parts"
-    each = [part.scores().value for part in curve.task.parts]
-    assert curve.points[0].score.value == pytest.approx(np.mean(each))
+    part_scores = [part.scores().value for part in curve.task.parts]
+    assert curve.points[0].score.value == pytest.approx(np.mean(part_scores))
     assert curve.points[0].score.low < curve.points[0].score.value < curve.points[0].score.high
 
 
 def test_late_interaction_is_cut_token_by_token() -> None:
-    tokens = [gaussian(2 + at % 3, 8, at) for at in range(40)]
+    tokens = [gaussian(2 + number % 3, 8, number) for number in range(40)]
     task = retrieval(tokens, tokens, similarity="maxsim")  # type: ignore[arg-type]
-    points = sweeps.truncate([task], [4]).curves[0].points
+    points = vector_variants.truncated([task], [4]).curves[0].points
     assert points[0].score.value == points[1].score.value == 1
-    assert points[1].setting.bytes == pytest.approx(4 * 4 * np.mean([len(each) for each in tokens]))
+    assert points[1].variant.bytes == pytest.approx(4 * 4 * np.mean([len(item) for item in tokens]))
     with pytest.raises(EmbarkError, match="maxsim"):
-        sweeps.similarity([task])
+        vector_variants.compared([task])
 
 
 def test_changes_are_made_as_rows_are_read() -> None:
     rows = gaussian(10, 4)
-    lazy = changed(rows, lambda found: found[:, :2] * 2)
+    lazy = changed(rows, lambda scores: scores[:, :2] * 2)
     np.testing.assert_array_equal(lazy[3], rows[3, :2] * 2)
     np.testing.assert_array_equal(lazy[np.array([4, 1])], rows[[4, 1], :2] * 2)
     assert lazy[2:2].shape == (0, 2)
@@ -174,17 +174,17 @@ def test_changes_are_made_as_rows_are_read() -> None:
 
 @given(st.integers(1, 200), st.integers(1, 50))
 def test_samples_are_distinct_and_stay_the_same(items: int, most: int) -> None:
-    found = sample(items, most)
-    assert len(found) == len(set(found.tolist())) == min(items, most)
-    assert found.tolist() == sorted(sample(items, most).tolist())
+    positions = sample(items, most)
+    assert len(positions) == len(set(positions.tolist())) == min(items, most)
+    assert positions.tolist() == sorted(sample(items, most).tolist())
 
 
 @pytest.mark.parametrize("several", [1, 2])
-@pytest.mark.parametrize("sweep", [sweeps.truncate, sweeps.quantize, sweeps.similarity])
+@pytest.mark.parametrize("sweep", [vector_variants.truncated, vector_variants.quantized, vector_variants.compared])
 def test_tables_fit_and_plots_are_drawn(sweep: object, several: int, tmp_path: Path) -> None:
-    study = sweep([noisy()] * several).study()  # type: ignore[operator]
-    assert max(map(len, str(study.table).splitlines())) <= 100
-    study.save(tmp_path / "plot.svg")
+    study = sweep([noisy()] * several)  # type: ignore[operator]
+    assert max(map(len, str(study).splitlines())) <= 100
+    study.plot(tmp_path / "plot.svg")
     words = (tmp_path / "plot.svg").read_text()
     assert "95 % intervals" in words
     assert study.title in words

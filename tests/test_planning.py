@@ -12,7 +12,7 @@ import embark
 from embark.data import items
 from embark.data.items import as_keys
 from embark.models.encoder import Encoder
-from embark.plan import Count, Demand, Plan, demand, outline, plan
+from embark.planning import Count, Demand, Plan, demand, outline, plan
 from embark.tasks import get_tasks
 from embark.types import Array, Dataset, Item, ModelCard, Pool, Qrels, Rendered, Side, Source, Task, Text
 

@@ -1,0 +1,116 @@
+"""The data of tasks, beforehand: a run needs no network after it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from embark.data import readers
+from embark.data.fetch import Hub, is_local
+from embark.engine.progress import progress
+from embark.results.table import Row, Table, Tabular, data_frame
+from embark.settings import Settings, load_settings
+from embark.tasks import Tasks, choose_tasks
+from embark.types import EmbarkError, Task
+
+ONLY_ROWS = "These are the files that rows tell of; readers may open more of them, such as media that rows name."
+
+
+@dataclass(frozen=True)
+class FetchedDataset:
+    """The files of one dataset at one revision, and how many of their bytes are on this machine."""
+
+    dataset: str
+    revision: str
+    files: int
+    bytes: int
+    present: int
+
+    @property
+    def missing(self) -> int:
+        """Bytes that are still to be fetched."""
+        return self.bytes - self.present
+
+
+@dataclass(frozen=True)
+class FetchReport(Tabular):
+    """What was fetched, or would be; `problems` are the tasks whose data could not be had, by reason."""
+
+    datasets: tuple[FetchedDataset, ...]
+    problems: dict[str, list[str]]
+    notes: tuple[str, ...] = ()
+
+    def rows(self) -> list[dict[str, Any]]:
+        """One row a dataset."""
+        return [{**vars(dataset), "missing": dataset.missing} for dataset in self.datasets]
+
+    def total(self) -> dict[str, int]:
+        """The sums over datasets."""
+        return {name: sum(row[name] for row in self.rows()) for name in ("files", "bytes", "present", "missing")}
+
+    def table(self) -> Table:
+        """Datasets × files and bytes, and their sums."""
+        columns = ("dataset", "revision", "files", "bytes", "present", "missing")
+        rows = [
+            Row((data.dataset, data.revision[:12], data.files, data.bytes, data.present, data.missing))
+            for data in self.datasets
+        ]
+        rows.append(Row(("all", "", *self.total().values()), total=True))
+        return Table(columns, tuple(rows))
+
+    def as_dict(self) -> dict[str, Any]:
+        """Everything as plain values, for JSON."""
+        problems = [{"tasks": tasks, "why": why} for why, tasks in self.problems.items()]
+        return {"datasets": self.rows(), "total": self.total(), "problems": problems}
+
+    def to_frame(self) -> Any:
+        """`rows` as a pandas data frame."""
+        return data_frame(self.rows())
+
+
+def fetch(
+    tasks: Tasks, *, dry_run: bool = False, settings: Settings | None = None, show_progress: bool = True
+) -> FetchReport:
+    """Have the data of tasks on this machine: the files of their splits are downloaded, and each task is read once.
+
+    `dry_run` finds out what is here and what is missing, and downloads nothing; so do settings that are offline.
+    """
+    hub = Hub(settings or load_settings(), lambda title, total: progress(title, total, show_progress, "bytes"))
+    only_look = dry_run or hub.offline
+    chosen = [task for task in choose_tasks(tasks) if _from_hub(task)]
+    problems: dict[str, list[str]] = {}
+    for task in chosen:
+        try:
+            _list_files(task, hub) if only_look else _download(task, hub)
+        except EmbarkError as error:
+            problems.setdefault(str(error), []).append(task.name)
+    notes = [] if chosen else ["nothing to fetch: the data of these tasks is here already"]
+    if dry_run and hub.opened:
+        notes.append(ONLY_ROWS)
+    return FetchReport(_datasets(hub), problems, tuple(notes))
+
+
+def _from_hub(task: Task) -> bool:
+    """The pocket benchmark comes with the package, and a folder is here already."""
+    return not task.reader.startswith("pocket") and not is_local(task.source.id)
+
+
+def _list_files(task: Task, hub: Hub) -> None:
+    for source, files in readers.needed(task, hub):
+        hub.opened.setdefault((source.id, source.revision), {}).update((file.path, file) for file in files)
+
+
+def _download(task: Task, hub: Hub) -> None:
+    for source, files in readers.needed(task, hub):
+        hub.get_all(source.id, source.revision, [file.path for file in files])
+    for split, subset in task.parts:
+        readers.read(task, split, subset, hub)
+
+
+def _datasets(hub: Hub) -> tuple[FetchedDataset, ...]:
+    datasets = []
+    for (id, revision), files in sorted(hub.opened.items()):
+        present = sum(file.size for file in files.values() if hub.has(id, revision, file))
+        size = sum(file.size for file in files.values())
+        datasets.append(FetchedDataset(id, revision, len(files), size, present))
+    return tuple(datasets)

@@ -1,0 +1,214 @@
+"""What a run would embed, store and cost, before it runs: on the data itself, or on the rows' own counts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import reduce
+from operator import add
+from typing import Any
+
+import numpy as np
+
+from embark.data.fetch import is_local
+from embark.engine.local import measure
+from embark.engine.price import bills, total
+from embark.models import Loading
+from embark.models.encoder import Bill, Encoder
+from embark.planning import Count, Outline, Plan, outline
+from embark.results.table import Exact, Row, Table, Tabular, data_frame
+from embark.run import DEFAULT_MODELS, Skipped, skipped_notes
+from embark.run.models import Models, choose_models
+from embark.run.workbench import Workbench, cannot
+from embark.settings import Settings, load_settings
+from embark.tasks import Tasks, choose_tasks
+from embark.types import EmbarkError, Task
+
+SAVINGS = 12  # shown
+OVERHEAD = 36  # bytes that the store keeps for a vector beside its numbers
+DECIMALS = {"seconds": ".1f", "dollars": ".4f"}
+
+
+@dataclass(frozen=True)
+class ModelPlan:
+    """A plan for one model, with its price by demand: bytes to store, seconds to embed, or what a provider charges."""
+
+    model: str
+    plan: Plan
+    bytes: list[int]
+    seconds: list[float]  # none for a model that is paid: it is not asked just to time it
+    bills: list[Bill]  # none for a model that runs here
+
+    def rows(self) -> list[dict[str, Any]]:
+        """One row a task (its splits and subsets together), then the total."""
+        demands: dict[str, list[int]] = {}
+        for number, asking in enumerate(self.plan.demands):
+            demands.setdefault(asking.task.name, []).append(number)
+        counts = self.plan.counts
+        rows = [
+            self._row(task, reduce(add, [counts[number] for number in numbers]), numbers)
+            for task, numbers in demands.items()
+        ]
+        return [*rows, self._row("all", self.plan.total, range(len(counts)))]
+
+    def _row(self, task: str, count: Count, demands: Sequence[int]) -> dict[str, Any]:
+        counts = {"items": count.items, "unique": count.unique, "stored": count.stored, "to embed": count.missing}
+        row: dict[str, Any] = {"task": task, **counts, "bytes": sum(self.bytes[number] for number in demands)}
+        if self.bills:
+            tokens, dollars = total([self.bills[number] for number in demands])
+            return row | {"tokens": round(tokens), "dollars": dollars}
+        return row | {"seconds": sum(self.seconds[number] for number in demands)}
+
+    def table(self) -> Table:
+        """Tasks × counts and prices."""
+        rows = self.rows()
+        lines = [Row(tuple(_cell(name, value) for name, value in row.items())) for row in rows]
+        count = self.plan.total
+        reuse = count.items / count.unique if count.unique else 1.0
+        saved = f"embedding once saves {count.items - count.unique:,} of {count.items:,}."
+        notes = [f"Each distinct item serves {reuse:.2f} times: {saved}"]
+        if self.bills:
+            notes.append("Tokens and dollars are estimated from the items and the list price; nothing was sent.")
+        return Table(tuple(rows[0]), tuple(lines), tuple(notes))
+
+
+@dataclass(frozen=True)
+class PlanReport(Tabular):
+    """What a run would do: one plan a model, or an outline by the rows' counts where no data was read."""
+
+    tasks: tuple[Task, ...]
+    models: tuple[ModelPlan, ...] = ()
+    skipped: tuple[Skipped, ...] = ()
+    outline: Outline | None = None
+
+    def rows(self) -> list[dict[str, Any]]:
+        """One row a model and task; of an outline, one a task."""
+        if self.outline is None:
+            return [{"model": plan.model, **row} for plan in self.models for row in plan.rows()]
+        sizes = {task.name: sum(pool.items for pool in task.pools) for task in self.tasks}
+        return [{"task": name, "items": items or None} for name, items in sizes.items()]
+
+    def table(self) -> Table:
+        """The plan of each model; of an outline, the sets of items that tasks share."""
+        if self.outline is not None:
+            return _savings_table(self.outline)
+        tables = [plan.table() for plan in self.models]
+        if len(tables) == 1:
+            return tables[0]
+        columns = dict.fromkeys(name for table in tables for name in table.columns)
+        rows = []
+        for plan, table in zip(self.models, tables, strict=True):
+            for row in table.rows:
+                cells = dict(zip(table.columns, row.cells, strict=True))
+                rows.append(Row(tuple(cells.get(name, "") for name in columns), plan.model))
+        notes = tuple(f"{plan.model}: {table.notes[0]}" for plan, table in zip(self.models, tables, strict=True))
+        return Table(tuple(columns), tuple(rows), notes)
+
+    @property
+    def notes(self) -> tuple[str, ...]:  # type: ignore[override]
+        """The tasks that are not planned, with the reason."""
+        return skipped_notes(self.skipped)
+
+    def summary(self) -> tuple[str, ...]:
+        """Of an outline: items task by task, items embedded once, and what that saves."""
+        return () if self.outline is None else _summary(self.tasks, self.outline)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Everything as plain values, for JSON."""
+        if self.outline is None:
+            models = [{"model": plan.model, "tasks": plan.rows()} for plan in self.models]
+            return {"models": models, "skipped": [vars(skip) for skip in self.skipped]}
+        rows = self.outline
+        sizes = [{"task": task.name, "pools": [vars(pool) for pool in task.pools]} for task in self.tasks]
+        counts = {"items": rows.items, "unique": rows.unique, "saved": rows.items - rows.unique}
+        return counts | {
+            "unknown": rows.unknown,
+            "savings": [vars(saving) for saving in rows.savings],
+            "tasks": sizes,
+        }
+
+    def to_frame(self) -> Any:
+        """`rows` as a pandas data frame."""
+        return data_frame(self.rows())
+
+
+def plan(
+    model: Models = DEFAULT_MODELS,
+    tasks: Tasks = None,
+    *,
+    protocol: str | None = None,
+    read_data: bool | None = None,
+    settings: Settings | None = None,
+    loading: Loading | None = None,
+) -> PlanReport:
+    """What an evaluation would embed, store and cost; nothing is embedded but a small sample, and nothing stored.
+
+    Tasks over hub data are planned on their rows' counts, without a model and in an instant, unless `read_data` is
+    true. Seconds come from a sample timed on this machine; a model behind an API is not asked, its price is estimated.
+    """
+    chosen = choose_tasks(tasks, protocol)
+    if read_data is None:
+        read_data = all(task.family in ("Pocket", "Folder") or is_local(task.source.id) for task in chosen)
+    if not read_data:
+        return PlanReport(tuple(chosen), outline=outline(chosen))
+    bench = Workbench(settings or load_settings())
+    skipped: list[Skipped] = []
+    models = []
+    for encoder in choose_models(model, loading, bench.settings):
+        models.append(_model_plan(bench, encoder, chosen, skipped))
+    return PlanReport(tuple(chosen), tuple(models), tuple(skipped))
+
+
+def _model_plan(bench: Workbench, encoder: Encoder, tasks: Sequence[Task], skipped: list[Skipped]) -> ModelPlan:
+    demands = []
+    for task in tasks:
+        if why := cannot(encoder.card, task):
+            skipped.append(Skipped(encoder.card.name, task.name, "not applicable", why))
+            continue
+        try:
+            demands += bench.demands(task, encoder)
+        except EmbarkError as error:
+            skipped.append(Skipped(encoder.card.name, task.name, "failed", str(error)))
+    planned = bench.plan(encoder, demands)
+    size = (encoder.card.dim or 1024) * np.dtype(encoder.card.stored).itemsize + OVERHEAD
+    charged = bills(encoder, planned.needs, len(demands))
+    seconds = [] if charged else _seconds(encoder, planned)
+    return ModelPlan(encoder.card.name, planned, [count.missing * size for count in planned.counts], seconds, charged)
+
+
+def _seconds(encoder: Encoder, planned: Plan) -> list[float]:
+    """What each demand would take, from a timed sample."""
+    price = measure(encoder, planned.needs)
+    seconds = [0.0] * len(planned.demands)
+    for need in planned.needs:
+        seconds[need.demand] += price[need.item.modalities]
+    return seconds
+
+
+def _summary(tasks: Sequence[Task], rows: Outline) -> tuple[str, ...]:
+    saved = rows.items - rows.unique
+    count = f"{len(tasks):,} task{'' if len(tasks) == 1 else 's'}"
+    return (
+        f"{count}, by the rows' own counts (no data was read; --data plans on the data itself)",
+        f"  task by task   {rows.items:>12,} items to embed",
+        f"  embedded once  {rows.unique:>12,} for a CLIP-like model, which sees an item the same way in every role",
+        f"  saved          {saved:>12,} ({100 * saved / max(rows.items, 1):.1f} %)",
+    )
+
+
+def _savings_table(rows: Outline) -> Table:
+    lines = [
+        Row((saving.pool, saving.times, saving.saved, _first_names(saving.tasks))) for saving in rows.savings[:SAVINGS]
+    ]
+    unknown = f"Not counted, because their sizes are not known: {', '.join(rows.unknown)}"
+    return Table(("largest savings", "uses", "saved", "tasks"), tuple(lines), (unknown,) if rows.unknown else ())
+
+
+def _first_names(tasks: Sequence[str]) -> str:
+    return ", ".join(tasks[:4]) + (f" and {len(tasks) - 4} more" if len(tasks) > 4 else "")
+
+
+def _cell(name: str, value: Any) -> Any:
+    if isinstance(value, str):
+        return value
+    return Exact(value, "?" if value is None else format(value, DECIMALS.get(name, ",")))

@@ -1,0 +1,204 @@
+"""Every `embark analyze` command prints the table of the function of its name, and all studies can be seen alike."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import embark
+from embark import analyze
+from embark.cli import app
+from embark.cli.analyze import COMMANDS
+from embark.models import MODELS
+from embark.results import Record, Results, TaskResult
+from embark.run.score import fingerprint_of
+from embark.settings import Settings, load_settings
+from embark.studies.study import Study
+from embark.tasks import TASKS, get_benchmark
+
+MODEL = "embark/random"
+BENCHMARK = "Pocket"
+EMBEDDED = (
+    "PocketFlagZeroShot", "PocketClockReading", "PocketNameSTS", "PocketMotionProbe", "PocketSubgroupZeroShot",
+    "PocketHairPairs", "PocketRobustness",
+)  # fmt: skip
+SCORES: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
+    "correlate": ({"correlation": "pearson"}, ("--correlation", "pearson")),
+    "distill": ({"size": 20}, ("--size", "20")),
+    "predict": ({"part": "Pocket(lite)"}, ("--from", "Pocket(lite)")),
+    "scaling": ({"by": "task"}, ("--by", "task")),
+    "pareto": ({"against": "time"}, ("--against", "time")),
+    "mllm": ({"table": "mllm.csv"}, ("mllm.csv",)),
+}
+VECTORS: dict[str, tuple[str, dict[str, Any], tuple[str, ...]]] = {
+    "geometry": ("PocketFlagZeroShot", {}, ()),
+    "map": ("PocketFlagZeroShot", {"method": "pca"}, ("--method", "pca")),
+    "truncate": ("PocketClockReading", {"dims": [64]}, ("--dims", "64")),
+    "quantize": ("PocketClockReading", {"dims": [64, 32]}, ("--dims", "64", "--dims", "32")),
+    "similarity": ("PocketNameSTS", {}, ()),
+    "topk": ("PocketFlagZeroShot", {"measure": "recall"}, ("--measure", "recall")),
+    "shots": ("PocketMotionProbe", {"shots": [1, 4]}, ("--shots", "1", "--shots", "4")),
+    "prompts": ("PocketSubgroupZeroShot", {}, ()),
+    "robustness": ("PocketRobustness", {}, ()),
+}
+
+
+@pytest.fixture(scope="module")
+def settings(tmp_path_factory: pytest.TempPathFactory) -> Settings:
+    """Vectors of a few tasks, and made-up scores of fourteen models on all pocket tasks."""
+    root = tmp_path_factory.mktemp("analyze")
+    settings = load_settings(root, root / "results")
+    embark.evaluate(MODEL, list(EMBEDDED), settings=settings, show_progress=False)
+    results = Results(settings.results)
+    rng = np.random.default_rng(0)
+    models = [card for card in MODELS.values() if card.parameters and card.dim][:14]
+    for number, card in enumerate(models):
+        for row in TASKS.match(get_benchmark(BENCHMARK).tasks):
+            who = (card.name, "1", row.name)
+            score = float(0.3 + 0.03 * number + 0.02 * rng.normal())
+            records = tuple(
+                Record(*who, *part, ("eng",), row.metric, score, (score - 0.1, score + 0.1), {},
+                       fingerprint_of(row, *part), "e", counts={"embedded": 100}, timings={"embed": 1.0 + number})
+                for part in row.parts
+            )  # fmt: skip
+            results.write(TaskResult(*who, "1", records, score, (score - 0.1, score + 0.1), 0.0), card)
+    lines = [f"{card.name},{number}\n" for number, card in enumerate(models)]
+    (root / "mllm.csv").write_text("model,MMMU\n" + "".join(lines))
+    return settings
+
+
+def study_of(name: str, settings: Settings) -> Study:
+    """What the public function returns."""
+    function: Callable[..., Study] = getattr(analyze, name)
+    if name in VECTORS:
+        task, arguments, _ = VECTORS[name]
+        return function(MODEL, task, settings=settings, **arguments)
+    arguments = dict(SCORES[name][0])
+    if "table" in arguments:
+        arguments["table"] = settings.home / arguments["table"]
+    return function(benchmark=BENCHMARK, own=True, settings=settings, **arguments)
+
+
+def printed(name: str, style: str, settings: Settings) -> Any:
+    """What the command of that name prints."""
+    if name in VECTORS:
+        task, _, options = VECTORS[name]
+        words = ["-m", MODEL, "-t", task, "--home", str(settings.home), *options]
+    else:
+        options = tuple(str(settings.home / word) if word.endswith(".csv") else word for word in SCORES[name][1])
+        words = ["-b", BENCHMARK, "--own", "--results", str(settings.results), *options]
+    result = CliRunner().invoke(app, ["analyze", name, *words, "--format", style])
+    assert result.exit_code == 0, result.output
+    return result
+
+
+def test_every_command_has_a_function() -> None:
+    assert sorted(COMMANDS) == sorted(analyze.__all__) == sorted([*SCORES, *VECTORS])
+
+
+@pytest.mark.parametrize("name", analyze.__all__)
+def test_a_command_prints_what_its_function_returns(name: str, settings: Settings) -> None:
+    study = study_of(name, settings)
+    frame = study.to_frame()
+    rows = list(csv.reader(io.StringIO(printed(name, "csv", settings).stdout)))
+    assert rows[0] == list(frame.columns)
+    assert len(rows) - 1 == len(frame) > 0
+    for line, row in zip(rows[1:], frame.itertuples(index=False), strict=True):
+        for text, value in zip(line, row, strict=True):
+            missing = value is None or value != value
+            assert text == "" if missing else (text == str(value) or float(text) == value)
+    result = printed(name, "json", settings)
+    assert json.loads(result.stdout) == json.loads(study.table().format("json"))
+    assert result.stderr.splitlines() == list(study.notes)
+
+
+@pytest.mark.parametrize("name", ["distill", "map", "topk"])
+def test_a_study_can_be_seen(name: str, settings: Settings, tmp_path: Path) -> None:
+    study = study_of(name, settings)
+    assert str(study) == str(study.table())
+    page = study._repr_html_()
+    assert page.startswith("<table>")
+    assert 'src="data:image/svg+xml;base64,' in page
+    study.plot(str(tmp_path / "plots" / "study.svg"))
+    assert study.title in (tmp_path / "plots" / "study.svg").read_text()
+
+
+def test_a_plot_has_a_format() -> None:
+    study = analyze.correlate("ARK")
+    with pytest.raises(embark.EmbarkError, match=r"written as \.svg, \.pdf, \.png, not as '\.gif'"):
+        study.plot("tasks.gif")
+
+
+def test_the_lite_set_of_a_choice_of_tasks(settings: Settings) -> None:
+    study = analyze.distill(tasks="Pocket*", size=20, own=True, settings=settings)
+    assert len(study.tasks) == 20
+
+
+def test_vectors_of_several_models_and_tasks(settings: Settings) -> None:
+    study = analyze.topk([MODEL, MODEL], ["PocketFlagZeroShot", "PocketSubgroupZeroShot"], settings=settings)
+    assert [curve.task.task.name for curve in study.curves] == ["PocketFlagZeroShot", "PocketSubgroupZeroShot"] * 2
+    sections = [(row.cells[0], row.section) for row in study.table().rows]
+    assert len({section for _, section in sections}) == 2
+
+
+def test_scores_are_those_of_the_run(settings: Settings) -> None:
+    run = embark.evaluate(MODEL, "PocketFlagZeroShot", settings=settings, show_progress=False)
+    assert run.computed == 0
+    score = analyze.topk(MODEL, "PocketFlagZeroShot", settings=settings).curves[0].points[0].score
+    assert (score.value, (score.low, score.high)) == (run.results[0].score, run.results[0].interval)
+
+
+def test_own_tasks_are_known_by_their_results(
+    settings: Settings, tiny: embark.Encoder, pictures: Callable[..., Path]
+) -> None:
+    rows = embark.folder_task(pictures())
+    embark.evaluate(tiny, rows, settings=settings, show_progress=False)
+    row = next(row for row in rows if row.evaluator == "zeroshot")
+    study = analyze.similarity(tiny, row.name, settings=settings)
+    assert [point.variant.name for point in study.curves[0].points] == ["cosine", "dot"]
+
+
+def test_missing_vectors_name_the_command(settings: Settings) -> None:
+    with pytest.raises(embark.EmbarkError, match=f"Embed them: embark run -m {MODEL} -t PocketCounting"):
+        analyze.geometry(MODEL, "PocketCounting", settings=settings)
+
+
+def test_more_shots_need_embedding(settings: Settings) -> None:
+    call = {"shots": [40], "settings": settings, "show_progress": False}
+    with pytest.raises(embark.EmbarkError, match="add --embed to this command, or embed=True in Python"):
+        analyze.shots(MODEL, "PocketMotionProbe", **call)
+    embedded = analyze.shots(MODEL, "PocketMotionProbe", embed=True, **call)
+    assert embedded.curves[0].points[0].variant.name == "40 a class"
+    assert analyze.shots(MODEL, "PocketMotionProbe", **call).table() == embedded.table()  # they are kept
+    with pytest.raises(embark.EmbarkError, match="learns from no examples"):
+        analyze.shots(MODEL, "PocketNameSTS", settings=settings)
+
+
+def test_another_prompt_needs_embedding(settings: Settings) -> None:
+    call = {"prompts": ["the flag of {}"], "settings": settings, "show_progress": False}
+    with pytest.raises(embark.EmbarkError, match="add --embed to this command"):
+        analyze.prompts(MODEL, "PocketFlagZeroShot", **call)
+    study = analyze.prompts(MODEL, "PocketFlagZeroShot", embed=True, **call)
+    assert "“the flag of {}”" in [point.variant.name for point in study.curves[0].points]
+
+
+def test_a_study_notes_what_is_not_stored(tiny: embark.Encoder, pictures: Callable[..., Path]) -> None:
+    row = next(row for row in embark.folder_task(pictures()) if row.evaluator == "zeroshot")
+    embark.evaluate(tiny, [row], show_progress=False)
+    assert analyze.prompts(tiny, row).notes == (f"{row.name}: bare class names are not stored; --embed adds them",)
+    assert analyze.prompts(tiny, row, embed=True, show_progress=False).notes == ()
+
+
+def test_what_cannot_be_analyzed(settings: Settings) -> None:
+    with pytest.raises(embark.EmbarkError, match=r"takes one task, and 'Pocket\*' names 40: PocketNameToImage, "):
+        analyze.geometry(MODEL, "Pocket*", settings=settings)
+    with pytest.raises(embark.EmbarkError, match=r"no grouping of a map named 'color'\. There are side, label"):
+        analyze.map(MODEL, "PocketNameSTS", by="color", settings=settings)

@@ -1,0 +1,49 @@
+"""Imports go one way: a room knows only the rooms before it, and some rooms do not know each other at all."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import embark
+
+ROOT = Path(embark.__file__).parent
+FLOW = (
+    "types", "settings", "catalogue", "http", "plugins", "tasks", "data", "models", "store", "metrics", "evaluators",
+    "planning", "engine", "results", "published", "stats", "run", "boards", "studies", "cli", "__init__",
+)  # fmt: skip
+APART = (
+    {"tasks", "models"}, {"data", "models"}, {"evaluators", "models"}, {"evaluators", "data"}, {"evaluators", "store"},
+)  # fmt: skip
+
+
+def doors() -> set[tuple[str, str, str]]:
+    """(file, its room, the room that it imports from), for every import of ours."""
+    out = set()
+    for path in ROOT.rglob("*.py"):
+        room = path.relative_to(ROOT).parts[0].removesuffix(".py")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ImportFrom) and node.module == "embark":
+                targets = [name.name for name in node.names if name.name in FLOW]
+            elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith("embark."):
+                targets = [str(node.module).split(".")[1]]
+            elif isinstance(node, ast.Import):
+                targets = [name.name.split(".")[1] for name in node.names if name.name.startswith("embark.")]
+            else:
+                continue
+            out |= {(str(path.relative_to(ROOT)), room, target) for target in targets if target != room}
+    return out
+
+
+def test_every_room_is_on_the_plan() -> None:
+    rooms = {path.relative_to(ROOT).parts[0].removesuffix(".py") for path in ROOT.rglob("*.py")}
+    assert rooms - {"__main__"} == set(FLOW)
+
+
+def test_no_door_leads_against_the_flow() -> None:
+    against = [door for door in doors() if door[1] in FLOW and FLOW.index(door[2]) > FLOW.index(door[1])]
+    assert not against
+
+
+def test_neighbours_that_must_not_know_each_other_do_not() -> None:
+    assert not [door for door in doors() if {door[1], door[2]} in APART]
