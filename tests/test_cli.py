@@ -195,7 +195,7 @@ def test_models_are_filtered_by_what_they_are() -> None:
     assert set(names("--family", "DINO*", "--family", "CLIP")) > set(names("--family", "DINO*"))
     assert "Did you mean CLIP" in error("models", "--family", "Clap")
     assert "There are embedder" in error("models", "--kind", "smell")
-    assert "write 500M or 7B" in error("models", "--max-params", "seven")
+    assert "write 400M or 1.5B" in error("models", "--max-params", "seven")
 
 
 def test_the_list_of_models_fits_a_terminal() -> None:

@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 
 from embark.boards import rederive
-from embark.boards.rederive import Check, Derived, check, collapsed_probes, lite_agreement
+from embark.boards.rederive import Check, Derived, check, check_published, collapsed_probes, lite_agreement
 
 
 @pytest.fixture(scope="module")
@@ -92,3 +92,13 @@ def test_an_erratum_explains_only_the_values_that_it_states() -> None:
     assert cell.erratum == "mmeb-wave-audio-retrieval"
     assert Derived(cell.table, cell.model, cell.name, 0.129, 0.117, 0.001).erratum is None
     assert Derived(cell.table, "other", cell.name, 0.129, 0.115, 0.001).erratum is None
+
+
+def test_the_whole_check_is_a_value() -> None:
+    checked = check_published()
+    assert checked.notes == ()
+    *tables, total = checked.table().rows
+    assert [row.cells[0] for row in tables] == [one.table for one in checked.checks]
+    assert total.cells[1] == sum(one.cells for one in checked.checks)
+    assert checked.to_dict()["MIEB-lite"]["models"] == checked.lite.models
+    assert "the paper says 0.992 and 0.986" in checked.sentence()

@@ -138,3 +138,17 @@ def test_the_build_makes_the_shipped_rows_from_csv(tmp_path: Path) -> None:
     spec.loader.exec_module(build)
     made = {tuple(row[name] for name in published.Published._fields) for row in build.mieb(tmp_path)}
     assert made == {tuple(score) for score in shipped}
+
+
+def test_tables_and_their_cells() -> None:
+    tables = published.overview()
+    assert list(tables) == list(published.tables())
+    assert sum(about["cells"] for about in tables.values()) == sum(
+        len(published.scores(family)) for family in published.FAMILIES
+    )
+    assert {about["family"] for about in published.overview("ARK").values()} == {"ARK"}
+    cells = published.cells("MIEB Table 22", "royokong/e5-v")
+    assert {cell.model for cell in cells} == {"royokong/e5-v"}
+    assert len(published.cells("MIEB Table 22")) == tables["MIEB Table 22"]["cells"]
+    [cell] = [cell for cell in published.cells("MMEB-V3 Table 8", "tsinghua-ee/WAVE-7B") if cell.name == "A-RET"]
+    assert [erratum.id for erratum in published.errata_of(cell)] == ["mmeb-wave-audio-retrieval"]

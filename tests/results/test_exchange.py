@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
@@ -16,9 +17,11 @@ from typer.testing import CliRunner
 
 import embark
 from embark import published
+from embark.boards.exchange import export_mteb, import_results
+from embark.boards.leaderboards import leaderboard
 from embark.cli import app
 from embark.results import Results
-from embark.results.exchange import export_mteb, is_mmeb, read_mmeb, read_mteb
+from embark.results.exchange import is_mmeb, read_mmeb, read_mteb, write_mteb
 from embark.settings import load_settings
 from embark.tasks import TASKS
 from embark.types import EmbarkError
@@ -209,39 +212,64 @@ def test_mmebs_score_files_by_the_rows_own_measure(tmp_path: Path) -> None:
     }
 
 
-# ── the commands ─────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── in and out ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def test_imported_results_stand_beside_others_and_overwrite_none_of_ours(elsewhere: Path) -> None:
-    made = invoke("import", SAMPLE)
-    assert made.exit_code == 0, made.output
-    assert "2 results of 1 model to " in made.stdout
+    imported = import_results(SAMPLE)
+    assert imported.sentence() == f"2 results of 1 model to {load_settings().results} (protocol mteb2, paper)"
+    assert [row.cells[2] for row in imported.table().rows] == ["CIFAR10ZeroShot", "STL10"]
+    assert (imported.notes, imported.refused) == ((), {})
     folder = Results(load_settings().results).folder(MODEL, "2")
     assert sorted(path.name for path in folder.iterdir()) == [
         "CIFAR10ZeroShot~mteb.json", "STL10@mteb2~mteb.json", "model_meta.json",
     ]  # fmt: skip
     assert Results(load_settings().results).load(MODEL, "2", "CIFAR10ZeroShot") is None  # not ours
-    board = invoke("leaderboard", "-b", "MIEB(Multilingual)", "-m", MODEL, "--format", "json")
-    [row] = json.loads(board.stdout)["rows"]
-    assert (row["source"], row["mean"]["tasks"], row["mean"]["score"]) == ("mteb", 1, 0.166667)
-    other = invoke("leaderboard", "-b", "MIEB(Multilingual)", "-m", MODEL, "--protocol", "mteb2", "--format", "json")
-    assert json.loads(other.stdout)["rows"][0]["mean"]["tasks"] == 2  # the row that mteb 2 scores otherwise joins in
+    [entry] = leaderboard("MIEB(Multilingual)", models=MODEL).entries
+    assert (entry.model.source, entry.model.mean.count, entry.model.mean.value) == ("mteb", 1, 0.166667)
+    [other] = leaderboard("MIEB(Multilingual)", models=MODEL, protocol="mteb2").entries
+    assert other.model.mean.count == 2  # the row that mteb 2 scores otherwise joins in
+
+
+@pytest.mark.parametrize("words", [("mteb",), ()], ids=["named", "guessed"])
+def test_the_command_takes_a_tool_or_guesses_it(words: tuple[str, ...], elsewhere: Path) -> None:
+    made = invoke("import", *words, SAMPLE)
+    assert made.exit_code == 0, made.output
+    assert made.stdout == f"2 results of 1 model to {load_settings().results} (protocol mteb2, paper)\n"
 
 
 def test_mmebs_files_need_a_model_and_a_known_protocol(tmp_path: Path, elsewhere: Path) -> None:
     folder = score_files(tmp_path)
-    assert "name neither model nor release" in str(invoke("import", folder).exception)
-    unknown = invoke("import", folder, "-m", "org/model", "--protocol", "papr")
-    assert "Did you mean paper" in str(unknown.exception)
-    made = invoke("import", folder, "-m", "org/model", "--protocol", "paper")
+    with pytest.raises(EmbarkError, match="name neither model nor release"):
+        import_results(folder)
+    with pytest.raises(EmbarkError, match="Did you mean paper"):
+        import_results(folder, model="org/model", protocol="papr")
+    with pytest.raises(EmbarkError, match=r"holds no results of known tasks: .*not the layout of mteb's results"):
+        import_results(folder, tool="mteb")
+    made = invoke("import", "mmeb", folder, "-m", "org/model", "--protocol", "paper")
     assert "2 results of 1 model" in made.stdout
     assert "left out: image/Elsewhere_score.json: no task is named MMEB/Elsewhere" in made.stderr
+    guessed = invoke("import", "-m", "org/model", folder, "--protocol", "paper", "--json")
+    assert len(json.loads(guessed.stdout)["rows"]) == 2
+
+
+def test_many_refused_files_are_counted(tmp_path: Path, elsewhere: Path) -> None:
+    for number in range(10):
+        sample(tmp_path / str(number), task_name=f"Elsewhere{number}")
+    sample(tmp_path, mteb_version="2.0.0")
+    imported = import_results(tmp_path)
+    assert len(imported.refused) == 10
+    assert len(imported.notes) == 9
+    assert imported.notes[-1] == "left out: 2 files more"
 
 
 def test_a_folder_without_results_is_an_error(tmp_path: Path, elsewhere: Path) -> None:
-    assert "holds no results of known tasks" in str(invoke("import", tmp_path).exception)
-    assert "There is no folder" in str(invoke("import", tmp_path / "nowhere").exception)
-    assert "no results of yours" in str(invoke("export", "mteb", tmp_path / "out").exception)
+    with pytest.raises(EmbarkError, match="holds no results of known tasks"):
+        import_results(tmp_path)
+    with pytest.raises(EmbarkError, match="There is no folder"):
+        import_results(tmp_path / "nowhere")
+    with pytest.raises(EmbarkError, match="no results of yours"):
+        export_mteb(tmp_path / "out")
 
 
 @pytest.fixture
@@ -251,6 +279,22 @@ def exported(tiny: embark.Encoder, tmp_path: Path, elsewhere: Path) -> Path:
     made = invoke("export", "mteb", tmp_path / "out" / "results")
     assert "2 results to " in made.stdout, made.output
     return tmp_path / "out"
+
+
+def test_own_tasks_are_exported_under_each_protocol(
+    tiny: embark.Encoder, tmp_path: Path, pictures: Callable[..., Path]
+) -> None:
+    retrieval, zeroshot = embark.folder_task(pictures("Holiday"))
+    rows = [replace(retrieval, variants={"other": {"metric": "ndcg_at_10"}}), zeroshot]
+    for protocol in (None, "other"):
+        embark.evaluate(tiny, rows, protocol=protocol, show_progress=False)
+    paper = export_mteb(tmp_path / "paper")
+    assert [(result.task, result.metric) for result in paper] == [
+        ("HolidayRetrieval", "hit_rate_at_1"), ("HolidayZeroShot", "accuracy"),
+    ]  # fmt: skip
+    other = export_mteb(tmp_path / "other", protocol="other")
+    assert [result.metric for result in other] == ["ndcg_at_10", "accuracy"]
+    assert (tmp_path / "other" / "test__tiny" / "1" / "HolidayRetrieval.json").is_file()
 
 
 def schema(value: Any) -> Any:
@@ -277,7 +321,7 @@ def test_our_export_has_the_schema_of_mtebs_own_files(exported: Path) -> None:
 def test_an_export_is_one_protocol(tiny: embark.Encoder, tmp_path: Path, elsewhere: Path) -> None:
     [result] = embark.evaluate(tiny, "PocketFlagZeroShot", show_progress=False).results
     with pytest.raises(EmbarkError, match="export one protocol at a time"):
-        export_mteb([result, replace(result, protocol="other")], {}, tmp_path)
+        write_mteb([result, replace(result, protocol="other")], {}, tmp_path)
 
 
 LOAD = """

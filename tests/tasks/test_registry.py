@@ -184,3 +184,11 @@ def test_unknown_values_get_suggestions(filters: dict[str, str], message: str) -
 def test_unknown_benchmarks_get_suggestions() -> None:
     with pytest.raises(UnknownName, match=r"Did you mean Pocket or Pocket\(lite\)"):
         get_benchmark("pocket")
+
+
+def test_benchmarks_are_found_by_name_and_family() -> None:
+    assert tasks.get_benchmarks() == list(BENCHMARKS.values())
+    assert [b.name for b in tasks.get_benchmarks("Pocket*")] == ["Pocket", "Pocket(lite)"]
+    assert {b.family for b in tasks.get_benchmarks(families=["ARK", "MI*"])} == {"ARK", "MIEB"}
+    with pytest.raises(UnknownName, match="Did you mean Pocket"):
+        tasks.get_benchmarks("Poket")

@@ -65,7 +65,7 @@ for command in (
     app.command(cls=Command, epilog=None)(command)
 app.command("plan", cls=Command, epilog=None)(run.plan_)
 app.command("fetch", cls=Command, epilog=None)(fetch.fetch_)
-app.command("import", cls=Command, epilog=None)(exchange.import_results)
+app.add_typer(exchange.import_, name="import")
 app.add_typer(exchange.export, name="export")
 app.add_typer(analyze.app, name="analyze")
 app.add_typer(published.app, name="published")

@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Iterable
-from typing import Annotated, Any
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from embark.cli.output import AsJson, print_columns, print_json
+from embark.cli.output import Families, Format, MaxParams, Modalities, Types, emit, listing
+
+if TYPE_CHECKING:  # help texts must not wait for numbers
+    from embark.types import ModelCard, Task
 
 Names = Annotated[list[str] | None, typer.Argument(help="Names or patterns, such as '*ocket*'.")]
-SCALES = {"B": 10**9, "M": 10**6, "K": 10**3}
+
+TaskFamilies = Annotated[list[str] | None, typer.Option("--family", help="Such as MIEB or Pocket.")]
 
 
 def tasks(
     names: Names = None,
-    family: Annotated[list[str] | None, typer.Option("--family")] = None,
-    category: Annotated[list[str] | None, typer.Option("--category")] = None,
+    family: TaskFamilies = None,
+    category: Annotated[list[str] | None, typer.Option("--category", help="Such as Retrieval.")] = None,
     capability: Annotated[list[str] | None, typer.Option("--capability", help="Such as counting or reading.")] = None,
     evaluator: Annotated[
-        list[str] | None, typer.Option("--type", "--evaluator", help="Evaluator: retrieval, choice, zeroshot…")
+        list[str] | None, typer.Option("--evaluator", help="Such as retrieval, choice or zeroshot.")
     ] = None,
     modality: Annotated[
         list[str] | None, typer.Option("--modality", help="Only tasks that need nothing but these.")
@@ -30,20 +33,20 @@ def tasks(
     max_items: Annotated[
         int | None, typer.Option("--max-items", min=1, help="Only tasks that are known to embed no more items.")
     ] = None,
-    as_json: AsJson = False,
+    style: Format = "text",
 ) -> None:
     """List tasks; filters narrow together.
 
     \b
     embark tasks
-    embark tasks --type zeroshot
+    embark tasks --evaluator zeroshot
     embark tasks --modality text --modality audio
-    embark tasks --language fra --json
+    embark tasks --language fra --format json
     embark tasks --family ARK --max-items 1000
     """
-    from embark.tasks import get_tasks, size
+    from embark.tasks import get_tasks
 
-    found = get_tasks(
+    chosen = get_tasks(
         names,
         task_types=evaluator,
         families=family,
@@ -54,46 +57,34 @@ def tasks(
         licenses=license,
         max_items=max_items,
     )
-    if as_json:
-        print_json([_plain(task) for task in found])
-        return
-    print_columns(
-        ["task", "family", "category", "evaluator", "metric", "modalities", "languages", "items"],
-        [[*_words(task), _number(size(task))] for task in found],
-        right=("items",),
-    )
+    columns = ("task", "family", "category", "evaluator", "metric", "modalities", "languages", "items")
+    emit(listing(columns, list(map(_task, chosen))), style, list(map(asdict, chosen)))
 
 
-def benchmarks(as_json: AsJson = False) -> None:
+def benchmarks(names: Names = None, family: TaskFamilies = None, style: Format = "text") -> None:
     """List benchmarks.
 
     \b
     embark benchmarks
-    embark benchmarks --json
+    embark benchmarks --format json
     """
-    from embark.tasks import BENCHMARKS
+    from embark.tasks import get_benchmarks
 
-    if as_json:
-        print_json(
-            [{"name": b.name, "family": b.family, "count": len(b.tasks), "tasks": b.tasks} for b in BENCHMARKS.values()]
-        )
-        return
-    rows = [[b.name, b.family, str(len(b.tasks)), b.description] for b in BENCHMARKS.values()]
-    print_columns(["benchmark", "family", "tasks", "what"], rows, right=("tasks",))
+    chosen = get_benchmarks(names, families=family)
+    rows = [(b.name, b.family, len(b.tasks), b.description) for b in chosen]
+    data = [{"name": b.name, "family": b.family, "count": len(b.tasks), "tasks": b.tasks} for b in chosen]
+    emit(listing(("benchmark", "family", "tasks", "what"), rows), style, data)
 
 
 def models(
     names: Names = None,
-    modality: Annotated[
-        list[str] | None, typer.Option("--modality", help="Only models that take all of these.")
-    ] = None,
-    family: Annotated[list[str] | None, typer.Option("--family", help="Name or pattern: CLIP, '*LIP*', GME…")] = None,
+    modality: Modalities = None,
+    family: Families = None,
+    type: Types = None,
     kind: Annotated[list[str] | None, typer.Option("--kind", help="embedder, reranker or generator.")] = None,
-    max_params: Annotated[
-        str | None, typer.Option("--max-params", help="Only models known to have no more parameters: 500M, 7B…")
-    ] = None,
+    max_params: MaxParams = None,
     loader: Annotated[list[str] | None, typer.Option("--loader", help="What loads it: dual, mllm, openai…")] = None,
-    as_json: AsJson = False,
+    style: Format = "text",
 ) -> None:
     """List models; filters narrow together.
 
@@ -106,74 +97,36 @@ def models(
     embark models --family CLIP --max-params 200M
     embark models --kind reranker
     """
-    from embark.models import MODELS, loaders
+    from embark.models import get_models
 
-    cards = MODELS.values()
-    wanted = {
-        "modality": chosen("modality", (each for card in cards for each in card.modalities), modality),
-        "family": chosen("family", (card.family for card in cards if card.family), family),
-        "kind": chosen("kind", (card.kind for card in cards), kind),
-        "loader": chosen("loader", loaders(), loader),
-    }
-    most = None if max_params is None else parameter_count(max_params)
-    found = [
-        card
-        for card in MODELS.match(names or ["*"])
-        if wanted["modality"] <= set(card.modalities)
-        and all(not wanted[each] or getattr(card, each) in wanted[each] for each in ("family", "kind", "loader"))
-        and (most is None or (card.parameters is not None and card.parameters <= most))
-    ]
-    if as_json:
-        print_json([_plain(card) for card in found])
-        return
-    columns = ["model", "family", "gives", "size", "takes"]  # as much as fits: the rest is in --json
-    print_columns(columns, [_facts(card) for card in found], right=("gives", "size"))
+    cards = get_models(
+        names,
+        modalities=modality,
+        families=family,
+        types=type,
+        kinds=kind,
+        max_parameters=max_params,
+        loaders=loader,
+    )
+    columns = ("model", "family", "gives", "size", "takes")  # as much as fits: the rest is in JSON
+    emit(listing(columns, list(map(_model, cards))), style, list(map(asdict, cards)))
 
 
-def chosen(what: str, known: Iterable[str], patterns: list[str] | None) -> set[str]:
-    """The known words that match; a pattern that matches none is an error."""
-    from embark.catalogue import Catalogue
+def _task(task: Task) -> tuple[Any, ...]:
+    from embark.results.table import Exact
+    from embark.tasks import size
 
-    words = dict.fromkeys(known)
-    return set(Catalogue(what, words, str, hint=f"There are {', '.join(words)}.").match(patterns or ()))
-
-
-def parameter_count(text: str) -> float:
-    """A number as people write it: 500M, 7B, 151000000."""
-    from embark.types import EmbarkError
-
-    digits, scale = (text[:-1], SCALES[text[-1].upper()]) if text[-1:].upper() in SCALES else (text, 1)
-    try:
-        return float(digits) * scale
-    except ValueError:
-        raise EmbarkError(f"'{text}' is no number of parameters; write 500M or 7B.") from None
+    languages = "+".join(task.languages) if len(task.languages) <= 2 else f"{len(task.languages)} languages"
+    items = size(task)
+    about = (task.name, task.family, task.category, task.evaluator, task.metric, "+".join(task.modalities), languages)
+    return (*about, Exact(items, "?" if items is None else f"{items:,}"))
 
 
-def short(value: int | None) -> str:
-    """A number of parameters as people write it."""
-    if value is None:
-        return "?"
-    letter, scale = next(((each, size) for each, size in SCALES.items() if value >= size), ("", 1))
-    return f"{value / scale:.3g}{letter}"
+def _model(card: ModelCard) -> tuple[Any, ...]:
+    from embark.models import short_count
+    from embark.results.table import Exact
 
-
-def _facts(card: Any) -> list[str]:
-    gives = {"reranker": "score", "generator": "text"}.get(card.kind, str(card.dim or "?"))
-    return [card.name, card.family, gives, short(card.parameters), ", ".join(card.modalities)]
-
-
-def _plain(value: Any) -> dict[str, Any]:
-    return dataclasses.asdict(value)
-
-
-def _number(value: int | None) -> str:
-    return "?" if value is None else f"{value:,}"
-
-
-def _words(task: Any) -> list[str]:
-    needs = "+".join(task.modalities)
-    return [task.name, task.family, task.category, task.evaluator, task.metric, needs, _languages(task)]
-
-
-def _languages(task: Any) -> str:
-    return "+".join(task.languages) if len(task.languages) <= 2 else f"{len(task.languages)} languages"
+    gives = {"reranker": "score", "generator": "text"}.get(card.kind)
+    output = Exact(gives or card.dim, gives or str(card.dim or "?"))
+    parameters = Exact(card.parameters, short_count(card.parameters))
+    return card.name, card.family, output, parameters, ", ".join(card.modalities)

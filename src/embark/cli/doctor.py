@@ -6,9 +6,7 @@ from typing import Annotated
 
 import typer
 
-from embark.cli.output import AsJson, Compile, Device, Precision, Trust, print_columns, print_json, say
-
-SIGNS = {"ok": "✓", "wrong": "✗", "note": "·"}
+from embark.cli.output import Compile, Device, Format, Precision, Trust, emit, say
 
 
 def doctor(
@@ -17,7 +15,7 @@ def doctor(
     dtype: Precision = None,
     compile: Compile = False,
     trust: Trust = None,
-    as_json: AsJson = False,
+    style: Format = "text",
 ) -> None:
     """Examine a model before you trust its scores: in under a minute, on a few sample items.
 
@@ -28,16 +26,17 @@ def doctor(
     embark doctor embark/pocket
     embark doctor ./my-checkpoint --device cpu
     """
-    from embark.engine.doctor import examine
-    from embark.models import get_model
+    from embark.run.examination import doctor as examined
 
-    encoder = get_model(model, device=device, dtype=dtype, compile=compile, trust=trust)
-    findings = examine(encoder, lambda what: None if as_json else say(f"examining {what} …"))
-    if as_json:
-        print_json([vars(finding) for finding in findings])
-    else:
-        print_columns(["", "check", "finding"], [[SIGNS[f.verdict], f.check, f.message] for f in findings])
-    wrong = [finding for finding in findings if finding.verdict == "wrong"]
-    say(f"{model}: {len(wrong)} of {len(findings)} checks found a fault." if wrong else f"{model}: no fault found.")
-    if wrong:
+    examination = examined(
+        model,
+        device=device,
+        dtype=dtype,
+        compile=compile,
+        trust=trust,
+        say=lambda check: say(f"examining {check} …") if style == "text" else None,
+    )
+    emit(examination.table(), style, examination.to_dict())
+    say(examination.sentence())
+    if examination.faults:
         raise typer.Exit(1)

@@ -3,76 +3,95 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import typer
 
-from embark.cli.output import Device, Home, Offline, ProtocolName, ResultsFolder, counted, say
+from embark.catalogue import counted
+from embark.cli.grammar import Command, Group
+from embark.cli.output import Device, Format, Home, Offline, ProtocolName, ResultsFolder, emit, say
 
-FEW = 8  # refused files that are named
+if TYPE_CHECKING:  # help texts must not wait for numbers
+    from embark.boards.exchange import Imported
 
+
+class Tools(Group):
+    """Tools whose results can be taken in; a folder alone tells which one made its files."""
+
+    UNNAMED: ClassVar[str] = "guess"
+
+
+import_ = typer.Typer(
+    help="Scores that mteb or MMEB's code made, beside yours.", cls=Tools, no_args_is_help=True, rich_markup_mode=None
+)
 export = typer.Typer(
     help="Results for mteb, and ranked lists for leaderboards.", no_args_is_help=True, rich_markup_mode=None
 )
+From = Annotated[Path, typer.Argument(metavar="DIR", help="The folder to read, from any level of its folders.")]
 Into = Annotated[Path, typer.Argument(metavar="DIR", help="The folder to write to.")]
+Whose = Annotated[str | None, typer.Option("-m", "--model", help="Whose scores they are: the files do not say.")]
+Revision = Annotated[str, typer.Option("--revision", help="The model's revision.")]
+Release = Annotated[
+    str | None, typer.Option("--protocol", help="What made them: paper (MMEB-V3), mmeb-v2.1, mmeb-v2.0.1…")
+]
 
 
-def import_results(
-    folder: Annotated[Path, typer.Argument(help="A folder of mteb's results, or of MMEB's *_score.json files.")],
-    model: Annotated[
-        str | None, typer.Option("-m", "--model", help="Whose scores they are: MMEB's files do not say.")
-    ] = None,
-    revision: Annotated[str, typer.Option("--revision", help="The model's revision, for MMEB's files.")] = "main",
-    protocol: Annotated[
-        str | None, typer.Option("--protocol", help="For MMEB's files: paper (MMEB-V3), mmeb-v2.1…")
-    ] = None,
-    results: ResultsFolder = None,
-) -> None:
-    """Take in scores that mteb or MMEB's code made; leaderboards show them beside yours, as theirs.
+@import_.command("mteb", cls=Command)
+def import_mteb(folder: From, style: Format = "text", results: ResultsFolder = None) -> None:
+    """Take in mteb's results; leaderboards show them beside yours, as mteb's.
 
-    mteb's files tell the model and, by their version, the protocol. A file that is no result of a known task, or only a
-    part of one, is left out with the reason.
+    The files tell the model and, by their version, the protocol. One that is no result of a known task, or only a part
+    of one, is left out with the reason.
 
     \b
-    embark import ~/results/openai__clip-vit-base-patch32
-    embark import exps/VLM2Vec-V2.0 -m VLM2Vec/VLM2Vec-V2.0 --protocol mmeb-v2.1
+    embark import mteb ~/results/openai__clip-vit-base-patch32
     """
-    from embark import published
-    from embark.catalogue import UnknownName
-    from embark.results import Results
-    from embark.results.exchange import is_mmeb, read_mmeb, read_mteb
+    _import(style, folder, tool="mteb", results=results)
+
+
+@import_.command("mmeb", cls=Command)
+def import_mmeb(
+    folder: From,
+    model: Whose = None,
+    revision: Revision = "main",
+    protocol: Release = None,
+    style: Format = "text",
+    results: ResultsFolder = None,
+) -> None:
+    """Take in MMEB's *_score.json files; leaderboards show them beside yours, as MMEB's.
+
+    \b
+    embark import mmeb exps/VLM2Vec-V2.0 -m VLM2Vec/VLM2Vec-V2.0 --protocol mmeb-v2.1
+    """
+    _import(style, folder, tool="mmeb", model=model, revision=revision, protocol=protocol, results=results)
+
+
+@import_.command("guess", cls=Command, hidden=True)
+def import_guess(
+    folder: From,
+    model: Whose = None,
+    revision: Revision = "main",
+    protocol: Release = None,
+    style: Format = "text",
+    results: ResultsFolder = None,
+) -> None:
+    """Take in results of mteb or MMEB, whichever the files are of."""
+    _import(style, folder, model=model, revision=revision, protocol=protocol, results=results)
+
+
+def _import(style: str, folder: Path, results: Path | None, **options: Any) -> None:
+    from embark.boards.exchange import import_results
     from embark.settings import load_settings
-    from embark.tasks import TASKS
-    from embark.types import EmbarkError
 
-    if not folder.is_dir():
-        raise EmbarkError(f"There is no folder {folder}.")
-    if not is_mmeb(folder):
-        read = read_mteb(folder, TASKS)
-    elif model is None or protocol is None:
-        raise EmbarkError(
-            "MMEB's score files name neither model nor release: give --model, and --protocol (paper, if MMEB-V3's code "
-            "made them)."
-        )
+    imported: Imported = import_results(folder, settings=load_settings(results=results), **options)
+    say(*imported.notes)
+    if style == "text":
+        print(imported.sentence())
     else:
-        if protocol not in (known := {"paper", *(score.protocol for score in published.scores("MMEB-V3"))}):
-            raise UnknownName("protocol of MMEB", protocol, known)
-        read = read_mmeb(folder, TASKS, model, revision, protocol)
-    for path, why in list(read.refused.items())[:FEW]:
-        say(f"left out: {path.relative_to(folder)}: {why}")
-    if len(read.refused) > FEW:
-        say(f"left out: {len(read.refused) - FEW} files more")
-    if not read.results:
-        raise EmbarkError(f"{folder} holds no results of known tasks.")
-    into = Results(load_settings(results=results).results)
-    for result in read.results:
-        into.write(result, None)
-    models = counted(len({result.model for result in read.results}), "model")
-    protocols = ", ".join(sorted({result.protocol for result in read.results}))
-    print(f"{counted(len(read.results), 'result')} of {models} to {into.root} (protocol {protocols})")
+        emit(imported.table(), style)
 
 
-@export.command("mteb")
+@export.command("mteb", cls=Command)
 def export_mteb(folder: Into, protocol: ProtocolName = None, results: ResultsFolder = None) -> None:
     """Write your results as mteb's own tools read them: <org>__<model>/<revision>/<Task>.json.
 
@@ -83,24 +102,14 @@ def export_mteb(folder: Into, protocol: ProtocolName = None, results: ResultsFol
     embark export mteb for-mteb/results
     embark export mteb for-mteb/results --protocol mteb2
     """
-    from embark.models import MODELS
-    from embark.results import Results
-    from embark.results.exchange import export_mteb as write
+    from embark.boards.exchange import export_mteb as exported
     from embark.settings import load_settings
-    from embark.tasks import TASKS, under_protocol
-    from embark.types import EmbarkError
 
-    source = load_settings(results=results).results
-    scored = {task.name: task.protocol for task in under_protocol(protocol, list(TASKS.values()))}
-    ours = [result for result in Results(source).all() if result.made_by == "embark"]
-    found = [result for result in ours if result.protocol == scored.get(result.task, "paper")]
-    if not found:
-        raise EmbarkError(f"There are no results of yours under that protocol in {source}. Make some: embark run")
-    written = write(found, MODELS, folder)
+    written = exported(folder, protocol=protocol, settings=load_settings(results=results))
     print(f"{counted(len(written), 'result')} to {folder}")
 
 
-@export.command("ranked")
+@export.command("ranked", cls=Command)
 def export_ranked(
     folder: Into,
     model: Annotated[list[str], typer.Option("-m", "--model", help="Model name (see: embark models).")],

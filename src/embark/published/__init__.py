@@ -7,6 +7,7 @@ Values are fractions, under the names of our tasks and rules. Every score carrie
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
@@ -99,6 +100,24 @@ def tables(family: str | None = None) -> dict[str, dict[str, Any]]:
     return out
 
 
+def overview(family: str | None = None) -> dict[str, dict[str, Any]]:
+    """Each table's number of cells, title, paper, address, license and version."""
+    families = FAMILIES if family is None else [family]
+    cells = Counter(score.table for name in families for score in scores(name))
+    return {table: {"cells": cells[table], **about} for name in families for table, about in tables(name).items()}
+
+
+def cells(table: str, model: str | None = None) -> tuple[Published, ...]:
+    """The cells of a table, or those of one model in it."""
+    known = tables()
+    if table not in known:
+        raise UnknownName("published table", table, known, "`embark published list` lists them all.")
+    of_table = [score for score in scores(known[table]["family"]) if score.table == table]
+    if model is not None and model not in (models := {score.model for score in of_table}):
+        raise UnknownName(f"model in {table}", model, models)
+    return tuple(score for score in of_table if model in (None, score.model))
+
+
 @cache
 def errata(family: str | None = None) -> tuple[Erratum, ...]:
     """The known faults of a family's tables, or of all."""
@@ -115,11 +134,16 @@ def mark(model: str, name: str) -> tuple[str, ...]:
     return tuple(erratum.id for erratum in errata() if any(erratum.concerns(table, model, name) for table in printed))
 
 
-def footnotes(score: Published) -> tuple[str, ...]:
-    """The notes below a table that shows this score."""
+def errata_of(score: Published) -> tuple[Erratum, ...]:
+    """The errata that a cell falls under."""
     family = tables()[score.table]["family"]
     possible = _errata_of(family, score.table, score.name)
-    return tuple(erratum.footnote for erratum in possible if erratum.concerns(score.table, score.model, score.name))
+    return tuple(erratum for erratum in possible if erratum.concerns(score.table, score.model, score.name))
+
+
+def footnotes(score: Published) -> tuple[str, ...]:
+    """The notes below a table that shows this score."""
+    return tuple(erratum.footnote for erratum in errata_of(score))
 
 
 def results(tasks: str | Iterable[Task], protocol: str = "paper") -> list[TaskResult]:

@@ -69,7 +69,7 @@ def read_mmeb(folder: Path, tasks: Mapping[str, Task], model: str, revision: str
     return _read(folder.rglob(f"*{SCORES}"), result)
 
 
-def export_mteb(results: Iterable[TaskResult], cards: Mapping[str, ModelCard], folder: Path) -> list[TaskResult]:
+def write_mteb(results: Iterable[TaskResult], cards: Mapping[str, ModelCard], folder: Path) -> list[TaskResult]:
     """Results in mteb's layout: one protocol a folder, since mteb knows one result a task."""
     written, seen = [], set()
     for result in results:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from embark.catalogue import Catalogue, UnknownName
+from embark.catalogue import Catalogue, UnknownName, match_words
 from embark.plugins import with_plugins
 from embark.tasks import ark, mieb, mmeb, pocket, unibench
 from embark.types import Benchmark, EmbarkError, Task
@@ -107,6 +107,13 @@ def under_protocol(protocol: str | None, tasks: Sequence[Task]) -> list[Task]:
 def size(task: Task) -> int | None:
     """How many items a task embeds, if its row knows; a pool that it uses twice counts once."""
     return sum({pool.id: pool.items for pool in task.pools}.values()) if task.pools else None
+
+
+def get_benchmarks(names: Wanted = None, *, families: Wanted = None) -> list[Benchmark]:
+    """Benchmarks by name and family; each may be one value or several, and a glob."""
+    chosen = list(BENCHMARKS.values()) if names is None else BENCHMARKS.match(_listed(names))
+    family = match_words("family", (benchmark.family for benchmark in BENCHMARKS.values()), families)
+    return [benchmark for benchmark in chosen if family is None or benchmark.family in family]
 
 
 def get_benchmark(name: str) -> Benchmark:

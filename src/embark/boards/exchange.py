@@ -1,0 +1,101 @@
+"""Results of other tools taken in beside yours, and yours written for mteb."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from embark import published
+from embark.catalogue import UnknownName, counted, listed
+from embark.models import MODELS
+from embark.results import Results, TaskResult
+from embark.results.exchange import is_mmeb, read_mmeb, read_mteb, write_mteb
+from embark.results.table import Row, Score, Table, Tabular
+from embark.results.task_rows import known_tasks
+from embark.settings import Settings, load_settings
+from embark.tasks import under_protocol
+from embark.types import EmbarkError
+
+FEW = 8  # refused files that are named
+
+
+@dataclass(frozen=True)
+class Imported(Tabular):
+    """Results that were taken in, where they lie, and the files that were refused, each with the reason."""
+
+    results: tuple[TaskResult, ...]
+    refused: dict[Path, str]
+    folder: Path
+    notes: tuple[str, ...] = ()
+
+    def table(self) -> Table:
+        """One row a result."""
+        rows = [
+            Row((result.model, result.revision, result.task, Score(result.score, *result.interval), result.protocol))
+            for result in self.results
+        ]
+        return Table(("model", "revision", "task", "score", "protocol"), tuple(rows))
+
+    def sentence(self) -> str:
+        """The import in words."""
+        models = counted(len({result.model for result in self.results}), "model")
+        protocols = ", ".join(sorted({result.protocol for result in self.results}))
+        return f"{counted(len(self.results), 'result')} of {models} to {self.folder} (protocol {protocols})"
+
+
+def import_results(
+    folder: Path | str,
+    *,
+    tool: Literal["mteb", "mmeb"] | None = None,
+    model: str | None = None,
+    revision: str = "main",
+    protocol: str | None = None,
+    settings: Settings | None = None,
+) -> Imported:
+    """Take in scores that mteb or MMEB's code made; leaderboards show them beside yours, as theirs.
+
+    mteb's files tell the model and, by their version, the protocol; for MMEB's, `model` and `protocol` do ("paper", if
+    MMEB-V3's code made them). Without a `tool`, the files tell which one made them. A file that is no result of a known
+    task, or only a part of one, is refused with the reason.
+    """
+    folder = Path(folder)
+    if not folder.is_dir():
+        raise EmbarkError(f"There is no folder {folder}.")
+    results = Results((settings or load_settings()).results)
+    tasks = known_tasks(results.all())
+    if tool == "mteb" or (tool is None and not is_mmeb(folder)):
+        read = read_mteb(folder, tasks)
+    elif model is None or protocol is None:
+        raise EmbarkError(
+            "MMEB's score files name neither model nor release: give --model, and --protocol (paper, if MMEB-V3's code "
+            "made them)."
+        )
+    else:
+        if protocol not in (known := {"paper", *(score.protocol for score in published.scores("MMEB-V3"))}):
+            raise UnknownName("protocol of MMEB", protocol, known)
+        read = read_mmeb(folder, tasks, model, revision, protocol)
+    reasons = [f"{path.relative_to(folder)}: {why}" for path, why in read.refused.items()]
+    if not read.results:
+        why = f": {listed(reasons, FEW)}" if reasons else ""
+        raise EmbarkError(f"{folder} holds no results of known tasks{why}.")
+    written = tuple(results.write(result, None) for result in read.results)
+    more = [f"left out: {len(reasons) - FEW} files more"] if len(reasons) > FEW else []
+    notes = (*(f"left out: {reason}" for reason in reasons[:FEW]), *more)
+    return Imported(written, read.refused, results.root, notes)
+
+
+def export_mteb(
+    folder: Path | str, *, protocol: str | None = None, settings: Settings | None = None
+) -> list[TaskResult]:
+    """Write your results as mteb's own tools read them: <org>__<model>/<revision>/<Task>.json.
+
+    One protocol at a time, because mteb knows one result a task: the paper's, or another for tasks that have it.
+    """
+    source = (settings or load_settings()).results
+    own = [result for result in Results(source).all() if result.made_by == "embark"]
+    protocols = {task.name: task.protocol for task in under_protocol(protocol, list(known_tasks(own).values()))}
+    chosen = [result for result in own if result.protocol == protocols.get(result.task, "paper")]
+    if not chosen:
+        raise EmbarkError(f"There are no results of yours under that protocol in {source}. Make some: embark run")
+    return write_mteb(chosen, MODELS, Path(folder))

@@ -1,0 +1,69 @@
+"""A model examined before its scores are trusted: `embark doctor` as a value."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from embark.engine.doctor import Finding, examine
+from embark.models import get_model
+from embark.models.encoder import Encoder
+from embark.results.table import Row, Table, Tabular
+from embark.settings import Settings
+
+SIGNS = {"ok": "✓", "wrong": "✗", "note": "·"}
+
+
+@dataclass(frozen=True)
+class Examination(Tabular):
+    """What the checks of a model saw."""
+
+    model: str
+    findings: tuple[Finding, ...]
+    notes: tuple[str, ...] = ()
+
+    @property
+    def faults(self) -> tuple[Finding, ...]:
+        """The findings that make scores doubtful."""
+        return tuple(finding for finding in self.findings if finding.verdict == "wrong")
+
+    def table(self) -> Table:
+        """One row a check."""
+        rows = [Row((SIGNS[finding.verdict], finding.check, finding.message)) for finding in self.findings]
+        return Table(("", "check", "finding"), tuple(rows))
+
+    def sentence(self) -> str:
+        """The examination in words."""
+        if not self.faults:
+            return f"{self.model}: no fault found."
+        return f"{self.model}: {len(self.faults)} of {len(self.findings)} checks found a fault."
+
+    def to_dict(self) -> list[dict[str, Any]]:
+        """The findings, ready for JSON."""
+        return [vars(finding) for finding in self.findings]
+
+
+def doctor(
+    model: str | Encoder,
+    *,
+    device: str = "auto",
+    dtype: str | None = None,
+    compile: bool = False,
+    trust: str | None = None,
+    settings: Settings | None = None,
+    say: Callable[[str], None] | None = None,
+) -> Examination:
+    """Examine a model on a few sample items: shape, finite and varied vectors, determinism, batches, order, roles…
+
+    A model is a name, a checkpoint folder, LOADER:SOURCE, or an encoder. The keywords up to `settings` are those of
+    `get_model`; `say` is told what is examined next.
+    """
+    if isinstance(model, str):
+        name, encoder = (
+            model,
+            get_model(model, device=device, dtype=dtype, compile=compile, trust=trust, settings=settings),
+        )
+    else:
+        name, encoder = model.card.name, model
+    return Examination(name, tuple(examine(encoder, say or (lambda check: None))))
