@@ -202,38 +202,6 @@ def test_the_list_of_models_fits_a_terminal() -> None:
     assert max(map(len, on_a_terminal(100, "models"))) <= 100
 
 
-@pytest.mark.parametrize(("name", "fact"), [(TASK, "zeroshot"), (LITE, TASK), ("embark/random", "random")])
-def test_show_tells_all_about_a_task_a_benchmark_or_a_model(name: str, fact: str) -> None:
-    assert fact in said("show", name)
-    assert json.loads(said("show", name, "--json"))["name"] == name
-
-
-def test_show_tells_a_model_in_words() -> None:
-    shown = said("show", "Alibaba-NLP/gme-Qwen2-VL-2B-Instruct")
-    assert "gives         one vector of 1,536 numbers, of length one; compared by cosines\n" in shown
-    assert "parameters    2,208,985,600\n" in shown
-    assert "templates.text: '<|im_start|>system\\n{system}" in shown
-    assert "a score for each pair" in said("show", "BAAI/bge-reranker-v2-m3")
-    assert "$0.12 a million tokens (of images: $0.336)" in said("show", "voyageai/voyage-multimodal-3")
-    assert "one vector of 128 numbers for every token" in said("show", "vidore/colqwen2-v1.0-hf")
-
-
-def test_show_tells_a_task_well_and_downloads_nothing(hub: FakeHub) -> None:
-    shown = said("show", TASK)
-    assert "sample        item: 1F1E6-1F1E8: [image of 64 × 64, WEBP]" in shown
-    assert "“flag: Afghanistan”" in shown
-    metro = said("show", "ARK/Metro")
-    assert "sizes         query: 37 items" in metro
-    assert "sample        none: The relevance labels of ARK/Metro are not published" in metro
-    assert "license       Apache-2.0 (hub card)" in metro
-    assert hub.requests == []
-
-
-def test_show_tells_the_protocol_and_suggests_names() -> None:
-    assert list(json.loads(said("show", TASK, "--json"))["protocols"]) == ["test/default"]
-    assert "Did you mean PocketFlagZeroShot" in error("show", "pocketflagzeroshot")
-
-
 # ── leaderboards ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 

@@ -17,7 +17,7 @@ from embark.results import Results, TaskResult
 from embark.run import preview, under
 from embark.run.score import fingerprint_of
 from embark.settings import load_settings
-from embark.stats.compare import compare
+from embark.stats.compare import compare_results
 from embark.types import Task
 
 Pictures = Callable[..., Path]
@@ -76,8 +76,8 @@ def test_boards_and_comparisons_hold_one_protocol(tiny: embark.Encoder, rows: li
         assert [result.protocol for result in load_results(tasks=chosen).results] == ["paper", "paper"]
         other = load_results(tasks=chosen, protocol="other")
         assert [result.protocol for result in other.results] == ["other", "paper"]
-    assert [pair.a for pair in compare(found[::-1], found, rows).pairs] == [1.0, 1.0]
-    assert compare(found, found, rows).refused == {}
+    assert [pair.a for pair in compare_results(found[::-1], found, rows).pairs] == [1.0, 1.0]
+    assert compare_results(found, found, rows).refused == {}
 
 
 def test_two_rows_of_one_name_are_refused(tiny: embark.Encoder, rows: list[Task]) -> None:

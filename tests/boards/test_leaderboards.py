@@ -261,13 +261,3 @@ def test_a_board_shows_itself_in_a_notebook() -> None:
     assert html.count("<tr>") == len(board.entries) + 1
     assert html.endswith(f"{board.notes[0]}</small></p>")
     assert str(board) == str(board.table())
-
-
-def test_show_tells_published_scores() -> None:
-    def shown(name: str) -> str:
-        return CliRunner().invoke(app, ["show", name]).stdout
-
-    assert "published     MIEB(Multilingual): 58.2" in shown("royokong/e5-v")
-    assert "published     voyageai/voyage-multimodal-3: 63.8 (erratum mieb-voyage-rerun)" in shown(MIEB)
-    assert "(46 models): accuracy; embark leaderboard has all" in shown("Imagenet1k")
-    assert "published" not in json.loads(CliRunner().invoke(app, ["show", "Pocket", "--json"]).stdout)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Sequence
+import shutil
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,8 @@ import embark
 from embark.cli import app
 from embark.evaluators.clustering import contingency, from_contingency
 from embark.results import Record, Results, TaskResult, outcome_columns
-from embark.stats.compare import compare, flips, holm, sign_flip
+from embark.settings import load_settings
+from embark.stats.compare import Flips, compare, compare_results, flipped_items, holm, sign_flip
 from embark.tasks import TASKS
 from embark.types import Array, EmbarkError, ModelCard, Task
 
@@ -124,7 +126,7 @@ def test_the_interval_covers_the_true_difference(shelf: Shelf) -> None:
     for seed in range(100):
         a = shelf.put("x/a", coins(2 * seed, 300, 0.6))
         b = shelf.put("x/b", coins(2 * seed + 1, 300, 0.5))
-        pair = compare([a], [b], [TASK]).pairs[0]
+        pair = compare_results([a], [b], [TASK]).pairs[0]
         inside += pair.low <= 0.1 <= pair.high
     assert 88 <= inside <= 100
 
@@ -133,7 +135,7 @@ def test_the_same_item_in_several_subsets_counts_once(shelf: Shelf) -> None:
     a, b = coins(0), coins(1)
     thrice = [shelf.put(n, {f"s{i}": {METRIC: values} for i in range(3)}) for n, values in (("x/a", a), ("x/b", b))]
     once = [shelf.put(n, values, OTHER) for n, values in (("x/a", a), ("x/b", b))]
-    three, one = compare([thrice[0], once[0]], [thrice[1], once[1]], [TASK, OTHER]).pairs
+    three, one = compare_results([thrice[0], once[0]], [thrice[1], once[1]], [TASK, OTHER]).pairs
     assert three.difference == pytest.approx(one.difference)
     assert three.p == pytest.approx(one.p, abs=0.02)
     assert three.high - three.low == pytest.approx(one.high - one.low, rel=0.1)
@@ -158,11 +160,11 @@ def test_statistics_that_are_no_means(shelf: Shelf, metric: str, sign: int) -> N
         return shelf.put(name, columns, task, score=float(np.corrcoef(*(columns[side] for side in pair))[0, 1]))
 
     good, bad = put("x/good", 1), put("x/bad", 6)
-    pair = compare(*(([good], [bad]) if sign > 0 else ([bad], [good])), [task]).pairs[0]
+    pair = compare_results(*(([good], [bad]) if sign > 0 else ([bad], [good])), [task]).pairs[0]
     assert pair.verdict == ("win" if sign > 0 else "loss")
     assert pair.low <= pair.difference <= pair.high
     assert pair.low * pair.high > 0
-    verdicts = [compare([put("x/a", 1)], [put("x/b", 1)], [task]).pairs[0].verdict for _ in range(40)]
+    verdicts = [compare_results([put("x/a", 1)], [put("x/b", 1)], [task]).pairs[0].verdict for _ in range(40)]
     assert verdicts.count("tie") >= 32  # 38 are expected; NMI of a few hundred items is known to be a little bold
 
 
@@ -172,7 +174,7 @@ def test_statistics_that_are_no_means(shelf: Shelf, metric: str, sign: int) -> N
 def test_b_against_a_is_the_mirror_image(shelf: Shelf) -> None:
     a = [shelf.put("x/a", coins(0, chance=0.7)), shelf.put("x/a", coins(1), OTHER)]
     b = [shelf.put("x/b", coins(2, chance=0.4)), shelf.put("x/b", coins(3), OTHER)]
-    there, back = compare(a, b, [TASK, OTHER]), compare(b, a, [TASK, OTHER])
+    there, back = compare_results(a, b, [TASK, OTHER]), compare_results(b, a, [TASK, OTHER])
     for one, other in zip(there.pairs, back.pairs, strict=True):
         assert (one.difference, one.low, one.high) == pytest.approx((-other.difference, -other.high, -other.low))
         assert (one.p, one.holm) == (other.p, other.holm)
@@ -180,27 +182,27 @@ def test_b_against_a_is_the_mirror_image(shelf: Shelf) -> None:
     assert there.total.wins == back.total.losses == 1
     assert there.total.difference == pytest.approx(-back.total.difference)
     assert list(there.categories) == [TASK.category, OTHER.category]
-    assert compare(a, b, [TASK, OTHER]) == there  # nothing is left to chance
+    assert compare_results(a, b, [TASK, OTHER]) == there  # nothing is left to chance
 
 
 def test_models_that_agree_on_every_item_are_tied(shelf: Shelf) -> None:
-    pair = compare([shelf.put("x/a", coins(0))], [shelf.put("x/b", coins(0))], [TASK]).pairs[0]
+    pair = compare_results([shelf.put("x/a", coins(0))], [shelf.put("x/b", coins(0))], [TASK]).pairs[0]
     assert (pair.difference, pair.p, pair.verdict) == (0, 1, "tie")
     assert pair.low == -pair.high < 0
 
 
 def test_the_order_of_rows_does_not_matter(shelf: Shelf) -> None:
     a, b, order = coins(0), coins(1), np.random.default_rng(0).permutation(200)
-    plain = compare([shelf.put("x/a", a)], [shelf.put("x/b", b)], [TASK])
+    plain = compare_results([shelf.put("x/a", a)], [shelf.put("x/b", b)], [TASK])
     turned = shelf.put("x/b", b[order], ids=[str(i) for i in order])
-    assert compare([shelf.put("x/a", a)], [turned], [TASK]) == plain
+    assert compare_results([shelf.put("x/a", a)], [turned], [TASK]) == plain
 
 
 def test_what_cannot_be_compared_is_listed_with_its_reason(shelf: Shelf) -> None:
     a = shelf.put("x/a", coins(0))
 
     def why(a: list[TaskResult], b: list[TaskResult]) -> str:
-        found = compare(a, b, [TASK, OTHER])
+        found = compare_results(a, b, [TASK, OTHER])
         assert not found.pairs
         assert list(found.refused) == [TASK.name]
         return found.refused[TASK.name]
@@ -219,15 +221,15 @@ def test_what_cannot_be_compared_is_listed_with_its_reason(shelf: Shelf) -> None
 
 def test_flips_are_the_items_that_one_alone_gets_right(shelf: Shelf) -> None:
     a, b = np.array([1.0, 1, 0, 0]), np.array([1.0, 0, 1, 0])
-    assert flips([shelf.put("x/a", a)], [shelf.put("x/b", b)], TASK) == (["1"], ["2"])
+    assert flipped_items([shelf.put("x/a", a)], [shelf.put("x/b", b)], TASK) == (["1"], ["2"])
     ranked = [
         shelf.put(name, {METRIC: np.array(values), "rank": np.array(ranks)})
         for name, values, ranks in (("x/a", [1.0, 0.6], [1, 2]), ("x/b", [0.5, 1.0], [3, 1]))
     ]
-    assert flips(ranked[:1], ranked[1:], TASK) == (["0"], ["1"])
+    assert flipped_items(ranked[:1], ranked[1:], TASK) == (["0"], ["1"])
     halves = [shelf.put(name, np.array([0.5, 0.2])) for name in ("x/a", "x/b")]
     with pytest.raises(EmbarkError, match="right or wrong"):
-        flips(halves[:1], halves[1:], TASK)
+        flipped_items(halves[:1], halves[1:], TASK)
 
 
 # ── end to end ───────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -245,42 +247,94 @@ def said(*words: str, status: int = 0) -> str:
     return done.output
 
 
-def test_real_results_through_the_command_line(two_models: embark.Run) -> None:
-    out = said("embark/handmade", "embark/random", "-b", "Pocket")
-    skin, clock = (next(line for line in out.splitlines() if line.startswith(n)) for n in ("PocketO", "PocketC"))
-    assert skin.endswith("win")
-    assert clock.endswith("tie")
-    assert "Over 2 tasks, embark/handmade is better than embark/random on 1, worse on 0" in out
-    found = json.loads(said("embark/random", "embark/handmade", "--json"))
-    by_task = {row["task"]: row for row in found["tasks"]}
-    scores = {(r.model, r.task): r.score for r in two_models.results}
-    row = by_task["PocketOtherSkinTone"]
-    assert row["difference"] == pytest.approx(
-        scores["embark/random", row["task"]] - scores["embark/handmade", row["task"]]
+def test_real_results(two_models: embark.Run) -> None:
+    comparison = compare("embark/handmade", "embark/random", "Pocket")
+    assert {pair.task: pair.verdict for pair in comparison.pairs} == {
+        "PocketOtherSkinTone": "win", "PocketClockReading": "tie",
+    }  # fmt: skip
+    assert comparison.sentence().startswith(
+        "Over 2 tasks, embark/handmade is better than embark/random on 1, worse on 0"
     )
-    assert row["low"] <= row["difference"] <= row["high"]
-    assert (found["total"]["wins"], found["total"]["losses"]) == (0, 1)
-    shown = said("embark/handmade", "embark/random", "--show", "PocketClockReading")
-    assert "Only embark/handmade is right on" in shown
+    assert comparison.notes == ()
+    turned = compare("embark/random", "embark/handmade", tasks="PocketOther*")
+    [pair] = turned.pairs
+    scores = {(r.model, r.task): r.score for r in two_models.results}
+    assert pair.difference == pytest.approx(
+        scores["embark/random", "PocketOtherSkinTone"] - scores["embark/handmade", "PocketOtherSkinTone"]
+    )
+    assert pair.low <= pair.difference <= pair.high
+    assert (turned.total.wins, turned.total.losses) == (0, 1)
+    frame = turned.to_frame()
+    assert frame.loc[0, ["difference", "95 % low", "95 % high", "p (Holm)"]].tolist() == [
+        pair.difference, pair.low, pair.high, pair.holm,
+    ]  # fmt: skip
+    assert "<td" in turned._repr_html_()
+
+
+def test_the_command_prints_what_the_function_returns(two_models: embark.Run) -> None:
+    names = ("embark/handmade", "embark/random")
+    comparison = compare(*names)
+    tables = (comparison.table(), comparison.categories_table(), comparison.sentence())
+    assert said(*names) == "\n\n".join(map(str, tables)) + "\n"
+    assert said(*names, "--format", "csv") == comparison.table().format("csv") + "\n"
+    assert json.loads(said(*names, "--json")) == json.loads(json.dumps(comparison.to_dict()))
+    flips = comparison.flips("PocketClockReading")
+    assert said(*names, "--show", "PocketClockReading").splitlines() == flips.lines(20)
+    assert json.loads(said(*names, "--show", "PocketClockReading", "--format", "json")) == flips.to_dict()
+
+
+def test_flips_name_the_items(two_models: embark.Run) -> None:
+    flips = compare("embark/handmade", "embark/random").flips("PocketClockReading")
+    rows = [row.cells for row in flips.table().rows]
+    assert rows == [("embark/handmade", item) for item in flips.only_a] + [
+        ("embark/random", item) for item in flips.only_b
+    ]
+    assert flips.lines()[0].startswith(f"Only embark/handmade is right on {len(flips.only_a)} item")
+    assert len(flips.lines(1)) < len(flips.lines())
+    assert Flips("T", "a", "b", ("1", "2"), ()).lines(1) == [
+        "Only a is right on 2 items:",
+        "  1",
+        "  … and 1 more (--format json lists all)",
+        "Only b is right on 0 items.",
+    ]
 
 
 def test_unknown_models_and_tasks_get_a_suggestion(two_models: embark.Run) -> None:
-    for words, message in (
-        (["embark/handmad", "embark/random"], "Did you mean embark/handmade"),
-        (["embark/handmade", "embark/random", "--show", "PocketClock"], "Did you mean PocketClockReading"),
-    ):
-        done = CliRunner().invoke(app, ["compare", *words])
-        assert isinstance(done.exception, EmbarkError)
-        assert message in str(done.exception)
+    with pytest.raises(EmbarkError, match="Did you mean embark/handmade"):
+        compare("embark/handmad", "embark/random")
+    with pytest.raises(EmbarkError, match="Did you mean PocketClockReading"):
+        compare("embark/handmade", "embark/random").flips("PocketClock")
+    with pytest.raises(EmbarkError, match="not both"):
+        compare("embark/handmade", "embark/random", "Pocket", "PocketClockReading")
+    with pytest.raises(EmbarkError, match=r"Neither embark/handmade nor embark/random has a score on ARK in "):
+        compare("embark/handmade", "embark/random", "ARK")
+    done = CliRunner().invoke(app, ["compare", "embark/handmade", "embark/random", "--show", "PocketClock"])
+    assert "Did you mean PocketClockReading" in str(done.exception)
 
 
 def test_models_without_a_common_task_are_refused() -> None:
     embark.evaluate("embark/handmade", "PocketOtherSkinTone", show_progress=False)
     embark.evaluate("embark/random", "PocketClockReading", show_progress=False)
-    done = CliRunner().invoke(app, ["compare", "embark/handmade", "embark/random"])
-    assert isinstance(done.exception, EmbarkError)
-    assert "no task in common" in str(done.exception)
-    assert "only embark/random has a score" in done.output
+    with pytest.raises(EmbarkError, match=r"no task in common.*PocketClockReading: only embark/random has a score"):
+        compare("embark/handmade", "embark/random")
+
+
+def test_revisions_are_told_apart(shelf: Shelf) -> None:
+    result = shelf.put("test/a", coins(0), task=TASKS["PocketClockReading"])
+    shelf.results.write(dataclasses.replace(result, revision="2"), None)
+    settings = load_settings(results=shelf.results.root)
+    with pytest.raises(EmbarkError, match="test/a has several revisions; say test/a@1 or test/a@2"):
+        compare("test/a", "test/a", settings=settings)
+
+
+def test_own_tasks_are_compared_without_their_folder(tiny: embark.Encoder, pictures: Callable[..., Path]) -> None:
+    folder = pictures("Holiday")
+    embark.evaluate([tiny, "embark/random"], embark.folder_task(folder), show_progress=False)
+    shutil.rmtree(folder)
+    comparison = compare("test/tiny", "embark/random")
+    assert [pair.task for pair in comparison.pairs] == ["HolidayRetrieval", "HolidayZeroShot"]
+    assert comparison == compare("test/tiny", "embark/random", tasks="Holiday*")
+    assert set(comparison.flips("HolidayZeroShot").only_a) <= {"red.png", "green.png", "blue.png"}
 
 
 # ── properties ───────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -299,7 +353,7 @@ def test_holm_keeps_the_order_and_never_lowers_a_p_value(p: list[float]) -> None
 def test_the_mirror_image_with_several_subsets(shelf: Shelf, seed: int) -> None:
     parts = [{s: {METRIC: coins(seed + 10 * m + n, 40 + 9 * n)} for n, s in enumerate("xyz")} for m in (0, 1)]
     a, b = shelf.put("test/a", parts[0]), shelf.put("test/b", parts[1])
-    [one], [other] = (compare([x], [y], [TASK]).pairs for x, y in ((a, b), (b, a)))
+    [one], [other] = (compare_results([x], [y], [TASK]).pairs for x, y in ((a, b), (b, a)))
     assert (one.low, one.high, one.p) == (-other.high, -other.low, other.p)
     assert one.low <= one.difference <= one.high
 
@@ -309,7 +363,7 @@ def test_a_damaged_table_of_outcomes_is_refused_and_one_subset_under_another_pro
     a, b = shelf.put("test/a", parts), shelf.put("test/b", parts)
     moved = dataclasses.replace(b.records[1], fingerprint="other")
     unlike = dataclasses.replace(b, records=(b.records[0], moved))
-    assert "other protocols" in compare([a], [unlike], [TASK]).refused[TASK.name]
+    assert "other protocols" in compare_results([a], [unlike], [TASK]).refused[TASK.name]
     assert b.path is not None
     b.path.with_suffix(".parquet").write_bytes(b"nonsense")
-    assert "cannot be read" in compare([a], [b], [TASK]).refused[TASK.name]
+    assert "cannot be read" in compare_results([a], [b], [TASK]).refused[TASK.name]

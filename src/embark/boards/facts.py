@@ -1,0 +1,322 @@
+"""All that is known about one task, benchmark or model: its row, its protocols, a sample item, published scores."""
+
+from __future__ import annotations
+
+import dataclasses
+import io
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal
+
+from embark.boards.aggregate import Standing, standings
+from embark.boards.comparable_results import published_results
+from embark.boards.leaderboards import ranked
+from embark.catalogue import UnknownName
+from embark.data import readers
+from embark.data.fetch import using
+from embark.evaluators import EVALUATORS
+from embark.models import MODELS, find_card
+from embark.results import Results, TaskResult
+from embark.results.table import Row, Score, Table, Tabular
+from embark.results.task_rows import known_tasks
+from embark.run.score import fingerprint_of
+from embark.settings import Settings, load_settings
+from embark.tasks import BENCHMARKS, TASKS, size
+from embark.types import Benchmark, EmbarkError, Item, ModelCard, Task, Text, role_of
+
+SHOWN = 12  # values of a list
+PARTS = 3  # splits and subsets whose fingerprints are shown
+TEXT = 200  # characters of a sample
+BEST = 5  # published models
+EMPTY: tuple[Any, ...] = (None, "", [], {}, ())
+
+
+@dataclass(frozen=True)
+class Facts(Tabular, Mapping[str, Any]):
+    """What is known about a task, benchmark or model: a mapping, in the order in which people ask.
+
+    `row` is the Task, Benchmark or ModelCard itself.
+    """
+
+    kind: Literal["task", "benchmark", "model"]
+    row: Task | Benchmark | ModelCard
+    facts: Mapping[str, Any]
+    more: Mapping[str, Any]  # what the row itself does not state
+    notes: tuple[str, ...] = ()
+
+    def __getitem__(self, name: str) -> Any:
+        return self.facts[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.facts)
+
+    def __len__(self) -> int:
+        return len(self.facts)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Every field of the row, and what else is known."""
+        return dataclasses.asdict(self.row) | dict(self.more)
+
+    def table(self) -> Table:
+        """One row a fact; several texts, and tables, take a row each."""
+        rows = []
+        for name, fact in self.facts.items():
+            for number, line in enumerate(_lines(name, fact)):
+                rows.append(Row(("" if number else name, line)))
+        return Table(("fact", "value"), tuple(rows))
+
+
+def show(name: str, *, settings: Settings | None = None) -> Facts:
+    """All that is known about a task (your own, too), a benchmark or a model by its name, or a checkpoint folder.
+
+    A task's sample item is there when its data is on this machine; nothing is downloaded.
+    """
+    settings = settings or load_settings()
+    if name in TASKS:
+        return _task_facts(TASKS[name], [], settings)
+    if name in BENCHMARKS:
+        benchmark = BENCHMARKS[name]
+        more = {"published": _published(benchmark)}
+        return _facts("benchmark", benchmark, dataclasses.asdict(benchmark), more)
+    if name in MODELS or ":" in name or Path(name).expanduser().is_dir():
+        card = find_card(name)
+        return _facts("model", card, _model(card), {"published": _published(card)})
+    results = list(Results(settings.results).all())
+    known = known_tasks(results)
+    if name not in known:
+        raise UnknownName("task, benchmark or model", name, [*known, *BENCHMARKS, *MODELS])
+    return _task_facts(known[name], [result for result in results if result.task == name], settings)
+
+
+def _task_facts(task: Task, results: Sequence[TaskResult], settings: Settings) -> Facts:
+    """`results` are those of an own task."""
+    scores = {result.model: _score(Score(result.score, *result.interval)) for result in results}
+    more = {
+        "protocols": _protocols(task),
+        "sample": _sample(task, settings),
+        "results": scores,
+        "published": _published(task),
+    }
+    return _facts("task", task, _task(task), more)
+
+
+def _facts(kind: Any, row: Any, facts: Mapping[str, Any], more: Mapping[str, Any]) -> Facts:
+    more = {name: fact for name, fact in more.items() if fact not in EMPTY}
+    return Facts(kind, row, {name: fact for name, fact in facts.items() if fact not in EMPTY} | more, more)
+
+
+def _lines(name: str, value: Any) -> list[str]:
+    if isinstance(value, Mapping):
+        return [f"{key}: {_line(item)}" for key, item in value.items() if item not in EMPTY]
+    if name == "notes":
+        return list(value)
+    if name == "templates":
+        return [*value[:SHOWN], *([f"… ({len(value):,} in all)"] if len(value) > SHOWN else [])]
+    return [_line(value)]
+
+
+def _line(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return ", ".join(f"{key}: {_line(item)}" for key, item in value.items() if item not in EMPTY)
+    if isinstance(value, (list, tuple)):
+        shown = ", ".join(_line(item) for item in value[:SHOWN])
+        return shown + (f", … ({len(value):,} in all, see --format json)" if len(value) > SHOWN else "")
+    return str(value)
+
+
+# ── published scores ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _published(row: Task | Benchmark | ModelCard) -> dict[str, str]:
+    """The best published scores on a task or benchmark, or a model's own, under the papers' protocols."""
+    if isinstance(row, ModelCard):
+        totals = {
+            benchmark.name: model.mean
+            for benchmark in BENCHMARKS.values()
+            for model in _standings(benchmark)
+            if model.model == row.name
+        }
+        return {name: _score(score) for name, score in totals.items()}
+    if isinstance(row, Benchmark):
+        entries, _ = ranked(TASKS.match(row.tasks), _standings(row))
+        scores, measure = {entry.model.model: entry.model.mean for entry in entries}, "by the benchmark's rule"
+    else:
+        benchmarks = [each for each in BENCHMARKS.values() if each.family == row.family and row.name in each.tasks]
+        models = _standings(benchmarks[0]) if benchmarks else []
+        by_model = {model.model: model.tasks[row.name] for model in models if row.name in model.tasks}
+        scores = dict(sorted(by_model.items(), key=lambda item: -item[1].value))
+        measure = row.metric
+    count = {f"({len(scores)} models)": f"{measure}; embark leaderboard has all"} if scores else {}
+    return {model: _score(score) for model, score in list(scores.items())[:BEST]} | count
+
+
+def _standings(benchmark: Benchmark) -> list[Standing]:
+    """The published models on a benchmark; scores that are unlike the row's are left out."""
+    rows = TASKS.match(benchmark.tasks)
+    return standings(rows, published_results(rows)[0], benchmark.rule)
+
+
+def _score(score: Score) -> str:
+    part = f", over {score.count} of {score.of} tasks" if score.partial else ""
+    marks = f" ({'; '.join(mark.split(':')[0] for mark in score.marks)})" if score.marks else ""
+    return f"{100 * score.value:.1f}{part}{marks}"
+
+
+# ── models ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+GIVES = {"reranker": "a score for each pair of query and document", "generator": "text"}
+LIKENESS = {"cosine": "cosines", "dot": "dot products", "maxsim": "the sum of each query token's best dot product"}
+FUSION = {
+    "sum": "the sum of their parts' vectors",
+    "unit-sum": "the sum of their parts' vectors, each of length one",
+    "native": "seen as a whole by the model",
+}
+
+
+def _model(card: ModelCard) -> dict[str, Any]:
+    """The card in the order in which people ask."""
+    return {
+        "model": card.name,
+        "family": ", ".join(filter(None, (card.family, card.architecture))),
+        "what": card.description,
+        "takes": ", ".join(card.modalities) or "what its checkpoint says, once it is loaded",
+        "gives": GIVES.get(card.kind) or _vectors(card),
+        "mixed items": FUSION.get(card.fusion or "", "not embedded") if len(card.modalities) > 1 else "",
+        "instructions": "read" if card.instructed else "not read",
+        "parameters": "" if card.parameters is None else f"{card.parameters:,}",
+        "trained on": "" if card.data is None else f"{card.data:,g} million examples",
+        "objective": card.objective,
+        "context": f"{card.context:,} tokens" if card.context else "",
+        "images": f"{card.image_size} × {card.image_size} pixels" if card.image_size else "",
+        "videos": f"{card.frames} frames" if "video" in card.modalities else "",
+        "audio": f"{card.sample_rate:,} Hz" if "audio" in card.modalities else "",
+        "precision": f"{card.dtype}; stored as {card.stored}",
+        "price": _price(card),
+        "loaded by": card.loader,
+        "from": f"{card.source or 'embark itself'}, revision {card.revision}",
+        "options": {key: repr(value) if isinstance(value, str) else value for key, value in _flat(card.options)},
+        "license": card.license,
+        "reference": card.reference,
+        "known as": {family: name for family, name in card.aliases.items() if name != card.name},
+    }
+
+
+def _vectors(card: ModelCard) -> str:
+    size = f" of {card.dim:,} numbers" if card.dim else ""
+    token = " for every token" if card.similarity == "maxsim" else ""
+    length = {True: ", of length one", False: ", of any length", None: ""}[card.normalized]
+    return f"one vector{size}{token}{length}; compared by {LIKENESS[card.similarity]}"
+
+
+def _price(card: ModelCard) -> str:
+    pictures = "" if card.image_price is None else f" (of images: ${card.image_price:g})"
+    return "" if card.price is None else f"${card.price:g} a million tokens{pictures}"
+
+
+def _flat(options: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, Any]]:
+    """Options within options by their path, a line each."""
+    for name, value in options.items():
+        if isinstance(value, Mapping):
+            yield from _flat(value, f"{before}{name}.")
+        else:
+            yield f"{before}{name}", value
+
+
+# ── tasks ────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _task(task: Task) -> dict[str, Any]:
+    """The row in the order in which people ask."""
+    chance = "" if task.chance is None else f", {100 * task.chance:.2g} % by chance"
+    source, subsets = task.source, task.subsets
+    config = f", config {source.config}" if source.config else ""
+    return {
+        "task": task.name,
+        "family": f"{task.family}, {task.category}",
+        "scored by": f"{task.evaluator}, {task.metric}{chance}",
+        "params": task.params,
+        "needs": f"{' and '.join(task.modalities)}{', mixed in one item' if task.mixed else ''}",
+        "data": f"{source.id}, revision {source.revision}{config}, splits {', '.join(source.splits)}",
+        "read by": task.reader,
+        "columns": _line(dict(task.columns)),
+        "options": task.options,
+        "license": source.license,
+        "reference": source.reference,
+        "subsets": "" if list(subsets) == ["default"] else tuple(subsets),
+        "languages": task.languages,
+        "instructions": task.instructions,
+        "labels": task.labels,
+        "templates": task.templates,
+        "unreadable": "items that do not decode are left out" if task.unreadable == "skip" else "",
+        "tags": task.tags,
+        "sizes": _sizes(task),
+        "variants": {name: _differences(task, name) for name in task.variants},
+        "notes": task.notes,
+    }
+
+
+def _sizes(task: Task) -> dict[str, str]:
+    """Items by side, over all subsets."""
+    sides: dict[str, dict[str, int]] = {}
+    for pool in task.pools:
+        sides.setdefault(pool.side, {})[pool.id] = pool.items
+    sizes = {side: f"{sum(pools.values()):,} items" for side, pools in sides.items()}
+    return sizes | ({"distinct": f"{size(task):,} items"} if len(sides) > 1 else {})
+
+
+def _differences(task: Task, protocol: str) -> str:
+    """What another protocol changes, and its fingerprint."""
+    other = task.under(protocol)
+    changed = []
+    for name in task.variants[protocol]:
+        old, new = (getattr(row, name) for row in (task, other))
+        if dataclasses.is_dataclass(old):
+            old, new = vars(old), vars(new)
+        if isinstance(old, dict) and isinstance(new, dict):
+            keys = [key for key in {**old, **new} if old.get(key) != new.get(key)]
+            changed += [f"{name}.{key} {_line(old.get(key))} → {_line(new.get(key))}" for key in keys]
+        else:
+            changed.append(f"{name} {_line(old) or 'none'} → {_line(new) or 'none'}")
+    return f"{'; '.join(changed)} (protocol {', '.join(dict.fromkeys(_protocols(other).values()))})"
+
+
+def _protocols(task: Task) -> dict[str, str]:
+    """The fingerprints of its first splits and subsets."""
+    if task.evaluator not in EVALUATORS:
+        return {}
+    return {f"{split}/{subset}": fingerprint_of(task, split, subset) for split, subset in task.parts[:PARTS]}
+
+
+def _sample(task: Task, settings: Settings) -> dict[str, str]:
+    """The first item of each side, from data that is here; without it, why there is none."""
+    try:
+        with using(replace(settings, offline=True)):
+            data = readers.read(task, *task.parts[0])
+            sides = {name: side for name, side in data.sides.items() if name == role_of(name)}
+            return {name: f"{side.ids[0]}: {_item(side.items[0])}" for name, side in sides.items()}
+    except EmbarkError as error:
+        return {"none": str(error).removeprefix("Offline, and ")}
+
+
+def _item(item: Item) -> str:
+    parts = []
+    for part in item.parts:
+        if isinstance(part, Text):
+            parts.append(f"“{part.text[:TEXT]}{'…' if len(part.text) > TEXT else ''}”")
+        else:
+            parts.append(f"[{part.kind}{_measures(part.kind, part.read())}]")
+    return " ".join(parts)
+
+
+def _measures(kind: str, chunks: tuple[bytes, ...]) -> str:
+    from PIL import Image, UnidentifiedImageError
+
+    size = f" of {sum(map(len, chunks)):,} bytes"
+    try:
+        if kind != "image":
+            return size
+        with Image.open(io.BytesIO(chunks[0])) as image:
+            return f" of {image.width} × {image.height}, {image.format}"
+    except UnidentifiedImageError:
+        return f"{size}, unreadable"
