@@ -263,9 +263,9 @@ def test_a_card_s_architecture_goes_before_the_folder_s(open_clip: Any, architec
 def test_weights_at_an_address_are_fetched_once(architecture: str, folder: Path, address: str, tmp_path: Path) -> None:
     name, here = f"open_clip:{architecture}/{address}", settings(home=tmp_path)
     with pytest.raises(EmbarkError, match="embark is offline"):
-        get_model(name, device="cpu", options=replace(here, offline=True))
-    fetched = get_model(name, device="cpu", options=here)
-    again = get_model(name, device="cpu", options=replace(here, offline=True))
+        get_model(name, device="cpu", settings=replace(here, offline=True))
+    fetched = get_model(name, device="cpu", settings=here)
+    again = get_model(name, device="cpu", settings=replace(here, offline=True))
     assert again.card == fetched.card
     assert same(vectors(again, TEXTS), vectors(get_model(str(folder), device="cpu"), TEXTS))
 
