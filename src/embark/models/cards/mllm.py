@@ -138,8 +138,8 @@ def _card(
 ) -> ModelCard:
     """A row; it takes films if the style has an option for them."""
     facts: dict[str, Any] = {
-        "loader": "mllm", "modalities": VISION if style["video"] else VISION[:2], "dtype": "bfloat16", "instructed": True,
-        "objective": "contrastive", "license": "Apache-2.0", **others,
+        "loader": "mllm", "modalities": VISION if style["video"] else VISION[:2], "dtype": "bfloat16",
+        "instructed": True, "objective": "contrastive", "license": "Apache-2.0", **others,
     }  # fmt: skip
     return ModelCard(
         name, revision, dim=dim, family=family, options=style, source=name, fusion="native", parameters=parameters,
