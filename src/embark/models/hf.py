@@ -15,7 +15,8 @@ from embark.models.loading import Loading
 from embark.types import EmbarkError
 
 VOCABULARIES = ("tokenizer.json", "*vocab*", "*.model", "*.tiktoken")
-CLIP_MEAN, CLIP_SPREAD = (0.48145466, 0.4578275, 0.40821073), (0.26862954, 0.26130258, 0.27577711)  # of pixels
+CLIP_MEAN = (0.48145466, 0.4578275, 0.40821073)  # of pixels
+CLIP_SPREAD = (0.26862954, 0.26130258, 0.27577711)
 
 
 def load_model(

@@ -52,7 +52,8 @@ class AudioProcessor:
         """As the library's processor computes it, but padded by one window of silence instead of to five minutes."""
         import torch
 
-        rate, hop = self.extractor.sampling_rate, self.extractor.hop_length
+        rate = self.extractor.sampling_rate
+        hop = self.extractor.hop_length
         if audio.rate != rate:
             raise EmbarkError(f"This model hears {rate} samples a second, and its card says {audio.rate}.")
         samples = audio.samples[: self.extractor.n_samples]

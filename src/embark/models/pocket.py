@@ -31,7 +31,8 @@ if TYPE_CHECKING:
     from PIL.Image import Image
 
 WEIGHTS = Path(__file__).parent / "weights" / "pocket.safetensors"
-BUCKETS, MELS, FRAMES = 1 << 14, 40, 128
+BUCKETS = 1 << 14  # of hashed words and n-grams
+MELS, FRAMES = 40, 128  # of a spectrogram
 RATE, WINDOW, HOP = 16_000, 512, 320  # of sounds; samples
 SIDE = 64  # of images; pixels
 # Matrix libraries choose their kernels by shape, and so their rounding. Every forward pass therefore has one of these
