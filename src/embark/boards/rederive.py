@@ -41,7 +41,7 @@ TABLE_22 = {
     "Any2AnyMultilingualRetrieval": "Retrieval (multilingual)",
     "VisualSTS(multi)": "Visual STS (multilingual)",
 }
-ALSO_TASKS = {"perception-only": "ARK/Daily-Life", "fine-grained visual reasoning": "ARK/Fine-Grained"}  # of ARK's skills
+ALSO_TASKS = {"perception-only": "ARK/Daily-Life", "fine-grained visual reasoning": "ARK/Fine-Grained"}
 
 
 @dataclass(frozen=True)
