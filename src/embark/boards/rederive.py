@@ -114,7 +114,7 @@ class PublishedCheck(Tabular):
             f"{lite.pearson:.3f} (the paper says {spearman} and {pearson})."
         )
 
-    def to_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> dict[str, Any]:
         """All numbers, ready for JSON."""
         spearman, pearson = PAPER
         return {

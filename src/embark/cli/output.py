@@ -15,8 +15,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from embark import catalogue
-
 if TYPE_CHECKING:  # help texts must not wait for numbers
     from collections.abc import Sequence
 
@@ -52,10 +50,7 @@ Trust = Annotated[
     str | None,
     typer.Option("--trust", metavar="REVISION", help="Run the code and open the pickles of exactly this revision."),
 ]
-AsJson = Annotated[bool, typer.Option("--json", hidden=True, help="Print JSON.")]
 
-counted = catalogue.counted
-some = catalogue.listed
 WIDTH = 120  # where there is no terminal
 FEW = 6  # models that fit side by side
 NARROW = 18  # characters that a column of words takes at least
@@ -134,19 +129,6 @@ def listing(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> Table:
     from embark.results.table import Row, Table
 
     return Table(tuple(columns), tuple(Row(tuple(row)) for row in rows))
-
-
-def print_columns(columns: list[str], rows: list[list[str]], right: tuple[str, ...] = ()) -> None:
-    """A plain listing; on a terminal, words in the last column are wrapped within it."""
-    if not rows:
-        say("nothing matches")
-        return
-    width = [max(len(line[i]) for line in [columns, *rows]) for i in range(len(columns))]
-    indent = sum(width[:-1]) + 2 * len(width) - 2
-    for *others, last in [columns, *rows]:
-        shown = zip([*others, wrapped(last, indent)], width, columns, strict=True)
-        cells = [t.rjust(w) if n in right else t.ljust(w) for t, w, n in shown]
-        print("  ".join(cells).rstrip())
 
 
 def wrapped(text: str, indent: int) -> str:

@@ -8,16 +8,18 @@ from typing import Annotated, Any
 import typer
 
 from embark.cli.output import (
-    AsJson,
+    BenchmarkName,
     Compile,
     Device,
+    Format,
     Home,
     Offline,
     Precision,
     ProtocolName,
     ResultsFolder,
+    TaskNames,
     Trust,
-    print_json,
+    emit,
     print_table,
     say,
 )
@@ -25,12 +27,6 @@ from embark.cli.output import (
 ModelNames = Annotated[
     list[str] | None,
     typer.Option("-m", "--model", help="Model: a name, a checkpoint folder, or LOADER:ID; may be given several times."),
-]
-BenchmarkName = Annotated[
-    str | None, typer.Option("-b", "--benchmark", help="Benchmark name (see: embark benchmarks).")
-]
-TaskNames = Annotated[
-    list[str] | None, typer.Option("-t", "--task", help="Task name or pattern; may be given several times.")
 ]
 Folder = Annotated[
     Path | None, typer.Option("--folder", help="Your own data: a folder of images with a CSV of captions or labels.")
@@ -74,7 +70,7 @@ def run(
     caption: Caption = None,
     rerank: Rerank = None,
     offline: Offline = False,
-    as_json: AsJson = False,
+    style: Format = "text",
     home: Home = None,
     results: ResultsFolder = None,
 ) -> None:
@@ -106,12 +102,10 @@ def run(
         loading=Loading(device, dtype, compile, trust),
         stages=_stages(rewrite, caption, rerank),
     )
-    if as_json:
-        print_json({"results": long_table(report.results), "skipped": [vars(skip) for skip in report.skipped]})
-    elif report.results:
-        print_table(report.table())
-    for line in (*report.summary(), *report.notes):
-        say(line)
+    if report.results or style != "text":
+        data = {"results": long_table(report.results), "skipped": [vars(skip) for skip in report.skipped]}
+        emit(report.table(), style, data)
+    say(*report.summary(), *report.notes)
     if any(skip.kind == "failed" for skip in report.skipped):
         raise typer.Exit(1)
 
@@ -129,7 +123,7 @@ def plan_(
     compile: Compile = False,
     trust: Trust = None,
     offline: Offline = False,
-    as_json: AsJson = False,
+    style: Format = "text",
     home: Home = None,
 ) -> None:
     """Show what a run would embed, store and cost, without doing it.
@@ -140,7 +134,7 @@ def plan_(
     \b
     embark plan
     embark plan -b 'MIEB(Multilingual)'
-    embark plan -m embark/pocket -b Pocket --json
+    embark plan -m embark/pocket -b Pocket --format json
     """
     from embark.models import Loading
     from embark.run import DEFAULT_MODELS
@@ -155,8 +149,8 @@ def plan_(
         settings=load_settings(home, offline=offline or None),
         loading=Loading(device, dtype, compile, trust),
     )
-    if as_json:
-        print_json(report.as_dict())
+    if style != "text":
+        emit(report.table(), style, report.as_dict())
         return
     if report.outline is not None:
         print("\n".join((f"{benchmark or 'the chosen tasks'}: {report.summary()[0]}", *report.summary()[1:], "")))
@@ -164,8 +158,7 @@ def plan_(
     for of_model in report.models:
         print(f"\n{of_model.model}")
         print_table(of_model.table())
-    for note in report.notes:
-        say(note)
+    say(*report.notes)
 
 
 def chosen_tasks(
