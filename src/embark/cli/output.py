@@ -15,10 +15,22 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from embark.catalogue import UnknownName
+
 if TYPE_CHECKING:  # help texts must not wait for numbers
     from collections.abc import Sequence
 
     from embark.results.table import Table
+
+FORMATS = ("text", "json", "csv", "markdown", "latex", "html")
+
+
+def _known(style: str) -> str:
+    """The format, if there is such a one: better before the work than after it."""
+    if style not in FORMATS:
+        raise UnknownName("format", style, FORMATS)
+    return style
+
 
 Home = Annotated[
     Path | None, typer.Option("--home", help="Folder of vectors and data (else EMBARK_HOME, else settings file).")
@@ -26,7 +38,7 @@ Home = Annotated[
 ResultsFolder = Annotated[
     Path | None, typer.Option("--results", help="Folder of scores (else EMBARK_RESULTS, else ./results).")
 ]
-Format = Annotated[str, typer.Option("--format", help="text, json, csv, markdown or latex.")]
+Format = Annotated[str, typer.Option("--format", callback=_known, help="text, json, csv, markdown or latex.")]
 BenchmarkName = Annotated[
     str | None, typer.Option("-b", "--benchmark", help="Benchmark name (see: embark benchmarks).")
 ]
