@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from embark.studies.external_scores import correlate_external, read_external_scores
+from embark.boards.matrix import load_matrix
+from embark.studies.external_scores import correlate_external, mllm, read_external_scores
 from embark.studies.scaling import fit_scaling, scaling
 from embark.types import EmbarkError
 from field import card, field
@@ -74,6 +75,12 @@ def test_an_outside_table_is_read_and_correlated(tmp_path: Path) -> None:
     assert study.table().rows[0].cells[0] == "a"
     study.plot(tmp_path / "mllm.svg")
     assert "OCRBench" in (tmp_path / "mllm.svg").read_text()
+
+
+def test_measures_need_no_file() -> None:
+    models = load_matrix("ARK").models
+    study = mllm({"MMMU": {model: float(number) for number, model in enumerate(models)}}, "ARK", correlation="spearman")
+    assert (study.measures, study.correlation, study.unmatched) == (("MMMU",), "spearman", ())
 
 
 def test_faulty_tables_say_where(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from embark.boards.matrix import MIEB, Matrix, grouped, load_matrix
+from embark.boards.rederive import LITE_IN_PAPER
 from embark.results.table import Cell, Row, Table, named
 from embark.settings import Settings
 from embark.studies.correlate import correlations
@@ -28,7 +29,6 @@ from embark.types import Array, Benchmark, EmbarkError
 THRESHOLD = 0.9
 MARKED = (0.95, 0.9, 0.8, 0.7)  # thresholds that the drawing shows
 MIEB_LITE = "MIEB(lite)"
-IN_PAPER = "The paper says Spearman 0.992 and Pearson 0.986 (section 6.3)."  # of MIEB-lite
 
 
 def distill(
@@ -58,8 +58,10 @@ def distill(
     names = [task.name for task in TASKS.match(get_benchmark(check).tasks)]
     judged = replace(judge_lite_set(matrix, names, by, correlation), reference=(check, names), notes=matrix.notes)
     name = benchmark.name if isinstance(benchmark, Benchmark) else benchmark or MIEB
-    in_paper = (name, tasks, check) == (MIEB, None, MIEB_LITE)
-    return replace(judged, remarks=(IN_PAPER,)) if in_paper else judged
+    if (name, tasks, check) != (MIEB, None, MIEB_LITE):
+        return judged
+    spearman, pearson = LITE_IN_PAPER
+    return replace(judged, remarks=(f"The paper says Spearman {spearman} and Pearson {pearson} (section 6.3).",))
 
 
 class Removal(NamedTuple):
