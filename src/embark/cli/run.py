@@ -26,28 +26,30 @@ from embark.cli.output import (
 
 ModelNames = Annotated[
     list[str] | None,
-    typer.Option("-m", "--model", help="Model: a name, a checkpoint folder, or LOADER:ID; may be given several times."),
+    typer.Option("-m", "--model", metavar="NAME", help="Model, checkpoint folder or LOADER:ID; several may be given."),
 ]
 Folder = Annotated[
-    Path | None, typer.Option("--folder", help="Your own data: a folder of images with a CSV of captions or labels.")
+    Path | None, typer.Option("--folder", metavar="DIR", help="Your images, with a CSV of captions or labels.")
 ]
 TasksFile = Annotated[
-    Path | None, typer.Option("--tasks-file", help="Your own data: a TOML file with one [[task]] table a task.")
+    Path | None, typer.Option("--tasks-file", metavar="FILE", help="Your tasks: TOML, one [[task]] table a task.")
 ]
 SkipUnreadable = Annotated[
-    bool, typer.Option("--skip-unreadable", help="Score your own data without the files that do not decode.")
+    bool, typer.Option("--skip-unreadable", help="Score your data without files that do not decode.")
 ]
 BatchSize = Annotated[
-    int | None, typer.Option("--batch-size", min=1, help="Items a forward pass (default: found by trial).")
+    int | None, typer.Option("--batch-size", min=1, metavar="N", help="Items a forward pass (default: by trial).")
 ]
 Rescore = Annotated[bool, typer.Option("--rescore", help="Compute scores again from the stored vectors.")]
-Workers = Annotated[int | None, typer.Option("--workers", min=1, help="Threads that decode media and score tasks.")]
-Rewrite = Annotated[str | None, typer.Option("--rewrite", help="A generator that rewrites the queries first.")]
+Workers = Annotated[
+    int | None, typer.Option("--workers", min=1, metavar="N", help="Threads that decode media and score tasks.")
+]
+Rewrite = Annotated[str | None, typer.Option("--rewrite", metavar="NAME", help="A generator that rewrites queries.")]
 Caption = Annotated[
-    str | None, typer.Option("--caption", help="A generator that puts media into words, for models of text.")
+    str | None, typer.Option("--caption", metavar="NAME", help="A generator that puts media into words.")
 ]
 Rerank = Annotated[
-    str | None, typer.Option("--rerank", help="A re-ranker of each query's best documents: NAME or NAME:50.")
+    str | None, typer.Option("--rerank", metavar="NAME[:N]", help="A re-ranker of the N (50) best documents.")
 ]
 
 
@@ -83,8 +85,7 @@ def run(
     embark run -m embark/pocket -t 'Pocket*ZeroShot'
     embark run -m ./my-checkpoint --dtype bfloat16
     embark run -m embark/pocket --folder holiday-photos
-    embark run -m embark/pocket --tasks-file tasks.toml
-    embark run -m BAAI/bge-m3 -b ARK --caption Qwen/Qwen3-VL-8B-Instruct --rerank BAAI/bge-reranker-v2-m3:50
+    embark run -m BAAI/bge-m3 -b ARK --caption Qwen/Qwen3-VL-8B-Instruct
     """
     from embark.models import Loading
     from embark.results import long_table
