@@ -68,7 +68,7 @@ def test_options_have_one_meaning(words: tuple[str, ...]) -> None:
         (("tasks", "ARK/*", "--json"), ("tasks", "ARK/*", "--format", "json")),
         (("tasks", "Pocket*", "--type", "sts"), ("tasks", "Pocket*", "--evaluator", "sts")),
         (("tasks", "--licence=*CC BY-NC-SA*"), ("tasks", "--license", "*CC BY-NC-SA*")),
-        (("leaderboard", "-b", "ARK", "--models", "*bge*"), ("leaderboard", "-b", "ARK", "--model", "*bge*")),
+        (("leaderboard", "-b", "ARK", "--models", "*siglip*"), ("leaderboard", "-b", "ARK", "--model", "*siglip*")),
         (
             ("analyze", "correlate", "-b", "ARK", "--kind", "pearson"),
             ("analyze", "correlate", "-b", "ARK", "--correlation", "pearson"),
