@@ -21,7 +21,7 @@ from PIL import Image
 from embark import http
 from embark.data.items import text
 from embark.models import Loading, api
-from embark.models.api import Prepared, Remote
+from embark.models.api import Remote, RequestItem
 from embark.models.providers import PROVIDERS
 from embark.settings import load_settings
 from embark.types import Content, ModelCard
@@ -213,7 +213,7 @@ def model(name: str, **changes: Any) -> Remote:
     return api.load(ModelCard(f"test/{name}", "1", name, (), **facts), Loading(settings=load_settings()))
 
 
-def texts(encoder: Remote, words: Sequence[str], role: str = "document") -> list[Prepared]:
+def texts(encoder: Remote, words: Sequence[str], role: str = "document") -> list[RequestItem]:
     """The words as they will be sent."""
     mode = encoder.render(text("any"), role, "ignored").mode
     return [encoder.prepare([Content("text", word)], mode) for word in words]

@@ -133,7 +133,7 @@ def frames(folder: str, count: int = 11) -> Files:
 
 def _films(task: Task) -> tuple[Files, str, Files]:
     """Rows of one of VLM2Vec's datasets, and an archive of frames, in parts or whole."""
-    parser, name = task.options["parser"], _mmeb.label(task)
+    parser, name = task.options["parser"], _mmeb.dataset_name(task)
     rows, folders, other = FILMS[parser](task)
     archive, root = {
         "V-CLS": ("video_cls", {"SmthSmthV2": "SSv2"}.get(name, name)),
@@ -229,7 +229,7 @@ def sound(at: int) -> bytes:
 def _classified(task: Task) -> bytes:
     names = ["dog bark", "siren"]
     labels = [names[at % 2] for at in range(ASKED)]
-    name = _mmeb.label(task)
+    name = _mmeb.dataset_name(task)
     if name == "NSynth":  # its sounds were stored decoded
         cells = [
             {

@@ -134,7 +134,7 @@ def test_what_a_row_tells_about_its_files(hub: FakeHub) -> None:
     def files(config: str | None = None, **fields: Any) -> list[str]:
         fields = {"evaluator": "retrieval", "reader": "paired", **fields}
         row = Task("X", "X", source=Source(ID, sha, config), metric="m", category="X", modalities=("text",), **fields)
-        ((_, found),) = readers.needed(row, client())
+        ((_, found),) = readers.needed_files(row, client())
         return [file.path.removesuffix(".parquet") for file in found]
 
     assert files() == ["data/test-0"]
@@ -151,4 +151,4 @@ def test_what_a_row_tells_about_its_files(hub: FakeHub) -> None:
         files("fr")
     none = Task("X", "X", "sts", "rendered-sts", Source("org/none", "main"), "accuracy", "X", ("text",))
     with pytest.raises(EmbarkError, match="There is no dataset"):
-        readers.needed(none, client())
+        readers.needed_files(none, client())

@@ -149,7 +149,7 @@ def with_labels(path: Path) -> Task:
     [
         (
             "query_id,corpus_id\nPhysics_0,Physics_000009\n",
-            "1 queries name pictures outside the gallery.*Physics_000009",
+            "1 queries name images outside the gallery.*Physics_000009",
         ),
         ("query_id,corpus_id\nArt_0,Art_000000\n", "None of the 3 queries of ARK/Physics is in the labels file"),
         ("query_id,document\nPhysics_0,x\n", "Row 1 of .* lacks query_id or corpus_id"),

@@ -30,8 +30,8 @@ def test_labels_and_texts(read: Make, evaluator: str) -> None:
     assert data.truth.names == ("x", "y")  # type: ignore[union-attr]
     assert texts(data.sides["item"].items) == ["a", "d"]
     assert data.skipped == (
-        "left out 2 of 5 rows of test have no kind: row 2, 4",
-        "left out 1 of 3 rows of test have no text: row 1",
+        "left out 2 of 5 rows of test that have no kind: row 2, 4",
+        "left out 1 of 3 rows of test that have no text: row 1",
     )
 
 
@@ -43,8 +43,8 @@ def test_pairs_and_their_ids(read: Make) -> None:
     data = read("paired", "retrieval", files, columns=columns, unreadable="skip")
     assert (data.sides["query"].ids, data.sides["document"].ids) == (("query-1",), ("corpus-1",))
     assert data.skipped == (
-        "left out 1 of 4 rows of test have no said: row 3",
-        "left out 2 of 3 rows of test have no id: row 1, 2",
+        "left out 1 of 4 rows of test that have no said: row 3",
+        "left out 2 of 3 rows of test that have no id: row 1, 2",
     )
 
 
@@ -57,12 +57,12 @@ def test_three_tables(read: Make) -> None:
     assert (data.sides["document"].ids, data.sides["query"].ids) == (("d1", "d2"), ("q1",))
     assert (data.truth.document.tolist(), data.truth.grade.tolist()) == ([0], [1])
     assert data.skipped == (
-        "left out 1 of 4 rows of corpus have no id: row 3",
-        "left out 1 of 3 rows of corpus have no text: row 2",
-        "left out 1 of 2 rows of queries have no text: row 1",
-        "left out 1 of 6 rows of qrels have no query-id: row 2",
-        "left out 1 of 5 rows of qrels have no corpus-id: row 3",
-        "left out 1 of 4 rows of qrels have no score: row 1",
+        "left out 1 of 4 rows of corpus that have no id: row 3",
+        "left out 1 of 3 rows of corpus that have no text: row 2",
+        "left out 1 of 2 rows of queries that have no text: row 1",
+        "left out 1 of 6 rows of qrels that have no query-id: row 2",
+        "left out 1 of 5 rows of qrels that have no corpus-id: row 3",
+        "left out 1 of 4 rows of qrels that have no score: row 1",
     )
 
 
@@ -70,11 +70,11 @@ def test_captions_questions_and_similar_pairs(read: Make) -> None:
     files = PICTURES | {"test.csv": b"file,right,wrong,score\nred.png,a,b,1\nblue.png,,d,\n,e,f,2\n"}
     swaps = read("captions", "pairs", files, columns={"images": "file", "texts": "right,wrong"}, unreadable="skip")
     assert texts(swaps.sides["text"].items) == ["a", "b"]
-    assert swaps.skipped == ("left out 2 of 3 rows of test have no file or right or wrong: row 1, 2",)
+    assert swaps.skipped == ("left out 2 of 3 rows of test that have no file or right or wrong: row 1, 2",)
     alike = {"left": "right", "right": "wrong"}
     similar = read("rendered-sts", "sts", files, columns=alike, modalities=("text",), unreadable="skip")
     assert texts(similar.sides["left"].items) == ["a", "e"]
-    assert similar.skipped == ("left out 1 of 3 rows of test have no score: row 1",)
+    assert similar.skipped == ("left out 1 of 3 rows of test that have no score: row 1",)
     asked = {"question": "right", "choices": "wrong", "answer": "score"}
     with pytest.raises(EmbarkError, match="1 of 3 rows of test have no right: row 1"):
         read("question", "choice", files, columns=asked)
@@ -104,5 +104,5 @@ source = { id = "." }
 """)
     run = embark.evaluate(tiny, embark.load_tasks(tmp_path / "tasks.toml"), show_progress=False)
     assert run.skipped == []
-    said = "left out 300 of 302 rows of test have no label: row 2, 3, 4, 5, 6 and 295 more"
+    said = "left out 300 of 302 rows of test that have no label: row 2, 3, 4, 5, 6 and 295 more"
     assert (run.results[0].score, run.results[0].warnings) == (1.0, (said,))

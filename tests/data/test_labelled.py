@@ -136,7 +136,7 @@ def test_empty_cells_are_an_error_or_left_out(read: Make) -> None:
     assert isinstance(data.truth, Groups)
     assert data.truth.label.tolist() == [1, 1]
     assert data.sides["item"].ids == ("test-0", "test-2")
-    assert data.skipped == ("left out 1 of 3 rows of test have no image: row 1",)
+    assert data.skipped == ("left out 1 of 3 rows of test that have no image: row 1",)
 
 
 def test_labelled_texts_and_sounds(read: Make) -> None:
@@ -148,7 +148,9 @@ def test_labelled_texts_and_sounds(read: Make) -> None:
 
 
 def test_an_evaluator_that_labels_do_not_serve_is_an_error(read: Make) -> None:
-    with pytest.raises(EmbarkError, match="labelled items serve probe, multilabel, clustering, zeroshot, not 'sts'"):
+    with pytest.raises(
+        EmbarkError, match="the reader 'labelled' serves probe, multilabel, clustering, zeroshot, not 'sts'"
+    ):
         read("labelled", "sts", {"data/test-0.parquet": labelled()}, columns=LABELLED)
 
 

@@ -22,7 +22,7 @@ def test_every_row_runs_on_data_of_its_shape(hub: FakeHub, row: Task) -> None:
     run = embark.evaluate("embark/random", replace(row, rows={}), show_progress=False)  # of other sizes, of course
     assert not run.skipped
     here = client()
-    told = {file.path for _, files in readers.needed(row, here) for file in files}
+    told = {file.path for _, files in readers.needed_files(row, here) for file in files}
     for split, subset in product(row.source.splits, row.subsets):
         readers.read(replace(row, rows={}), split, subset, here)
     assert set(here.opened[row.source.id, row.source.revision]) - {"README.md"} == told

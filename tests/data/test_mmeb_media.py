@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import embark
-from embark.data.readers import _mmeb, needed, read
+from embark.data.readers import _mmeb, needed_files, read
 from embark.tasks import mmeb
 from embark.types import Dataset, EmbarkError, Media, Qrels, Task, Text
 from hub import FakeHub, client, parquet, tar, wav
@@ -46,7 +46,7 @@ def test_every_row_runs_from_the_hub_to_a_score(hub: FakeHub, name: str) -> None
     assert 0 <= result.score <= 1
     assert result.dataset_revision == hub.branches.get((task.source.id, "main"))  # a branch is told by its commit
     here = client()
-    told = {(source.id, file.path) for source, files in needed(task, here) for file in files}
+    told = {(source.id, file.path) for source, files in needed_files(task, here) for file in files}
     read(task, task.source.splits[0], "default", here)
     opened = {(id, path) for (id, _), files in here.opened.items() for path in files if path != "README.md"}
     assert opened == told
@@ -102,7 +102,7 @@ def test_long_names_make_short_ids(hub: FakeHub) -> None:
     corpus = _mmeb.Corpus()
     for text in ("a" * 200, "a" * 199 + "b", "short"):
         corpus.add(text, lambda: _mmeb.compose(None, "x"))
-    data = _mmeb.dataset(row("MMEB/OVEN"), [_mmeb.Ask(_mmeb.compose(None, "q"), ["short"])], corpus)
+    data = _mmeb.dataset(row("MMEB/OVEN"), [_mmeb.Query(_mmeb.compose(None, "q"), ["short"])], corpus)
     ids = data.sides["document"].ids
     assert len(set(ids)) == 3
     assert max(map(len, ids)) < 100
@@ -111,8 +111,8 @@ def test_long_names_make_short_ids(hub: FakeHub) -> None:
 @pytest.mark.parametrize(("right", "offered"), [(["b"], ["a"]), (["c"], []), ([], [])])
 def test_a_query_without_its_right_candidate_is_an_error(right: list[str], offered: list[str]) -> None:
     corpus = _mmeb.Corpus({name: _mmeb.compose(None, name) for name in "ab"})
-    with pytest.raises(EmbarkError, match="query 0 is not offered"):
-        _mmeb.dataset(row("MMEB/OVEN"), [_mmeb.Ask(_mmeb.compose(None, "q"), right, offered)], corpus)
+    with pytest.raises(EmbarkError, match=r"relevant to query 0 but no candidate|query 0 has no relevant"):
+        _mmeb.dataset(row("MMEB/OVEN"), [_mmeb.Query(_mmeb.compose(None, "q"), right, offered)], corpus)
 
 
 @pytest.mark.parametrize(
@@ -125,7 +125,7 @@ def test_a_query_without_its_right_candidate_is_an_error(right: list[str], offer
     ],
 )
 def test_what_the_task_tells_is_not_told_twice(own: str, text: str, fixed: str, said: str) -> None:
-    assert _mmeb.told(own, text, fixed) == said
+    assert _mmeb.join_instruction(own, text, fixed) == said
 
 
 def test_an_image_that_is_not_there_is_named(hub: FakeHub) -> None:
@@ -266,7 +266,7 @@ def test_films_that_are_gone_are_no_candidates(hub: FakeHub) -> None:
     data = loaded(hub, "MMEB/AVE")
     assert shown(data, "query") == [("audio",)] * 2
     assert offers(data) == [{"a1": 1, "b-2": 0}, {"a1": 0, "b-2": 1}]
-    assert data.skipped == ("left out 1 films that are not in the archive: gone",)
+    assert data.skipped == ("left out 1 videos that are not in the archive: gone",)
 
 
 def test_sounds_are_cut_from_films_where_they_do_not_lie_beside_them(

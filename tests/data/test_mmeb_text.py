@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import embark
-from embark.data.readers import needed, read
+from embark.data.readers import needed_files, read
 from embark.tasks import TASKS, mmeb
 from embark.types import Dataset, EmbarkError, Item, Media, Qrels, Task, Text
 from hub import FakeHub, client, tar
@@ -63,7 +63,7 @@ def test_every_row_runs(v3: FakeHub) -> None:
     assert len(run.results) == len(rows) == 124
     assert all(0 <= result.score <= 1 for result in run.results)
     for task in rows:
-        assert all(files for _, files in needed(task, client())), task.name
+        assert all(files for _, files in needed_files(task, client())), task.name
 
 
 # ── texts ──
@@ -217,8 +217,8 @@ def test_screenshots_stand_where_the_text_has_marks(v3: FakeHub) -> None:
 
 def test_a_candidate_that_only_a_query_names_is_there(v3: FakeHub, tiny: embark.Encoder) -> None:
     data = opened(row("GAE-guiact-q2s"))
-    assert data.sides["document"].ids == ["q2s-red", "q2s-green", "q2s-blue"]
-    assert data.sides["query"].ids == ["same", "same#1", "same#2"]
+    assert data.sides["document"].ids == ("q2s-red", "q2s-green", "q2s-blue")
+    assert data.sides["query"].ids == ("same", "same#1", "same#2")
     [result] = embark.evaluate(tiny, [row("GAE-guiact-q2s")], show_progress=False).results
     assert result.score == 1.0
 

@@ -7,12 +7,14 @@ from pathlib import Path
 import pytest
 
 from embark.data.readers import _mmeb
+from embark.data.rows import open_archive
 from embark.types import EmbarkError, Source
 from hub import FakeHub, client, tar
 
 
-def packed(hub: FakeHub, held: dict[str, bytes]) -> _mmeb.Files:
-    return _mmeb.files(Source("org/packed", hub.add("org/packed", {"set.tar": tar(held)})), "set.tar", client(), "set")
+def packed(hub: FakeHub, held: dict[str, bytes]) -> _mmeb.ArchiveFolder:
+    source = Source("org/packed", hub.add("org/packed", {"set.tar": tar(held)}))
+    return _mmeb.ArchiveFolder(open_archive(source, "set.tar", client()), "set")
 
 
 def test_lines_end_in_line_feeds_alone(hub: FakeHub) -> None:

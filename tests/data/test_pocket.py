@@ -173,12 +173,12 @@ def picture(data: bytes) -> Image.Image:
 def test_a_cell_is_what_cutting_it_out_of_the_sheet_gives() -> None:
     arts = [one.art for one in emoji.untoned()[:9]]
     sheet = picture(drawing.sheet(arts))
-    assert sheet.crop((64, 128, 128, 192)).tobytes() == picture(drawing.cell(arts[7])).tobytes()
+    assert sheet.crop((64, 128, 128, 192)).tobytes() == picture(drawing.tile(arts[7])).tobytes()
 
 
 def test_a_scene_shows_as_many_as_it_says() -> None:
     one = emoji.untoned()[0]
-    scene, cell = picture(drawing.scene(one.art, (1, 5))), picture(drawing.cell(one.art)).tobytes()
+    scene, cell = picture(drawing.scene(one.art, (1, 5))), picture(drawing.tile(one.art)).tobytes()
     boxes = [(64 * (at % 3), 64 * (at // 3)) for at in range(6)]
     assert [scene.crop((x, y, x + 64, y + 64)).tobytes() == cell for x, y in boxes] == [at in (1, 5) for at in range(6)]
 
@@ -194,7 +194,7 @@ def test_films_move_the_way_they_say() -> None:
 
 def test_corruptions_are_reproducible_and_change_the_picture() -> None:
     art = emoji.table()["1F600"].art
-    clean = picture(drawing.cell(art)).tobytes()
+    clean = picture(drawing.tile(art)).tobytes()
     for kind in drawing.CORRUPTIONS:
         assert drawing.corrupt(art, kind, 1) == drawing.corrupt(art, kind, 1)
         assert picture(drawing.corrupt(art, kind, 1)).tobytes() != clean

@@ -186,7 +186,7 @@ def test_rows_of_one_id_are_one_image(read: Make) -> None:
 
 def test_texts_that_would_get_one_id_are_an_error(read: Make) -> None:
     held = {"id": ["x", "x", "x-1"], "image": IMAGES[:3], "text": ["a", "b", "c"]}
-    with pytest.raises(EmbarkError, match="two texts that would be called 'x-1'"):
+    with pytest.raises(EmbarkError, match="two texts of test would get the id 'x-1'"):
         read("paired", "retrieval", {"data/test-0.parquet": held}, columns=PAIRED | {"id": "id"})
 
 
@@ -200,7 +200,7 @@ def test_a_corpus_of_several_splits_without_ids(read: Make) -> None:
     assert data.sides["query"].ids == ("query-test-0", "query-test-1")
     assert data.sides["document"].ids == ("corpus-train-0", "corpus-train-1", "corpus-test-0", "corpus-test-1")
     assert pairs(data.truth) == [(0, 2, 1), (1, 3, 1)]
-    assert data.skipped == ("left out 1 of 3 rows of test have no text: row 1",)
+    assert data.skipped == ("left out 1 of 3 rows of test that have no text: row 1",)
 
 
 @pytest.mark.parametrize("query", ["image", "text"])
@@ -214,7 +214,7 @@ def test_a_query_whose_document_gave_way_to_an_equal_text_scores_zero(read: Make
     assert data.sides["document"].ids == ("corpus-1", "corpus-2", "corpus-5")
     assert len(data.sides["query"]) == 3
     assert pairs(data.truth) == [(0, 0, 1), (1, 1, 1), (2, 0, 0)]
-    assert data.skipped == ("1 queries have no answer left, as their text is repeated: they score zero",)
+    assert data.skipped == ("1 queries have no relevant document, as their text is repeated: they score zero",)
 
 
 def test_subsets_in_a_column(read: Make) -> None:

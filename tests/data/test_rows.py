@@ -17,9 +17,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from embark.data import lazy_media as cells
-from embark.data import rows
-from embark.data.lazy_media import Stored
+from embark.data import lazy_media, rows
+from embark.data.lazy_media import StoredMedia
 from embark.types import EmbarkError, Media, Source
 from hub import FakeHub, client, parquet, png, tar, zipped
 
@@ -67,7 +66,7 @@ def test_a_missing_column_is_an_error_that_names_those_there(hub: FakeHub) -> No
 def test_values_of_every_kind(hub: FakeHub) -> None:
     columns = {"text": ["a", None], "list": [[1, 2], []], "struct": [{"x": 1}, {"x": 2}], "a.b": [1.5, 2.5]}
     found = opened(hub, {SHARD: parquet(columns)})
-    assert {name: found.values(name) for name in found.names} == columns
+    assert {name: found.values(name) for name in found.column_names} == columns
     assert found.values("struct.x") == [1, 2]
 
 
@@ -104,8 +103,8 @@ TEXTS = {
 @pytest.mark.parametrize("name", TEXTS)
 def test_json(hub: FakeHub, name: str) -> None:
     found = opened(hub, {name: TEXTS[name]})
-    assert found.names == ("id", "text", "extra")
-    assert [found.values(column) for column in found.names] == [[1, 2], ["a\u2028b", None], [None, [3]]]
+    assert found.column_names == ("id", "text", "extra")
+    assert [found.values(column) for column in found.column_names] == [[1, 2], ["a\u2028b", None], [None, [3]]]
 
 
 @pytest.mark.parametrize(
@@ -229,9 +228,9 @@ def test_media_hold_no_bytes_and_can_be_pickled(hub: FakeHub) -> None:
 
 def test_rows_in_order_decode_each_row_group_once(hub: FakeHub, monkeypatch: pytest.MonkeyPatch) -> None:
     loaded: list[tuple[str, str, int]] = []
-    load = cells._Groups._load
-    monkeypatch.setattr(cells._Groups, "_load", lambda self, *key: loaded.append(key) or load(self, *key))
-    monkeypatch.setattr(cells, "HELD", 1)  # nothing but the newest is kept
+    load = lazy_media._RowGroups._load
+    monkeypatch.setattr(lazy_media._RowGroups, "_load", lambda self, *key: loaded.append(key) or load(self, *key))
+    monkeypatch.setattr(lazy_media, "ROW_GROUP_BYTES", 1)  # nothing but the newest is kept
     media = opened(hub, {SHARD: parquet({"image": [RED, GREEN, BLUE] * 10}, rows=7)}).media("image", "image")
     assert read(media) == [RED, GREEN, BLUE] * 10
     assert [group for _, _, group in loaded] == [0, 1, 2, 3, 4]
@@ -254,7 +253,7 @@ def test_a_row_group_that_cannot_be_read_is_tried_again(hub: FakeHub, elsewhere:
 
 
 def test_digests_are_kept_for_the_next_run(hub: FakeHub, elsewhere: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cells, "DIGESTS", 4)
+    monkeypatch.setattr(lazy_media, "BLOCK", 4)
     pictures = [RED, GREEN, BLUE] * 3
     media = opened(hub, {SHARD: parquet({"image": pictures})}).media("image", "image")
     wanted = [Media("image", (one,)).digest for one in pictures]
@@ -264,12 +263,12 @@ def test_digests_are_kept_for_the_next_run(hub: FakeHub, elsewhere: Path, monkey
     assert all(path.suffix == ".npy" for path in kept)
 
     def again() -> list[bytes]:
-        cells._kept.cache_clear()
+        lazy_media._hashes.cache_clear()
         fresh = rows.open_rows(Source(ID, hub.branches[ID, "main"]), "test", client()).media("image", "image")
         return [one.digest for one in fresh if one]
 
     with monkeypatch.context() as patch:
-        patch.setattr(cells.Column, "read", lambda self, at: pytest.fail("read again"))
+        patch.setattr(lazy_media.ParquetColumn, "read", lambda self, at: pytest.fail("read again"))
         assert again() == wanted
     kept[0].write_bytes(b"spoilt")
     assert again() == wanted
@@ -285,7 +284,7 @@ def test_digests_need_no_writable_home(hub: FakeHub, elsewhere: Path) -> None:
 def test_a_film_of_pictures(hub: FakeHub) -> None:
     found = opened(hub, {SHARD: parquet({"image": [RED, BLUE], "images": [[GREEN], [RED]]})})
     pictures = [one for one in found.media("image", "image") if one]
-    film = rows.film([*pictures, *found.list_media("image", "images")[0]])
+    film = lazy_media.video_from_frames([*pictures, *found.list_media("image", "images")[0]])
     assert film.kind == "video"
     assert film.read() == (RED, BLUE, GREEN)
     assert film.digest == Media("video", (RED, BLUE, GREEN)).digest
@@ -310,7 +309,7 @@ SAMPLES = {
 def test_webdataset_shards(hub: FakeHub) -> None:
     shards = {"test/10.tar": tar({"z.jpg": RED, "z.cls": b"10"}), "test/2.tar": tar(SAMPLES), "test/nshards.txt": b"2"}
     found = opened(hub, shards, expected=4)
-    assert found.names == ("__key__", "jpg", "cls", "json", "seg.npy", "png")
+    assert found.column_names == ("__key__", "jpg", "cls", "json", "seg.npy", "png")
     assert found.values("__key__") == ["s0", "s1", "sub/s0", "z"]
     assert found.values("cls") == [3, 7, 9, 10]
     assert found.values("json") == [{"a": [1]}, None, None, None]
@@ -318,13 +317,13 @@ def test_webdataset_shards(hub: FakeHub) -> None:
     assert read(found.media("image", "jpg")) == [RED, GREEN, None, RED]
     media = found.media("image", "png;jpg")
     assert read(media) == [RED, GREEN, BLUE, RED]
-    assert isinstance(media[0], Stored)
+    assert isinstance(media[0], StoredMedia)
     assert [one and one.digest for one in media] == [Media("image", (one,)).digest for one in (RED, GREEN, BLUE, RED)]
 
 
 def test_media_in_a_tar_need_no_index(hub: FakeHub, monkeypatch: pytest.MonkeyPatch) -> None:
     packed = pickle.dumps(opened(hub, {"test/0.tar": tar(SAMPLES)}).media("image", "png;jpg"))
-    monkeypatch.setattr(cells, "members", lambda path: pytest.fail("scanned again"))
+    monkeypatch.setattr(lazy_media, "archive_index", lambda path: pytest.fail("scanned again"))
     assert read(pickle.loads(packed)) == [RED, GREEN, BLUE]
 
 
@@ -364,7 +363,7 @@ def test_archives(hub: FakeHub, name: str) -> None:
     assert picture.digest == Media("image", (GREEN,)).digest
     assert archive.read("notes.txt") == MEMBERS["notes.txt"]
     assert pickle.loads(pickle.dumps(picture)).read() == (GREEN,)
-    with pytest.raises(EmbarkError, match=r"holds no file 'images/c\.png'. Did you mean images/"):
+    with pytest.raises(EmbarkError, match=r"has no file 'images/c\.png'. Did you mean images/"):
         archive.media("image", "images/c.png")
     assert rows.open_archive(source, name, client()).read("images/a.png") == RED
 
@@ -381,5 +380,5 @@ def test_what_is_no_archive_is_an_error(hub: FakeHub) -> None:
 
 def test_one_file(hub: FakeHub) -> None:
     source = Source(ID, hub.add(ID, {"classnames.txt": "cat\ndog\n", SHARD: parquet({"n": [1]})}))
-    assert rows.open_file(source, "classnames.txt", client()).read_text() == "cat\ndog\n"
+    assert client().get(source.id, source.revision, "classnames.txt").read_text() == "cat\ndog\n"
     assert not hub.asked("/lfs/")

@@ -80,7 +80,7 @@ def test_conditions_replace_one_side(task: Task) -> None:
 
 def test_conditions_need_the_same_items_and_their_options(task: Task) -> None:
     options = {**task.options, "missing": "skip", "conditions": {"some": {"image": "some"}}}
-    with pytest.raises(EmbarkError, match="under 'some', its items are not those of the clean task"):
+    with pytest.raises(EmbarkError, match="under 'some', side 'item' has other ids than in the clean task"):
         readers.read(replace(task, options=options), "test", "default", client())
     with pytest.raises(EmbarkError, match="needs the option side and conditions"):
         readers.read(replace(task, options={"reader": "labelled"}), "test", "default", client())

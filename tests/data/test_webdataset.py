@@ -130,12 +130,12 @@ def test_missing_lists_are_explained(missing: str, hub: FakeHub) -> None:
     ("files", "message"),
     [
         (classed((RED, 0), (RED, 3)), r"sample 1 has class \[3\], but there are 3 class names"),
-        (classed((RED, ["red"])), "labels must be whole numbers, found 'red'"),
+        (classed((RED, ["red"])), "labels must be whole numbers, sample 0 has 'red'"),
         (classed((RED, 0), (RED, [1])), "1 samples lack 'cls', the first is number 1"),
-        (shards([{"0.webp": webp(RED), "1.webp": webp(RED), "cls": b"0"}]), "needs 1 pictures .* 0.webp, 1.webp, cls"),
+        (shards([{"0.webp": webp(RED), "1.webp": webp(RED), "cls": b"0"}]), "needs 1 images .* 0.webp, 1.webp, cls"),
         (
             shards([{"0.webp": webp(RED), "cls": b"0"}, {"cls": b"0"}]),
-            "1 samples lack a picture, the first is number 1",
+            "1 samples lack an image, the first is number 1",
         ),
     ],
 )

@@ -21,7 +21,7 @@ from embark.cli import app
 from embark.data import items
 from embark.data.items import key
 from embark.models import api, get_model
-from embark.models.api import Pace, Prepared, Remote
+from embark.models.api import Pace, Remote, RequestItem
 from embark.models.encoder import Billed, fingerprint
 from embark.models.providers import PROVIDERS
 from embark.settings import load_settings
@@ -220,8 +220,8 @@ def test_offline_means_no_request(server: FakeProvider, monkeypatch: pytest.Monk
 )
 def test_requests_take_every_item_once_and_keep_to_the_limits(sizes: list[tuple[int, str]], name: str) -> None:
     encoder = Remote(ModelCard("test/x", "1", name, ("text",)), "http://localhost", load_settings())
-    batch = [Prepared((("text", ""),), mode, tokens, 0) for tokens, mode in sizes]
-    requests = encoder._requests(batch)
+    batch = [RequestItem((("text", ""),), mode, tokens, 0) for tokens, mode in sizes]
+    requests = encoder._split(batch)
     assert sorted(row for rows in requests for row in rows) == list(range(len(batch)))
     for rows in requests:
         assert len({batch[row].mode for row in rows}) == 1

@@ -133,7 +133,7 @@ def test_an_empty_text_is_an_error_that_names_the_item(server: FakeProvider, nam
     assert server.requests == []
 
 
-@pytest.mark.parametrize("status", api.UNFIT)
+@pytest.mark.parametrize("status", api.BAD_INPUT)
 def test_the_guilty_item_of_a_refused_request_is_named_and_the_others_are_kept(
     server: FakeProvider, status: int, tmp_path: Path
 ) -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from embark.models import Encoder, get_model
 from embark.models.encoder import unit
-from embark.models.joint import cut
+from embark.models.joint import truncate
 from embark.types import EmbarkError
 from tiny import TEXTS, film, one_by_one, picture, prepared, same, saved, vectors, wordpiece
 
@@ -288,8 +288,8 @@ def test_a_caption_is_cut_alone_and_not_beside_a_picture(blip2: Path) -> None:
     model = get_model(str(blip2), device="cpu")
     (_, alone), (_, beside) = prepared(model, [LONG, (LONG, PICTURES[0])])
     assert len(alone) == 32 < len(beside)
-    assert cut(beside, 32) == alone
-    assert cut(alone, 32) == alone
+    assert truncate(beside, 32) == alone
+    assert truncate(alone, 32) == alone
     assert alone[-1] == beside[-1]
 
 

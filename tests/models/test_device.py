@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from embark.models.device import POOLING, devices, pad, settle, to_numpy, without_gradients
 from embark.models.encoder import fingerprint
-from embark.models.loading import Loader, Loading, put_to_work
+from embark.models.loading import Loader, Loading, record_loading
 from embark.types import EmbarkError, ModelCard
 
 torch = pytest.importorskip("torch")
@@ -77,8 +77,8 @@ def test_pooling_does_not_see_padding_on_either_side(lengths: list[int], seed: i
             torch.testing.assert_close(pool(table[ids], mask), expected)
 
 
-def test_how_a_model_was_put_to_work_is_on_its_card() -> None:
-    card = put_to_work(CARD, Loading("cpu"), ("numpy",), trusted="abc", nothing=None)
+def test_how_a_model_was_record_loading_is_on_its_card() -> None:
+    card = record_loading(CARD, Loading("cpu"), ("numpy",), trusted="abc", nothing=None)
     assert card.loaded == {"device": "cpu", "libraries": {"numpy": np.__version__}, "trusted": "abc"}
 
 

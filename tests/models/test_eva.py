@@ -42,11 +42,11 @@ def test_a_tower_computes_as_plain_numpy_does(state: dict[str, Any], inner: bool
 
 
 def test_places_matter_to_patches_and_not_to_the_first_token() -> None:
-    from embark.models.eva import rotation, turned
+    from embark.models.eva import rotate, rotation
 
     x = torch.ones(1, 1, 1 + GRID * GRID, HEAD)
-    out = turned(x, *rotation(HEAD, GRID, GRID))
-    assert same(out[0, 0, :2], x[0, 0, :2])  # the patch at (0, 0) is turned by nothing
+    out = rotate(x, *rotation(HEAD, GRID, GRID))
+    assert same(out[0, 0, :2], x[0, 0, :2])  # the patch at (0, 0) is rotated by nothing
     assert len({tuple(row) for row in out[0, 0, 1:].round(decimals=4).tolist()}) == GRID * GRID
     assert same(out.norm(dim=-1), x.norm(dim=-1))
 
@@ -72,14 +72,14 @@ def test_the_pooling_head_by_hand() -> None:
 
 
 def test_missing_weights_are_an_error(state: dict[str, Any], tmp_path: Path) -> None:
-    from embark.models.eva import Eva, read, rotation
+    from embark.models.eva import Eva, read_weights, rotation
 
     del state["blocks.1.norm2.bias"]
     with pytest.raises(EmbarkError, match=r"lacks 1 weights of Eva, the first is blocks\.1\.norm2\.bias"):
         Eva(state, rotation(HEAD, GRID, 16))
     (tmp_path / "other.safetensors").touch()
     with pytest.raises(EmbarkError, match=r"no weights 'mine\.pth'"):
-        read(Checkpoint(tmp_path, ModelCard("test/eva", "1", "vista", ()), trusted=False), "mine.pth")
+        read_weights(Checkpoint(tmp_path, ModelCard("test/eva", "1", "vista", ()), trusted=False), "mine.pth")
 
 
 def test_a_tower_computes_as_timm_does(torchvision: Any, state: dict[str, Any]) -> None:

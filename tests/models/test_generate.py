@@ -28,7 +28,7 @@ WORDS = 10
 @pytest.fixture(autouse=True)
 def short(monkeypatch: pytest.MonkeyPatch) -> None:
     """Random weights rarely come to an end by themselves."""
-    monkeypatch.setattr(generate, "WORDS", WORDS)
+    monkeypatch.setattr(generate, "MAX_TOKENS", WORDS)
 
 
 def written(model: Generator, *things: Any, prompt: str = PROMPT) -> list[str]:

@@ -15,7 +15,13 @@ import pytest
 
 from embark.models import get_model
 from embark.models.encoder import fingerprint
-from embark.models.hub import checkpoint, companion, digest, is_file, weights_file
+from embark.models.hub import (
+    companion_checkpoint,
+    fetch_checkpoint,
+    fetch_weights_file,
+    folder_revision,
+    is_weights_file,
+)
 from embark.models.loading import Loading
 from embark.models.recognize import recognize
 from embark.settings import Settings
@@ -106,70 +112,70 @@ CARD = ModelCard("org/tiny", COMMIT, "clip", ("image",), source="org/tiny")
 
 
 def test_only_safe_files_are_fetched_and_only_once(hub: type[Handler]) -> None:
-    found = checkpoint(CARD, Loading())
+    found = fetch_checkpoint(CARD, Loading())
     assert sorted(hub.asked) == ["config.json", "model.safetensors"]
-    assert [path.name for path in found.weights()] == ["model.safetensors"]
+    assert [path.name for path in found.weight_files()] == ["model.safetensors"]
     assert found.config == {"model_type": "clip"}
     assert found.card.revision == COMMIT
-    checkpoint(CARD, Loading())
+    fetch_checkpoint(CARD, Loading())
     assert len(hub.asked) == 2
 
 
 def test_a_branch_becomes_the_commit_that_it_has(hub: type[Handler]) -> None:
     card = ModelCard("org/tiny", "main", "clip", ("image",), source="org/tiny")
-    assert checkpoint(card, Loading()).card.revision == COMMIT
+    assert fetch_checkpoint(card, Loading()).card.revision == COMMIT
 
 
 def test_pickles_and_code_need_consent_for_that_revision(hub: type[Handler]) -> None:
     del hub.files["model.safetensors"]
     for trust in (None, "main", "another"):
-        found = checkpoint(CARD, Loading(trust=trust))
+        found = fetch_checkpoint(CARD, Loading(trust=trust))
         assert not found.trusted
         with pytest.raises(EmbarkError, match=f"pickles.*--trust {COMMIT}"):
-            found.weights()
+            found.weight_files()
     assert sorted(set(hub.asked)) == ["config.json"]  # what is not trusted is not even fetched
-    found = checkpoint(CARD, Loading(trust=COMMIT))
-    assert [path.name for path in found.weights()] == ["pytorch_model.bin"]
-    found.consent("its own code would run")
+    found = fetch_checkpoint(CARD, Loading(trust=COMMIT))
+    assert [path.name for path in found.weight_files()] == ["pytorch_model.bin"]
+    found.require_trust("its own code would run")
     assert (found.folder / "modeling_own.py").is_file()
 
 
 def test_offline_uses_what_is_here_or_says_so(hub: type[Handler], tmp_path: Path) -> None:
     offline = Loading(settings=Settings(tmp_path, tmp_path, 1, offline=True))
     with pytest.raises(EmbarkError, match=r"org/tiny.*could not be fetched"):
-        checkpoint(CARD, offline)
+        fetch_checkpoint(CARD, offline)
     assert hub.asked == []
-    checkpoint(CARD, Loading())
-    assert checkpoint(CARD, offline).config == {"model_type": "clip"}
+    fetch_checkpoint(CARD, Loading())
+    assert fetch_checkpoint(CARD, offline).config == {"model_type": "clip"}
 
 
 def test_an_unknown_repository_is_a_message(hub: type[Handler]) -> None:
     with pytest.raises(EmbarkError, match="org/none at revision"):
-        checkpoint(ModelCard("org/none", COMMIT, "clip", ("image",), source="org/none"), Loading())
+        fetch_checkpoint(ModelCard("org/none", COMMIT, "clip", ("image",), source="org/none"), Loading())
 
 
 def test_a_gated_repository_says_what_to_do(hub: type[Handler]) -> None:
     with pytest.raises(EmbarkError, match=r"org/gated .*it is gated\. Accept its terms.*HF_TOKEN"):
-        checkpoint(replace(CARD, source="org/gated"), Loading())
+        fetch_checkpoint(replace(CARD, source="org/gated"), Loading())
 
 
 def test_a_folder_is_named_by_its_bytes(tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text("{}")
     (tmp_path / "model.safetensors").write_bytes(b"1")
     card = ModelCard("local/x", "", "clip", ("image",), source=str(tmp_path))
-    first = checkpoint(card, Loading())
-    assert first.card.revision == digest(tmp_path)
+    first = fetch_checkpoint(card, Loading())
+    assert first.card.revision == folder_revision(tmp_path)
     assert first.folder == tmp_path
     (tmp_path / "model.safetensors").write_bytes(b"2")
-    assert checkpoint(card, Loading()).card.revision != first.card.revision
+    assert fetch_checkpoint(card, Loading()).card.revision != first.card.revision
 
 
 def test_what_hides_in_a_folder_does_not_name_it(tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text("{}")
-    before = digest(tmp_path)
+    before = folder_revision(tmp_path)
     (tmp_path / ".git" / "objects").mkdir(parents=True)
     (tmp_path / ".git" / "objects" / "pack").write_bytes(b"all of it once more")
-    assert digest(tmp_path) == before
+    assert folder_revision(tmp_path) == before
 
 
 def test_files_are_hashed_once_and_again_when_they_changed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -178,30 +184,30 @@ def test_files_are_hashed_once_and_again_when_they_changed(tmp_path: Path, monke
     plain = hashlib.file_digest
     monkeypatch.setattr("hashlib.file_digest", lambda *given: read.append(given) or plain(*given))
     file.write_bytes(b"1")
-    fresh = digest(tmp_path)
-    assert (digest(tmp_path), len(read)) == (fresh, 2)  # just written: its times prove nothing yet
+    fresh = folder_revision(tmp_path)
+    assert (folder_revision(tmp_path), len(read)) == (fresh, 2)  # just written: its times prove nothing yet
     monkeypatch.setattr("embark.models.hub.SETTLED", 0.0)
-    assert (digest(tmp_path), digest(tmp_path), len(read)) == (fresh, fresh, 3)
+    assert (folder_revision(tmp_path), folder_revision(tmp_path), len(read)) == (fresh, fresh, 3)
     file.write_bytes(b"23")
-    assert digest(tmp_path) != fresh
+    assert folder_revision(tmp_path) != fresh
 
 
 def test_consent_for_a_folder_names_its_digest(tmp_path: Path) -> None:
     (tmp_path / "pytorch_model.bin").write_bytes(b"a pickle")
     card = ModelCard("local/x", "", "clip", ("image",), source=str(tmp_path))
-    with pytest.raises(EmbarkError, match=digest(tmp_path)):
-        checkpoint(card, Loading()).weights()
-    assert checkpoint(card, Loading(trust=digest(tmp_path))).weights()
+    with pytest.raises(EmbarkError, match=folder_revision(tmp_path)):
+        fetch_checkpoint(card, Loading()).weight_files()
+    assert fetch_checkpoint(card, Loading(trust=folder_revision(tmp_path))).weight_files()
 
 
 def test_weights_are_those_that_transformers_would_read(tmp_path: Path) -> None:
-    found = checkpoint(ModelCard("local/x", "", "clip", ("image",), source=str(tmp_path)), Loading())
+    found = fetch_checkpoint(ModelCard("local/x", "", "clip", ("image",), source=str(tmp_path)), Loading())
 
     def put(*names: str) -> list[str]:
         for name in names:
             (tmp_path / name).parent.mkdir(exist_ok=True)
             (tmp_path / name).write_bytes(b"weights")
-        return [path.relative_to(tmp_path).as_posix() for path in found.weights()]
+        return [path.relative_to(tmp_path).as_posix() for path in found.weight_files()]
 
     with pytest.raises(EmbarkError, match="there are no weights in"):
         put("old/model.safetensors", "zoo/model.safetensors")
@@ -210,7 +216,7 @@ def test_weights_are_those_that_transformers_would_read(tmp_path: Path) -> None:
     (tmp_path / "model.safetensors.index.json").write_text(json.dumps(index))
     assert put() == ["a.safetensors"]
     assert put("model.safetensors", "model.fp16.safetensors") == ["model.safetensors"]
-    assert [path.parent.name for path in found.weights(["", "old"])] == [tmp_path.name, "old"]
+    assert [path.parent.name for path in found.weight_files(["", "old"])] == [tmp_path.name, "old"]
 
 
 def test_safe_weights_below_do_not_make_a_pickle_safe(tmp_path: Path) -> None:
@@ -218,12 +224,12 @@ def test_safe_weights_below_do_not_make_a_pickle_safe(tmp_path: Path) -> None:
     for name in ("pytorch_model.bin", "old/model.safetensors"):
         (tmp_path / name).write_bytes(b"weights")
     card = ModelCard("local/x", "", "clip", ("image",), source=str(tmp_path))
-    with pytest.raises(EmbarkError, match=f"pickles.*--trust {digest(tmp_path)}"):
-        checkpoint(card, Loading()).weights()
+    with pytest.raises(EmbarkError, match=f"pickles.*--trust {folder_revision(tmp_path)}"):
+        fetch_checkpoint(card, Loading()).weight_files()
     with pytest.raises(EmbarkError, match="pickles"):
-        checkpoint(card, Loading()).weights(["old", ""])
-    trusted = checkpoint(card, Loading(trust=digest(tmp_path)))
-    assert [path.name for path in trusted.weights()] == ["pytorch_model.bin"]
+        fetch_checkpoint(card, Loading()).weight_files(["old", ""])
+    trusted = fetch_checkpoint(card, Loading(trust=folder_revision(tmp_path)))
+    assert [path.name for path in trusted.weight_files()] == ["pytorch_model.bin"]
 
 
 @pytest.mark.parametrize("pickled", ["2_Dense/model.safetensors", "model.safetensors"])
@@ -251,26 +257,29 @@ def test_pickles_of_a_module_that_were_not_fetched_need_consent(
 @pytest.mark.parametrize("content", ["[]", '["model_type"]', '"bert"', "{"])
 def test_a_config_that_is_none_is_a_message(tmp_path: Path, content: str) -> None:
     (tmp_path / "config.json").write_text(content)
-    for ask in (lambda: checkpoint(replace(CARD, source=str(tmp_path)), Loading()).config, lambda: recognize(tmp_path)):
+    for ask in (
+        lambda: fetch_checkpoint(replace(CARD, source=str(tmp_path)), Loading()).config,
+        lambda: recognize(tmp_path),
+    ):
         with pytest.raises(EmbarkError, match=r"config\.json (holds no names and values|is no JSON)"):
             ask()
 
 
 def test_a_part_may_lie_in_another_repository_or_beside(hub: type[Handler], tmp_path: Path) -> None:
-    whole = checkpoint(replace(CARD, source=str(tmp_path), options={"words": f"org/tiny@{COMMIT}"}), Loading())
-    named, words = companion(whole, "words", Loading(), only=("config.json",))
+    whole = fetch_checkpoint(replace(CARD, source=str(tmp_path), options={"words": f"org/tiny@{COMMIT}"}), Loading())
+    named, words = companion_checkpoint(whole, "words", Loading(), only=("config.json",))
     assert (words.folder / "config.json").is_file()
     assert hub.asked == ["config.json"]
     assert named.card.options == whole.card.options
     branch = replace(whole, card=replace(whole.card, options={"words": "org/tiny"}))
-    assert companion(branch, "words", Loading())[0].card.options == {"words": f"org/tiny@{COMMIT}"}
+    assert companion_checkpoint(branch, "words", Loading())[0].card.options == {"words": f"org/tiny@{COMMIT}"}
     with pytest.raises(EmbarkError, match="its eyes is missing, which belongs into"):
-        companion(whole, "eyes", Loading())
+        companion_checkpoint(whole, "eyes", Loading())
     (tmp_path / "eyes").mkdir()
-    first, eyes = companion(whole, "eyes", Loading())
+    first, eyes = companion_checkpoint(whole, "eyes", Loading())
     assert eyes.folder == tmp_path / "eyes"
     (tmp_path / "eyes" / "vocab.txt").write_text("other words")  # beside one file of weights, nothing else tells
-    assert fingerprint(companion(whole, "eyes", Loading())[0].card) != fingerprint(first.card)
+    assert fingerprint(companion_checkpoint(whole, "eyes", Loading())[0].card) != fingerprint(first.card)
 
 
 # ── one file of weights ──────────────────────────────────────────────────────────────────────────────────────────────
@@ -282,40 +291,42 @@ def at(hub: type[Handler], name: str) -> ModelCard:
 
 def test_a_file_or_an_address_is_no_repository(tmp_path: Path) -> None:
     (tmp_path / "x.pth").touch()
-    assert is_file(str(tmp_path / "x.pth"))
-    assert is_file("https://example.org/x.pth")
-    assert not is_file(str(tmp_path))
-    assert not is_file("org/tiny")
+    assert is_weights_file(str(tmp_path / "x.pth"))
+    assert is_weights_file("https://example.org/x.pth")
+    assert not is_weights_file(str(tmp_path))
+    assert not is_weights_file("org/tiny")
 
 
 def test_a_file_is_named_by_its_bytes_and_a_pickle_needs_consent(tmp_path: Path) -> None:
     for name in ("x.safetensors", "x.pth"):
         (tmp_path / name).write_bytes(b"weights")
     revision = f"sha256-{hashlib.sha256(b'weights').hexdigest()[:16]}"
-    found, path = weights_file(replace(CARD, source=str(tmp_path / "x.safetensors")), Loading())
+    found, path = fetch_weights_file(replace(CARD, source=str(tmp_path / "x.safetensors")), Loading())
     assert (found.card.revision, path.name) == (revision, "x.safetensors")
     pickled = replace(CARD, source=str(tmp_path / "x.pth"))
     with pytest.raises(EmbarkError, match=f"a pickle.*--trust {revision}"):
-        weights_file(pickled, Loading(trust="sha256-other"))
-    assert weights_file(pickled, Loading(trust=revision))[1].name == "x.pth"
+        fetch_weights_file(pickled, Loading(trust="sha256-other"))
+    assert fetch_weights_file(pickled, Loading(trust=revision))[1].name == "x.pth"
 
 
 def test_a_file_at_an_address_is_fetched_once(hub: type[Handler], tmp_path: Path) -> None:
     online = Settings(tmp_path, tmp_path, 1)
     card, offline = at(hub, "weights.safetensors"), replace(online, offline=True)
     with pytest.raises(EmbarkError, match="embark is offline: its weights are at http"):
-        weights_file(card, Loading(settings=offline))
+        fetch_weights_file(card, Loading(settings=offline))
     for options in (online, online, offline):
-        assert weights_file(card, Loading(settings=options))[1].read_bytes() == b"weights"
+        assert fetch_weights_file(card, Loading(settings=options))[1].read_bytes() == b"weights"
     assert hub.asked == ["weights.safetensors"]
     with pytest.raises(EmbarkError, match=r"org/tiny could not be fetched from .*/none\.pth \(HTTP 404"):
-        weights_file(at(hub, "none.pth"), Loading(settings=online))
+        fetch_weights_file(at(hub, "none.pth"), Loading(settings=online))
 
 
 def test_a_broken_download_is_begun_again(hub: type[Handler], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("embark.http.PAUSE", 0.0)
     revision = f"sha256-{hashlib.sha256(b'weights').hexdigest()[:16]}"
-    _, path = weights_file(at(hub, "broken.pth"), Loading(trust=revision, settings=Settings(tmp_path, tmp_path, 1)))
+    _, path = fetch_weights_file(
+        at(hub, "broken.pth"), Loading(trust=revision, settings=Settings(tmp_path, tmp_path, 1))
+    )
     assert path.read_bytes() == b"weights"
     assert hub.asked == ["broken.pth"] * 2
     assert list(path.parent.iterdir()) == [path]

@@ -10,7 +10,7 @@ import pytest
 
 from embark.models import get_model
 from embark.models.encoder import unit
-from embark.models.hub import digest
+from embark.models.hub import folder_revision
 from embark.types import EmbarkError
 from tiny import TEXTS, film, one_by_one, picture, same, vectors
 
@@ -69,7 +69,7 @@ def jina(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_own_code_runs_after_consent_only(jina: Path) -> None:
-    with pytest.raises(EmbarkError, match=f"its modelling code would run.*--trust {digest(jina)}"):
+    with pytest.raises(EmbarkError, match=f"its modelling code would run.*--trust {folder_revision(jina)}"):
         get_model(str(jina), device="cpu")
     with pytest.raises(EmbarkError, match="modelling code"):
         get_model(str(jina), device="cpu", trust="main")
@@ -79,7 +79,7 @@ def test_own_code_runs_after_consent_only(jina: Path) -> None:
 def test_texts_and_images_as_the_code_has_them(jina: Path) -> None:
     from safetensors.torch import load_file
 
-    model = get_model(str(jina), device="cpu", trust=digest(jina))
+    model = get_model(str(jina), device="cpu", trust=folder_revision(jina))
     state = load_file(jina / "model.safetensors")
     counts = np.stack([np.bincount(list(text.encode()), minlength=256) for text in TEXTS])
     assert same(vectors(model, TEXTS), unit(counts @ state["text.weight"].numpy().T + state["text.bias"].numpy()))
@@ -88,7 +88,7 @@ def test_texts_and_images_as_the_code_has_them(jina: Path) -> None:
     assert same(one_by_one(model, things), whole)
     assert same(whole[-1], whole[0] + whole[3])
     assert same(whole[6], unit(vectors(model, film(1)).sum(0)))
-    assert (model.card.dim, model.card.fusion, model.card.revision) == (6, "sum", digest(jina))
+    assert (model.card.dim, model.card.fusion, model.card.revision) == (6, "sum", folder_revision(jina))
 
 
 def test_missing_weights_are_an_error(jina: Path) -> None:
@@ -98,7 +98,7 @@ def test_missing_weights_are_an_error(jina: Path) -> None:
     del state["image.bias"]
     save_file(state, jina / "model.safetensors", {"format": "pt"})
     with pytest.raises(EmbarkError, match=r"lacks 1 weights of its own code, the first is image\.bias"):
-        get_model(str(jina), device="cpu", trust=digest(jina))
+        get_model(str(jina), device="cpu", trust=folder_revision(jina))
 
 
 def test_code_elsewhere_needs_a_revision(jina: Path) -> None:
@@ -106,4 +106,4 @@ def test_code_elsewhere_needs_a_revision(jina: Path) -> None:
     config["auto_map"] = {kind: f"jinaai/jina-clip-implementation--{name}" for kind, name in config["auto_map"].items()}
     (jina / "config.json").write_text(json.dumps(config))
     with pytest.raises(EmbarkError, match="code from jinaai/jina-clip-implementation and no revision"):
-        get_model(str(jina), device="cpu", trust=digest(jina))
+        get_model(str(jina), device="cpu", trust=folder_revision(jina))

@@ -12,7 +12,7 @@ import pytest
 import embark
 from embark.models import find_card, get_model, get_reranker
 from embark.models.encoder import fingerprint
-from embark.models.hub import digest
+from embark.models.hub import folder_revision
 from embark.types import EmbarkError
 from tiny import saved, wordpiece
 
@@ -46,7 +46,7 @@ def test_a_folder_has_its_vectors_wherever_it_lies(bert: Path, other: Path) -> N
 
 def test_a_loader_may_be_named_for_a_folder(bert: Path) -> None:
     card = get_model(f"text:{bert}").card
-    assert (card.name, card.revision) == ("local/text:my-bert", digest(bert))
+    assert (card.name, card.revision) == ("local/text:my-bert", folder_revision(bert))
 
 
 def test_another_precision_has_results_of_its_own(bert: Path) -> None:
@@ -64,13 +64,13 @@ def test_consent_is_on_record(other: Path) -> None:
     assert "trust" not in get_model(str(other)).card.loaded
     torch.save(state, other / "pytorch_model.bin")
     (other / "model.safetensors").unlink()
-    with pytest.raises(EmbarkError, match=f"pickles.*--trust {digest(other)}"):
+    with pytest.raises(EmbarkError, match=f"pickles.*--trust {folder_revision(other)}"):
         get_model(str(other))
-    model = get_model(str(other), trust=digest(other))
+    model = get_model(str(other), trust=folder_revision(other))
     [result] = embark.evaluate(model, TASK, show_progress=False).results
-    assert result.records[0].loaded["trust"] == digest(other)
+    assert result.records[0].loaded["trust"] == folder_revision(other)
     saved_again = embark.evaluate(model, TASK, show_progress=False).results[0]
-    assert saved_again.records[0].loaded["trust"] == digest(other)
+    assert saved_again.records[0].loaded["trust"] == folder_revision(other)
 
 
 def without_weights(folder: Path) -> None:

@@ -152,7 +152,7 @@ def test_a_vector_knows_nothing_of_its_batch(family: str, folders: Callable[[str
     for side in ("left", "right"):
         turned = type(model)(
             replace(model.card, options={**model.card.options, "padding": side}),
-            model.model, model.tokenizer, model.senses,
+            model.model, model.tokenizer, model.processors,
         )  # fmt: skip
         assert same(vectors(turned, things), alone), side
     assert len(np.unique(alone.round(4), axis=0)) == len(things)

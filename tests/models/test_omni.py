@@ -143,7 +143,7 @@ def test_a_vector_knows_nothing_of_its_batch(style: str, folder: Path) -> None:
 
 
 def test_a_long_silence_after_a_sound_changes_nothing(folder: Path) -> None:
-    ears = spoken(folder, cards.CHAT).senses["audio"]
+    ears = spoken(folder, cards.CHAT).processors["audio"]
     for seconds in (0.3, 0.339375, 0.83, 4.99, 7):  # the last is longer than the model hears
         wave = sound(2, seconds)
         media, (count,) = heard(folder, [wave])

@@ -173,13 +173,13 @@ def test_texts_and_images_together(texts: Path) -> None:
 def test_pixels_are_those_of_transformers(size: dict[str, int]) -> None:
     from transformers.models.clip.image_processing_pil_clip import CLIPImageProcessorPil
 
-    from embark.models.onnx import Pixels
+    from embark.models.onnx import ImagePreprocessor
 
     told = {**CONFIG, "size": size, "do_center_crop": False}
     library = CLIPImageProcessorPil(**told)
     for image in (picture(1), picture(2, (23, 50)), picture(3, (31, 31), "L")):
         expected = library(image.convert("RGB"), return_tensors="np")["pixel_values"][0]
-        assert same(Pixels(told)(image), expected, 1e-6)
+        assert same(ImagePreprocessor(told)(image), expected, 1e-6)
 
 
 def test_mistakes_are_explained(texts: Path) -> None:

@@ -18,7 +18,7 @@ import pytest
 from embark.models import MODELS, find_card, get_model
 from embark.models.encoder import unit
 from embark.models.loading import Loading
-from embark.models.open_clip import load, resolved
+from embark.models.open_clip import load, resolve_source
 from embark.settings import load_settings as settings
 from embark.types import EmbarkError, ModelCard
 from tiny import TEXTS, film, one_by_one, picture, prepared, same, vectors, wordpiece
@@ -38,7 +38,7 @@ TAGS = {
 
 def meant(source: str, **settings: str) -> ModelCard:
     card = replace(find_card(f"open_clip:{source}"), options=settings)
-    return resolved(card, ARCHITECTURES, lambda *names: TAGS.get(names, {}))
+    return resolve_source(card, ARCHITECTURES, lambda *names: TAGS.get(names, {}))
 
 
 @pytest.mark.parametrize(

@@ -136,7 +136,7 @@ def test_other_weights_in_a_folder_below_are_not_read(folder: Path, tmp_path: Pa
 def test_pictures_agree_with_the_parts(size: tuple[int, int], folder: Path, parts: Parts) -> None:
     model: Any = get_model(str(folder), device="cpu")
     picked = picture(1, size)
-    page = model.senses["image"].image(picked)
+    page = model.processors["image"].image(picked)
     asked = " Represent the given image with the following question: a dog"
     assert same(vectors(model, [picked]), parts.vector(page, " Represent the given image."))
     assert same(vectors(model, [(picked, "a dog")]), parts.vector(page, asked))
@@ -152,7 +152,7 @@ def test_texts_agree_with_the_parts_and_are_cut(folder: Path, parts: Parts) -> N
 
 def test_pages_are_squares_that_fit_the_picture(folder: Path) -> None:
     model: Any = get_model(str(folder), device="cpu")
-    page = model.senses["image"].image
+    page = model.processors["image"].image
     sizes = {(10, 10): (32, 32), (100, 20): (64, 16), (20, 100): (16, 64), (30, 20): (32, 32), (60, 20): (48, 16)}
     assert {size: page(picture(1, size)).size for size in sizes} == sizes  # at most four squares
     white = page(Image.new("RGB", (30, 20), "black")).getpixel((0, 0))

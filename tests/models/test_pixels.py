@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from embark.models.device import stack
-from embark.models.pixels import Fit, Pixels, Processed, pixels
+from embark.models.pixels import BytePreprocessor, Fit, LibraryPreprocessor, image_preprocessor
 from tiny import picture
 
 torch = pytest.importorskip("torch")
@@ -51,8 +51,8 @@ def by_the_library(library: Any, image: Image.Image, **settings: Any) -> Any:
 @pytest.mark.parametrize("name", PROCESSORS)
 def test_plain_processors_in_two_steps(name: str) -> None:
     library = processor(name)
-    look = pixels(library)
-    assert isinstance(look, Pixels)
+    look = image_preprocessor(library)
+    assert isinstance(look, BytePreprocessor)
     unscaled = {"do_rescale": False, "do_normalize": False}
     unscaled |= {"include_top": False} if "EfficientNet" in PROCESSORS[name] else {}
     for image in PICTURES:
@@ -76,7 +76,7 @@ def test_any_size_is_fitted_as_the_library_does(width: int, height: int, edge: i
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float16"])
 def test_batches_have_the_models_precision(dtype: str) -> None:
     library, model = processor("clip"), torch.zeros(1, dtype=getattr(torch, dtype))
-    look = pixels(library)
+    look = image_preprocessor(library)
     [(name, values)] = look.batch([look.prepare(image) for image in PICTURES], model).items()
     expected = np.stack([by_the_library(library, image) for image in PICTURES])
     assert (name, values.dtype) == ("pixel_values", model.dtype)
@@ -103,8 +103,8 @@ def special() -> list[Any]:
 @pytest.mark.parametrize("at", range(5), ids=["flava", "naflex", "longest edge", "padding", "own class"])
 def test_other_processors_are_left_to_the_library(at: int) -> None:
     library = special()[at]
-    look = pixels(library)
-    assert isinstance(look, Processed)
+    look = image_preprocessor(library)
+    assert isinstance(look, LibraryPreprocessor)
     some = PICTURES[-3:]
     seen = look.batch([look.prepare(image) for image in some], MODEL.bfloat16())
     expected = library(images=[image.convert("RGB") for image in some], return_tensors="pt")

@@ -186,10 +186,10 @@ def test_compiled_it_runs_what_was_compiled(qwen3: Path, monkeypatch: pytest.Mon
 
 def test_what_is_too_long_is_cut_before_the_question(qwen3: Path) -> None:
     from embark.models.chat import Chat
-    from embark.models.hub import checkpoint
+    from embark.models.hub import fetch_checkpoint
 
     card = replace(find_card(f"yes-no:{qwen3}"), context=80)
-    chat = Chat(checkpoint(card, Loading("cpu")), Loading("cpu"))
+    chat = Chat(fetch_checkpoint(card, Loading("cpu")), Loading("cpu"))
     tail = QWEN3["template"].split("{document}")[1]
     prompt, whole = chat.prompt(["<|im_start|>", "dog " * 500], tail), chat.prompt(["<|im_start|>"], tail)
     assert len(prompt.ids) == 80

@@ -111,7 +111,7 @@ def test_timm_films_are_the_mean_of_their_frames(folder: Path) -> None:
 def test_bare_weights_need_an_architecture(folder: Path, tmp_path: Path) -> None:
     (tmp_path / "model.safetensors").write_bytes((folder / "model.safetensors").read_bytes())
     card = find_card(f"timm:{tmp_path}")
-    with pytest.raises(EmbarkError, match="nothing says which architecture"):
+    with pytest.raises(EmbarkError, match="states no architecture"):
         load_timm(card, Loading(device="cpu"))
     bare = load_timm(replace(card, options={"architecture": "test_vit"}), Loading(device="cpu"))
     assert same(vectors(bare, PICTURES), vectors(get_model(str(folder), device="cpu"), PICTURES))

@@ -11,7 +11,7 @@ from PIL import Image
 
 from embark.models import Encoder, get_model
 from embark.models.encoder import unit
-from embark.models.hub import digest
+from embark.models.hub import folder_revision
 from embark.types import EmbarkError
 from tiny import TEXTS, eva_weights, film, one_by_one, picture, prepared, same, saved, unigram, vectors, wordpiece
 
@@ -58,7 +58,7 @@ def published(bert: Any, cosines: Any, sines: Any) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def model(vista: Path) -> Encoder:
-    return get_model(f"vista:{vista}", device="cpu", trust=digest(vista))
+    return get_model(f"vista:{vista}", device="cpu", trust=folder_revision(vista))
 
 
 def bert_of(folder: Path) -> tuple[Any, dict[str, Any]]:
@@ -80,7 +80,7 @@ def test_texts_are_those_of_the_bert(vista: Path, model: Encoder) -> None:
 def test_pictures_are_read_beside_words(vista: Path, model: Encoder, text: str) -> None:
     """The library's BERT gets patches as words; the type that it adds to all of them is taken off the patches."""
     from embark.models.eva import Eva
-    from embark.models.vista import eyes
+    from embark.models.vista import eva_preprocessor
 
     bert, state = bert_of(vista)
     prefix = "model_visual.visual."
@@ -88,7 +88,7 @@ def test_pictures_are_read_beside_words(vista: Path, model: Encoder, text: str) 
     image = {name.replace("_bias", "_proj.bias"): each for name, each in image.items()}
     tower = Eva(image, (image["rope.freqs_cos"], image["rope.freqs_sin"]))
     ids = torch.tensor([transformers.AutoTokenizer.from_pretrained(vista / "text")(text)["input_ids"]])
-    look = eyes(12)
+    look = eva_preprocessor(12)
     with torch.inference_mode():
         patches = tower(look.batch([look.prepare(PICTURES[1])], bert)["pixel_values"])[:, 1:]
         seen = patches @ state["visual_proj.weight"].T + state["visual_proj.bias"]
@@ -117,26 +117,26 @@ def test_words_make_room_for_patches(model: Encoder) -> None:
 
 
 def test_pickles_need_consent(vista: Path) -> None:
-    with pytest.raises(EmbarkError, match=f"pickles.*--trust {digest(vista)}"):
+    with pytest.raises(EmbarkError, match=f"pickles.*--trust {folder_revision(vista)}"):
         get_model(f"vista:{vista}", device="cpu")
 
 
 def test_pixels_are_resized_cropped_and_scaled() -> None:
-    from embark.models.vista import eyes
+    from embark.models.vista import eva_preprocessor
 
     image = Image.new("RGB", (40, 10), "black")
     image.paste("white", (15, 0, 25, 10))
-    look = eyes(10)
+    look = eva_preprocessor(10)
     out = look.batch([look.prepare(image)], torch.zeros(1))["pixel_values"][0]
     assert out.shape == (3, 10, 10)
     assert same(
         out[:, 0, 0], (1 - np.array([0.48145466, 0.4578275, 0.40821073])) / [0.26862954, 0.26130258, 0.27577711]
     )
-    assert eyes(12).prepare(Image.new("L", (7, 31)))["pixel_values"].shape == (12, 12, 3)
+    assert eva_preprocessor(12).prepare(Image.new("L", (7, 31)))["pixel_values"].shape == (12, 12, 3)
 
 
 def test_half_precision_is_close(vista: Path, model: Encoder) -> None:
-    half = get_model(f"vista:{vista}", device="cpu", dtype="bfloat16", trust=digest(vista))
+    half = get_model(f"vista:{vista}", device="cpu", dtype="bfloat16", trust=folder_revision(vista))
     things = [*TEXTS, *PICTURES, ("dog", PICTURES[0])]
     assert half.card.dtype == "bfloat16"
     assert same(vectors(half, things), vectors(model, things), 0.1)
@@ -146,4 +146,4 @@ def test_other_weights_are_refused(vista: Path, tmp_path: Path) -> None:
     saved(tmp_path / "text", transformers.AutoConfig.from_pretrained(vista / "text"))
     torch.save({"bge_encoder.weight": torch.ones(1)}, tmp_path / "other.pth")
     with pytest.raises(EmbarkError, match=r"is no VISTA checkpoint: it lacks model_visual\.visual\.cls_token"):
-        get_model(f"vista:{tmp_path}", device="cpu", trust=digest(tmp_path))
+        get_model(f"vista:{tmp_path}", device="cpu", trust=folder_revision(tmp_path))

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import embark
-from embark.data.readers import needed, read
+from embark.data.readers import needed_files, read
 from embark.tasks import BENCHMARKS, get_benchmark, unibench
 from embark.types import Classes, Matches, Task
 from hub import FakeHub, client
@@ -140,7 +140,7 @@ def test_every_row_runs(task: Task, hub: FakeHub) -> None:
     assert record.metric == task.metric
     assert 0 <= record.score <= 1
     assert record.counts["items" if task.evaluator == "zeroshot" else "samples"] >= SAMPLES
-    ((_, found),) = needed(row, client())
+    ((_, found),) = needed_files(row, client())
     assert {file.path for file in found} == {
         path for path in files if path.endswith(".tar") or path in task.options.get("files", ())
     }

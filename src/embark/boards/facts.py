@@ -142,7 +142,8 @@ def _published(row: Task | Benchmark | ModelCard) -> dict[str, str]:
         entries, _ = ranked(TASKS.match(row.tasks), _standings(row))
         scores, measure = {entry.model.model: entry.model.mean for entry in entries}, "by the benchmark's rule"
     else:
-        benchmarks = [each for each in BENCHMARKS.values() if each.family == row.family and row.name in each.tasks]
+        of_family = [benchmark for benchmark in BENCHMARKS.values() if benchmark.family == row.family]
+        benchmarks = [benchmark for benchmark in of_family if row.name in benchmark.tasks]
         models = _standings(benchmarks[0]) if benchmarks else []
         by_model = {model.model: model.tasks[row.name] for model in models if row.name in model.tasks}
         scores = dict(sorted(by_model.items(), key=lambda item: -item[1].value))

@@ -62,7 +62,7 @@ def pooled(results: Mapping[str, TaskResult], pools: Mapping[str, tuple[str, ...
 
 def _pools(tasks: Sequence[Task]) -> dict[str, tuple[str, ...]]:
     """The skills and the demand of each query, where there is a labels file."""
-    labels = ark.labels(tasks[0]) if ark.outside(tasks[0]) else {}
+    labels = ark.labels(tasks[0]) if ark.external_state(tasks[0]) else {}
     return {query: (*label.skills, *[label.demand] * bool(label.demand)) for query, label in labels.items()}
 
 

@@ -40,6 +40,7 @@ TABLE_22 = {
     "Any2AnyMultilingualRetrieval": "Retrieval (multilingual)",
     "VisualSTS(multi)": "Visual STS (multilingual)",
 }
+ALSO_TASKS = {"perception-only": "ARK/Daily-Life", "fine-grained visual reasoning": "ARK/Fine-Grained"}
 
 
 @dataclass(frozen=True)
@@ -166,15 +167,15 @@ def collapsed_probes() -> list[Published]:
     Their accuracy is that class's share of the test items: a whole number of items, near chance, far below all others.
     """
     probes = [score for score in scores("MIEB") if score.kind == "task" and TASKS[score.name].evaluator == "probe"]
-    found = []
+    checks = []
     for score in probes:
         task = TASKS[score.name]
         items = score.value * task.rows.get(score.split, 0)
         usual = median(other.value for other in probes if other.name == score.name)
         whole = abs(items - round(items)) < 1e-6 * task.rows.get(score.split, 0)  # scores are published to six digits
         if task.chance and whole and score.value < min(2 * task.chance, usual / 10):
-            found.append(score)
-    return found
+            checks.append(score)
+    return checks
 
 
 def _checked(table: str, cells: Sequence[Derived]) -> Check:
@@ -203,10 +204,10 @@ def _aggregates(family: str, *tables: str) -> Iterator[Published]:
 
 def _by_model(benchmark: str) -> dict[str, Values]:
     """{model: {task: value}} of a benchmark, under the paper's protocol."""
-    found: dict[str, Values] = {}
+    values: dict[str, Values] = {}
     for result in results(benchmark):
-        found.setdefault(result.model, {})[result.task] = result.score
-    return found
+        values.setdefault(result.model, {})[result.task] = result.score
+    return values
 
 
 def _summaries(benchmark: str) -> dict[str, Summary]:
@@ -217,10 +218,10 @@ def _summaries(benchmark: str) -> dict[str, Summary]:
 def _mieb_table_2() -> Iterator[Derived]:
     """Printed to one digit after a rounding to two, as Table 22 has them."""
     for table, benchmark in (("MIEB Table 2", "MIEB(Multilingual)"), ("MIEB Table 2 (lite)", "MIEB(lite)")):
-        made = _summaries(benchmark)
+        summaries = _summaries(benchmark)
         for cell in _aggregates("MIEB", table):
-            totals = made[cell.model].totals
-            means = {"Mean (m)": totals["mean"], "Mean (en)": totals["mean (en)"]} | made[cell.model].groups
+            totals = summaries[cell.model].totals
+            means = {"Mean (m)": totals["mean"], "Mean (en)": totals["mean (en)"]} | summaries[cell.model].groups
             yield Derived(table, cell.model, cell.name, cell.value, means[cell.name].value, 0.055 * POINT)
 
 
@@ -252,10 +253,10 @@ def _mmeb_averages() -> Iterator[Derived]:
     new = [task for task in tasks if task.tags["group"] in ("audio", "text", "agent")]  # the tasks of Table 2
     values = _by_model("MMEB-V3")
     rule = RULES["mmeb"]
-    made = {model: (rule(tasks, of, ["audio"]), rule(new, of, ["audio"])) for model, of in values.items()}
+    summaries = {model: (rule(tasks, of, ["audio"]), rule(new, of, ["audio"])) for model, of in values.items()}
     for number in (2, 3, 5, 6, 7, 8, 9, 10):
         for cell in _aggregates("MMEB-V3", f"MMEB-V3 Table {number}"):
-            summary = made[cell.model][number == 2]
+            summary = summaries[cell.model][number == 2]
             mean = (summary.groups | summary.totals)[cell.name]
             yield Derived(cell.table, cell.model, cell.name, cell.value, mean.value, 0.1 * POINT)
 
@@ -298,11 +299,11 @@ def _ark() -> Iterator[Derived]:
             skills = [value for name, value in values.items() if name.endswith(("reasoning", "abstraction"))]
             yield Derived(table, model, "reasoning axis", values["reasoning axis"], fmean(skills), 0.011 * POINT)
     for score in scores("ARK"):
-        one = {"perception-only": "ARK/Daily-Life", "fine-grained visual reasoning": "ARK/Fine-Grained"}.get(score.name)
+        task = ALSO_TASKS.get(score.name)
         if score.table == "ARK Table 8":
             same = (score.model, score.protocol, score.metric, score.name)
-        elif one and score.table != "ARK Table 9":
-            same = (score.model, score.protocol, score.metric, one)
+        elif task and score.table != "ARK Table 9":
+            same = (score.model, score.protocol, score.metric, task)
         else:
             continue
         if same in printed:

@@ -1,6 +1,6 @@
-"""Pictures made of others: scenes, sheets, pages of text, frames of films, corruptions. Encoded bytes in, PNG out.
+"""Images drawn from others: scenes, sheets, pages of text, video frames, corruptions. Encoded bytes in, PNG out.
 
-Every function is pure and can be pickled, so an item may hold `Drawn(sheet, arts)` and be drawn where it is needed.
+Every function is pure and can be pickled, so an item may hold `Drawing(sheet, arts)` and be drawn where it is needed.
 """
 
 from __future__ import annotations
@@ -17,69 +17,70 @@ from PIL import Image, ImageDraw, ImageFont
 
 from embark.data.media import on_white, open_image
 
-CELL = 64  # side of one emoji, in pixels
-STAGE = 96  # side of a film's frame
+TILE = 64  # side of one emoji, in pixels
+FRAME = 96  # side of a video's frame
 MOTIONS = {"left": (-1, 0), "right": (1, 0), "up": (0, -1), "down": (0, 1)}
 
 
-class Drawn:
-    """A picture that is drawn at first need and then kept: it is hashed once and embedded by every model."""
+class Drawing:
+    """A PNG that is drawn at the first call and then kept: it is hashed once and embedded by every model."""
 
     def __init__(self, function: Callable[..., bytes], *arguments: Any) -> None:
-        self.function, self.arguments = function, arguments
-        self.picture: bytes | None = None
+        self.function = function
+        self.arguments = arguments
+        self.png: bytes | None = None
 
     def __call__(self) -> bytes:
-        if self.picture is None:
-            self.picture = self.function(*self.arguments)
-        return self.picture
+        if self.png is None:
+            self.png = self.function(*self.arguments)
+        return self.png
 
 
-def cell(art: bytes) -> bytes:
-    """One picture on white: what cutting it out of a sheet gives."""
-    return _png(on_white(_open(art)))
+def tile(art: bytes) -> bytes:
+    """One image on white, as it looks when cut out of a sheet."""
+    return _png(on_white(_rgba(art)))
 
 
 def sheet(arts: Sequence[bytes]) -> bytes:
-    """Up to nine pictures in reading order on a grid of three by three."""
+    """Up to nine images in reading order on a grid of three by three."""
     return _png(_grid(dict(enumerate(arts)), rows=3))
 
 
-def scene(art: bytes, cells: Sequence[int]) -> bytes:
-    """The same picture in some cells of a grid of two rows by three columns."""
-    return _png(_grid(dict.fromkeys(cells, art), rows=2))
+def scene(art: bytes, tiles: Sequence[int]) -> bytes:
+    """The same image in several tiles of a grid of two rows by three columns."""
+    return _png(_grid(dict.fromkeys(tiles, art), rows=2))
 
 
 def page(lines: Sequence[str]) -> bytes:
     """Black text on white, up to nine lines."""
-    paper = Image.new("RGB", (320, 200), "white")
-    pen = ImageDraw.Draw(paper)
-    for at, line in enumerate(lines):
-        pen.text((8, 6 + 21 * at), _plain(line), fill="black", font=_font())
-    return _png(paper)
+    canvas = Image.new("RGB", (320, 200), "white")
+    draw = ImageDraw.Draw(canvas)
+    for number, line in enumerate(lines):
+        draw.text((8, 6 + 21 * number), _without_accents(line), fill="black", font=_font())
+    return _png(canvas)
 
 
 def label(text: str) -> bytes:
     """A short text in the middle of a small square, wrapped."""
-    paper = Image.new("RGB", (128, 128), "white")
-    lines = "\n".join(textwrap.wrap(_plain(text), 16))
-    ImageDraw.Draw(paper).multiline_text((64, 64), lines, "black", _font(), anchor="mm", align="center")
-    return _png(paper)
+    canvas = Image.new("RGB", (128, 128), "white")
+    lines = "\n".join(textwrap.wrap(_without_accents(text), 16))
+    ImageDraw.Draw(canvas).multiline_text((64, 64), lines, "black", _font(), anchor="mm", align="center")
+    return _png(canvas)
 
 
 def frame(art: bytes, motion: str, step: int, steps: int) -> bytes:
-    """Frame `step` of a film in which the picture crosses the middle of the stage at constant speed."""
-    at = 2 * step / (steps - 1) - 1
-    middle, reach = (STAGE - CELL) / 2, 14
+    """Frame `step` of a video in which the image crosses the middle of the canvas at constant speed."""
+    middle = (FRAME - TILE) / 2
+    offset = 14 * (2 * step / (steps - 1) - 1)
     across, down = MOTIONS[motion]
-    stage = Image.new("RGB", (STAGE, STAGE), "white")
-    stage.paste(on_white(_open(art)), (round(middle + reach * at * across), round(middle + reach * at * down)))
-    return _png(stage)
+    canvas = Image.new("RGB", (FRAME, FRAME), "white")
+    canvas.paste(on_white(_rgba(art)), (round(middle + offset * across), round(middle + offset * down)))
+    return _png(canvas)
 
 
 def corrupt(art: bytes, kind: str, seed: int) -> bytes:
-    """The picture after one of `CORRUPTIONS`; the seed makes noise reproducible."""
-    return _png(CORRUPTIONS[kind](_open(art), seed))
+    """The image after one of `CORRUPTIONS`; the seed makes noise reproducible."""
+    return _png(CORRUPTIONS[kind](_rgba(art), seed))
 
 
 def _noise(art: Image.Image, seed: int) -> Image.Image:
@@ -89,15 +90,15 @@ def _noise(art: Image.Image, seed: int) -> Image.Image:
 
 
 def _dark(art: Image.Image, seed: int) -> Image.Image:
-    stage = Image.new("RGBA", art.size, (26, 26, 26))
-    stage.alpha_composite(art)
-    return stage.convert("RGB")
+    canvas = Image.new("RGBA", art.size, (26, 26, 26))
+    canvas.alpha_composite(art)
+    return canvas.convert("RGB")
 
 
 def _occlusion(art: Image.Image, seed: int) -> Image.Image:
-    shown = on_white(art)
-    shown.paste((128, 128, 128), (20, 20, 44, 44))
-    return shown
+    canvas = on_white(art)
+    canvas.paste((128, 128, 128), (20, 20, 44, 44))
+    return canvas
 
 
 CORRUPTIONS: dict[str, Callable[[Image.Image, int], Image.Image]] = {
@@ -112,15 +113,15 @@ CORRUPTIONS: dict[str, Callable[[Image.Image, int], Image.Image]] = {
 
 
 def _grid(arts: dict[int, bytes], rows: int) -> Image.Image:
-    stage = Image.new("RGB", (3 * CELL, rows * CELL), "white")
-    for at, art in arts.items():
-        stage.paste(on_white(_open(art)), (CELL * (at % 3), CELL * (at // 3)))
-    return stage
+    canvas = Image.new("RGB", (3 * TILE, rows * TILE), "white")
+    for position, art in arts.items():
+        canvas.paste(on_white(_rgba(art)), (TILE * (position % 3), TILE * (position // 3)))
+    return canvas
 
 
-def _plain(text: str) -> str:
-    """Without accents, which the built-in font lacks."""
-    return "".join(mark for mark in unicodedata.normalize("NFKD", text) if not unicodedata.combining(mark))
+def _without_accents(text: str) -> str:
+    """The text without accents, which the built-in font lacks."""
+    return "".join(char for char in unicodedata.normalize("NFKD", text) if not unicodedata.combining(char))
 
 
 @cache
@@ -128,8 +129,8 @@ def _font() -> Any:
     return ImageFont.load_default(14)
 
 
-@lru_cache(maxsize=256)  # a film and a sheet ask for the same picture many times in a row
-def _open(art: bytes) -> Image.Image:
+@lru_cache(maxsize=256)  # a video and a sheet use the same image many times in a row
+def _rgba(art: bytes) -> Image.Image:
     return open_image(art).convert("RGBA")
 
 

@@ -1,14 +1,16 @@
-"""Making items, and hashing them by content: equal content is one item, whichever task it stands in."""
+"""Making items, and hashing them by content: equal content has one key, whichever task it is part of."""
 
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterable, Mapping
 from functools import partial
+from itertools import product
 from pathlib import Path
 
 import numpy as np
 
-from embark.types import Array, Bytes, Item, Media, Modality, Part, Rendered, Text
+from embark.types import Array, Bytes, Item, Media, Modality, Part, Rendered, Side, Text
 
 KEY = np.dtype("V32")
 DECODING = 1  # raise it when media.py decodes otherwise: other pixels are other vectors, so it is part of every key
@@ -20,8 +22,8 @@ def text(value: str) -> Item:
 
 
 def media(kind: Modality, *chunks: Bytes | Path) -> Item:
-    """An item of one encoded image, sound or film (a film may come as its frames); files are read when needed."""
-    return Item((Media(kind, tuple(partial(_read, c) if isinstance(c, Path) else c for c in chunks)),))
+    """An item of one encoded image, sound or video (a video may be its frames); files are read when needed."""
+    return Item((Media(kind, tuple(partial(Path.read_bytes, c) if isinstance(c, Path) else c for c in chunks)),))
 
 
 def mixed(*items: Item) -> Item:
@@ -29,16 +31,25 @@ def mixed(*items: Item) -> Item:
     return Item(tuple(part for item in items for part in item.parts))
 
 
+def prompts(names: Iterable[str], templates: Iterable[str]) -> list[Item]:
+    """A text for each class name and template; the prompts of a class follow each other."""
+    return [text(template.replace("{}", name)) for name, template in product(names, templates)]
+
+
+def side(by_id: Mapping[str, Item]) -> Side:
+    """The side of a dataset that holds these items."""
+    return Side(tuple(by_id), tuple(by_id.values()))
+
+
 def digest(parts: tuple[Part, ...], mode: str = "") -> bytes:
     """Hash of the parts in order: text by its UTF-8 bytes, media by their encoded bytes."""
     outer = hashlib.sha256(mode.encode())
     for part in parts:
         outer.update(b"\0" + part.kind.encode() + b"\0")
-        outer.update(
-            hashlib.sha256(part.text.encode("utf-8", "surrogatepass")).digest()
-            if isinstance(part, Text)
-            else part.digest
-        )
+        if isinstance(part, Text):
+            outer.update(hashlib.sha256(part.text.encode("utf-8", "surrogatepass")).digest())
+        else:
+            outer.update(part.digest)
     return outer.digest()
 
 
@@ -50,7 +61,3 @@ def key(space: str, rendered: Rendered) -> bytes:
 def as_keys(keys: list[bytes]) -> Array:
     """Keys as one array of 32-byte records."""
     return np.frombuffer(b"".join(keys), dtype=KEY)
-
-
-def _read(path: Path) -> bytes:
-    return path.read_bytes()

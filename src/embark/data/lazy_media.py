@@ -1,6 +1,6 @@
 """Media inside larger files (parquet columns, tars, zips): read by position when needed, their hashes kept on disk.
 
-A chunk of such media is a small value that can be pickled: it names the file and the place, and holds no bytes.
+A chunk of such media is a small value that can be pickled: it names the file and the position, and holds no bytes.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import zipfile
 import zlib
 from abc import abstractmethod
 from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass
@@ -29,33 +29,33 @@ import pyarrow.parquet as pq
 
 from embark.data import wav
 from embark.data.atomic import atomically
-from embark.types import Array, EmbarkError, Media, Modality
+from embark.types import Array, EmbarkError, Media
 
-HELD = 1 << 30  # bytes of row groups in memory
+ROW_GROUP_BYTES = 1 << 30  # of row groups in memory
 BATCH = 256  # rows decoded at a time: nested binaries of more than 2 GB cannot be decoded at once
-DIGESTS = 1000  # chunks whose hashes are kept in one file
+BLOCK = 1000  # hashes kept in one file
 
 
 @dataclass(frozen=True)
-class Stored(Media):
-    """Media whose chunks are cells: the digest is the one that any media of these bytes has, without reading them."""
+class StoredMedia(Media):
+    """Media whose chunks are read from larger files; their digest is computed from the hashes kept on disk."""
 
     @cached_property
     def digest(self) -> bytes:
         outer = hashlib.sha256()
         for chunk in self.chunks:
-            outer.update(chunk.sha256() if isinstance(chunk, Cell) else _sha256(chunk))
+            outer.update(chunk.sha256() if isinstance(chunk, LazyBytes) else _sha256(chunk))
         return outer.digest()
 
 
-def film(frames: Iterable[Media]) -> Media:
-    """A film made of pictures, in their order."""
-    return Stored("video", tuple(chunk for frame in frames for chunk in frame.chunks))
+def video_from_frames(frames: Iterable[Media]) -> Media:
+    """A video made of images, in their order."""
+    return StoredMedia("video", tuple(chunk for frame in frames for chunk in frame.chunks))
 
 
 @dataclass(frozen=True)
-class Shelf:
-    """The media of one file, in order; `name` tells several shelves of a file apart."""
+class MediaSequence:
+    """The encoded media in one file (or in column `name` of it), read by position."""
 
     path: str
     digests: str  # the folder of kept hashes
@@ -65,252 +65,255 @@ class Shelf:
     def __len__(self) -> int: ...
 
     @abstractmethod
-    def read(self, at: int) -> bytes | None:
-        """The bytes at a position."""
+    def read(self, position: int) -> bytes | None:
+        """The bytes at a position; None where there are none."""
 
-    def sha256(self, at: int) -> bytes:
+    def sha256(self, position: int) -> bytes:
         """The hash of the bytes at a position."""
-        return bytes(_kept(self, at // DIGESTS)[at % DIGESTS])
+        return bytes(_hashes(self, position // BLOCK)[position % BLOCK])
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
-    """The bytes at one position of a shelf."""
+class LazyBytes:
+    """The bytes at one position of a sequence, read when called."""
 
-    shelf: Shelf
-    at: int
+    sequence: MediaSequence
+    position: int
 
     def __call__(self) -> bytes:
-        return _there(self.shelf.read(self.at), self)
+        return _checked(self.sequence.read(self.position), self.sequence, self.position)
 
     def sha256(self) -> bytes:
         """The hash of the bytes."""
-        return self.shelf.sha256(self.at)
-
-
-def stored(kind: Modality, cell: Any) -> Media:
-    """Media of one cell."""
-    return Stored(kind, (cell,))
+        return self.sequence.sha256(self.position)
 
 
 # ── kept hashes ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 @lru_cache(maxsize=4096)
-def _kept(shelf: Shelf, block: int) -> Array:
-    """The hashes of one block of a shelf, from disk or made in one pass; a file that changed has other hashes."""
-    facts = os.stat(shelf.path)
-    who = hashlib.sha256(f"{os.path.abspath(shelf.path)}\0{facts.st_size}\0{facts.st_mtime_ns}\0{shelf.name}".encode())
-    path = Path(shelf.digests, f"{who.hexdigest()[:40]}-{block}.npy")
-    places = range(block * DIGESTS, min(len(shelf), (block + 1) * DIGESTS))
+def _hashes(sequence: MediaSequence, block: int) -> Array:
+    """The hashes of one block of a sequence, from disk or computed in one pass; a file that changed has other ones."""
+    stat = os.stat(sequence.path)
+    state = f"{os.path.abspath(sequence.path)}\0{stat.st_size}\0{stat.st_mtime_ns}\0{sequence.name}"
+    path = Path(sequence.digests, f"{hashlib.sha256(state.encode()).hexdigest()[:40]}-{block}.npy")
+    positions = range(block * BLOCK, min(len(sequence), (block + 1) * BLOCK))
     try:
-        known: Array = np.load(path, allow_pickle=False)
-        if known.shape == (len(places), 32) and known.dtype == np.uint8:
-            return known
+        stored: Array = np.load(path, allow_pickle=False)
+        if stored.shape == (len(positions), 32) and stored.dtype == np.uint8:
+            return stored
     except (OSError, ValueError, EOFError):
         pass
-    made = b"".join(hashlib.sha256(shelf.read(at) or b"").digest() for at in places)
-    found = np.frombuffer(made, np.uint8).reshape(-1, 32)
+    digests = b"".join(_sha256(sequence.read(position) or b"") for position in positions)
+    hashes = np.frombuffer(digests, np.uint8).reshape(-1, 32)
     with suppress(OSError), atomically(path) as out:  # they only save time
-        np.save(out, found)
-    return found
+        np.save(out, hashes)
+    return hashes
 
 
 def _sha256(chunk: Any) -> bytes:
     return hashlib.sha256(chunk if isinstance(chunk, bytes) else chunk()).digest()
 
 
-def _there(found: bytes | None, cell: Any) -> bytes:
-    if found is None:
-        raise EmbarkError(f"{cell.shelf.path}: column '{cell.shelf.name}' has no bytes in row {cell.at}.")
-    return found
+def _checked(data: bytes | None, sequence: MediaSequence, row: int) -> bytes:
+    if data is None:
+        raise EmbarkError(f"{sequence.path}: column '{sequence.name}' has no bytes in row {row}.")
+    return data
 
 
 # ── parquet ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 @dataclass(frozen=True)
-class Column(Shelf):
+class ParquetColumn(MediaSequence):
     """A media column of a parquet file: binary, a struct with `bytes`, or a list of either."""
 
     def __len__(self) -> int:
-        return int(footer(self.path).num_rows)
+        return int(parquet_metadata(self.path).num_rows)
 
-    def read(self, at: int) -> bytes | None:
-        found: bytes | None = self.scalar(at).as_py()
-        return found
+    def read(self, position: int) -> bytes | None:
+        data: bytes | None = self.scalar(position).as_py()
+        return data
 
-    def scalar(self, at: int) -> Any:
-        """The cell as arrow has it: binary, or a list."""
-        starts = _starts(self.path)
-        group = int(np.searchsorted(starts, at, "right")) - 1
-        return _GROUPS.get((self.path, self.name, group))[at - int(starts[group])]
+    def scalar(self, row: int) -> Any:
+        """The cell of a row as an Arrow scalar: binary, or a list."""
+        starts = _group_starts(self.path)
+        group = int(np.searchsorted(starts, row, "right")) - 1
+        return _ROW_GROUPS.get((self.path, self.name, group))[row - int(starts[group])]
 
-    def full(self) -> Array:
-        """Which cells hold something; told by the file's statistics, else by reading."""
-        meta, leaf = footer(self.path), self._telling()
-        found = np.ones(meta.num_rows, bool)
-        for group, start in enumerate(_starts(self.path)):
-            facts = meta.row_group(group)
-            index = next(i for i in range(facts.num_columns) if facts.column(i).path_in_schema == leaf)
-            told = facts.column(index).statistics
-            if told is None or not told.has_null_count or told.null_count:
-                valid = pc.is_valid(_GROUPS.get((self.path, self.name, group)))
-                found[start : start + facts.num_rows] = valid.to_numpy()
-        return found
+    def valid(self) -> Array:
+        """Which rows are not null, by the file's statistics where it has them, else by reading."""
+        metadata = parquet_metadata(self.path)
+        leaf = self._null_leaf()
+        valid = np.ones(metadata.num_rows, bool)
+        for group, start in enumerate(_group_starts(self.path)):
+            row_group = metadata.row_group(group)
+            columns = map(row_group.column, range(row_group.num_columns))
+            statistics = next(column.statistics for column in columns if column.path_in_schema == leaf)
+            if statistics is None or not statistics.has_null_count or statistics.null_count:
+                cells = _ROW_GROUPS.get((self.path, self.name, group))
+                valid[start : start + row_group.num_rows] = pc.is_valid(cells).to_numpy()
+        return valid
 
-    def _telling(self) -> str:
-        """The stored column that is empty where a cell is."""
+    def _null_leaf(self) -> str:
+        """The stored column that is null where a cell is."""
         return _bytes_leaf(self.path, self.name)
 
 
 @dataclass(frozen=True)
-class Samples(Column):
-    """A column of sounds that were stored decoded: a wave file is made of their samples when it is needed."""
+class SampleColumn(ParquetColumn):
+    """A column of decoded sounds; their samples are encoded as wave files when read."""
 
-    def read(self, at: int) -> bytes | None:
-        sound = self.scalar(at)
+    def read(self, position: int) -> bytes | None:
+        sound = self.scalar(position)
         if not sound.is_valid:
             return None
         samples = np.asarray(sound["array"].values, np.float64)
         return wav.from_samples(samples, int(sound["sampling_rate"].as_py()))
 
-    def _telling(self) -> str:
+    def _null_leaf(self) -> str:
         return f"{self.name}.sampling_rate"
 
 
 @dataclass(frozen=True, slots=True)
-class Element:
+class ListElement:
     """One of the media in a list cell."""
 
-    shelf: Column
-    at: int
-    place: int
+    column: ParquetColumn
+    row: int
+    position: int
 
     def __call__(self) -> bytes:
-        one = self.shelf.scalar(self.at).values[self.place]
-        return _there(one.as_py() if not pa.types.is_struct(one.type) else one["bytes"].as_py(), self)
+        element = self.column.scalar(self.row).values[self.position]
+        data = element["bytes"] if pa.types.is_struct(element.type) else element
+        return _checked(data.as_py(), self.column, self.row)
 
 
 @lru_cache(maxsize=512)
-def footer(path: str) -> Any:
+def parquet_metadata(path: str) -> Any:
     """The metadata of a parquet file."""
     return pq.read_metadata(path)
 
 
-def batches(path: str, columns: list[str], groups: list[int] | None = None) -> Any:
-    """The rows of some columns, in batches."""
-    with pq.ParquetFile(path, metadata=footer(path)) as file:
+def parquet_batches(path: str, columns: list[str], groups: list[int] | None = None) -> Iterator[Any]:
+    """The rows of these columns, in record batches."""
+    with pq.ParquetFile(path, metadata=parquet_metadata(path)) as file:
         groups = list(range(file.num_row_groups)) if groups is None else groups
         yield from file.iter_batches(batch_size=BATCH, row_groups=groups, columns=columns)
 
 
 @lru_cache(maxsize=512)
-def _starts(path: str) -> Array:
+def _group_starts(path: str) -> Array:
     """The first row of each row group."""
-    meta = footer(path)
-    rows = [meta.row_group(group).num_rows for group in range(meta.num_row_groups)]
+    metadata = parquet_metadata(path)
+    rows = [metadata.row_group(group).num_rows for group in range(metadata.num_row_groups)]
     return np.cumsum([0, *rows[:-1]])
 
 
 def _bytes_leaf(path: str, column: str) -> str:
-    kind = footer(path).schema.to_arrow_schema().field(column).type
+    kind = parquet_metadata(path).schema.to_arrow_schema().field(column).type
     return f"{column}.bytes" if pa.types.is_struct(kind) and kind.get_field_index("bytes") >= 0 else column
 
 
-class _Groups:
-    """Columns of row groups that were read last: rows that are asked for in order are decoded once."""
+class _RowGroups:
+    """The columns of row groups that were read last: rows that are read in order are decoded once."""
 
     def __init__(self) -> None:
-        self._held: OrderedDict[tuple[str, str, int], Future[Any]] = OrderedDict()
+        self._columns: OrderedDict[tuple[str, str, int], Future[Any]] = OrderedDict()
         self._lock = threading.Lock()
 
     def get(self, key: tuple[str, str, int]) -> Any:
+        """The cells of (path, column, row group); threads that need the same ones wait for the first of them."""
         with self._lock:
-            future = self._held.get(key)
-            mine = future is None
+            future = self._columns.get(key)
+            missing = future is None
             if future is None:
-                future = self._held[key] = Future()
-            self._held.move_to_end(key)
-        if mine:
+                future = self._columns[key] = Future()
+            self._columns.move_to_end(key)
+        if missing:
             try:
                 future.set_result(self._load(*key))
             except BaseException as error:
                 with self._lock:
-                    self._held.pop(key, None)
+                    self._columns.pop(key, None)
                 future.set_exception(error)
                 raise
             with self._lock:
-                while len(self._held) > 1 and sum(f.result().nbytes for f in self._held.values() if f.done()) > HELD:
-                    self._held.popitem(last=False)
+                while len(self._columns) > 1 and self._bytes() > ROW_GROUP_BYTES:
+                    self._columns.popitem(last=False)
         return future.result()
+
+    def _bytes(self) -> int:
+        return sum(future.result().nbytes for future in self._columns.values() if future.done())
 
     def _load(self, path: str, column: str, group: int) -> Any:
         leaf = _bytes_leaf(path, column)
-        parts = [batch.column(0) for batch in batches(path, [leaf], [group])]
-        return pa.chunked_array([pc.struct_field(part, "bytes") for part in parts] if leaf != column else parts)
+        chunks = [batch.column(0) for batch in parquet_batches(path, [leaf], [group])]
+        return pa.chunked_array([pc.struct_field(chunk, "bytes") for chunk in chunks] if leaf != column else chunks)
 
 
-_GROUPS = _Groups()
+_ROW_GROUPS = _RowGroups()
 
 
 # ── archives ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 @dataclass(frozen=True)
-class Members(Shelf):
+class ArchiveFiles(MediaSequence):
     """The files in an uncompressed tar or a zip."""
 
     def __len__(self) -> int:
-        return len(members(self.path))
+        return len(archive_index(self.path))
 
-    def read(self, at: int) -> bytes | None:
-        return _extract(self.path, *_places(self.path)[at])
+    def read(self, position: int) -> bytes | None:
+        return _extract(self.path, *_locations(self.path)[position])
 
 
 @dataclass(frozen=True, slots=True)
-class Member(Cell):
-    """A file in an archive, found again without its index."""
+class ArchiveFile(LazyBytes):
+    """A file in an archive, read without the archive's index."""
 
     offset: int
     size: int
     packing: int
 
     def __call__(self) -> bytes:
-        return _extract(self.shelf.path, self.offset, self.size, self.packing)
+        return _extract(self.sequence.path, self.offset, self.size, self.packing)
 
 
-TAR = -1  # a packing of our own: the offset is that of the bytes; else zip's, and it is that of a header
-Where = tuple[int, int, int]  # offset, size, packing
+TAR = -1  # the packing of files in a tar, whose offset is that of the bytes; else zip's, with the offset of a header
+Location = tuple[int, int, int]  # offset, size, packing
 
 
 @lru_cache(maxsize=64)
-def members(path: str) -> dict[str, Where]:
-    """Name → where, for each file in an archive."""
+def archive_index(path: str) -> dict[str, Location]:
+    """The location of each file in an archive, by name."""
     if zipfile.is_zipfile(path):
         with zipfile.ZipFile(path) as archive:
-            listed = [one for one in archive.infolist() if not one.is_dir()]
-        bad = [one for one in listed if one.flag_bits & 1 or one.compress_type not in (0, 8)]
-        if bad:
-            raise EmbarkError(f"{path}: '{bad[0].filename}' is encrypted or packed in an uncommon way.")
-        return {one.filename: (one.header_offset, one.compress_size, one.compress_type) for one in listed}
+            files = [file for file in archive.infolist() if not file.is_dir()]
+        for file in files:
+            if file.flag_bits & 1 or file.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+                raise EmbarkError(
+                    f"{path}: '{file.filename}' is encrypted or not compressed with deflate: unpack and zip it again."
+                )
+        return {file.filename: (file.header_offset, file.compress_size, file.compress_type) for file in files}
     with tarfile.open(path, "r:") as tar:
-        return {one.name.removeprefix("./"): (one.offset_data, one.size, TAR) for one in tar if one.isfile()}
+        return {file.name.removeprefix("./"): (file.offset_data, file.size, TAR) for file in tar if file.isfile()}
 
 
 @lru_cache(maxsize=64)
-def _places(path: str) -> list[Where]:
-    """Where each file of an archive is, in order."""
-    return list(members(path).values())
+def _locations(path: str) -> list[Location]:
+    """The location of each file in an archive, in order."""
+    return list(archive_index(path).values())
 
 
 def _extract(path: str, offset: int, size: int, packing: int) -> bytes:
     with open(path, "rb") as file:
         file.seek(offset)
         if packing != TAR:
-            head = file.read(30)
-            file.seek(sum(struct.unpack("<HH", head[26:30])), os.SEEK_CUR)
+            header = file.read(30)
+            file.seek(sum(struct.unpack("<HH", header[26:30])), os.SEEK_CUR)
         data = file.read(size)
     if len(data) != size:
-        raise EmbarkError(f"{path} ends within a file that it holds: delete it and fetch it again.")
+        raise EmbarkError(f"{path} is cut off: it ends within one of its files. Delete it and fetch it again.")
     return zlib.decompress(data, -zlib.MAX_WBITS) if packing == zipfile.ZIP_DEFLATED else data

@@ -1,4 +1,4 @@
-"""The rows of a hub dataset's split, whatever their format: columns of values, and media that are read when needed."""
+"""The rows of a dataset's split, whatever their format: values, and media read when needed. And its archives."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import hashlib
 import lzma
 import shutil
 import tarfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from fnmatch import fnmatchcase
 from functools import cached_property
 from pathlib import Path
@@ -19,77 +19,79 @@ from embark.data.atomic import atomically
 from embark.data.fetch import Hub, RemoteFile
 from embark.data.formats import TableFile, open_table_file
 from embark.data.layout import choose
-from embark.data.lazy_media import TAR, Member, Members, film, members, stored
-from embark.data.sibling_files import Beside
+from embark.data.lazy_media import TAR, ArchiveFile, ArchiveFiles, StoredMedia, archive_index
+from embark.data.sibling_files import SiblingFiles
 from embark.types import EmbarkError, Media, Modality, Source
 
-__all__ = ["Archive", "Needed", "Rows", "film", "needed", "open_archive", "open_file", "open_rows"]
-
-Needed = list[tuple[Source, list[RemoteFile]]]  # files by dataset
+FilesBySource = list[tuple[Source, list[RemoteFile]]]
 BLOCK = 1 << 20
 
 
 class Rows:
-    """The rows of a split; its files are on this machine and make one table."""
+    """The rows of one or more table files, as one table; `name` is what messages call it."""
 
-    def __init__(self, what: str, tables: Sequence[TableFile]) -> None:
-        self.what, self.tables = what, tables
-        self.names: tuple[str, ...] = tuple(dict.fromkeys(name for table in tables for name in table.names))
+    def __init__(self, name: str, tables: Sequence[TableFile]) -> None:
+        self.name = name
+        self.tables = tables
+        self.column_names = tuple(dict.fromkeys(column for table in tables for column in table.column_names))
 
     def __len__(self) -> int:
         return sum(len(table) for table in self.tables)
 
     def values(self, column: str) -> list[Any]:
-        """A small column, whole; "column.field" is a field of a struct."""
-        return [value for table in self._having(column) for value in table.values(column)]
+        """All values of a column; "column.field" is a field of a struct."""
+        return [value for table in self._tables(column) for value in table.values(column)]
+
+    def first_column(self, *names: str) -> str | None:
+        """The first of these columns that the table has."""
+        return next((name for name in names if name in self.column_names), None)
+
+    def tuples(self, *columns: str) -> Iterator[tuple[Any, ...]]:
+        """The values of several columns, row by row."""
+        return zip(*map(self.values, columns), strict=True)
 
     def records(self) -> list[dict[str, Any]]:
-        """All rows of a small table by column; None where a row has nothing."""
-        columns = [self.values(name) for name in self.names]
-        return [dict(zip(self.names, cells, strict=True)) for cells in zip(*columns, strict=True)]
+        """All rows as dictionaries by column; None where a row has no value."""
+        return [dict(zip(self.column_names, row, strict=True)) for row in self.tuples(*self.column_names)]
 
     def media(self, kind: Modality, column: str) -> list[Media | None]:
         """Encoded media, one a row; None where a cell is empty."""
-        cells = [cell for table in self._having(column) for cell in table.cells(column)]
-        return [None if cell is None else stored(kind, cell) for cell in cells]
+        chunks = [chunk for table in self._tables(column) for chunk in table.chunks(column)]
+        return [None if chunk is None else StoredMedia(kind, (chunk,)) for chunk in chunks]
 
     def list_media(self, kind: Modality, column: str) -> list[list[Media]]:
         """Encoded media, a list a row."""
-        lists = [cells for table in self._having(column) for cells in table.cell_lists(column)]
-        return [[stored(kind, cell) for cell in cells] for cells in lists]
+        lists = [chunks for table in self._tables(column) for chunks in table.chunk_lists(column)]
+        return [[StoredMedia(kind, (chunk,)) for chunk in chunks] for chunks in lists]
 
     def class_names(self, column: str) -> tuple[str, ...] | None:
-        """The names of a class column, where the files tell them."""
-        return next((names for table in self._having(column) if (names := table.class_names(column))), None)
+        """The names of a class column, where the files declare them."""
+        return next((names for table in self._tables(column) if (names := table.class_names(column))), None)
 
-    def _having(self, column: str) -> Sequence[TableFile]:
-        named = (column, *column.split(";"), column.split(".")[0])
-        if not set(named) & set(self.names):
-            raise EmbarkError(f"{self.what} has no column '{column}'; its columns are {', '.join(self.names)}.")
+    def _tables(self, column: str) -> Sequence[TableFile]:
+        """The tables, if any of them has the column (or one of "a;b", or the struct of "struct.field")."""
+        if not {column, *column.split(";"), column.split(".")[0]} & set(self.column_names):
+            columns = ", ".join(self.column_names)
+            raise EmbarkError(f"{self.name} has no column '{column}'; its columns are {columns}.")
         return self.tables
 
 
 def open_rows(source: Source, split: str, hub: Hub, config: str | None = None, expected: int | None = None) -> Rows:
-    """The rows of a split (of a config, else the source's own); another number than expected is an error."""
+    """The rows of a split of a config (default: the source's); a number of rows other than `expected` is an error."""
     config = config or source.config
-    files = needed(source, split, hub, config)
-    paths = hub.get_all(source.id, source.revision, [file.path for file in files])
-    what = f"Dataset {source.id} ({f'{config}/' if config else ''}{split})"
-    beside = [Beside(hub, source, file.path) for file in files]
-    digests = hub.home / "digests"
-    rows = Rows(what, [open_table_file(path, digests, near) for path, near in zip(paths, beside, strict=True)])
+    files = [file.path for file in split_files(source, split, hub, config)]
+    tables = [
+        open_table_file(path, hub.home / "digests", SiblingFiles(hub, source, file))
+        for path, file in zip(hub.get_all(source.id, source.revision, files), files, strict=True)
+    ]
+    rows = Rows(f"Dataset {source.id} ({f'{config}/' if config else ''}{split})", tables)
     if expected is not None and len(rows) != expected:
-        raise EmbarkError(f"{what} has {len(rows):,} rows at revision {source.revision}, expected {expected:,}.")
+        raise EmbarkError(f"{rows.name} has {len(rows):,} rows at revision {source.revision}, expected {expected:,}.")
     return rows
 
 
-def open_file(source: Source, path: str, hub: Hub) -> Path:
-    """One file of the dataset, on this machine."""
-    return hub.get(source.id, source.revision, path)
-
-
-def needed(source: Source, split: str, hub: Hub, config: str | None = None) -> list[RemoteFile]:
-    """The files that hold a split, whether they are here or not."""
+def split_files(source: Source, split: str, hub: Hub, config: str | None = None) -> list[RemoteFile]:
+    """The files that hold a split of a config (default: the source's), whether they are on this machine or not."""
     files = {file.path: file for file in hub.files(source.id, source.revision)}
 
     def card() -> str:
@@ -102,41 +104,42 @@ def needed(source: Source, split: str, hub: Hub, config: str | None = None) -> l
 
 
 class Archive:
-    """A zip or tar; its files are read where they are."""
+    """A zip or an uncompressed tar; its files are read by position."""
 
     def __init__(self, path: Path, digests: Path) -> None:
-        self.path, self.digests = path, digests
-        self._shelf = Members(str(path), str(digests))
+        self.path = path
+        self.digests = digests
+        self._files = ArchiveFiles(str(path), str(digests))
 
     def names(self) -> list[str]:
-        """The files in it, in order."""
-        return list(self._places)
+        """The names of its files, in order."""
+        return list(self._positions)
 
     def media(self, kind: Modality, name: str) -> Media:
-        """A file in it, read when needed."""
-        return stored(kind, self._member(name))
+        """One of its files as media, read when needed."""
+        return StoredMedia(kind, (self._file(name),))
 
     def read(self, name: str) -> bytes:
-        """The bytes of a file in it."""
-        return self._member(name)()
+        """The bytes of one of its files."""
+        return self._file(name)()
 
     def copy(self, name: str, out: BinaryIO) -> None:
-        """Write a file in it elsewhere; one of a tar may be larger than memory."""
-        member = self._member(name)
-        if member.packing != TAR:
-            out.write(member())
+        """Write one of its files elsewhere; a file of a tar may be larger than memory."""
+        file = self._file(name)
+        if file.packing != TAR:
+            out.write(file())
             return
-        with self.path.open("rb") as held:
-            held.seek(member.offset)
-            for start in range(0, member.size, BLOCK):
-                out.write(held.read(min(BLOCK, member.size - start)))
+        with self.path.open("rb") as archive:
+            archive.seek(file.offset)
+            for start in range(0, file.size, BLOCK):
+                out.write(archive.read(min(BLOCK, file.size - start)))
 
-    def _member(self, name: str) -> Member:
-        if name not in self._places:
-            near = difflib.get_close_matches(name, list(self._places)[:10_000], n=2)
-            advice = f" Did you mean {' or '.join(near)}?" if near else ""
-            raise EmbarkError(f"{self.path} holds no file '{name}'.{advice}")
-        return Member(self._shelf, self._places[name], *members(self._shelf.path)[name])
+    def _file(self, name: str) -> ArchiveFile:
+        if name not in self._positions:
+            similar = difflib.get_close_matches(name, list(self._positions)[:10_000], n=2)
+            advice = f" Did you mean {' or '.join(similar)}?" if similar else ""
+            raise EmbarkError(f"{self.path} has no file '{name}'.{advice}")
+        return ArchiveFile(self._files, self._positions[name], *archive_index(self._files.path)[name])
 
     @property
     def unpacked(self) -> Path:
@@ -145,61 +148,60 @@ class Archive:
         return self.digests.parent / "unpacked" / f"{name}.files"
 
     @cached_property
-    def _places(self) -> dict[str, int]:
+    def _positions(self) -> dict[str, int]:
         try:
-            return {name: at for at, name in enumerate(members(self._shelf.path))}
+            return {name: position for position, name in enumerate(archive_index(self._files.path))}
         except (OSError, ValueError, tarfile.TarError) as error:
             raise EmbarkError(f"{self.path} cannot be read as an archive: {error}.") from error
 
 
 def open_archive(source: Source, path: str, hub: Hub) -> Archive:
-    """A zip or tar of the dataset; a pattern names the parts of one that was cut up. A packed tar is unpacked once."""
-    listed = [file.path for file in hub.files(source.id, source.revision)]
-    parts = [path] if path in listed else sorted(name for name in listed if fnmatchcase(name, path))
+    """A zip or tar of the dataset; a pattern names the parts of a split one. A compressed tar is unpacked once."""
+    files = [file.path for file in hub.files(source.id, source.revision)]
+    parts = [path] if path in files else sorted(name for name in files if fnmatchcase(name, path))
     local = hub.get_all(source.id, source.revision, parts or [path])
     with local[0].open("rb") as first:
         head = first.read(6)
-    opener = next((opener for magic, opener in PACKED.items() if head.startswith(magic)), None)
-    if len(local) > 1 or opener:
-        local = [_unpacked(local, opener, hub.home / "unpacked")]
-    return Archive(local[0], hub.home / "digests")
+    opener = next((opener for magic, opener in COMPRESSED.items() if head.startswith(magic)), None)
+    whole = _unpack(local, opener, hub.home / "unpacked") if len(local) > 1 or opener else local[0]
+    return Archive(whole, hub.home / "digests")
 
 
-PACKED: dict[bytes, Callable[[Any], Any]] = {b"\x1f\x8b": gzip.open, b"BZh": bz2.open, b"\xfd7zXZ\0": lzma.open}
+COMPRESSED: dict[bytes, Callable[[Any], Any]] = {b"\x1f\x8b": gzip.open, b"BZh": bz2.open, b"\xfd7zXZ\0": lzma.open}
 
 
-def _unpacked(parts: Sequence[Path], opener: Callable[[Any], Any] | None, folder: Path) -> Path:
-    """The parts as one file that can be read at any place."""
-    who = hashlib.sha256("\0".join(f"{part}\0{part.stat().st_size}" for part in parts).encode()).hexdigest()[:40]
-    target = folder / who
+def _unpack(parts: Sequence[Path], opener: Callable[[Any], Any] | None, folder: Path) -> Path:
+    """The parts as one uncompressed file, written once."""
+    state = "\0".join(f"{part}\0{part.stat().st_size}" for part in parts)
+    target = folder / hashlib.sha256(state.encode()).hexdigest()[:40]
     if not target.exists():
         try:
-            with atomically(target) as out, _Joined(parts) as joined:
-                shutil.copyfileobj(opener(joined) if opener else joined, out, BLOCK)
+            with atomically(target) as out, _Concatenated(parts) as whole:
+                shutil.copyfileobj(opener(whole) if opener else whole, out, BLOCK)
         except (OSError, EOFError, lzma.LZMAError) as error:
             raise EmbarkError(f"Cannot unpack {parts[0]} to {folder}: {error}.") from error
     return target
 
 
-class _Joined:
-    """Files read one after another as one."""
+class _Concatenated:
+    """Several files, read as one."""
 
     def __init__(self, parts: Sequence[Path]) -> None:
         self._rest = list(parts)
-        self._now: Any = None
+        self._open: Any = None
 
-    def __enter__(self) -> _Joined:
+    def __enter__(self) -> _Concatenated:
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._now:
-            self._now.close()
+        if self._open:
+            self._open.close()
 
     def read(self, size: int = -1) -> bytes:
-        while self._now or self._rest:
-            self._now = self._now or self._rest.pop(0).open("rb")
-            if block := self._now.read(size):
+        while self._open or self._rest:
+            self._open = self._open or self._rest.pop(0).open("rb")
+            if block := self._open.read(size):
                 return bytes(block)
-            self._now.close()
-            self._now = None
+            self._open.close()
+            self._open = None
         return b""

@@ -1,4 +1,4 @@
-"""Media that a table names and does not hold: files of the same dataset."""
+"""Media that a table names but does not hold: other files of the same dataset."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from embark.types import Source
 
 
 @dataclass(frozen=True)
-class Beside:
-    """Finds the files that one table names: beside the table, or else from the dataset's root."""
+class SiblingFiles:
+    """The files that one table names, relative to the table's folder or else to the dataset's root."""
 
     hub: Hub
     source: Source
     table: str  # its path in the dataset
 
-    def files(self, names: Sequence[str | None]) -> list[Path | None]:
+    def fetch(self, names: Sequence[str | None]) -> list[Path | None]:
         """The files on this machine; None where there is no name."""
         known = {file.path for file in self.hub.files(self.source.id, self.source.revision)}
-        near = [name and posixpath.normpath(posixpath.join(posixpath.dirname(self.table), name)) for name in names]
-        paths = [path if path in known else name for path, name in zip(near, names, strict=True)]
-        wanted = [path for path in paths if path]
-        local = iter(self.hub.get_all(self.source.id, self.source.revision, wanted))
+        folder = posixpath.dirname(self.table)
+        relative = [name and posixpath.normpath(posixpath.join(folder, name)) for name in names]
+        paths = [path if path in known else name for path, name in zip(relative, names, strict=True)]
+        local = iter(self.hub.get_all(self.source.id, self.source.revision, [path for path in paths if path]))
         return [next(local) if path else None for path in paths]

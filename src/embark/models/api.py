@@ -1,6 +1,6 @@
-"""Models behind an API: asked politely, several requests at once, and never twice for what was answered.
+"""Models behind an API: several requests at the same time, retries, and no second request for what was answered.
 
-The key is read from the environment when a request is made; it is kept nowhere, and nothing that is shown contains it.
+The key is read from the environment when a request is made; it is stored nowhere, and no message contains it.
 """
 
 from __future__ import annotations
@@ -29,52 +29,52 @@ from embark import http
 from embark.http import Again, Refused
 from embark.models.encoder import Bill, Encoder, Interrupted
 from embark.models.loading import Loading
-from embark.models.providers import PROVIDERS, Part, Parts
+from embark.models.providers import PROVIDERS, RequestPart, RequestParts
 from embark.settings import Settings, load_settings
 from embark.types import Array, Content, EmbarkError, Item, ModelCard, Rendered
 
 BYTES_A_TOKEN = 4  # of text, about
-CUT = 1  # version of the cut, in the settings of whoever is cut here
+CUT = 1  # version of `_cut`, in the options of models whose texts are cut here
 PIECE = re.compile(rb" ?(?:[A-Z]?[a-z]{1,3}|[A-Z])|[0-9]{1,3}|[ \t]{1,4}|.", re.DOTALL)  # seldom more than a token
 LARGEST_REQUEST = 16 << 20  # bytes; an item that is larger goes alone
 DEADLINE = 900.0  # seconds for a request, with all its tries
 JITTER = 0.5
-UNFIT = (400, 413, 422)  # refusals that a single item of many can cause
+BAD_INPUT = (400, 413, 422)  # HTTP statuses that a single item of many can cause
 
 
-class Unfit(EmbarkError):
-    """What was asked for is refused, not who asks."""
+class BadInput(EmbarkError):
+    """A request that was refused because of its items, not because of the key."""
 
 
-class Prepared(NamedTuple):
-    """An item as it will be sent, and about how many tokens it counts as."""
+class RequestItem(NamedTuple):
+    """An item as it will be sent, with an estimate of its tokens."""
 
-    parts: Parts
+    parts: RequestParts
     mode: str
-    texts: int  # tokens
-    images: int  # tokens
+    text_tokens: int
+    image_tokens: int
 
     @property
     def tokens(self) -> int:
-        """Of everything."""
-        return self.texts + self.images
+        """Those of texts and images."""
+        return self.text_tokens + self.image_tokens
 
     @property
     def size(self) -> int:
-        """Bytes, about."""
+        """About how many bytes it has."""
         return sum(len(value) for _, value in self.parts)
 
 
 def load(card: ModelCard, loading: Loading) -> Remote:
-    """The model that the card's loader knows how to ask; nothing is sent yet, and no key is needed."""
+    """The model of a provider, which is the card's loader; nothing is sent yet, and no key is needed."""
     provider = PROVIDERS[card.loader]
     stated = card.options.get("endpoint") or os.environ.get(f"{provider.variable}_BASE_URL", "").strip()
     endpoint = str(stated or provider.base).rstrip("/")
-    if "@" in urlsplit(endpoint).netloc:  # the address is written into every record
+    if "@" in urlsplit(endpoint).netloc:  # the address is recorded with every result
         raise EmbarkError(
             f"The address of {card.name} holds a password: a key belongs into {provider.variable}_API_KEY."
         )
-    if endpoint != provider.base:  # somebody else's vectors, whatever the model is called there
+    if endpoint != provider.base:  # another server's vectors are kept apart, whatever the model is called there
         card = replace(card, options={**card.options, "endpoint": endpoint})
     if card.context and not provider.cuts:
         card = replace(card, options={**card.options, "cut": CUT})
@@ -85,25 +85,27 @@ def load(card: ModelCard, loading: Loading) -> Remote:
 
 
 class Remote(Encoder):
-    """An encoder that asks a provider."""
+    """An encoder behind a provider's API."""
 
     def __init__(self, card: ModelCard, endpoint: str, settings: Settings) -> None:
-        self.card, self.provider, self.endpoint = card, PROVIDERS[card.loader], endpoint
+        self.card = card
+        self.provider = PROVIDERS[card.loader]
+        self.endpoint = endpoint
         self.batch_size = self.provider.items * self.provider.flight
         self.pace = Pace(settings.requests_per_minute, settings.tokens_per_minute)
         self.offline = settings.offline
-        self.dim = card.dim  # or what the first answers have
+        self.dim = card.dim  # None: that of the first answers
 
     def render(self, item: Item, role: str, instruction: str | None) -> Rendered:
-        """The item, and whether the provider is told that it is a query."""
+        """The item; the mode is the provider's word for its role."""
         return Rendered(item.parts, self.provider.query if role == "query" else self.provider.document)
 
-    def prepare(self, contents: Sequence[Content], mode: str) -> Prepared:
-        """Texts as they are, or as much of them as the model takes; images as PNG."""
+    def prepare(self, contents: Sequence[Content], mode: str) -> RequestItem:
+        """Texts, cut where the provider would refuse long ones; images as PNG."""
         if not any(content.kind != "text" or content.value for content in contents):
             raise EmbarkError("the text is empty, and a provider embeds no empty text.")
-        parts: list[Part] = []
-        texts = images = 0
+        parts: list[RequestPart] = []
+        text_tokens = image_tokens = 0
         room = self.card.context if "cut" in self.card.options else None
         for content in contents:
             if content.kind == "text":
@@ -111,51 +113,53 @@ class Remote(Encoder):
                 if room is not None:
                     value, room = _cut(value, room)
                 parts.append(("text", value))
-                texts += -(-len(value.encode("utf-8", "surrogatepass")) // BYTES_A_TOKEN)
+                text_tokens += -(-len(value.encode("utf-8", "surrogatepass")) // BYTES_A_TOKEN)
             else:
                 parts.append(("image", _data_url(content.value, self.provider.largest)))
                 least, most = self.provider.billed
                 width, height = content.value.size
-                images += -(-min(max(width * height, least), most) // self.provider.pixels)
-        return Prepared(tuple(parts), mode, texts, images)
+                image_tokens += -(-min(max(width * height, least), most) // self.provider.pixels)
+        return RequestItem(tuple(parts), mode, text_tokens, image_tokens)
 
-    def embed(self, batch: Sequence[Prepared]) -> Array:
-        """All items in several requests at once; on an error, what was answered goes along with it."""
-        found: dict[int, Array] = {}
+    def embed(self, batch: Sequence[RequestItem]) -> Array:
+        """All items, in several requests at the same time; an error carries the vectors that were answered."""
+        vectors: dict[int, Array] = {}
         failed = threading.Event()
 
-        def ask(rows: list[int]) -> None:
+        def request(rows: list[int]) -> None:
             if failed.is_set():
                 return
             try:
-                self._ask(batch, rows, found)
+                self._request(batch, rows, vectors)
             except BaseException:
                 failed.set()
                 raise
 
         with ThreadPoolExecutor(self.provider.flight) as pool:
-            asked = [pool.submit(ask, rows) for rows in self._requests(batch)]
+            requests = [pool.submit(request, rows) for rows in self._split(batch)]
             try:
-                wait(asked)
-            except BaseException:  # the user's, who will not wait for what is queued
+                wait(requests)
+            except BaseException:  # an interrupt by the user, who will not wait for queued requests
                 failed.set()
                 raise
-        for error in filter(None, (self._odd(batch, found), *(request.exception() for request in asked))):
+        wrong_shape = self._remove_wrong_shapes(batch, vectors)
+        for error in filter(None, (wrong_shape, *(request.exception() for request in requests))):
             if isinstance(error, EmbarkError):
-                raise Interrupted(str(error), found) from error
+                raise Interrupted(str(error), vectors) from error
             raise error
-        return np.stack([found[row] for row in range(len(batch))])
+        return np.stack([vectors[row] for row in range(len(batch))])
 
-    def bill(self, prepared: Prepared) -> Bill:
-        """What the provider would charge for an item, about."""
+    def bill(self, prepared: RequestItem) -> Bill:
+        """An estimate of what the provider would charge for an item."""
         price = self.card.price
         if price is None:
             return Bill(prepared.tokens, None)
-        seen = price if self.card.image_price is None else self.card.image_price
-        return Bill(prepared.tokens, (prepared.texts * price + prepared.images * seen) / 1e6)
+        image_price = price if self.card.image_price is None else self.card.image_price
+        dollars = (prepared.text_tokens * price + prepared.image_tokens * image_price) / 1e6
+        return Bill(prepared.tokens, dollars)
 
-    def _requests(self, batch: Sequence[Prepared]) -> list[list[int]]:
-        """Rows of the batch that go together: of one mode, and within the provider's limits."""
+    def _split(self, batch: Sequence[RequestItem]) -> list[list[int]]:
+        """The rows of each request: of one mode, and within the provider's limits."""
         out: list[list[int]] = []
         for mode in dict.fromkeys(item.mode for item in batch):
             rows: list[int] = []
@@ -163,47 +167,50 @@ class Remote(Encoder):
             for row, item in enumerate(batch):
                 if item.mode != mode:
                     continue
-                tokens, size = tokens + item.tokens, size + item.size
+                tokens += item.tokens
+                size += item.size
                 full = len(rows) == self.provider.items or tokens > self.provider.tokens or size > LARGEST_REQUEST
                 if rows and full:
                     out.append(rows)
-                    rows, tokens, size = [], item.tokens, item.size
+                    rows = []
+                    tokens = item.tokens
+                    size = item.size
                 rows.append(row)
             out.append(rows)
         return out
 
-    def _ask(self, batch: Sequence[Prepared], rows: Sequence[int], found: dict[int, Array]) -> None:
-        """One request, and further ones for what its answer left out; a refused one in halves, down to one item."""
-        while missing := [row for row in rows if row not in found]:
+    def _request(self, batch: Sequence[RequestItem], rows: Sequence[int], vectors: dict[int, Array]) -> None:
+        """Add the vectors of the rows, with further requests for what an answer left out; bad input goes in halves."""
+        while missing := [row for row in rows if row not in vectors]:
             items = [batch[row] for row in missing]
             what = f"Asking {self.endpoint} for {self.card.name}"
             try:
                 answer = http.patiently(what, partial(self._post, items), jitter=JITTER, deadline=DEADLINE)
-            except Unfit:
+            except BadInput:
                 if len(missing) == 1:
                     raise
                 half = len(missing) // 2
-                self._ask(batch, missing[:half], found)
-                self._ask(batch, missing[half:], found)
+                self._request(batch, missing[:half], vectors)
+                self._request(batch, missing[half:], vectors)
                 return
-            found.update({missing[position]: vector for position, vector in answer})
+            vectors.update({missing[position]: vector for position, vector in answer})
 
-    def _odd(self, batch: Sequence[Prepared], found: dict[int, Array]) -> EmbarkError | None:
-        """Take vectors of another dimension out: than the card's, or than most in the first batch have."""
-        if self.dim is None and found:
-            self.dim = Counter(vector.size for vector in found.values()).most_common(1)[0][0]
-        odd = {row: found.pop(row) for row in sorted(found) if found[row].shape != (self.dim,)}
-        if not odd:
+    def _remove_wrong_shapes(self, batch: Sequence[RequestItem], vectors: dict[int, Array]) -> EmbarkError | None:
+        """Remove vectors of another dimension than the card's or most of the first batch's; the error about them."""
+        if self.dim is None and vectors:
+            self.dim = Counter(vector.size for vector in vectors.values()).most_common(1)[0][0]
+        wrong = {row: vectors.pop(row) for row in sorted(vectors) if vectors[row].shape != (self.dim,)}
+        if not wrong:
             return None
-        row, vector = next(iter(odd.items()))
-        said = "its card says" if self.card.dim else "others have"
+        row, vector = next(iter(wrong.items()))
+        source = "its card says" if self.card.dim else "others have"
         return EmbarkError(
-            f"{self.card.name} returned a vector of shape {vector.shape} for {_shown(batch[row])}; "
-            f"{said} dimension {self.dim}."
+            f"{self.card.name} returned a vector of shape {vector.shape} for {_preview(batch[row])}; "
+            f"{source} dimension {self.dim}."
         )
 
-    def _post(self, items: Sequence[Prepared]) -> list[tuple[int, Array]]:
-        """At least one of the items' vectors, by their positions."""
+    def _post(self, items: Sequence[RequestItem]) -> list[tuple[int, Array]]:
+        """At least one of the items' vectors, with their positions."""
         body = {"model": self.card.source, **self.provider.body([item.parts for item in items], items[0].mode)}
         if "dimensions" in self.card.options:
             body[self.provider.dimensions] = self.card.options["dimensions"]
@@ -220,76 +227,81 @@ class Remote(Encoder):
                 page = http.receive(answer)
         except Again as again:
             self.pace.hold(again.wait or 0.0)
-            told = self._message(again.page, key)
-            raise Again(f"{again}: {told}" if told else str(again), again.wait) from None
+            message = self._message(again.page, key)
+            raise Again(f"{again}: {message}" if message else str(again), again.wait) from None
         except Refused as refused:
-            raise self._explained(refused, key, items) from None
-        rows = [(at, row) for at, row in self._vectors(page, len(items)) if np.isfinite(row).all()]
-        if not rows:
-            first = _shown(items[0])
+            raise self._refusal(refused, key, items) from None
+        finite = [(position, row) for position, row in self._vectors(page, len(items)) if np.isfinite(row).all()]
+        if not finite:
+            first = _preview(items[0])
             raise Again(f"it returned no vector of finite numbers for {len(items)} items, the first is {first}")
-        return rows
+        return finite
 
-    def _vectors(self, page: bytes, asked: int) -> list[tuple[int, Array]]:
+    def _vectors(self, page: bytes, count: int) -> list[tuple[int, Array]]:
+        """The vectors in an answer about so many items, with their positions."""
         try:
-            rows = [(at, np.array(row, np.float32)) for at, row in self.provider.vectors(json.loads(page))]
+            answer = self.provider.vectors(json.loads(page))
+            vectors = [(position, np.array(row, np.float32)) for position, row in answer]
         except (ValueError, TypeError, LookupError) as error:
             raise EmbarkError(
                 f"{self.card.name}: the answer of {self.endpoint} is not what its API promises "
                 f"({type(error).__name__}: {error}). Is that its address?"
             ) from None
-        if not self.provider.indexed and len(rows) != asked:
-            raise Again(f"it returned {len(rows)} vectors for {asked} items and does not say which")
-        if sorted({at for at, _ in rows} & set(range(asked))) != sorted(at for at, _ in rows):
+        positions = [position for position, _ in vectors]
+        if not self.provider.indexed and len(vectors) != count:
+            raise Again(f"it returned {len(vectors)} vectors for {count} items and does not say which")
+        if sorted(set(positions) & set(range(count))) != sorted(positions):
             raise EmbarkError(f"{self.card.name} returned vectors for items that it was not asked for, or twice.")
-        return rows
+        return vectors
 
     def _key(self) -> str:
-        """The key in the environment; needed at the provider's own address."""
+        """The key in the environment; the provider's own address needs one."""
         if self.offline:
             raise EmbarkError(f"{self.card.name} is asked over the network, and the setting 'offline' forbids that.")
         variable = f"{self.provider.variable}_API_KEY"
         key = os.environ.get(variable, "").strip()
         if not key and self.endpoint == self.provider.base:
             raise EmbarkError(f"{self.card.name} is asked over the network with your key: set {variable}.")
-        if not (key.isascii() and key.isprintable()):  # the library's own error would show it
+        if not (key.isascii() and key.isprintable()):  # the library's own error would show the key
             raise EmbarkError(f"{variable} does not hold a key: there are characters in it that no key has.")
         return key
 
-    def _explained(self, refused: Refused, key: str, items: Sequence[Prepared]) -> EmbarkError:
-        """What a refusal means."""
+    def _refusal(self, refused: Refused, key: str, items: Sequence[RequestItem]) -> EmbarkError:
+        """The error for a refused request."""
         variable = f"{self.provider.variable}_API_KEY"
         if refused.status in (401, 403):
             return EmbarkError(
                 f"{self.endpoint} does not let you use {self.card.source} (HTTP {refused.status}): set {variable} to a "
                 "key that may."
             )
-        what = _shown(items[0]) if len(items) == 1 else f"{len(items)} items"
-        said = f"{self.card.name} was refused for {what} ({refused}): {self._message(refused.page, key)}"
-        return Unfit(said) if refused.status in UNFIT else EmbarkError(said)
+        what = _preview(items[0]) if len(items) == 1 else f"{len(items)} items"
+        message = f"{self.card.name} was refused for {what} ({refused}): {self._message(refused.page, key)}"
+        return BadInput(message) if refused.status in BAD_INPUT else EmbarkError(message)
 
     def _message(self, page: bytes, key: str) -> str:
-        """The sentence in a provider's page of refusal; a key that it repeats is struck out."""
+        """The message in a provider's answer, without the key."""
         text = page.decode("utf-8", "replace")
         try:
-            told = json.loads(text)
+            message = json.loads(text)
         except ValueError:
-            told = text.strip()
+            message = text.strip()
         for name in ("error", "message", "detail"):
-            if isinstance(told, dict) and name in told:
-                told = told[name]
-        return (str(told).replace(key, "…") if key else str(told))[:500]
+            if isinstance(message, dict) and name in message:
+                message = message[name]
+        return (str(message).replace(key, "…") if key else str(message))[:500]
 
 
 class Pace:
-    """Spreads requests over the minutes that limits are given for."""
+    """Spreads requests evenly, within limits of requests and tokens a minute."""
 
     def __init__(self, requests: int | None, tokens: int | None) -> None:
-        self.requests, self.tokens = requests, tokens
-        self.next, self.lock = 0.0, threading.Lock()
+        self.requests = requests
+        self.tokens = tokens
+        self.next = 0.0
+        self.lock = threading.Lock()
 
     def take(self, tokens: int) -> None:
-        """Wait for one's turn to send a request of that many tokens."""
+        """Wait until a request of that many tokens may be sent."""
         share = max(1 / self.requests if self.requests else 0.0, tokens / self.tokens if self.tokens else 0.0)
         with self.lock:
             now = time.monotonic()
@@ -299,18 +311,19 @@ class Pace:
             time.sleep(turn - now)
 
     def hold(self, seconds: float) -> None:
-        """Nobody sends anything for so long: the provider asked for it."""
+        """Send no request for so long, as the provider asked."""
         with self.lock:
             self.next = max(self.next, time.monotonic() + min(seconds, http.PATIENCE))
 
 
-def _shown(item: Prepared) -> str:
+def _preview(item: RequestItem) -> str:
+    """An item for messages."""
     kind, value = item.parts[0]
     return f"'{value[:60]}'" if kind == "text" else "an image"
 
 
 def _cut(text: str, tokens: int) -> tuple[str, int]:
-    """The text up to so many tokens, estimated rather too many than too few; and how many of them are left."""
+    """(the text up to so many tokens, the number of tokens left); tokens are rather over- than underestimated."""
     data = text.encode("utf-8", "surrogatepass")
     ends = [piece.end() for piece in islice(PIECE.finditer(data), tokens)]
     end = ends[-1] if ends else 0
@@ -318,7 +331,7 @@ def _cut(text: str, tokens: int) -> tuple[str, int]:
 
 
 def _data_url(image: Any, largest: int) -> str:
-    """The pixels without loss; shrunk where they are more than a provider takes."""
+    """The image as PNG in a data URL; shrunk where it has more pixels than a provider takes."""
     from PIL import Image
 
     width, height = image.size

@@ -1,4 +1,4 @@
-"""Two models that learned nothing, to hold others against: random vectors, and features that people designed."""
+"""Two baselines without training: random vectors, and hand-made features."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ DIM = 256
 
 
 def load_random(card: ModelCard, _: Loading) -> Encoder:
-    """A random direction for each content, always the same one: what a score is worth that needs no understanding."""
+    """A random direction for each content, always the same one: the score of a model that understands nothing."""
     return Towers(
         card,
         {
@@ -37,8 +37,8 @@ def load_random(card: ModelCard, _: Loading) -> Encoder:
 
 
 def load_handmade(card: ModelCard, _: Loading) -> Encoder:
-    """Spelling, colours, edges and spectra. The modalities share no coordinates, so across them it can only guess."""
-    image = Tower(_drawn, pixels)
+    """Spelling, colours, edges and spectra. The modalities share no coordinates, so it is at chance across them."""
+    image = Tower(_image_features, pixels)
     return Towers(
         card,
         {
@@ -57,18 +57,19 @@ def _raw(image: Image) -> bytes:
     return f"{image.mode} {image.size} ".encode() + image.tobytes()
 
 
-def _noise(kind: Modality, parts: Iterable[bytes]) -> Array:
-    """Uniform 32-bit numbers that the content decides: a hash, because numpy's streams may change with its version."""
+def _noise(kind: Modality, chunks: Iterable[bytes]) -> Array:
+    """Uniform 32-bit numbers from a hash of the content, because numpy's streams may change with its version."""
     content = hashlib.shake_128(kind.encode())
-    for part in parts:
-        content.update(len(part).to_bytes(8, "little") + part)
+    for chunk in chunks:
+        content.update(len(chunk).to_bytes(8, "little") + chunk)
     return np.frombuffer(content.digest(4 * DIM), "<u4")
 
 
 def _gaussian(noise: list[Array]) -> Array:
     """Box and Muller's transform: two uniform numbers give two normal ones."""
     first, second = np.split((np.stack(noise) + 0.5) / 2**32, 2, axis=1)
-    radius, angle = np.sqrt(-2 * np.log(first)), 2 * np.pi * second
+    radius = np.sqrt(-2 * np.log(first))
+    angle = 2 * np.pi * second
     return unit(np.concatenate([radius * np.cos(angle), radius * np.sin(angle)], axis=1)).astype(np.float32)
 
 
@@ -80,7 +81,7 @@ def _stacked(vectors: list[Array]) -> Array:
 
 
 def _spelling(text: str) -> Array:
-    """Words and their n-grams of 2 to 4 characters, counted sublinearly, each added to or taken from a hashed place."""
+    """Words and their n-grams of 2 to 4 characters: log counts, with a sign, in hashed dimensions."""
     counts = Counter(gram for word in _WORD.findall(text.casefold()) or [""] for gram in _grams(word))
     hashes = np.fromiter(counts, np.uint32, len(counts))
     weights = 1 + np.log(np.fromiter(counts.values(), np.float64, len(counts)))
@@ -94,38 +95,41 @@ _WORD = re.compile(r"\w+|[^\w\s]")
 @lru_cache(1 << 16)
 def _grams(word: str) -> list[int]:
     marked = f"<{word}>"
-    grams = [marked, *(marked[at : at + n] for n in (2, 3, 4) for at in range(len(marked) - n + 1) if n < len(marked))]
+    grams = [marked]
+    for n in (2, 3, 4):
+        if n < len(marked):
+            grams += [marked[start : start + n] for start in range(len(marked) - n + 1)]
     return [zlib.crc32(gram.encode("utf-8", "surrogatepass")) for gram in grams]
 
 
-def _drawn(images: list[Array]) -> Array:
+def _image_features(images: list[Array]) -> Array:
     """Colours (64), edges (128) and layout (64) of (64, 64, 3) bytes, each of the three with the same weight."""
     batch = np.stack(images)
-    return unit(np.concatenate([unit(part(batch)) for part in (_colours, _edges, _layout)], axis=1))
+    return unit(np.concatenate([unit(feature(batch)) for feature in (_colors, _edges, _layout)], axis=1))
 
 
-def _colours(batch: Array) -> Array:
-    """How many pixels have each of 4 × 4 × 4 colours; the root, so that a white page does not drown the drawing."""
+def _colors(batch: Array) -> Array:
+    """The square roots of the numbers of pixels of 4 × 4 × 4 colours, so that a white background does not dominate."""
     step = batch >> 6
     return np.sqrt(_histogram(step[..., 0] * 16 + step[..., 1] * 4 + step[..., 2], 64, None))
 
 
 def _edges(batch: Array) -> Array:
-    """How strong the edges of 8 orientations are in each of 4 × 4 cells."""
-    grey = batch @ np.full(3, 1 / 3, np.float32)
-    down, right = np.gradient(grey, axis=(1, 2))
-    turn = np.arctan2(down, right) * np.float32(8 / np.pi)
+    """The strength of edges of 8 orientations in each of 4 × 4 cells."""
+    gray = batch @ np.full(3, 1 / 3, np.float32)
+    down, right = np.gradient(gray, axis=(1, 2))
+    orientation = np.arctan2(down, right) * np.float32(8 / np.pi)
     cell = np.arange(64) // 16
-    place = (cell[:, None] * 4 + cell) * 8 + np.floor(turn).astype(np.int64) % 8
-    return np.sqrt(_histogram(place, 128, np.hypot(down, right)))
+    bins = (cell[:, None] * 4 + cell) * 8 + np.floor(orientation).astype(np.int64) % 8
+    return np.sqrt(_histogram(bins, 128, np.hypot(down, right)))
 
 
 def _layout(batch: Array) -> Array:
     """The mean colour and the contrast of each of 4 × 4 cells, around the middle of the scale."""
-    bright = batch.astype(np.float32) / 255
-    colour = _cell_means(bright)
-    contrast = np.sqrt(np.maximum(_cell_means(bright * bright) - colour * colour, 0)).mean(-1, keepdims=True)
-    return np.concatenate([colour - 0.5, contrast], axis=-1).reshape(len(batch), -1)
+    values = batch.astype(np.float32) / 255
+    color = _cell_means(values)
+    contrast = np.sqrt(np.maximum(_cell_means(values * values) - color * color, 0)).mean(-1, keepdims=True)
+    return np.concatenate([color - 0.5, contrast], axis=-1).reshape(len(batch), -1)
 
 
 def _cell_means(batch: Array) -> Array:
@@ -133,17 +137,17 @@ def _cell_means(batch: Array) -> Array:
     return np.asarray(down.reshape(len(batch), 4, 4, 16, 3).mean(3))
 
 
-def _histogram(places: Array, bins: int, weights: Array | None) -> Array:
-    """One histogram an image, all counted at once."""
-    rows = np.arange(len(places))[:, None, None] * bins
+def _histogram(bins: Array, size: int, weights: Array | None) -> Array:
+    """(images, size): the counts, or sums of weights, of each image's bins."""
+    offsets = np.arange(len(bins))[:, None, None] * size
     flat = None if weights is None else weights.ravel()
-    counts = np.bincount((rows + places).ravel(), flat, len(places) * bins)
-    return counts.reshape(len(places), bins).astype(np.float32)
+    counts = np.bincount((offsets + bins).ravel(), flat, len(bins) * size)
+    return counts.reshape(len(bins), size).astype(np.float32)
 
 
 def _spectrum(audio: Audio) -> Array:
-    """Mean and spread of each mel band, and its mean in each quarter of the sound; zeros to the common length."""
+    """Mean and spread of each mel band, and its mean in each quarter of the sound; padded with zeros."""
     mel = log_mel(audio.samples)
-    quarters = [part.mean(0) if len(part) else mel.mean(0) for part in np.array_split(mel, 4)]
-    found = np.concatenate([mel.mean(0), mel.std(0), *quarters])
-    return np.pad(found, (0, DIM - len(found)))
+    quarters = [quarter.mean(0) if len(quarter) else mel.mean(0) for quarter in np.array_split(mel, 4)]
+    features = np.concatenate([mel.mean(0), mel.std(0), *quarters])
+    return np.pad(features, (0, DIM - len(features)))

@@ -1,4 +1,4 @@
-"""BLIP by its contrastive heads, and BLIP-2 by its Q-Former, as MIEB embeds with them."""
+"""BLIP's contrastive heads and BLIP-2's Q-Former as encoders, as MIEB uses them."""
 
 from __future__ import annotations
 
@@ -8,99 +8,101 @@ from typing import Any
 
 from embark.models.device import pad, to_numpy, without_gradients
 from embark.models.encoder import Encoder, Tower, Towers, frame_mean
-from embark.models.hf import Tokenizer, image_processor, renamed, tensors, weights
-from embark.models.hub import Checkpoint, checkpoint, companion, is_file, weights_file
-from embark.models.joint import Joint, cut
-from embark.models.loading import Loading, loaded
-from embark.models.pixels import Prepared, pixels
+from embark.models.hf import Tokenizer, image_processor, load_model, load_tensors, rename_tensors
+from embark.models.hub import Checkpoint, companion_checkpoint, fetch_checkpoint, fetch_weights_file, is_weights_file
+from embark.models.joint import JointEncoder, truncate
+from embark.models.loading import Loading, loaded_card
+from embark.models.pixels import ImageInputs, image_preprocessor
 from embark.types import Array, EmbarkError, ModelCard
 
-CAPTION = 32  # tokens of a text alone that BLIP-2's retrieval models were trained with
+CAPTION = 32  # tokens of a text without an image, as BLIP-2's retrieval models were trained
 
 
 def load(card: ModelCard, loading: Loading) -> Encoder:
-    """BLIP: the projected [CLS] of either tower, at unit length. Captioning and VQA checkpoints lack the heads.
+    """BLIP: the projected [CLS] of either tower, at unit length. Captioning and VQA checkpoints lack these heads.
 
-    A source is a repository or folder of transformers, or one file of the authors'.
+    A source is a repository or folder of transformers, or one file of BLIP's authors.
     """
     from torch.nn.functional import normalize
 
-    found, model, tokens, processor = _original(card, loading) if is_file(card.source) else _converted(card, loading)
-    look = pixels(processor)
+    load_parts = _from_authors_file if is_weights_file(card.source) else _from_transformers
+    checkpoint, model, tokenizer, processor = load_parts(card, loading)
+    preprocessor = image_preprocessor(processor)
     _compile(model, loading)
 
     @without_gradients
-    def text(rows: list[list[int]]) -> Array:
-        ids, mask = pad(rows, tokens.padding, "right", model.device)
+    def embed_texts(rows: list[list[int]]) -> Array:
+        ids, mask = pad(rows, tokenizer.padding, "right", model.device)
         hidden = model.text_encoder(input_ids=ids, attention_mask=mask).last_hidden_state
         return to_numpy(normalize(model.text_proj(hidden[:, 0]), dim=-1))
 
     @without_gradients
-    def image(batch: list[Prepared]) -> Array:
-        hidden = model.vision_model(**look.batch(batch, model)).last_hidden_state
+    def embed_images(batch: list[ImageInputs]) -> Array:
+        hidden = model.vision_model(**preprocessor.batch(batch, model)).last_hidden_state
         return to_numpy(normalize(model.vision_proj(hidden[:, 0]), dim=-1))
 
-    pictures = Tower(image, look.prepare)
-    ready = loaded(found.card, loading, model.config.image_text_hidden_size, fusion=card.fusion or "unit-sum")
-    return Towers(ready, {"text": Tower(text, tokens), "image": pictures, "video": frame_mean(pictures)})
+    image = Tower(embed_images, preprocessor.prepare)
+    ready = loaded_card(checkpoint.card, loading, model.config.image_text_hidden_size, fusion=card.fusion or "unit-sum")
+    return Towers(ready, {"text": Tower(embed_texts, tokenizer), "image": image, "video": frame_mean(image)})
 
 
 def load_blip2(card: ModelCard, loading: Loading) -> Encoder:
-    """BLIP-2: the first output of the Q-Former over text, queries on the image, or both; no contrastive projection."""
+    """BLIP-2: the first output of the Q-Former over text, image queries, or both; without contrastive projection."""
     import torch
     from transformers import Blip2ForImageTextRetrieval
 
-    found = checkpoint(card, loading)
-    model = weights(Blip2ForImageTextRetrieval, found, loading)
+    checkpoint = fetch_checkpoint(card, loading)
+    model = load_model(Blip2ForImageTextRetrieval, checkpoint, loading)
     _compile(model, loading)
-    look, read = pixels(image_processor(found)), Tokenizer(found, model.config.qformer_config.max_position_embeddings)
+    preprocessor = image_preprocessor(image_processor(checkpoint))
+    tokenizer = Tokenizer(checkpoint, model.config.qformer_config.max_position_embeddings)
 
-    def tokens(text: str | None, pictured: bool) -> list[int]:
-        ids = [] if text is None else read(text)
-        return ids if pictured else cut(ids, card.context or CAPTION)
-
-    @without_gradients
-    def texts(rows: list[list[int]]) -> Array:
-        ids, mask = pad(rows, read.padding, "right", model.device)
-        words = model.embeddings(input_ids=ids)
-        return to_numpy(model.qformer(words, query_length=0, attention_mask=mask).last_hidden_state[:, 0])
+    def tokens(text: str | None, with_image: bool) -> list[int]:
+        ids = [] if text is None else tokenizer(text)
+        return ids if with_image else truncate(ids, card.context or CAPTION)
 
     @without_gradients
-    def pictures(batch: list[Prepared], rows: list[list[int]]) -> Array:
-        seen = model.vision_model(**look.batch(batch, model)).last_hidden_state
-        queries = model.query_tokens.expand(len(seen), -1, -1)
-        ids, mask = pad(rows, read.padding, "right", model.device)  # where there is no text, all of it is masked
+    def embed_texts(rows: list[list[int]]) -> Array:
+        ids, mask = pad(rows, tokenizer.padding, "right", model.device)
+        embeddings = model.embeddings(input_ids=ids)
+        return to_numpy(model.qformer(embeddings, query_length=0, attention_mask=mask).last_hidden_state[:, 0])
+
+    @without_gradients
+    def embed_images(batch: list[ImageInputs], rows: list[list[int]]) -> Array:
+        patches = model.vision_model(**preprocessor.batch(batch, model)).last_hidden_state
+        queries = model.query_tokens.expand(len(patches), -1, -1)
+        ids, mask = pad(rows, tokenizer.padding, "right", model.device)  # without a text, all of it is masked
         hidden = model.qformer(
             model.embeddings(input_ids=ids, query_embeds=queries),
             query_length=queries.shape[1],
             attention_mask=torch.cat([mask.new_ones(queries.shape[:2]), mask], dim=1),
-            encoder_hidden_states=seen,
-            encoder_attention_mask=mask.new_ones(seen.shape[:2]),
+            encoder_hidden_states=patches,
+            encoder_attention_mask=mask.new_ones(patches.shape[:2]),
         ).last_hidden_state
         return to_numpy(hidden[:, 0])
 
-    ready = loaded(found.card, loading, model.config.qformer_config.hidden_size, fusion="native")
-    return Joint(ready, look.prepare, tokens, texts, pictures)
+    ready = loaded_card(checkpoint.card, loading, model.config.qformer_config.hidden_size, fusion="native")
+    return JointEncoder(ready, preprocessor.prepare, tokens, embed_texts, embed_images)
 
 
 def _compile(model: Any, loading: Loading) -> None:
-    """The parts, each for itself: vectors bypass `forward`, which is all that compiling the whole reaches."""
+    """Each child module: the vectors bypass `forward`, which is all that compiling the whole model would cover."""
     if loading.compile:
-        for part in model.children():
-            part.compile()
+        for child in model.children():
+            child.compile()
 
 
-# ── where BLIP's weights come from: (checkpoint, model, tokeniser, image processor) ──────────────────────────────────
+# ── BLIP's parts: (checkpoint, model, tokeniser, image processor) ────────────────────────────────────────────────────
 
 
-def _converted(card: ModelCard, loading: Loading) -> tuple[Checkpoint, Any, Tokenizer, Any]:
-    """A checkpoint as transformers has it."""
+def _from_transformers(card: ModelCard, loading: Loading) -> tuple[Checkpoint, Any, Tokenizer, Any]:
+    """A checkpoint in the format of transformers."""
     from transformers import BlipForImageTextRetrieval
 
-    found = checkpoint(card, loading)
-    model = weights(BlipForImageTextRetrieval, found, loading)
-    tokens = Tokenizer(found, card.context or model.config.text_config.max_position_embeddings)
-    return found, model, tokens, image_processor(found)
+    checkpoint = fetch_checkpoint(card, loading)
+    model = load_model(BlipForImageTextRetrieval, checkpoint, loading)
+    tokenizer = Tokenizer(checkpoint, card.context or model.config.text_config.max_position_embeddings)
+    return checkpoint, model, tokenizer, image_processor(checkpoint)
 
 
 NAMES = {  # the authors' → transformers'; the text tower and the heads are called alike
@@ -114,33 +116,35 @@ NAMES = {  # the authors' → transformers'; the text tower and the heads are ca
     r"^(vision_model\..+)\.attn\.qkv": r"\1.self_attn.qkv",
 }
 HEAD = 64  # the width of an attention head in both towers; all other shapes are those of the weights
-MARKS = {"bos_token": "[DEC]", "extra_special_tokens": ["[ENC]"]}  # words that the authors added to BERT's
+SPECIAL_TOKENS = {"bos_token": "[DEC]", "extra_special_tokens": ["[ENC]"]}  # that the authors added to BERT's
 
 
-def _original(card: ModelCard, loading: Loading) -> tuple[Checkpoint, Any, Tokenizer, Any]:
-    """A file of the authors'. What pre-training needs besides (momentum towers, queues, a decoder) is left out.
+def _from_authors_file(card: ModelCard, loading: Loading) -> tuple[Checkpoint, Any, Tokenizer, Any]:
+    """A file of the authors', without what only pre-training needs (momentum towers, queues, a decoder).
 
-    The words are BERT's, from the repository that the card's options name or from a folder `tokenizer` beside it.
+    The vocabulary is BERT's, from the repository that the card's options name or from a folder `tokenizer` beside it.
     """
     from transformers import BlipForImageTextRetrieval, BlipImageProcessorPil
 
-    found, path = weights_file(card, loading)
-    content = tensors(path)
-    state = renamed(content.get("model", content), NAMES)
-    model = weights(BlipForImageTextRetrieval, found, loading, state, config=_config(found, state))
-    found, words = companion(found, "tokenizer", loading, only=("config.json", "tokenizer*", "vocab.txt"))
-    tokens = Tokenizer(words, card.context or model.config.text_config.max_position_embeddings, **MARKS)
+    checkpoint, path = fetch_weights_file(card, loading)
+    content = load_tensors(path)
+    state = rename_tensors(content.get("model", content), NAMES)
+    model = load_model(BlipForImageTextRetrieval, checkpoint, loading, state, config=_config(checkpoint, state))
+    files = ("config.json", "tokenizer*", "vocab.txt")
+    checkpoint, vocabulary = companion_checkpoint(checkpoint, "tokenizer", loading, only=files)
+    limit = card.context or model.config.text_config.max_position_embeddings
     side = model.config.vision_config.image_size
-    return found, model, tokens, BlipImageProcessorPil(size={"height": side, "width": side})
+    tokenizer = Tokenizer(vocabulary, limit, **SPECIAL_TOKENS)
+    return checkpoint, model, tokenizer, BlipImageProcessorPil(size={"height": side, "width": side})
 
 
-def _config(found: Checkpoint, state: Mapping[str, Any]) -> Any:
-    """The architecture that the weights' shapes tell."""
+def _config(checkpoint: Checkpoint, state: Mapping[str, Any]) -> Any:
+    """The architecture, from the shapes of the weights."""
     from transformers import BlipConfig
 
     def shape(name: str) -> Any:
         if name not in state:
-            raise EmbarkError(f"{found.card.name} is no BLIP with contrastive heads: its weights lack {name}.")
+            raise EmbarkError(f"{checkpoint.name} is no BLIP with contrastive heads: its weights lack {name}.")
         return state[name].shape
 
     def tower(layers: str, inner: str) -> dict[str, int]:
@@ -151,10 +155,10 @@ def _config(found: Checkpoint, state: Mapping[str, Any]) -> Any:
 
     patch = shape("vision_model.embeddings.patch_embedding.weight")[-1]
     side = patch * isqrt(shape("vision_model.embeddings.position_embedding")[1] - 1)
-    words, places = (shape(f"text_encoder.embeddings.{name}_embeddings.weight")[0] for name in ("word", "position"))
+    words, positions = (shape(f"text_encoder.embeddings.{name}_embeddings.weight")[0] for name in ("word", "position"))
     image = {**tower("vision_model.encoder.layers", "mlp.fc1"), "patch_size": patch, "image_size": side}
     text = {**tower("text_encoder.encoder.layer", "intermediate.dense"), "vocab_size": words}
     return BlipConfig(
-        text_config={**text, "max_position_embeddings": places}, vision_config={**image, "layer_norm_eps": 1e-6},
+        text_config={**text, "max_position_embeddings": positions}, vision_config={**image, "layer_norm_eps": 1e-6},
         image_text_hidden_size=shape("text_proj.weight")[0],
     )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Language models that answer: prompts of text and media in, the states that decide the next word out."""
+"""Chat models, with or without vision: prompts of text and media to tokens, and to the state after the prompt."""
 
 from __future__ import annotations
 
@@ -7,90 +7,90 @@ from collections.abc import Sequence
 from typing import Any
 
 from embark.models.device import last_token, pad
-from embark.models.hf import Tokenizer, image_processor, weights
+from embark.models.hf import Tokenizer, image_processor, load_model
 from embark.models.hub import Checkpoint
 from embark.models.loading import Loading
-from embark.models.mllm import LIMIT, Grid, Prompt, Sense, collated
+from embark.models.mllm import LIMIT, GridProcessor, MediaProcessor, Prompt, collate, drop_last, token_kinds
 from embark.types import Content, Modality
 
-# How pictures and films are looked at, where a card does not say otherwise; `cards/mllm.py` tells what each means.
-SIGHT = {"bare": False, "pixels": None, "video": "native", "frame_pixels": None, "film_pixels": None, "fps": 2.0}
-SEEING = ("qwen2_vl", "qwen2_5_vl", "qwen3_vl")
+# Options of images and films, where a card does not state others; `cards/mllm.py` explains each.
+VISION_DEFAULTS = {
+    "bare": False, "pixels": None, "video": "native", "frame_pixels": None, "film_pixels": None, "fps": 2.0
+}  # fmt: skip
+VISION_TYPES = ("qwen2_vl", "qwen2_5_vl", "qwen3_vl")  # config.json's model_type
 
 
 class Chat:
-    """A language model at work, with eyes where its checkpoint has them.
+    """A loaded chat model, with its vision tower where the checkpoint has one.
 
-    `head` is whether it is loaded with the layer that gives each word its logit.
+    `head`: with the layer that computes the logits of tokens.
     """
 
-    def __init__(self, found: Checkpoint, loading: Loading, head: bool = True) -> None:
+    def __init__(self, checkpoint: Checkpoint, loading: Loading, head: bool = True) -> None:
         from transformers import AutoConfig, AutoModel, AutoModelForCausalLM, AutoModelForImageTextToText
 
-        config = AutoConfig.from_pretrained(found.folder, local_files_only=True, trust_remote_code=found.trusted)
-        sees = config.model_type in SEEING
-        self.model = weights(
-            (AutoModelForImageTextToText if sees else AutoModelForCausalLM) if head else AutoModel, found, loading
+        self.config = AutoConfig.from_pretrained(
+            checkpoint.folder, local_files_only=True, trust_remote_code=checkpoint.trusted
         )
-        self.config, self.card, self.tokenizer = config, found.card, Tokenizer(found, LIMIT)
-        self.senses: dict[Modality, Sense] = {}
-        self.foreign = re.compile("(?!)")
-        if sees:
-            eyes = Grid({**SIGHT, **found.card.options}, config, image_processor(found), self.tokenizer)
-            self.senses, self.foreign = eyes.senses, re.compile(f"{re.escape(eyes.picture)}|{re.escape(eyes.film)}")
-        self.modalities: tuple[Modality, ...] = ("text", *self.senses)
+        with_vision = self.config.model_type in VISION_TYPES
+        with_head = AutoModelForImageTextToText if with_vision else AutoModelForCausalLM
+        self.model = load_model(with_head if head else AutoModel, checkpoint, loading)
+        self.card = checkpoint.card
+        self.tokenizer = Tokenizer(checkpoint, LIMIT)
+        self.processors: dict[Modality, MediaProcessor] = {}
+        self.placeholders = re.compile("(?!)")  # matches nothing
+        if with_vision:
+            options = {**VISION_DEFAULTS, **checkpoint.card.options}
+            grid = GridProcessor(options, self.config, image_processor(checkpoint), self.tokenizer)
+            self.processors = grid.by_modality
+            self.placeholders = re.compile(f"{re.escape(grid.image_token)}|{re.escape(grid.video_token)}")
+        self.modalities: tuple[Modality, ...] = ("text", *self.processors)
         self.special = {*self.tokenizer.inner.all_special_ids, *self.tokenizer.inner.added_tokens_decoder}
 
     def prompt(self, body: Sequence[str | Content], tail: str = "") -> Prompt:
-        """Tokens and tensors of a prompt: `str` is a template's own text, contents are an item's.
+        """Tokens and tensors of a prompt: a `str` is text of a template, a `Content` is a part of an item.
 
-        What does not fit the card's context is cut from the end of the body, media excepted.
+        Tokens beyond the card's context are cut from the end of the body, but never media or special tokens.
         """
-        texts, media = [], []
+        texts = []
+        media = []
         for piece in body:
             if isinstance(piece, str):
                 texts.append(piece)
-            elif piece.kind == "text":  # a placeholder in it would ask for a picture that is not there
-                texts.append(self.foreign.sub(" ", piece.value))
+            elif piece.kind == "text":  # a placeholder in it would need an image that is not there
+                texts.append(self.placeholders.sub(" ", piece.value))
             else:
-                seen = self.senses[piece.kind](piece.value)
-                texts.append(seen.prompt)
-                media.append(seen.tensors)
-        ids, end = self._ids("".join(texts)), self._ids(tail)
-        over = len(ids) + len(end) - (self.card.context or LIMIT)
-        if over > 0:
-            loose = [at for at, token in enumerate(ids) if token not in self.special]
-            gone = set(loose[max(0, len(loose) - over) :])
-            ids = [token for at, token in enumerate(ids) if at not in gone]
-        return Prompt([*ids, *end], tuple(media))
+                medium = self.processors[piece.kind](piece.value)
+                texts.append(medium.prompt)
+                media.append(medium.tensors)
+        ids = self._ids("".join(texts))
+        tail_ids = self._ids(tail)
+        excess = len(ids) + len(tail_ids) - (self.card.context or LIMIT)
+        if excess > 0:
+            ids = drop_last(ids, excess, self.special)
+        return Prompt([*ids, *tail_ids], tuple(media))
 
     def inputs(self, batch: Sequence[Prompt]) -> dict[str, Any]:
-        """What the model takes; padded on the left, so that words can be added on the right."""
-        device = self.model.device
-        ids, mask = pad([prompt.ids for prompt in batch], self.tokenizer.padding, "left", device)
-        media = collated([tensors for prompt in batch for tensors in prompt.media])
-        out = {
-            name: tensor.to(device, self.model.dtype if tensor.is_floating_point() else None)
-            for name, tensor in media.items()
-        }
-        if self.senses:
-            kinds = (ids == self.config.image_token_id).int() + 2 * (ids == self.config.video_token_id).int()
-            out["mm_token_type_ids"] = kinds
-        return {"input_ids": ids, "attention_mask": mask, **out}
+        """The model's arguments; padded on the left, so that tokens can be generated on the right."""
+        ids, mask = pad([prompt.ids for prompt in batch], self.tokenizer.padding, "left", self.model.device)
+        inputs = {"input_ids": ids, "attention_mask": mask, **collate(batch, self.model)}
+        if self.processors:
+            inputs["mm_token_type_ids"] = token_kinds(ids, self.config)
+        return inputs
 
     def last_state(self, batch: Sequence[Prompt]) -> Any:
-        """The final state after each prompt, from which the next word follows."""
+        """The final state of each prompt's last token, from which the next one is predicted."""
         inputs = self.inputs(batch)
         hidden = self.model.base_model(**inputs, use_cache=False).last_hidden_state
         return last_token(hidden, inputs["attention_mask"])
 
     def _ids(self, text: str) -> list[int]:
         with self.tokenizer.lock:
-            found: list[int] = self.tokenizer.inner(text, add_special_tokens=False)["input_ids"]
-        return found
+            ids: list[int] = self.tokenizer.inner(text, add_special_tokens=False)["input_ids"]
+        return ids
 
 
-def filled(template: str, **fields: Sequence[str | Content]) -> tuple[list[str | Content], str]:
-    """(body, tail) of a template with "{names}" in it: the tail is what stands after the last of them."""
-    *body, tail = re.split(r"(\{[a-z]+\})", template)
-    return [each for piece in body for each in fields.get(piece.strip("{}"), [piece])], tail
+def fill_template(template: str, **fields: Sequence[str | Content]) -> tuple[list[str | Content], str]:
+    """(body, tail) of a template with {fields}: the tail is the text after the last field."""
+    *pieces, tail = re.split(r"(\{[a-z]+\})", template)
+    return [value for piece in pieces for value in fields.get(piece.strip("{}"), [piece])], tail

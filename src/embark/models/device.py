@@ -1,4 +1,4 @@
-"""Where a torch model runs, and in which precision; the few things that every torch family does alike."""
+"""Devices, precision, padding and pooling, as all models that run on torch share them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 def devices(wanted: str) -> tuple[str, ...]:
-    """The devices that a choice names; "auto" takes every CUDA device, else Apple's, else the CPU."""
+    """The names of the devices wanted; "auto" is every CUDA device, else Apple's, else the CPU."""
     import torch
 
     if wanted != "auto":
@@ -52,46 +52,47 @@ def settle(model: Any, card: ModelCard, loading: Loading) -> Any:
 
 
 def without_gradients(function: Function) -> Function:
-    """A forward pass that keeps nothing for training."""
+    """The function in torch's inference mode."""
 
     @wraps(function)
-    def run(*given: Any, **named: Any) -> Any:
+    def run(*args: Any, **kwargs: Any) -> Any:
         import torch
 
         with torch.inference_mode():
-            return function(*given, **named)
+            return function(*args, **kwargs)
 
     return run  # type: ignore[return-value]
 
 
 def to_numpy(tensor: Any) -> Array:
-    """Numbers on the CPU, in float32: numpy knows no bfloat16."""
+    """The tensor as a numpy array of float32: numpy has no bfloat16."""
     return np.asarray(tensor.detach().float().cpu().numpy())
 
 
 def stack(rows: Sequence[Any], model: Any) -> Any:
-    """Arrays of one shape as one tensor, where the model is; fractions in its precision, whole numbers as they are."""
+    """Arrays of one shape as one tensor on the model's device; floats in its precision, integers as they are."""
     import torch
 
     first = np.asarray(rows[0])
-    kind = torch.from_numpy(np.empty(0, first.dtype)).dtype
+    dtype = torch.from_numpy(np.empty(0, first.dtype)).dtype
     pinned = model.device.type == "cuda"  # memory that the device can fetch from by itself
-    whole = torch.empty((len(rows), *first.shape), dtype=kind, pin_memory=pinned)
-    np.stack(rows, out=whole.numpy())
-    moved = whole.to(model.device, non_blocking=pinned)
+    tensor = torch.empty((len(rows), *first.shape), dtype=dtype, pin_memory=pinned)
+    np.stack(rows, out=tensor.numpy())
+    moved = tensor.to(model.device, non_blocking=pinned)
     return moved.to(model.dtype) if moved.is_floating_point() else moved
 
 
 def pad(rows: Sequence[Sequence[int]], value: int, side: str, device: str | Any) -> tuple[Any, Any]:
-    """(ids, mask) of token lists of unequal length, filled up on one side."""
+    """(ids, mask) of token lists of unequal length, padded on one side."""
     import torch
 
     longest = max(map(len, rows))
     ids = torch.full((len(rows), longest), value, dtype=torch.long)
     mask = torch.zeros((len(rows), longest), dtype=torch.long)
     for row, tokens in enumerate(rows):
-        at = slice(0, len(tokens)) if side == "right" else slice(longest - len(tokens), longest)
-        ids[row, at], mask[row, at] = torch.as_tensor(tokens), 1
+        columns = slice(0, len(tokens)) if side == "right" else slice(longest - len(tokens), longest)
+        ids[row, columns] = torch.as_tensor(tokens)
+        mask[row, columns] = 1
     return ids.to(device), mask.to(device)
 
 
@@ -114,7 +115,7 @@ def first_token(hidden: Any, mask: Any) -> Any:
 
 
 def mean_token(hidden: Any, mask: Any) -> Any:
-    """The mean over tokens that are no padding; in float32, for sums of halves lose digits."""
+    """The mean over tokens that are no padding, in float32: sums in half precision lose digits."""
     weight = mask.unsqueeze(-1).float()
     return (hidden.float() * weight).sum(1) / weight.sum(1).clamp(min=1)
 

@@ -1,6 +1,6 @@
-"""Dual encoders of transformers: a text tower and an image tower that meet in one space (CLIP, SigLIP, ALIGN…).
+"""Dual encoders of transformers: a text tower and an image tower with one vector space (CLIP, SigLIP, ALIGN…).
 
-Mixed items are the sum of their parts' vectors as they are; videos the mean direction of their frames'.
+The vector of a mixed item is the sum of its parts' raw vectors; that of a video is the mean direction of its frames'.
 """
 
 from __future__ import annotations
@@ -9,17 +9,17 @@ from typing import Any, NamedTuple
 
 from embark.models.device import pad, to_numpy, without_gradients
 from embark.models.encoder import Encoder, Tower, Towers, frame_mean
-from embark.models.hf import Tokenizer, image_processor, weights
-from embark.models.hub import Checkpoint, checkpoint
-from embark.models.loading import Loading, loaded
-from embark.models.pixels import Prepared, pixels
+from embark.models.hf import Tokenizer, image_processor, load_model
+from embark.models.hub import Checkpoint, fetch_checkpoint
+from embark.models.loading import Loading, loaded_card
+from embark.models.pixels import ImageInputs, image_preprocessor
 from embark.types import Array, EmbarkError, ModelCard
 
 
 class Architecture(NamedTuple):
-    """What tells a model type from the others; `model` is its class in transformers.
+    """How a model type differs from the others; `model` is its class in transformers.
 
-    `filled`: trained on lower-case text that was filled up to its full length, without a mask, and pooled at the end.
+    `filled`: trained on lower-case text, padded to its full length, without a mask, and pooled at the end.
     `reserved`: positions that hold no token, as RoBERTa counts them.
     """
 
@@ -28,7 +28,7 @@ class Architecture(NamedTuple):
     reserved: int = 0
 
 
-ARCHITECTURES = {  # config.json's model_type → what is special about it
+ARCHITECTURES = {  # by config.json's model_type
     "clip": Architecture("CLIPModel"),
     "metaclip_2": Architecture("MetaClip2Model"),
     "altclip": Architecture("AltCLIPModel", reserved=2),
@@ -41,59 +41,60 @@ ARCHITECTURES = {  # config.json's model_type → what is special about it
 
 
 def load(card: ModelCard, loading: Loading) -> Encoder:
-    """Both towers; the card's options may say at how many `tokens` texts are cut."""
+    """Both towers. Option of the card: `tokens`, at which texts are cut."""
     import transformers
 
-    found = checkpoint(card, loading)
-    kind = _architecture(found)
-    model = weights(getattr(transformers, kind.model), found, loading)
+    checkpoint = fetch_checkpoint(card, loading)
+    architecture = _architecture(checkpoint)
+    model = load_model(getattr(transformers, architecture.model), checkpoint, loading)
     if loading.compile:
-        for part in model.children():  # features bypass `forward`, which is all that compiling the whole reaches
-            part.compile()
-    text, image = _text_tower(model, found, kind), _image_tower(model, found)
+        for child in model.children():  # features bypass `forward`, which is all that compiling the whole would cover
+            child.compile()
+    text = _text_tower(model, checkpoint, architecture)
+    image = _image_tower(model, checkpoint)
     dim = text.embed([text.prepare("a")]).shape[1]
-    ready = loaded(found.card, loading, dim, fusion=card.fusion or "sum")
+    ready = loaded_card(checkpoint.card, loading, dim, fusion=card.fusion or "sum")
     return Towers(ready, {"text": text, "image": image, "video": frame_mean(image)})
 
 
-def _architecture(found: Checkpoint) -> Architecture:
-    kind = found.config.get("model_type", "")
+def _architecture(checkpoint: Checkpoint) -> Architecture:
+    kind = checkpoint.config.get("model_type", "")
     if kind not in ARCHITECTURES:
         raise EmbarkError(
-            f"{found.card.name} is of model type '{kind}', which is no dual encoder that embark knows: "
+            f"{checkpoint.name} is of model type '{kind}', which is no dual encoder that embark knows: "
             f"{', '.join(ARCHITECTURES)}."
         )
     return ARCHITECTURES[kind]
 
 
-def _text_tower(model: Any, found: Checkpoint, kind: Architecture) -> Tower:
-    tokens = Tokenizer(found, found.card.options.get("tokens"))
-    tokens.limit = min(tokens.limit, model.config.text_config.max_position_embeddings - kind.reserved)
+def _text_tower(model: Any, checkpoint: Checkpoint, architecture: Architecture) -> Tower:
+    tokenizer = Tokenizer(checkpoint, checkpoint.card.options.get("tokens"))
+    tokenizer.limit = min(tokenizer.limit, model.config.text_config.max_position_embeddings - architecture.reserved)
 
-    def fill(text: str) -> list[int]:
-        ids = tokens(text.lower())
-        rest = [tokens.padding] * (tokens.limit - len(ids))
-        return rest + ids if tokens.inner.padding_side == "left" else ids + rest
+    def filled_tokens(text: str) -> list[int]:
+        ids = tokenizer(text.lower())
+        padding = [tokenizer.padding] * (tokenizer.limit - len(ids))
+        return padding + ids if tokenizer.inner.padding_side == "left" else ids + padding
 
     @without_gradients
     def embed(rows: list[list[int]]) -> Array:
-        ids, mask = pad(rows, tokens.padding, "right", model.device)
-        return _vectors(model.get_text_features(ids, attention_mask=None if kind.filled else mask))
+        ids, mask = pad(rows, tokenizer.padding, "right", model.device)
+        return _vectors(model.get_text_features(ids, attention_mask=None if architecture.filled else mask))
 
-    return Tower(embed, fill if kind.filled else tokens)
+    return Tower(embed, filled_tokens if architecture.filled else tokenizer)
 
 
-def _image_tower(model: Any, found: Checkpoint) -> Tower:
-    look = pixels(image_processor(found))
+def _image_tower(model: Any, checkpoint: Checkpoint) -> Tower:
+    preprocessor = image_preprocessor(image_processor(checkpoint))
 
     @without_gradients
-    def embed(rows: list[Prepared]) -> Array:
-        return _vectors(model.get_image_features(**look.batch(rows, model)))
+    def embed(rows: list[ImageInputs]) -> Array:
+        return _vectors(model.get_image_features(**preprocessor.batch(rows, model)))
 
-    return Tower(embed, look.prepare)
+    return Tower(embed, preprocessor.prepare)
 
 
 def _vectors(out: Any) -> Array:
-    """The projected vectors; FLAVA projects every token, and the first one stands for all."""
+    """The projected vectors; FLAVA projects every token, of which the first is the vector."""
     pooled = getattr(out, "pooler_output", out)  # older versions of transformers return the vectors themselves
     return to_numpy(pooled[:, 0] if pooled.ndim == 3 else pooled)

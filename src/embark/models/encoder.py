@@ -1,4 +1,4 @@
-"""The encoder protocol, and encoders made of one tower a modality."""
+"""The protocols of encoders, re-rankers and generators, and encoders with one tower for each modality."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from embark.types import MODALITIES, Array, Content, EmbarkError, Item, Modality
 
 
 class Encoder(Protocol):
-    """A model behind three small methods; inherit to get the first two."""
+    """A model that embeds items. `render` and `prepare` may be left out by those who inherit."""
 
     card: ModelCard
-    batch_size: int | None = None  # of `embed`, where the model knows better than a trial
+    batch_size: int | None = None  # of `embed`; None: the engine tries which one is fastest
 
     def render(self, item: Item, role: str, instruction: str | None) -> Rendered:
-        """Exactly what the model will see; pure and cheap. Here: the item alone, whatever its role."""
+        """Exactly what the model will see of an item in a role; pure and cheap. Here: the item alone."""
         return Rendered(item.parts)
 
     def prepare(self, contents: Sequence[Content], mode: str) -> Any:
         """CPU work for one decoded item (resize, tokenise); runs in worker threads, several at once.
 
-        `mode` is that of what `render` returned: "" unless an encoder's own `render` sets another.
+        `mode` is that of `Rendered`, as `render` returned it: "" unless an encoder's own `render` sets another.
         """
         return contents
 
@@ -36,7 +36,7 @@ class Encoder(Protocol):
 
 
 class Bill(NamedTuple):
-    """About what a provider charges for an item; dollars are None where its price is not known."""
+    """An estimate of what a provider charges for an item; dollars are None where its price is not known."""
 
     tokens: float
     dollars: float | None
@@ -44,7 +44,7 @@ class Bill(NamedTuple):
 
 @runtime_checkable
 class Billed(Protocol):
-    """An encoder that is paid for what it embeds: nothing is embedded just to measure it."""
+    """An encoder that costs money an item: nothing is embedded just to measure its speed."""
 
     def bill(self, prepared: Any) -> Bill:
         """The price of one prepared item."""
@@ -52,33 +52,33 @@ class Billed(Protocol):
 
 
 class Interrupted(EmbarkError):
-    """An error in the middle of a batch; `done` are the vectors that were there by then, by position in the batch."""
+    """An error in the middle of a batch; `done` are the vectors computed before it, by position in the batch."""
 
-    def __init__(self, why: str, done: Mapping[int, Array]) -> None:
-        super().__init__(why)
+    def __init__(self, message: str, done: Mapping[int, Array]) -> None:
+        super().__init__(message)
         self.done = done
 
 
 class Reranker(Protocol):
-    """A model that reads a query and a document together; inherit to get the first two methods."""
+    """A model that scores pairs of a query and a document. `render` and `prepare` may be left out."""
 
     card: ModelCard
 
     def render(self, query: Item, document: Item, instruction: str | None) -> Rendered:
-        """Exactly what the model will see; the mode says how many parts are the query's. Here: the pair alone."""
+        """Exactly what the model will see; the mode is the number of the query's parts. Here: the pair alone."""
         return Rendered((*query.parts, *document.parts), str(len(query.parts)))
 
     def prepare(self, contents: Sequence[Content], mode: str) -> Any:
-        """CPU work for one decoded pair; runs in worker threads, several at once. Here: the two halves."""
+        """CPU work for one decoded pair; runs in worker threads, several at once. Here: (query, document)."""
         return contents[: int(mode)], contents[int(mode) :]
 
     def score(self, batch: Sequence[Any]) -> Array:
-        """How well each document answers its query: one number a prepared pair, higher is better."""
+        """The relevance of each document to its query: one number a prepared pair, higher is better."""
         ...
 
 
 class Generator(Protocol):
-    """A model that writes text about items: captions, rewritten queries, answers; inherit to get two methods."""
+    """A model that writes text about items: captions, rewritten queries. `render` and `prepare` may be left out."""
 
     card: ModelCard
 
@@ -87,7 +87,7 @@ class Generator(Protocol):
         return Rendered((Text(prompt), *item.parts))
 
     def prepare(self, contents: Sequence[Content], mode: str) -> Any:
-        """CPU work for one decoded item; runs in worker threads, several at once."""
+        """CPU work for one decoded item; runs in worker threads, several at once. `mode` as for encoders."""
         return contents
 
     def generate(self, batch: Sequence[Any]) -> list[str]:
@@ -96,13 +96,13 @@ class Generator(Protocol):
 
 
 def fingerprint(card: ModelCard) -> str:
-    """Name of the vector space: a hash of all that can change a vector."""
+    """The name of a model's vector space: a hash of all that can change a vector."""
 
     def plain(value: Any) -> Any:
         if isinstance(value, Mapping):
-            return dict(value)  # a list of it would forget its values
+            return dict(value)
         if isinstance(value, (set, frozenset)):
-            return sorted(value)  # in an order of its own, the space would have another name in every process
+            return sorted(value)  # their own order differs from process to process
         if isinstance(value, (np.ndarray, np.generic)):
             return value.tolist()
         raise EmbarkError(
@@ -120,8 +120,8 @@ def unit(x: Array) -> Array:
     return np.asarray(np.divide(x, length, out=np.zeros_like(x), where=length > 0))
 
 
-def some(tokens: list[int]) -> list[int]:
-    """The tokens, of which there must be one: the state of padding is another in every batch."""
+def require_tokens(tokens: list[int]) -> list[int]:
+    """The tokens; none is an error, for the vector of padding alone would differ from batch to batch."""
     if not tokens:
         raise EmbarkError("the text is empty, and the model puts no token of its own around it to embed.")
     return tokens
@@ -129,7 +129,7 @@ def some(tokens: list[int]) -> list[int]:
 
 @dataclass(frozen=True)
 class Tower:
-    """What turns parts of one modality into vectors: `prepare` one part in a worker, `embed` many at once."""
+    """The encoder of one modality: `prepare` takes one part, in a worker; `embed` takes many prepared ones."""
 
     embed: Callable[[list[Any]], Array]
     prepare: Callable[[Any], Any] = lambda value: value
@@ -139,10 +139,11 @@ class Towers(Encoder):
     """An encoder of single modalities; a mixed item becomes one vector by the card's fusion rule."""
 
     def __init__(self, card: ModelCard, towers: Mapping[Modality, Tower]) -> None:
-        self.card, self.towers = card, towers
+        self.card = card
+        self.towers = towers
 
     def prepare(self, contents: Sequence[Content], mode: str) -> list[tuple[Modality, Any]]:
-        """Each part through its tower's own preparation."""
+        """Each part with its modality, prepared by that tower."""
         return [(content.kind, self.towers[content.kind].prepare(content.value)) for content in contents]
 
     def embed(self, batch: Sequence[list[tuple[Modality, Any]]]) -> Array:
@@ -183,10 +184,10 @@ class Towers(Encoder):
         for kind in MODALITIES:  # always in this order: a sum's last bits depend on it
             if kind not in vectors:
                 continue
-            found = vectors[kind]
-            owner = np.array(owners[kind])
-            scaled = found if self.card.fusion == "sum" else np.where(parts[owner, None] > 1, unit(found), found)
-            np.add.at(total, owner, scaled)
+            owner_rows = np.array(owners[kind])
+            raw = vectors[kind]
+            scaled = raw if self.card.fusion == "sum" else np.where(parts[owner_rows, None] > 1, unit(raw), raw)
+            np.add.at(total, owner_rows, scaled)
         return total
 
 

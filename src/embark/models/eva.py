@@ -1,6 +1,6 @@
-"""EVA-02 image towers as torch modules: VISTA's and Nomic's, by the names that EVA-CLIP's checkpoints use.
+"""EVA-02 image towers as torch modules, for VISTA and Nomic, with the weight names of EVA-CLIP's checkpoints.
 
-This file is torch through and through: loaders import it inside their functions.
+This module imports torch: loaders import it inside their functions.
 """
 
 from __future__ import annotations
@@ -13,67 +13,66 @@ import torch
 from torch import nn
 from torch.nn.functional import scaled_dot_product_attention, silu
 
-from embark.models.hf import tensors
+from embark.models.hf import load_tensors
 from embark.models.hub import Checkpoint
 from embark.types import EmbarkError
 
 State = Mapping[str, Any]  # name → tensor
 
 
-def read(found: Checkpoint, name: str = "*") -> dict[str, Any]:
-    """The tensors of the folder's weight files of that name; of its sub-folders', none."""
-    files = [path for path in found.weights() if path.parent == found.folder and path.match(name)]
+def read_weights(checkpoint: Checkpoint, name: str = "*") -> dict[str, Any]:
+    """The tensors in the folder's weight files of that name; files in sub-folders are left out."""
+    files = [path for path in checkpoint.weight_files() if path.parent == checkpoint.folder and path.match(name)]
     if not files:
-        raise EmbarkError(f"{found.card.name} has no weights '{name}' in {found.folder}.")
+        raise EmbarkError(f"{checkpoint.name} has no weights '{name}' in {checkpoint.folder}.")
     out: dict[str, Any] = {}
     for path in files:
-        out |= tensors(path)
+        out |= load_tensors(path)
     return out
 
 
 def under(prefix: str, state: State) -> dict[str, Any]:
-    """The tensors of one part, by their names in it."""
+    """The tensors whose names begin with the prefix, by the rest of their names."""
     return {name.removeprefix(prefix): tensor for name, tensor in state.items() if name.startswith(prefix)}
 
 
-def fill(module: Any, state: State) -> Any:
-    """The module with these weights; one that is missing is an error, never a random number."""
-    told = module.load_state_dict(state, strict=False)
-    if told.missing_keys:
+def load_state(module: Any, state: State) -> Any:
+    """The module with these weights; a missing weight is an error, never a random number."""
+    if missing := module.load_state_dict(state, strict=False).missing_keys:
         raise EmbarkError(
-            f"The checkpoint lacks {len(told.missing_keys)} weights of {type(module).__name__}, "
-            f"the first is {told.missing_keys[0]}."
+            f"The checkpoint lacks {len(missing)} weights of {type(module).__name__}, the first is {missing[0]}."
         )
     return module
 
 
 def rotation(width: int, grid: int, trained: int) -> tuple[Any, Any]:
-    """(cosines, sines) by which each patch turns a head: half of it by its row, half by its column.
+    """(cosines, sines) of the rotary positions of all patches: half of a head by the row, half by the column.
 
-    Positions are those of the grid that the tower was first trained on, stretched over this one.
+    `width` is that of a head. Positions are those of the grid of the first training, stretched over this grid.
     """
-    speed = 10_000 ** -(torch.arange(width // 4) / (width // 4))
-    angle = (torch.arange(grid) / grid * trained)[:, None] * speed
-    rows, columns = angle[:, None].expand(grid, grid, -1), angle[None].expand(grid, grid, -1)
-    turned = torch.cat([rows, columns], dim=-1).flatten(0, 1).repeat_interleave(2, dim=-1)
-    return turned.cos(), turned.sin()
+    frequency = 10_000 ** -(torch.arange(width // 4) / (width // 4))
+    angle = (torch.arange(grid) / grid * trained)[:, None] * frequency
+    rows = angle[:, None].expand(grid, grid, -1)
+    columns = angle[None].expand(grid, grid, -1)
+    angles = torch.cat([rows, columns], dim=-1).flatten(0, 1).repeat_interleave(2, dim=-1)
+    return angles.cos(), angles.sin()
 
 
 class Eva(nn.Module):  # type: ignore[misc]
     """Pixels → states of [CLS] and all patches after the last block, without a final norm."""
 
-    def __init__(self, state: State, turn: tuple[Any, Any], eps: float = 1e-6, inner_eps: float = 1e-6) -> None:
+    def __init__(self, state: State, rotation: tuple[Any, Any], eps: float = 1e-6, inner_eps: float = 1e-6) -> None:
         super().__init__()
-        width, patch = state["patch_embed.proj.weight"].shape[0], state["patch_embed.proj.weight"].shape[-1]
+        width, _, _, patch = state["patch_embed.proj.weight"].shape
         depth = len({name.split(".")[1] for name in state if name.startswith("blocks.")})
         self.size = patch * isqrt(state["pos_embed"].shape[1] - 1)
         self.patch_embed = nn.ModuleDict({"proj": nn.Conv2d(3, width, patch, patch)})
         self.cls_token = nn.Parameter(torch.zeros(1, 1, width))
         self.pos_embed = nn.Parameter(torch.zeros(state["pos_embed"].shape))
         self.blocks = nn.ModuleList(Block(width, state, eps, inner_eps) for _ in range(depth))
-        self.register_buffer("cosines", turn[0], persistent=False)
-        self.register_buffer("sines", turn[1], persistent=False)
-        fill(self, state)
+        self.register_buffer("cosines", rotation[0], persistent=False)
+        self.register_buffer("sines", rotation[1], persistent=False)
+        load_state(self, state)
 
     def forward(self, pixels: Any) -> Any:
         """(n, 3, size, size) → (n, 1 + patches, width)."""
@@ -85,33 +84,36 @@ class Eva(nn.Module):  # type: ignore[misc]
 
 
 class Block(nn.Module):  # type: ignore[misc]
-    """Attention with turned queries and keys, then a gated layer; norms before both, and inside where trained so."""
+    """Attention with rotary positions, then a gated layer; norms before both, and inside if the weights have them."""
 
     def __init__(self, width: int, state: State, eps: float, inner_eps: float) -> None:
         super().__init__()
         hidden = state["blocks.0.mlp.w1.weight"].shape[0]
-        self.norm1, self.norm2 = nn.LayerNorm(width, eps), nn.LayerNorm(width, eps)
+        self.norm1 = nn.LayerNorm(width, eps)
+        self.norm2 = nn.LayerNorm(width, eps)
         self.attn = nn.ModuleDict({name: nn.Linear(width, width) for name in ("q_proj", "v_proj", "proj")})
         self.attn["k_proj"] = nn.Linear(width, width, bias="blocks.0.attn.k_proj.bias" in state)
-        inner = "blocks.0.attn.inner_attn_ln.weight" in state
-        self.attn["inner_attn_ln"] = nn.LayerNorm(width, inner_eps) if inner else nn.Identity()
+        has_inner_norm = "blocks.0.attn.inner_attn_ln.weight" in state
+        self.attn["inner_attn_ln"] = nn.LayerNorm(width, inner_eps) if has_inner_norm else nn.Identity()
         self.mlp = nn.ModuleDict({name: nn.Linear(width, hidden) for name in ("w1", "w2")})
         self.mlp.update({"ffn_ln": nn.LayerNorm(hidden, inner_eps), "w3": nn.Linear(hidden, width)})
 
     def forward(self, x: Any, cosines: Any, sines: Any) -> Any:
         """The residual stream through both halves."""
         x = x + self._attend(self.norm1(x), cosines, sines)
-        y, mlp = self.norm2(x), self.mlp
+        y = self.norm2(x)
+        mlp = self.mlp
         return x + mlp["w3"](mlp["ffn_ln"](silu(mlp["w1"](y)) * mlp["w2"](y)))
 
     def _attend(self, x: Any, cosines: Any, sines: Any) -> Any:
-        query, key, value = (heads(self.attn[name](x), cosines.shape[1]) for name in ("q_proj", "k_proj", "v_proj"))
-        seen = scaled_dot_product_attention(turned(query, cosines, sines), turned(key, cosines, sines), value)
-        return self.attn["proj"](self.attn["inner_attn_ln"](seen.transpose(1, 2).flatten(2)))
+        projections = (self.attn[name](x) for name in ("q_proj", "k_proj", "v_proj"))
+        query, key, value = (split_heads(projection, cosines.shape[1]) for projection in projections)
+        attended = scaled_dot_product_attention(rotate(query, cosines, sines), rotate(key, cosines, sines), value)
+        return self.attn["proj"](self.attn["inner_attn_ln"](attended.transpose(1, 2).flatten(2)))
 
 
 class Pooling(nn.Module):  # type: ignore[misc]
-    """Nomic's head: a learned query looks at all states, and what it saw is added to [CLS] through a gated layer."""
+    """Nomic's head: a learned query attends to all states; the result is added to [CLS] through a gated layer."""
 
     def __init__(self, state: State, head: int, eps: float) -> None:
         super().__init__()
@@ -123,24 +125,25 @@ class Pooling(nn.Module):  # type: ignore[misc]
         self.norm1 = nn.LayerNorm(width, eps)
         self.mlp = nn.ModuleDict({"fc11": nn.Linear(width, hidden), "fc12": nn.Linear(width, hidden)})
         self.mlp["fc2"] = nn.Linear(hidden, width)
-        fill(self, state)
+        load_state(self, state)
 
     def forward(self, x: Any) -> Any:
         """(n, tokens, width) → (n, width)."""
-        query = heads(self.attn["Wq"](self.attn.latent).expand(len(x), -1, -1), self.head)
-        key, value = (heads(part, self.head) for part in self.attn["Wkv"](x).chunk(2, dim=-1))
-        seen = self.attn["out_proj"](scaled_dot_product_attention(query, key, value).transpose(1, 2).flatten(2))
-        y = self.norm1(seen[:, 0])
+        query = split_heads(self.attn["Wq"](self.attn.latent).expand(len(x), -1, -1), self.head)
+        key, value = (split_heads(half, self.head) for half in self.attn["Wkv"](x).chunk(2, dim=-1))
+        attended = self.attn["out_proj"](scaled_dot_product_attention(query, key, value).transpose(1, 2).flatten(2))
+        y = self.norm1(attended[:, 0])
         return x[:, 0] + self.mlp["fc2"](self.mlp["fc11"](y) * silu(self.mlp["fc12"](y)))
 
 
-def heads(x: Any, width: int) -> Any:
+def split_heads(x: Any, width: int) -> Any:
     """(n, tokens, heads · width) → (n, heads, tokens, width)."""
     return x.unflatten(-1, (-1, width)).transpose(1, 2)
 
 
-def turned(x: Any, cosines: Any, sines: Any) -> Any:
-    """Each patch's pairs of numbers turned by its angles; [CLS] has no place and stays."""
-    first, patches = x[:, :, :1], x[:, :, 1:]
-    across = torch.stack([-patches[..., 1::2], patches[..., ::2]], dim=-1).flatten(-2)
-    return torch.cat([first, patches * cosines + across * sines], dim=2)
+def rotate(x: Any, cosines: Any, sines: Any) -> Any:
+    """Each patch's pairs of numbers rotated by its angles; [CLS] has no position and stays."""
+    cls = x[:, :, :1]
+    patches = x[:, :, 1:]
+    orthogonal = torch.stack([-patches[..., 1::2], patches[..., ::2]], dim=-1).flatten(-2)
+    return torch.cat([cls, patches * cosines + orthogonal * sines], dim=2)

@@ -1,4 +1,4 @@
-"""Generators: models that put pictures into words and rewrite queries; greedy, so that they can be repeated."""
+"""Generators: models that caption images and rewrite queries. They decode greedily, so that texts can be reproduced."""
 
 from __future__ import annotations
 
@@ -6,85 +6,92 @@ from collections.abc import Sequence
 from typing import Any
 
 from embark.models import hub
-from embark.models.chat import Chat, filled
+from embark.models.chat import Chat, fill_template
 from embark.models.device import without_gradients
 from embark.models.encoder import Generator
-from embark.models.hf import Tokenizer, image_processor, weights
-from embark.models.loading import Loading, loaded
+from embark.models.hf import Tokenizer, image_processor, load_model
+from embark.models.loading import Loading, loaded_card
 from embark.models.mllm import Prompt
-from embark.models.pixels import Pixels, Prepared, Processed, pixels
+from embark.models.pixels import BytePreprocessor, ImageInputs, LibraryPreprocessor, image_preprocessor
 from embark.types import Content, EmbarkError, Item, ModelCard, Rendered
 
-WORDS = 256  # tokens an answer may have, unless the card's options say otherwise
+MAX_TOKENS = 256  # of a text, unless the card's options state another number ("words")
 BODY = "{body}"
 
 
 def load(card: ModelCard, loading: Loading) -> Generator:
-    """A chat model, by the template of its checkpoint (or of its card's options)."""
-    found = hub.checkpoint(card, loading)
-    chat = Chat(found, loading)
+    """A chat model with the template of its checkpoint, or of its card's options."""
+    checkpoint = hub.fetch_checkpoint(card, loading)
+    chat = Chat(checkpoint, loading)
     template = card.options.get("template") or _template(chat.tokenizer, card.name)
-    ready = loaded(found.card, loading, 1, card.modalities or chat.modalities, stored="uint8")
-    return Answering(ready, chat, template)
+    ready = loaded_card(checkpoint.card, loading, 1, card.modalities or chat.modalities, stored="uint8")
+    return ChatGenerator(ready, chat, template)
 
 
 def load_blip(card: ModelCard, loading: Loading) -> Generator:
     """BLIP's captioner."""
     from transformers import BlipForConditionalGeneration
 
-    found = hub.checkpoint(card, loading)
-    model = weights(BlipForConditionalGeneration, found, loading)
-    ready = loaded(found.card, loading, 1, ("image",), stored="uint8")
-    return Captioning(ready, model, pixels(image_processor(found)), Tokenizer(found))
+    checkpoint = hub.fetch_checkpoint(card, loading)
+    model = load_model(BlipForConditionalGeneration, checkpoint, loading)
+    ready = loaded_card(checkpoint.card, loading, 1, ("image",), stored="uint8")
+    return CaptionGenerator(ready, model, image_preprocessor(image_processor(checkpoint)), Tokenizer(checkpoint))
 
 
-class Answering(Generator):
-    """One user's turn: the prompt, then the item; the model's turn is the text."""
+class ChatGenerator(Generator):
+    """The user's turn is the prompt and the item; the model's turn is the text."""
 
     def __init__(self, card: ModelCard, chat: Chat, template: str) -> None:
-        self.card, self.chat, self.template = card, chat, template
-        known, tokenizer = chat.model.generation_config, chat.tokenizer
-        chat.model.generation_config = _greedy(card, known.eos_token_id, tokenizer.padding)
+        self.card = card
+        self.chat = chat
+        self.template = template
+        end = chat.model.generation_config.eos_token_id
+        chat.model.generation_config = _greedy(card, end, chat.tokenizer.padding)
 
     def prepare(self, contents: Sequence[Content], mode: str) -> Prompt:
-        """Prompt and item, each on a line of its own where they are text."""
-        first, *rest = contents
-        body, tail = filled(self.template, body=[first, "\n", *rest])
+        """The tokens and tensors of the turn: the prompt, a new line, the item."""
+        prompt, *item = contents
+        body, tail = fill_template(self.template, body=[prompt, "\n", *item])
         return self.chat.prompt(body, tail)
 
     @without_gradients
     def generate(self, batch: Sequence[Prompt]) -> list[str]:
-        """One pass a word."""
+        """One text an item, decoded greedily."""
         inputs = self.chat.inputs(batch)
-        out = self.chat.model.generate(**inputs)[:, inputs["input_ids"].shape[1] :]
-        return _texts(self.chat.tokenizer, out)
+        tokens = self.chat.model.generate(**inputs)[:, inputs["input_ids"].shape[1] :]
+        return _texts(self.chat.tokenizer, tokens)
 
 
-class Captioning(Generator):
-    """A picture in, a caption out; it takes no prompt, so there is none in what it sees."""
+class CaptionGenerator(Generator):
+    """Captions of images; it takes no prompt, so there is none in what it sees."""
 
-    def __init__(self, card: ModelCard, model: Any, look: Pixels | Processed, tokenizer: Tokenizer) -> None:
-        self.card, self.model, self.look, self.tokenizer = card, model, look, tokenizer
+    def __init__(
+        self, card: ModelCard, model: Any, preprocessor: BytePreprocessor | LibraryPreprocessor, tokenizer: Tokenizer
+    ) -> None:
+        self.card = card
+        self.model = model
+        self.preprocessor = preprocessor
+        self.tokenizer = tokenizer
         self.greedy = _greedy(card, model.config.text_config.sep_token_id, model.config.text_config.pad_token_id)
 
     def render(self, item: Item, prompt: str) -> Rendered:
-        """The picture alone."""
+        """The image alone."""
         return Rendered(item.parts)
 
-    def prepare(self, contents: Sequence[Content], mode: str) -> Prepared:
-        """Its pixels."""
-        [picture] = contents
-        return self.look.prepare(picture.value)
+    def prepare(self, contents: Sequence[Content], mode: str) -> ImageInputs:
+        """The image's pixels."""
+        [image] = contents
+        return self.preprocessor.prepare(image.value)
 
     @without_gradients
-    def generate(self, batch: Sequence[Prepared]) -> list[str]:
-        """One pass a word."""
-        seen = self.look.batch(batch, self.model)
-        return _texts(self.tokenizer, self.model.generate(**seen, generation_config=self.greedy))
+    def generate(self, batch: Sequence[ImageInputs]) -> list[str]:
+        """One caption an image, decoded greedily."""
+        inputs = self.preprocessor.batch(batch, self.model)
+        return _texts(self.tokenizer, self.model.generate(**inputs, generation_config=self.greedy))
 
 
 def _template(tokenizer: Tokenizer, name: str) -> str:
-    """What the checkpoint puts around a user's turn."""
+    """The checkpoint's chat template for a user's turn, with {body} in place of the text."""
     if not tokenizer.inner.chat_template:
         raise EmbarkError(f"{name} has no chat template: it is no model that answers.")
     turn = [{"role": "user", "content": BODY}]
@@ -94,12 +101,12 @@ def _template(tokenizer: Tokenizer, name: str) -> str:
     return text
 
 
-def _greedy(card: ModelCard, end: Any, fill: int) -> Any:
-    """The likeliest word each time: none of the checkpoint's own ideas of sampling."""
+def _greedy(card: ModelCard, end: Any, padding: int) -> Any:
+    """Greedy decoding instead of the checkpoint's own sampling."""
     from transformers import GenerationConfig
 
-    limit = int(card.options.get("words", WORDS))
-    return GenerationConfig(do_sample=False, num_beams=1, max_new_tokens=limit, eos_token_id=end, pad_token_id=fill)
+    limit = int(card.options.get("words", MAX_TOKENS))
+    return GenerationConfig(do_sample=False, num_beams=1, max_new_tokens=limit, eos_token_id=end, pad_token_id=padding)
 
 
 def _texts(tokenizer: Tokenizer, ids: Any) -> list[str]:

@@ -1,4 +1,4 @@
-"""What the transformers families share: weights, tokenisers and image processors from a checkpoint folder."""
+"""Models, tokenisers and image processors of transformers, loaded from a checkpoint folder."""
 
 from __future__ import annotations
 
@@ -15,54 +15,56 @@ from embark.models.loading import Loading
 from embark.types import EmbarkError
 
 VOCABULARIES = ("tokenizer.json", "*vocab*", "*.model", "*.tiktoken")
-CLIP_MEAN, CLIP_SPREAD = (0.48145466, 0.4578275, 0.40821073), (0.26862954, 0.26130258, 0.27577711)  # of pixels
+CLIP_MEAN = (0.48145466, 0.4578275, 0.40821073)  # of pixels
+CLIP_SPREAD = (0.26862954, 0.26130258, 0.27577711)
 
 
-def weights(
-    kind: Any, found: Checkpoint, loading: Loading, state: Mapping[str, Any] | None = None, **options: Any
+def load_model(
+    kind: Any, checkpoint: Checkpoint, loading: Loading, state: Mapping[str, Any] | None = None, **options: Any
 ) -> Any:
-    """A model of that transformers class, at work; weights that are missing are an error, never random numbers.
+    """A model of a class of transformers, on its device; weights that are missing are an error, never random numbers.
 
-    `state` has the weights by their names in the class, where those in the checkpoint are others.
+    `state` are its weights, where the checkpoint has them by other names than the class.
     """
     import torch
 
     if state is None:
-        found.weights()  # consent, where they are pickles
+        checkpoint.weight_files()  # raises unless pickles are trusted
     with quiet():
-        model, told = kind.from_pretrained(
-            found.folder if state is None else None, state_dict=None if state is None else dict(state),
-            dtype=getattr(torch, found.card.dtype), local_files_only=True, output_loading_info=True,
+        model, report = kind.from_pretrained(
+            checkpoint.folder if state is None else None, state_dict=None if state is None else dict(state),
+            dtype=getattr(torch, checkpoint.card.dtype), local_files_only=True, output_loading_info=True,
             ignore_mismatched_sizes=True,  # or the library raises before it says which
-            trust_remote_code=found.trusted, use_safetensors=None if found.trusted else True, **options,
+            trust_remote_code=checkpoint.trusted, use_safetensors=None if checkpoint.trusted else True, **options,
         )  # fmt: skip
-    misfits = {*told["missing_keys"], *(name for name, *_ in told["mismatched_keys"])}
+    misfits = {*report["missing_keys"], *(name for name, *_ in report["mismatched_keys"])}
     if misfits:
         raise EmbarkError(
-            f"The checkpoint of {found.card.name} lacks {len(misfits)} weights of {kind.__name__}, the first is "
+            f"The checkpoint of {checkpoint.name} lacks {len(misfits)} weights of {kind.__name__}, the first is "
             f"{min(misfits)} (of that name and shape): it is of another architecture, or not whole."
         )
-    return settle(model, found.card, loading)
+    return settle(model, checkpoint.card, loading)
 
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Without the library's reports: a head that is not asked for is no news, and a bar a part is none either."""
+    """Without transformers' reports of unused heads and its progress bars."""
     from transformers.utils import logging
 
-    said, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
+    verbosity = logging.get_verbosity()
+    bars = logging.is_progress_bar_enabled()
     logging.set_verbosity_error()
     logging.disable_progress_bar()
     try:
         yield
     finally:
-        logging.set_verbosity(said)
+        logging.set_verbosity(verbosity)
         if bars:
             logging.enable_progress_bar()
 
 
-def tensors(path: Path) -> dict[str, Any]:
-    """The weights in a file, by name; of a pickle nothing but tensors is read."""
+def load_tensors(path: Path) -> dict[str, Any]:
+    """The tensors in a file of weights, by name; nothing else in a pickle is read."""
     import pickle
     import zipfile
 
@@ -77,55 +79,55 @@ def tensors(path: Path) -> dict[str, Any]:
         raise EmbarkError(f"{path} is not read: it is no file of weights, or holds more than weights.") from error
 
 
-def renamed(state: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
-    """The weights by other names: each pattern that a name matches is replaced, in the table's order."""
+def rename_tensors(state: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
+    """The tensors by other names: `names` are patterns and replacements, applied in order."""
     out = {}
     for name, tensor in state.items():
-        for pattern, put in names.items():
-            name = re.sub(pattern, put, name)
+        for pattern, replacement in names.items():
+            name = re.sub(pattern, replacement, name)
         out[name] = tensor
     return out
 
 
-def image_processor(found: Checkpoint, **options: Any) -> Any:
+def image_processor(checkpoint: Checkpoint, **options: Any) -> Any:
     """The checkpoint's image processor on Pillow: other back-ends make other pixels, and so other vectors."""
     from transformers import AutoImageProcessor
 
     return AutoImageProcessor.from_pretrained(
-        found.folder, backend="pil", local_files_only=True, trust_remote_code=found.trusted, **options
+        checkpoint.folder, backend="pil", local_files_only=True, trust_remote_code=checkpoint.trusted, **options
     )
 
 
-def check_vocabulary(found: Checkpoint, tokenizer: Any) -> None:
-    """An error where the checkpoint brings no tokeniser: the library makes one up, to which all words are alike."""
-    if getattr(tokenizer, "vocab_files_names", None) and not any(any(found.folder.rglob(p)) for p in VOCABULARIES):
+def check_vocabulary(checkpoint: Checkpoint, tokenizer: Any) -> None:
+    """An error where the checkpoint has no tokeniser: transformers would make one up, with one token for all words."""
+    if getattr(tokenizer, "vocab_files_names", None) and not any(any(checkpoint.folder.rglob(p)) for p in VOCABULARIES):
         raise EmbarkError(
-            f"{found.card.name} is not loaded: {found.folder} holds no tokeniser (tokenizer.json, vocab.txt…)."
+            f"{checkpoint.name} is not loaded: {checkpoint.folder} holds no tokeniser (tokenizer.json, vocab.txt…)."
         )
 
 
 class Tokenizer:
-    """A checkpoint's tokeniser, for several threads at once: the library's own keeps state between calls."""
+    """A checkpoint's tokeniser, safe for threads: that of transformers keeps state between calls."""
 
-    def __init__(self, found: Checkpoint, limit: int | None = None, **options: Any) -> None:
+    def __init__(self, checkpoint: Checkpoint, limit: int | None = None, **options: Any) -> None:
         from transformers import AutoTokenizer
 
         self.inner = AutoTokenizer.from_pretrained(
-            found.folder, local_files_only=True, trust_remote_code=found.trusted, **options
+            checkpoint.folder, local_files_only=True, trust_remote_code=checkpoint.trusted, **options
         )
-        check_vocabulary(found, self.inner)
-        self.limit = limit or min(self.inner.model_max_length, _positions(found.config))
+        check_vocabulary(checkpoint, self.inner)
+        self.limit = limit or min(self.inner.model_max_length, _positions(checkpoint.config))
         self.lock = Lock()
 
     def __call__(self, text: str) -> list[int]:
-        """The text's tokens with the special ones, cut to the limit; padding is for the batch to decide."""
+        """The text's tokens with the special ones, cut to the limit and without padding."""
         with self.lock:
             ids: list[int] = self.inner(text, truncation=True, max_length=self.limit)["input_ids"]
         return ids
 
     @property
     def padding(self) -> int:
-        """The token that fills up short rows; masked, so any will do where the checkpoint names none."""
+        """The padding token; 0 where the checkpoint names none, as padding is masked."""
         return int(self.inner.pad_token_id or 0)
 
 
@@ -133,6 +135,6 @@ OFFSET = ("roberta", "xlm-roberta", "camembert", "mpnet")  # model types that co
 
 
 def _positions(config: Mapping[str, Any]) -> int:
-    """The longest text that a model has positions for: many tokenisers do not know."""
-    places = int(config.get("max_position_embeddings") or 1 << 16)
-    return min(1 << 16, places - 2 * (config.get("model_type") in OFFSET))
+    """The longest text that a model has positions for: not every tokeniser states it."""
+    positions = int(config.get("max_position_embeddings") or 1 << 16)
+    return min(1 << 16, positions - 2 * (config.get("model_type") in OFFSET))

@@ -1,7 +1,7 @@
-"""Checkpoints: folders, from the hub at a pinned revision or where the user has one, and single files of weights.
+"""Checkpoints: folders of the hub at a pinned revision, folders on disk, and single files of weights.
 
-Weights come as safetensors, and nothing that a checkpoint brings is executed: pickles and a repository's own code are
-fetched and used only for the exact revision that the user consented to.
+Weights are safetensors, and no code of a checkpoint is executed: pickles and a repository's own code are fetched and
+used only for the exact revision that the user trusts.
 """
 
 from __future__ import annotations
@@ -25,193 +25,202 @@ SAFE = ("*.json", "*.jsonl", "*.txt", "*.model", "*.jinja", "*.tiktoken", "*.saf
 RISKY = ("*.py", "*.bin", "*.pt", "*.pth", "*.ckpt")
 WEIGHTS = {"model.safetensors": ("*.safetensors",), "pytorch_model.bin": RISKY[1:]}  # transformers' name → any other
 PICKLED = "its weights are pickles, which can run any code when they are opened"
-SETTLED = 2.0  # seconds after which a file's times tell whether it was written again
+SETTLED = 2.0  # seconds after a write from which on a file's times are sure to change with the next
 
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """A folder with a checkpoint's files; `card` names the revision that they really are."""
+    """A folder with a checkpoint's files; `card.revision` is the commit or hash of these very files."""
 
     folder: Path
     card: ModelCard
     trusted: bool
 
     @property
-    def config(self) -> dict[str, Any]:
-        """What its config.json says; nothing where it has none."""
-        path = self.folder / "config.json"
-        return described(path) if path.is_file() else {}
+    def name(self) -> str:
+        """The model's name, for messages."""
+        return self.card.name
 
     @property
-    def whole(self) -> bool:
-        """Whether all files are here: of a repository, those that may run code are fetched with consent only."""
+    def config(self) -> dict[str, Any]:
+        """The content of its config.json; empty where it has none."""
+        path = self.folder / "config.json"
+        return read_json(path) if path.is_file() else {}
+
+    @property
+    def complete(self) -> bool:
+        """Whether all files are here: those that may run code are downloaded for trusted revisions only."""
         return self.trusted or Path(self.card.source).expanduser().is_dir()
 
-    def weights(self, parts: Iterable[str] = ("",)) -> list[Path]:
-        """The weights in its folder, or in these parts of it; what else lies below may be of another training.
+    def weight_files(self, parts: Iterable[str] = ("",)) -> list[Path]:
+        """The weights in its folder, or in these sub-folders; other sub-folders may hold those of another training.
 
-        Safetensors; pickles where a part has no others and they were consented to.
+        Safetensors; pickles where a folder has no safetensors and the revision is trusted.
         """
-        out: list[Path] = []
+        files: list[Path] = []
         for part in parts:
-            safe, pickles = (_chosen(self.folder / part, name, patterns) for name, patterns in WEIGHTS.items())
+            safe, pickles = (_weight_files(self.folder / part, name, patterns) for name, patterns in WEIGHTS.items())
             if pickles and not safe:
-                self.consent(PICKLED)
-            out += safe or pickles
-        if not out and self.whole:
-            raise EmbarkError(f"{self.card.name} is not loaded: there are no weights in {self.folder}.")
-        if not out:
-            self.consent(PICKLED)
-        return out
+                self.require_trust(PICKLED)
+            files += safe or pickles
+        if not files and self.complete:
+            raise EmbarkError(f"{self.name} is not loaded: there are no weights in {self.folder}.")
+        if not files:
+            self.require_trust(PICKLED)
+        return files
 
-    def consent(self, why: str) -> None:
+    def require_trust(self, reason: str) -> None:
         """An error unless the user trusts exactly this revision."""
         if not self.trusted:
             raise EmbarkError(
-                f"{self.card.name} is not loaded: {why}. If you trust it: --trust {self.card.revision} "
+                f"{self.name} is not loaded: {reason}. If you trust it: --trust {self.card.revision} "
                 f"(in Python: trust='{self.card.revision}')."
             )
 
 
-def described(path: Path) -> dict[str, Any]:
-    """What a JSON file of a checkpoint says."""
+def read_json(path: Path) -> dict[str, Any]:
+    """The names and values in a JSON file of a checkpoint."""
     try:
-        told = json.loads(path.read_text(encoding="utf-8"))
+        content = json.loads(path.read_text(encoding="utf-8"))
     except ValueError as error:
         raise EmbarkError(f"{path} is no JSON ({error}); is the checkpoint whole?") from error
-    if not isinstance(told, dict):
-        raise EmbarkError(f"{path} holds no names and values, but a {type(told).__name__}; is the checkpoint whole?")
-    return told
+    if not isinstance(content, dict):
+        raise EmbarkError(f"{path} holds no names and values, but a {type(content).__name__}; is the checkpoint whole?")
+    return content
 
 
-def checkpoint(
+def fetch_checkpoint(
     card: ModelCard, loading: Loading, also: Sequence[str] = (), only: Sequence[str] | None = None
 ) -> Checkpoint:
-    """The card's files, downloaded once; its loader reads further patterns (`also`), or no others (`only`)."""
+    """The card's files, downloaded once: the usual ones and those of the patterns `also`, or those of `only`."""
     folder = Path(card.source).expanduser()
     if folder.is_dir():
-        card = replace(card, revision=digest(folder))
+        card = replace(card, revision=folder_revision(folder))
         return Checkpoint(folder, card, loading.trust == card.revision)
-    given = loading.settings or load_settings()
-    revision = _commit(card, given)
+    settings = loading.settings or load_settings()
+    revision = _commit(card, settings)
     trusted = loading.trust == revision
     patterns = only or [*SAFE, *also, *(RISKY if trusted else ())]
-    return Checkpoint(_download(card.source, revision, patterns, given), replace(card, revision=revision), trusted)
+    folder = _download_snapshot(card.source, revision, patterns, settings)
+    return Checkpoint(folder, replace(card, revision=revision), trusted)
 
 
-def companion(
-    found: Checkpoint, part: str, loading: Loading, only: Sequence[str] | None = None
+def companion_checkpoint(
+    checkpoint: Checkpoint, part: str, loading: Loading, only: Sequence[str] | None = None
 ) -> tuple[Checkpoint, Checkpoint]:
-    """The checkpoint and that of a part which lies elsewhere: options say "ID@REVISION"; else the folder has it.
+    """The checkpoint, and that of a part of it: the card's options name it as "ID@REVISION", else it is a sub-folder.
 
-    The commit (of a folder: the hash) that was found stands in the options after: it decides vectors, too.
+    The first one's options then name the part's exact commit or hash, for it decides vectors, too.
     """
-    source, _, revision = str(found.card.options.get(part, "")).partition("@")
+    source, _, revision = str(checkpoint.card.options.get(part, "")).partition("@")
     if source:
-        other = checkpoint(replace(found.card, source=source, revision=revision or "main"), loading, only=only)
+        other = fetch_checkpoint(
+            replace(checkpoint.card, source=source, revision=revision or "main"), loading, only=only
+        )
     else:
-        folder = found.folder / part
+        folder = checkpoint.folder / part
         if not folder.is_dir():
-            raise EmbarkError(f"{found.card.name} is not loaded: its {part} is missing, which belongs into {folder}.")
-        other = Checkpoint(folder, replace(found.card, revision=digest(folder)), found.trusted)
-    options = {**found.card.options, part: f"{source or part}@{other.card.revision}"}
-    return replace(found, card=replace(found.card, options=options)), other
+            raise EmbarkError(f"{checkpoint.name} is not loaded: its {part} is missing, which belongs into {folder}.")
+        other = Checkpoint(folder, replace(checkpoint.card, revision=folder_revision(folder)), checkpoint.trusted)
+    options = {**checkpoint.card.options, part: f"{source or part}@{other.card.revision}"}
+    return replace(checkpoint, card=replace(checkpoint.card, options=options)), other
 
 
-def is_file(source: str) -> bool:
-    """Whether a source is one file of weights, here or at an address."""
+def is_weights_file(source: str) -> bool:
+    """Whether a source is a single file of weights, on disk or at an address."""
     return "://" in source or Path(source).expanduser().is_file()
 
 
-def weights_file(card: ModelCard, loading: Loading) -> tuple[Checkpoint, Path]:
-    """One file of weights, downloaded once where the source is an address; its hash is the revision."""
-    path = _downloaded(card, loading) if "://" in card.source else Path(card.source).expanduser()
+def fetch_weights_file(card: ModelCard, loading: Loading) -> tuple[Checkpoint, Path]:
+    """A single file of weights, downloaded once where the source is an address; its hash is the revision."""
+    path = _download_file(card, loading) if "://" in card.source else Path(card.source).expanduser()
     revision = f"sha256-{_hash(path)[:16]}"
-    found = Checkpoint(path.parent, replace(card, revision=revision), loading.trust == revision)
+    checkpoint = Checkpoint(path.parent, replace(card, revision=revision), loading.trust == revision)
     if path.suffix != ".safetensors":
-        found.consent("its weights are a pickle, which can run any code when it is opened")
-    return found, path
+        checkpoint.require_trust("its weights are a pickle, which can run any code when it is opened")
+    return checkpoint, path
 
 
-def digest(folder: Path) -> str:
-    """A local checkpoint's revision: the hash of all its files' names and bytes, but for hidden ones (git's, say)."""
-    whole = hashlib.sha256()
+def folder_revision(folder: Path) -> str:
+    """A local checkpoint's revision: the hash of its files' names and bytes, without hidden files (git's, say)."""
+    content = hashlib.sha256()
     for path in sorted(path for path in folder.rglob("*") if path.is_file()):
         name = path.relative_to(folder)
         if not any(part.startswith(".") for part in name.parts):
-            whole.update(f"{name.as_posix()} {_hash(path)}\n".encode())
-    return f"local-{whole.hexdigest()[:16]}"
+            content.update(f"{name.as_posix()} {_hash(path)}\n".encode())
+    return f"local-{content.hexdigest()[:16]}"
 
 
-def _chosen(folder: Path, name: str, patterns: Sequence[str]) -> list[Path]:
-    """As transformers chooses: the file of that name, else those that its index lists; else all that there are."""
+def _weight_files(folder: Path, name: str, patterns: Sequence[str]) -> list[Path]:
+    """As transformers chooses: the file of that name, else the files that its index lists, else all that match."""
     if (folder / name).is_file():
         return [folder / name]
-    found = sorted(path for pattern in patterns for path in folder.glob(pattern))
+    files = sorted(path for pattern in patterns for path in folder.glob(pattern))
     if not (index := folder / f"{name}.index.json").is_file():
-        return found
-    listed = set(described(index)["weight_map"].values())
-    return [path for path in found if path.name in listed]
+        return files
+    listed = set(read_json(index)["weight_map"].values())
+    return [path for path in files if path.name in listed]
 
 
-_HASHES: dict[tuple[int, ...], str] = {}  # of this process: a folder is looked at once a device, and more often
+_HASHES: dict[tuple[int, ...], str] = {}  # of this process: a checkpoint is hashed once for each device, and more
 
 
 def _hash(path: Path) -> str:
-    """Of a file's bytes; remembered unless it was just written, for clocks are too coarse to tell the next writing."""
-    told = path.stat()
-    state = (told.st_dev, told.st_ino, told.st_size, told.st_mtime_ns, told.st_ctime_ns)
+    """The hash of a file's bytes; remembered unless it was just written, as its times might not show the next write."""
+    stat = path.stat()
+    state = (stat.st_dev, stat.st_ino, stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns)
     if state not in _HASHES:
         with path.open("rb") as file:
-            found = hashlib.file_digest(file, "sha256").hexdigest()
-        if time.time() - max(told.st_mtime, told.st_ctime) < SETTLED:
-            return found
-        _HASHES[state] = found
+            file_hash = hashlib.file_digest(file, "sha256").hexdigest()
+        if time.time() - max(stat.st_mtime, stat.st_ctime) < SETTLED:
+            return file_hash
+        _HASHES[state] = file_hash
     return _HASHES[state]
 
 
-def _commit(card: ModelCard, given: Settings) -> str:
+def _commit(card: ModelCard, settings: Settings) -> str:
     """The commit that a revision stands for: vectors are named by commits, because branches move."""
     if len(card.revision) == 40:
         return card.revision
     import huggingface_hub as hf
 
     try:
-        if given.offline:  # a downloaded snapshot lies in a folder that is named by its commit
+        if settings.offline:  # a downloaded snapshot lies in a folder that is named by its commit
             return Path(hf.snapshot_download(card.source, revision=card.revision, local_files_only=True)).name
-        return str(hf.HfApi(endpoint=given.endpoint).model_info(card.source, revision=card.revision).sha)
+        return str(hf.HfApi(endpoint=settings.endpoint).model_info(card.source, revision=card.revision).sha)
     except Exception as error:
-        raise _failed(card.source, card.revision, error) from error
+        raise _fetch_error(card.source, card.revision, error) from error
 
 
-def _download(source: str, revision: str, patterns: Sequence[str], given: Settings) -> Path:
+def _download_snapshot(source: str, revision: str, patterns: Sequence[str], settings: Settings) -> Path:
     import huggingface_hub as hf
 
     try:
-        found = hf.snapshot_download(
-            source, revision=revision, allow_patterns=list(patterns), endpoint=given.endpoint,
-            local_files_only=given.offline,
+        folder = hf.snapshot_download(
+            source, revision=revision, allow_patterns=list(patterns), endpoint=settings.endpoint,
+            local_files_only=settings.offline,
         )  # fmt: skip
     except Exception as error:
-        raise _failed(source, revision, error) from error
-    return Path(found)
+        raise _fetch_error(source, revision, error) from error
+    return Path(folder)
 
 
-def _downloaded(card: ModelCard, loading: Loading) -> Path:
-    given = loading.settings or load_settings()
+def _download_file(card: ModelCard, loading: Loading) -> Path:
+    settings = loading.settings or load_settings()
     name = hashlib.sha256(card.source.encode()).hexdigest()[:16]
-    path = given.home / "checkpoints" / f"{name}.{'safetensors' if card.source.endswith('.safetensors') else 'pt'}"
+    suffix = "safetensors" if card.source.endswith(".safetensors") else "pt"
+    path = settings.home / "checkpoints" / f"{name}.{suffix}"
     if path.is_file():
         return path
-    if given.offline:
+    if settings.offline:
         raise EmbarkError(f"{card.name} is not here, and embark is offline: its weights are at {card.source}.")
     path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_suffix(f".{os.getpid()}.part")
 
     def fetch() -> None:
         with http.send(Request(card.source)) as answer, part.open("wb") as file:
-            while piece := http.receive(answer, 1 << 20):
-                file.write(piece)
+            while chunk := http.receive(answer, 1 << 20):
+                file.write(chunk)
             if file.tell() < int(answer.headers.get("Content-Length", 0)):
                 raise http.Again("the connection was closed in the middle of the file")
 
@@ -228,19 +237,18 @@ def _downloaded(card: ModelCard, loading: Loading) -> Path:
     return path
 
 
-def _failed(source: str, revision: str, error: Exception) -> EmbarkError:
+def _fetch_error(source: str, revision: str, error: Exception) -> EmbarkError:
     from huggingface_hub import errors
 
-    told = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+    reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
     advice = "Check the name and the network"
     if isinstance(error, errors.GatedRepoError):
-        told, advice = "it is gated", "Accept its terms on its page, then set HF_TOKEN to a token of your account"
+        reason = "it is gated"
+        advice = "Accept its terms on its page, then set HF_TOKEN to a token of your account"
     elif isinstance(error, errors.RepositoryNotFoundError):
-        told, advice = (
-            "no such repository",
-            "Check the name; if it is private, set HF_TOKEN to a token that may read it",
-        )
+        reason = "no such repository"
+        advice = "Check the name; if it is private, set HF_TOKEN to a token that may read it"
     return EmbarkError(
-        f"The checkpoint {source} at revision {revision} could not be fetched: {told.rstrip('.')}. {advice}; "
+        f"The checkpoint {source} at revision {revision} could not be fetched: {reason.rstrip('.')}. {advice}; "
         "a folder with its files works too."
     )

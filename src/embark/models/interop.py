@@ -1,4 +1,4 @@
-"""Models that already live in memory: objects of sentence-transformers, open_clip and mteb as encoders."""
+"""Objects of sentence-transformers, open_clip and mteb as encoders."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from embark.models.functions import dim_of, probe, revision_of
 from embark.models.half_precision import secure
 from embark.types import MODALITIES, Array, Content, EmbarkError, Item, ModelCard, Rendered
 
-NOTHING = ("no_model_name/available", "no_revision_available")  # mteb's names for what it does not know
+UNKNOWN = ("no_model_name/available", "no_revision_available")  # mteb's values for an unknown name and revision
 
 
 def from_sentence_transformers(
@@ -35,11 +35,11 @@ def from_sentence_transformers(
         return get_model(model if model in MODELS else f"sentence-transformers:{model}", revision)
     from embark.models.text import SentenceEncoder
 
-    # How much of a text it reads: the probe's long one may be shorter than that.
+    # Part of the card, because the long text of the probe may be shorter than this limit.
     options = {"tokens": model.max_seq_length, **card_fields.pop("options", {})}
     facts = {"dtype": _dtype(model), "options": options, "loaded": _secured(model), **card_fields}
     card = ModelCard(name or "local/sentence-transformer", revision or "", "sentence-transformers", (), **facts)
-    return _named(SentenceEncoder(card, model.eval()), revision)
+    return _identified(SentenceEncoder(card, model.eval()), revision)
 
 
 def from_open_clip(
@@ -59,14 +59,14 @@ def from_open_clip(
     from embark.models.device import to_numpy, without_gradients
 
     @without_gradients
-    def images(batch: list[Any]) -> Array:
+    def embed_images(batch: list[Any]) -> Array:
         import torch
 
-        some = next(model.parameters())
-        return to_numpy(model.encode_image(torch.stack(batch).to(some.device, some.dtype)))
+        weight = next(model.parameters())
+        return to_numpy(model.encode_image(torch.stack(batch).to(weight.device, weight.dtype)))
 
     @without_gradients
-    def texts(batch: list[Any]) -> Array:
+    def embed_texts(batch: list[Any]) -> Array:
         import torch
 
         return to_numpy(model.encode_text(torch.cat(batch).to(next(model.parameters()).device)))
@@ -78,20 +78,20 @@ def from_open_clip(
             return tokenizer([text])
 
     model.eval()
-    image = Tower(images, lambda picture: preprocess(picture.convert("RGB")))
-    towers = {"text": Tower(texts, tokens), "image": image, "video": frame_mean(image)}
+    image = Tower(embed_images, lambda image: preprocess(image.convert("RGB")))
+    towers = {"text": Tower(embed_texts, tokens), "image": image, "video": frame_mean(image)}
     facts = {"fusion": fusion, "dtype": _dtype(model), "loaded": _secured(model), **card_fields}
     card = ModelCard(name, revision or "", "open_clip", ("text", "image", "video"), **facts)
-    return _named(Towers(card, towers), revision)  # type: ignore[arg-type]
+    return _identified(Towers(card, towers), revision)  # type: ignore[arg-type]
 
 
 def from_mteb(model: Any, *, name: str = "", revision: str | None = None, **card_fields: Any) -> Encoder:
-    """A model of mteb's encoder protocol (2.x); its `mteb_model_meta` tells name, revision, modalities and dimension.
+    """A model of mteb's encoder protocol (2.x); its `mteb_model_meta` has name, revision, modalities and dimension.
 
-    Unless the meta says that it uses no instructions, it sees roles apart, and an instruction as the task's prompt.
+    Unless the meta has use_instructions=False, the model gets roles, and an instruction as the task's prompt.
     """
     meta = model.mteb_model_meta
-    known = {meta.name, meta.revision} - {None, *NOTHING}
+    known = {meta.name, meta.revision} - {None, *UNKNOWN}
     card = ModelCard(
         name or (meta.name if meta.name in known else "local/mteb"),
         revision or (meta.revision if meta.revision in known else ""),
@@ -104,16 +104,17 @@ def from_mteb(model: Any, *, name: str = "", revision: str | None = None, **card
         loaded=_secured(model),
         **card_fields,
     )
-    return _named(MtebEncoder(card, model), card.revision or None)
+    return _identified(MtebEncoder(card, model), card.revision or None)
 
 
 class MtebEncoder(Encoder):
-    """A model of mteb behind our protocol: each batch becomes a data loader, as mteb's own tasks make them."""
+    """A model of mteb as an encoder: each batch becomes a data loader, as mteb's own tasks make them."""
 
     TYPES: Mapping[str, str] = {"train": "Classification", "test": "Classification", "left": "STS", "right": "STS"}
 
     def __init__(self, card: ModelCard, model: Any) -> None:
-        self.card, self.model = card, model
+        self.card = card
+        self.model = model
 
     def render(self, item: Item, role: str, instruction: str | None) -> Rendered:
         """The item; for a model with instructions, the mode is its role and the instruction."""
@@ -136,15 +137,15 @@ class MtebEncoder(Encoder):
     def embed(self, batch: Sequence[tuple[str, dict[str, Any]]]) -> Array:
         """One call for each mode and kind of row in the batch."""
         groups: dict[tuple[str, tuple[str, ...]], list[int]] = {}
-        for at, (mode, row) in enumerate(batch):
-            groups.setdefault((mode, tuple(sorted(row))), []).append(at)
+        for position, (mode, row) in enumerate(batch):
+            groups.setdefault((mode, tuple(sorted(row))), []).append(position)
         out: Array | None = None
-        for (mode, kinds), places in groups.items():
-            found = self._encode(mode, kinds, [dict(batch[at][1]) for at in places])
-            if found.ndim != 2 or len(found) != len(places):
-                raise EmbarkError(f"{self.card.name} returned {found.shape} for {len(places)} items.")
-            out = np.empty((len(batch), found.shape[1]), np.float32) if out is None else out
-            out[places] = found
+        for (mode, kinds), positions in groups.items():
+            vectors = self._encode(mode, kinds, [dict(batch[position][1]) for position in positions])
+            if vectors.ndim != 2 or len(vectors) != len(positions):
+                raise EmbarkError(f"{self.card.name} returned {vectors.shape} for {len(positions)} items.")
+            out = np.empty((len(batch), vectors.shape[1]), np.float32) if out is None else out
+            out[positions] = vectors
         assert out is not None  # a batch is never empty
         return out
 
@@ -153,7 +154,7 @@ class MtebEncoder(Encoder):
 
         role, _, instruction = mode.partition("\n")
         side = role if role in ("query", "document") else None
-        for row in rows:  # as mteb names the text of a query and of a document once more
+        for row in rows:  # mteb has a second column for the text of a query and of a document
             if side and "text" in row:
                 row["query" if side == "query" else "body"] = row["text"]
         task = _task(self.TYPES.get(role, "Retrieval"), kinds, {side or "query": instruction} if instruction else None)
@@ -166,14 +167,14 @@ class MtebEncoder(Encoder):
 
 
 class PromptType(StrEnum):
-    """mteb's own, for models that implement its protocol where it is not installed."""
+    """A copy of mteb's, for models that implement its protocol where it is not installed."""
 
     query = "query"
     document = "document"
 
 
 class _Rows(list[dict[str, Any]]):
-    """A data set as mteb's wrappers look at it: rows, and `features` that name the columns."""
+    """A data set for mteb's wrappers: rows, and `features` that name the columns."""
 
     @property
     def features(self) -> dict[str, Any]:
@@ -188,14 +189,14 @@ def _prompt_type(side: str | None) -> Any:
     if side is None:
         return None
     try:
-        from mteb.types import PromptType as kind
+        from mteb.types import PromptType as prompt_type
     except ImportError:
-        kind = PromptType
-    return kind(side)
+        prompt_type = PromptType
+    return prompt_type(side)
 
 
 def _task(kind: str, kinds: tuple[str, ...], prompt: Mapping[str, str] | None) -> Any:
-    """The little that models read of a task; mteb's own class where it is installed, for its methods."""
+    """The fields of a task that models read; mteb's own class where it is installed, for its methods."""
     facts: dict[str, Any] = {
         "name": "embark", "description": "", "type": kind, "prompt": prompt, "modalities": list(kinds),
         "category": None, "eval_splits": ["test"], "eval_langs": ["eng-Latn"], "main_score": "main_score",
@@ -220,15 +221,15 @@ def _value(content: Content) -> Any:
 
 
 def _similarity(meta: Any) -> Any:
-    said = str(getattr(meta.similarity_fn_name, "value", meta.similarity_fn_name) or "cosine").lower()
-    if said not in ("cosine", "dot"):
-        raise EmbarkError(f"{meta.name} compares vectors by {said}; embark has cosine and dot for models of mteb.")
-    return said
+    name = str(getattr(meta.similarity_fn_name, "value", meta.similarity_fn_name) or "cosine").lower()
+    if name not in ("cosine", "dot"):
+        raise EmbarkError(f"{meta.name} compares vectors by {name}; embark has cosine and dot for models of mteb.")
+    return name
 
 
 def _dtype(model: Any) -> str:
-    some = next(model.parameters(), None)
-    return "float32" if some is None else str(some.dtype).removeprefix("torch.")
+    weight = next(model.parameters(), None)
+    return "float32" if weight is None else str(weight.dtype).removeprefix("torch.")
 
 
 def _secured(model: Any) -> dict[str, str]:
@@ -245,9 +246,8 @@ def _secured(model: Any) -> dict[str, str]:
     return facts
 
 
-def _named(model: Any, revision: str | None) -> Encoder:
-    """The encoder with its dimension and, where it has no revision, the hash of what it makes of fixed inputs."""
-    found = probe(model)
-    model.card = replace(model.card, dim=dim_of(model.card, found), revision=revision or revision_of(found))
-    made: Encoder = model
-    return made
+def _identified(model: Encoder, revision: str | None) -> Encoder:
+    """The encoder with its dimension and revision on the card; without a revision, a hash of its vectors is one."""
+    vectors = probe(model)
+    model.card = replace(model.card, dim=dim_of(model.card, vectors), revision=revision or revision_of(vectors))
+    return model

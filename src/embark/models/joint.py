@@ -1,4 +1,4 @@
-"""Encoders that read a picture and a text together, in one pass: BLIP-2, VISTA."""
+"""Encoders that read an image and a text together, in one pass: BLIP-2, VISTA."""
 
 from __future__ import annotations
 
@@ -11,39 +11,39 @@ import numpy as np
 from embark.models.encoder import Encoder, unit
 from embark.types import Array, Content, ModelCard
 
-Prepared = tuple[list[Any], list[int]]  # pixels of each picture, tokens of the text
+ImagesAndTokens = tuple[list[Any], list[int]]  # the pixels of each image, the tokens of the text
 
 
 @dataclass
-class Joint(Encoder):
-    """A native encoder of one picture, one text, or both.
+class JointEncoder(Encoder):
+    """A native encoder of an image, a text, or both.
 
-    `tokens(text, pictured)` gets None where an item has no text; `texts` embeds token lists, `pictures` embeds pixels
-    and the tokens beside them. An item with several pictures or frames is read once with each: the unit vectors are
-    added and scaled to length one, as films are by every other family.
+    `pixels` prepares an image; `tokens(text, with_image)` prepares a text, None where an item has none. `embed_texts`
+    takes token lists, `embed_images` pixels and the tokens beside them. An item with several images or frames is read
+    once with each: the unit vectors are added and scaled to length one, as every other family does with films.
     """
 
     card: ModelCard
     pixels: Callable[[Any], Any]
     tokens: Callable[[str | None, bool], list[int]]
-    texts: Callable[[list[list[int]]], Array]
-    pictures: Callable[[list[Any], list[list[int]]], Array]
+    embed_texts: Callable[[list[list[int]]], Array]
+    embed_images: Callable[[list[Any], list[list[int]]], Array]
 
-    def prepare(self, contents: Sequence[Content], mode: str) -> Prepared:
-        """Pictures and frames one by one, and the text parts joined by a space."""
+    def prepare(self, contents: Sequence[Content], mode: str) -> ImagesAndTokens:
+        """The pixels of each image and frame, and the tokens of the texts, joined by a space."""
         images = [content.value for content in contents if content.kind == "image"]
         images += [frame for content in contents if content.kind == "video" for frame in content.value]
-        words = [content.value for content in contents if content.kind == "text"]
-        return [self.pixels(image) for image in images], self.tokens(" ".join(words) if words else None, bool(images))
+        texts = [content.value for content in contents if content.kind == "text"]
+        return [self.pixels(image) for image in images], self.tokens(" ".join(texts) if texts else None, bool(images))
 
-    def embed(self, batch: Sequence[Prepared]) -> Array:
-        """Texts in one pass, pictures in another."""
+    def embed(self, batch: Sequence[ImagesAndTokens]) -> Array:
+        """Items of text alone in one pass, images in another."""
         out = np.zeros((len(batch), self.card.dim or 0), np.float32)
-        if alone := [row for row, (images, _) in enumerate(batch) if not images]:
-            out[alone] = self.texts([batch[row][1] for row in alone])
+        if text_rows := [row for row, (images, _) in enumerate(batch) if not images]:
+            out[text_rows] = self.embed_texts([batch[row][1] for row in text_rows])
         owners = np.array([row for row, (images, _) in enumerate(batch) for _ in images], int)
         if owners.size:
-            vectors = self.pictures(
+            vectors = self.embed_images(
                 [image for images, _ in batch for image in images], [tokens for images, tokens in batch for _ in images]
             )
             several = np.bincount(owners, minlength=len(batch)) > 1
@@ -52,6 +52,6 @@ class Joint(Encoder):
         return out
 
 
-def cut(tokens: list[int], limit: int) -> list[int]:
+def truncate(tokens: list[int], limit: int) -> list[int]:
     """As a tokeniser truncates: the closing token stays."""
     return tokens if len(tokens) <= limit else [*tokens[: limit - 1], tokens[-1]]

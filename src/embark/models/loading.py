@@ -1,4 +1,4 @@
-"""How a checkpoint is put to work: where, in which precision, and what the user consented to."""
+"""How a checkpoint is loaded: the device, the precision, the revision that the user trusts; and the loader families."""
 
 from __future__ import annotations
 
@@ -16,11 +16,12 @@ DTYPES = ("float32", "bfloat16", "float16")
 
 @dataclass(frozen=True)
 class Loading:
-    """`device` is "auto", one device ("cpu", "cuda:1", "mps") or several ("cuda:0,cuda:1": each takes a share).
+    """How to load a model.
 
-    `dtype` overrides the card's, and so names another vector space. `trust` is the exact revision whose pickled weights
-    or own code may be run; nothing else that a checkpoint brings along is ever executed. `settings` are those in
-    force: the hub's address, and whether it may be asked at all.
+    `device` is "auto", one device ("cpu", "cuda:1", "mps") or several ("cuda:0,cuda:1": each takes a share of every
+    batch). `dtype` overrides the card's precision, and so names another vector space. `trust` is the exact revision
+    whose pickled weights or own code may be run; no other code of a checkpoint is ever executed. `settings` hold the
+    hub's address and whether embark is offline.
     """
 
     device: str = "auto"
@@ -35,10 +36,10 @@ class Loading:
 
 
 class Loader(NamedTuple):
-    """Where a loader family lives ("module:function"), the extra that installs what it needs, and what it makes.
+    """A loader family: its function ("module:function"), the extra that installs its libraries, the kind of model.
 
     `type` is what its models are built on: encoders, a multimodal language model (mllm), late interaction, an API.
-    `version` is raised when its code makes other vectors than before: those that are stored are then not taken for new.
+    `version` is raised when its code makes other vectors than before, so that vectors stored before are not used again.
     """
 
     path: str
@@ -60,12 +61,12 @@ class Loader(NamedTuple):
             raise EmbarkError(f"{card.name} cannot be loaded ({error}){advice}") from error
         except EmbarkError:
             raise
-        except Exception as error:  # whatever a library makes of files that are not as it expects
-            told = str(error).strip().partition("\n")[0]
-            raise EmbarkError(f"{card.name} cannot be loaded as '{card.loader}': {told}") from error
+        except Exception as error:  # libraries raise all kinds of errors about files that are not as they expect
+            reason = str(error).strip().partition("\n")[0]
+            raise EmbarkError(f"{card.name} cannot be loaded as '{card.loader}': {reason}") from error
 
 
-def loaded(
+def loaded_card(
     card: ModelCard,
     loading: Loading,
     dim: int,
@@ -73,22 +74,22 @@ def loaded(
     libraries: tuple[str, ...] = ("torch", "transformers"),
     **facts: Any,
 ) -> ModelCard:
-    """The card of a model that was loaded, with its dimension and what else the checkpoint tells."""
-    return put_to_work(replace(with_dim(card, dim), modalities=modalities, **facts), loading, libraries)
+    """The card of a loaded model, with its dimension, its modalities and other `facts` of the checkpoint."""
+    return record_loading(replace(with_dim(card, dim), modalities=modalities, **facts), loading, libraries)
 
 
 def with_dim(card: ModelCard, dim: int | None) -> ModelCard:
-    """The card with the dimension that its checkpoint has; one that says otherwise is an error."""
+    """The card with the dimension of its checkpoint; another one on the card is an error."""
     if dim is not None and card.dim not in (None, dim):
         raise EmbarkError(f"{card.name} makes vectors of {dim} dimensions; its card says {card.dim}.")
     return replace(card, dim=card.dim or dim)
 
 
-def put_to_work(card: ModelCard, loading: Loading, libraries: tuple[str, ...], **more: Any) -> ModelCard:
-    """The card of a model that was loaded: what decided its numbers besides the checkpoint is recorded with results."""
+def record_loading(card: ModelCard, loading: Loading, libraries: tuple[str, ...], **more: Any) -> ModelCard:
+    """The card with `loaded`: device, library versions and trust, which are recorded with every result."""
     versions = {name: metadata.version(name) for name in libraries}
-    trusted = loading.trust and any(loading.trust in str(told) for told in (card.revision, *card.options.values()))
-    told: Mapping[str, Any] = {
+    trusted = loading.trust and any(loading.trust in str(value) for value in (card.revision, *card.options.values()))
+    record: Mapping[str, Any] = {
         "device": loading.device,
         "compile": loading.compile,
         "trust": loading.trust if trusted else None,  # pickles were opened, or code was run
@@ -96,4 +97,4 @@ def put_to_work(card: ModelCard, loading: Loading, libraries: tuple[str, ...], *
         **(secure(card.dtype, loading.device) if "torch" in libraries else {}),
         **more,
     }
-    return replace(card, loaded={name: value for name, value in told.items() if value})
+    return replace(card, loaded={name: value for name, value in record.items() if value})

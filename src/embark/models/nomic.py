@@ -1,4 +1,4 @@
-"""Nomic Embed: a text and a vision checkpoint that share one space, in one encoder."""
+"""Nomic Embed: a text and a vision checkpoint that share one vector space, as one encoder."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from typing import Any
 
 from embark.models.device import mean_token, pad, settle, to_numpy, without_gradients
 from embark.models.encoder import Encoder, Tower, Towers, frame_mean
-from embark.models.hf import Tokenizer, image_processor, renamed, weights
-from embark.models.hub import Checkpoint, checkpoint, companion
-from embark.models.loading import Loading, loaded
-from embark.models.pixels import Prepared, pixels
+from embark.models.hf import Tokenizer, image_processor, load_model, rename_tensors
+from embark.models.hub import Checkpoint, companion_checkpoint, fetch_checkpoint
+from embark.models.loading import Loading, loaded_card
+from embark.models.pixels import ImageInputs, image_preprocessor
 from embark.types import Array, EmbarkError, ModelCard
 
 NAMES = {  # the vision checkpoint's names → EVA-CLIP's, for the same architecture
@@ -29,39 +29,43 @@ def load(card: ModelCard, loading: Loading) -> Encoder:
     from torch.nn.functional import layer_norm, normalize
     from transformers import NomicBertModel
 
-    found = checkpoint(card, loading)
-    if "img_size" not in found.config:
+    checkpoint = fetch_checkpoint(card, loading)
+    if "img_size" not in checkpoint.config:
         raise EmbarkError(
             f"{card.name} is no vision checkpoint of Nomic's; for its text model alone: text:{card.source}"
         )
-    found, words = companion(found, "text", loading)
-    reader, viewer = weights(NomicBertModel, words, loading), settle(vision(found), found.card, loading)
-    tokens, look = Tokenizer(words, card.context), pixels(image_processor(found))
+    checkpoint, text_checkpoint = companion_checkpoint(checkpoint, "text", loading)
+    text_model = load_model(NomicBertModel, text_checkpoint, loading)
+    image_model = settle(build_vision(checkpoint), checkpoint.card, loading)
+    tokenizer = Tokenizer(text_checkpoint, card.context)
+    preprocessor = image_preprocessor(image_processor(checkpoint))
 
     @without_gradients
-    def text(rows: list[list[int]]) -> Array:
-        ids, mask = pad(rows, tokens.padding, "right", reader.device)
-        mean = mean_token(reader(input_ids=ids, attention_mask=mask).last_hidden_state, mask)
+    def embed_texts(rows: list[list[int]]) -> Array:
+        ids, mask = pad(rows, tokenizer.padding, "right", text_model.device)
+        mean = mean_token(text_model(input_ids=ids, attention_mask=mask).last_hidden_state, mask)
         return to_numpy(normalize(layer_norm(mean, mean.shape[1:]), dim=-1))
 
     @without_gradients
-    def image(batch: list[Prepared]) -> Array:
-        seen = look.batch(batch, reader)["pixel_values"]
-        return to_numpy(normalize(viewer(seen).float(), dim=-1))
+    def embed_images(batch: list[ImageInputs]) -> Array:
+        pixels = preprocessor.batch(batch, text_model)["pixel_values"]
+        return to_numpy(normalize(image_model(pixels).float(), dim=-1))
 
-    pictures = Tower(image, look.prepare)
-    ready = loaded(found.card, loading, reader.config.hidden_size, fusion=card.fusion or "unit-sum")
-    return Towers(ready, {"text": Tower(text, tokens), "image": pictures, "video": frame_mean(pictures)})
+    image = Tower(embed_images, preprocessor.prepare)
+    ready = loaded_card(checkpoint.card, loading, text_model.config.hidden_size, fusion=card.fusion or "unit-sum")
+    return Towers(ready, {"text": Tower(embed_texts, tokenizer), "image": image, "video": frame_mean(image)})
 
 
-def vision(found: Checkpoint) -> Any:
+def build_vision(checkpoint: Checkpoint) -> Any:
     """The image tower: EVA-02 without norms inside its attention, and a pooling head."""
     from torch import nn
 
-    from embark.models.eva import Eva, Pooling, read, rotation, under
+    from embark.models.eva import Eva, Pooling, read_weights, rotation, under
 
-    config, state = found.config, read(found)
-    head, grid = config["n_embd"] // config["n_head"], config["img_size"] // config["patch_size"]
+    config = checkpoint.config
+    state = read_weights(checkpoint)
+    head = config["n_embd"] // config["n_head"]
+    grid = config["img_size"] // config["patch_size"]
     trained = (config.get("ref_feat_shape") or [grid])[0]
     tower = Eva(_as_eva(state, config["patch_size"]), rotation(head, grid, trained), config["layer_norm_epsilon"], 1e-5)
     return nn.Sequential(tower, Pooling(under("selector.", state), head, config["layer_norm_epsilon"]))
@@ -69,12 +73,12 @@ def vision(found: Checkpoint) -> Any:
 
 def _as_eva(state: dict[str, Any], patch: int) -> dict[str, Any]:
     out: dict[str, Any] = {}
-    for name, tensor in renamed(state, NAMES).items():
+    for name, tensor in rename_tensors(state, NAMES).items():
         if name.startswith("selector."):
             continue
         if ".Wqkv." in name:
-            for letter, part in zip("qkv", tensor.chunk(3), strict=True):
-                out[name.replace("Wqkv", f"{letter}_proj")] = part
+            for letter, chunk in zip("qkv", tensor.chunk(3), strict=True):
+                out[name.replace("Wqkv", f"{letter}_proj")] = chunk
         elif name == "patch_embed.proj.weight":
             out[name] = tensor.reshape(len(tensor), -1, patch, patch)  # a linear layer over a patch is a convolution
         else:

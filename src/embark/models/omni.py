@@ -1,4 +1,4 @@
-"""Omni models as embedders: what `mllm.py` does, with ears. Built on the thinker of Qwen2.5-Omni."""
+"""Omni models as embedders: `mllm.py` with audio. They are built on the thinker of Qwen2.5-Omni."""
 
 from __future__ import annotations
 
@@ -8,49 +8,52 @@ from typing import Any
 from embark.models import hub
 from embark.models.device import POOLING, settle
 from embark.models.encoder import Encoder
-from embark.models.hf import Tokenizer, image_processor, tensors, weights
+from embark.models.hf import Tokenizer, image_processor, load_model, load_tensors
 from embark.models.hub import Checkpoint
-from embark.models.loading import Loading, put_to_work
-from embark.models.mllm import LIMIT, Grid, Prompt, Reader, Seen, Sense, complete
+from embark.models.loading import Loading, record_loading
+from embark.models.mllm import LIMIT, GridProcessor, MediaInput, MediaProcessor, MllmEncoder, Prompt, complete_card
 from embark.types import Audio, EmbarkError, Modality, ModelCard
 
-HEAD = "classify_linear."  # WAVE's own layers, beside those of the thinker
+HEAD = "classify_linear."  # prefix of WAVE's own layers
 
 
 def load(card: ModelCard, loading: Loading) -> Encoder:
-    """The encoder of a thinker: alone, or in a whole Qwen2.5-Omni, whose other half (speech) is left out."""
+    """The encoder of a thinker: alone, or as a part of Qwen2.5-Omni, whose speech part is left out."""
     from transformers import Qwen2_5OmniThinkerModel
 
-    found = hub.checkpoint(card, loading)
-    config = _config(found)
-    card = complete(found.card, config.model_type, config.text_config.hidden_size, ("text", "image", "video", "audio"))
+    checkpoint = hub.fetch_checkpoint(card, loading)
+    config = _config(checkpoint)
+    modalities: tuple[Modality, ...] = ("text", "image", "video", "audio")
+    card = complete_card(checkpoint.card, config.model_type, config.text_config.hidden_size, modalities)
     config.text_config.is_causal = card.options["causal"]
-    model = weights(Qwen2_5OmniThinkerModel, found, loading, config=config)
-    tokenizer = Tokenizer(found, LIMIT)
-    eyes = Grid(card.options, config, image_processor(found), tokenizer)
-    senses: dict[Modality, Sense] = {**eyes.senses, "audio": Ears(found, config, tokenizer)}
-    card = put_to_work(card, loading, ("torch", "transformers"))
+    model = load_model(Qwen2_5OmniThinkerModel, checkpoint, loading, config=config)
+    tokenizer = Tokenizer(checkpoint, LIMIT)
+    grid = GridProcessor(card.options, config, image_processor(checkpoint), tokenizer)
+    audio = AudioProcessor(checkpoint, config, tokenizer)
+    processors: dict[Modality, MediaProcessor] = {**grid.by_modality, "audio": audio}
+    card = record_loading(card, loading, ("torch", "transformers"))
     if card.options["pooling"] != "layers":
-        return Reader(card, model, tokenizer, senses)
-    return Fused(card, model, tokenizer, senses, head=_head(found, loading))
+        return MllmEncoder(card, model, tokenizer, processors)
+    return LayersEncoder(card, model, tokenizer, processors, head=_head(checkpoint, loading))
 
 
-class Ears:
-    """The speech encoder's view of a sound: a spectrogram, and a placeholder for each of its states."""
+class AudioProcessor:
+    """The spectrogram of a sound for the speech encoder, and a placeholder for each of its states."""
 
-    def __init__(self, found: Checkpoint, config: Any, tokenizer: Tokenizer) -> None:
+    def __init__(self, checkpoint: Checkpoint, config: Any, tokenizer: Tokenizer) -> None:
         from transformers import WhisperFeatureExtractor
 
-        self.extractor = WhisperFeatureExtractor.from_pretrained(found.folder, local_files_only=True)
+        self.extractor = WhisperFeatureExtractor.from_pretrained(checkpoint.folder, local_files_only=True)
         names = tokenizer.inner.convert_ids_to_tokens
         self.start, self.end = names([config.audio_start_token_id, config.audio_end_token_id])
         self.token = names(config.audio_token_id)
 
-    def __call__(self, audio: Audio) -> Seen:
-        """As the library's processor has it, which pads to five minutes: here with as much silence as a window sees."""
+    def __call__(self, audio: Audio) -> MediaInput:
+        """As the library's processor computes it, but padded by one window of silence instead of to five minutes."""
         import torch
 
-        rate, hop = self.extractor.sampling_rate, self.extractor.hop_length
+        rate = self.extractor.sampling_rate
+        hop = self.extractor.hop_length
         if audio.rate != rate:
             raise EmbarkError(f"This model hears {rate} samples a second, and its card says {audio.rate}.")
         samples = audio.samples[: self.extractor.n_samples]
@@ -64,20 +67,20 @@ class Ears:
             "input_features": out["input_features"][..., :length],
             "feature_attention_mask": torch.ones(1, length, dtype=torch.long),
         }
-        return Seen(f"{self.start}{self.token * count}{self.end}", tensors)
+        return MediaInput(f"{self.start}{self.token * count}{self.end}", tensors)
 
 
-class Fused(Reader):
-    """WAVE: where there are media, a head reads the last token's state after every layer; a text is its last state."""
+class LayersEncoder(MllmEncoder):
+    """WAVE: the vector of an item with media is a head's, over the last token's states after all layers."""
 
-    def __init__(self, *given: Any, head: Any) -> None:
-        super().__init__(*given)
+    def __init__(self, *args: Any, head: Any) -> None:
+        super().__init__(*args)
         self.head = head
 
-    def _wanted(self) -> dict[str, Any]:
+    def _forward_options(self) -> dict[str, Any]:
         return {"output_hidden_states": True}
 
-    def _pooled(self, out: Any, mask: Any, batch: Sequence[Prompt]) -> Any:
+    def _pool(self, out: Any, mask: Any, batch: Sequence[Prompt]) -> Any:
         import torch
 
         last = POOLING["last"]
@@ -86,28 +89,26 @@ class Fused(Reader):
         return torch.where(media[:, None], self.head(torch.cat(states, -1)), states[-1])
 
 
-def _config(found: Checkpoint) -> Any:
-    """The thinker's, whatever the checkpoint calls its own type."""
+def _config(checkpoint: Checkpoint) -> Any:
+    """The thinker's configuration, for all model types that a checkpoint may state."""
     from transformers import Qwen2_5OmniConfig, Qwen2_5OmniThinkerConfig
 
-    if found.config.get("model_type") == "qwen2_5_omni":
-        return Qwen2_5OmniConfig.from_pretrained(found.folder, local_files_only=True).thinker_config
-    facts = {name: value for name, value in found.config.items() if name not in ("model_type", "auto_map")}
+    if checkpoint.config.get("model_type") == "qwen2_5_omni":
+        return Qwen2_5OmniConfig.from_pretrained(checkpoint.folder, local_files_only=True).thinker_config
+    facts = {name: value for name, value in checkpoint.config.items() if name not in ("model_type", "auto_map")}
     return Qwen2_5OmniThinkerConfig.from_dict(facts)
 
 
-def _head(found: Checkpoint, loading: Loading) -> Any:
-    """Two layers, from the files of the checkpoint."""
+def _head(checkpoint: Checkpoint, loading: Loading) -> Any:
+    """WAVE's two layers, from the files of the checkpoint."""
     import torch
 
-    given: dict[str, Any] = {}
-    for path in found.weights():
-        given |= {name.split(HEAD)[1]: tensor for name, tensor in tensors(path).items() if HEAD in name}
-    if not given:
-        raise EmbarkError(f"{found.card.name} has no {HEAD}* among its weights, which its vectors are made with.")
-    first, second = given["0.weight"], given["2.weight"]
-    head = torch.nn.Sequential(
-        torch.nn.Linear(*reversed(first.shape)), torch.nn.GELU(), torch.nn.Linear(*reversed(second.shape))
-    )
-    head.load_state_dict(given)
-    return settle(head, found.card, loading)
+    state: dict[str, Any] = {}
+    for path in checkpoint.weight_files():
+        state |= {name.split(HEAD)[1]: tensor for name, tensor in load_tensors(path).items() if HEAD in name}
+    if not state:
+        raise EmbarkError(f"{checkpoint.name} has no {HEAD}* among its weights, which its vectors are made with.")
+    first, second = (torch.nn.Linear(*reversed(state[f"{layer}.weight"].shape)) for layer in (0, 2))
+    head = torch.nn.Sequential(first, torch.nn.GELU(), second)
+    head.load_state_dict(state)
+    return settle(head, checkpoint.card, loading)

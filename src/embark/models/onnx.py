@@ -1,8 +1,8 @@
 """Encoders as ONNX files: a text graph with its tokeniser, an image graph with its preprocessing, or both.
 
 Neither torch nor transformers is needed. A folder holds what exporters write: model.onnx or text_model.onnx with
-tokenizer.json, vision_model.onnx with preprocessor_config.json; the graphs may lie in a folder `onnx`. What they do not
-say stands in an embark.json beside them: `pooling` (last, first, mean), `normalise`, `tokens`, `prompts`, `template`.
+tokenizer.json, vision_model.onnx with preprocessor_config.json; the graphs may lie in a folder `onnx`. Further options
+are in an embark.json beside them: `pooling` (last, first, mean), `normalise`, `tokens`, `prompts`, `template`.
 """
 
 from __future__ import annotations
@@ -15,47 +15,46 @@ from typing import Any
 
 import numpy as np
 
-from embark.models.encoder import Encoder, Tower, Towers, frame_mean, some, unit
-from embark.models.hub import checkpoint
-from embark.models.loading import Loading, put_to_work
+from embark.models.encoder import Encoder, Tower, Towers, frame_mean, require_tokens, unit
+from embark.models.hub import fetch_checkpoint
+from embark.models.loading import Loading, record_loading
 from embark.models.pixels import Fit
-from embark.models.prompts import Prompted, Prompts, joined, split
+from embark.models.prompts import Prompted, Prompts, join_texts, split_prompt
 from embark.types import MODALITIES, Array, Content, EmbarkError, Item, Modality, ModelCard, Rendered
 
-FILES = ("text_model.onnx", "vision_model.onnx"), ("model.onnx",)  # the first that are there; whole models come last
+FILES = ("text_model.onnx", "vision_model.onnx"), ("model.onnx",)  # the first group that has a file; whole models last
 VECTORS = ("sentence_embedding", "text_embeds", "image_embeds", "pooler_output")  # outputs with one row an input
 Pool = Callable[[Array, Array], Array]
-POOLINGS = {"cls": "first", "cls_token": "first", "mean": "mean", "mean_tokens": "mean", "lasttoken": "last"}
+POOLING_NAMES = {"cls": "first", "cls_token": "first", "mean": "mean", "mean_tokens": "mean", "lasttoken": "last"}
 
 
 def load(card: ModelCard, loading: Loading) -> Encoder:
-    """An encoder from a folder or one file; the card's options go before those in embark.json."""
+    """An encoder from a folder or one file; the card's options take precedence over those in embark.json."""
     source = Path(card.source).expanduser()
     if source.is_file():
         folder = source.parent.parent if source.parent.name == "onnx" else source.parent
         file = source.relative_to(folder).as_posix()
         card = replace(card, source=str(folder), options={**card.options, "file": file})
-    found = checkpoint(card, loading, also=("*.onnx", "*.onnx_data"))
-    options = {**_json(found.folder / "embark.json"), **found.card.options}
+    checkpoint = fetch_checkpoint(card, loading, also=("*.onnx", "*.onnx_data"))
+    options = {**_json(checkpoint.folder / "embark.json"), **checkpoint.card.options}
     towers: dict[Modality, Tower] = {}
-    for path in _graphs(found.folder, options):
+    for path in _graphs(checkpoint.folder, options):
         graph = Graph(path, loading)
         if "pixel_values" in graph.inputs:
-            towers["image"] = _image(graph, found.folder, options)
+            towers["image"] = _image_tower(graph, checkpoint.folder, options)
             towers["video"] = frame_mean(towers["image"])
         else:
-            towers["text"] = _text(graph, found.folder, options)
+            towers["text"] = _text_tower(graph, checkpoint.folder, options)
     towers = {kind: towers[kind] for kind in MODALITIES if kind in towers}
-    fusion = found.card.fusion or ("unit-sum" if len(towers) == 3 else None)
-    card = put_to_work(replace(found.card, modalities=tuple(towers), fusion=fusion), loading, ("onnxruntime",))
-    return OnnxEncoder(replace(card, dim=_dim(card, towers)), towers, Prompts.of(options))
+    fusion = checkpoint.card.fusion or ("unit-sum" if len(towers) == 3 else None)
+    card = record_loading(replace(checkpoint.card, modalities=tuple(towers), fusion=fusion), loading, ("onnxruntime",))
+    return OnnxEncoder(replace(card, dim=_dim(card, towers)), towers, Prompts.from_options(options))
 
 
 def _graphs(folder: Path, options: Mapping[str, Any]) -> list[Path]:
     for names in ((options["file"],),) if "file" in options else FILES:
-        there = [path for name in names for path in (folder / name, folder / "onnx" / name) if path.is_file()]
-        if there:
-            return there
+        if paths := [path for name in names for path in (folder / name, folder / "onnx" / name) if path.is_file()]:
+            return paths
     raise EmbarkError(
         f"{folder} holds no ONNX encoder: none of {', '.join(name for names in FILES for name in names)}."
     )
@@ -69,48 +68,48 @@ class OnnxEncoder(Prompted, Towers):
         self.prompts = prompts
 
     def render(self, item: Item, role: str, instruction: str | None) -> Rendered:
-        """The prompt, then the item; pictures have no prompt."""
+        """The prompt, then the item; an item without text has no prompt."""
         return super().render(item, role, instruction) if "text" in item.modalities else Rendered(item.parts)
 
     def prepare(self, contents: Sequence[Content], mode: str) -> list[tuple[Modality, Any]]:
         """A prompt becomes the beginning of the item's text."""
-        prompt, own = split(contents, mode)
+        prompt, own = split_prompt(contents, mode)
         texts = [content for content in own if content.kind == "text"]
-        whole = [Content("text", prompt + joined(texts))] if texts else []
-        return super().prepare([*whole, *(content for content in own if content.kind != "text")], mode)
+        text = [Content("text", prompt + join_texts(texts))] if texts else []
+        return super().prepare([*text, *(content for content in own if content.kind != "text")], mode)
 
 
 class Graph:
-    """An ONNX file, ready to run; its first output of one row an input is preferred to states of tokens."""
+    """An ONNX file, ready to run; an output with one row an input is preferred to token states."""
 
     def __init__(self, path: Path, loading: Loading) -> None:
         import onnxruntime
 
-        there = onnxruntime.get_available_providers()
-        wanted = ["CPUExecutionProvider"]
-        if loading.device != "cpu" and "CUDAExecutionProvider" in there:
-            wanted.insert(0, "CUDAExecutionProvider")
-        self.path, self.session = path, onnxruntime.InferenceSession(str(path), providers=wanted)
-        self.inputs = {each.name: each.type for each in self.session.get_inputs()}
-        names = [each.name for each in self.session.get_outputs()]
+        providers = ["CPUExecutionProvider"]
+        if loading.device != "cpu" and "CUDAExecutionProvider" in onnxruntime.get_available_providers():
+            providers.insert(0, "CUDAExecutionProvider")
+        self.path = path
+        self.session = onnxruntime.InferenceSession(str(path), providers=providers)
+        self.inputs = {node.name: node.type for node in self.session.get_inputs()}
+        names = [node.name for node in self.session.get_outputs()]
         self.output = next((name for name in VECTORS if name in names), names[0])
 
-    def __call__(self, given: Mapping[str, Array]) -> Array:
+    def __call__(self, inputs: Mapping[str, Array]) -> Array:
         """The chosen output; inputs that the graph does not take are left out."""
-        if strange := [name for name in self.inputs if name not in given]:
+        if missing := [name for name in self.inputs if name not in inputs]:
             raise EmbarkError(
-                f"{self.path.name} asks for {', '.join(strange)}, which embark does not make; it makes "
-                f"{', '.join(given)}. Export the text and the image part apart."
+                f"{self.path.name} asks for {', '.join(missing)}, which embark does not make; it makes "
+                f"{', '.join(inputs)}. Export the text and the image part apart."
             )
-        kinds = {"tensor(int32)": np.int32, "tensor(int64)": np.int64, "tensor(float16)": np.float16}
-        feed = {name: given[name].astype(kinds.get(kind, np.float32)) for name, kind in self.inputs.items()}
+        dtypes = {"tensor(int32)": np.int32, "tensor(int64)": np.int64, "tensor(float16)": np.float16}
+        feed = {name: inputs[name].astype(dtypes.get(kind, np.float32)) for name, kind in self.inputs.items()}
         return np.asarray(self.session.run([self.output], feed)[0], np.float32)
 
 
 # ── text ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _text(graph: Graph, folder: Path, options: Mapping[str, Any]) -> Tower:
+def _text_tower(graph: Graph, folder: Path, options: Mapping[str, Any]) -> Tower:
     from tokenizers import Tokenizer
 
     path = folder / "tokenizer.json"
@@ -121,67 +120,68 @@ def _text(graph: Graph, folder: Path, options: Mapping[str, Any]) -> Tower:
     limit = limit or _json(folder / "tokenizer_config.json").get("model_max_length")
     if limit and limit < 1 << 20:  # larger numbers stand for "none"
         tokenizer.enable_truncation(int(limit))
-    filler = int((tokenizer.padding or {}).get("pad_id", 0))
-    if not (tokenizer.padding or {}).get("length"):  # a fixed length is the model's, any other the batch's
+    pad_id = int((tokenizer.padding or {}).get("pad_id", 0))
+    if not (tokenizer.padding or {}).get("length"):  # padding to a fixed length is the model's own and stays
         tokenizer.no_padding()
-    pool, normalise = _pooling(folder, options), bool(options.get("normalise"))
+    pool = _pooling(folder, options)
+    normalize = bool(options.get("normalise"))
 
     def embed(rows: list[Any]) -> Array:
         out: list[Array] = [np.empty(0)] * len(rows)
-        for places in _batches(rows, "attention_mask" in graph.inputs):
-            ids, mask = _padded([rows[at] for at in places], filler)
-            given = {"input_ids": ids, "attention_mask": mask, "token_type_ids": np.zeros_like(ids)}
-            found = _pooled(graph, graph(given), mask, pool)
-            for at, vector in zip(places, unit(found) if normalise else found, strict=True):
-                out[at] = vector
+        for batch in _batches(rows, "attention_mask" in graph.inputs):
+            ids, mask = _padded([rows[row] for row in batch], pad_id)
+            inputs = {"input_ids": ids, "attention_mask": mask, "token_type_ids": np.zeros_like(ids)}
+            vectors = _pooled(graph, graph(inputs), mask, pool)
+            for row, vector in zip(batch, unit(vectors) if normalize else vectors, strict=True):
+                out[row] = vector
         return np.stack(out)
 
     def prepare(text: str) -> tuple[list[int], list[int]]:
-        found = tokenizer.encode(text)
-        return some(found.ids), found.attention_mask
+        encoding = tokenizer.encode(text)
+        return require_tokens(encoding.ids), encoding.attention_mask
 
     return Tower(embed, prepare)
 
 
 def _batches(rows: Sequence[tuple[list[int], list[int]]], masked: bool) -> list[list[int]]:
-    """Rows that share a pass: all of them, or those of one length where padding could not be masked."""
+    """Positions of rows that share a pass: all of them, or those of one length where padding cannot be masked."""
     groups: dict[int, list[int]] = {}
-    for at, (ids, _) in enumerate(rows):
-        groups.setdefault(0 if masked else len(ids), []).append(at)
+    for row, (ids, _) in enumerate(rows):
+        groups.setdefault(0 if masked else len(ids), []).append(row)
     return list(groups.values())
 
 
-def _padded(rows: Sequence[tuple[list[int], list[int]]], filler: int) -> tuple[Array, Array]:
-    longest = max(len(ids) for ids, _ in rows)
-    ids, mask = np.full((len(rows), longest), filler), np.zeros((len(rows), longest), np.int64)
-    for row, (tokens, seen) in enumerate(rows):
-        ids[row, : len(tokens)], mask[row, : len(seen)] = tokens, seen
+def _padded(rows: Sequence[tuple[list[int], list[int]]], pad_id: int) -> tuple[Array, Array]:
+    shape = (len(rows), max(len(ids) for ids, _ in rows))
+    ids = np.full(shape, pad_id)
+    mask = np.zeros(shape, np.int64)
+    for row, (row_ids, row_mask) in enumerate(rows):
+        ids[row, : len(row_ids)] = row_ids
+        mask[row, : len(row_mask)] = row_mask
     return ids, mask
 
 
 def _pooling(folder: Path, options: Mapping[str, Any]) -> Pool | None:
-    said = options.get("pooling")
-    if said is None:  # as sentence-transformers writes it, in its present form or the former one
-        told = _json(folder / "1_Pooling" / "config.json")
-        names = [
-            str(told.get("pooling_mode", "")),
-            *(name.removeprefix("pooling_mode_") for name in told if told[name]),
-        ]
-        said = next((POOLINGS[name] for name in names if name in POOLINGS), None)
-    if said is None:
+    pooling = options.get("pooling")
+    if pooling is None:  # as sentence-transformers writes it, in its present form or the former one
+        config = _json(folder / "1_Pooling" / "config.json")
+        former = (name.removeprefix("pooling_mode_") for name in config if config[name])
+        names = [str(config.get("pooling_mode", "")), *former]
+        pooling = next((POOLING_NAMES[name] for name in names if name in POOLING_NAMES), None)
+    if pooling is None:
         return None
-    if said not in _POOLINGS:
-        raise EmbarkError(f"There is no pooling '{said}'; there are {', '.join(_POOLINGS)}.")
-    return _POOLINGS[said]
+    if pooling not in POOLING:
+        raise EmbarkError(f"There is no pooling '{pooling}'; there are {', '.join(POOLING)}.")
+    return POOLING[pooling]
 
 
-def _pooled(graph: Graph, found: Array, mask: Array, pool: Pool | None) -> Array:
-    if found.ndim == 3 and pool is None:
+def _pooled(graph: Graph, output: Array, mask: Array, pool: Pool | None) -> Array:
+    if output.ndim == 3 and pool is None:
         raise EmbarkError(
             f"{graph.path} returns states of tokens, and nothing says how to pool them: write "
             '{"pooling": "mean"} (or first, last) to an embark.json beside it.'
         )
-    return pool(found, mask) if found.ndim == 3 and pool else found
+    return pool(output, mask) if output.ndim == 3 and pool else output
 
 
 def _last(states: Array, mask: Array) -> Array:
@@ -192,7 +192,7 @@ def _mean(states: Array, mask: Array) -> Array:
     return np.asarray((states * mask[:, :, None]).sum(1) / np.maximum(mask.sum(1, keepdims=True), 1))
 
 
-_POOLINGS: dict[str, Pool] = {
+POOLING: dict[str, Pool] = {
     "last": _last,
     "first": lambda states, mask: np.asarray(states[np.arange(len(states)), mask.argmax(1)]),
     "mean": _mean,
@@ -203,24 +203,24 @@ _POOLINGS: dict[str, Pool] = {
 
 
 @dataclass(frozen=True)
-class Pixels:
-    """What a preprocessor_config.json says, done with Pillow: resize, crop, scale, normalise."""
+class ImagePreprocessor:
+    """The steps of a preprocessor_config.json, with Pillow: resize, crop, scale, normalise."""
 
     config: Mapping[str, Any]
 
     def __call__(self, image: Any) -> Array:
         """(3, height, width) of an image."""
-        told = self.config
+        config = self.config
         fit = Fit(
-            self._size() if told.get("do_resize", True) else None,
-            _sides(told["crop_size"]) if told.get("do_center_crop") else None,
-            told.get("resample", 3),
+            self._size() if config.get("do_resize", True) else None,
+            _sides(config["crop_size"]) if config.get("do_center_crop") else None,
+            config.get("resample", 3),
         )
         values = np.asarray(fit(image.convert("RGB")), np.float32)
-        if told.get("do_rescale", True):
-            values = values * np.float32(told.get("rescale_factor", 1 / 255))
-        if told.get("do_normalize", True):
-            values = (values - np.float32(told["image_mean"])) / np.float32(told["image_std"])
+        if config.get("do_rescale", True):
+            values = values * np.float32(config.get("rescale_factor", 1 / 255))
+        if config.get("do_normalize", True):
+            values = (values - np.float32(config["image_mean"])) / np.float32(config["image_std"])
         return np.ascontiguousarray(values.transpose(2, 0, 1))
 
     def _size(self) -> int | tuple[int, int]:
@@ -230,18 +230,19 @@ class Pixels:
         return int(size["shortest_edge"] if isinstance(size, Mapping) else size)
 
 
-def _image(graph: Graph, folder: Path, options: Mapping[str, Any]) -> Tower:
-    told = _json(folder / "preprocessor_config.json")
-    if not told:
+def _image_tower(graph: Graph, folder: Path, options: Mapping[str, Any]) -> Tower:
+    config = _json(folder / "preprocessor_config.json")
+    if not config:
         raise EmbarkError(f"{folder} has no preprocessor_config.json, which {graph.path.name} needs.")
-    pool, normalise = _pooling(folder, options), bool(options.get("normalise"))
+    pool = _pooling(folder, options)
+    normalize = bool(options.get("normalise"))
 
     def embed(images: list[Any]) -> Array:
         states = graph({"pixel_values": np.stack(images)})
-        found = _pooled(graph, states, np.ones(states.shape[:2], np.int64), pool)
-        return unit(found) if normalise else found
+        vectors = _pooled(graph, states, np.ones(states.shape[:2], np.int64), pool)
+        return unit(vectors) if normalize else vectors
 
-    return Tower(embed, Pixels(told))
+    return Tower(embed, ImagePreprocessor(config))
 
 
 def _sides(size: Any) -> tuple[int, int]:
@@ -251,13 +252,15 @@ def _sides(size: Any) -> tuple[int, int]:
 def _dim(card: ModelCard, towers: Mapping[Modality, Tower]) -> int:
     from PIL import Image
 
-    sample: dict[Modality, Any] = {"text": "a", "image": Image.new("RGB", (64, 64))}
+    samples: dict[Modality, Any] = {"text": "a", "image": Image.new("RGB", (64, 64))}
     dims = {
-        kind: towers[kind].embed([towers[kind].prepare(sample[kind])]).shape[1] for kind in sample if kind in towers
+        kind: towers[kind].embed([towers[kind].prepare(sample)]).shape[1]
+        for kind, sample in samples.items()
+        if kind in towers
     }
     if len({*dims.values(), card.dim or next(iter(dims.values()))}) > 1:
-        told = ", ".join(f"{kind} {dim}" for kind, dim in dims.items())
-        raise EmbarkError(f"{card.name} should have {card.dim or 'one number of'} dimensions, but makes: {told}.")
+        listed = ", ".join(f"{kind} {dim}" for kind, dim in dims.items())
+        raise EmbarkError(f"{card.name} should have {card.dim or 'one number of'} dimensions, but makes: {listed}.")
     return int(next(iter(dims.values())))
 
 

@@ -14,8 +14,8 @@ from typing import Any
 
 from embark.models.device import settle, stack, to_numpy, without_gradients
 from embark.models.encoder import Encoder, Tower, Towers, frame_mean
-from embark.models.hub import Checkpoint, checkpoint, is_file, weights_file
-from embark.models.loading import Loading, loaded
+from embark.models.hub import Checkpoint, fetch_checkpoint, fetch_weights_file, is_weights_file
+from embark.models.loading import Loading, loaded_card
 from embark.types import Array, EmbarkError, ModelCard
 
 CONFIG = "open_clip_config.json"
@@ -25,80 +25,76 @@ def load(card: ModelCard, loading: Loading) -> Encoder:
     """The encoder, with the library's own preprocessing for evaluation and its own tokeniser."""
     import open_clip
 
-    card = resolved(card, open_clip.list_models(), open_clip.get_pretrained_cfg)
-    found, weights = weights_file(card, loading) if is_file(card.source) else _folder(card, loading)
-    model, tokenizer, dim = _build(found, weights)
+    card = resolve_source(card, open_clip.list_models(), open_clip.get_pretrained_cfg)
+    fetch = fetch_weights_file if is_weights_file(card.source) else _fetch_folder
+    checkpoint, weights = fetch(card, loading)
+    model, tokenizer, dim = _build(checkpoint, weights)
     libraries = ("torch", "open_clip_torch", "torchvision")
-    ready = loaded(found.card, loading, dim, libraries=libraries, fusion=card.fusion or "sum")
+    ready = loaded_card(checkpoint.card, loading, dim, libraries=libraries, fusion=card.fusion or "sum")
     return Towers(ready, _towers(model, tokenizer, ready, loading))
 
 
-def resolved(
-    card: ModelCard, architectures: Collection[str], tag: Callable[[str, str], Mapping[str, Any]]
+def resolve_source(
+    card: ModelCard, architectures: Collection[str], get_tag: Callable[[str, str], Mapping[str, Any]]
 ) -> ModelCard:
-    """The card with ARCHITECTURE/WEIGHTS spelt out: the architecture in its options, the weights as its source."""
+    """The card of a source ARCHITECTURE/WEIGHTS, with the architecture in its options and the weights as its source."""
     architecture, _, weights = card.source.partition("/")
     if "architecture" in card.options or architecture not in architectures or Path(card.source).expanduser().is_dir():
         return card
-    chosen = {**card.options, "architecture": architecture}
-    if is_file(weights):
-        return replace(card, source=weights, options=chosen)
-    known = tag(architecture, weights)
-    if not known:
+    options = {**card.options, "architecture": architecture}
+    if is_weights_file(weights):
+        return replace(card, source=weights, options=options)
+    tag = get_tag(architecture, weights)
+    if not tag:
         raise EmbarkError(
             f"{card.name} is not loaded: '{weights}' is no file here and no weights that open_clip knows for "
             f"{architecture} (open_clip.list_pretrained() lists them)."
         )
     quick = f"{architecture}-quickgelu"
-    if known.get("quick_gelu") and quick in architectures:
+    if tag.get("quick_gelu") and quick in architectures:
         raise EmbarkError(
             f"{card.name} is not loaded: these weights were trained with another activation than {architecture} has; "
             f"open_clip:{quick}/{weights} is the architecture that they belong to."
         )
-    source = "/".join(known["hf_hub"].split("/")[:2])  # "organisation/name/", perhaps with a file's name
-    return replace(card, source=source, options={**chosen, "pretrained": weights})
+    source = "/".join(tag["hf_hub"].split("/")[:2])  # "organisation/name/", perhaps with a file's name
+    return replace(card, source=source, options={**options, "pretrained": weights})
 
 
-# ── where the weights are ────────────────────────────────────────────────────────────────────────────────────────────
+def _fetch_folder(card: ModelCard, loading: Loading) -> tuple[Checkpoint, Path]:
+    """A repository and its weights in the library's own format: a copy for transformers beside them has other names."""
+    checkpoint = fetch_checkpoint(card, loading)
+    files = sorted(checkpoint.folder.glob("open_clip*.safetensors"))
+    if not files:
+        checkpoint.require_trust("its weights for open_clip are pickles, which can run any code when they are opened")
+        pickles = [path for pattern in ("*.bin", "*.pt", "*.pth") for path in checkpoint.folder.glob(pattern)]
+        files = sorted(pickles, key=lambda path: (not path.name.startswith("open_clip"), path.name))
+    if not files:
+        raise EmbarkError(f"{card.name} is not loaded: there are no weights in {checkpoint.folder}.")
+    return checkpoint, files[0]
 
 
-def _folder(card: ModelCard, loading: Loading) -> tuple[Checkpoint, Path]:
-    """A repository's weights in the library's own format: a copy for transformers beside them has other names."""
-    found = checkpoint(card, loading)
-    own = sorted(found.folder.glob("open_clip*.safetensors"))
-    if not own:
-        found.consent("its weights for open_clip are pickles, which can run any code when they are opened")
-        pickles = [path for kind in ("*.bin", "*.pt", "*.pth") for path in found.folder.glob(kind)]
-        own = sorted(pickles, key=lambda path: (not path.name.startswith("open_clip"), path.name))
-    if not own:
-        raise EmbarkError(f"{card.name} is not loaded: there are no weights in {found.folder}.")
-    return found, own[0]
-
-
-# ── the model ────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def _build(found: Checkpoint, weights: Path) -> tuple[Any, Any, int]:
+def _build(checkpoint: Checkpoint, weights: Path) -> tuple[Any, Any, int]:
     """(model, tokeniser, dimension); weights that do not fit are an error, never random numbers."""
     import open_clip
 
-    folder = f"local-dir:{found.folder}" if (found.folder / CONFIG).is_file() else ""
-    architecture = found.card.options.get("architecture")
+    folder = f"local-dir:{checkpoint.folder}" if (checkpoint.folder / CONFIG).is_file() else ""
+    architecture = checkpoint.card.options.get("architecture")
     if not (folder or architecture):
         raise EmbarkError(
-            f"{found.card.name} is not loaded: {found.folder} has no {CONFIG}; name the architecture of these weights, "
-            "as in open_clip:ViT-B-32/WEIGHTS."
+            f"{checkpoint.name} is not loaded: {checkpoint.folder} has no {CONFIG}; name the architecture of these "
+            "weights, as in open_clip:ViT-B-32/WEIGHTS."
         )
-    tag = open_clip.get_pretrained_cfg(architecture, found.card.options.get("pretrained", "")) if architecture else {}
+    pretrained = checkpoint.card.options.get("pretrained", "")
+    tag = open_clip.get_pretrained_cfg(architecture, pretrained) if architecture else {}
     try:
         model = open_clip.create_model(
             architecture or folder, str(weights) if architecture else None, require_pretrained=True,
             force_preprocess_cfg={name: value for name, value in tag.items() if name != "size"},
         )  # fmt: skip
     except RuntimeError as error:
-        told = " ".join(str(error).split())[:200]
+        reason = " ".join(str(error).split())[:200]
         raise EmbarkError(
-            f"{found.card.name} is not loaded: {weights.name} does not fit its model ({told})."
+            f"{checkpoint.name} is not loaded: {weights.name} does not fit its model ({reason})."
         ) from error
     dim = int(open_clip.get_model_config(architecture or folder)["embed_dim"])
     return model, open_clip.get_tokenizer(folder or architecture), dim
@@ -110,22 +106,23 @@ def _towers(model: Any, tokenizer: Any, card: ModelCard, loading: Loading) -> di
 
     transform = image_transform_v2(PreprocessCfg(**model.visual.preprocess_cfg), is_train=False)
     model = settle(model.to(getattr(torch, card.dtype)), card, replace(loading, compile=False))
-    if loading.compile:  # the towers, for the library's encode_… methods pass the whole model's forward by
+    if loading.compile:  # the towers: the library's encode_… methods bypass the whole model's `forward`
         for tower in {"visual", "text", "transformer"} & dict(model.named_children()).keys():
             getattr(model, tower).compile()
-    weight, lock = next(model.parameters()), Lock()
+    weight = next(model.parameters())
+    lock = Lock()
 
     def tokens(text: str) -> Any:
         with lock:  # transformers' tokenisers keep state between calls
             return tokenizer(text)[0]
 
     @without_gradients
-    def texts(batch: list[Any]) -> Array:
+    def embed_texts(batch: list[Any]) -> Array:
         return to_numpy(model.encode_text(torch.stack(batch).to(weight.device)))
 
     @without_gradients
-    def images(batch: list[Any]) -> Array:
+    def embed_images(batch: list[Any]) -> Array:
         return to_numpy(model.encode_image(stack(batch, weight)))
 
-    image = Tower(images, transform)
-    return {"text": Tower(texts, tokens), "image": image, "video": frame_mean(image)}
+    image = Tower(embed_images, transform)
+    return {"text": Tower(embed_texts, tokens), "image": image, "video": frame_mean(image)}

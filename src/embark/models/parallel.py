@@ -1,4 +1,4 @@
-"""One encoder on several devices: each takes an even share of every batch."""
+"""One encoder on several devices: each embeds an even share of every batch."""
 
 from __future__ import annotations
 
@@ -14,31 +14,35 @@ from embark.types import Array, Content, Item, Rendered
 
 
 class Replicas(Encoder):
-    """The same checkpoint loaded once a device; what it sees is decided and prepared by the first."""
+    """Copies of one checkpoint, one a device; the first copy renders and prepares for all."""
 
     def __init__(self, copies: Sequence[Encoder]) -> None:
-        self.copies, self.card, self.batch_size = tuple(copies), copies[0].card, copies[0].batch_size
+        self.copies = tuple(copies)
+        self.card = copies[0].card
+        self.batch_size = copies[0].batch_size
         self.pool = ThreadPoolExecutor(len(copies))
 
     def render(self, item: Item, role: str, instruction: str | None) -> Rendered:
-        """As the model has it."""
+        """As a copy renders it."""
         return self.copies[0].render(item, role, instruction)
 
     def prepare(self, contents: Sequence[Content], mode: str) -> Any:
-        """As the model has it; prepared values lie on the CPU."""
+        """As a copy prepares it; prepared values are on the CPU."""
         return self.copies[0].prepare(contents, mode)
 
     def embed(self, batch: Sequence[Any]) -> Array | Sequence[Array]:
-        """Shares in their order, computed at once."""
-        cuts = [len(batch) * turn // len(self.copies) for turn in range(len(self.copies) + 1)]
+        """The vectors of all shares, in the order of the batch."""
+        bounds = [len(batch) * copy // len(self.copies) for copy in range(len(self.copies) + 1)]
 
-        def share(copy: Encoder, at: int, end: int) -> Array | Sequence[Array]:
+        def embed_share(copy: Encoder, start: int, end: int) -> Array | Sequence[Array]:
             try:
-                return copy.embed(batch[at:end])
-            except Interrupted as cut:  # it counts from the beginning of its share
-                raise Interrupted(str(cut), {at + row: vector for row, vector in cut.done.items()}) from cut
+                return copy.embed(batch[start:end])
+            except Interrupted as error:  # it counts rows from the beginning of its share
+                done = {start + row: vector for row, vector in error.done.items()}
+                raise Interrupted(str(error), done) from error
 
-        work = [(copy, at, end) for copy, (at, end) in zip(self.copies, pairwise(cuts), strict=True) if at < end]
-        parts = list(self.pool.map(share, *zip(*work, strict=True)))
-        ragged = isinstance(parts[0], (list, tuple))
-        return [row for part in parts for row in part] if ragged else np.concatenate(parts)
+        pairs = zip(self.copies, pairwise(bounds), strict=True)
+        work = [(copy, start, end) for copy, (start, end) in pairs if start < end]
+        shares = list(self.pool.map(embed_share, *zip(*work, strict=True)))
+        ragged = isinstance(shares[0], (list, tuple))
+        return [row for share in shares for row in share] if ragged else np.concatenate(shares)

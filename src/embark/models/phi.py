@@ -1,6 +1,6 @@
-"""VLM2Vec's first models, on Phi-3.5-vision: put together here from parts of transformers, which has no class for it.
+"""VLM2Vec's first models, on Phi-3.5-vision. transformers has no class for it: it is built here of its modules.
 
-The checkpoint's own code would need consent, and runs on transformers 4 only.
+The checkpoint's own code would have to be trusted, and runs on transformers 4 only.
 """
 
 from __future__ import annotations
@@ -13,67 +13,74 @@ from typing import Any
 
 from embark.models import hub
 from embark.models.device import settle
-from embark.models.encoder import Encoder, some
-from embark.models.hf import CLIP_MEAN, CLIP_SPREAD, Tokenizer, tensors, weights
+from embark.models.encoder import Encoder, require_tokens
+from embark.models.hf import CLIP_MEAN, CLIP_SPREAD, Tokenizer, load_model, load_tensors
 from embark.models.hub import Checkpoint
-from embark.models.loading import Loading, put_to_work
-from embark.models.lora import adapted, merge
-from embark.models.mllm import LIMIT, Prompt, Reader, Seen, complete
+from embark.models.loading import Loading, record_loading
+from embark.models.lora import adapter_and_base, merge
+from embark.models.mllm import LIMIT, MediaInput, MllmEncoder, Prompt, complete_card
 from embark.types import Content, ModelCard
 
-EYES = "model.vision_embed_tokens."
-PLACE = "<|image|>"  # the token that a picture's states take the place of
+VISION = "model.vision_embed_tokens."  # prefix of the weights that are not the language model's
+IMAGE_TOKEN = "<|image|>"  # the placeholder of an image's states
 HEAD = 64  # the width of an attention head of CLIP; all other shapes are those of the weights
 
 
 def load(card: ModelCard, loading: Loading) -> Encoder:
     """The encoder of a Phi-3.5-vision checkpoint, whole or as an adapter of it."""
-    found, base = adapted(hub.checkpoint(card, loading), loading)
-    tokenizer = Tokenizer(found if (found.folder / "tokenizer_config.json").is_file() else base, LIMIT)
-    parts = settle(_parts(base, loading), found.card, replace(loading, compile=False))
-    if base is not found:
-        merge(parts, found)
-    model = Vision(parts, tokenizer.inner.convert_tokens_to_ids(PLACE))
-    card = complete(found.card, "phi3_v", model.words.config.hidden_size, ("text", "image"))
-    card = put_to_work(card, loading, ("torch", "transformers"))
-    eyes = Crops(card.options["crops"], model.eyes.config.image_size, model.merged)
-    return Phi(card, model, tokenizer, {"image": eyes})
+    checkpoint, base = adapter_and_base(hub.fetch_checkpoint(card, loading), loading)
+    tokenizer = Tokenizer(checkpoint if (checkpoint.folder / "tokenizer_config.json").is_file() else base, LIMIT)
+    modules = settle(_modules(base, loading), checkpoint.card, replace(loading, compile=False))
+    if base is not checkpoint:
+        merge(modules, checkpoint)
+    model = PhiModel(modules, tokenizer.inner.convert_tokens_to_ids(IMAGE_TOKEN))
+    card = complete_card(checkpoint.card, "phi3_v", model.language.config.hidden_size, ("text", "image"))
+    card = record_loading(card, loading, ("torch", "transformers"))
+    processor = CropProcessor(card.options["crops"], model.vision.config.image_size, model.merged)
+    return PhiEncoder(card, model, tokenizer, {"image": processor})
 
 
-class Phi(Reader):
-    """Each text between pictures is tokenised for itself, with a token of beginning of its own."""
+class PhiEncoder(MllmEncoder):
+    """Each text between images is tokenised separately, with a beginning token of its own."""
 
     def prepare(self, contents: Sequence[Content], mode: str) -> Prompt:
-        """Tokens and pictures; a text alone is cut to the context, as published."""
+        """Tokens and images; a text without an image is cut to the context, as published."""
         ids: list[int] = []
         media: list[Mapping[str, Any]] = []
-        words = ""
+        text = ""
         for content in contents:
             if content.kind == "text":
-                words += self.foreign.sub(" ", content.value)
+                text += self.placeholders.sub(" ", content.value)
                 continue
-            seen = self.senses[content.kind](content.value)
-            place = [self.model.config.image_token_id] * seen.prompt.count(PLACE)
-            ids, words = [*ids, *self.tokenizer(words), *place], ""
-            media.append(seen.tensors)
-        ids = some(ids + self.tokenizer(words))
+            image = self.processors[content.kind](content.value)
+            ids += self.tokenizer(text)
+            ids += [self.model.config.image_token_id] * image.prompt.count(IMAGE_TOKEN)
+            media.append(image.tensors)
+            text = ""
+        ids = require_tokens(ids + self.tokenizer(text))
         return Prompt(ids if media else ids[: self.card.context], tuple(media))
 
 
-class Crops:
-    """A picture as a whole and in squares: as many as fit its shape, but no more than the card says."""
+class CropProcessor:
+    """An image as a whole and in squares: as many as fit its shape, but no more than `most`.
+
+    `side` is that of a square in pixels, `merged` that in merged patches.
+    """
 
     def __init__(self, most: int, side: int, merged: int) -> None:
-        self.most, self.side, self.merged = most, side, merged
+        self.most = most
+        self.side = side
+        self.merged = merged
 
     def image(self, image: Any) -> Any:
-        """The picture, as wide as so many squares, on a white page as high as some."""
+        """The image, resized to a whole number of squares' width, on a white page of a whole number's height."""
         from PIL import Image
 
         image = image.convert("RGB")
         if tall := image.width < image.height:
             image = image.transpose(Image.Transpose.TRANSPOSE)
-        ratio, wide = image.width / image.height, 1
+        ratio = image.width / image.height
+        wide = 1
         while (wide + 1) * ceil((wide + 1) / ratio) <= self.most:
             wide += 1
         width, height = wide * self.side, int(wide * self.side / ratio)
@@ -81,8 +88,8 @@ class Crops:
         page.paste(image.resize((width, height), Image.Resampling.BILINEAR), (0, (page.height - height) // 2))
         return page.transpose(Image.Transpose.TRANSPOSE) if tall else page
 
-    def __call__(self, image: Any) -> Seen:
-        """The whole, then the squares; `crops` says how many lines and columns there are of them."""
+    def __call__(self, image: Any) -> MediaInput:
+        """The whole, then the squares; the tensor `crops` has the numbers of their rows and columns."""
         import numpy as np
         import torch
 
@@ -91,103 +98,104 @@ class Crops:
         high, wide = (length // self.side for length in page.shape[1:])
         whole = torch.nn.functional.interpolate(page[None], size=(self.side, self.side), mode="bicubic")
         squares = page.view(3, high, self.side, wide, self.side).permute(1, 3, 0, 2, 4).reshape(-1, *whole.shape[1:])
-        places = (high * wide + 1) * self.merged**2 + 1 + (high + 1) * self.merged
+        states = (high * wide + 1) * self.merged**2 + 1 + (high + 1) * self.merged
         tensors = {"pixel_values": torch.cat([whole, squares]), "crops": torch.tensor([[high, wide]])}
-        return Seen(PLACE * places, tensors)
+        return MediaInput(IMAGE_TOKEN * states, tensors)
 
 
 # ── the model ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-class Vision:
-    """Pictures and words to the states of the language model."""
+class PhiModel:
+    """Tokens and images to the final states of the language model."""
 
-    def __init__(self, parts: Any, place: int) -> None:
-        self.parts, self.words, self.eyes = parts, parts["words"], parts["eyes"]
-        self.device, self.dtype, self.config = (
-            self.words.device,
-            self.words.dtype,
-            SimpleNamespace(model_type="phi3_v", image_token_id=place),
-        )
-        self.merged = self.eyes.config.image_size // self.eyes.config.patch_size // 2
+    def __init__(self, modules: Any, image_token_id: int) -> None:
+        self.modules = modules
+        self.language = modules["language"]
+        self.vision = modules["vision"]
+        self.device = self.language.device
+        self.dtype = self.language.dtype
+        self.config = SimpleNamespace(model_type="phi3_v", image_token_id=image_token_id)
+        self.merged = self.vision.config.image_size // self.vision.config.patch_size // 2  # merged patches a side
 
     def __call__(
         self, input_ids: Any, attention_mask: Any, pixel_values: Any = None, crops: Any = None, **others: Any
     ) -> Any:
-        """The final states; those of a picture stand where its placeholders are."""
-        states = self.words.get_input_embeddings()(input_ids)
+        """The final states; an image's states replace its placeholders."""
+        states = self.language.get_input_embeddings()(input_ids)
         if pixel_values is not None:
-            place = (input_ids == self.config.image_token_id)[..., None]
-            states = states.masked_scatter(place, self.pictures(pixel_values, crops.tolist()).to(states.dtype))
-        return self.words(inputs_embeds=states, attention_mask=attention_mask, **others)
+            placeholders = (input_ids == self.config.image_token_id)[..., None]
+            states = states.masked_scatter(placeholders, self.images(pixel_values, crops.tolist()).to(states.dtype))
+        return self.language(inputs_embeds=states, attention_mask=attention_mask, **others)
 
-    def pictures(self, pixels: Any, crops: list[list[int]]) -> Any:
-        """For each picture: its squares line by line, a mark, the whole."""
+    def images(self, pixels: Any, crops: list[list[int]]) -> Any:
+        """For each image: its squares line by line, a separator, the whole."""
         import torch
 
-        features = self.eyes(pixels, output_hidden_states=True).hidden_states[-2][:, 1:]
-        out, at = [], 0
+        features = self.vision(pixels, output_hidden_states=True).hidden_states[-2][:, 1:]
+        out = []
+        start = 0
         for high, wide in crops:
-            end = at + 1 + high * wide
-            squares, whole = self.lines(features[at + 1 : end], high, wide), self.lines(features[at : at + 1], 1, 1)
-            out += [squares, self.parts["marks"]["glb_GN"], whole]
-            at = end
-        return self.parts["img_projection"](torch.cat(out))
+            end = start + 1 + high * wide
+            whole = self.lines(features[start : start + 1], 1, 1)
+            squares = self.lines(features[start + 1 : end], high, wide)
+            out += [squares, self.modules["separators"]["glb_GN"], whole]
+            start = end
+        return self.modules["img_projection"](torch.cat(out))
 
     def lines(self, features: Any, high: int, wide: int) -> Any:
-        """Patches in twos by twos, line by line over all squares, each line with its end."""
+        """Merged patches (2 × 2), line by line over all squares, each line with a separator at its end."""
         import torch
 
-        side, width = self.merged, features.shape[-1]
+        side = self.merged
+        width = features.shape[-1]
         grid = features.reshape(high, wide, side, 2, side, 2, width).permute(0, 2, 1, 4, 3, 5, 6)
         rows = grid.reshape(high * side, wide * side, 4 * width)
-        return torch.cat([rows, self.parts["marks"]["sub_GN"].expand(len(rows), 1, -1)], 1).flatten(0, 1)
+        return torch.cat([rows, self.modules["separators"]["sub_GN"].expand(len(rows), 1, -1)], 1).flatten(0, 1)
 
 
-def _parts(found: Checkpoint, loading: Loading) -> Any:
-    """The language model, the eyes, and what stands between them, with the checkpoint's weights."""
+def _modules(checkpoint: Checkpoint, loading: Loading) -> Any:
+    """The language model, the vision tower, the projection and the separators, with the checkpoint's weights."""
     import torch
     from transformers import CLIPVisionModel, Phi3Model
 
-    state = {name: tensor for path in found.weights() for name, tensor in tensors(path).items()}
-    seen = {name.removeprefix(EYES): tensor for name, tensor in state.items() if name.startswith(EYES)}
-    said = {name: tensor for name, tensor in state.items() if not name.startswith((EYES, "lm_head."))}
-    looks = {name.removeprefix("img_processor."): seen[name] for name in seen if name.startswith("img_processor.")}
-    first, second = (seen[f"img_projection.{at}.weight"].shape for at in (0, 2))
-    projection = torch.nn.Sequential(
-        torch.nn.Linear(*reversed(first)), torch.nn.GELU(), torch.nn.Linear(*reversed(second))
-    )
-    projection.load_state_dict({name: seen[f"img_projection.{name}"] for name in projection.state_dict()})
-    marks = {name: torch.nn.Parameter(seen[name].flatten()[None]) for name in ("glb_GN", "sub_GN")}
+    state = {name: tensor for path in checkpoint.weight_files() for name, tensor in load_tensors(path).items()}
+    language = {name: tensor for name, tensor in state.items() if not name.startswith((VISION, "lm_head."))}
+    image = {name.removeprefix(VISION): tensor for name, tensor in state.items() if name.startswith(VISION)}
+    tower = {name.removeprefix("img_processor."): image[name] for name in image if name.startswith("img_processor.")}
+    first, second = (torch.nn.Linear(*reversed(image[f"img_projection.{layer}.weight"].shape)) for layer in (0, 2))
+    projection = torch.nn.Sequential(first, torch.nn.GELU(), second)
+    projection.load_state_dict({name: image[f"img_projection.{name}"] for name in projection.state_dict()})
+    separators = {name: torch.nn.Parameter(image[name].flatten()[None]) for name in ("glb_GN", "sub_GN")}
     return torch.nn.ModuleDict(
         {
-            "words": weights(Phi3Model, found, loading, said, config=_config(found)),
-            "eyes": weights(CLIPVisionModel, found, loading, looks, config=_clip(looks)),
+            "language": load_model(Phi3Model, checkpoint, loading, language, config=_config(checkpoint)),
+            "vision": load_model(CLIPVisionModel, checkpoint, loading, tower, config=_clip_config(tower)),
             "img_projection": projection,
-            "marks": torch.nn.ParameterDict(marks),
+            "separators": torch.nn.ParameterDict(separators),
         }
     )
 
 
-def _config(found: Checkpoint) -> Any:
-    """The language model's, in today's words."""
+def _config(checkpoint: Checkpoint) -> Any:
+    """The language model's configuration, with the present names of its options."""
     from transformers import Phi3Config
 
-    facts = {name: value for name, value in found.config.items() if name not in ("model_type", "auto_map")}
+    facts = {name: value for name, value in checkpoint.config.items() if name not in ("model_type", "auto_map")}
     if facts.get("rope_scaling", {}).get("type") == "su":
         facts["rope_scaling"] = {**facts["rope_scaling"], "type": "longrope"}
     return Phi3Config.from_dict(facts)
 
 
-def _clip(state: Mapping[str, Any]) -> Any:
-    """CLIP's vision tower, of the shapes that its weights have."""
+def _clip_config(state: Mapping[str, Any]) -> Any:
+    """The configuration of CLIP's vision tower, from the shapes of its weights."""
     from transformers import CLIPVisionConfig
 
     name = "vision_model.{}.weight".format
-    patches, places = state[name("embeddings.patch_embedding")], state[name("embeddings.position_embedding")]
-    width, patch = patches.shape[0], patches.shape[-1]
+    width, _, _, patch = state[name("embeddings.patch_embedding")].shape
+    positions = len(state[name("embeddings.position_embedding")])
     return CLIPVisionConfig(
-        hidden_size=width, patch_size=patch, image_size=isqrt(len(places) - 1) * patch,
+        hidden_size=width, patch_size=patch, image_size=isqrt(positions - 1) * patch,
         num_attention_heads=width // HEAD, intermediate_size=len(state[name("encoder.layers.0.mlp.fc1")]),
-        num_hidden_layers=sum(each.endswith("mlp.fc1.weight") for each in state),
+        num_hidden_layers=sum(weight.endswith("mlp.fc1.weight") for weight in state),
     )  # fmt: skip

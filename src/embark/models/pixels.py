@@ -1,7 +1,7 @@
-"""Pictures on their way to a model: resized and cropped as bytes by the workers, made numbers of on the model's device.
+"""Image preprocessing: workers resize and crop bytes, and the model's device turns them into numbers.
 
-Pillow works on bytes while other threads run, and bytes are a quarter of what float32 takes to stack and to move. The
-numbers are the image processor's own, bit by bit.
+Pillow works on bytes while other threads run, and bytes take a quarter of float32's memory to stack and to move. The
+numbers are those of the checkpoint's image processor, bit by bit.
 """
 
 from __future__ import annotations
@@ -18,51 +18,54 @@ from embark.types import Array
 if TYPE_CHECKING:
     from PIL.Image import Image
 
-Prepared = dict[str, Array]  # of one picture, by the names of the model's arguments
-PLAIN = {  # classes of transformers that resize, crop, and make of each byte a number of its own; nothing else
+ImageInputs = dict[str, Array]  # the arrays of one image, by the names of the model's arguments
+PLAIN = {  # classes of transformers that resize, crop, and map each byte to a number; nothing else
     f"{name}ImageProcessorPil" for name in ("Bit", "Blip", "ChineseCLIP", "CLIP", "EfficientNet", "Siglip", "ViT")
 }
-SIZES = {"shortest_edge"}, {"height", "width"}  # how they may say to which size
+SIZES = {"shortest_edge"}, {"height", "width"}  # how they may state the size
 
 
-def pixels(processor: Any) -> Pixels | Processed:
-    """What an image processor makes of pictures; in the library's own way where it does more than the plain ones."""
-    return Pixels(_fit(processor), _tones(processor)) if _plain(processor) else Processed(processor)
+def image_preprocessor(processor: Any) -> BytePreprocessor | LibraryPreprocessor:
+    """The preprocessing of an image processor of transformers: on bytes if it is a plain one, else by the processor."""
+    if _is_plain(processor):
+        return BytePreprocessor(_fit(processor), _byte_values(processor))
+    return LibraryPreprocessor(processor)
 
 
 @dataclass(frozen=True)
-class Pixels:
-    """`fit` gives an RGB picture its size; `tones` (3, 256) are what a byte of each channel becomes."""
+class BytePreprocessor:
+    """`fit` resizes and crops an RGB image; `byte_values` (3, 256) are the numbers of each channel's bytes."""
 
     fit: Callable[[Image], Image]
-    tones: Array
+    byte_values: Array
 
-    def prepare(self, image: Image) -> Prepared:
+    def prepare(self, image: Image) -> ImageInputs:
         """The bytes that the model will see: (height, width, 3)."""
         return {"pixel_values": np.asarray(self.fit(image if image.mode == "RGB" else image.convert("RGB")))}
 
-    def batch(self, rows: Sequence[Prepared], model: Any) -> dict[str, Any]:
-        """(rows, 3, height, width) where the model is and in its precision, by the name of the model's argument."""
+    def batch(self, rows: Sequence[ImageInputs], model: Any) -> dict[str, Any]:
+        """(rows, 3, height, width) on the model's device and in its precision, by the name of the model's argument."""
         import torch
 
-        values = stack([row["pixel_values"] for row in rows], model)
-        tones = torch.from_numpy(self.tones).to(model.device, model.dtype)
-        return {"pixel_values": torch.stack([tones[at][values[..., at].int()] for at in range(3)], dim=1)}
+        pixels = stack([row["pixel_values"] for row in rows], model)
+        values = torch.from_numpy(self.byte_values).to(model.device, model.dtype)
+        channels = [values[channel][pixels[..., channel].int()] for channel in range(3)]
+        return {"pixel_values": torch.stack(channels, dim=1)}
 
 
 @dataclass(frozen=True)
-class Processed:
+class LibraryPreprocessor:
     """Any image processor of transformers, in one step; some give a model more than pixels."""
 
     processor: Any
 
-    def prepare(self, image: Image) -> Prepared:
-        """All that the processor makes of it."""
-        made = self.processor(images=image.convert("RGB"), return_tensors="np")
-        return {name: made[name][0] for name in made}
+    def prepare(self, image: Image) -> ImageInputs:
+        """All arrays that the processor returns."""
+        arrays = self.processor(images=image.convert("RGB"), return_tensors="np")
+        return {name: arrays[name][0] for name in arrays}
 
-    def batch(self, rows: Sequence[Prepared], model: Any) -> dict[str, Any]:
-        """The same of all of them, where the model is."""
+    def batch(self, rows: Sequence[ImageInputs], model: Any) -> dict[str, Any]:
+        """The arrays of all images, stacked on the model's device."""
         return {name: stack([row[name] for row in rows], model) for name in rows[0]}
 
 
@@ -70,7 +73,7 @@ class Processed:
 class Fit:
     """Resize, then cut out the middle, as image processors do it; sides are (height, width).
 
-    `size` is that of the shorter side, or both sides. A picture smaller than `crop` gets a black border.
+    `size` is that of the shorter side, or of both sides. An image smaller than `crop` gets a black border.
     """
 
     size: int | tuple[int, int] | None
@@ -78,10 +81,10 @@ class Fit:
     resample: int
 
     def __call__(self, image: Image) -> Image:
-        """The picture in its new size."""
+        """The image in its new size."""
         if isinstance(self.size, int):
-            short = min(image.size)
-            width, height = (int(self.size * side / short) for side in image.size)
+            shorter = min(image.size)
+            width, height = (int(self.size * side / shorter) for side in image.size)
             image = image.resize((width, height), self.resample)
         elif self.size:
             image = image.resize(self.size[::-1], self.resample)
@@ -92,8 +95,8 @@ class Fit:
         return image
 
 
-def _plain(processor: Any) -> bool:
-    """Whether the class is one of the plain ones, and its options ask for nothing that `Fit` does not know."""
+def _is_plain(processor: Any) -> bool:
+    """Whether the class is one of the plain ones, and its options need no more than `Fit` can do."""
     kind = type(processor)
     return (
         kind.__module__.startswith("transformers.")
@@ -115,10 +118,10 @@ def _fit(processor: Any) -> Fit:
     )
 
 
-def _tones(processor: Any) -> Array:
-    """What the processor itself makes of every byte, so that no sum of ours can differ from its."""
+def _byte_values(processor: Any) -> Array:
+    """The number that the processor itself returns for every byte, so that no arithmetic of ours can differ."""
     from PIL import Image
 
     ramp = Image.fromarray(np.arange(256, dtype=np.uint8)[None, :, None].repeat(3, axis=2))
-    made = processor(images=ramp, do_resize=False, do_center_crop=False, return_tensors="np")["pixel_values"]
-    return np.asarray(made[0][:, 0], np.float32)
+    values = processor(images=ramp, do_resize=False, do_center_crop=False, return_tensors="np")["pixel_values"]
+    return np.asarray(values[0][:, 0], np.float32)

@@ -31,7 +31,8 @@ if TYPE_CHECKING:
     from PIL.Image import Image
 
 WEIGHTS = Path(__file__).parent / "weights" / "pocket.safetensors"
-BUCKETS, MELS, FRAMES = 1 << 14, 40, 128
+BUCKETS = 1 << 14  # of hashed words and n-grams
+MELS, FRAMES = 40, 128  # of a spectrogram
 RATE, WINDOW, HOP = 16_000, 512, 320  # of sounds; samples
 SIDE = 64  # of images; pixels
 # Matrix libraries choose their kernels by shape, and so their rounding. Every forward pass therefore has one of these
@@ -44,22 +45,23 @@ def load(card: ModelCard, _: Loading) -> Encoder:
     """The encoder, with the weights of the package."""
     net = Network(WEIGHTS)
     image = Tower(net.images, pixels)
-    text, audio = Tower(net.texts, text_ids), Tower(net.sounds, spectrogram)
+    text = Tower(net.texts, text_ids)
+    audio = Tower(net.sounds, spectrogram)
     return Towers(card, {"text": text, "image": image, "audio": audio, "video": frame_mean(image)})
 
 
-# ── what the towers see ──────────────────────────────────────────────────────────────────────────────────────────────
+# ── preprocessing ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def text_ids(text: str) -> Array:
     """Buckets of a text's words and of their character n-grams: any script, no vocabulary, never empty."""
     words = _WORD.findall(unicodedata.normalize("NFKC", text).casefold())
-    found = [_word_ids(word) for word in words if word not in _SILENT]
-    return np.concatenate(found) if found else np.zeros(1, np.int64)
+    ids = [_word_ids(word) for word in words if word not in _PUNCTUATION]
+    return np.concatenate(ids) if ids else np.zeros(1, np.int64)
 
 
 _WORD = re.compile(r"\w+|[^\w\s]")
-_SILENT = frozenset(":;,.-&()'“”‘’\"!/")
+_PUNCTUATION = frozenset(":;,.-&()'“”‘’\"!/")
 
 
 @lru_cache(1 << 16)  # names share their words
@@ -68,7 +70,7 @@ def _word_ids(word: str) -> Array:
     grams = [marked]
     for n in (2, 3, 4):
         if n < len(marked):
-            grams += [marked[at : at + n] for at in range(len(marked) - n + 1)]
+            grams += [marked[start : start + n] for start in range(len(marked) - n + 1)]
     if not word.isascii():  # one character can be a word in Chinese
         grams += word
     return np.array([zlib.crc32(gram.encode("utf-8", "surrogatepass")) % BUCKETS for gram in grams], np.int64)
@@ -109,10 +111,10 @@ def _mel_bank() -> Array:
 
 
 def spectrogram(audio: Audio) -> Array:
-    """(128, 40): the first 2.56 seconds, the rest of a shorter sound left at zero."""
+    """(128, 40): the first 2.56 seconds; a shorter sound is padded with zeros."""
     out = np.zeros((FRAMES, MELS), np.float32)
-    found = log_mel(audio.samples)[:FRAMES]
-    out[: len(found)] = found
+    mel = log_mel(audio.samples)[:FRAMES]
+    out[: len(mel)] = mel
     return out
 
 
@@ -193,14 +195,14 @@ def _mean_rows(table: Array, ids: list[Array]) -> Array:
     return np.asarray(np.add.reduceat(table[np.concatenate(ids)], starts) / counts[:, None].astype(np.float32))
 
 
-_ONE_PASS = Lock()  # a limit on the matrix library holds for the process: two at once would undo each other's
+_ONE_PASS = Lock()  # the limit on BLAS threads is the process's: two passes at once would undo each other's
 
 
 def _in_chunks(forward: Callable[[Array], Array], rows: Array, size: int) -> Array:
-    """Unit vectors of the rows. A core a chunk is faster than many cores a product, and stays so on a busy machine."""
-    whole = np.zeros((-(-len(rows) // size) * size, *rows.shape[1:]), rows.dtype)
-    whole[: len(rows)] = rows
-    chunks = [whole[at : at + size] for at in range(0, len(whole), size)]
+    """Unit vectors of the rows. One core a chunk is faster than many cores a product, also on a busy machine."""
+    padded = np.zeros((-(-len(rows) // size) * size, *rows.shape[1:]), rows.dtype)
+    padded[: len(rows)] = rows
+    chunks = [padded[start : start + size] for start in range(0, len(padded), size)]
     with _ONE_PASS, _blas().limit(limits=1, user_api="blas"), ThreadPoolExecutor(min(CORES, len(chunks))) as pool:
         out = np.concatenate(list(pool.map(forward, chunks)))
     return unit(out[: len(rows)])

@@ -1,4 +1,4 @@
-"""How providers of embedding APIs are spoken to, as a table: addresses, limits, and the shape of their JSON."""
+"""Providers of embedding APIs, as a table: addresses, limits, and the format of requests and answers."""
 
 from __future__ import annotations
 
@@ -8,31 +8,33 @@ from typing import Any, Literal, TypeAlias
 
 from embark.types import Modality
 
-Part: TypeAlias = tuple[Literal["text", "image"], str]  # a text, or an image as a data URL
-Parts: TypeAlias = tuple[Part, ...]
+RequestPart: TypeAlias = tuple[Literal["text", "image"], str]  # a text, or an image as a data URL
+RequestParts: TypeAlias = tuple[RequestPart, ...]  # of one item
 
 
 @dataclass(frozen=True)
 class Provider:
-    """One way to ask for embeddings. The key is in {variable}_API_KEY, another address in {variable}_BASE_URL.
+    """An API for embeddings. The key is in {variable}_API_KEY, another address in {variable}_BASE_URL.
 
-    Limits are below what the providers state: tokens are estimated here, and a smaller request loses less.
+    Limits are below those of the providers: tokens are estimated here, and a smaller request loses less.
     """
 
     base: str
     path: str
     variable: str
-    body: Callable[[Sequence[Parts], str], dict[str, Any]]  # items and mode → the request, besides the model's name
+    body: Callable[
+        [Sequence[RequestParts], str], dict[str, Any]
+    ]  # items and mode → the request, besides the model's name
     vectors: Callable[[Any], Iterable[tuple[int, Any]]]  # answer → (position, vector)
-    indexed: bool = True  # the answer says which vector is whose; otherwise a short one cannot be used
+    indexed: bool = True  # the answer numbers its vectors; otherwise one with too few cannot be used
     modalities: tuple[Modality, ...] = ("text",)
-    query: str = ""  # the provider's words for what role an input plays; empty: it does not ask
+    query: str = ""  # the provider's word for an input that is a query; empty: it has none
     document: str = ""
     cuts: bool = True  # it shortens a text that is too long for its model; where it refuses one, we cut
-    dimensions: str = "dimensions"  # what it calls the wanted dimension
+    dimensions: str = "dimensions"  # its name for the wanted dimension
     items: int = 128  # a request
     tokens: int = 100_000  # a request
-    flight: int = 4  # requests at once
+    flight: int = 4  # requests at the same time
     largest: int = 16_000_000  # pixels of an image; a larger one is shrunk to the root of it on its longer side
     pixels: int = 1  # a token
     billed: tuple[int, int] = (0, 0)  # the fewest and the most pixels that an image counts as
@@ -42,19 +44,19 @@ def _by_index(answer: Any) -> list[tuple[int, Any]]:
     return [(row["index"], row["embedding"]) for row in answer["data"]]
 
 
-def _texts(name: str, items: Sequence[Parts]) -> dict[str, Any]:
+def _texts(name: str, items: Sequence[RequestParts]) -> dict[str, Any]:
     return {name: ["\n".join(text for _, text in parts) for parts in items]}
 
 
-def _openai(items: Sequence[Parts], mode: str) -> dict[str, Any]:
+def _openai(items: Sequence[RequestParts], mode: str) -> dict[str, Any]:
     return {**_texts("input", items), "encoding_format": "float"}
 
 
-def _voyage(items: Sequence[Parts], mode: str) -> dict[str, Any]:
+def _voyage(items: Sequence[RequestParts], mode: str) -> dict[str, Any]:
     return {**_texts("input", items), "input_type": mode or None}
 
 
-def _voyage_multimodal(items: Sequence[Parts], mode: str) -> dict[str, Any]:
+def _voyage_multimodal(items: Sequence[RequestParts], mode: str) -> dict[str, Any]:
     def content(kind: str, value: str) -> dict[str, str]:
         return {"type": "text", "text": value} if kind == "text" else {"type": "image_base64", "image_base64": value}
 
@@ -65,12 +67,12 @@ def _content(kind: str, value: str) -> dict[str, Any]:
     return {"type": "text", "text": value} if kind == "text" else {"type": "image_url", "image_url": {"url": value}}
 
 
-def _cohere(items: Sequence[Parts], mode: str) -> dict[str, Any]:
+def _cohere(items: Sequence[RequestParts], mode: str) -> dict[str, Any]:
     inputs = [{"content": [_content(*part) for part in parts]} for parts in items]
     return {"inputs": inputs, "input_type": mode, "embedding_types": ["float"]}
 
 
-def _doubao(items: Sequence[Parts], mode: str) -> dict[str, Any]:
+def _doubao(items: Sequence[RequestParts], mode: str) -> dict[str, Any]:
     (parts,) = items  # a request is one item, whatever it mixes
     return {"input": [_content(*part) for part in parts], "encoding_format": "float"}
 

@@ -1,13 +1,13 @@
-"""The card of a checkpoint folder that no row describes: its files say which family it is of."""
+"""A card for a checkpoint folder without one: the loader is chosen by the folder's files."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from embark.models.hub import described, digest
+from embark.models.hub import folder_revision, read_json
 from embark.types import EmbarkError, ModelCard
 
-FILES = {  # a file that only one family writes → loader
+FILES = {  # a file that only one family has → loader
     "modules.json": "sentence-transformers",
     "open_clip_config.json": "open_clip",
 }
@@ -29,23 +29,23 @@ MODEL_TYPES: dict[str, str] = {  # config.json's model_type → loader
 
 
 def recognize(folder: Path) -> ModelCard:
-    """A card for the folder; its loader adds what only the checkpoint knows (modalities, dimension)."""
+    """A card for the folder; its loader adds modalities and dimension."""
     loader = next((loader for name, loader in FILES.items() if (folder / name).is_file()), None)
     if loader is None and any(folder.glob("*model.onnx")) and not any(folder.glob("*.safetensors")):
         loader = "onnx"
     if loader is None and (config := folder / "config.json").is_file():
-        told = described(config)
-        kind = str(told.get("model_type", "timm" if "pretrained_cfg" in told else ""))
-        loader = MODEL_TYPES.get(kind)
-        if any(name.endswith("ForSequenceClassification") for name in told.get("architectures") or ()):
+        facts = read_json(config)
+        model_type = str(facts.get("model_type", "timm" if "pretrained_cfg" in facts else ""))
+        loader = MODEL_TYPES.get(model_type)
+        if any(name.endswith("ForSequenceClassification") for name in facts.get("architectures") or ()):
             loader = "cross-encoder"
         if loader is None:
             raise EmbarkError(
-                f"{folder} holds a checkpoint of model type '{kind}', which no loader claims; "
+                f"{folder} holds a checkpoint of model type '{model_type}', which no loader claims; "
                 f"name one: LOADER:{folder} (see: embark models --help)."
             )
     if loader is None:
         raise EmbarkError(
             f"{folder} holds no checkpoint that embark knows: there is no config.json, modules.json or model.onnx."
         )
-    return ModelCard(f"local/{folder.resolve().name}", digest(folder), loader, (), source=str(folder))
+    return ModelCard(f"local/{folder.resolve().name}", folder_revision(folder), loader, (), source=str(folder))

@@ -1,4 +1,4 @@
-"""Weights in the safetensors layout: the length of a JSON header in 8 bytes, the header, then the raw numbers."""
+"""Weights in the safetensors format: the length of a JSON header in 8 bytes, the header, the raw numbers."""
 
 from __future__ import annotations
 
@@ -14,30 +14,32 @@ from embark.types import Array, EmbarkError
 
 def save_weights(arrays: Mapping[str, Array], path: Path | str) -> None:
     """Write arrays in half precision, in their order."""
-    header, end = {}, 0
+    facts = {}
+    end = 0
     for name, array in arrays.items():
-        start, end = end, end + 2 * array.size
-        header[name] = {"dtype": "F16", "shape": list(array.shape), "data_offsets": [start, end]}
-    head = json.dumps(header).encode()
-    head += b" " * (-len(head) % 8)  # so that the numbers are aligned
+        start = end
+        end += 2 * array.size
+        facts[name] = {"dtype": "F16", "shape": list(array.shape), "data_offsets": [start, end]}
+    header = json.dumps(facts).encode()
+    header += b" " * (-len(header) % 8)  # so that the numbers are aligned
     body = (np.ascontiguousarray(array, "<f2").tobytes() for array in arrays.values())
-    Path(path).write_bytes(b"".join([len(head).to_bytes(8, "little"), head, *body]))
+    Path(path).write_bytes(b"".join([len(header).to_bytes(8, "little"), header, *body]))
 
 
 def load_weights(path: Path | str) -> dict[str, Array]:
     """Every array of a file, as float32."""
-    raw = Path(path).read_bytes()
-    body = 8 + int.from_bytes(raw[:8], "little")
-    header = json.loads(raw[8:body])
+    content = Path(path).read_bytes()
+    start = 8 + int.from_bytes(content[:8], "little")
+    header = json.loads(content[8:start])
     header.pop("__metadata__", None)
-    return {name: _array(raw, body, name, **facts) for name, facts in header.items()}
+    return {name: _array(content, start, name, **facts) for name, facts in header.items()}
 
 
-def _array(raw: bytes, body: int, name: str, dtype: str, shape: list[int], data_offsets: list[int]) -> Array:
-    kinds = {"F16": "<f2", "F32": "<f4", "BF16": "<u2"}
-    if dtype not in kinds:
-        raise EmbarkError(f"Weights '{name}' are stored as {dtype}; convert them to one of {', '.join(kinds)}.")
-    numbers = np.frombuffer(raw, kinds[dtype], prod(shape), body + data_offsets[0]).reshape(shape)
+def _array(content: bytes, start: int, name: str, dtype: str, shape: list[int], data_offsets: list[int]) -> Array:
+    dtypes = {"F16": "<f2", "F32": "<f4", "BF16": "<u2"}
+    if dtype not in dtypes:
+        raise EmbarkError(f"Weights '{name}' are stored as {dtype}; convert them to one of {', '.join(dtypes)}.")
+    numbers = np.frombuffer(content, dtypes[dtype], prod(shape), start + data_offsets[0]).reshape(shape)
     if dtype == "BF16":  # the upper half of a float32
         return (numbers.astype(np.uint32) << 16).view(np.float32)
     return numbers.astype(np.float32)

@@ -1,4 +1,4 @@
-"""VISTA (Visualized BGE): patches of an EVA-02 tower read by a BERT beside the words."""
+"""VISTA (Visualized BGE): a BERT that reads the patches of an EVA-02 tower before the words of a text."""
 
 from __future__ import annotations
 
@@ -9,79 +9,80 @@ import numpy as np
 from embark.models.device import pad, settle, to_numpy, without_gradients
 from embark.models.encoder import Encoder
 from embark.models.hf import CLIP_MEAN, CLIP_SPREAD, Tokenizer
-from embark.models.hub import Checkpoint, checkpoint, companion
-from embark.models.joint import Joint, cut
-from embark.models.loading import Loading, loaded
-from embark.models.pixels import Fit, Pixels, Prepared
+from embark.models.hub import Checkpoint, companion_checkpoint, fetch_checkpoint
+from embark.models.joint import JointEncoder, truncate
+from embark.models.loading import Loading, loaded_card
+from embark.models.pixels import BytePreprocessor, Fit, ImageInputs
 from embark.types import Array, EmbarkError, ModelCard
 
 
 def load(card: ModelCard, loading: Loading) -> Encoder:
-    """[CLS] of text, image, or both, at unit length. An image alone is read beside an empty text."""
+    """[CLS] of text, image, or both, at unit length. An image alone is read with an empty text."""
     import torch
     from torch.nn.functional import normalize
 
-    found = checkpoint(card, loading)
-    found, words = companion(found, "text", loading)
-    bert, eva, project = (settle(part, found.card, loading) for part in modules(found, words))
-    read = Tokenizer(words, card.context)
-    look, patches = eyes(eva.size), eva.pos_embed.shape[1] - 1
+    checkpoint, text_checkpoint = companion_checkpoint(fetch_checkpoint(card, loading), "text", loading)
+    modules = build_modules(checkpoint, text_checkpoint)
+    bert, eva, projection = (settle(module, checkpoint.card, loading) for module in modules)
+    tokenizer = Tokenizer(text_checkpoint, card.context)
+    preprocessor = eva_preprocessor(eva.size)
+    patches = eva.pos_embed.shape[1] - 1
 
-    def tokens(text: str | None, pictured: bool) -> list[int]:
-        ids = read(text or "")
-        return cut(ids, read.limit - patches) if pictured else ids
+    def tokens(text: str | None, with_image: bool) -> list[int]:
+        ids = tokenizer(text or "")
+        return truncate(ids, tokenizer.limit - patches) if with_image else ids
 
     @without_gradients
-    def texts(rows: list[list[int]]) -> Array:
-        ids, mask = pad(rows, read.padding, "right", bert.device)
+    def embed_texts(rows: list[list[int]]) -> Array:
+        ids, mask = pad(rows, tokenizer.padding, "right", bert.device)
         return to_numpy(normalize(bert(input_ids=ids, attention_mask=mask).last_hidden_state[:, 0].float(), dim=-1))
 
     @without_gradients
-    def pictures(batch: list[Prepared], rows: list[list[int]]) -> Array:
-        seen = project(eva(look.batch(batch, bert)["pixel_values"])[:, 1:])
-        places = torch.arange(1, 1 + patches, device=bert.device)  # [CLS] is at 0, the words come after the patches
-        seen = bert.embeddings.LayerNorm(seen + bert.embeddings.position_embeddings(places))
-        ids, mask = pad(rows, read.padding, "right", bert.device)
-        after = torch.arange(ids.shape[1], device=bert.device) + patches
-        after[0] = 0
-        said = bert.embeddings(input_ids=ids, position_ids=after.expand(len(ids), -1))
-        whole = torch.cat([said[:, :1], seen, said[:, 1:]], dim=1)
-        known = torch.cat([mask.new_ones(len(ids), patches), mask], dim=1)[:, None, None]
-        hidden = bert.encoder(whole, attention_mask=(1 - known.to(bert.dtype)) * torch.finfo(bert.dtype).min)
+    def embed_images(batch: list[ImageInputs], rows: list[list[int]]) -> Array:
+        image = projection(eva(preprocessor.batch(batch, bert)["pixel_values"])[:, 1:])
+        image_positions = torch.arange(1, 1 + patches, device=bert.device)  # [CLS] is 0, words come after the patches
+        image = bert.embeddings.LayerNorm(image + bert.embeddings.position_embeddings(image_positions))
+        ids, mask = pad(rows, tokenizer.padding, "right", bert.device)
+        text_positions = torch.arange(ids.shape[1], device=bert.device) + patches
+        text_positions[0] = 0
+        text = bert.embeddings(input_ids=ids, position_ids=text_positions.expand(len(ids), -1))
+        states = torch.cat([text[:, :1], image, text[:, 1:]], dim=1)
+        attended = torch.cat([mask.new_ones(len(ids), patches), mask], dim=1)[:, None, None]
+        hidden = bert.encoder(states, attention_mask=(1 - attended.to(bert.dtype)) * torch.finfo(bert.dtype).min)
         return to_numpy(normalize(hidden.last_hidden_state[:, 0].float(), dim=-1))
 
-    ready = loaded(found.card, loading, bert.config.hidden_size, fusion="native")
-    return Joint(ready, look.prepare, tokens, texts, pictures)
+    ready = loaded_card(checkpoint.card, loading, bert.config.hidden_size, fusion="native")
+    return JointEncoder(ready, preprocessor.prepare, tokens, embed_texts, embed_images)
 
 
-def modules(found: Checkpoint, words: Checkpoint) -> tuple[Any, Any, Any]:
+def build_modules(checkpoint: Checkpoint, text_checkpoint: Checkpoint) -> tuple[Any, Any, Any]:
     """(BERT, EVA, projection) from one file of weights; the text repository gives the BERT's shape."""
     from torch import nn
     from transformers import AutoConfig, AutoModel
 
-    from embark.models.eva import Eva, fill, read, under
+    from embark.models.eva import Eva, load_state, read_weights, under
 
-    state = read(found, str(found.card.options.get("weights", "*")))
-    config = AutoConfig.from_pretrained(words.folder, local_files_only=True, trust_remote_code=False)
+    state = read_weights(checkpoint, str(checkpoint.card.options.get("weights", "*")))
+    config = AutoConfig.from_pretrained(text_checkpoint.folder, local_files_only=True, trust_remote_code=False)
     bert = AutoModel.from_config(config, add_pooling_layer=False)
-    parts = {
-        f"{name}.{key}": each
-        for name in ("embeddings", "encoder")
-        for key, each in under(f"bge_{name}.", state).items()
+    bert_state = {
+        f"{part}.{name}": tensor
+        for part in ("embeddings", "encoder")
+        for name, tensor in under(f"bge_{part}.", state).items()
     }
     image = under("model_visual.visual.", state)
     if lacking := {"cls_token", "rope.freqs_cos", "rope.freqs_sin"} - image.keys():
-        raise EmbarkError(f"{found.card.name} is no VISTA checkpoint: it lacks model_visual.visual.{min(lacking)}.")
+        raise EmbarkError(f"{checkpoint.name} is no VISTA checkpoint: it lacks model_visual.visual.{min(lacking)}.")
     image = {
-        name.replace("q_bias", "q_proj.bias").replace("v_bias", "v_proj.bias"): each for name, each in image.items()
+        name.replace("q_bias", "q_proj.bias").replace("v_bias", "v_proj.bias"): tensor for name, tensor in image.items()
     }
-    project = nn.Linear(image["cls_token"].shape[-1], bert.config.hidden_size)
+    projection = nn.Linear(image["cls_token"].shape[-1], bert.config.hidden_size)
     eva = Eva(image, (image["rope.freqs_cos"], image["rope.freqs_sin"]))
-    return fill(bert, parts), eva, fill(project, under("visual_proj.", state))
+    return load_state(bert, bert_state), eva, load_state(projection, under("visual_proj.", state))
 
 
-def eyes(size: int) -> Pixels:
-    """The shorter side resized, the middle cut out, CLIP's mean and deviation taken: as EVA-CLIP evaluates."""
+def eva_preprocessor(size: int) -> BytePreprocessor:
+    """As EVA-CLIP evaluates: the shorter side resized, the middle cut out, CLIP's mean and deviation."""
     from PIL import Image
 
     resize = Fit(size, None, Image.Resampling.BICUBIC)
@@ -91,5 +92,5 @@ def eyes(size: int) -> Pixels:
         left, top = (round((side - size) / 2) for side in image.size)  # to even, unlike image processors
         return image.crop((left, top, left + size, top + size))
 
-    tones = (np.arange(256)[:, None] / 255 - CLIP_MEAN) / CLIP_SPREAD
-    return Pixels(fit, tones.T.astype(np.float32))
+    byte_values = (np.arange(256)[:, None] / 255 - CLIP_MEAN) / CLIP_SPREAD
+    return BytePreprocessor(fit, byte_values.T.astype(np.float32))

@@ -244,9 +244,9 @@ def _parse(path: Path) -> TaskResult | None:
     try:
         return _result(content, path)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        told = f"{type(error).__name__}: {error}"
+        reason = f"{type(error).__name__}: {error}"
         raise EmbarkError(
-            f"The result file {path} has the layout of another version of embark ({told}); "
+            f"The result file {path} has the layout of another version of embark ({reason}); "
             "delete it to compute it again: its vectors are kept."
         ) from error
 
@@ -294,9 +294,9 @@ def _json(content: Mapping[str, Any]) -> str:
 def _finite(value: Any) -> Any:
     """Plain values, with null for what is not finite: other tools' readers refuse NaN."""
     if isinstance(value, Mapping):
-        return {name: _finite(one) for name, one in value.items()}
+        return {name: _finite(entry) for name, entry in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_finite(one) for one in value]
+        return [_finite(entry) for entry in value]
     if isinstance(value, float):
         return float(value) if math.isfinite(value) else None
     return value if value is None or isinstance(value, (str, int)) else _finite(_plain(value))

@@ -93,11 +93,11 @@ def _mteb_result(path: Path, content: dict[str, Any], tasks: Mapping[str, Task])
         raise _Refused("it has not the layout of mteb's results (since 1.11)")
     task = _row(content["task_name"], tasks)
     entries = {(split, entry["hf_subset"]): entry for split, several in content["scores"].items() for entry in several}
-    said = {entry.get("mteb_version") or content.get("mteb_version") or "" for entry in entries.values()}
-    majors = {number for version in said for number in re.findall(r"(?:^|-)(\d+)\.", version)}
+    versions = {entry.get("mteb_version") or content.get("mteb_version") or "" for entry in entries.values()}
+    majors = {number for version in versions for number in re.findall(r"(?:^|-)(\d+)\.", version)}
     protocol = _protocol(task, majors)
     model, revision = _model(path.parent)
-    version = ", ".join(sorted(said))
+    version = ", ".join(sorted(versions))
     warnings = _differences(task, str(content.get("dataset_revision", "")))
     parts = _parts(task, entries)
     if majors == {"2"} and parts.keys() != _wanted(task).keys():
@@ -109,11 +109,11 @@ def _mteb_result(path: Path, content: dict[str, Any], tasks: Mapping[str, Task])
         if name not in measures:
             raise _Refused(f"it has no {task.metric} for {split}, {subset}, which {task.name} is scored by")
         value = _score(measures[name], f"{name} for {split}, {subset}")
-        told = [f"its main_score, which mteb defines as {task.metric}"] * (name == "main_score")
+        notes = [f"its main_score, which mteb defines as {task.metric}"] * (name == "main_score")
         record = Record(
             model, revision, task.name, split, subset, task.subsets.get(subset, task.languages), task.metric, value,
             UNKNOWN, {name: number for name, number in measures.items() if name != "main_score"}, f"mteb {version}",
-            "mteb", versions={"mteb": version}, warnings=(*warnings, *told),
+            "mteb", versions={"mteb": version}, warnings=(*warnings, *notes),
         )  # fmt: skip
         records.append(record)
     score = fmean(record.score for record in records)
@@ -125,8 +125,8 @@ def _mteb_result(path: Path, content: dict[str, Any], tasks: Mapping[str, Task])
 def _protocol(task: Task, majors: set[str]) -> str:
     """The name of the protocol that a version of mteb scores a row by."""
     if len(majors) != 1 or not majors <= {"1", "2"}:
-        told = f"mteb {' and '.join(sorted(majors))}" if majors else "no version of mteb"
-        raise _Refused(f"it names {told}, so its protocol is not known")
+        tool = f"mteb {' and '.join(sorted(majors))}" if majors else "no version of mteb"
+        raise _Refused(f"it names {tool}, so its protocol is not known")
     return "mteb2" if majors == {"2"} and "mteb2" in task.variants else "paper"
 
 
@@ -165,18 +165,18 @@ def _model(folder: Path) -> tuple[str, str]:
 
 
 def _read(paths: Iterable[Path], result: Callable[[Path, dict[str, Any]], TaskResult]) -> Read:
-    found = Read()
+    read = Read()
     for path in sorted(paths):
         try:
             content = json.loads(path.read_text(encoding="utf-8"))
             if not isinstance(content, dict):
                 raise _Refused("it is not a table of scores")
-            found.results.append(result(path, content))
+            read.results.append(result(path, content))
         except _Refused as error:
-            found.refused[path] = str(error)
+            read.refused[path] = str(error)
         except (KeyError, TypeError, ValueError, AttributeError) as error:
-            found.refused[path] = f"it cannot be read ({type(error).__name__}: {error})"
-    return found
+            read.refused[path] = f"it cannot be read ({type(error).__name__}: {error})"
+    return read
 
 
 def _row(name: str, tasks: Mapping[str, Task]) -> Task:

@@ -275,9 +275,9 @@ def footnoted(table: Table, partial: str = "over {} of {} tasks") -> Table:
     def mark(cell: Cell) -> Cell:
         if not isinstance(cell, Score):
             return cell
-        said = [partial.format(cell.count, cell.of)] if cell.partial else []
-        said += cell.marks
-        return replace(cell, marks=tuple(notes.setdefault(text, letters(len(notes))) for text in said))
+        marks = [partial.format(cell.count, cell.of)] if cell.partial else []
+        marks += cell.marks
+        return replace(cell, marks=tuple(notes.setdefault(text, letters(len(notes))) for text in marks))
 
     rows = tuple(replace(row, cells=tuple(mark(cell) for cell in row.cells)) for row in table.rows)
     return replace(table, rows=rows, notes=(*(f"({sign}) {text}" for text, sign in notes.items()), *table.notes))

@@ -181,7 +181,7 @@ class _Evaluation:
         results_by_task, demands = self._read(encoder)
         if demands:
             self.folder.check()
-        planned = self.bench.plan(encoder, [asking for asked in demands.values() for asking in asked])
+        planned = self.bench.plan(encoder, [asking for of_task in demands.values() for asking in of_task])
         report = self._embed(encoder, planned, demands)
         results_by_task |= self._score(encoder, planned, demands, report)
         self.run.embedded += report.embedded

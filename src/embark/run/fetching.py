@@ -96,12 +96,12 @@ def _from_hub(task: Task) -> bool:
 
 
 def _list_files(task: Task, hub: Hub) -> None:
-    for source, files in readers.needed(task, hub):
+    for source, files in readers.needed_files(task, hub):
         hub.opened.setdefault((source.id, source.revision), {}).update((file.path, file) for file in files)
 
 
 def _download(task: Task, hub: Hub) -> None:
-    for source, files in readers.needed(task, hub):
+    for source, files in readers.needed_files(task, hub):
         hub.get_all(source.id, source.revision, [file.path for file in files])
     for split, subset in task.parts:
         readers.read(task, split, subset, hub)

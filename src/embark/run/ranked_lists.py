@@ -89,7 +89,7 @@ class _Unlabeled(Workbench):
     """A workbench for tasks whose labels nobody needs."""
 
     def _read(self, task: Task, split: str, subset: str) -> Dataset:
-        return readers.unlabelled(task, split, subset, self.hub)
+        return readers.read_unlabeled(task, split, subset, self.hub)
 
 
 def _ranking(bench: Workbench, encoder: Encoder, task: Task, split: str, subset: str, depth: int) -> Ranking:

@@ -26,7 +26,7 @@ from embark.types import Array, ModelCard, Scores, Task
 def fingerprint_of(task: Task, split: str, subset: str) -> str:
     """The fingerprint under which this part of a task is scored."""
     versions = evaluators.version(task.evaluator, task.params), readers.version(task.reader)
-    return results.fingerprint(task, split, subset, *versions, readers.outside(task))
+    return results.fingerprint(task, split, subset, *versions, readers.external_state(task))
 
 
 def scored_by(card: ModelCard) -> str:

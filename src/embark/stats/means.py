@@ -49,11 +49,11 @@ def by_model(tasks: Sequence[Task], results: Iterable[TaskResult]) -> dict[Who, 
     not a number, is left out.
     """
     protocols = {task.name: task.protocol for task in tasks}
-    found: dict[Who, dict[str, TaskResult]] = {}
+    results_by_model: dict[Who, dict[str, TaskResult]] = {}
     for result in results:
         if protocols.get(result.task) == result.protocol and not isnan(result.score):
-            found.setdefault((result.model, result.revision, result.made_by), {})[result.task] = result
-    return found
+            results_by_model.setdefault((result.model, result.revision, result.made_by), {})[result.task] = result
+    return results_by_model
 
 
 def names(models: Sequence[Who]) -> list[str]:
@@ -69,10 +69,10 @@ def score(result: TaskResult) -> Score:
 
 def mean(tasks: Sequence[str], values: Values) -> Mean:
     """The mean over those of the tasks that have a score."""
-    found = [task for task in tasks if task in values]
-    if not found:
+    scored = [task for task in tasks if task in values]
+    if not scored:
         raise EmbarkError("A mean needs at least one score; none of its tasks has one.")
-    return Mean(fmean(values[t] for t in found), len(found), len(tasks), dict.fromkeys(found, 1 / len(found)))
+    return Mean(fmean(values[t] for t in scored), len(scored), len(tasks), dict.fromkeys(scored, 1 / len(scored)))
 
 
 def grouped(tasks: Sequence[Task], by: Callable[[Task], str]) -> dict[str, list[str]]:
@@ -86,8 +86,8 @@ def grouped(tasks: Sequence[Task], by: Callable[[Task], str]) -> dict[str, list[
 def mean_of_groups(groups: Mapping[str, Sequence[str]], values: Values) -> Summary:
     """The mean of each group that has a score, and the mean of these means."""
     means = {name: mean(parts, values) for name, parts in groups.items() if any(part in values for part in parts)}
-    weights = {task: w / len(means) for one in means.values() for task, w in one.weights.items()}
-    value = fmean(one.value for one in means.values())
+    weights = {task: w / len(means) for group in means.values() for task, w in group.weights.items()}
+    value = fmean(group.value for group in means.values())
     total = Mean(value, len(weights), sum(len(parts) for parts in groups.values()), weights)
     return Summary(means, {"mean": total})
 

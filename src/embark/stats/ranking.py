@@ -52,7 +52,7 @@ def places(totals: Array, draws: Array | None, freedom: float = np.inf) -> list[
     """
     rank = _ranks(totals[None])[0]
     if draws is None or not len(totals):
-        return [Place(one) for one in rank.tolist()]
+        return [Place(place) for place in rank.tolist()]
     ends = [(1 - LEVEL) / 2, (1 + LEVEL) / 2]
     low, high = np.quantile(_ranks(draws), ends, axis=0, method="closest_observation").astype(int)
     order, ties, start = np.argsort(-totals, kind="stable"), [""] * len(totals), 0
@@ -64,7 +64,7 @@ def places(totals: Array, draws: Array | None, freedom: float = np.inf) -> list[
         for model in members:
             ties[model] = _letters(group)
         start = end
-    return [Place(*one) for one in zip(rank.tolist(), low.tolist(), high.tolist(), ties, strict=True)]
+    return [Place(*place) for place in zip(rank.tolist(), low.tolist(), high.tolist(), ties, strict=True)]
 
 
 def over_tasks(values: Array, weights: Array, seed: int = 0) -> Array:
@@ -84,13 +84,14 @@ def freedom(weights: Array) -> float:
 
 def over_items(results: Sequence[Mapping[str, TaskResult]], weights: Sequence[Mapping[str, float]]) -> Array | None:
     """Totals in resamples of the items: (draws, models); None where some outcomes are not on disk."""
-    if any(result.path is None or result.made_by != "embark" for found in results for result in found.values()):
+    everything = [result for results_by_task in results for result in results_by_task.values()]
+    if any(result.path is None or result.made_by != "embark" for result in everything):
         return None
     totals = np.zeros((DRAWS, len(results)))
     try:
-        for at, (found, share) in enumerate(zip(results, weights, strict=True)):
-            for task in found.keys() & share.keys():  # one seed a task: models resample the same items
-                totals[:, at] += share[task] * replicates_of(found[task], DRAWS, crc32(task.encode()))
+        for model, (results_by_task, share) in enumerate(zip(results, weights, strict=True)):
+            for task in results_by_task.keys() & share.keys():  # one seed a task: models resample the same items
+                totals[:, model] += share[task] * replicates_of(results_by_task[task], DRAWS, crc32(task.encode()))
     except EmbarkError:
         return None
     return totals
@@ -100,8 +101,8 @@ def points(values: Array) -> Array:
     """Borda points of each model on each task, (models, tasks)."""
     columns = []
     for column in values.T:
-        given = {str(at): {} if np.isnan(value) else {"": float(value)} for at, value in enumerate(column)}
-        columns.append(list(borda(given).values()))
+        scores = {str(model): {} if np.isnan(value) else {"": float(value)} for model, value in enumerate(column)}
+        columns.append(list(borda(scores).values()))
     return np.array(columns).T.reshape(values.shape)
 
 
@@ -119,8 +120,8 @@ def borda(scores: Mapping[str, Mapping[str, float]]) -> dict[str, float]:
 def _ranks(totals: Array) -> Array:
     """One more than the number of models above, row by row."""
     ranks = np.ones(totals.shape, int)
-    for at, column in enumerate(totals.T):
-        ranks[:, at] += (totals > column[:, None]).sum(axis=1)
+    for model, column in enumerate(totals.T):
+        ranks[:, model] += (totals > column[:, None]).sum(axis=1)
     return ranks
 
 
@@ -131,7 +132,7 @@ def _p_values(totals: Array, draws: Array, freedom: float) -> Array:
         spread *= sqrt((freedom + 1) / freedom)  # a bootstrap divides by n, where n - 1 is due
     difference = np.abs(totals[:, None] - totals)
     t = np.divide(difference, spread, out=np.where(difference > 0, np.inf, 0.0), where=spread > 0)
-    return np.array([_two_sided(one, freedom) for one in t.ravel().tolist()]).reshape(t.shape)
+    return np.array([_two_sided(value, freedom) for value in t.ravel().tolist()]).reshape(t.shape)
 
 
 def _ends(p: Array) -> list[int]:

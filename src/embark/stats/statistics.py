@@ -45,8 +45,8 @@ def task_interval(
     """Interval of a task's mean over its parts, from their own: an item in several is resampled with all of them."""
     if len(parts) == 1:
         return intervals[0]
-    if all(one.statistic == "mean" for one in parts):
-        return subset_interval([one.outcomes[one.main] for one in parts], ids)
+    if all(part.statistic == "mean" for part in parts):
+        return subset_interval([part.outcomes[part.main] for part in parts], ids)
     return joint_interval(parts, intervals)
 
 
@@ -55,9 +55,9 @@ def joint_interval(parts: Sequence[Scores], intervals: Sequence[tuple[float, flo
 
     Parts draw alike, so that those with the same items vary together; and it is no narrower than if they did not.
     """
-    drawn = np.mean([replicates(one.statistic, one.main, one.outcomes) for one in parts], axis=0)
+    drawn = np.mean([replicates(part.statistic, part.main, part.outcomes) for part in parts], axis=0)
     lo, hi = percentiles(drawn)
-    low, high = combined_interval([one.value for one in parts], intervals)
+    low, high = combined_interval([part.value for part in parts], intervals)
     return min(low, lo), max(high, hi)
 
 

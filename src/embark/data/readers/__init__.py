@@ -1,4 +1,4 @@
-"""Readers turn the rows of a source into sides of items and the truth about them; they are imported when first used."""
+"""Readers turn the rows of a source into items and the truth about them; their modules are imported when first used."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ import numpy as np
 from embark.catalogue import UnknownName
 from embark.data.fetch import Hub
 from embark.data.readers import _table
-from embark.data.rows import Needed
+from embark.data.rows import FilesBySource
 from embark.types import MODALITIES, Array, Dataset, EmbarkError, Qrels, Task, role_of
 
 Reader = Callable[[Task, str, str, Hub], Dataset]
 
-WIDEST = 64  # letters of an id that has a fixed width
+WIDEST = 64  # characters of ids that are kept in an array of fixed width
 
 _POCKET = "embark.data.readers.pocket:"
 READERS: dict[str, str] = {
@@ -71,28 +71,28 @@ READERS: dict[str, str] = {
 
 
 def version(name: str) -> int:
-    """The version of a reader's module; it is raised when the items or the truth it makes can change."""
+    """The version of a reader's module; it is raised when the items or the truth that it returns can change."""
     return int(_module(name).VERSION)
 
 
-def outside(task: Task) -> str:
-    """The state of files outside the dataset that the truth depends on (supplied labels); mostly there are none."""
-    state: str = getattr(_module(task.reader), "outside", lambda task: "")(task)
+def external_state(task: Task) -> str:
+    """The state of what the truth depends on besides the dataset (a file of labels); empty for most readers."""
+    state: str = getattr(_module(task.reader), "external_state", lambda task: "")(task)
     return state
 
 
-def needed(task: Task, hub: Hub) -> Needed:
-    """The files that reading a task takes, as far as its row tells; a reader that knows better says so itself."""
-    known: Callable[[Task, Hub], Needed] | None = getattr(_module(task.reader), "needed", None)
-    return known(task, hub) if known else [(task.source, _table.needed(task, hub))]
+def needed_files(task: Task, hub: Hub) -> FilesBySource:
+    """The files that reading a task takes, by dataset: those of its tables, unless its reader's module knows better."""
+    own: Callable[[Task, Hub], FilesBySource] | None = getattr(_module(task.reader), "needed_files", None)
+    return own(task, hub) if own else [(task.source, _table.needed_files(task, hub))]
 
 
 def options(task: Task) -> tuple[str, ...] | None:
-    """The options that a row of this reader may have, or None where the reader does not say."""
+    """The options that a task of this reader may have, or None where the reader does not list them."""
     own: tuple[str, ...] | None = getattr(_module(task.reader), "OPTIONS", None)
     base = task.options.get("reader") if task.reader == "conditions" else None
-    below = options(replace(task, reader=base)) if base in READERS else _table.OPTIONS
-    return None if own is None or below is None else (*own, *below)
+    shared = options(replace(task, reader=base)) if base in READERS else _table.OPTIONS
+    return None if own is None or shared is None else (*own, *shared)
 
 
 def read(task: Task, split: str, subset: str, hub: Hub) -> Dataset:
@@ -104,7 +104,7 @@ def read(task: Task, split: str, subset: str, hub: Hub) -> Dataset:
         if name not in known:
             raise UnknownName(what, name, known)
     reader: Reader = getattr(_module(task.reader), READERS[task.reader].split(":")[1])
-    with _uncollected():
+    with _without_garbage_collection():
         data = reader(task, split, subset, hub)
     for problem in _problems(data):
         raise EmbarkError(f"Task {task.name} ({split}, {subset}) was read wrongly: {problem}.")
@@ -112,15 +112,15 @@ def read(task: Task, split: str, subset: str, hub: Hub) -> Dataset:
     return replace(_with_ids(data), revision=hub.commit(task.source.id, task.source.revision))
 
 
-def unlabelled(task: Task, split: str, subset: str, hub: Hub) -> Dataset:
-    """The items, for rankings that somebody else scores; a reader that needs no labels for that says so itself."""
-    plain: Reader | None = getattr(_module(task.reader), "unlabelled", None)
-    return plain(task, split, subset, hub) if plain else read(task, split, subset, hub)
+def read_unlabeled(task: Task, split: str, subset: str, hub: Hub) -> Dataset:
+    """The items of a task, for rankings that are scored elsewhere; labels are read only where the reader needs them."""
+    own: Reader | None = getattr(_module(task.reader), "read_unlabeled", None)
+    return own(task, split, subset, hub) if own else read(task, split, subset, hub)
 
 
 @contextmanager
-def _uncollected() -> Iterator[None]:
-    """A reader makes and keeps millions of small objects: looking for garbage among them takes a third of its time."""
+def _without_garbage_collection() -> Iterator[None]:
+    """Readers make millions of small objects and keep them: collecting garbage among them takes a third of the time."""
     enabled = gc.isenabled()
     gc.disable()
     try:
@@ -139,7 +139,7 @@ def _with_ids(data: Dataset) -> Dataset:
 
 
 def _array(ids: Sequence[str]) -> Array:
-    """Texts of one width sort five times as fast; but each takes the room of the longest."""
+    """Texts of fixed width sort five times as fast, but each takes the space of the longest."""
     return np.array(ids, dtype=np.str_ if max(map(len, ids), default=0) <= WIDEST else object)
 
 
@@ -150,9 +150,9 @@ def _module(name: str) -> ModuleType:
 
 
 def _check_modalities(task: Task, data: Dataset) -> None:
-    """A model is chosen by the row's modalities, so items may hold no others."""
-    found = {part.kind for side in data.sides.values() for item in side.items for part in item.parts}
-    if other := [kind for kind in MODALITIES if kind in found and kind not in task.modalities]:
+    """A model is chosen by the task's modalities, so its items may hold no others."""
+    kinds = {part.kind for side in data.sides.values() for item in side.items for part in item.parts}
+    if other := [kind for kind in MODALITIES if kind in kinds and kind not in task.modalities]:
         raise EmbarkError(
             f"Task {task.name} has items of {' and '.join(other)}, but its `modalities` are "
             f"{', '.join(task.modalities) or 'none'}: mend them, or its `columns`."
@@ -160,31 +160,33 @@ def _check_modalities(task: Task, data: Dataset) -> None:
 
 
 def _problems(data: Dataset) -> list[str]:
-    found: list[str] = []
+    """What is inconsistent between the sides, their ids and the truth."""
+    problems: list[str] = []
     for role, side in data.sides.items():
         if len(side.ids) != len(side.items):
-            found.append(f"side '{role}' has {len(side.ids)} ids for {len(side.items)} items")
+            problems.append(f"side '{role}' has {len(side.ids)} ids for {len(side.items)} items")
         if len(set(side.ids)) != len(side.ids):
-            found.append(f"side '{role}' has repeated ids")
+            problems.append(f"side '{role}' has repeated ids")
         if not len(side):
-            found.append(f"side '{role}' is empty")
+            problems.append(f"side '{role}' is empty")
         base = data.sides.get(role_of(role))
         if base is None or len(base) != len(side):
-            found.append(f"side '{role}' is not a variant of a side of the same length")
+            problems.append(f"side '{role}' is not a variant of a side of the same length")
     for spec in fields(data.truth):
         values = getattr(data.truth, spec.name)
-        for kind, side_name in spec.metadata.items():
-            if side_name not in data.sides:
-                found.append(f"there is no side '{side_name}'")
-            elif kind == "index":
-                found += _out_of_bounds(spec.name, values, side_name, len(data.sides[side_name]))
-            elif values is not None and len(values) != len(data.sides[side_name]):
-                count = len(data.sides[side_name])
-                found.append(f"'{spec.name}' has {len(values)} rows for {count} items of side '{side_name}'")
-    return found
+        for kind, role in spec.metadata.items():
+            if role not in data.sides:
+                problems.append(f"there is no side '{role}'")
+                continue
+            count = len(data.sides[role])
+            if kind == "index":
+                problems += _index_problems(spec.name, values, role, count)
+            elif values is not None and len(values) != count:
+                problems.append(f"'{spec.name}' has {len(values)} rows for {count} items of side '{role}'")
+    return problems
 
 
-def _out_of_bounds(name: str, values: Array, role: str, count: int) -> list[str]:
+def _index_problems(name: str, values: Array, role: str, count: int) -> list[str]:
     if not np.issubdtype(values.dtype, np.integer):
         return [f"'{name}' holds {values.dtype}, not positions in side '{role}'"]
     if len(values) and not (values.min() >= 0 and values.max() < count):

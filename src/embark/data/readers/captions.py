@@ -1,4 +1,4 @@
-"""Images and captions of which some belong together: text j belongs to image j, what is left over is a distractor.
+"""Images and captions that belong together: text j belongs to image j, those left over are distractors.
 
 Columns: `images` and `texts`, each one column or several with commas between; a column may hold lists, which are taken
 in order. So one image with a right and a wrong caption is {"images": "image", "texts": "right,wrong"}.
@@ -13,55 +13,52 @@ import numpy as np
 
 from embark.data import items
 from embark.data.fetch import Hub
-from embark.data.readers._table import Table, as_text, open_table
+from embark.data.readers._table import Table, as_list, open_table
 from embark.types import Array, Dataset, EmbarkError, Item, Matches, Side, Task
 
 VERSION = 2
 OPTIONS: tuple[str, ...] = ()
 
-Cells = list[list[Item]]  # a row's items
+ItemLists = list[list[Item]]  # the items of each row
 
 
 def read_captions(task: Task, split: str, subset: str, hub: Hub) -> Dataset:
     """One sample a row; all samples have as many images, and as many texts."""
     table = open_table(task, split, subset, hub)
-    readers: dict[str, Callable[[Table, str], Cells]] = {"image": _images, "text": _texts}
-    columns = {side: [name.strip() for name in task.columns[f"{side}s"].split(",")] for side in readers}
-    found = {side: [readers[side](table, column) for column in columns[side]] for side in readers}
-    whole = {side: [[*chain(*cells)] for cells in zip(*found[side], strict=True)] for side in readers}
-    holes = [at for at in range(len(table)) if any(not column[at] for side in found.values() for column in side)]
-    kept = table.without(holes, " or ".join(name for names in columns.values() for name in names))
-    gone = set(holes)
-    sides, samples = {}, {}
+    readers: dict[str, Callable[[Table, str], ItemLists]] = {"image": _images, "text": _texts}
+    names = {side: [name.strip() for name in task.columns[f"{side}s"].split(",")] for side in readers}
+    columns = {side: [readers[side](table, name) for name in names[side]] for side in readers}
+    cells = zip(*chain(*columns.values()), strict=True)
+    missing = {position for position, row in enumerate(cells) if not all(row)}
+    filled = table.drop_missing(missing, " or ".join(chain(*names.values())))
+    sides = {}
+    positions = {}
     for side in readers:
-        cells = [one for at, one in enumerate(whole[side]) if at not in gone]
-        samples[side] = _numbered(kept, side, cells)
-        ids = tuple(f"{row}-{at}" for row, one in zip(kept.numbers, cells, strict=True) for at in range(len(one)))
-        sides[side] = Side(ids, tuple(item for one in cells for item in one))
-    return Dataset(sides, Matches(samples["image"], samples["text"]), kept.skipped)
+        rows = [list(chain(*row)) for row in zip(*columns[side], strict=True)]
+        samples = [sample for position, sample in enumerate(rows) if position not in missing]
+        positions[side] = _positions(filled, side, samples)
+        ids = [f"{row}-{k}" for row, sample in zip(filled.numbers, samples, strict=True) for k in range(len(sample))]
+        sides[side] = Side(tuple(ids), tuple(chain(*samples)))
+    return Dataset(sides, Matches(positions["image"], positions["text"]), filled.skipped)
 
 
-def _images(table: Table, column: str) -> Cells:
+def _images(table: Table, column: str) -> ItemLists:
     try:
-        single = table.media("image", column)
-    except EmbarkError:  # a column of lists; anything else that is wrong with it, this says as well
-        return [[Item((one,)) for one in cell] for cell in table.list_media("image", column)]
-    return [[] if one is None else [Item((one,))] for one in single]
+        media = [[] if image is None else [image] for image in table.media("image", column)]
+    except EmbarkError:  # not a column of single images: a column of lists, or else the next line raises too
+        media = table.list_media("image", column)
+    return [[Item((image,)) for image in images] for images in media]
 
 
-def _texts(table: Table, column: str) -> Cells:
-    out: Cells = []
-    for cell in table.values(column):
-        several = cell if isinstance(cell, (list, tuple)) else [] if cell is None else [cell]
-        out.append([items.text(as_text(one)) for one in several])
-    return out
+def _texts(table: Table, column: str) -> ItemLists:
+    return [[items.text(str(text)) for text in as_list(cell)] for cell in table.values(column)]
 
 
-def _numbered(table: Table, side: str, cells: Sequence[Sequence[Item]]) -> Array:
-    """Positions in the side, (samples, items a sample)."""
-    size = len(cells[0]) if cells else 0
-    for number, one in zip(table.numbers, cells, strict=True):
-        if len(one) != size:
-            said = f"row {number} of {table.split} has {len(one)} {side}s where the first has {size}"
-            raise EmbarkError(f"Task {table.task.name}: {said}; samples must be of one size.")
-    return np.arange(len(cells) * size).reshape(len(cells), size)
+def _positions(table: Table, side: str, samples: Sequence[Sequence[Item]]) -> Array:
+    """The positions of each sample's items in the side, (samples, items a sample)."""
+    size = len(samples[0]) if samples else 0
+    for number, sample in zip(table.numbers, samples, strict=True):
+        if len(sample) != size:
+            problem = f"row {number} of {table.split} has {len(sample)} {side}s where the first has {size}"
+            raise EmbarkError(f"Task {table.task.name}: {problem}; samples must be of one size.")
+    return np.arange(len(samples) * size).reshape(len(samples), size)

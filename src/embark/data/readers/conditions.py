@@ -1,7 +1,7 @@
-"""A task under conditions, for robustness: another reader's data, clean and with one side from other columns.
+"""A robustness task: the data of another reader, clean, and with one side read from other columns.
 
 Options: `reader` (the base task's), `side` (the one that changes: item, document…), and
-`conditions` {name: {column of the row: the column that takes its place}}. The parameter `base` names the evaluator.
+`conditions` {name: {column of the task: the column that takes its place}}. The parameter `base` names the evaluator.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from embark.data import readers
 from embark.data.fetch import Hub
-from embark.data.rows import Needed
+from embark.data.rows import FilesBySource
 from embark.types import Dataset, EmbarkError, Task
 
 VERSION = 1
@@ -21,21 +21,24 @@ OPTIONS = ("reader", "side", "conditions")
 def read_conditions(task: Task, split: str, subset: str, hub: Hub) -> Dataset:
     """The clean sides, and "side:condition" with the same items in the same order."""
     if missing := [name for name in OPTIONS if not task.options.get(name)]:
-        raise EmbarkError(f"Task {task.name}: a task under conditions needs the option {' and '.join(missing)}.")
+        raise EmbarkError(f"Task {task.name}: the reader 'conditions' needs the option {' and '.join(missing)}.")
     base = _base(task)
-    clean, side = readers.read(base, split, subset, hub), task.options["side"]
+    clean = readers.read(base, split, subset, hub)
+    side = task.options["side"]
     sides = dict(clean.sides)
     for condition, columns in task.options["conditions"].items():
         changed = readers.read(replace(base, columns={**task.columns, **columns}), split, subset, hub).sides
         if side not in changed or list(changed[side].ids) != list(clean.sides[side].ids):
-            raise EmbarkError(f"Task {task.name}: under '{condition}', its {side}s are not those of the clean task.")
+            raise EmbarkError(
+                f"Task {task.name}: under '{condition}', side '{side}' has other ids than in the clean task."
+            )
         sides[f"{side}:{condition}"] = changed[side]
     return replace(clean, sides=sides)
 
 
-def needed(task: Task, hub: Hub) -> Needed:
+def needed_files(task: Task, hub: Hub) -> FilesBySource:
     """The files of the base task."""
-    return readers.needed(_base(task), hub)
+    return readers.needed_files(_base(task), hub)
 
 
 def _base(task: Task) -> Task:
@@ -44,7 +47,7 @@ def _base(task: Task) -> Task:
     return replace(task, evaluator=evaluator, reader=task.options["reader"], options=options)
 
 
-def outside(task: Task) -> str:
+def external_state(task: Task) -> str:
     """The version of the base task's reader."""
     name = task.options.get("reader", "")
     return f"{name} {readers.version(name)}" if name else ""

@@ -1,4 +1,4 @@
-"""A user's folder of images and a CSV become tasks in one call: captions make retrieval, labels make zero-shot."""
+"""Tasks of a user's folder of images and a CSV: its captions make a retrieval task, its labels a zero-shot task."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import numpy as np
 
 from embark.data import items
 from embark.data.fetch import Hub
-from embark.data.readers._table import listed
+from embark.data.readers._table import first_few
 from embark.types import Classes, Dataset, EmbarkError, Qrels, Side, Source, Task
 
 VERSION = 1
@@ -46,26 +46,36 @@ def folder_task(
     rows = _rows(source)
     files = _column(source, rows, file, FILE)
     if files is None:
-        raise EmbarkError(f"{source} has no column of files ({', '.join(FILE)}); its columns are {listed(rows[0])}.")
+        raise EmbarkError(f"{source} has no column of files ({', '.join(FILE)}); its columns are {first_few(rows[0])}.")
     _check_files(folder, rows, files)
-    captions, labels = _column(source, rows, caption, CAPTION), _column(source, rows, label, LABEL)
+    captions = _column(source, rows, caption, CAPTION)
+    labels = _column(source, rows, label, LABEL)
     origin = Source(id=str(folder), revision=_revision(folder, source, files), config=source.name)
-    row = Task(
+    base = Task(
         name or folder.name, "Folder", "retrieval", "folder", origin, "hit_rate_at_1", "Retrieval", ("text", "image"),
         subsets={"default": (language,)},
     )  # fmt: skip
     tasks = []
     if captions is not None:
-        tasks.append(replace(row, name=f"{row.name}Retrieval", columns={"file": files, "caption": captions}))
-        _filled(tasks[-1], rows, "caption")
+        tasks.append(replace(base, name=f"{base.name}Retrieval", columns={"file": files, "caption": captions}))
+        _filled_rows(tasks[-1], rows, "caption")
     if labels is not None:
-        kind = replace(row, name=f"{row.name}ZeroShot", evaluator="zeroshot", metric="accuracy", category="Zero-shot")
-        classes, columns = _classes(source, rows, files, labels), {"file": files, "label": labels}
-        prompts = _checked(templates)
-        tasks.append(replace(kind, columns=columns, labels=classes, templates=prompts, chance=1 / len(classes)))
+        classes = _classes(source, rows, files, labels)
+        zeroshot = replace(
+            base,
+            name=f"{base.name}ZeroShot",
+            evaluator="zeroshot",
+            metric="accuracy",
+            category="Zero-shot",
+            columns={"file": files, "label": labels},
+            labels=classes,
+            templates=_check_templates(templates),
+            chance=1 / len(classes),
+        )
+        tasks.append(zeroshot)
     if not tasks:
         wanted = f"captions ({', '.join(CAPTION)}) nor of labels ({', '.join(LABEL)})"
-        raise EmbarkError(f"{source} has neither a column of {wanted}; its columns are {listed(rows[0])}.")
+        raise EmbarkError(f"{source} has neither a column of {wanted}; its columns are {first_few(rows[0])}.")
     return tasks
 
 
@@ -76,53 +86,50 @@ def read_folder(task: Task, split: str, subset: str, hub: Hub) -> Dataset:
     if _revision(folder, source, task.columns["file"]) != task.source.revision:
         raise EmbarkError(f"The folder {folder} has changed since task {task.name} was made: call folder_task again.")
     rows = _rows(source)
-    return _captions(task, folder, rows) if "caption" in task.columns else _labels(task, folder, rows)
+    return _retrieval(task, folder, rows) if "caption" in task.columns else _zeroshot(task, folder, rows)
 
 
-def _captions(task: Task, folder: Path, rows: Sequence[Row]) -> Dataset:
-    filled, skipped = _filled(task, rows, "caption")
+def _retrieval(task: Task, folder: Path, rows: Sequence[Row]) -> Dataset:
+    filled, warnings = _filled_rows(task, rows, "caption")
     pairs = list(dict.fromkeys((row[task.columns["caption"]], row[task.columns["file"]]) for row in filled))
-    captions = {text: at for at, text in enumerate(dict.fromkeys(text for text, _ in pairs))}
-    files = {name: at for at, name in enumerate(dict.fromkeys(row[task.columns["file"]] for row in rows))}
+    captions = {text: number for number, text in enumerate(dict.fromkeys(text for text, _ in pairs))}
+    files = {name: number for number, name in enumerate(dict.fromkeys(row[task.columns["file"]] for row in rows))}
     query, document = np.array([(captions[text], files[name]) for text, name in pairs]).T
-    queries = Side(tuple(f"caption-{at:05d}" for at in captions.values()), tuple(map(items.text, captions)))
-    sides = {"query": queries, "document": _images(folder, files)}
-    return Dataset(sides, Qrels(query, document, np.ones(len(pairs), np.int64)), skipped)
+    queries = items.side({f"caption-{number:05d}": items.text(text) for text, number in captions.items()})
+    truth = Qrels(query, document, np.ones(len(pairs), np.int64))
+    return Dataset({"query": queries, "document": _images(folder, files)}, truth, warnings)
 
 
-def _labels(task: Task, folder: Path, rows: Sequence[Row]) -> Dataset:
-    filled, skipped = _filled(task, rows, "label")
-    found = {row[task.columns["file"]]: task.labels.index(row[task.columns["label"]]) for row in filled}
-    prompts = {
-        f"{label}-{at}": items.text(template.replace("{}", label))
-        for label in task.labels
-        for at, template in enumerate(task.templates, 1)
-    }
-    owners = np.repeat(np.arange(len(task.labels)), len(task.templates))
-    sides = {"item": _images(folder, found), "prompt": Side(tuple(prompts), tuple(prompts.values()))}
-    return Dataset(sides, Classes(np.array(list(found.values())), owners, task.labels), skipped)
+def _zeroshot(task: Task, folder: Path, rows: Sequence[Row]) -> Dataset:
+    filled, warnings = _filled_rows(task, rows, "label")
+    labels = {row[task.columns["file"]]: task.labels.index(row[task.columns["label"]]) for row in filled}
+    ids = [f"{label}-{number}" for label in task.labels for number in range(1, len(task.templates) + 1)]
+    prompts = items.side(dict(zip(ids, items.prompts(task.labels, task.templates), strict=True)))
+    prompt_class = np.repeat(np.arange(len(task.labels)), len(task.templates))
+    truth = Classes(np.array(list(labels.values())), prompt_class, task.labels)
+    return Dataset({"item": _images(folder, labels), "prompt": prompts}, truth, warnings)
 
 
 def _images(folder: Path, names: Iterable[str]) -> Side:
-    listed = tuple(names)
-    return Side(listed, tuple(items.media("image", folder / name) for name in listed))
+    return items.side({name: items.media("image", folder / name) for name in names})
 
 
-def _filled(task: Task, rows: Sequence[Row], role: str) -> tuple[list[Row], tuple[str, ...]]:
-    """The rows with something in the role's column, and a word on the others."""
+def _filled_rows(task: Task, rows: Sequence[Row], role: str) -> tuple[list[Row], tuple[str, ...]]:
+    """The rows with a value in the role's column, and a warning about the others."""
     column = task.columns[role]
     filled = [row for row in rows if row[column]]
     if not filled:
         raise EmbarkError(f"Column '{column}' of {Path(task.source.id, task.source.config or '')} is empty.")
-    empty = [str(at) for at, row in enumerate(rows, 1) if not row[column]]
-    said = f"{len(empty)} of {len(rows)} rows have no {role} and are left out: row {listed(empty)}"
-    return filled, (said,) if empty else ()
+    empty = [str(number) for number, row in enumerate(rows, 1) if not row[column]]
+    warning = f"{len(empty)} of {len(rows)} rows have no {role} and are left out: row {first_few(empty)}"
+    return filled, (warning,) if empty else ()
 
 
 # ── the table ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def _table(folder: Path, name: str | None) -> Path:
+    """The CSV of a folder: the one with this name, metadata.csv, or the only one."""
     if not folder.is_dir():
         raise EmbarkError(f"There is no folder {folder}.")
     if name or (folder / "metadata.csv").is_file():
@@ -130,13 +137,13 @@ def _table(folder: Path, name: str | None) -> Path:
         if not chosen.is_file():
             raise EmbarkError(f"There is no file {chosen}.")
         return chosen
-    found = sorted(folder.glob("*.csv"))
-    if not found:
+    tables = sorted(folder.glob("*.csv"))
+    if not tables:
         raise EmbarkError(f"The folder {folder} has no CSV; it needs one with a row for each image.")
-    if len(found) > 1:
-        named = listed(one.name for one in found)
-        raise EmbarkError(f"The folder {folder} has several CSVs ({named}): name one with table=….")
-    return found[0]
+    if len(tables) > 1:
+        names = first_few(table.name for table in tables)
+        raise EmbarkError(f"The folder {folder} has several CSVs ({names}): name one with table=….")
+    return tables[0]
 
 
 def _rows(source: Path) -> list[Row]:
@@ -150,16 +157,16 @@ def _rows(source: Path) -> list[Row]:
         raise EmbarkError(f"{source} is not a valid CSV: {error}.") from error
     if not rows:
         raise EmbarkError(f"{source} has no rows.")
-    for at, row in enumerate(rows, 1):
+    for number, row in enumerate(rows, 1):
         if isinstance(row.get(""), list):
-            raise EmbarkError(f"Row {at} of {source} has more cells than the header: quote cells that hold commas.")
+            raise EmbarkError(f"Row {number} of {source} has more cells than the header: quote cells that hold commas.")
     return [{column.strip(): cell.strip() for column, cell in row.items()} for row in rows]
 
 
 def _column(source: Path, rows: Sequence[Row], wanted: str | None, usual: Sequence[str]) -> str | None:
-    """The column that was asked for, or the first with a usual name, or none."""
+    """The wanted column, or the first with a usual name, or None."""
     if wanted is not None and wanted not in rows[0]:
-        raise EmbarkError(f"{source} has no column '{wanted}'; its columns are {listed(rows[0])}.")
+        raise EmbarkError(f"{source} has no column '{wanted}'; its columns are {first_few(rows[0])}.")
     by_name = {column.lower(): column for column in rows[0]}
     return wanted or next((by_name[name] for name in usual if name in by_name), None)
 
@@ -168,23 +175,24 @@ def _check_files(folder: Path, rows: Sequence[Row], column: str) -> None:
     names = dict.fromkeys(row[column] for row in rows)
     missing = [name or "(no name)" for name in names if not name or not (folder / name).is_file()]
     if missing:
-        raise EmbarkError(f"{len(missing)} of {len(names)} files are not in {folder}: {listed(missing)}.")
+        raise EmbarkError(f"{len(missing)} of {len(names)} files are not in {folder}: {first_few(missing)}.")
 
 
 def _classes(source: Path, rows: Sequence[Row], files: str, labels: str) -> tuple[str, ...]:
-    given: dict[str, str] = {}
+    """The distinct labels, sorted; every image must have only one."""
+    by_file: dict[str, str] = {}
     for row in rows:
-        if row[labels] and given.setdefault(row[files], row[labels]) != row[labels]:
-            both = f"'{given[row[files]]}' and '{row[labels]}'"
+        if row[labels] and by_file.setdefault(row[files], row[labels]) != row[labels]:
+            both = f"'{by_file[row[files]]}' and '{row[labels]}'"
             raise EmbarkError(f"{row[files]} has two labels in {source}, {both}; zero-shot needs one an image.")
-    classes = tuple(sorted(set(given.values())))
+    classes = tuple(sorted(set(by_file.values())))
     if len(classes) < 2:
-        seen = listed(classes) or "none"
-        raise EmbarkError(f"Column '{labels}' of {source} needs two labels or more; it has {seen}.")
+        present = first_few(classes) or "none"
+        raise EmbarkError(f"Column '{labels}' of {source} needs two labels or more; it has {present}.")
     return classes
 
 
-def _checked(templates: Sequence[str]) -> tuple[str, ...]:
+def _check_templates(templates: Sequence[str]) -> tuple[str, ...]:
     if isinstance(templates, str) or not templates or not all("{}" in template for template in templates):
         raise EmbarkError("templates must be a list of texts with {} where the label goes.")
     return tuple(templates)
@@ -192,8 +200,8 @@ def _checked(templates: Sequence[str]) -> tuple[str, ...]:
 
 def _revision(folder: Path, source: Path, column: str) -> str:
     """Changes with the CSV and with the name, size or time of any file in it."""
-    found = hashlib.sha256(source.read_bytes())
+    state = hashlib.sha256(source.read_bytes())
     for name in sorted({row[column] for row in _rows(source)}):
-        facts = (folder / name).stat() if (folder / name).is_file() else None
-        found.update(f"\0{name}\0{facts.st_size if facts else ''}\0{facts.st_mtime_ns if facts else ''}".encode())
-    return found.hexdigest()[:12]
+        stat = (folder / name).stat() if (folder / name).is_file() else None
+        state.update(f"\0{name}\0{stat.st_size if stat else ''}\0{stat.st_mtime_ns if stat else ''}".encode())
+    return state.hexdigest()[:12]

@@ -10,8 +10,8 @@ import numpy as np
 from embark.data import items, wav
 from embark.data.fetch import Hub
 from embark.data.readers import _mmeb
-from embark.data.readers._mmeb import Ask, Corpus, Files
-from embark.data.readers._table import listed
+from embark.data.readers._mmeb import ArchiveFolder, Corpus, Query
+from embark.data.readers._table import first_few, group_values
 from embark.data.rows import Rows
 from embark.types import Dataset, EmbarkError, Item, Media, Task
 
@@ -26,32 +26,36 @@ TABLES = (  # of the five classifications: the query table of a sample, else all
 )
 LABELS = ("category", "label_name", "class", "classname", "instrument_family_str", "major_emotion", "emotion", "label")
 PATHS = ("audio_path", "path", "WavPath", "slice_file_name", "filename", "file")
-WINDOW, STRIDE, WINDOWS, OVERLAP, SHORTEST = 1.0, 0.5, 50, 0.1, 0.05  # seconds, but for the third and fourth
+DEVELOPMENT = "TUT-sound-events-2017-development"
+WINDOW = 1.0  # seconds of a quiet window
+STRIDE = 0.5  # seconds from one window to the next
+WINDOWS = 50  # at most, a recording
+OVERLAP = 0.1  # of a window with an event, at most
+SHORTEST = 0.05  # seconds of an event
 
 
 def classification(task: Task, split: str, subset: str, hub: Hub) -> Dataset:
     """A sound to the name of its class, among the names of all rows."""
-    files = _open(task, hub)
-    rows = files.table(*TABLES)
-    names, corpus = _labels(rows), Corpus()
-    for name in sorted(set(names)):
-        corpus.add(name, partial(items.text, name))
-    asks = [
-        Ask(_mmeb.compose(sound, ""), [name], list(corpus.items))
-        for sound, name in zip(_sounds(files, rows), names, strict=True)
-    ]
-    _mmeb.counted(task, split, len(rows))
-    return _mmeb.dataset(task, asks, corpus)
+    folder = _open_folder(task, hub)
+    rows = folder.table(*TABLES)
+    labels = _labels(rows)
+    names = sorted(set(labels))
+    sounds = _sounds(folder, rows)
+    queries = [Query(Item((sound,)), [label], names) for sound, label in zip(sounds, labels, strict=True)]
+    _mmeb.check_query_count(task, split, len(queries))
+    return _mmeb.dataset(task, queries, Corpus({name: items.text(name) for name in names}))
 
 
 def _labels(rows: Rows) -> list[str]:
-    column = next((name for name in LABELS if name in rows.names), None)
+    """The class name of each row."""
+    column = rows.first_column(*LABELS)
     if column is None:
-        raise EmbarkError(f"{rows.what} has no column of class names; its columns are {', '.join(rows.names)}.")
-    names, cells = rows.class_names(column), rows.values(column)
-    if empty := [str(at) for at, value in enumerate(cells) if value is None]:
-        raise EmbarkError(f"{rows.what} has {len(empty)} rows without '{column}': row {listed(empty)}.")
-    return [names[value] if names and isinstance(value, int) else str(value) for value in cells]
+        raise EmbarkError(f"{rows.name} has no column of class names; its columns are {', '.join(rows.column_names)}.")
+    values = rows.values(column)
+    if empty := [str(number) for number, value in enumerate(values) if value is None]:
+        raise EmbarkError(f"{rows.name} has {len(empty)} rows without '{column}': row {first_few(empty)}.")
+    names = rows.class_names(column)
+    return [names[value] if names and isinstance(value, int) else str(value) for value in values]
 
 
 def retrieval(task: Task, split: str, subset: str, hub: Hub) -> Dataset:
@@ -63,168 +67,172 @@ def retrieval(task: Task, split: str, subset: str, hub: Hub) -> Dataset:
         "ave_retrieval": _ave,
     }[task.options["parser"]]
     corpus = Corpus()
-    asks = list(read(task, _open(task, hub), corpus))
-    _mmeb.counted(task, split, len(asks))
-    return _mmeb.dataset(task, asks, corpus)
+    queries = list(read(task, _open_folder(task, hub), corpus))
+    _mmeb.check_query_count(task, split, len(queries))
+    return _mmeb.dataset(task, queries, corpus)
 
 
-def _clotho(task: Task, files: Files, corpus: Corpus) -> Iterator[Ask]:
+def _clotho(task: Task, folder: ArchiveFolder, corpus: Corpus) -> Iterator[Query]:
     """Five captions a sound, each a query."""
-    rows = files.table("*clotho_captions_evaluation.csv")
-    captions = [rows.values(f"caption_{at}") for at in range(1, 6)]
-    for name, *said in zip(rows.values("file_name"), *captions, strict=True):
-        corpus.add(name, partial(_heard, files, files.find(f"evaluation/{name}")))
-        yield from (Ask(items.text(caption.strip()), [name]) for caption in said if caption)
+    rows = folder.table("*clotho_captions_evaluation.csv")
+    for name, *captions in rows.tuples("file_name", *(f"caption_{number}" for number in range(1, 6))):
+        corpus.add(name, partial(_sound, folder, folder.find(f"evaluation/{name}")))
+        yield from (Query(items.text(caption.strip()), [name]) for caption in captions if caption)
 
 
-def _sounddescs(task: Task, files: Files, corpus: Corpus) -> Iterator[Ask]:
-    """A sample of the queries over the whole corpus; `judged` leaves only sounds that answer a query."""
-    queries, documents, judged = (files.table(f"eval/{name}*.parquet") for name in ("query", "corpus", "qrels"))
-    right: dict[str, list[str]] = {}
-    for query, document, score in zip(*map(judged.values, ("query-id", "corpus-id", "score")), strict=True):
-        if score > 0:
-            right.setdefault(str(query), []).append(str(document))
-    wanted = {name for names in right.values() for name in names} if task.options.get("judged") else None
-    for name, sound in zip(map(str, documents.values("corpus-id")), _sounds(files, documents), strict=True):
+def _sounddescs(task: Task, folder: ArchiveFolder, corpus: Corpus) -> Iterator[Query]:
+    """A sample of the queries over the whole corpus; `judged` leaves only sounds that are relevant to a query."""
+    queries, documents, qrels = (folder.table(f"eval/{name}*.parquet") for name in ("query", "corpus", "qrels"))
+    judgements = qrels.tuples("query-id", "corpus-id", "score")
+    relevant = group_values((str(query), str(document)) for query, document, score in judgements if score > 0)
+    wanted = {name for names in relevant.values() for name in names} if task.options.get("judged") else None
+    for name, sound in zip(map(str, documents.values("corpus-id")), _sounds(folder, documents), strict=True):
         if wanted is None or name in wanted:
             corpus.add(name, partial(_mmeb.compose, sound, ""))
-    said = next(name for name in ("text", "caption", "sentence", "query", "description") if name in queries.names)
-    for query, text in zip(map(str, queries.values("query-id")), queries.values(said), strict=True):
-        yield Ask(items.text(text), right.get(query, ()))
+    text_column = queries.first_column("text", "caption", "sentence", "query", "description") or "text"
+    for query, text in queries.tuples("query-id", text_column):
+        yield Query(items.text(text), relevant.get(str(query), ()))
 
 
-def _speechcoco(task: Task, files: Files, corpus: Corpus) -> Iterator[Ask]:
+def _speechcoco(task: Task, folder: ArchiveFolder, corpus: Corpus) -> Iterator[Query]:
     """A spoken caption to its image."""
-    queries, documents = files.table("*query*.parquet"), files.table("*corpus*.parquet")
+    queries = folder.table("*query*.parquet")
+    documents = folder.table("*corpus*.parquet")
     for name, image in zip(map(str, documents.values("corpus-id")), documents.media("image", "image"), strict=True):
         corpus.add(name, partial(_mmeb.compose, image, ""))
-    for name, sound in zip(map(str, queries.values("image_id")), _sounds(files, queries), strict=True):
-        yield Ask(_mmeb.compose(sound, ""), [name])
+    for name, sound in zip(map(str, queries.values("image_id")), _sounds(folder, queries), strict=True):
+        yield Query(Item((sound,)), [name])
 
 
-def _ave(task: Task, files: Files, corpus: Corpus) -> Iterator[Ask]:
-    """The sound of an event to the silent film that it is from; films that are not there are no candidates."""
-    gone = []
-    for line in files.lines("AVE_Dataset/testSet.txt"):
+def _ave(task: Task, folder: ArchiveFolder, corpus: Corpus) -> Iterator[Query]:
+    """The sound of an event to the silent video that it is from; videos that are not in the archive are left out."""
+    missing = []
+    for line in folder.lines("AVE_Dataset/testSet.txt"):
         if line.startswith("Category&"):
             continue
-        _, video, _, start, end = line.split("&")[:5]
-        film, frames = f"AVE_Dataset/AVE/{video}.mp4", f"AVE_Dataset/frames/{video}"
-        if film not in files and frames not in files.folders:
-            gone.append(video)
+        _, name, _, start, end = line.split("&")[:5]
+        file = f"AVE_Dataset/AVE/{name}.mp4"
+        frames = f"AVE_Dataset/frames/{name}"
+        if file not in folder and frames not in folder.folders:
+            missing.append(name)
             continue
-        sound = f"AVE_Dataset/audios/{video}_{video}_{int(float(start))}_{int(float(end))}.wav"
-        span = float(start), float(end)
-        heard = files.file("audio", sound) if sound in files else _part_of(files.file("video", film), *span)
-        shown = files.film(frames) if frames in files.folders else files.file("video", film)
-        corpus.add(video, partial(_mmeb.compose, shown, ""))
-        yield Ask(_mmeb.compose(heard, ""), [video])
-    if gone:
-        corpus.skipped.append(f"left out {len(gone)} films that are not in the archive: {listed(gone)}")
+        sound_file = f"AVE_Dataset/audios/{name}_{name}_{int(float(start))}_{int(float(end))}.wav"
+        if sound_file in folder:
+            sound = _sound(folder, sound_file)
+        else:
+            sound = items.media("audio", partial(_soundtrack, folder.media("video", file), float(start), float(end)))
+        video = folder.video(frames) if frames in folder.folders else folder.media("video", file)
+        corpus.add(name, partial(_mmeb.compose, video, ""))
+        yield Query(sound, [name])
+    if missing:
+        corpus.skipped.append(f"left out {len(missing)} videos that are not in the archive: {first_few(missing)}")
 
 
-def _part_of(film: Media, start: float, end: float) -> Media:
-    """The sound of a part of a film, cut out when it is needed."""
-    return Media("audio", (partial(_soundtrack, film, start, end),))
-
-
-def _soundtrack(film: Media, start: float, end: float) -> bytes:
-    """16 kHz mono, as the benchmark has it."""
-    return wav.cut(wav.of_film(film.read()[0], 16_000), start, end)
+def _soundtrack(video: Media, start: float, end: float) -> bytes:
+    """The sound of a part of a video, in 16 kHz mono, as the benchmark has it."""
+    return wav.cut(wav.from_video(video.read()[0], 16_000), start, end)
 
 
 # ── grounding ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-Span = tuple[float, float]
+Span = tuple[float, float]  # start and end, in seconds
 
 
 def grounding(task: Task, split: str, subset: str, hub: Hub) -> Dataset:
     """A recording and the name of an event, to the part where it is heard, among all events and quiet windows.
 
-    Every part of the recording with that event is right; in the hard variant only the very event that was asked for.
+    Every part of the recording with that event is relevant; in the hard variant only the one event of the query.
     """
-    files, corpus, asks = _open(task, hub), Corpus(), []
-    heard: dict[str, list[tuple[float, float, str]]] = {}
-    for fold in range(1, 5):
-        for line in files.lines(f"{DEVELOPMENT}/evaluation_setup/street_fold{fold}_evaluate.txt"):
-            path, _, start, end, name = (line.split("\t") if line.count("\t") > 3 else line.split())[:5]
-            heard.setdefault(path.strip(), []).append((float(start), float(end), name.strip()))
-    for path in sorted(heard):
-        recording = files.file("audio", f"{DEVELOPMENT}/{path}")
-        seconds = wav.length(recording.read()[0])
-        events = [(_within(start, end, seconds), name) for start, end, name in heard[path]]
-        spans = [span for span, _ in events] + _quiet([span for span, _ in events], seconds)
-        offered = [corpus.add(_called(path, span), partial(_segment, recording, span)) for span in spans]
+    folder = _open_folder(task, hub)
+    corpus = Corpus()
+    queries = []
+    hard = task.options["parser"].endswith("_hard")
+    for path, annotated in sorted(_annotations(folder).items()):
+        recording = folder.media("audio", f"{DEVELOPMENT}/{path}")
+        seconds = wav.duration(recording.read()[0])
+        events = [(_clip(span, seconds), name) for span, name in annotated]
+        spans = [span for span, _ in events]
+        spans += _quiet_windows(spans, seconds)
+        candidates = [
+            corpus.add(_segment_name(path, span), partial(items.media, "audio", partial(_cut, recording, span)))
+            for span in spans
+        ]
         for span, name in events:
-            alike = [other for other, called in events if called == name]
-            right = [_called(path, one) for one in ([span] if task.options["parser"].endswith("_hard") else alike)]
-            asks.append(Ask(_mmeb.compose(recording, name), right, offered))
-    _mmeb.counted(task, split, len(asks))
-    return _mmeb.dataset(task, asks, corpus)
+            relevant = [span] if hard else [other for other, other_name in events if other_name == name]
+            names = [_segment_name(path, other) for other in relevant]
+            queries.append(Query(_mmeb.compose(recording, name), names, candidates))
+    _mmeb.check_query_count(task, split, len(queries))
+    return _mmeb.dataset(task, queries, corpus)
 
 
-DEVELOPMENT = "TUT-sound-events-2017-development"
+def _annotations(folder: ArchiveFolder) -> dict[str, list[tuple[Span, str]]]:
+    """The events of each recording, in the order of the four folds."""
+    files = [f"{DEVELOPMENT}/evaluation_setup/street_fold{fold}_evaluate.txt" for fold in range(1, 5)]
+    lines = [line for file in files for line in folder.lines(file)]
+    rows = [(line.split("\t") if line.count("\t") > 3 else line.split())[:5] for line in lines]
+    return group_values(
+        (path.strip(), ((float(start), float(end)), name.strip())) for path, _, start, end, name in rows
+    )
 
 
-def _within(start: float, end: float, seconds: float) -> Span:
-    """A span inside the recording that is not empty."""
-    start = max(0.0, start)
-    end = min(end if end > start else start + SHORTEST, seconds)
+def _clip(span: Span, seconds: float) -> Span:
+    """The span inside a recording of this duration; never empty."""
+    start = max(0.0, span[0])
+    end = min(span[1] if span[1] > start else start + SHORTEST, seconds)
     return (start, end) if end > start else (max(0.0, seconds - SHORTEST), seconds)
 
 
-def _quiet(events: list[Span], seconds: float) -> list[Span]:
-    """The first windows that hardly touch an event."""
+def _quiet_windows(events: list[Span], seconds: float) -> list[Span]:
+    """The first windows that hardly overlap with an event."""
     starts = np.arange(0, max(0.0, seconds - WINDOW) + 1e-9, STRIDE) if seconds >= WINDOW else ()
-    spans = ((float(start), float(start) + WINDOW) for start in starts)
-    return [span for span in spans if all(_overlap(span, event) < OVERLAP for event in events)][:WINDOWS]
+    windows = ((float(start), float(start) + WINDOW) for start in starts)
+    return [window for window in windows if all(_overlap(window, event) < OVERLAP for event in events)][:WINDOWS]
 
 
-def _overlap(one: Span, other: Span) -> float:
+def _overlap(first: Span, second: Span) -> float:
     """Shared time over the time from the first start to the last end."""
-    return max(0.0, min(one[1], other[1]) - max(one[0], other[0])) / (max(one[1], other[1]) - min(one[0], other[0]))
+    shared = max(0.0, min(first[1], second[1]) - max(first[0], second[0]))
+    return shared / (max(first[1], second[1]) - min(first[0], second[0]))
 
 
-def _called(path: str, span: Span) -> str:
+def _segment_name(path: str, span: Span) -> str:
     return f"{path}|{span[0]:.3f}-{span[1]:.3f}"
 
 
-def _segment(recording: Media, span: Span) -> Item:
-    return items.media("audio", partial(_cut, recording, span))
-
-
 def _cut(recording: Media, span: Span) -> bytes:
-    return wav.cut(_whole(recording), *span)
+    return wav.cut(_read(recording), *span)
 
 
-@lru_cache(maxsize=2)
-def _whole(recording: Media) -> bytes:
-    """A recording is cut a hundred times in a row: it is read once."""
+@lru_cache(maxsize=2)  # a recording is cut a hundred times in a row
+def _read(recording: Media) -> bytes:
     return recording.read()[0]
 
 
 # ── sounds ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _open(task: Task, hub: Hub) -> Files:
+def _open_folder(task: Task, hub: Hub) -> ArchiveFolder:
     """The dataset's own tar; audio-tasks/AVE/AVE_Dataset is a folder of AVE."""
-    return _mmeb.files(task.source, task.options["archive"], hub, task.options["path"].split("/")[1])
+    return _mmeb.open_folder(task, hub, task.options["path"].split("/")[1])
 
 
-def _heard(files: Files, path: str) -> Item:
-    return _mmeb.compose(files.file("audio", path), "")
+def _sound(folder: ArchiveFolder, path: str) -> Item:
+    return Item((folder.media("audio", path),))
 
 
-def _sounds(files: Files, rows: Rows) -> list[Media]:
+def _sounds(folder: ArchiveFolder, rows: Rows) -> list[Media]:
     """The sound of each row: in a column, or in a file that a column names."""
-    column = next((name for name in ("audio", "audio_bytes") if name in rows.names), None)
-    found = rows.media("audio", column) if column else [None] * len(rows)
-    if None not in found:
-        return [sound for sound in found if sound]
-    paths = _mmeb.column(rows, next((name for name in PATHS if name in rows.names), PATHS[0]))
-    folds = _mmeb.column(rows, "fold", None)
-    told = (
-        path if not path or "/" in path or fold is None else f"fold{fold}/{path}"
-        for path, fold in zip(paths, folds, strict=True)
-    )
-    return [sound or files.file("audio", files.find(path or "")) for sound, path in zip(found, told, strict=True)]
+    column = rows.first_column("audio", "audio_bytes")
+    sounds = rows.media("audio", column) if column else [None] * len(rows)
+    if None not in sounds:
+        return [sound for sound in sounds if sound]
+    paths = _mmeb.optional_column(rows, rows.first_column(*PATHS) or PATHS[0])
+    folds = _mmeb.optional_column(rows, "fold", None)
+    return [
+        sound or folder.media("audio", folder.find(_path_in_fold(path or "", fold)))
+        for sound, path, fold in zip(sounds, paths, folds, strict=True)
+    ]
+
+
+def _path_in_fold(path: str, fold: int | None) -> str:
+    return path if not path or "/" in path or fold is None else f"fold{fold}/{path}"

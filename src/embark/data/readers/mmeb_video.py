@@ -8,43 +8,49 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import PurePosixPath
-from typing import Any
 
+from embark.data import items
 from embark.data.fetch import Hub
 from embark.data.layout import natural
 from embark.data.readers import _mmeb
-from embark.data.readers._mmeb import Ask, Corpus, Files
+from embark.data.readers._mmeb import ArchiveFolder, Corpus, Query
+from embark.data.readers._table import group_values
 from embark.data.rows import Rows
 from embark.types import Dataset, EmbarkError, Item, Media, Task
 
 VERSION = 1
 
-needed = _mmeb.needed
+needed_files = _mmeb.needed_files
 
 
 def classification(task: Task, split: str, subset: str, hub: Hub) -> Dataset:
     """A video to the name of its class: among the row's own names, or those of all rows and the task."""
-    rows, films, corpus = _mmeb.rows_of(task, split, hub), _films(task, hub), Corpus()
-    asks = []
-    for video, right, own in zip(
-        rows.values("video_id"), rows.values("pos_text"), _mmeb.column(rows, "neg_text", ()), strict=True
-    ):
-        offered = [_text(corpus, name) for name in own or () if task.options["parser"] == "ssv2"]
-        asks.append(Ask(_mmeb.compose(films.film(str(video)), ""), [_text(corpus, right)], offered))
+    rows = _mmeb.task_rows(task, split, hub)
+    videos = _open_videos(task, hub)
+    corpus = Corpus()
+    queries = []
+    negatives = _mmeb.optional_column(rows, "neg_text", ())
+    for (video, label), names in zip(rows.tuples("video_id", "pos_text"), negatives, strict=True):
+        candidates = [_add_text(corpus, name) for name in names or () if task.options["parser"] == "ssv2"]
+        queries.append(Query(_video(videos, str(video)), [_add_text(corpus, label)], candidates))
     for name in task.labels:
-        _text(corpus, name)
-    return _mmeb.dataset(task, asks, corpus)
+        _add_text(corpus, name)
+    return _mmeb.dataset(task, queries, corpus)
 
 
 def retrieval(task: Task, split: str, subset: str, hub: Hub) -> Dataset:
     """A caption to its video, among the videos of all rows."""
-    name, said = CAPTIONS[task.options["parser"]]
-    rows, films, corpus, asks = _mmeb.rows_of(task, split, hub), _films(task, hub), Corpus(), []
-    for video, caption in zip(rows.values(name), rows.values(said), strict=True):
-        video = PurePosixPath(str(video)).stem if name == "video" else str(video)
-        corpus.add(video, partial(_shown, films, video))
-        asks.append(Ask(_mmeb.compose(None, _mmeb.first(caption)), [video]))
-    return _mmeb.dataset(task, asks, corpus)
+    rows = _mmeb.task_rows(task, split, hub)
+    videos = _open_videos(task, hub)
+    corpus = Corpus()
+    queries = []
+    columns = CAPTIONS[task.options["parser"]]
+    for path, captions in rows.tuples(*columns):
+        name = PurePosixPath(str(path)).stem if columns[0] == "video" else str(path)
+        corpus.add(name, partial(_video, videos, name))
+        caption = captions[0] if isinstance(captions, list) else captions
+        queries.append(Query(items.text(str(caption)), [name]))
+    return _mmeb.dataset(task, queries, corpus)
 
 
 CAPTIONS = {  # the columns of a video's name and of its captions
@@ -58,57 +64,61 @@ CAPTIONS = {  # the columns of a video's name and of its captions
 
 # ── questions ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-Question = tuple[str, str, list[tuple[str, str]], int]  # the folder, what is asked, options (name, text), the right one
+Question = tuple[str, str, list[tuple[str, str]], int]  # video, text, choices (name, text), position of the right one
 
 
 def questions(task: Task, split: str, subset: str, hub: Hub) -> Dataset:
-    """A video and a question with its options, to one of the options."""
-    films, corpus, asks = _films(task, hub), Corpus(), []
-    for folder, asked, options, right in QUESTIONS[task.options["parser"]](task, split, hub):
-        names = [corpus.add(name, partial(_mmeb.compose, None, text)) for name, text in options]
-        asks.append(Ask(_mmeb.compose(films.film(folder), asked), [names[right]], names))
-    return _mmeb.dataset(task, asks, corpus)
+    """A video and a question with its choices, to one of the choices; the tables may be several configs."""
+    videos = _open_videos(task, hub)
+    corpus = Corpus()
+    queries = []
+    for config in task.options.get("configs", (None,)):
+        rows = _mmeb.task_rows(task, split, hub, config)
+        for video, question, choices, answer in QUESTIONS[task.options["parser"]](rows):
+            names = [corpus.add(name, partial(items.text, text)) for name, text in choices]
+            frames = videos.video(f"{config}/{video}" if config else video)
+            queries.append(Query(_mmeb.compose(frames, question), [names[answer]], names))
+    return _mmeb.dataset(task, queries, corpus)
 
 
-def _mvbench(task: Task, split: str, hub: Hub) -> Iterator[Question]:
-    """Twenty tables; options keep their letters."""
-    for config in task.options["configs"]:
-        rows = _mmeb.rows_of(task, split, hub, config)
-        for video, asked, options, right in _columns(rows, "video", "question", "candidates", "answer"):
-            shown = _lettered(options)
-            if right not in options:
-                raise EmbarkError(f"MVBench ({config}): '{right}' answers '{asked}', but it is no option.")
-            yield f"{config}/{video}", _listed(asked, shown), [(one, one) for one in shown], options.index(right)
+def _mvbench(rows: Rows) -> Iterator[Question]:
+    """Choices keep their letters."""
+    for video, question, choices, answer in rows.tuples("video", "question", "candidates", "answer"):
+        if answer not in choices:
+            raise EmbarkError(f"{rows.name}: '{answer}' answers '{question}', but it is none of the choices.")
+        text, lettered = _with_choices(question, choices)
+        yield str(video), text, [(choice, choice) for choice in lettered], choices.index(answer)
 
 
-def _nextqa(task: Task, split: str, hub: Hub) -> Iterator[Question]:
-    """Options are lettered in the question alone."""
-    rows = _mmeb.rows_of(task, split, hub)
-    for video, asked, right, *options in _columns(rows, "video", "question", "answer", "a0", "a1", "a2", "a3", "a4"):
-        yield str(video), _listed(asked, _lettered(options)), [(one, one) for one in options], int(right)
+def _nextqa(rows: Rows) -> Iterator[Question]:
+    """Choices have letters in the question alone."""
+    columns = ("video", "question", "answer", "a0", "a1", "a2", "a3", "a4")
+    for video, question, answer, *choices in rows.tuples(*columns):
+        text, _ = _with_choices(question, choices)
+        yield str(video), text, [(choice, choice) for choice in choices], int(answer)
 
 
-def _videomme(task: Task, split: str, hub: Hub) -> Iterator[Question]:
-    """Options come with letters, which name them; their texts go without."""
-    rows = _mmeb.rows_of(task, split, hub)
-    for video, asked, options, right in _columns(rows, "videoID", "question", "options", "answer"):
-        yield str(video), "\n".join([asked, *options]), [(one, _unlettered(one)) for one in options], ord(right) - 65
+def _videomme(rows: Rows) -> Iterator[Question]:
+    """Choices come with letters, which are part of their names but not of their texts."""
+    for video, question, choices, letter in rows.tuples("videoID", "question", "options", "answer"):
+        named = [(choice, _without_letter(choice)) for choice in choices]
+        yield str(video), "\n".join([question, *choices]), named, ord(letter) - ord("A")
 
 
-def _egoschema(task: Task, split: str, hub: Hub) -> Iterator[Question]:
-    """As above; the options follow the question without a break, as published."""
-    rows = _mmeb.rows_of(task, split, hub)
-    for video, asked, options, right in _columns(rows, "video_idx", "question", "option", "answer"):
-        yield str(video), asked + " ".join(options), [(one, _unlettered(one)) for one in options], int(right)
+def _egoschema(rows: Rows) -> Iterator[Question]:
+    """As above; the choices follow the question without a break, as published."""
+    for video, question, choices, answer in rows.tuples("video_idx", "question", "option", "answer"):
+        named = [(choice, _without_letter(choice)) for choice in choices]
+        yield str(video), question + " ".join(choices), named, int(answer)
 
 
-def _activitynetqa(task: Task, split: str, hub: Hub) -> Iterator[Question]:
-    rows = _mmeb.rows_of(task, split, hub)
-    for video, asked, right in _columns(rows, "video_name", "question", "answer"):
-        yield f"v_{video}", f"{asked}? (A) yes; (B) no.", [("yes", "yes"), ("no", "no")], ("yes", "no").index(right)
+def _activitynetqa(rows: Rows) -> Iterator[Question]:
+    for video, question, answer in rows.tuples("video_name", "question", "answer"):
+        choices = [("yes", "yes"), ("no", "no")]
+        yield f"v_{video}", f"{question}? (A) yes; (B) no.", choices, ("yes", "no").index(answer)
 
 
-QUESTIONS: dict[str, Callable[[Task, str, Hub], Iterator[Question]]] = {
+QUESTIONS: dict[str, Callable[[Rows], Iterator[Question]]] = {
     "mvbench": _mvbench,
     "nextqa": _nextqa,
     "videomme": _videomme,
@@ -117,20 +127,14 @@ QUESTIONS: dict[str, Callable[[Task, str, Hub], Iterator[Question]]] = {
 }
 
 
-def _columns(rows: Rows, *names: str) -> Iterator[tuple[Any, ...]]:
-    return zip(*(rows.values(name) for name in names), strict=True)
+def _with_choices(question: str, choices: list[str]) -> tuple[str, list[str]]:
+    """The question followed by its choices with letters, and these choices."""
+    lettered = [f"({chr(ord('A') + number)}) {choice}" for number, choice in enumerate(choices)]
+    return "\n".join([question, "Options:", *lettered]).rstrip(), lettered
 
 
-def _lettered(options: list[str]) -> list[str]:
-    return [f"({chr(65 + at)}) {option}" for at, option in enumerate(options)]
-
-
-def _unlettered(option: str) -> str:
-    return option[option.find(". ") :].strip(". ")
-
-
-def _listed(question: str, options: list[str]) -> str:
-    return "\n".join([question, "Options:", *options]).rstrip()
+def _without_letter(choice: str) -> str:
+    return choice[choice.find(". ") :].strip(". ")
 
 
 # ── moments ──────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -138,57 +142,59 @@ def _listed(question: str, options: list[str]) -> str:
 
 def moments(task: Task, split: str, subset: str, hub: Hub) -> Dataset:
     """A sentence, mostly with a video, to the clip that shows it."""
-    rows, films, corpus = _mmeb.rows_of(task, split, hub), _films(task, hub), Corpus()
-    read = _seeking if task.options["parser"] == "momentseeker" else _clips
-    asks = list(read(task, rows, films, corpus))
-    return _mmeb.dataset(task, asks, corpus)
+    rows = _mmeb.task_rows(task, split, hub)
+    corpus = Corpus()
+    read = _momentseeker if task.options["parser"] == "momentseeker" else _clips
+    queries = list(read(task, rows, _open_videos(task, hub), corpus))
+    return _mmeb.dataset(task, queries, corpus)
 
 
-def _clips(task: Task, rows: Rows, films: Files, corpus: Corpus) -> Iterator[Ask]:
-    """A video's folder holds its own frames in "query" and those of its clips beside it; the right ones say so."""
-    inside: dict[str, list[str]] = {}
-    for folder in sorted(films.folders, key=natural):
-        inside.setdefault(folder.partition("/")[0], []).append(folder)
-    for sentence, path in _columns(rows, "query", "video_path"):
-        video = PurePosixPath(path).stem
-        clips = [folder for folder in inside.get(video, ()) if folder.count("/") == 1 and folder != f"{video}/query"]
-        offered = [corpus.add(clip, partial(_shown, films, clip)) for clip in clips]
-        right = [clip for clip in offered if clip.partition("/")[2].startswith("positive")]
-        if not right:
+def _clips(task: Task, rows: Rows, videos: ArchiveFolder, corpus: Corpus) -> Iterator[Query]:
+    """A video's folder has its frames in "query", and a folder for each clip; those called "positive…" are relevant."""
+    folders = group_values((path.partition("/")[0], path) for path in sorted(videos.folders, key=natural))
+    for sentence, video_path in rows.tuples("query", "video_path"):
+        video = PurePosixPath(video_path).stem
+        clips = [path for path in folders.get(video, ()) if path.count("/") == 1 and path != f"{video}/query"]
+        for clip in clips:
+            corpus.add(clip, partial(_video, videos, clip))
+        relevant = [clip for clip in clips if clip.startswith(f"{video}/positive")]
+        if not relevant:
             raise EmbarkError(f"Task {task.name}: video {video} has no positive clip among {len(clips)}.")
-        yield Ask(_mmeb.compose(films.film(f"{video}/query"), sentence), right, offered)
+        yield Query(_mmeb.compose(videos.video(f"{video}/query"), sentence), relevant, clips)
 
 
-def _seeking(task: Task, rows: Rows, films: Files, corpus: Corpus) -> Iterator[Ask]:
-    """MomentSeeker: words alone, or with an image or a video; several clips may be right."""
-    named = ("query", "input_frames", "positive_frames", "negative_frames")
-    for sentence, beside, right, wrong in _columns(rows, *named):
-        clips = [_folder(one["output_path"]) for one in (*right, *wrong)]
-        offered = [corpus.add(clip, partial(_shown, films, clip)) for clip in clips]
-        kind, media = _beside(films, beside or "")
-        said = _mmeb.told(task.options["instructions"][kind], sentence, "")
-        yield Ask(_mmeb.compose(media, said), offered[: len(right)], offered)
+def _momentseeker(task: Task, rows: Rows, videos: ArchiveFolder, corpus: Corpus) -> Iterator[Query]:
+    """A text alone, or with an image or a video; several clips may be right."""
+    columns = ("query", "input_frames", "positive_frames", "negative_frames")
+    for sentence, path, positives, negatives in rows.tuples(*columns):
+        clips = [_frames_folder(clip["output_path"]) for clip in (*positives, *negatives)]
+        for clip in clips:
+            corpus.add(clip, partial(_video, videos, clip))
+        kind, media = _query_media(videos, path or "")
+        text = _mmeb.join_instruction(task.options["instructions"][kind], sentence, "")
+        yield Query(_mmeb.compose(media, text), clips[: len(positives)], clips)
 
 
-def _beside(films: Files, path: str) -> tuple[str, Media | None]:
+def _query_media(videos: ArchiveFolder, path: str) -> tuple[str, Media | None]:
+    """The kind of a query (video, image or text) and its media."""
     if path.endswith(".mp4"):
-        return "video", films.film(_folder(path))
-    return ("image", films.file("image", f"query_{path}")) if path else ("text", None)
+        return "video", videos.video(_frames_folder(path))
+    return ("image", videos.media("image", f"query_{path}")) if path else ("text", None)
 
 
-def _folder(path: str) -> str:
+def _frames_folder(path: str) -> str:
     return "video_frames/" + path.partition(".mp4")[0].replace("/", "_")
 
 
-def _shown(films: Files, folder: str) -> Item:
-    return _mmeb.compose(films.film(folder), "")
+def _video(videos: ArchiveFolder, folder: str) -> Item:
+    return Item((videos.video(folder),))
 
 
-def _films(task: Task, hub: Hub) -> Files:
-    """A folder of frames a film, under the dataset's folder or one that the row names."""
-    name = _mmeb.label(task)
-    return _mmeb.media(task, hub, *task.options.get("folders", (f"{name}/frames", name)))
+def _open_videos(task: Task, hub: Hub) -> ArchiveFolder:
+    """A folder of frames for each video, under the dataset's folder or one that the task names."""
+    name = _mmeb.dataset_name(task)
+    return _mmeb.open_media(task, hub, *task.options.get("folders", (f"{name}/frames", name)))
 
 
-def _text(corpus: Corpus, name: str) -> str:
-    return corpus.add(name, partial(_mmeb.compose, None, name))
+def _add_text(corpus: Corpus, name: str) -> str:
+    return corpus.add(name, partial(items.text, name))

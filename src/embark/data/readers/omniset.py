@@ -1,14 +1,15 @@
-"""OmniSET: one meaning as text, image, video and audio. A query in one modality asks for another, among all four."""
+"""OmniSET: one meaning as text, image, video and audio. A query in one modality is to find another, among all four."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from embark.data import items
 from embark.data.fetch import Hub
 from embark.data.readers import _mmeb
-from embark.data.readers._mmeb import Ask, Corpus, Files
+from embark.data.readers._mmeb import ArchiveFolder, Corpus, Query
 from embark.types import Dataset, EmbarkError, Item, Task
 
 VERSION = 1
@@ -18,46 +19,48 @@ ENDINGS = {"text": "txt", "image": "jpg", "video": "mp4", "audio": "wav"}
 def read(task: Task, split: str, subset: str, hub: Hub) -> Dataset:
     """A tuple's item in one modality to its item in another.
 
-    Offered are all items of the tuple, the query itself among them, and of its hard negatives; every caption is that
-    of its own image. (Public code gave all of a query's texts the query's caption.)
+    The candidates are all items of the tuple, the query itself among them, and of its hard negatives; every caption is
+    that of its own image. (Public code gave all of a query's texts the query's caption.)
     """
-    asked, wanted = task.options["query"], task.options["target"]
-    files = _mmeb.files(task.source, task.options["archive"], hub, "omniset")
-    queries = files.table("omniset.jsonl").records()
-    captions = _captions(files, queries)
-    corpus, asks = Corpus(), []
-    for row in queries:
+    folder = _mmeb.open_folder(task, hub, "omniset")
+    rows = folder.table("omniset.jsonl").records()
+    captions = _captions(folder, rows)
+    corpus = Corpus()
+    queries = []
+    for row in rows:
         own = int(row["image_id"])
         tuples = dict.fromkeys([own, *map(int, row["hard_negatives"])])
-        offered = [_offer(files, captions, corpus, image, kind) for image in tuples for kind in ENDINGS]
-        asks.append(Ask(corpus.items[_name(own, asked)], [_name(own, wanted)], offered))
-    _mmeb.counted(task, split, len(asks))
-    return _mmeb.dataset(task, asks, corpus)
+        candidates = [
+            corpus.add(_name(image, kind), partial(_item, folder, captions, image, kind))
+            for image in tuples
+            for kind in ENDINGS
+        ]
+        query = corpus.items[_name(own, task.options["query"])]
+        queries.append(Query(query, [_name(own, task.options["target"])], candidates))
+    _mmeb.check_query_count(task, split, len(queries))
+    return _mmeb.dataset(task, queries, corpus)
 
 
-def _captions(files: Files, queries: Sequence[Mapping[str, Any]]) -> dict[int, str]:
+def _captions(folder: ArchiveFolder, rows: Sequence[Mapping[str, Any]]) -> dict[int, str]:
     """The caption of each image; that of a query is the one that its sound was made from."""
-    catalogue = files.table("catalog.jsonl").records()
-    known = {int(row["image_id"]): str(row["captions"][0]) for row in catalogue if row["captions"]}
-    return known | {int(row["image_id"]): str(row["qry_text"]) for row in queries if row.get("qry_text")}
+    catalog = folder.table("catalog.jsonl").records()
+    captions = {int(row["image_id"]): str(row["captions"][0]) for row in catalog if row["captions"]}
+    return captions | {int(row["image_id"]): str(row["qry_text"]) for row in rows if row.get("qry_text")}
 
 
-def _offer(files: Files, captions: Mapping[int, str], corpus: Corpus, image: int, kind: str) -> str:
-    return corpus.add(_name(image, kind), lambda: _item(files, captions, image, kind))
-
-
-def _item(files: Files, captions: Mapping[int, str], image: int, kind: str) -> Item:
+def _item(folder: ArchiveFolder, captions: Mapping[int, str], image: int, kind: str) -> Item:
     name = _name(image, kind)
     if kind == "text":
         if image not in captions:
             raise EmbarkError(f"OmniSET has no caption for image {image}.")
         return items.text(captions[image])
     if kind == "image":
-        return _mmeb.compose(files.file("image", f"val2014/{name}"), "")
+        return Item((folder.media("image", f"val2014/{name}"),))
     if kind == "audio":
-        return _mmeb.compose(files.file("audio", f"audios/{name}"), "")
+        return Item((folder.media("audio", f"audios/{name}"),))
     frames = f"frames_omni/{name.removesuffix('.mp4')}"
-    return _mmeb.compose(files.film(frames) if frames in files.folders else files.file("video", f"videos/{name}"), "")
+    in_frames = frames in folder.folders
+    return Item((folder.video(frames) if in_frames else folder.media("video", f"videos/{name}"),))
 
 
 def _name(image: int, kind: str) -> str:

@@ -1,17 +1,17 @@
-"""Things that belong together, row by row: an image and its text, or an image and its list of captions.
+"""Media and texts that belong together, row by row: an image and its text, or an image and its list of captions.
 
 Columns: two of image, video, audio, text (a text column may hold lists), and `id` where the data has one: rows of one
-id are one thing with several texts. Options, besides those of `_table`:
-  query     the modality that asks; the other one answers ("text")
-  corpus    the splits whose rows answer, in order (default: the split that asks)
-  unique    "text": of rows with equal text, only the first answers
+id are one image, video or sound with several texts. Options, besides those of `_table`:
+  query     the modality of the queries ("text"); the documents are of the other one
+  corpus    the splits whose rows are the documents, in order (default: the split of the queries)
+  unique    "text": of rows with equal text, only the first is a document
 
 How mteb reads its nine tasks of this shape, which this follows to the ids: queries are "query-<id>" and documents
 "corpus-<id>"; captions in lists get "-<k>". WIT and XM3600 have one query a caption, XFlickr30kCo one a row; a language
 is a split of theirs. SciMMIR and Memotion have no id: it is "<split>-<row>", counted after rows without text are gone;
 Memotion's corpus is every split. HatefulMemes' corpus is every split and unique by text, but its judgements are not: a
-query whose own document went has nothing left to find and scores zero. So it does here: its row of the truth says that
-the document which stayed is not relevant.
+query whose own document was left out has no relevant document and scores zero. So it does here: its row of the truth
+gives the first document with that text grade 0.
 """
 
 from __future__ import annotations
@@ -23,95 +23,101 @@ import numpy as np
 
 from embark.data import items
 from embark.data.fetch import Hub
-from embark.data.readers._table import Table, as_text, contents, open_table
+from embark.data.readers._table import Table, as_list, content_columns, group_values, open_table
 from embark.types import Dataset, EmbarkError, Item, Modality, Qrels, Side, Task
 
 VERSION = 2
 OPTIONS = ("query", "corpus", "unique")
 
+ItemTable = tuple[Table, list[Item]]  # rows, and the image, video or sound of each
+
 
 @dataclass
 class Pairs:
-    """Things by key, and texts with the key of the thing that each belongs to."""
+    """Images, videos or sounds by key, and texts, each with the key that it belongs to."""
 
-    things: dict[str, Item] = field(default_factory=dict)
+    media: dict[str, Item] = field(default_factory=dict)
     texts: dict[str, Item] = field(default_factory=dict)
-    owner: dict[str, str] = field(default_factory=dict)  # text → thing
-    twin: dict[str, str] = field(default_factory=dict)  # thing that gave way → the one that stayed
+    owner: dict[str, str] = field(default_factory=dict)  # text → key
+    duplicate_of: dict[str, str] = field(default_factory=dict)  # key that was left out → the first with its text
 
 
 def read_paired(task: Task, split: str, subset: str, hub: Hub) -> Dataset:
-    """Queries from the split, documents from the corpus; each thing goes with its own texts."""
-    thing, query = _thing(task), task.options.get("query", "text")
-    if query not in (thing, "text"):
-        raise EmbarkError(f"Task {task.name}: the option 'query' must be '{thing}' or 'text', not '{query}'.")
-    asking = [_opened(task, split, subset, thing, hub)]
-    splits = task.options.get("corpus", (split,))
-    answering = asking if tuple(splits) == (split,) else [_opened(task, one, subset, thing, hub) for one in splits]
+    """Queries from the split, documents from the corpus; media and their own texts are relevant to each other."""
+    kind = _media_kind(task)
+    query_kind = task.options.get("query", "text")
+    if query_kind not in (kind, "text"):
+        raise EmbarkError(f"Task {task.name}: the option 'query' must be '{kind}' or 'text', not '{query_kind}'.")
+    query_tables = [_open(task, split, subset, kind, hub)]
+    corpus = tuple(task.options.get("corpus", (split,)))
+    corpus_tables = query_tables if corpus == (split,) else [_open(task, name, subset, kind, hub) for name in corpus]
     unique = task.options.get("unique") == "text"
-    queries = _pairs(asking)
-    documents = queries if answering is asking and not unique else _pairs(answering, unique)
-    asked, answers = (queries.texts, documents.things) if query == "text" else (queries.things, documents.texts)
-    place = {key: at for at, key in enumerate(answers)}
-    rows = _judged(queries, documents, place, query == "text")
-    lost = sum(not grade for *_, grade in rows)
-    said = (f"{lost} queries have no answer left, as their text is repeated: they score zero",) if lost else ()
-    at, document, grade = np.array(rows, dtype=np.int64).reshape(-1, 3).T
-    sides = {"query": _side("query", asked), "document": _side("corpus", answers)}
-    told = dict.fromkeys(one for table, _ in (*asking, *answering) for one in table.skipped)  # a split may be in both
-    return Dataset(sides, Qrels(at, document, grade), (*told, *said))
+    query_pairs = _pairs(query_tables)
+    corpus_pairs = query_pairs if corpus_tables is query_tables and not unique else _pairs(corpus_tables, unique)
+    by_text = query_kind == "text"
+    queries = query_pairs.texts if by_text else query_pairs.media
+    documents = corpus_pairs.media if by_text else corpus_pairs.texts
+    rows = _judgements(query_pairs, corpus_pairs, documents, by_text)
+    query, document, grade = np.array(rows, dtype=np.int64).reshape(-1, 3).T
+    sides = {"query": _side("query", queries), "document": _side("corpus", documents)}
+    tables = (*query_tables, *corpus_tables)
+    warnings = dict.fromkeys(warning for table, _ in tables for warning in table.skipped)  # a split may be in both
+    if missing := int((grade == 0).sum()):
+        warnings[f"{missing} queries have no relevant document, as their text is repeated: they score zero"] = None
+    return Dataset(sides, Qrels(query, document, grade), tuple(warnings))
 
 
-def _thing(task: Task) -> Modality:
-    found = [kind for kind in contents(task.columns) if kind != "text"]
-    if len(found) != 1 or "text" not in task.columns:
+def _media_kind(task: Task) -> Modality:
+    kinds = [kind for kind in content_columns(task.columns) if kind != "text"]
+    if len(kinds) != 1 or "text" not in task.columns:
         raise EmbarkError(f"Task {task.name}: pairs need a column of text and one of image, video or audio.")
-    return found[0]
+    return kinds[0]
 
 
-def _opened(task: Task, split: str, subset: str, thing: Modality, hub: Hub) -> tuple[Table, list[Item]]:
-    filled = [task.columns[role] for role in ("text", "id") if role in task.columns]
-    table = open_table(task, split, subset, hub).full(*filled)
-    return table.shown({thing: task.columns[thing]})
+def _open(task: Task, split: str, subset: str, kind: Modality, hub: Hub) -> ItemTable:
+    required = [task.columns[role] for role in ("text", "id") if role in task.columns]
+    return open_table(task, split, subset, hub).with_values(*required).with_items({kind: task.columns[kind]})
 
 
-def _pairs(parts: list[tuple[Table, list[Item]]], unique: bool = False) -> Pairs:
-    out, counts, first = Pairs(), dict[str, int](), dict[Any, str]()
-    for table, shown in parts:
+def _pairs(tables: list[ItemTable], unique: bool = False) -> Pairs:
+    pairs = Pairs()
+    counts: dict[str, int] = {}  # texts by key
+    first: dict[Any, str] = {}  # the first key with a text
+    for table, media in tables:
         columns = table.task.columns
-        given = table.values(columns["id"]) if "id" in columns else [f"{table.split}-{at}" for at in range(len(table))]
-        for key, item, cell in zip(map(str, given), shown, table.values(columns["text"]), strict=True):
+        ids = table.values(columns["id"]) if "id" in columns else [f"{table.split}-{row}" for row in range(len(table))]
+        for key, item, cell in zip(map(str, ids), media, table.values(columns["text"]), strict=True):
             several = isinstance(cell, (list, tuple))
-            if unique and (kept := first.setdefault(tuple(cell) if several else cell, key)) != key:
-                out.twin[key] = kept
+            if unique and (original := first.setdefault(tuple(cell) if several else cell, key)) != key:
+                pairs.duplicate_of[key] = original
                 continue
-            out.things.setdefault(key, item)
-            for text in cell if several else (cell,):
+            pairs.media.setdefault(key, item)
+            for text in as_list(cell):
                 count = counts.get(key, 0)
                 counts[key] = count + 1
                 name = f"{key}-{count}" if several or count else key
-                if name in out.texts:
+                if name in pairs.texts:
                     raise EmbarkError(
-                        f"Task {table.task.name}: {table.split} has two texts that would be called '{name}'."
+                        f"Task {table.task.name}: two texts of {table.split} would get the id '{name}': mend its ids."
                     )
-                out.texts[name], out.owner[name] = items.text(as_text(text)), key
-    return out
+                pairs.texts[name] = items.text(str(text))
+                pairs.owner[name] = key
+    return pairs
 
 
-def _judged(queries: Pairs, documents: Pairs, place: dict[str, int], by_text: bool) -> list[tuple[int, int, int]]:
-    """(query, document, grade); a query whose document gave way to a twin gets grade 0."""
-    texts_of: dict[str, list[str]] = {}
-    for name, key in documents.owner.items():
-        texts_of.setdefault(key, []).append(name)
+def _judgements(queries: Pairs, corpus: Pairs, documents: dict[str, Item], by_text: bool) -> list[tuple[int, int, int]]:
+    """(query, document, grade); a query whose document was left out as a duplicate gets grade 0."""
+    positions = {name: position for position, name in enumerate(documents)}
+    texts = group_values((key, name) for name, key in corpus.owner.items())
     rows = []
-    for at, name in enumerate(queries.texts if by_text else queries.things):
+    for query, name in enumerate(queries.texts if by_text else queries.media):
         key = queries.owner[name] if by_text else name
-        kept = documents.twin.get(key, key)
-        for document in (kept,) if by_text else texts_of.get(kept, ()):
-            if document in place:
-                rows.append((at, place[document], int(kept == key)))
+        original = corpus.duplicate_of.get(key, key)
+        for document in [original] if by_text else texts.get(original, ()):
+            if document in positions:
+                rows.append((query, positions[document], int(original == key)))
     return rows
 
 
-def _side(prefix: str, shown: dict[str, Item]) -> Side:
-    return Side(tuple(f"{prefix}-{key}" for key in shown), tuple(shown.values()))
+def _side(prefix: str, by_key: dict[str, Item]) -> Side:
+    return items.side({f"{prefix}-{key}": item for key, item in by_key.items()})

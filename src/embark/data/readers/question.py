@@ -15,7 +15,7 @@ import numpy as np
 
 from embark.data import items
 from embark.data.fetch import Hub
-from embark.data.readers._table import Table, contents, open_table
+from embark.data.readers._table import Table, content_columns, open_table
 from embark.types import Dataset, EmbarkError, Qrels, Side, Task
 
 VERSION = 2
@@ -27,34 +27,35 @@ LETTER = re.compile(r"\(?([A-Za-z])[).:]?")
 def read_question(task: Task, split: str, subset: str, hub: Hub) -> Dataset:
     """One query a row; ids count the rows that are part of the task."""
     columns = {role: task.columns.get(role, role) for role in ("question", "choices", "answer")}
-    table = open_table(task, split, subset, hub).full(*columns.values())
-    table, queries = table.shown(contents(task.columns) | {"text": columns["question"]})
+    table = open_table(task, split, subset, hub).with_values(*columns.values())
+    table, queries = table.with_items(content_columns(task.columns) | {"text": columns["question"]})
     documents: dict[str, int] = {}
     rows: list[tuple[int, int, int]] = []
-    cells = zip(table.values(columns["choices"]), table.values(columns["answer"]), strict=True)
-    for at, (choices, answer) in enumerate(cells):
-        right = choices[_index(table, at, choices, answer)]
+    cells = zip(table.numbers, table.values(columns["choices"]), table.values(columns["answer"]), strict=True)
+    for position, (number, choices, answer) in enumerate(cells):
+        right = choices[_answer_position(table, number, choices, answer)]
         for choice in dict.fromkeys(choices):
-            rows.append((at, documents.setdefault(choice, len(documents)), int(choice == right)))
+            rows.append((position, documents.setdefault(choice, len(documents)), int(choice == right)))
     query, document, grade = np.array(rows, dtype=np.int64).reshape(-1, 3).T
+    document_ids = tuple(f"corpus-{split}-{position}" for position in documents.values())
     sides = {
-        "query": Side(tuple(f"query-{split}-{at}" for at in range(len(table))), tuple(queries)),
-        "document": Side(tuple(f"corpus-{split}-{at}" for at in documents.values()), tuple(map(items.text, documents))),
+        "query": Side(tuple(f"query-{split}-{position}" for position in range(len(table))), tuple(queries)),
+        "document": Side(document_ids, tuple(map(items.text, documents))),
     }
     return Dataset(sides, Qrels(query, document, grade), table.skipped)
 
 
-def _index(table: Table, at: int, choices: Sequence[str], answer: Any) -> int:
-    """The position of the right choice."""
-    found = -1
+def _answer_position(table: Table, number: int, choices: Sequence[str], answer: Any) -> int:
+    """The position of the right one of a row's choices."""
+    position = -1
     if isinstance(answer, str):
         if answer in choices:
-            found = list(choices).index(answer)
+            position = list(choices).index(answer)
         elif letter := LETTER.fullmatch(answer.strip()):
-            found = ord(letter[1].upper()) - ord("A")
+            position = ord(letter[1].upper()) - ord("A")
     elif isinstance(answer, (int, np.integer)):
-        found = int(answer)
-    if not 0 <= found < len(choices):
-        where = f"row {table.numbers[at]} of {table.split}"
-        raise EmbarkError(f"Task {table.task.name}: the answer {answer!r} of {where} is none of {list(choices)}.")
-    return found
+        position = int(answer)
+    if not 0 <= position < len(choices):
+        row = f"row {number} of {table.split}"
+        raise EmbarkError(f"Task {table.task.name}: the answer {answer!r} of {row} is none of {list(choices)}.")
+    return position

@@ -1,4 +1,4 @@
-"""Pairs with a human score of their similarity, as pictures of sentences (or anything else a model can see or read).
+"""Pairs with a human score of their similarity, as images of sentences (or of any other modality).
 
 Columns: `left`, `right` and `score`. The kind of the items is the task's first modality.
 """
@@ -8,8 +8,8 @@ from __future__ import annotations
 import numpy as np
 
 from embark.data.fetch import Hub
-from embark.data.readers._table import Table, open_table
-from embark.types import Dataset, EmbarkError, Gold, Item, Side, Task
+from embark.data.readers._table import open_table
+from embark.types import Dataset, EmbarkError, Gold, Side, Task
 
 VERSION = 2
 OPTIONS: tuple[str, ...] = ()
@@ -17,18 +17,18 @@ OPTIONS: tuple[str, ...] = ()
 
 def read_rendered_sts(task: Task, split: str, subset: str, hub: Hub) -> Dataset:
     """Pair i is item i of either side; equal content is embedded once all the same."""
-    score, kind = task.columns.get("score", "score"), task.modalities[0]
-    table = open_table(task, split, subset, hub).full(score)
-    table, _ = table.shown({kind: task.columns["left"]})  # first which rows are whole, then their items
-    table, right = table.shown({kind: task.columns["right"]})
-    table, left = table.shown({kind: task.columns["left"]})
-    scores = np.array(table.values(score), dtype=np.float64)
-    if not np.isfinite(scores).all():
-        row = table.numbers[int(np.flatnonzero(~np.isfinite(scores))[0])]
+    kind = task.modalities[0]
+    score_column = task.columns.get("score", "score")
+    table = open_table(task, split, subset, hub).with_values(score_column)
+    table, _ = table.with_items({kind: task.columns["left"]})  # first the rows that have both items, then the items
+    table, right = table.with_items({kind: task.columns["right"]})
+    table, left = table.with_items({kind: task.columns["left"]})
+    scores = np.array(table.values(score_column), dtype=np.float64)
+    invalid = np.flatnonzero(~np.isfinite(scores))
+    if len(invalid):
+        row = table.numbers[int(invalid[0])]
         raise EmbarkError(f"Task {task.name}: the score of row {row} of {table.split} is not a number.")
-    rows = np.arange(len(table))
-    return Dataset({"left": _side(table, left), "right": _side(table, right)}, Gold(rows, rows, scores), table.skipped)
-
-
-def _side(table: Table, shown: list[Item]) -> Side:
-    return Side(tuple(str(number) for number in table.numbers), tuple(shown))
+    ids = tuple(map(str, table.numbers))
+    positions = np.arange(len(table))
+    sides = {"left": Side(ids, tuple(left)), "right": Side(ids, tuple(right))}
+    return Dataset(sides, Gold(positions, positions, scores), table.skipped)

@@ -1,7 +1,7 @@
-"""Readers over webdataset shards as UniBench keeps them on the hub: lossless pictures with a class or with captions.
+"""Readers over webdataset shards as UniBench keeps them on the hub: lossless images with a class or with captions.
 
 A sample has `0.webp` (and `1.webp`…), and `cls` (a number), or `npy` (several numbers, or captions). Class names and
-templates lie beside the shards, one a line.
+templates are in files beside the shards, one a line.
 """
 
 from __future__ import annotations
@@ -14,118 +14,119 @@ import numpy as np
 
 from embark.data import items
 from embark.data.fetch import Hub
-from embark.data.rows import Rows, open_file, open_rows
+from embark.data.rows import Rows, open_rows
 from embark.types import Array, Classes, Dataset, EmbarkError, Item, Matches, Side, Task
 
 VERSION = 1
 
-CLASSES, TEMPLATES = "classnames.txt", "zeroshot_classification_templates.txt"
+CLASSES = "classnames.txt"
+TEMPLATES = "zeroshot_classification_templates.txt"
 
 
 def zeroshot(task: Task, split: str, subset: str, hub: Hub) -> Dataset:
-    """Pictures with one class or several, and a prompt for each class and template.
+    """Images with one class or several, and a prompt for each class and template.
 
     Option `labels`: "dataset" takes names and templates from the dataset's own files, "row" from the task.
     """
     rows = open_rows(task.source, split, hub, expected=task.rows.get(split))
-    names, templates, said = _prompts(task, hub)
-    pictures = _pictures(task, rows, 1)
-    texts = [items.text(template.replace("{}", name)) for name in names for template in templates]
-    owners = np.repeat(np.arange(len(names)), len(templates))
-    truth = Classes(_labels(task, rows, names), owners, names)
-    return Dataset({"item": _side(pictures), "prompt": _side(texts)}, truth, said)
+    names, templates, warnings = _class_names_and_templates(task, hub)
+    sides = {"item": _side(_images(task, rows, 1)), "prompt": _side(items.prompts(names, templates))}
+    prompt_class = np.repeat(np.arange(len(names)), len(templates))
+    return Dataset(sides, Classes(_labels(task, rows, names), prompt_class, names), warnings)
 
 
 def relation(task: Task, split: str, subset: str, hub: Hub) -> Dataset:
-    """Samples of a few pictures and captions; caption j belongs to picture j, the others are wrong."""
+    """Samples of a few images and captions; caption j belongs to image j, the others are wrong."""
     rows = open_rows(task.source, split, hub, expected=task.rows.get(split))
     count = int(task.options.get("images", 1))
-    pictures = _pictures(task, rows, count)
-    captions = [np.asarray(value) for value in _cells(task, rows, task.columns.get("captions", "npy"))]
+    images = _images(task, rows, count)
+    captions = [np.asarray(value) for value in _filled_values(task, rows, task.columns.get("captions", "npy"))]
     shapes = sorted({array.shape for array in captions})
     if len(shapes) != 1 or len(shapes[0]) != 1 or any(array.dtype.kind != "U" for array in captions):
         raise EmbarkError(f"{task.name}: every sample needs the same number of captions, found arrays of {shapes}.")
     texts = [items.text(str(text)) for array in captions for text in array]
-    image, text = np.arange(len(pictures)).reshape(-1, count), np.arange(len(texts)).reshape(len(captions), -1)
-    said = _told(task, "captions", text.shape[1], "captions a sample")
-    return Dataset({"image": _side(pictures), "text": _side(texts)}, Matches(image, text), said)
+    image = np.arange(len(images)).reshape(-1, count)
+    text = np.arange(len(texts)).reshape(len(captions), -1)
+    warnings = _size_warnings(task, "captions", text.shape[1], "captions a sample")
+    return Dataset({"image": _side(images), "text": _side(texts)}, Matches(image, text), warnings)
 
 
-# ── pictures and labels ──────────────────────────────────────────────────────────────────────────────────────────────
+# ── images and labels ────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _side(found: Sequence[Item]) -> Side:
-    return Side([str(at) for at in range(len(found))], found)
+def _side(contents: Sequence[Item]) -> Side:
+    return Side(list(map(str, range(len(contents)))), contents)
 
 
-def _pictures(task: Task, rows: Rows, count: int) -> list[Item]:
-    """The pictures of each sample, one sample after another."""
+def _images(task: Task, rows: Rows, count: int) -> list[Item]:
+    """The images of each sample, one sample after another."""
     ending = task.columns.get("image", "webp")
-    columns = sorted(name for name in rows.names if name.rpartition(".")[2] == ending)
+    columns = sorted(name for name in rows.column_names if name.rpartition(".")[2] == ending)
     if len(columns) != count:
-        there = ", ".join(rows.names)
-        raise EmbarkError(f"{task.name} needs {count} pictures ({ending}) a sample, its columns are: {there}.")
-    found = [rows.media("image", name) for name in columns]
-    pictures = [picture for sample in zip(*found, strict=True) for picture in sample]
-    if missing := [at // count for at, picture in enumerate(pictures) if picture is None]:
-        raise EmbarkError(f"{task.name}: {len(missing)} samples lack a picture, the first is number {missing[0]}.")
-    return [Item((picture,)) for picture in pictures if picture is not None]
+        names = ", ".join(rows.column_names)
+        raise EmbarkError(f"{task.name} needs {count} images ({ending}) a sample, its columns are: {names}.")
+    samples = list(zip(*(rows.media("image", name) for name in columns), strict=True))
+    if missing := [number for number, sample in enumerate(samples) if None in sample]:
+        raise EmbarkError(f"{task.name}: {len(missing)} samples lack an image, the first is number {missing[0]}.")
+    return [Item((image,)) for sample in samples for image in sample if image is not None]
 
 
 def _labels(task: Task, rows: Rows, names: Sequence[str]) -> Array:
     """(items,) of class numbers; (items, classes) of booleans if any item has more than one, or none."""
     column = task.columns.get("label", "cls")
-    found = _cells(task, rows, column if column in rows.names else "npy")
-    lists = [value.ravel().tolist() if isinstance(value, np.ndarray) else [value] for value in found]
-    if odd := [label for some in lists for label in some if type(label) is not int]:
-        raise EmbarkError(f"{task.name}: labels must be whole numbers, found {odd[0]!r}.")
-    if wrong := [at for at, some in enumerate(lists) if not all(0 <= label < len(names) for label in some)]:
-        first = lists[wrong[0]]
-        raise EmbarkError(f"{task.name}: sample {wrong[0]} has class {first}, but there are {len(names)} class names.")
-    if all(len(some) == 1 for some in lists):
-        return np.array([label for (label,) in lists], np.int64)
-    several = np.zeros((len(lists), len(names)), bool)
-    for row, some in zip(several, lists, strict=True):
-        row[some] = True
-    return several
+    values = _filled_values(task, rows, column if column in rows.column_names else "npy")
+    labels = [value.ravel().tolist() if isinstance(value, np.ndarray) else [value] for value in values]
+    for number, classes in enumerate(labels):
+        if odd := [label for label in classes if type(label) is not int]:
+            raise EmbarkError(f"{task.name}: labels must be whole numbers, sample {number} has {odd[0]!r}.")
+        if not all(0 <= label < len(names) for label in classes):
+            raise EmbarkError(
+                f"{task.name}: sample {number} has class {classes}, but there are {len(names)} class names."
+            )
+    if all(len(classes) == 1 for classes in labels):
+        return np.array([label for (label,) in labels], np.int64)
+    table = np.zeros((len(labels), len(names)), bool)
+    for row, classes in zip(table, labels, strict=True):
+        row[classes] = True
+    return table
 
 
-def _cells(task: Task, rows: Rows, column: str) -> list[Any]:
-    """A column without gaps; arrays of pickled objects were refused on the way here."""
-    found = rows.values(column)
-    if missing := [at for at, value in enumerate(found) if value is None]:
+def _filled_values(task: Task, rows: Rows, column: str) -> list[Any]:
+    """The values of a column; a sample without one is an error."""
+    values = rows.values(column)
+    if missing := [number for number, value in enumerate(values) if value is None]:
         raise EmbarkError(f"{task.name}: {len(missing)} samples lack '{column}', the first is number {missing[0]}.")
-    return found
+    return values
 
 
 # ── class names and templates ────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _prompts(task: Task, hub: Hub) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
-    """Class names, templates, and what to say where the dataset's files differ from the row's lists."""
-    listed = (task.labels, task.templates)
-    if task.options.get("labels", "dataset") == "row":
-        names, templates = listed
-    else:
-        names, templates = _lines(task, CLASSES, hub), _lines(task, TEMPLATES, hub)
+def _class_names_and_templates(task: Task, hub: Hub) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
+    """Class names, templates, and warnings where the dataset's files differ from the task's lists."""
+    names = task.labels
+    templates = task.templates
+    if task.options.get("labels", "dataset") != "row":
+        names = _lines(task, CLASSES, hub)
+        templates = _lines(task, TEMPLATES, hub)
     if not names or not templates or not all("{}" in template for template in templates):
         raise EmbarkError(
             f"{task.name} needs class names and templates with {{}}; it has {len(names)} and {templates}."
         )
-    said = _told(task, "classes", len(names), "class names")
-    for what, here, there in zip(("class names", "templates"), listed, (names, templates), strict=True):
-        if here and here != there:
-            old, new = next(pair for pair in zip_longest(here, there) if pair[0] != pair[1])
-            said += (
-                f"the dataset's {what} are not those listed in the task; the first that differs: {new!r} for {old!r}",
+    warnings = [*_size_warnings(task, "classes", len(names), "class names")]
+    for what, listed, used in (("class names", task.labels, names), ("templates", task.templates, templates)):
+        if listed and listed != used:
+            old, new = next(pair for pair in zip_longest(listed, used) if pair[0] != pair[1])
+            warnings.append(
+                f"the dataset's {what} are not those listed in the task; the first that differs: {new!r} for {old!r}"
             )
-    return names, templates, said
+    return names, templates, tuple(warnings)
 
 
 def _lines(task: Task, name: str, hub: Hub) -> tuple[str, ...]:
     """The lines of a file as UniBench reads them; a line may be empty."""
     try:
-        text = open_file(task.source, name, hub).read_text(encoding="utf-8")
+        text = hub.get(task.source.id, task.source.revision, name).read_text(encoding="utf-8")
     except EmbarkError as error:
         advice = " Protocol 'listed' uses the task's own lists." if "listed" in task.variants else ""
         raise EmbarkError(f"{task.name} takes its prompts from the dataset's {name}: {error}{advice}") from error
@@ -133,7 +134,7 @@ def _lines(task: Task, name: str, hub: Hub) -> tuple[str, ...]:
     return tuple(line.replace("_", " ").replace("{c}", "{}").replace("  ", " ").lower() for line in lines)
 
 
-def _told(task: Task, option: str, found: int, what: str) -> tuple[str, ...]:
-    """A warning where the data is not of the size that the chance level was computed from."""
-    expected = task.options.get(option, found)
-    return () if expected == found else (f"{found} {what} where the task expects {expected}",)
+def _size_warnings(task: Task, option: str, count: int, what: str) -> tuple[str, ...]:
+    """A warning where the data is not of the size that the task's chance level was computed from."""
+    expected = task.options.get(option, count)
+    return () if expected == count else (f"{count} {what} where the task expects {expected}",)

@@ -1,4 +1,4 @@
-"""Models of text and images that each have a way of their own: Jina-CLIP, Nomic, VISTA, BGE-VL."""
+"""Models of text and images in families of their own: Jina-CLIP, Nomic, VISTA, BGE-VL."""
 
 from __future__ import annotations
 

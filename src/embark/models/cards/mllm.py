@@ -1,4 +1,4 @@
-"""Multimodal language models as embedders, and how each of them is spoken to.
+"""Multimodal language models as embedders, with the prompts and options of each.
 
 A card's `options` are one of the styles below. Their keys:
 
@@ -9,7 +9,7 @@ A card's `options` are one of the styles below. Their keys:
 - `pooling`, `normalise`, `padding`: which states become the vector; `positions`: "flat" counts tokens one by one, where
   the published code did so, instead of giving patches their place in the picture.
 - `pixels`, `frame_pixels`: (fewest, most) of a picture, of a film's frame; `film_pixels`: most of a whole film.
-- `video`: "native", "frames" (so many pictures), "middle" (that frame alone); `fps`: as told to the model.
+- `video`: "native", "frames" (as images), "middle" (that frame alone); `fps`: the rate that the model is told.
 - `bare`: placeholders without start and end marks; `resize`: pictures are first made squares of that side.
 - `crops`: most squares that a picture is cut into. `causal`: whether a token sees only what is before it.
 - `base`: what an adapter was trained on, ID@REVISION.
@@ -45,7 +45,7 @@ def _style(forms: Mapping[str, str], **others: Any) -> Style:
 
 
 def _chat(content: str, end: str = ANSWER, system: str = SYSTEM) -> dict[str, str]:
-    """One turn of the user's, whatever it holds."""
+    """The user's turn, the same for text, media and both."""
     return dict.fromkeys(("text", "media", "mixed"), system + content + end)
 
 
@@ -130,16 +130,16 @@ DEFAULTS: Mapping[str, Style] = {  # of a checkpoint that no card describes, by 
 QWEN2_2B = "Qwen/Qwen2-VL-2B-Instruct@895c3a49bc3fa70a340399125c650a463535e71c"
 PHI_35 = "microsoft/Phi-3.5-vision-instruct@12b77fb40b63a2c73c68243d3f767aab688a1b2a"
 QWEN2_7B = "Qwen/Qwen2-VL-7B-Instruct@eed13092ef92e448dd6875b2a00151bd3f7db0ac"
-SEEN: tuple[Modality, ...] = ("text", "image", "video")
+VISION: tuple[Modality, ...] = ("text", "image", "video")
 
 
 def _card(
     name: str, revision: str, family: str, style: Style, dim: int, parameters: int, architecture: str, **others: Any
 ) -> ModelCard:
-    """A row; films are taken where the style says how."""
+    """A row; it takes films if the style has an option for them."""
     facts: dict[str, Any] = {
-        "loader": "mllm", "modalities": SEEN if style["video"] else SEEN[:2], "dtype": "bfloat16", "instructed": True,
-        "objective": "contrastive", "license": "Apache-2.0", **others,
+        "loader": "mllm", "modalities": VISION if style["video"] else VISION[:2], "dtype": "bfloat16",
+        "instructed": True, "objective": "contrastive", "license": "Apache-2.0", **others,
     }  # fmt: skip
     return ModelCard(
         name, revision, dim=dim, family=family, options=style, source=name, fusion="native", parameters=parameters,
@@ -251,7 +251,7 @@ CARDS = (
     _ops("7B", 3584, 8_290_000_000),
     _card(
         "nvidia/omni-embed-nemotron-3b", "main", "Omni-Embed-Nemotron", NEMOTRON, 2048, 4_700_000_000,
-        "Qwen2.5-Omni thinker, bidirectional", loader="omni", modalities=(*SEEN, "audio"), instructed=False,
+        "Qwen2.5-Omni thinker, bidirectional", loader="omni", modalities=(*VISION, "audio"), instructed=False,
         context=32768, license="NVIDIA OneWay Noncommercial", reference="https://arxiv.org/abs/2510.03458",
         aliases={"MMEB": "Omni-Embed-Nemotron-3B"},
         description="Queries and passages have their prefix; sound and picture of a film stay apart. The order of text "
@@ -259,7 +259,7 @@ CARDS = (
     ),
     _card(
         "tsinghua-ee/WAVE-7B", "main", "WAVE", WAVE, 3584, 7_000_000_000, "Qwen2.5-Omni thinker, all-layer fusion",
-        loader="omni", modalities=(*SEEN, "audio"), context=32768, reference="https://arxiv.org/abs/2509.21990",
+        loader="omni", modalities=(*VISION, "audio"), context=32768, reference="https://arxiv.org/abs/2509.21990",
         aliases={"MMEB": "WAVE-7B"},
         description="Media pass a head over all layers, texts do not. Sounds are heard by the speech encoder alone, "
         "which is the default of MMEB-V3's script; the published model has a second one (BEATs).",

@@ -7,7 +7,8 @@ from typing import Any
 from embark.types import ModelCard
 
 CONTRASTIVE = "contrastive"
-OPEN_CLIP, DATACOMP = "https://arxiv.org/abs/2212.07143", "https://arxiv.org/abs/2304.14108"
+OPEN_CLIP = "https://arxiv.org/abs/2212.07143"
+DATACOMP = "https://arxiv.org/abs/2304.14108"
 
 
 def row(name: str, revision: str, dim: int, parameters: int, data: float, unibench: str, **more: Any) -> ModelCard:
@@ -43,7 +44,8 @@ def _datacomp(model: str, revision: str, dim: int, parameters: int, unibench: st
 
 def _eva(model: str, source: str, tag: str, dim: int, parameters: int, unibench: str) -> ModelCard:
     """MIEB's names are of no repository; the weights are those of open_clip's tags."""
-    name, architecture = f"QuanSun/EVA02-CLIP-{model}", f"EVA02-{model.removeprefix('big')}"
+    name = f"QuanSun/EVA02-CLIP-{model}"
+    architecture = f"EVA02-{model.removeprefix('big')}"
     return row(
         name, "main", dim, parameters, 2000, unibench, source=source, family="EVA-CLIP", aliases={"MIEB": name},
         options={"architecture": architecture, "pretrained": tag}, reference="https://arxiv.org/abs/2303.15389",

@@ -1,4 +1,4 @@
-"""Re-rankers, and how each of their families is asked.
+"""Re-rankers, with the prompts and options of each family.
 
 "template" is the prompt, word for word; "instruction" is used where a task has none; "yes" and "no" are the words whose
 logits are compared; "end" are tokens after the prompt; "pixels" are the fewest and most of a picture.
