@@ -56,7 +56,7 @@ def tasks(
 
     chosen = get_tasks(
         names,
-        task_types=evaluator,
+        evaluators=evaluator,
         families=family,
         categories=category,
         capabilities=capability,
