@@ -21,6 +21,7 @@ DATA = (DOCS / "data.md").read_text(encoding="utf-8")
 TOML = "\n".join(re.findall(r"```toml\n(.*?)```", DATA, flags=re.S))
 MODELS = (DOCS / "models.md").read_text(encoding="utf-8")
 ANALYSES = "".join((DOCS / name).read_text(encoding="utf-8") for name in ("analysis.md", "analysis-vectors.md"))
+WALK = re.findall(r"```python\n(.*?)```", (DOCS / "python.md").read_text(encoding="utf-8"), flags=re.S)
 PYTHON = re.findall(r"```python\n(.*?)```", DATA + MODELS + ANALYSES, flags=re.S)
 
 
@@ -60,6 +61,24 @@ def test_the_table_of_shapes_names_evaluators_and_readers() -> None:
 def test_python_blocks_run(shown: None, block: str, capsys: pytest.CaptureFixture[str]) -> None:
     exec(compile(block, "docs", "exec"), {})
     assert " ± " in capsys.readouterr().out
+
+
+def test_the_walk_through_the_api_runs(shown: None, capsys: pytest.CaptureFixture[str]) -> None:
+    """Block after block, as a notebook would."""
+    names: dict[str, object] = {}
+    for number, block in enumerate(WALK):
+        exec(compile(block, f"python.md, block {number}", "exec"), names)
+    out = capsys.readouterr().out
+    assert " ± " in out
+    assert "There is no benchmark named 'Poket'. Did you mean Pocket?" in out
+
+
+def test_the_walk_names_every_function() -> None:
+    text = (DOCS / "python.md").read_text(encoding="utf-8")
+    functions = [name for name in embark.__all__ if callable(getattr(embark, name)) and name.islower()]
+    elsewhere = {"rank", "reranker", "generator", "get_model", "get_reranker", "get_generator", "get_benchmarks"}
+    elsewhere |= {name for name in functions if name.startswith("from_")} | {"load_tasks"}  # models.md, data.md
+    assert [name for name in functions if f"embark.{name}" not in text and name not in elsewhere] == []
 
 
 def test_every_loader_is_explained() -> None:

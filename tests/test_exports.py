@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
+import pydoc
+import re
 import subprocess
 import sys
 
@@ -10,29 +13,72 @@ import pytest
 import embark
 
 PUBLIC = [
+    "Benchmark",
+    "Comparison",
+    "Content",
     "EmbarkError",
     "Encoder",
+    "Examination",
+    "Facts",
+    "FetchReport",
+    "Flips",
+    "Generator",
+    "Imported",
     "Item",
+    "Leaderboard",
+    "Loading",
+    "Matrix",
+    "Media",
     "ModelCard",
+    "PlanReport",
+    "PublishedCheck",
+    "Ranking",
     "Recommendation",
+    "Record",
+    "Rendered",
+    "Reranker",
+    "ResultSet",
     "Run",
+    "Score",
+    "Settings",
+    "Source",
     "Stages",
     "Study",
+    "Table",
     "Task",
+    "TaskResult",
+    "Text",
     "analyze",
+    "check_published",
+    "compare",
+    "doctor",
     "encoder",
     "evaluate",
+    "export_mteb",
+    "fetch",
     "folder_task",
     "from_mteb",
     "from_open_clip",
     "from_sentence_transformers",
     "generator",
     "get_benchmark",
+    "get_benchmarks",
+    "get_generator",
     "get_model",
+    "get_models",
+    "get_reranker",
     "get_tasks",
+    "import_results",
+    "leaderboard",
+    "load_results",
+    "load_settings",
     "load_tasks",
+    "plan",
+    "published",
+    "rank",
     "recommend",
     "reranker",
+    "show",
 ]
 
 
@@ -47,6 +93,22 @@ def test_each_name_can_be_imported(name: str) -> None:
     exec(f"from embark import {name}", found)
     assert found[name] is getattr(embark, name)
     assert found[name].__doc__
+
+
+def test_help_lists_every_name_with_its_meaning() -> None:
+    text = pydoc.plain(pydoc.render_doc(embark))
+    listed = set(re.findall(r"\w+", (embark.__doc__ or "")))
+    assert set(PUBLIC) <= listed
+    assert "leaderboard      models ranked, with rank intervals and ties" in text
+    assert "compare(a: 'str', b: 'str'" in text
+
+
+def test_functions_and_values_say_what_they_are() -> None:
+    for name in PUBLIC:
+        public = getattr(embark, name)
+        assert (public.__doc__ or "").strip(), name
+        if inspect.isfunction(public):
+            assert inspect.signature(public).return_annotation is not inspect.Signature.empty, name
 
 
 def test_another_name_is_an_attribute_error() -> None:

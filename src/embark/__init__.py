@@ -3,6 +3,67 @@
 >>> import embark
 >>> run = embark.evaluate("embark/pocket")
 >>> print(run.table())
+
+Run models
+    evaluate         models over tasks: scores with intervals, kept on disk with every vector
+    plan             what an evaluation would embed, store and cost
+    fetch            the data of tasks, beforehand
+    rank             the best documents of each query, for who scores them elsewhere
+    doctor           a model examined before its scores are trusted
+
+Read scores
+    load_results     published, own and imported results that may stand together
+    leaderboard      models ranked, with rank intervals and ties
+    compare          two models item by item: differences, p-values, flips
+    recommend        models ranked for your needs, within your limits
+    analyze          analyses of scores and of stored vectors: analyze.correlate, analyze.geometry…
+    check_published  every published aggregate computed again from its parts
+    published        the papers' tables: published.tables(), .cells(), .errata()
+
+Look up
+    get_tasks        tasks by name and property
+    get_benchmark    a benchmark by its name
+    get_benchmarks   benchmarks by name and family
+    get_models       cards of models by name and property
+    show             all that is known about a task, benchmark or model
+
+Models of your own
+    get_model                   a model by name, folder or card, ready to embed
+    get_reranker                a re-ranker, likewise
+    get_generator               a captioner or rewriter, likewise
+    encoder                     functions as a model
+    reranker                    a function as a re-ranker
+    generator                   a function as a generator
+    from_sentence_transformers  a SentenceTransformer as a model
+    from_open_clip              an open_clip model
+    from_mteb                   an mteb encoder as a model
+
+Tasks of your own
+    folder_task      the tasks of a folder of images with a CSV
+    load_tasks       the tasks of a TOML file
+
+Exchange
+    import_results   scores that mteb or MMEB's code made
+    export_mteb      results as mteb reads them
+
+Settings
+    load_settings    the settings in force, or other ones
+    Settings         folders, threads, memory, the hub
+    Loading          where and how models run
+    Stages           models that work before and after a retriever
+
+What functions return
+    Comparison, Examination, Facts, FetchReport, Flips, Imported, Leaderboard, PlanReport, PublishedCheck,
+    Recommendation, ResultSet, Run, Study
+
+What they are made of
+    Record, TaskResult, Ranking, Matrix, Table, Score, EmbarkError
+
+What tasks and models are
+    Benchmark, Task, Source, Item, Text, Media, Rendered, Content, ModelCard, Encoder, Reranker, Generator
+
+What functions return has `.table()`, `.to_frame()` (pandas), a display for notebooks, and `.notes` on what was left
+out; studies have `.plot(file)`, too. Every function that reads folders takes `settings`.
 """
 
 from __future__ import annotations
@@ -11,58 +72,145 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from embark import published as published
+    from embark.boards.comparable_results import ResultSet as ResultSet
+    from embark.boards.comparable_results import load_results as load_results
+    from embark.boards.exchange import Imported as Imported
+    from embark.boards.exchange import export_mteb as export_mteb
+    from embark.boards.exchange import import_results as import_results
+    from embark.boards.facts import Facts as Facts
+    from embark.boards.facts import show as show
+    from embark.boards.leaderboards import Leaderboard as Leaderboard
+    from embark.boards.leaderboards import leaderboard as leaderboard
+    from embark.boards.matrix import Matrix as Matrix
+    from embark.boards.rederive import PublishedCheck as PublishedCheck
+    from embark.boards.rederive import check_published as check_published
     from embark.data.readers.folder import folder_task as folder_task
     from embark.data.tasks_file import load_tasks as load_tasks
+    from embark.models import get_generator as get_generator
     from embark.models import get_model as get_model
+    from embark.models import get_models as get_models
+    from embark.models import get_reranker as get_reranker
     from embark.models.encoder import Encoder as Encoder
+    from embark.models.encoder import Generator as Generator
+    from embark.models.encoder import Reranker as Reranker
     from embark.models.functions import encoder as encoder
     from embark.models.functions import generator as generator
     from embark.models.functions import reranker as reranker
     from embark.models.interop import from_mteb as from_mteb
     from embark.models.interop import from_open_clip as from_open_clip
     from embark.models.interop import from_sentence_transformers as from_sentence_transformers
+    from embark.models.loading import Loading as Loading
+    from embark.results import Record as Record
+    from embark.results import TaskResult as TaskResult
+    from embark.results.table import Score as Score
+    from embark.results.table import Table as Table
     from embark.run import Run as Run
     from embark.run import evaluate as evaluate
+    from embark.run.examination import Examination as Examination
+    from embark.run.examination import doctor as doctor
+    from embark.run.fetching import FetchReport as FetchReport
+    from embark.run.fetching import fetch as fetch
+    from embark.run.plans import PlanReport as PlanReport
+    from embark.run.plans import plan as plan
+    from embark.run.ranked_lists import Ranking as Ranking
+    from embark.run.ranked_lists import rank as rank
     from embark.run.stages import Stages as Stages
+    from embark.settings import Settings as Settings
+    from embark.settings import load_settings as load_settings
+    from embark.stats.compare import Comparison as Comparison
+    from embark.stats.compare import Flips as Flips
+    from embark.stats.compare import compare as compare
     from embark.studies import analyze as analyze
     from embark.studies.recommend import Recommendation as Recommendation
     from embark.studies.recommend import recommend as recommend
     from embark.studies.study import Study as Study
     from embark.tasks import get_benchmark as get_benchmark
+    from embark.tasks import get_benchmarks as get_benchmarks
     from embark.tasks import get_tasks as get_tasks
+    from embark.types import Benchmark as Benchmark
+    from embark.types import Content as Content
     from embark.types import EmbarkError as EmbarkError
     from embark.types import Item as Item
+    from embark.types import Media as Media
     from embark.types import ModelCard as ModelCard
+    from embark.types import Rendered as Rendered
+    from embark.types import Source as Source
     from embark.types import Task as Task
+    from embark.types import Text as Text
 
 __version__ = "0.1.0"
 
-# Public name → where it lives; loaded at first use, so that `import embark` costs nothing.
+# Public name → the module that has it, or that it is; loaded at first use, so that `import embark` costs nothing.
 _HOMES = {
+    "Benchmark": "types",
+    "Comparison": "stats.compare",
+    "Content": "types",
     "EmbarkError": "types",
     "Encoder": "models.encoder",
+    "Examination": "run.examination",
+    "Facts": "boards.facts",
+    "FetchReport": "run.fetching",
+    "Flips": "stats.compare",
+    "Generator": "models.encoder",
+    "Imported": "boards.exchange",
     "Item": "types",
+    "Leaderboard": "boards.leaderboards",
+    "Loading": "models.loading",
+    "Matrix": "boards.matrix",
+    "Media": "types",
     "ModelCard": "types",
+    "PlanReport": "run.plans",
+    "PublishedCheck": "boards.rederive",
+    "Ranking": "run.ranked_lists",
     "Recommendation": "studies.recommend",
+    "Record": "results",
+    "Rendered": "types",
+    "Reranker": "models.encoder",
+    "ResultSet": "boards.comparable_results",
     "Run": "run",
+    "Score": "results.table",
+    "Settings": "settings",
+    "Source": "types",
     "Stages": "run.stages",
     "Study": "studies.study",
+    "Table": "results.table",
     "Task": "types",
+    "TaskResult": "results",
+    "Text": "types",
     "analyze": "studies.analyze",
+    "check_published": "boards.rederive",
+    "compare": "stats.compare",
+    "doctor": "run.examination",
     "encoder": "models.functions",
     "evaluate": "run",
+    "export_mteb": "boards.exchange",
+    "fetch": "run.fetching",
     "folder_task": "data.readers.folder",
     "from_mteb": "models.interop",
     "from_open_clip": "models.interop",
     "from_sentence_transformers": "models.interop",
     "generator": "models.functions",
     "get_benchmark": "tasks",
+    "get_benchmarks": "tasks",
+    "get_generator": "models",
     "get_model": "models",
+    "get_models": "models",
+    "get_reranker": "models",
     "get_tasks": "tasks",
+    "import_results": "boards.exchange",
+    "leaderboard": "boards.leaderboards",
+    "load_results": "boards.comparable_results",
+    "load_settings": "settings",
     "load_tasks": "data.tasks_file",
+    "plan": "run.plans",
+    "published": "published",
+    "rank": "run.ranked_lists",
     "recommend": "studies.recommend",
     "reranker": "models.functions",
+    "show": "boards.facts",
 }
+_MODULES = ("analyze", "published")
 __all__ = sorted(_HOMES)
 
 
@@ -70,7 +218,7 @@ def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module 'embark' has no attribute '{name}'")
     module = import_module(f"embark.{_HOMES[name]}")
-    return getattr(module, name, module)  # `analyze` is a module itself
+    return module if name in _MODULES else getattr(module, name)
 
 
 def __dir__() -> list[str]:

@@ -42,7 +42,7 @@ def test_facts_are_a_mapping_a_table_and_a_dictionary(name: str, kind: str, fact
     assert facts.row in (TASKS.get(name), BENCHMARKS.get(name), MODELS.get(name))
     assert facts[fact[0]].startswith(fact[1])
     assert len(facts) == len(list(facts)) == len(dict(facts))
-    assert facts.to_dict()["name"] == name
+    assert facts.as_dict()["name"] == name
     lines = [row.cells for row in facts.table().rows]
     assert [name for name, _ in lines if name] == list(facts)
     assert f"{fact[0]:<14}{fact[1]}" in shown(name)
@@ -78,7 +78,7 @@ def test_published_scores() -> None:
     assert best["voyageai/voyage-multimodal-3"] == "63.8 (erratum mieb-voyage-rerun)"
     assert show("Imagenet1k")["published"]["(46 models)"] == "accuracy; embark leaderboard has all"
     assert "published" not in show("Pocket")
-    assert "published" not in show("Pocket").to_dict()
+    assert "published" not in show("Pocket").as_dict()
 
 
 def test_unknown_names_get_suggestions() -> None:

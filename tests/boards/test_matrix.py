@@ -9,10 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from embark.boards.cards import cards
 from embark.boards.comparable_results import published_results
 from embark.boards.leaderboards import Leaderboard, leaderboard
-from embark.boards.matrix import Matrix, load_matrix, matrix, model_of
+from embark.boards.matrix import Matrix, load_matrix, matrix
 from embark.catalogue import UnknownName
 from embark.models import MODELS
 from embark.results import Record, Results, TaskResult
@@ -88,10 +87,17 @@ def test_a_score_that_is_not_a_number_fills_nothing(tmp_path: Path) -> None:
     assert cell(matrix(ROWS, [*printed, *mine]), CLIP, task) == cell(matrix(ROWS, printed), CLIP, task)
 
 
-@pytest.mark.parametrize("row", [CLIP, f"{CLIP}@1", f"{CLIP} (mteb)", f"{CLIP}@3d74acf (published)"])
-def test_every_row_of_a_model_has_its_card(row: str) -> None:
-    assert model_of(row) == CLIP
-    assert cards([row], "MIEB") == {row: MODELS[CLIP]}
+def test_every_row_of_a_model_has_its_card(tmp_path: Path) -> None:
+    """Whatever the revision and the source; a name that only looks like it has none."""
+    rows = [(CLIP, "1", "embark"), (CLIP, "2", "embark"), (CLIP, "1", "mteb"), (f"{CLIP} (mine)", "1", "embark")]
+    loaded = matrix(ROWS, written(tmp_path, *(result(model, ROWS[0], 0.5, *which) for model, *which in rows)))
+    assert set(loaded.who) == set(rows)
+    names = [f"{CLIP}@1", f"{CLIP}@2", f"{CLIP} (mteb)"]
+    assert loaded.cards == dict.fromkeys(names, MODELS[CLIP])
+    assert set(loaded.models) == {*names, f"{CLIP} (mine)"}
+    part = loaded.only(models=np.array([model == names[1] for model in loaded.models]))
+    assert (part.models, part.who) == ((names[1],), (rows[1],))
+    assert Matrix((CLIP, "org/x"), (), np.zeros((2, 0))).cards == {CLIP: MODELS[CLIP]}  # rows of plain names
 
 
 def test_loaded_rows_stand_apart_and_a_note_names_yours(tmp_path: Path) -> None:

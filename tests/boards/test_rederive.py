@@ -100,5 +100,5 @@ def test_the_whole_check_is_a_value() -> None:
     *tables, total = checked.table().rows
     assert [row.cells[0] for row in tables] == [one.table for one in checked.checks]
     assert total.cells[1] == sum(one.cells for one in checked.checks)
-    assert checked.to_dict()["MIEB-lite"]["models"] == checked.lite.models
+    assert checked.as_dict()["MIEB-lite"]["models"] == checked.lite.models
     assert "the paper says 0.992 and 0.986" in checked.sentence()

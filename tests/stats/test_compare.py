@@ -281,10 +281,10 @@ def test_the_command_prints_what_the_function_returns(two_models: embark.Run) ->
     tables = (comparison.table(), comparison.categories_table(), comparison.sentence())
     assert said(*names) == "\n\n".join(map(str, tables)) + "\n"
     assert said(*names, "--format", "csv") == comparison.table().format("csv") + "\n"
-    assert json.loads(said(*names, "--json")) == json.loads(json.dumps(comparison.to_dict()))
+    assert json.loads(said(*names, "--json")) == json.loads(json.dumps(comparison.as_dict()))
     flips = comparison.flips("PocketClockReading")
     assert said(*names, "--show", "PocketClockReading").splitlines() == flips.lines(20)
-    assert json.loads(said(*names, "--show", "PocketClockReading", "--format", "json")) == flips.to_dict()
+    assert json.loads(said(*names, "--show", "PocketClockReading", "--format", "json")) == flips.as_dict()
 
 
 def test_flips_name_the_items(two_models: embark.Run) -> None:

@@ -157,7 +157,7 @@ def test_globs_and_lists() -> None:
 
 
 def test_filters_narrow_together() -> None:
-    assert {task.evaluator for task in get_tasks(task_types=["sts", "pairs"], families="Pocket")} == {"sts", "pairs"}
+    assert {task.evaluator for task in get_tasks(evaluators=["sts", "pairs"], families="Pocket")} == {"sts", "pairs"}
     assert {task.category for task in get_tasks(categories="*etrieval")} >= {"Retrieval", "Composed retrieval"}
     spoken = get_tasks(families="Pocket", languages="spa", modalities=("audio", "image"))
     assert [task.name for task in spoken] == ["PocketSpokenIn4Languages", "PocketSpokenLanguageProbe"]
@@ -169,7 +169,7 @@ def test_filters_narrow_together() -> None:
     ("filters", "message"),
     [
         ({"tasks": "PocketHairPair"}, "no task named 'PocketHairPair'. Did you mean PocketHairPairs"),
-        ({"task_types": "retrival"}, "no task type named 'retrival'. Did you mean retrieval"),
+        ({"evaluators": "retrival"}, "no evaluator named 'retrival'. Did you mean retrieval"),
         ({"families": ["Pockt"]}, "no family named 'Pockt'. Did you mean Pocket"),
         ({"categories": "Vidio"}, "no category named 'Vidio'. Did you mean Video"),
         ({"languages": "engl"}, "no language named 'engl'. Did you mean eng"),

@@ -54,7 +54,7 @@ class Facts(Tabular, Mapping[str, Any]):
     def __len__(self) -> int:
         return len(self.facts)
 
-    def to_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> dict[str, Any]:
         """Every field of the row, and what else is known."""
         return dataclasses.asdict(self.row) | dict(self.more)
 

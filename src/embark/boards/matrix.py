@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -12,12 +11,13 @@ import numpy as np
 from embark.boards.comparable_results import load_results
 from embark.boards.rules import RULES
 from embark.catalogue import UnknownName, listed
+from embark.models import MODELS
 from embark.published import ERRATUM
 from embark.results import TaskResult
 from embark.settings import Settings
 from embark.stats.means import Who, by_model, names
 from embark.tasks import Tasks, get_benchmark
-from embark.types import Array, Benchmark, EmbarkError, Task
+from embark.types import Array, Benchmark, EmbarkError, ModelCard, Task
 
 MIEB = "MIEB(Multilingual)"  # the default: the benchmark with the most published scores
 DEFAULT_RULE = "mean-of-categories"
@@ -27,7 +27,8 @@ DEFAULT_RULE = "mean-of-categories"
 class Matrix:
     """`values[i, j]` is the score of models[i] on tasks[j]; NaN where there is none.
 
-    `rule` turns the scores of a model into its total; `notes` say what was left out of the scores.
+    `models` are the names of rows; `who` are the model, revision and source behind each of them. `rule` turns the
+    scores of a model into its total; `notes` say what was left out of the scores.
     """
 
     models: tuple[str, ...]
@@ -35,6 +36,13 @@ class Matrix:
     values: Array
     rule: str = DEFAULT_RULE
     notes: tuple[str, ...] = ()
+    who: tuple[Who, ...] = ()
+
+    @property
+    def cards(self) -> dict[str, ModelCard]:
+        """The cards of those models that have one, by the names of their rows."""
+        models = [model for model, _, _ in self.who] or self.models
+        return {row: MODELS[model] for row, model in zip(self.models, models, strict=True) if model in MODELS}
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -68,6 +76,7 @@ class Matrix:
         return replace(
             self,
             models=tuple(self.models[row] for row in rows),
+            who=tuple(self.who[row] for row in rows) if self.who else (),
             tasks=tuple(self.tasks[column] for column in columns),
             values=self.values[np.ix_(rows, np.array(columns, int))],
         )
@@ -106,12 +115,8 @@ def matrix(tasks: Sequence[Task], results: Iterable[TaskResult]) -> Matrix:
         [row[task.name].score if task.name in row else np.nan for row in scores.values() for task in tasks], np.float64
     ).reshape(len(scores), len(tasks))
     scored = np.flatnonzero(~np.isnan(values).all(axis=0))
-    return Matrix(_rows(list(scores)), tuple(tasks[column] for column in scored.tolist()), values[:, scored])
-
-
-def model_of(row: str) -> str:
-    """The model that a row is about: its name without the revision and the source."""
-    return re.sub(r"(@\S+)?( \(\w+\))?$", "", row)
+    columns = tuple(tasks[column] for column in scored.tolist())
+    return Matrix(_rows(list(scores)), columns, values[:, scored], who=tuple(scores))
 
 
 def group_of(task: Task, by: str) -> str:

@@ -31,6 +31,7 @@ app = typer.Typer(
     epilog="Start with:  embark run   (the pocket benchmark, offline, in about a minute)",
     no_args_is_help=True,
     add_completion=False,
+    context_settings={"max_content_width": 100},
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )

@@ -13,6 +13,7 @@ from embark.cli.output import (
     Format,
     MaxParams,
     Modalities,
+    Names,
     ProtocolName,
     ResultsFolder,
     TaskNames,
@@ -33,24 +34,26 @@ def leaderboard(
     published: Annotated[bool, typer.Option("--published", help="Only published scores.")] = False,
     own: Annotated[bool, typer.Option("--own", help="Only what is in the results folder.")] = False,
     model: Annotated[
-        list[str] | None, typer.Option("-m", "--model", help="Only these: names or patterns, '*siglip*'.")
+        Names, typer.Option("-m", "--model", metavar="NAME", help="Only these: names or patterns, '*siglip*'.")
     ] = None,
     family: Families = None,
     type: Types = None,
     modality: Modalities = None,
     max_params: MaxParams = None,
     comparable: Annotated[
-        bool, typer.Option("--comparable", help="Only the tasks that all shown models have a score on.")
+        bool, typer.Option("--comparable", help="Only tasks that all these models have scores on.")
     ] = False,
     rule: Annotated[
-        str | None, typer.Option("--rule", help="Another rule than the benchmark's: mean-of-capabilities…")
+        str | None, typer.Option("--rule", metavar="NAME", help="Another rule: median-of-types, mean-of-categories…")
     ] = None,
     weigh_by: Annotated[
         str | None, typer.Option("--weigh-by", metavar="MODEL", help="Weigh tasks by what this model lacks in them.")
     ] = None,
     borda: Annotated[bool, typer.Option("--borda", help="Rank by Borda points over tasks.")] = False,
     by_task: Annotated[bool, typer.Option("--by-task", help="One line a task, one column a model.")] = False,
-    top: Annotated[int | None, typer.Option("--top", min=1, help="So many models (default: 20, or 5 by task).")] = None,
+    top: Annotated[
+        int | None, typer.Option("--top", min=1, metavar="N", help="So many models (default: 20, or 5 by task).")
+    ] = None,
     wide: Annotated[bool, typer.Option("--wide", help="All models and columns, however wide.")] = False,
     style: Format = "text",
     results: ResultsFolder = None,

@@ -12,26 +12,34 @@ from embark.cli.output import Families, Format, MaxParams, Modalities, Types, em
 if TYPE_CHECKING:  # help texts must not wait for numbers
     from embark.types import ModelCard, Task
 
-Names = Annotated[list[str] | None, typer.Argument(help="Names or patterns, such as '*ocket*'.")]
+Words = list[str] | None
+Names = Annotated[Words, typer.Argument(help="Names or patterns, such as '*ocket*'.")]
 
-TaskFamilies = Annotated[list[str] | None, typer.Option("--family", help="Such as MIEB or Pocket.")]
+TaskFamilies = Annotated[Words, typer.Option("--family", metavar="NAME", help="Such as MIEB or Pocket.")]
 
 
 def tasks(
     names: Names = None,
     family: TaskFamilies = None,
-    category: Annotated[list[str] | None, typer.Option("--category", help="Such as Retrieval.")] = None,
-    capability: Annotated[list[str] | None, typer.Option("--capability", help="Such as counting or reading.")] = None,
+    category: Annotated[Words, typer.Option("--category", metavar="NAME", help="Such as Retrieval.")] = None,
+    capability: Annotated[
+        Words, typer.Option("--capability", metavar="NAME", help="Such as counting or reading.")
+    ] = None,
     evaluator: Annotated[
-        list[str] | None, typer.Option("--evaluator", help="Such as retrieval, choice or zeroshot.")
+        Words, typer.Option("--evaluator", metavar="NAME", help="Such as retrieval, choice or zeroshot.")
     ] = None,
     modality: Annotated[
-        list[str] | None, typer.Option("--modality", help="Only tasks that need nothing but these.")
+        Words, typer.Option("--modality", metavar="NAME", help="Only tasks that need nothing but these.")
     ] = None,
-    language: Annotated[list[str] | None, typer.Option("--language", help="Code, such as fra or zho-Hant.")] = None,
-    license: Annotated[list[str] | None, typer.Option("--license", help="Name or pattern, such as 'cc-by*'.")] = None,
+    language: Annotated[
+        Words, typer.Option("--language", metavar="NAME", help="Code, such as fra or zho-Hant.")
+    ] = None,
+    license: Annotated[
+        Words, typer.Option("--license", metavar="NAME", help="Name or pattern, such as 'cc-by*'.")
+    ] = None,
     max_items: Annotated[
-        int | None, typer.Option("--max-items", min=1, help="Only tasks that are known to embed no more items.")
+        int | None,
+        typer.Option("--max-items", min=1, metavar="N", help="Only tasks that are known to embed no more items."),
     ] = None,
     style: Format = "text",
 ) -> None:
@@ -48,7 +56,7 @@ def tasks(
 
     chosen = get_tasks(
         names,
-        task_types=evaluator,
+        evaluators=evaluator,
         families=family,
         categories=category,
         capabilities=capability,
@@ -81,9 +89,11 @@ def models(
     modality: Modalities = None,
     family: Families = None,
     type: Types = None,
-    kind: Annotated[list[str] | None, typer.Option("--kind", help="embedder, reranker or generator.")] = None,
+    kind: Annotated[Words, typer.Option("--kind", metavar="NAME", help="embedder, reranker or generator.")] = None,
     max_params: MaxParams = None,
-    loader: Annotated[list[str] | None, typer.Option("--loader", help="What loads it: dual, mllm, openai…")] = None,
+    loader: Annotated[
+        Words, typer.Option("--loader", metavar="NAME", help="What loads it: dual, mllm, openai…")
+    ] = None,
     style: Format = "text",
 ) -> None:
     """List models; filters narrow together.

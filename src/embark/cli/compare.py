@@ -40,7 +40,7 @@ def compare(
         if style == "text":
             print("\n".join(flips.lines(SHOWN)))
         else:
-            emit(flips.table(), style, flips.to_dict())
+            emit(flips.table(), style, flips.as_dict())
         return
     comparison = compared(a, b, benchmark, task, settings=settings)
     if style == "text":
@@ -49,5 +49,5 @@ def compare(
         print_table(comparison.categories_table())
         print(f"\n{comparison.sentence()}")
     else:
-        emit(comparison.table(), style, comparison.to_dict())
+        emit(comparison.table(), style, comparison.as_dict())
     say(*comparison.notes)

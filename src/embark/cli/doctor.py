@@ -36,7 +36,7 @@ def doctor(
         trust=trust,
         say=lambda check: say(f"examining {check} …") if style == "text" else None,
     )
-    emit(examination.table(), style, examination.to_dict())
+    emit(examination.table(), style, examination.as_dict())
     say(examination.sentence())
     if examination.faults:
         raise typer.Exit(1)

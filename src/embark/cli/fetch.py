@@ -6,8 +6,9 @@ from typing import Annotated
 
 import typer
 
-from embark.cli.output import AsJson, Home, print_json, print_table, say, some
-from embark.cli.run import BenchmarkName, TaskNames, TasksFile, chosen_tasks
+from embark.catalogue import listed
+from embark.cli.output import BenchmarkName, Format, Home, TaskNames, emit, say
+from embark.cli.run import TasksFile, chosen_tasks
 
 
 def fetch_(
@@ -16,7 +17,7 @@ def fetch_(
     tasks_file: TasksFile = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what is here and what is missing, and stop.")] = False,
     offline: Annotated[bool, typer.Option("--offline", help="Like --dry-run, without asking the hub.")] = False,
-    as_json: AsJson = False,
+    style: Format = "text",
     home: Home = None,
 ) -> None:
     """Get the data of tasks beforehand, so that a run needs no network.
@@ -35,13 +36,8 @@ def fetch_(
         raise typer.BadParameter("give a benchmark (-b) or tasks (-t)")
     settings = load_settings(home, offline=offline or None)
     report = fetch(chosen_tasks(benchmark, task, None, tasks_file), dry_run=dry_run, settings=settings)
-    if as_json:
-        print_json(report.as_dict())
-    elif report.datasets:
-        print_table(report.table())
-    for note in report.notes:
-        say(note)
-    for why, names in report.problems.items():
-        say(f"failed: {some(names)}: {why}")
+    if report.datasets or style != "text":
+        emit(report.table(), style, report.as_dict())
+    say(*report.notes, *(f"failed: {listed(names)}: {why}" for why, names in report.problems.items()))
     if report.problems:
         raise typer.Exit(1)

@@ -15,47 +15,63 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from embark import catalogue
+from embark.catalogue import UnknownName
 
 if TYPE_CHECKING:  # help texts must not wait for numbers
     from collections.abc import Sequence
 
     from embark.results.table import Table
 
-Home = Annotated[
-    Path | None, typer.Option("--home", help="Folder of vectors and data (else EMBARK_HOME, else settings file).")
-]
+FORMATS = ("text", "json", "csv", "markdown", "latex", "html")
+
+
+def _known(style: str) -> str:
+    """The format, if there is such a one: better before the work than after it."""
+    if style not in FORMATS:
+        raise UnknownName("format", style, FORMATS)
+    return style
+
+
+Names = list[str] | None
+
+Home = Annotated[Path | None, typer.Option("--home", metavar="DIR", help="Folder of vectors and data (EMBARK_HOME).")]
 ResultsFolder = Annotated[
-    Path | None, typer.Option("--results", help="Folder of scores (else EMBARK_RESULTS, else ./results).")
+    Path | None, typer.Option("--results", metavar="DIR", help="Folder of scores (EMBARK_RESULTS, or ./results).")
 ]
-Format = Annotated[str, typer.Option("--format", help="text, json, csv, markdown or latex.")]
+Format = Annotated[
+    str,
+    typer.Option(
+        "--format", metavar="FORMAT", callback=_known, show_default=False, help="text, json, csv, markdown or latex."
+    ),
+]
 BenchmarkName = Annotated[
-    str | None, typer.Option("-b", "--benchmark", help="Benchmark name (see: embark benchmarks).")
+    str | None, typer.Option("-b", "--benchmark", metavar="NAME", help="Benchmark (see: embark benchmarks).")
 ]
 TaskNames = Annotated[
-    list[str] | None, typer.Option("-t", "--task", help="Task name or pattern; may be given several times.")
+    Names, typer.Option("-t", "--task", metavar="NAME", help="Task or pattern; several may be given.")
 ]
 ProtocolName = Annotated[
-    str | None, typer.Option("--protocol", help="Score as this protocol does where it differs from the paper: mteb2…")
+    str | None, typer.Option("--protocol", metavar="NAME", help="Score by this protocol where it differs: mteb2…")
 ]
-Modalities = Annotated[list[str] | None, typer.Option("--modality", help="Only models that take all of these.")]
-Families = Annotated[list[str] | None, typer.Option("--family", help="Only families of models: SigLIP, 'EVA*'…")]
-Types = Annotated[list[str] | None, typer.Option("--type", help="Only encoder, mllm, late (interaction) or api.")]
-MaxParams = Annotated[str | None, typer.Option("--max-params", help="Only models of known size, up to 500M, 7B…")]
+Modalities = Annotated[Names, typer.Option("--modality", metavar="NAME", help="Only models that take all of these.")]
+Families = Annotated[Names, typer.Option("--family", metavar="NAME", help="Only families of models: SigLIP, 'EVA*'…")]
+Types = Annotated[Names, typer.Option("--type", metavar="TYPE", help="Only encoder, mllm, late (interaction) or api.")]
+MaxParams = Annotated[
+    str | None, typer.Option("--max-params", metavar="SIZE", help="Only models of known size, up to 500M, 7B…")
+]
 Offline = Annotated[bool, typer.Option("--offline", help="Use only data that is here; never ask the hub.")]
-Device = Annotated[str, typer.Option("--device", help="auto, cpu, cuda:1, mps, or several: cuda:0,cuda:1.")]
-Precision = Annotated[
-    str | None, typer.Option("--dtype", help="float32, bfloat16 or float16 (default: as the card says).")
+Device = Annotated[
+    str, typer.Option("--device", metavar="NAME", show_default=False, help="auto, cpu, mps, cuda:1, or cuda:0,cuda:1.")
 ]
-Compile = Annotated[bool, typer.Option("--compile", help="Compile the forward pass: slow to start, then faster.")]
+Precision = Annotated[
+    str | None, typer.Option("--dtype", metavar="TYPE", help="float32, bfloat16, float16 (default: the card's).")
+]
+Compile = Annotated[bool, typer.Option("--compile", help="Compile the forward pass: slow start, then fast.")]
 Trust = Annotated[
     str | None,
-    typer.Option("--trust", metavar="REVISION", help="Run the code and open the pickles of exactly this revision."),
+    typer.Option("--trust", metavar="REVISION", help="Run code, open pickles of exactly this revision."),
 ]
-AsJson = Annotated[bool, typer.Option("--json", hidden=True, help="Print JSON.")]
 
-counted = catalogue.counted
-some = catalogue.listed
 WIDTH = 120  # where there is no terminal
 FEW = 6  # models that fit side by side
 NARROW = 18  # characters that a column of words takes at least
@@ -134,19 +150,6 @@ def listing(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> Table:
     from embark.results.table import Row, Table
 
     return Table(tuple(columns), tuple(Row(tuple(row)) for row in rows))
-
-
-def print_columns(columns: list[str], rows: list[list[str]], right: tuple[str, ...] = ()) -> None:
-    """A plain listing; on a terminal, words in the last column are wrapped within it."""
-    if not rows:
-        say("nothing matches")
-        return
-    width = [max(len(line[i]) for line in [columns, *rows]) for i in range(len(columns))]
-    indent = sum(width[:-1]) + 2 * len(width) - 2
-    for *others, last in [columns, *rows]:
-        shown = zip([*others, wrapped(last, indent)], width, columns, strict=True)
-        cells = [t.rjust(w) if n in right else t.ljust(w) for t, w, n in shown]
-        print("  ".join(cells).rstrip())
 
 
 def wrapped(text: str, indent: int) -> str:

@@ -101,7 +101,7 @@ def check(style: Format = "text") -> None:
     from embark.boards.rederive import check_published
 
     checked = check_published()
-    emit(checked.table(), style, checked.to_dict())
+    emit(checked.table(), style, checked.as_dict())
     if style == "text":
         print(f"\n{checked.sentence()}")
     say(*checked.notes)

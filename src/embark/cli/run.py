@@ -8,50 +8,48 @@ from typing import Annotated, Any
 import typer
 
 from embark.cli.output import (
-    AsJson,
+    BenchmarkName,
     Compile,
     Device,
+    Format,
     Home,
     Offline,
     Precision,
     ProtocolName,
     ResultsFolder,
+    TaskNames,
     Trust,
-    print_json,
+    emit,
     print_table,
     say,
 )
 
 ModelNames = Annotated[
     list[str] | None,
-    typer.Option("-m", "--model", help="Model: a name, a checkpoint folder, or LOADER:ID; may be given several times."),
-]
-BenchmarkName = Annotated[
-    str | None, typer.Option("-b", "--benchmark", help="Benchmark name (see: embark benchmarks).")
-]
-TaskNames = Annotated[
-    list[str] | None, typer.Option("-t", "--task", help="Task name or pattern; may be given several times.")
+    typer.Option("-m", "--model", metavar="NAME", help="Model, checkpoint folder or LOADER:ID; several may be given."),
 ]
 Folder = Annotated[
-    Path | None, typer.Option("--folder", help="Your own data: a folder of images with a CSV of captions or labels.")
+    Path | None, typer.Option("--folder", metavar="DIR", help="Your images, with a CSV of captions or labels.")
 ]
 TasksFile = Annotated[
-    Path | None, typer.Option("--tasks-file", help="Your own data: a TOML file with one [[task]] table a task.")
+    Path | None, typer.Option("--tasks-file", metavar="FILE", help="Your tasks: TOML, one [[task]] table a task.")
 ]
 SkipUnreadable = Annotated[
-    bool, typer.Option("--skip-unreadable", help="Score your own data without the files that do not decode.")
+    bool, typer.Option("--skip-unreadable", help="Score your data without files that do not decode.")
 ]
 BatchSize = Annotated[
-    int | None, typer.Option("--batch-size", min=1, help="Items a forward pass (default: found by trial).")
+    int | None, typer.Option("--batch-size", min=1, metavar="N", help="Items a forward pass (default: by trial).")
 ]
 Rescore = Annotated[bool, typer.Option("--rescore", help="Compute scores again from the stored vectors.")]
-Workers = Annotated[int | None, typer.Option("--workers", min=1, help="Threads that decode media and score tasks.")]
-Rewrite = Annotated[str | None, typer.Option("--rewrite", help="A generator that rewrites the queries first.")]
+Workers = Annotated[
+    int | None, typer.Option("--workers", min=1, metavar="N", help="Threads that decode media and score tasks.")
+]
+Rewrite = Annotated[str | None, typer.Option("--rewrite", metavar="NAME", help="A generator that rewrites queries.")]
 Caption = Annotated[
-    str | None, typer.Option("--caption", help="A generator that puts media into words, for models of text.")
+    str | None, typer.Option("--caption", metavar="NAME", help="A generator that puts media into words.")
 ]
 Rerank = Annotated[
-    str | None, typer.Option("--rerank", help="A re-ranker of each query's best documents: NAME or NAME:50.")
+    str | None, typer.Option("--rerank", metavar="NAME[:N]", help="A re-ranker of the N (50) best documents.")
 ]
 
 
@@ -74,7 +72,7 @@ def run(
     caption: Caption = None,
     rerank: Rerank = None,
     offline: Offline = False,
-    as_json: AsJson = False,
+    style: Format = "text",
     home: Home = None,
     results: ResultsFolder = None,
 ) -> None:
@@ -87,8 +85,7 @@ def run(
     embark run -m embark/pocket -t 'Pocket*ZeroShot'
     embark run -m ./my-checkpoint --dtype bfloat16
     embark run -m embark/pocket --folder holiday-photos
-    embark run -m embark/pocket --tasks-file tasks.toml
-    embark run -m BAAI/bge-m3 -b ARK --caption Qwen/Qwen3-VL-8B-Instruct --rerank BAAI/bge-reranker-v2-m3:50
+    embark run -m BAAI/bge-m3 -b ARK --caption Qwen/Qwen3-VL-8B-Instruct
     """
     from embark.models import Loading
     from embark.results import long_table
@@ -106,12 +103,10 @@ def run(
         loading=Loading(device, dtype, compile, trust),
         stages=_stages(rewrite, caption, rerank),
     )
-    if as_json:
-        print_json({"results": long_table(report.results), "skipped": [vars(skip) for skip in report.skipped]})
-    elif report.results:
-        print_table(report.table())
-    for line in (*report.summary(), *report.notes):
-        say(line)
+    if report.results or style != "text":
+        data = {"results": long_table(report.results), "skipped": [vars(skip) for skip in report.skipped]}
+        emit(report.table(), style, data)
+    say(*report.summary(), *report.notes)
     if any(skip.kind == "failed" for skip in report.skipped):
         raise typer.Exit(1)
 
@@ -129,7 +124,7 @@ def plan_(
     compile: Compile = False,
     trust: Trust = None,
     offline: Offline = False,
-    as_json: AsJson = False,
+    style: Format = "text",
     home: Home = None,
 ) -> None:
     """Show what a run would embed, store and cost, without doing it.
@@ -140,7 +135,7 @@ def plan_(
     \b
     embark plan
     embark plan -b 'MIEB(Multilingual)'
-    embark plan -m embark/pocket -b Pocket --json
+    embark plan -m embark/pocket -b Pocket --format json
     """
     from embark.models import Loading
     from embark.run import DEFAULT_MODELS
@@ -155,8 +150,8 @@ def plan_(
         settings=load_settings(home, offline=offline or None),
         loading=Loading(device, dtype, compile, trust),
     )
-    if as_json:
-        print_json(report.as_dict())
+    if style != "text":
+        emit(report.table(), style, report.as_dict())
         return
     if report.outline is not None:
         print("\n".join((f"{benchmark or 'the chosen tasks'}: {report.summary()[0]}", *report.summary()[1:], "")))
@@ -164,8 +159,7 @@ def plan_(
     for of_model in report.models:
         print(f"\n{of_model.model}")
         print_table(of_model.table())
-    for note in report.notes:
-        say(note)
+    say(*report.notes)
 
 
 def chosen_tasks(

@@ -30,7 +30,7 @@ def show(
 
     facts = facts_of(name, settings=load_settings(home, results))
     if style != "text":
-        emit(facts.table(), style, facts.to_dict())
+        emit(facts.table(), style, facts.as_dict())
         return
     for fact, line in (row.cells for row in facts.table().rows):
         print(f"{fact:<{WIDTH}}{wrapped(str(line), WIDTH)}")

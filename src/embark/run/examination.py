@@ -39,7 +39,7 @@ class Examination(Tabular):
             return f"{self.model}: no fault found."
         return f"{self.model}: {len(self.faults)} of {len(self.findings)} checks found a fault."
 
-    def to_dict(self) -> list[dict[str, Any]]:
+    def as_dict(self) -> list[dict[str, Any]]:
         """The findings, ready for JSON."""
         return [vars(finding) for finding in self.findings]
 

@@ -91,7 +91,7 @@ class Flips(Tabular):
                 lines.append(f"  … and {len(items) - most} more (--format json lists all)")
         return lines
 
-    def to_dict(self) -> dict[str, list[str]]:
+    def as_dict(self) -> dict[str, list[str]]:
         """The items by model."""
         return {self.a: list(self.only_a), self.b: list(self.only_b)}
 
@@ -146,7 +146,7 @@ class Comparison(Tabular):
         only_a, only_b = flipped_items(*self.results, row)
         return Flips(task, self.a, self.b, tuple(only_a), tuple(only_b))
 
-    def to_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> dict[str, Any]:
         """All numbers, ready for JSON."""
         pairs = [vars(pair) | {"difference": pair.difference, "verdict": pair.verdict} for pair in self.pairs]
         return {

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from embark.boards.cards import cards
 from embark.boards.matrix import Matrix, load_matrix
 from embark.catalogue import UnknownName
 from embark.results import Results, TaskResult
@@ -38,10 +37,7 @@ def pareto(
     """
     settings = settings or load_settings()
     matrix = load_matrix(benchmark, tasks, own=own, settings=settings)
-    if against == "time":
-        costs = embedding_times(Results(settings.results).all())
-    else:
-        costs = sizes(cards(matrix.models, matrix.tasks[0].family), against)
+    costs = embedding_times(Results(settings.results).all()) if against == "time" else sizes(matrix.cards, against)
     return replace(pareto_front(matrix, costs, against), notes=matrix.notes)
 
 

@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 
-from embark.boards.cards import cards
 from embark.boards.matrix import Matrix, load_matrix
 from embark.catalogue import UnknownName, match_words
 from embark.models import parameter_count
@@ -50,8 +49,7 @@ def recommend(
     most = parameter_count(max_parameters) if isinstance(max_parameters, str) else max_parameters
     limits = Limits(most, frozenset(match_words("modality", MODALITIES, _names(modalities)) or ()), min_dim, max_dim)
     matrix = load_matrix(benchmark, tasks, own=own, settings=settings)
-    known = cards(matrix.models, matrix.tasks[0].family)
-    return replace(rank_models(matrix, known, _names(needs), limits), top=top, notes=matrix.notes)
+    return replace(rank_models(matrix, matrix.cards, _names(needs), limits), top=top, notes=matrix.notes)
 
 
 @dataclass(frozen=True)

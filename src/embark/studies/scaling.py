@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from embark.boards.cards import cards
 from embark.boards.matrix import Matrix, grouped, load_matrix
 from embark.results.table import Row, Table, short
 from embark.settings import Settings
@@ -37,8 +36,7 @@ def scaling(
     `against` is parameters or data (training examples); `by` is category, type, capability, domain… or task.
     """
     matrix = load_matrix(benchmark, tasks, own=own, settings=settings)
-    known = cards(matrix.models, matrix.tasks[0].family)
-    return replace(fit_scaling(matrix, known, against, by), notes=matrix.notes)
+    return replace(fit_scaling(matrix, matrix.cards, against, by), notes=matrix.notes)
 
 
 @dataclass(frozen=True)

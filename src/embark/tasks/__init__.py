@@ -32,7 +32,7 @@ Wanted = str | Iterable[str] | None
 def get_tasks(
     tasks: Wanted = None,
     *,
-    task_types: Wanted = None,
+    evaluators: Wanted = None,
     families: Wanted = None,
     categories: Wanted = None,
     capabilities: Wanted = None,
@@ -43,11 +43,11 @@ def get_tasks(
 ) -> list[Task]:
     """Tasks by name and property; each may be one value or several, and a glob.
 
-    `task_types` are evaluators (retrieval, zeroshot…). A task passes `languages` with any of its languages ("eng" is
+    `evaluators` are retrieval, zeroshot… A task passes `languages` with any of its languages ("eng" is
     any script of English), `modalities` when it needs no others, and `max_items` when it is known to embed no more.
     """
     chosen = list(TASKS.values()) if tasks is None else TASKS.match(_listed(tasks))
-    evaluator = _values("task type", task_types, lambda task: (task.evaluator,))
+    evaluator = _values("evaluator", evaluators, lambda task: (task.evaluator,))
     family = _values("family", families, lambda task: (task.family,))
     category = _values("category", categories, lambda task: (task.category,))
     capability = _values("capability", capabilities, _capability)
