@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
@@ -70,6 +71,7 @@ class Run(Tabular):
     computed: int = 0  # scores computed now; the others were on disk
     embedded: int = 0
     seconds: float = 0.0
+    folder: Path | None = None  # where the results are
 
     @property
     def items(self) -> int:
@@ -109,9 +111,10 @@ class Run(Tabular):
     def summary(self) -> tuple[str, ...]:
         """What the run took, in sentences."""
         on_disk = len(self.results) - self.computed
+        place = f" in {self.folder}" if self.folder else ""
         lines = [
             f"Embedded {self.embedded:,} item{'' if self.embedded == 1 else 's'} in a run of {self.seconds:.1f} s; "
-            f"{self.computed:,} score{'' if self.computed == 1 else 's'} computed, {on_disk} already on disk."
+            f"{self.computed:,} score{'' if self.computed == 1 else 's'} computed, {on_disk} already on disk{place}."
         ]
         if self.unique:
             lines.append(
@@ -173,7 +176,7 @@ class _Evaluation:
         self.rescore = rescore
         self.folder = Results(bench.settings.results)
         self.id = uuid4().hex[:12]
-        self.run = Run(self.tasks)
+        self.run = Run(self.tasks, folder=bench.settings.results)
         self.error: EmbarkError | None = None  # of a model that could not embed everything
 
     def evaluate(self, encoder: Encoder) -> None:
