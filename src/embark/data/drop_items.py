@@ -25,12 +25,11 @@ def without(data: Dataset, dropped: Mapping[str, Collection[int]]) -> Dataset:
         if not all(0 <= position < len(masks[role]) for position in positions):
             raise EmbarkError(f"Side '{role}' has {len(masks[role])} items; positions outside it cannot be left out.")
         masks[role][list(positions)] = False
-    sides = {role: _side(side, masks[role]) for role, side in data.sides.items()}
+    sides = {
+        role: Side(tuple(compress(side.ids, masks[role])), tuple(compress(side.items, masks[role])))
+        for role, side in data.sides.items()
+    }
     return replace(data, sides=sides, truth=_truth(data.truth, masks))
-
-
-def _side(side: Side, mask: Array) -> Side:
-    return Side(tuple(compress(side.ids, mask)), tuple(compress(side.items, mask)))
 
 
 def _truth(truth: Truth, masks: Mapping[str, Array]) -> Truth:

@@ -196,9 +196,8 @@ def parquet_metadata(path: str) -> Any:
 
 
 def parquet_batches(path: str, columns: list[str], groups: list[int] | None = None) -> Iterator[Any]:
-    """The rows of these columns, in record batches."""
+    """The rows of these columns, in record batches; of all row groups unless some are named."""
     with pq.ParquetFile(path, metadata=parquet_metadata(path)) as file:
-        groups = list(range(file.num_row_groups)) if groups is None else groups
         yield from file.iter_batches(batch_size=BATCH, row_groups=groups, columns=columns)
 
 
@@ -225,10 +224,8 @@ class _RowGroups:
     def get(self, key: tuple[str, str, int]) -> Any:
         """The cells of (path, column, row group); threads that need the same ones wait for the first of them."""
         with self._lock:
-            future = self._columns.get(key)
-            missing = future is None
-            if future is None:
-                future = self._columns[key] = Future()
+            missing = key not in self._columns
+            future = self._columns.setdefault(key, Future())
             self._columns.move_to_end(key)
         if missing:
             try:
@@ -311,8 +308,7 @@ def _extract(path: str, offset: int, size: int, packing: int) -> bytes:
     with open(path, "rb") as file:
         file.seek(offset)
         if packing != TAR:
-            header = file.read(30)
-            file.seek(sum(struct.unpack("<HH", header[26:30])), os.SEEK_CUR)
+            file.seek(sum(struct.unpack("<HH", file.read(30)[26:])), os.SEEK_CUR)  # the name and the extra field
         data = file.read(size)
     if len(data) != size:
         raise EmbarkError(f"{path} is cut off: it ends within one of its files. Delete it and fetch it again.")
