@@ -75,12 +75,11 @@ def dataset(task: Task, queries: Sequence[Query], corpus: Corpus) -> Dataset:
             raise EmbarkError(f"Task {task.name}: '{missing[0]}' is relevant to query {number} but no candidate of it.")
         judged = candidates if query.candidates or task.evaluator == "choice" else query.relevant
         rows += [(number, positions[name], int(name in relevant)) for name in dict.fromkeys(judged)]
-    query_rows, document, grade = np.array(rows, np.int64).T
     sides = {
         "query": Side([str(number) for number in range(len(queries))], [query.item for query in queries]),
         "document": Side([_short_id(name) for name in corpus.items], list(corpus.items.values())),
     }
-    return Dataset(sides, Qrels(query_rows, document, grade), tuple(corpus.skipped))
+    return Dataset(sides, Qrels(*np.array(rows, np.int64).T), tuple(corpus.skipped))
 
 
 def _short_id(name: str) -> str:

@@ -69,8 +69,7 @@ def _zeroshot(task: Task, split: str, subset: str, hub: Hub) -> Dataset:
     templates = task.templates or ("{}",)
     ids = [f"{number}-{template}" for number in range(len(names)) for template in range(len(templates))]
     prompts = Side(tuple(ids), tuple(items.prompts(_clean(task, names), templates)))
-    prompt_class = np.repeat(np.arange(len(names)), len(templates))
-    truth = Classes(_class_numbers(rows, names), prompt_class, names)
+    truth = Classes(_class_numbers(rows, names), np.repeat(np.arange(len(names)), len(templates)), names)
     return Dataset({"item": rows.side(), "prompt": prompts}, truth, rows.table.skipped)
 
 
