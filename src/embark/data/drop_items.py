@@ -33,12 +33,12 @@ def without(data: Dataset, dropped: Mapping[str, Collection[int]]) -> Dataset:
 
 
 def _truth(truth: Truth, masks: Mapping[str, Array]) -> Truth:
-    rows: Array | None = None  # a mask over the table that index fields make up
-    for spec in fields(truth):
-        if "index" in spec.metadata:
-            whole = masks[spec.metadata["index"]][getattr(truth, spec.name)]
-            whole = whole.all(axis=tuple(range(1, whole.ndim)))  # a sample of several items needs them all
-            rows = whole if rows is None else rows & whole
+    index_masks = [
+        masks[spec.metadata["index"]][getattr(truth, spec.name)] for spec in fields(truth) if "index" in spec.metadata
+    ]
+    # A mask over the table that index fields make up; a sample of several items needs them all.
+    whole = [mask.all(axis=tuple(range(1, mask.ndim))) for mask in index_masks]
+    rows = np.logical_and.reduce(whole) if whole else None
     changed: dict[str, Any] = {}
     for spec in fields(truth):
         values = getattr(truth, spec.name)

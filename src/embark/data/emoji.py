@@ -6,7 +6,7 @@ import zlib
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import cache
-from itertools import cycle
+from itertools import chain, cycle
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -114,8 +114,7 @@ def motions() -> dict[Emoji, str]:
     """The 200 emoji that have a video (and are spoken), each with its motion: five of each of 40 subgroups."""
     spoken = by_subgroup(table()[code] for code in _speech()["en"])
     fives = [members for members in spoken.values() if len({symbol.art for symbol in members}) == 5]
-    chosen = [symbol for members in Random("PocketCast").sample(fives, 40) for symbol in members]
-    return dict(zip(chosen, cycle(drawing.MOTIONS), strict=False))
+    return dict(zip(chain(*Random("PocketCast").sample(fives, 40)), cycle(drawing.MOTIONS), strict=False))
 
 
 @cache

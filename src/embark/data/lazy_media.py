@@ -68,10 +68,6 @@ class MediaSequence:
     def read(self, position: int) -> bytes | None:
         """The bytes at a position; None where there are none."""
 
-    def sha256(self, position: int) -> bytes:
-        """The hash of the bytes at a position."""
-        return bytes(_hashes(self, position // BLOCK)[position % BLOCK])
-
 
 @dataclass(frozen=True, slots=True)
 class LazyBytes:
@@ -85,7 +81,7 @@ class LazyBytes:
 
     def sha256(self) -> bytes:
         """The hash of the bytes."""
-        return self.sequence.sha256(self.position)
+        return bytes(_hashes(self.sequence, self.position // BLOCK)[self.position % BLOCK])
 
 
 # ── kept hashes ──────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -58,8 +58,11 @@ class Rows:
 
     def media(self, kind: Modality, column: str) -> list[Media | None]:
         """Encoded media, one a row; None where a cell is empty."""
-        chunks = [chunk for table in self._tables(column) for chunk in table.chunks(column)]
-        return [None if chunk is None else StoredMedia(kind, (chunk,)) for chunk in chunks]
+        return [
+            None if chunk is None else StoredMedia(kind, (chunk,))
+            for table in self._tables(column)
+            for chunk in table.chunks(column)
+        ]
 
     def list_media(self, kind: Modality, column: str) -> list[list[Media]]:
         """Encoded media, a list a row."""

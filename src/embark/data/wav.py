@@ -58,11 +58,10 @@ def _parse(data: bytes) -> tuple[bytes, memoryview, int, int]:
     The wave module does not read the extensible format of 24-bit recordings.
     """
     chunks: dict[bytes, memoryview] = {}
-    view = memoryview(data)
     offset = 12
     while offset + 8 <= len(data):
         name, size = struct.unpack_from("<4sI", data, offset)
-        chunks.setdefault(name, view[offset + 8 : offset + 8 + size])
+        chunks.setdefault(name, memoryview(data)[offset + 8 : offset + 8 + size])
         offset += 8 + size + size % 2
     if data[:4] != b"RIFF" or data[8:12] != b"WAVE" or not {b"fmt ", b"data"} <= chunks.keys():
         raise EmbarkError(f"Expected a wave file, got {len(data)} bytes of something else.")

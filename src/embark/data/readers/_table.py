@@ -150,9 +150,11 @@ def needed_files(task: Task, hub: Hub) -> list[RemoteFile]:
         for config in options.get("configs", (own,))
     )
     files = {file.path: file for config, stored in tables for file in split_files(source, stored, hub, config)}
-    for file in hub.files(source.id, source.revision):
-        if any(fnmatchcase(file.path, pattern) for pattern in options.get("files", ())):
-            files[file.path] = file
+    files |= {
+        file.path: file
+        for file in hub.files(source.id, source.revision)
+        if any(fnmatchcase(file.path, pattern) for pattern in options.get("files", ()))
+    }
     return list(files.values())
 
 

@@ -92,8 +92,7 @@ def _mvbench(rows: Rows) -> Iterator[Question]:
 
 def _nextqa(rows: Rows) -> Iterator[Question]:
     """Choices have letters in the question alone."""
-    columns = ("video", "question", "answer", "a0", "a1", "a2", "a3", "a4")
-    for video, question, answer, *choices in rows.tuples(*columns):
+    for video, question, answer, *choices in rows.tuples("video", "question", "answer", "a0", "a1", "a2", "a3", "a4"):
         text, _ = _with_choices(question, choices)
         yield str(video), text, [(choice, choice) for choice in choices], int(answer)
 

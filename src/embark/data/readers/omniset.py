@@ -38,8 +38,7 @@ def read(task: Task, split: str, subset: str, hub: Hub) -> Dataset:
         ]
         query = corpus.items[_name(own, task.options["query"])]
         queries.append(Query(query, [_name(own, task.options["target"])], candidates))
-    _mmeb.check_query_count(task, split, len(queries))
-    return _mmeb.dataset(task, queries, corpus)
+    return _mmeb.dataset(task, queries, corpus, split)
 
 
 def _captions(folder: ArchiveFolder, rows: Sequence[Mapping[str, Any]]) -> dict[int, str]:
