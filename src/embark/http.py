@@ -36,11 +36,11 @@ class Again(Exception):
 
 
 class Refused(Exception):
-    """An answer that another try will not change: its status, its address, and the page that came with it."""
+    """An answer that another try will not change: its status, and the page that came with it."""
 
-    def __init__(self, status: int, reason: str, url: str = "", page: bytes = b"") -> None:
+    def __init__(self, status: int, reason: str, page: bytes = b"") -> None:
         super().__init__(f"HTTP {status} {reason}")
-        self.status, self.url, self.page = status, url, page
+        self.status, self.page = status, page
 
 
 def patiently(
@@ -82,7 +82,7 @@ def send(request: urllib.request.Request) -> closing[Any]:
                 page = error.read(1 << 16)
             if error.code in BUSY:
                 raise Again(f"HTTP {error.code} {error.reason}", retry_after(error.headers), page=page) from None
-            raise Refused(error.code, str(error.reason), error.url or request.full_url, page) from None
+            raise Refused(error.code, str(error.reason), page) from None
     except (OSError, http.client.HTTPException) as error:
         cause: object = getattr(error, "reason", None) or error
         raise Again(str(cause) or type(cause).__name__, absent=isinstance(cause, ABSENT)) from None

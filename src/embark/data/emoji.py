@@ -134,11 +134,9 @@ def sheet_image(name: str) -> Item:
 
 
 @cache
-def corrupted_image(symbol: Emoji, condition: str) -> Item:
-    """An emoji's image under a condition; "clean" is the image as published."""
-    if condition == "clean":
-        return symbol.image
-    return draw(drawing.corrupt, symbol.art, condition, zlib.crc32(symbol.code.encode()))
+def corrupted_image(symbol: Emoji, corruption: str) -> Item:
+    """An emoji's image under one of the corruptions."""
+    return draw(drawing.corrupt, symbol.art, corruption, zlib.crc32(symbol.code.encode()))
 
 
 def draw(function: Callable[..., bytes], *arguments: Any) -> Item:

@@ -255,7 +255,7 @@ class Hub:
                 return Again(reason, http.retry_after(response.headers))
             if not str(response.url).startswith(f"{self.endpoint}/"):  # a link to storage may have run out
                 return Again(reason)
-            return Refused(status, response.reason_phrase, str(response.url))
+            return Refused(status, response.reason_phrase)
         if isinstance(error, OSError) and error.errno is not None and target:
             return _on_disk(error, target, size)
         return Again(reason, absent=any(isinstance(cause, http.ABSENT) for cause in _causes(error)))

@@ -42,10 +42,8 @@ class StoredMedia(Media):
 
     @cached_property
     def digest(self) -> bytes:
-        outer = hashlib.sha256()
-        for chunk in self.chunks:
-            outer.update(chunk.sha256() if isinstance(chunk, LazyBytes) else _sha256(chunk))
-        return outer.digest()
+        hashes = (chunk.sha256() if isinstance(chunk, LazyBytes) else _sha256(chunk) for chunk in self.chunks)
+        return hashlib.sha256(b"".join(hashes)).digest()
 
 
 def video_from_frames(frames: Iterable[Media]) -> Media:

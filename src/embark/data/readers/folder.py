@@ -186,8 +186,9 @@ def _classes(source: Path, rows: Sequence[Row], files: str, labels: str) -> tupl
             raise EmbarkError(f"{row[files]} has two labels in {source}, {both}; zero-shot needs one an image.")
     classes = tuple(sorted(set(by_file.values())))
     if len(classes) < 2:
-        present = first_few(classes) or "none"
-        raise EmbarkError(f"Column '{labels}' of {source} needs two labels or more; it has {present}.")
+        raise EmbarkError(
+            f"Column '{labels}' of {source} needs two labels or more; it has {first_few(classes) or 'none'}."
+        )
     return classes
 
 

@@ -44,8 +44,9 @@ class LabeledTable:
 def read_labelled(task: Task, split: str, subset: str, hub: Hub) -> Dataset:
     """The items of a split and the truth that the task's evaluator needs."""
     if task.evaluator not in BY_EVALUATOR:
-        known = ", ".join(BY_EVALUATOR)
-        raise EmbarkError(f"Task {task.name}: the reader 'labelled' serves {known}, not '{task.evaluator}'.")
+        raise EmbarkError(
+            f"Task {task.name}: the reader 'labelled' serves {', '.join(BY_EVALUATOR)}, not '{task.evaluator}'."
+        )
     return BY_EVALUATOR[task.evaluator](task, split, subset, hub)
 
 

@@ -111,8 +111,9 @@ def _instruction(task: Task, folder: str) -> str:
     instructions = task.options["instructions"]
     part = folder.rpartition("/")[2] or _mmeb.dataset_name(task)
     if part not in instructions:
-        known = ", ".join(instructions)
-        raise EmbarkError(f"Task {task.name} has no instruction for '{part}'; it has some for {known}.")
+        raise EmbarkError(
+            f"Task {task.name} has no instruction for '{part}'; it has some for {', '.join(instructions)}."
+        )
     return str(instructions[part])
 
 
