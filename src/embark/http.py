@@ -22,6 +22,7 @@ PAUSE = 1.0  # seconds before the second try; doubled each time
 PATIENCE = 300.0  # the longest pause, also when the other side asks for a longer one
 TIMEOUT = 60.0  # seconds without a byte
 BUSY = (408, 429, 500, 502, 503, 504)
+ABSENT = (socket.gaierror, ConnectionRefusedError)  # nobody is at the address
 
 T = TypeVar("T")
 
@@ -35,11 +36,11 @@ class Again(Exception):
 
 
 class Refused(Exception):
-    """An answer that another try will not change: its status, its address, and the page that came with it."""
+    """An answer that another try will not change: its status, and the page that came with it."""
 
-    def __init__(self, status: int, reason: str, url: str = "", page: bytes = b"") -> None:
+    def __init__(self, status: int, reason: str, page: bytes = b"") -> None:
         super().__init__(f"HTTP {status} {reason}")
-        self.status, self.url, self.page = status, url, page
+        self.status, self.page = status, page
 
 
 def patiently(
@@ -70,11 +71,10 @@ def patiently(
     raise EmbarkError(f"{what} failed {times}: {why}. Run the same command to go on where it stopped.")
 
 
-def send(request: urllib.request.Request, *handlers: Any, timeout: float | None = None) -> closing[Any]:
+def send(request: urllib.request.Request) -> closing[Any]:
     """The answer to a request, to be closed."""
     try:
-        opener = urllib.request.build_opener(*handlers)
-        return closing(opener.open(request, timeout=TIMEOUT if timeout is None else timeout))
+        return closing(urllib.request.build_opener().open(request, timeout=TIMEOUT))
     except urllib.error.HTTPError as error:
         with closing(error):
             page = b""
@@ -82,11 +82,10 @@ def send(request: urllib.request.Request, *handlers: Any, timeout: float | None 
                 page = error.read(1 << 16)
             if error.code in BUSY:
                 raise Again(f"HTTP {error.code} {error.reason}", retry_after(error.headers), page=page) from None
-            raise Refused(error.code, str(error.reason), error.url or request.full_url, page) from None
+            raise Refused(error.code, str(error.reason), page) from None
     except (OSError, http.client.HTTPException) as error:
         cause: object = getattr(error, "reason", None) or error
-        absent = isinstance(cause, (socket.gaierror, ConnectionRefusedError))
-        raise Again(str(cause) or type(cause).__name__, absent=absent) from None
+        raise Again(str(cause) or type(cause).__name__, absent=isinstance(cause, ABSENT)) from None
 
 
 def receive(answer: Any, size: int | None = None) -> bytes:

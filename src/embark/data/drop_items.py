@@ -25,21 +25,20 @@ def without(data: Dataset, dropped: Mapping[str, Collection[int]]) -> Dataset:
         if not all(0 <= position < len(masks[role]) for position in positions):
             raise EmbarkError(f"Side '{role}' has {len(masks[role])} items; positions outside it cannot be left out.")
         masks[role][list(positions)] = False
-    sides = {role: _side(side, masks[role]) for role, side in data.sides.items()}
+    sides = {
+        role: Side(tuple(compress(side.ids, masks[role])), tuple(compress(side.items, masks[role])))
+        for role, side in data.sides.items()
+    }
     return replace(data, sides=sides, truth=_truth(data.truth, masks))
 
 
-def _side(side: Side, mask: Array) -> Side:
-    return Side(tuple(compress(side.ids, mask)), tuple(compress(side.items, mask)))
-
-
 def _truth(truth: Truth, masks: Mapping[str, Array]) -> Truth:
-    rows: Array | None = None  # a mask over the table that index fields make up
-    for spec in fields(truth):
-        if "index" in spec.metadata:
-            whole = masks[spec.metadata["index"]][getattr(truth, spec.name)]
-            whole = whole.all(axis=tuple(range(1, whole.ndim)))  # a sample of several items needs them all
-            rows = whole if rows is None else rows & whole
+    index_masks = [
+        masks[spec.metadata["index"]][getattr(truth, spec.name)] for spec in fields(truth) if "index" in spec.metadata
+    ]
+    # A mask over the table that index fields make up; a sample of several items needs them all.
+    whole = [mask.all(axis=tuple(range(1, mask.ndim))) for mask in index_masks]
+    rows = np.logical_and.reduce(whole) if whole else None
     changed: dict[str, Any] = {}
     for spec in fields(truth):
         values = getattr(truth, spec.name)

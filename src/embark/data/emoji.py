@@ -6,7 +6,7 @@ import zlib
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import cache
-from itertools import cycle
+from itertools import chain, cycle
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -114,8 +114,7 @@ def motions() -> dict[Emoji, str]:
     """The 200 emoji that have a video (and are spoken), each with its motion: five of each of 40 subgroups."""
     spoken = by_subgroup(table()[code] for code in _speech()["en"])
     fives = [members for members in spoken.values() if len({symbol.art for symbol in members}) == 5]
-    chosen = [symbol for members in Random("PocketCast").sample(fives, 40) for symbol in members]
-    return dict(zip(chosen, cycle(drawing.MOTIONS), strict=False))
+    return dict(zip(chain(*Random("PocketCast").sample(fives, 40)), cycle(drawing.MOTIONS), strict=False))
 
 
 @cache
@@ -135,11 +134,9 @@ def sheet_image(name: str) -> Item:
 
 
 @cache
-def corrupted_image(symbol: Emoji, condition: str) -> Item:
-    """An emoji's image under a condition; "clean" is the image as published."""
-    if condition == "clean":
-        return symbol.image
-    return draw(drawing.corrupt, symbol.art, condition, zlib.crc32(symbol.code.encode()))
+def corrupted_image(symbol: Emoji, corruption: str) -> Item:
+    """An emoji's image under one of the corruptions."""
+    return draw(drawing.corrupt, symbol.art, corruption, zlib.crc32(symbol.code.encode()))
 
 
 def draw(function: Callable[..., bytes], *arguments: Any) -> Item:

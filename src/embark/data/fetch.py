@@ -10,7 +10,6 @@ import errno
 import hashlib
 import json
 import re
-import socket
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -69,9 +68,9 @@ class Hub:
         if (id, revision) not in self._commits:
             ref = self._folder(id) / f"ref-{quote(revision, safe='')}.json"
             if self.offline:
-                commit = _load(ref)
-                if commit is None:
+                if not ref.exists():
                     raise _missing(f"revision {revision} of dataset {id}")
+                commit = json.loads(ref.read_bytes())
             else:
                 url = f"{self.endpoint}/api/datasets/{id}/revision/{quote(revision, safe='')}"
                 commit = self._ask(url, id, revision)[0]["sha"]
@@ -208,7 +207,6 @@ class Hub:
 
     def _download(self, id: str, commit: str, file: RemoteFile, bar: _Bar) -> Path:
         """Download a file and verify it; one that came wrong is downloaded once more."""
-        checksum = ""
         attempt = partial(self._download_once, id, commit, file, bar)
         for _ in range(2):
             try:
@@ -257,11 +255,10 @@ class Hub:
                 return Again(reason, http.retry_after(response.headers))
             if not str(response.url).startswith(f"{self.endpoint}/"):  # a link to storage may have run out
                 return Again(reason)
-            return Refused(status, response.reason_phrase, str(response.url))
+            return Refused(status, response.reason_phrase)
         if isinstance(error, OSError) and error.errno is not None and target:
             return _on_disk(error, target, size)
-        absent = any(isinstance(cause, (socket.gaierror, ConnectionRefusedError)) for cause in _causes(error))
-        return Again(reason, absent=absent)
+        return Again(reason, absent=any(isinstance(cause, http.ABSENT) for cause in _causes(error)))
 
     def _explained(self, refused: Refused, id: str, revision: str, path: str = "") -> EmbarkError:
         """What a user can do about a refusal."""
@@ -292,11 +289,7 @@ class _Bar:
     def __call__(self, *args: object, **options: object) -> _Bar:
         return self
 
-    def __enter__(self) -> _Bar:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        pass
+    __enter__ = __call__
 
     def update(self, count: float | None = 1) -> None:
         if self.stopped.is_set():
@@ -307,7 +300,7 @@ class _Bar:
     def ignore(self, *args: object, **options: object) -> None:
         pass
 
-    close = refresh = update_transfer = set_postfix_str = set_transfer_postfix_str = ignore
+    __exit__ = close = refresh = update_transfer = set_postfix_str = set_transfer_postfix_str = ignore
 
 
 def _stop_xet() -> None:
@@ -369,13 +362,6 @@ def _checksum(path: Path, file: RemoteFile) -> str:
 def _load_listing(path: str) -> dict[str, RemoteFile]:
     """A stored list of files; it never changes, because it is a commit's."""
     return {row["path"]: RemoteFile(**row) for row in json.loads(Path(path).read_bytes())}
-
-
-def _load(path: Path) -> Any:
-    try:
-        return json.loads(path.read_bytes())
-    except FileNotFoundError:
-        return None
 
 
 def _save(path: Path, value: Any) -> None:

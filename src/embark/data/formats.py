@@ -211,8 +211,7 @@ class Shard(TableFile):
             if key and dot and not key.startswith("__"):
                 row = self.rows.setdefault(folder + slash + key, {})
                 row[ending.lower()] = lazy_media.ArchiveFile(files, position, *location)
-        endings = dict.fromkeys(ending for row in self.rows.values() for ending in row)
-        self.column_names = ("__key__", *endings)
+        self.column_names = ("__key__", *dict.fromkeys(ending for row in self.rows.values() for ending in row))
 
     def __len__(self) -> int:
         return len(self.rows)

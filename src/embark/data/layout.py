@@ -134,10 +134,8 @@ def _entry(configs: Sequence[Mapping[str, Any]], config: str | None) -> Mapping[
     by_name = {str(entry.get("config_name", "default")): entry for entry in configs}
     if config is not None:
         return by_name.get(config, {})
-    default = [entry for entry in configs if entry.get("default") == "true"]
-    if default or "default" in by_name:
-        return default[0] if default else by_name["default"]
-    return configs[0] if len(configs) == 1 else {}
+    default = next((entry for entry in configs if entry.get("default") == "true"), None)
+    return default or by_name.get("default") or (configs[0] if len(configs) == 1 else {})
 
 
 def _data_files(value: Any, id: str) -> Iterator[tuple[str, str]]:
@@ -165,8 +163,7 @@ def card_configs(card: str, id: str = "?") -> list[dict[str, Any]]:
             raise ValueError("not a list of configs")
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         reason = " ".join(str(error).split())
-        message = (
+        raise EmbarkError(
             f"The card of dataset {id} has `configs` that are not understood ({reason}): name the files in the row."
-        )
-        raise EmbarkError(message) from None
+        ) from None
     return configs

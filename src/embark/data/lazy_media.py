@@ -42,10 +42,8 @@ class StoredMedia(Media):
 
     @cached_property
     def digest(self) -> bytes:
-        outer = hashlib.sha256()
-        for chunk in self.chunks:
-            outer.update(chunk.sha256() if isinstance(chunk, LazyBytes) else _sha256(chunk))
-        return outer.digest()
+        hashes = (chunk.sha256() if isinstance(chunk, LazyBytes) else _sha256(chunk) for chunk in self.chunks)
+        return hashlib.sha256(b"".join(hashes)).digest()
 
 
 def video_from_frames(frames: Iterable[Media]) -> Media:
@@ -68,10 +66,6 @@ class MediaSequence:
     def read(self, position: int) -> bytes | None:
         """The bytes at a position; None where there are none."""
 
-    def sha256(self, position: int) -> bytes:
-        """The hash of the bytes at a position."""
-        return bytes(_hashes(self, position // BLOCK)[position % BLOCK])
-
 
 @dataclass(frozen=True, slots=True)
 class LazyBytes:
@@ -85,7 +79,7 @@ class LazyBytes:
 
     def sha256(self) -> bytes:
         """The hash of the bytes."""
-        return self.sequence.sha256(self.position)
+        return bytes(_hashes(self.sequence, self.position // BLOCK)[self.position % BLOCK])
 
 
 # ── kept hashes ──────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -196,9 +190,8 @@ def parquet_metadata(path: str) -> Any:
 
 
 def parquet_batches(path: str, columns: list[str], groups: list[int] | None = None) -> Iterator[Any]:
-    """The rows of these columns, in record batches."""
+    """The rows of these columns, in record batches; of all row groups unless some are named."""
     with pq.ParquetFile(path, metadata=parquet_metadata(path)) as file:
-        groups = list(range(file.num_row_groups)) if groups is None else groups
         yield from file.iter_batches(batch_size=BATCH, row_groups=groups, columns=columns)
 
 
@@ -225,10 +218,8 @@ class _RowGroups:
     def get(self, key: tuple[str, str, int]) -> Any:
         """The cells of (path, column, row group); threads that need the same ones wait for the first of them."""
         with self._lock:
-            future = self._columns.get(key)
-            missing = future is None
-            if future is None:
-                future = self._columns[key] = Future()
+            missing = key not in self._columns
+            future = self._columns.setdefault(key, Future())
             self._columns.move_to_end(key)
         if missing:
             try:
@@ -311,8 +302,7 @@ def _extract(path: str, offset: int, size: int, packing: int) -> bytes:
     with open(path, "rb") as file:
         file.seek(offset)
         if packing != TAR:
-            header = file.read(30)
-            file.seek(sum(struct.unpack("<HH", header[26:30])), os.SEEK_CUR)
+            file.seek(sum(struct.unpack("<HH", file.read(30)[26:])), os.SEEK_CUR)  # the name and the extra field
         data = file.read(size)
     if len(data) != size:
         raise EmbarkError(f"{path} is cut off: it ends within one of its files. Delete it and fetch it again.")

@@ -6,6 +6,7 @@ import io
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from importlib import import_module
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -124,19 +125,12 @@ def _packet_count(data: bytes) -> int:
 
 
 def _container(data: bytes) -> Any:
-    try:
-        import av
-    except ImportError as error:
-        raise EmbarkError("Decoding video needs PyAV: pip install 'embark[video]'.") from error
-    return av.open(io.BytesIO(data))
+    return optional_library("av", "Decoding video needs PyAV", "video").open(io.BytesIO(data))
 
 
 def open_audio(data: bytes, sample_rate: int) -> Audio:
     """The sound as mono float32 at a sample rate."""
-    try:
-        import soundfile
-    except ImportError as error:
-        raise EmbarkError("Decoding audio needs soundfile: pip install 'embark[audio]'.") from error
+    soundfile = optional_library("soundfile", "Decoding audio needs soundfile", "audio")
     samples, rate = soundfile.read(io.BytesIO(data), dtype="float32", always_2d=True)
     mono = samples.mean(axis=1)
     resampled = mono if rate == sample_rate else _resample(mono, rate, sample_rate)
@@ -146,10 +140,13 @@ def open_audio(data: bytes, sample_rate: int) -> Audio:
 
 
 def _resample(samples: Any, rate: int, wanted: int) -> Any:
-    try:
-        import soxr
-    except ImportError as error:
-        raise EmbarkError(
-            f"Resampling audio from {rate} to {wanted} Hz needs soxr: pip install 'embark[audio]'."
-        ) from error
+    soxr = optional_library("soxr", f"Resampling audio from {rate} to {wanted} Hz needs soxr", "audio")
     return soxr.resample(samples, rate, wanted)
+
+
+def optional_library(name: str, need: str, extra: str) -> Any:
+    """The module of a library that an extra of the package installs; where it is missing, the error states the need."""
+    try:
+        return import_module(name)
+    except ImportError as error:
+        raise EmbarkError(f"{need}: pip install 'embark[{extra}]'.") from error

@@ -10,6 +10,8 @@ import lzma
 import shutil
 import tarfile
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import cached_property
 from pathlib import Path
@@ -56,8 +58,11 @@ class Rows:
 
     def media(self, kind: Modality, column: str) -> list[Media | None]:
         """Encoded media, one a row; None where a cell is empty."""
-        chunks = [chunk for table in self._tables(column) for chunk in table.chunks(column)]
-        return [None if chunk is None else StoredMedia(kind, (chunk,)) for chunk in chunks]
+        return [
+            None if chunk is None else StoredMedia(kind, (chunk,))
+            for table in self._tables(column)
+            for chunk in table.chunks(column)
+        ]
 
     def list_media(self, kind: Modality, column: str) -> list[list[Media]]:
         """Encoded media, a list a row."""
@@ -71,8 +76,7 @@ class Rows:
     def _tables(self, column: str) -> Sequence[TableFile]:
         """The tables, if any of them has the column (or one of "a;b", or the struct of "struct.field")."""
         if not {column, *column.split(";"), column.split(".")[0]} & set(self.column_names):
-            columns = ", ".join(self.column_names)
-            raise EmbarkError(f"{self.name} has no column '{column}'; its columns are {columns}.")
+            raise EmbarkError(f"{self.name} has no column '{column}'; its columns are {', '.join(self.column_names)}.")
         return self.tables
 
 
@@ -176,32 +180,20 @@ def _unpack(parts: Sequence[Path], opener: Callable[[Any], Any] | None, folder: 
     target = folder / hashlib.sha256(state.encode()).hexdigest()[:40]
     if not target.exists():
         try:
-            with atomically(target) as out, _Concatenated(parts) as whole:
+            with atomically(target) as out, ExitStack() as stack:
+                whole = _Concatenated([stack.enter_context(part.open("rb")) for part in parts])
                 shutil.copyfileobj(opener(whole) if opener else whole, out, BLOCK)
         except (OSError, EOFError, lzma.LZMAError) as error:
             raise EmbarkError(f"Cannot unpack {parts[0]} to {folder}: {error}.") from error
     return target
 
 
+@dataclass(frozen=True)
 class _Concatenated:
-    """Several files, read as one."""
+    """Several open files, read as one."""
 
-    def __init__(self, parts: Sequence[Path]) -> None:
-        self._rest = list(parts)
-        self._open: Any = None
-
-    def __enter__(self) -> _Concatenated:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._open:
-            self._open.close()
+    parts: Sequence[BinaryIO]
 
     def read(self, size: int = -1) -> bytes:
-        while self._open or self._rest:
-            self._open = self._open or self._rest.pop(0).open("rb")
-            if block := self._open.read(size):
-                return bytes(block)
-            self._open.close()
-            self._open = None
-        return b""
+        """The next bytes, of one of the files; none at the end."""
+        return next((block for part in self.parts if (block := part.read(size))), b"")

@@ -69,8 +69,7 @@ def _task(file: Path, number: int, table: Any) -> Task:
     try:
         stated = _fields(Task, table)
         evaluator = stated.get("evaluator", "")
-        usual = {"family": "Own", "category": evaluator.capitalize(), "metric": METRICS.get(evaluator, "")}
-        stated = usual | stated
+        stated = {"family": "Own", "category": evaluator.capitalize(), "metric": METRICS.get(evaluator, "")} | stated
         _complete(Task, stated)
         source = stated["source"]
         stated["source"] = _source(file, source)
@@ -85,10 +84,9 @@ def _task(file: Path, number: int, table: Any) -> Task:
 
 def _checked(task: Task) -> Task:
     """An option that nobody reads would leave a score under another protocol than the one that was meant."""
-    if (known := options(task)) is not None:
-        for name in task.options:
-            if name not in known:
-                raise _Wrong(str(UnknownName(f"option of '{task.reader}'", name, known)), "options")
+    known = options(task)
+    if known is not None and (unknown := [name for name in task.options if name not in known]):
+        raise _Wrong(str(UnknownName(f"option of '{task.reader}'", unknown[0], known)), "options")
     return task
 
 
@@ -134,11 +132,16 @@ def _fields(kind: type, table: Any) -> dict[str, Any]:
         name = str(ALIASES.get(stated, stated))
         if name not in known:
             raise _Wrong(str(UnknownName("field", name, known)), name)
-        try:
-            out[name] = _READ[name](value)
-        except _Wrong as wrong:
-            raise _Wrong(str(wrong), name, *wrong.where) from None
+        out[name] = _read_at(name, _READ[name], value)
     return out
+
+
+def _read_at(name: str, read: Callable[[Any], Any], value: Any) -> Any:
+    """The value under a name of a table; what is wrong with it is said to be there."""
+    try:
+        return read(value)
+    except _Wrong as wrong:
+        raise _Wrong(str(wrong), name, *wrong.where) from None
 
 
 def _complete(kind: type, stated: Mapping[str, Any]) -> None:
@@ -190,13 +193,7 @@ def _map(read: Callable[[Any], Any]) -> Callable[[Any], dict[str, Any]]:
     def read_all(value: Any) -> dict[str, Any]:
         if not isinstance(value, dict):
             raise _Wrong(f"must be a table, not {value!r}")
-        out = {}
-        for name, content in value.items():
-            try:
-                out[name] = read(content)
-            except _Wrong as wrong:
-                raise _Wrong(str(wrong), name, *wrong.where) from None
-        return out
+        return {name: _read_at(name, read, content) for name, content in value.items()}
 
     return read_all
 
@@ -210,10 +207,6 @@ def _not_empty(read: Callable[[Any], Any]) -> Callable[[Any], Any]:
     return read_content
 
 
-def _modalities(value: Any) -> tuple[str, ...]:
-    return tuple(map(_one_of("modality", MODALITIES), _texts(value)))
-
-
 def _pools(value: Any) -> tuple[Pool, ...]:
     if not isinstance(value, list):
         raise _Wrong(f"must be a list of tables, not {value!r}")
@@ -221,10 +214,6 @@ def _pools(value: Any) -> tuple[Pool, ...]:
     for pool in pools:
         _complete(Pool, pool)
     return tuple(Pool(**pool) for pool in pools)
-
-
-def _anything(value: Any) -> Any:
-    return value
 
 
 # Names that `Source` and `Pool` share with `Task` mean the same kind of value.
@@ -235,12 +224,12 @@ _READ: dict[str, Callable[[Any], Any]] = {
     "reader": _one_of("reader", READERS),
     "unreadable": _one_of("policy", ("error", "skip")),
     "source": lambda value: _fields(Source, value),
-    "modalities": _not_empty(_modalities),
+    "modalities": _not_empty(lambda value: tuple(map(_one_of("modality", MODALITIES), _texts(value)))),
     **dict.fromkeys(("labels", "templates", "notes"), _texts),
     "splits": _not_empty(_texts),  # without a split or subset there is nothing to score
     "subsets": _not_empty(_map(_texts)),
     **dict.fromkeys(("columns", "instructions", "tags"), _map(_text)),
-    **dict.fromkeys(("params", "options"), _map(_anything)),
+    **dict.fromkeys(("params", "options"), _map(lambda value: value)),
     "files": _map(_texts),
     "rows": _map(_whole),
     "items": _whole,

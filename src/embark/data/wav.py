@@ -8,20 +8,19 @@ import wave
 
 import numpy as np
 
+from embark.data.media import optional_library
 from embark.types import Array, EmbarkError
 
 
 def duration(data: bytes) -> float:
     """The duration of a wave file in seconds."""
-    header, samples = _chunks(data)
-    rate, size = _frame_format(header)
+    _, samples, rate, size = _parse(data)
     return (len(samples) // size) / rate
 
 
 def cut(data: bytes, start: float, end: float) -> bytes:
     """The part between two times in seconds, at least one sample long, as a wave file of the same format."""
-    header, samples = _chunks(data)
-    rate, size = _frame_format(header)
+    header, samples, rate, size = _parse(data)
     first = min(round(start * rate), max(0, len(samples) // size - 1))
     last = max(round(end * rate), first + 1)
     body = b"WAVE" + _chunk(b"fmt ", header) + _chunk(b"data", samples[first * size : last * size])
@@ -35,10 +34,7 @@ def from_samples(samples: Array, rate: int) -> bytes:
 
 def from_video(data: bytes, rate: int) -> bytes:
     """The sound of an encoded video as a mono 16-bit wave file."""
-    try:
-        import av
-    except ImportError as error:
-        raise EmbarkError("Reading the sound of a video needs PyAV: pip install 'embark[video]'.") from error
+    av = optional_library("av", "Reading the sound of a video needs PyAV", "video")
     with av.open(io.BytesIO(data)) as video:
         resampler = av.AudioResampler(format="s16", layout="mono", rate=rate)
         frames = [part for frame in video.decode(audio=0) for part in resampler.resample(frame)]
@@ -56,24 +52,22 @@ def _encode(samples: bytes, rate: int) -> bytes:
     return out.getvalue()
 
 
-def _chunks(data: bytes) -> tuple[bytes, memoryview]:
-    """The "fmt " and "data" chunks; the wave module does not read the extensible format of 24-bit recordings."""
+def _parse(data: bytes) -> tuple[bytes, memoryview, int, int]:
+    """The "fmt " and "data" chunks, frames per second, and the bytes of a frame (one sample of each channel).
+
+    The wave module does not read the extensible format of 24-bit recordings.
+    """
     chunks: dict[bytes, memoryview] = {}
-    view = memoryview(data)
     offset = 12
     while offset + 8 <= len(data):
         name, size = struct.unpack_from("<4sI", data, offset)
-        chunks.setdefault(name, view[offset + 8 : offset + 8 + size])
+        chunks.setdefault(name, memoryview(data)[offset + 8 : offset + 8 + size])
         offset += 8 + size + size % 2
     if data[:4] != b"RIFF" or data[8:12] != b"WAVE" or not {b"fmt ", b"data"} <= chunks.keys():
         raise EmbarkError(f"Expected a wave file, got {len(data)} bytes of something else.")
-    return bytes(chunks[b"fmt "]), chunks[b"data"]
-
-
-def _frame_format(header: bytes) -> tuple[int, int]:
-    """Frames per second, and the bytes of a frame (one sample of each channel)."""
+    header = bytes(chunks[b"fmt "])
     _, _, rate, _, size = struct.unpack_from("<HHIIH", header)
-    return rate, size
+    return header, chunks[b"data"], rate, size
 
 
 def _chunk(name: bytes, content: bytes | memoryview) -> bytes:

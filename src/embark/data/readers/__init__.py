@@ -77,8 +77,7 @@ def version(name: str) -> int:
 
 def external_state(task: Task) -> str:
     """The state of what the truth depends on besides the dataset (a file of labels); empty for most readers."""
-    state: str = getattr(_module(task.reader), "external_state", lambda task: "")(task)
-    return state
+    return str(getattr(_module(task.reader), "external_state", lambda task: "")(task))
 
 
 def needed_files(task: Task, hub: Hub) -> FilesBySource:

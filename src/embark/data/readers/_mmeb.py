@@ -60,8 +60,16 @@ class Corpus:
         return name
 
 
-def dataset(task: Task, queries: Sequence[Query], corpus: Corpus) -> Dataset:
-    """Queries over the corpus, or each over its own candidates, whose judgements are then graded 1 or 0."""
+def dataset(task: Task, queries: Sequence[Query], corpus: Corpus, split: str | None = None) -> Dataset:
+    """Queries over the corpus, or each over its own candidates, whose judgements are then graded 1 or 0.
+
+    With a split, the number of queries must be the one that the task states for it.
+    """
+    expected = _expected_rows(task, split, task.source.config) if split else None
+    if expected is not None and expected != len(queries):
+        raise EmbarkError(
+            f"Task {task.name} has {len(queries):,} queries at revision {task.source.revision}, expected {expected:,}."
+        )
     if not queries:
         raise EmbarkError(f"Task {task.name} has no queries.")
     positions = {name: position for position, name in enumerate(corpus.items)}
@@ -75,12 +83,11 @@ def dataset(task: Task, queries: Sequence[Query], corpus: Corpus) -> Dataset:
             raise EmbarkError(f"Task {task.name}: '{missing[0]}' is relevant to query {number} but no candidate of it.")
         judged = candidates if query.candidates or task.evaluator == "choice" else query.relevant
         rows += [(number, positions[name], int(name in relevant)) for name in dict.fromkeys(judged)]
-    query_rows, document, grade = np.array(rows, np.int64).T
     sides = {
         "query": Side([str(number) for number in range(len(queries))], [query.item for query in queries]),
         "document": Side([_short_id(name) for name in corpus.items], list(corpus.items.values())),
     }
-    return Dataset(sides, Qrels(query_rows, document, grade), tuple(corpus.skipped))
+    return Dataset(sides, Qrels(*np.array(rows, np.int64).T), tuple(corpus.skipped))
 
 
 def _short_id(name: str) -> str:
@@ -145,15 +152,6 @@ def json_list(value: Any) -> list[Any]:
     if isinstance(value, str) and value.lstrip()[:1] in ("[", "{"):
         value = json.loads(value)
     return _table.as_list(value)
-
-
-def check_query_count(task: Task, split: str, count: int) -> None:
-    """Raise an error if the task states another number of queries."""
-    expected = _expected_rows(task, split, task.source.config)
-    if expected is not None and expected != count:
-        raise EmbarkError(
-            f"Task {task.name} has {count:,} queries at revision {task.source.revision}, expected {expected:,}."
-        )
 
 
 def dataset_name(task: Task) -> str:

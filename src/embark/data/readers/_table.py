@@ -85,8 +85,9 @@ class Table:
         `title` is a column whose text goes before the text, with a space between.
         """
         if not columns:
-            known = ", ".join(MODALITIES)
-            raise EmbarkError(f"Task {self.task.name} names no column of content: its `columns` need one of {known}.")
+            raise EmbarkError(
+                f"Task {self.task.name} names no column of content: its `columns` need one of {', '.join(MODALITIES)}."
+            )
         parts = [self._items(kind, columns[kind], title) for kind in ORDER if kind in columns]
         whole = parts[0] if len(parts) == 1 else [_mix(row) for row in zip(*parts, strict=True)]
         empty = (position for position, item in enumerate(whole) if item is None)
@@ -149,9 +150,11 @@ def needed_files(task: Task, hub: Hub) -> list[RemoteFile]:
         for config in options.get("configs", (own,))
     )
     files = {file.path: file for config, stored in tables for file in split_files(source, stored, hub, config)}
-    for file in hub.files(source.id, source.revision):
-        if any(fnmatchcase(file.path, pattern) for pattern in options.get("files", ())):
-            files[file.path] = file
+    files |= {
+        file.path: file
+        for file in hub.files(source.id, source.revision)
+        if any(fnmatchcase(file.path, pattern) for pattern in options.get("files", ()))
+    }
     return list(files.values())
 
 

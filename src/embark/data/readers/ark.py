@@ -76,8 +76,15 @@ def read_unlabeled(task: Task, split: str, subset: str, hub: Hub) -> Dataset:
 
 def labels(task: Task) -> dict[str, Label]:
     """The supplied labels by query, of all subtypes."""
-    path = _labels_file(task)
-    rows = list(csv.DictReader(io.StringIO(path.read_bytes().decode("utf-8-sig"), newline="")))
+    path = _labels_path(task)
+    if path is None:
+        raise EmbarkError(
+            f"The relevance labels of {task.name} are not published, so scoring it here needs a labels file: "
+            f"set {LABELS} to a CSV with the columns query_id,corpus_id (and, if known, skills,demand)."
+        )
+    if not path.is_file():
+        raise EmbarkError(f"There is no labels file {path} ({LABELS}).")
+    rows = csv.DictReader(io.StringIO(path.read_bytes().decode("utf-8-sig"), newline=""))
     by_query: dict[str, Label] = {}
     for number, row in enumerate(rows, 1):
         query, document = ((row.get(name) or "").strip() for name in ("query_id", "corpus_id"))
@@ -103,18 +110,6 @@ def external_state(task: Task) -> str:
 def _labels_path(task: Task) -> Path | None:
     path = task.options.get("labels") or os.environ.get(LABELS)
     return Path(path).expanduser() if path else None
-
-
-def _labels_file(task: Task) -> Path:
-    path = _labels_path(task)
-    if path is None:
-        raise EmbarkError(
-            f"The relevance labels of {task.name} are not published, so scoring it here needs a labels file: "
-            f"set {LABELS} to a CSV with the columns query_id,corpus_id (and, if known, skills,demand)."
-        )
-    if not path.is_file():
-        raise EmbarkError(f"There is no labels file {path} ({LABELS}).")
-    return path
 
 
 # ── metadata ─────────────────────────────────────────────────────────────────────────────────────────────────────────

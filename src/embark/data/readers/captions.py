@@ -59,6 +59,8 @@ def _positions(table: Table, side: str, samples: Sequence[Sequence[Item]]) -> Ar
     size = len(samples[0]) if samples else 0
     for number, sample in zip(table.numbers, samples, strict=True):
         if len(sample) != size:
-            problem = f"row {number} of {table.split} has {len(sample)} {side}s where the first has {size}"
-            raise EmbarkError(f"Task {table.task.name}: {problem}; samples must be of one size.")
+            raise EmbarkError(
+                f"Task {table.task.name}: row {number} of {table.split} has {len(sample)} {side}s where the first has "
+                f"{size}; samples must be of one size."
+            )
     return np.arange(len(samples) * size).reshape(len(samples), size)

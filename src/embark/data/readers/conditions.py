@@ -43,8 +43,7 @@ def needed_files(task: Task, hub: Hub) -> FilesBySource:
 
 def _base(task: Task) -> Task:
     options = {name: value for name, value in task.options.items() if name not in OPTIONS}
-    evaluator = task.params.get("base", "retrieval")
-    return replace(task, evaluator=evaluator, reader=task.options["reader"], options=options)
+    return replace(task, evaluator=task.params.get("base", "retrieval"), reader=task.options["reader"], options=options)
 
 
 def external_state(task: Task) -> str:

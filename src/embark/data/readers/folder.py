@@ -61,18 +61,19 @@ def folder_task(
         _filled_rows(tasks[-1], rows, "caption")
     if labels is not None:
         classes = _classes(source, rows, files, labels)
-        zeroshot = replace(
-            base,
-            name=f"{base.name}ZeroShot",
-            evaluator="zeroshot",
-            metric="accuracy",
-            category="Zero-shot",
-            columns={"file": files, "label": labels},
-            labels=classes,
-            templates=_check_templates(templates),
-            chance=1 / len(classes),
+        tasks.append(
+            replace(
+                base,
+                name=f"{base.name}ZeroShot",
+                evaluator="zeroshot",
+                metric="accuracy",
+                category="Zero-shot",
+                columns={"file": files, "label": labels},
+                labels=classes,
+                templates=_check_templates(templates),
+                chance=1 / len(classes),
+            )
         )
-        tasks.append(zeroshot)
     if not tasks:
         wanted = f"captions ({', '.join(CAPTION)}) nor of labels ({', '.join(LABEL)})"
         raise EmbarkError(f"{source} has neither a column of {wanted}; its columns are {first_few(rows[0])}.")
@@ -94,9 +95,8 @@ def _retrieval(task: Task, folder: Path, rows: Sequence[Row]) -> Dataset:
     pairs = list(dict.fromkeys((row[task.columns["caption"]], row[task.columns["file"]]) for row in filled))
     captions = {text: number for number, text in enumerate(dict.fromkeys(text for text, _ in pairs))}
     files = {name: number for number, name in enumerate(dict.fromkeys(row[task.columns["file"]] for row in rows))}
-    query, document = np.array([(captions[text], files[name]) for text, name in pairs]).T
     queries = items.side({f"caption-{number:05d}": items.text(text) for text, number in captions.items()})
-    truth = Qrels(query, document, np.ones(len(pairs), np.int64))
+    truth = Qrels(*np.array([(captions[text], files[name], 1) for text, name in pairs], np.int64).T)
     return Dataset({"query": queries, "document": _images(folder, files)}, truth, warnings)
 
 
@@ -173,8 +173,7 @@ def _column(source: Path, rows: Sequence[Row], wanted: str | None, usual: Sequen
 
 def _check_files(folder: Path, rows: Sequence[Row], column: str) -> None:
     names = dict.fromkeys(row[column] for row in rows)
-    missing = [name or "(no name)" for name in names if not name or not (folder / name).is_file()]
-    if missing:
+    if missing := [name or "(no name)" for name in names if not name or not (folder / name).is_file()]:
         raise EmbarkError(f"{len(missing)} of {len(names)} files are not in {folder}: {first_few(missing)}.")
 
 
@@ -187,8 +186,9 @@ def _classes(source: Path, rows: Sequence[Row], files: str, labels: str) -> tupl
             raise EmbarkError(f"{row[files]} has two labels in {source}, {both}; zero-shot needs one an image.")
     classes = tuple(sorted(set(by_file.values())))
     if len(classes) < 2:
-        present = first_few(classes) or "none"
-        raise EmbarkError(f"Column '{labels}' of {source} needs two labels or more; it has {present}.")
+        raise EmbarkError(
+            f"Column '{labels}' of {source} needs two labels or more; it has {first_few(classes) or 'none'}."
+        )
     return classes
 
 

@@ -44,8 +44,9 @@ class LabeledTable:
 def read_labelled(task: Task, split: str, subset: str, hub: Hub) -> Dataset:
     """The items of a split and the truth that the task's evaluator needs."""
     if task.evaluator not in BY_EVALUATOR:
-        known = ", ".join(BY_EVALUATOR)
-        raise EmbarkError(f"Task {task.name}: the reader 'labelled' serves {known}, not '{task.evaluator}'.")
+        raise EmbarkError(
+            f"Task {task.name}: the reader 'labelled' serves {', '.join(BY_EVALUATOR)}, not '{task.evaluator}'."
+        )
     return BY_EVALUATOR[task.evaluator](task, split, subset, hub)
 
 
@@ -69,8 +70,7 @@ def _zeroshot(task: Task, split: str, subset: str, hub: Hub) -> Dataset:
     templates = task.templates or ("{}",)
     ids = [f"{number}-{template}" for number in range(len(names)) for template in range(len(templates))]
     prompts = Side(tuple(ids), tuple(items.prompts(_clean(task, names), templates)))
-    prompt_class = np.repeat(np.arange(len(names)), len(templates))
-    truth = Classes(_class_numbers(rows, names), prompt_class, names)
+    truth = Classes(_class_numbers(rows, names), np.repeat(np.arange(len(names)), len(templates)), names)
     return Dataset({"item": rows.side(), "prompt": prompts}, truth, rows.table.skipped)
 
 

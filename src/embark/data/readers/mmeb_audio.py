@@ -42,8 +42,7 @@ def classification(task: Task, split: str, subset: str, hub: Hub) -> Dataset:
     names = sorted(set(labels))
     sounds = _sounds(folder, rows)
     queries = [Query(Item((sound,)), [label], names) for sound, label in zip(sounds, labels, strict=True)]
-    _mmeb.check_query_count(task, split, len(queries))
-    return _mmeb.dataset(task, queries, Corpus({name: items.text(name) for name in names}))
+    return _mmeb.dataset(task, queries, Corpus({name: items.text(name) for name in names}), split)
 
 
 def _labels(rows: Rows) -> list[str]:
@@ -67,9 +66,7 @@ def retrieval(task: Task, split: str, subset: str, hub: Hub) -> Dataset:
         "ave_retrieval": _ave,
     }[task.options["parser"]]
     corpus = Corpus()
-    queries = list(read(task, _open_folder(task, hub), corpus))
-    _mmeb.check_query_count(task, split, len(queries))
-    return _mmeb.dataset(task, queries, corpus)
+    return _mmeb.dataset(task, list(read(task, _open_folder(task, hub), corpus)), corpus, split)
 
 
 def _clotho(task: Task, folder: ArchiveFolder, corpus: Corpus) -> Iterator[Query]:
@@ -161,8 +158,7 @@ def grounding(task: Task, split: str, subset: str, hub: Hub) -> Dataset:
             relevant = [span] if hard else [other for other, other_name in events if other_name == name]
             names = [_segment_name(path, other) for other in relevant]
             queries.append(Query(_mmeb.compose(recording, name), names, candidates))
-    _mmeb.check_query_count(task, split, len(queries))
-    return _mmeb.dataset(task, queries, corpus)
+    return _mmeb.dataset(task, queries, corpus, split)
 
 
 def _annotations(folder: ArchiveFolder) -> dict[str, list[tuple[Span, str]]]:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from functools import partial
+from collections.abc import Callable, Mapping
+from functools import cache, partial
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -13,12 +13,14 @@ from embark.data.fetch import Hub
 from embark.data.readers import _mmeb
 from embark.data.readers._mmeb import ArchiveFolder, Corpus, Query, json_list
 from embark.data.readers._table import first_few
-from embark.types import Dataset, EmbarkError, Item, Media, Task
+from embark.types import Dataset, EmbarkError, Item, Task
 
 VERSION = 1
 TEXTS = ("image_cls", "image_qa", "image_i2t")  # parsers whose candidates are texts, and named by them
 COLUMNS = ("qry_inst", "qry_text", "qry_img_path", "tgt_inst", "tgt_text", "tgt_img_path")
 FIELDS = ("title", "description", "features", "price", "Date First Available")
+
+OpenRoot = Callable[[str], ArchiveFolder]  # the folder of the archive that has that name
 
 needed_files = _mmeb.needed_files
 
@@ -29,7 +31,7 @@ def images(task: Task, split: str, subset: str, hub: Hub) -> Dataset:
     An image is named by its path; where objects of one image compete, also by its caption.
     """
     rows = _mmeb.task_rows(task, split, hub)
-    archive = _Images(task, hub)
+    open_root = cache(partial(_mmeb.open_media, task, hub))  # one archive has the images of all the image tasks
     parser = task.options["parser"]
     corpus = Corpus()
     queries = []
@@ -41,29 +43,17 @@ def images(task: Task, split: str, subset: str, hub: Hub) -> Dataset:
                 candidates.append(corpus.add(caption, partial(items.text, caption)))
                 continue
             name = path if parser == "image_t2i" else f"{path}:{caption.strip(chr(34))}"
-            candidates.append(corpus.add(name, partial(archive.item, "document", path, target_instruction, caption)))
-        queries.append(Query(archive.item("query", image, instruction, text), candidates[:1], candidates))
+            make = partial(_item, task, "document", open_root, path, target_instruction, caption)
+            candidates.append(corpus.add(name, make))
+        queries.append(Query(_item(task, "query", open_root, image, instruction, text), candidates[:1], candidates))
     return _mmeb.dataset(task, queries, corpus)
 
 
-class _Images:
-    """The images of all the image tasks; the archive is opened when the first is needed."""
-
-    def __init__(self, task: Task, hub: Hub) -> None:
-        self.task = task
-        self.hub = hub
-        self.folders: dict[str, ArchiveFolder] = {}
-
-    def item(self, role: str, path: str, instruction: str, text: str) -> Item:
-        """An image with its instruction and text; each may be empty."""
-        text = _mmeb.join_instruction(instruction, text, self.task.instructions.get(role, ""))
-        return _mmeb.compose(self._image(path) if path else None, text)
-
-    def _image(self, path: str) -> Media:
-        root, _, rest = path.partition("/")
-        if root not in self.folders:
-            self.folders[root] = _mmeb.open_media(self.task, self.hub, root)
-        return self.folders[root].media("image", rest)
+def _item(task: Task, role: str, open_root: OpenRoot, path: str, instruction: str, text: str) -> Item:
+    """An image with its instruction and text; each may be empty."""
+    text = _mmeb.join_instruction(instruction, text, task.instructions.get(role, ""))
+    root, _, rest = path.partition("/")
+    return _mmeb.compose(open_root(root).media("image", rest) if path else None, text)
 
 
 # ── products ─────────────────────────────────────────────────────────────────────────────────────────────────────────

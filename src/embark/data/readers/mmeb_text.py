@@ -10,8 +10,10 @@ import ast
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import zip_longest
+from pathlib import PurePosixPath
 from typing import Any
 
 import numpy as np
@@ -77,8 +79,7 @@ def tools(task: Task, split: str, subset: str, hub: Hub) -> Dataset:
         queries.append(GradedQuery(_id(row, QUERY_ID), _query_item(task, row, _text(row, ("query",))), grades))
     documents: dict[str, Item] = {}
     for row in folder.table(tables["corpus"]).records():
-        documentation = _documentation(_first_filled(row, ("documentation",)))
-        documents.setdefault(_id(row, DOCUMENT_ID), items.text(documentation))
+        documents.setdefault(_id(row, DOCUMENT_ID), items.text(_documentation(row)))
     return _retrieval(task, queries, documents)
 
 
@@ -110,8 +111,9 @@ def _instruction(task: Task, folder: str) -> str:
     instructions = task.options["instructions"]
     part = folder.rpartition("/")[2] or _mmeb.dataset_name(task)
     if part not in instructions:
-        known = ", ".join(instructions)
-        raise EmbarkError(f"Task {task.name} has no instruction for '{part}'; it has some for {known}.")
+        raise EmbarkError(
+            f"Task {task.name} has no instruction for '{part}'; it has some for {', '.join(instructions)}."
+        )
     return str(instructions[part])
 
 
@@ -198,11 +200,10 @@ def _query_item(task: Task, row: Row, text: str) -> Item:
     return items.text(text)
 
 
-def _documentation(value: Any) -> str:
-    try:
+def _documentation(row: Row) -> str:
+    value = _first_filled(row, ("documentation",))
+    with suppress(ValueError):  # a text that is not JSON
         value = json.loads(value) if isinstance(value, str) else value
-    except ValueError:
-        return str(value)
     return json.dumps(value) if isinstance(value, dict) else str(value)
 
 
@@ -211,14 +212,11 @@ def _documentation(value: Any) -> str:
 
 def _nearest(folder: ArchiveFolder, part: str, name: str) -> str:
     """The file of that name in a part's folder, or in the nearest one above."""
-    above = part
-    while True:
-        path = f"{above}/{name}" if above else name
-        if path in folder:
+    start = PurePosixPath(part)
+    for above in (start, *start.parents):
+        if (path := str(above / name)) in folder:
             return path
-        if not above:
-            raise EmbarkError(f"Folder '{folder.root}/{part}' of the archive has no {name}, nor has one above it.")
-        above = above.rpartition("/")[0]
+    raise EmbarkError(f"Folder '{folder.root}/{part}' of the archive has no {name}, nor has one above it.")
 
 
 def _in_folder(folder: str, name: str) -> str:

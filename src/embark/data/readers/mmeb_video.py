@@ -92,8 +92,7 @@ def _mvbench(rows: Rows) -> Iterator[Question]:
 
 def _nextqa(rows: Rows) -> Iterator[Question]:
     """Choices have letters in the question alone."""
-    columns = ("video", "question", "answer", "a0", "a1", "a2", "a3", "a4")
-    for video, question, answer, *choices in rows.tuples(*columns):
+    for video, question, answer, *choices in rows.tuples("video", "question", "answer", "a0", "a1", "a2", "a3", "a4"):
         text, _ = _with_choices(question, choices)
         yield str(video), text, [(choice, choice) for choice in choices], int(answer)
 
@@ -101,15 +100,13 @@ def _nextqa(rows: Rows) -> Iterator[Question]:
 def _videomme(rows: Rows) -> Iterator[Question]:
     """Choices come with letters, which are part of their names but not of their texts."""
     for video, question, choices, letter in rows.tuples("videoID", "question", "options", "answer"):
-        named = [(choice, _without_letter(choice)) for choice in choices]
-        yield str(video), "\n".join([question, *choices]), named, ord(letter) - ord("A")
+        yield str(video), "\n".join([question, *choices]), _without_letters(choices), ord(letter) - ord("A")
 
 
 def _egoschema(rows: Rows) -> Iterator[Question]:
     """As above; the choices follow the question without a break, as published."""
     for video, question, choices, answer in rows.tuples("video_idx", "question", "option", "answer"):
-        named = [(choice, _without_letter(choice)) for choice in choices]
-        yield str(video), question + " ".join(choices), named, int(answer)
+        yield str(video), question + " ".join(choices), _without_letters(choices), int(answer)
 
 
 def _activitynetqa(rows: Rows) -> Iterator[Question]:
@@ -133,8 +130,9 @@ def _with_choices(question: str, choices: list[str]) -> tuple[str, list[str]]:
     return "\n".join([question, "Options:", *lettered]).rstrip(), lettered
 
 
-def _without_letter(choice: str) -> str:
-    return choice[choice.find(". ") :].strip(". ")
+def _without_letters(choices: list[str]) -> list[tuple[str, str]]:
+    """The choices by name, and their texts without letters."""
+    return [(choice, choice[choice.find(". ") :].strip(". ")) for choice in choices]
 
 
 # ── moments ──────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -145,8 +143,7 @@ def moments(task: Task, split: str, subset: str, hub: Hub) -> Dataset:
     rows = _mmeb.task_rows(task, split, hub)
     corpus = Corpus()
     read = _momentseeker if task.options["parser"] == "momentseeker" else _clips
-    queries = list(read(task, rows, _open_videos(task, hub), corpus))
-    return _mmeb.dataset(task, queries, corpus)
+    return _mmeb.dataset(task, list(read(task, rows, _open_videos(task, hub), corpus)), corpus)
 
 
 def _clips(task: Task, rows: Rows, videos: ArchiveFolder, corpus: Corpus) -> Iterator[Query]:

@@ -10,10 +10,11 @@ from embark.data import items
 from embark.data.fetch import Hub
 from embark.data.readers import _mmeb
 from embark.data.readers._mmeb import ArchiveFolder, Corpus, Query
-from embark.types import Dataset, EmbarkError, Item, Task
+from embark.types import Dataset, EmbarkError, Item, Modality, Task
 
 VERSION = 1
-ENDINGS = {"text": "txt", "image": "jpg", "video": "mp4", "audio": "wav"}
+ENDINGS: dict[Modality, str] = {"text": "txt", "image": "jpg", "video": "mp4", "audio": "wav"}
+FOLDERS = {"image": "val2014", "video": "videos", "audio": "audios"}
 
 
 def read(task: Task, split: str, subset: str, hub: Hub) -> Dataset:
@@ -37,8 +38,7 @@ def read(task: Task, split: str, subset: str, hub: Hub) -> Dataset:
         ]
         query = corpus.items[_name(own, task.options["query"])]
         queries.append(Query(query, [_name(own, task.options["target"])], candidates))
-    _mmeb.check_query_count(task, split, len(queries))
-    return _mmeb.dataset(task, queries, corpus)
+    return _mmeb.dataset(task, queries, corpus, split)
 
 
 def _captions(folder: ArchiveFolder, rows: Sequence[Mapping[str, Any]]) -> dict[int, str]:
@@ -48,20 +48,16 @@ def _captions(folder: ArchiveFolder, rows: Sequence[Mapping[str, Any]]) -> dict[
     return captions | {int(row["image_id"]): str(row["qry_text"]) for row in rows if row.get("qry_text")}
 
 
-def _item(folder: ArchiveFolder, captions: Mapping[int, str], image: int, kind: str) -> Item:
+def _item(folder: ArchiveFolder, captions: Mapping[int, str], image: int, kind: Modality) -> Item:
     name = _name(image, kind)
     if kind == "text":
         if image not in captions:
             raise EmbarkError(f"OmniSET has no caption for image {image}.")
         return items.text(captions[image])
-    if kind == "image":
-        return Item((folder.media("image", f"val2014/{name}"),))
-    if kind == "audio":
-        return Item((folder.media("audio", f"audios/{name}"),))
     frames = f"frames_omni/{name.removesuffix('.mp4')}"
-    in_frames = frames in folder.folders
-    return Item((folder.video(frames) if in_frames else folder.media("video", f"videos/{name}"),))
+    in_frames = kind == "video" and frames in folder.folders
+    return Item((folder.video(frames) if in_frames else folder.media(kind, f"{FOLDERS[kind]}/{name}"),))
 
 
-def _name(image: int, kind: str) -> str:
+def _name(image: int, kind: Modality) -> str:
     return f"COCO_val2014_{image:012d}.{ENDINGS[kind]}"

@@ -24,7 +24,7 @@ import numpy as np
 from embark.data import items
 from embark.data.fetch import Hub
 from embark.data.readers._table import Table, as_list, content_columns, group_values, open_table
-from embark.types import Dataset, EmbarkError, Item, Modality, Qrels, Side, Task
+from embark.types import Array, Dataset, EmbarkError, Item, Modality, Qrels, Side, Task
 
 VERSION = 2
 OPTIONS = ("query", "corpus", "unique")
@@ -57,11 +57,10 @@ def read_paired(task: Task, split: str, subset: str, hub: Hub) -> Dataset:
     by_text = query_kind == "text"
     queries = query_pairs.texts if by_text else query_pairs.media
     documents = corpus_pairs.media if by_text else corpus_pairs.texts
-    rows = _judgements(query_pairs, corpus_pairs, documents, by_text)
-    query, document, grade = np.array(rows, dtype=np.int64).reshape(-1, 3).T
+    query, document, grade = _judgements(query_pairs, corpus_pairs, documents, by_text).T
     sides = {"query": _side("query", queries), "document": _side("corpus", documents)}
-    tables = (*query_tables, *corpus_tables)
-    warnings = dict.fromkeys(warning for table, _ in tables for warning in table.skipped)  # a split may be in both
+    # A split may be among both tables, and its warnings are the same.
+    warnings = dict.fromkeys(warning for table, _ in (*query_tables, *corpus_tables) for warning in table.skipped)
     if missing := int((grade == 0).sum()):
         warnings[f"{missing} queries have no relevant document, as their text is repeated: they score zero"] = None
     return Dataset(sides, Qrels(query, document, grade), tuple(warnings))
@@ -105,8 +104,8 @@ def _pairs(tables: list[ItemTable], unique: bool = False) -> Pairs:
     return pairs
 
 
-def _judgements(queries: Pairs, corpus: Pairs, documents: dict[str, Item], by_text: bool) -> list[tuple[int, int, int]]:
-    """(query, document, grade); a query whose document was left out as a duplicate gets grade 0."""
+def _judgements(queries: Pairs, corpus: Pairs, documents: dict[str, Item], by_text: bool) -> Array:
+    """Rows of (query, document, grade); a query whose document was left out as a duplicate gets grade 0."""
     positions = {name: position for position, name in enumerate(documents)}
     texts = group_values((key, name) for name, key in corpus.owner.items())
     rows = []
@@ -116,7 +115,7 @@ def _judgements(queries: Pairs, corpus: Pairs, documents: dict[str, Item], by_te
         for document in [original] if by_text else texts.get(original, ()):
             if document in positions:
                 rows.append((query, positions[document], int(original == key)))
-    return rows
+    return np.array(rows, np.int64).reshape(-1, 3)
 
 
 def _side(prefix: str, by_key: dict[str, Item]) -> Side:

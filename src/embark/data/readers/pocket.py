@@ -15,6 +15,7 @@ import numpy as np
 from embark.data import drawing, emoji, items
 from embark.data.emoji import Emoji
 from embark.data.fetch import Hub
+from embark.data.readers._table import group_values
 from embark.types import Array, Classes, Dataset, Gold, Groups, Item, Matches, Qrels, Side, Split, Task
 
 VERSION = 1
@@ -105,8 +106,7 @@ def pages(task: Task, split: str, subset: str, hub: Hub) -> Dataset:
 def probe(task: Task, split: str, subset: str, hub: Hub) -> Dataset:
     """A training and a test side with one label an item; forms of one emoji stay on one side."""
     examples = _examples(task)
-    labels, names = _class_numbers(examples)
-    return _split(examples, labels, names)
+    return _split(examples, *_class_numbers(examples))
 
 
 def keywords(task: Task, split: str, subset: str, hub: Hub) -> Dataset:
@@ -209,9 +209,8 @@ class Choices:
             for number, candidates in enumerate(self.candidates.values())
             for document in self.rng.sample(candidates, len(candidates))
         ]
-        query, document, grade = np.array(rows).T
         sides = {"query": items.side(self.queries), "document": items.side(self.documents)}
-        return Dataset(sides, Qrels(query, document, grade))
+        return Dataset(sides, Qrels(*np.array(rows).T))
 
 
 def clocks(task: Task, split: str, subset: str, hub: Hub) -> Dataset:
@@ -227,14 +226,13 @@ def clocks(task: Task, split: str, subset: str, hub: Hub) -> Dataset:
 
 def counting(task: Task, split: str, subset: str, hub: Hub) -> Dataset:
     """How many? Four numbers for a scene of one to six equal animals or fruits."""
-    rng = Random(task.name)
-    choices = Choices(rng)
+    choices = Choices(Random(task.name))
     kinds = [symbol for symbol in emoji.untoned() if symbol.subgroup in ("animal mammal", "food fruit")]
     for number in range(task.options["scenes"]):
-        symbol = rng.choice(kinds)
+        symbol = choices.rng.choice(kinds)
         count = number % 6 + 1
-        scene = emoji.draw(drawing.scene, symbol.art, tuple(rng.sample(range(6), count)))
-        answers = [count, *rng.sample([other for other in range(1, 7) if other != count], 3)]
+        scene = emoji.draw(drawing.scene, symbol.art, tuple(choices.rng.sample(range(6), count)))
+        answers = [count, *choices.rng.sample([other for other in range(1, 7) if other != count], 3)]
         choices.add(f"count-{number:03d}", scene, [f"{symbol.code}-{answer}" for answer in answers])
         for answer in answers:
             words = f"{COUNTS[answer - 1]} picture{'s' if answer > 1 else ''} of {symbol.name}"
@@ -262,14 +260,13 @@ def capitals(task: Task, split: str, subset: str, hub: Hub) -> Dataset:
 
 def negation(task: Task, split: str, subset: str, hub: Hub) -> Dataset:
     """ "… but not …": another image of the subgroup is right, the named one and one of another group are wrong."""
-    rng = Random(task.name)
-    choices = Choices(rng)
+    choices = Choices(Random(task.name))
     subgroups = [members for members in emoji.subgroups().values() if len(members) > 3]
     for number in range(task.options["questions"]):
-        named, right = rng.sample(rng.choice(subgroups), 2)
+        named, right = choices.rng.sample(choices.rng.choice(subgroups), 2)
         while not emoji.differ(named, right):
-            named, right = rng.sample(rng.choice(subgroups), 2)
-        unrelated = rng.choice([symbol for symbol in emoji.untoned() if symbol.group != named.group])
+            named, right = choices.rng.sample(choices.rng.choice(subgroups), 2)
+        unrelated = choices.rng.choice([symbol for symbol in emoji.untoned() if symbol.group != named.group])
         images = {symbol.code: symbol.image for symbol in (right, named, unrelated)}
         choices.add(f"not-{number:03d}", items.text(f"{named.subgroup} but not {named.name}"), list(images))
         choices.documents |= images
@@ -278,13 +275,12 @@ def negation(task: Task, split: str, subset: str, hub: Hub) -> Dataset:
 
 def grounding(task: Task, split: str, subset: str, hub: Hub) -> Dataset:
     """A sheet of nine images and a name, to the tile with that name."""
-    rng = Random(task.name)
-    choices = Choices(rng)
+    choices = Choices(Random(task.name))
     distinct = [sheet for sheet, symbols in emoji.sheets().items() if len({symbol.image for symbol in symbols}) == 9]
-    for sheet in rng.sample(distinct, task.options["sheets"]):
+    for sheet in choices.rng.sample(distinct, task.options["sheets"]):
         tiles = {f"{sheet}-{symbol.code}": symbol for symbol in emoji.sheets()[sheet]}
         choices.documents |= {tile: emoji.draw(drawing.tile, symbol.art) for tile, symbol in tiles.items()}
-        for tile in rng.sample(list(tiles), 2):
+        for tile in choices.rng.sample(list(tiles), 2):
             query = items.mixed(emoji.sheet_image(sheet), items.text(tiles[tile].name))
             choices.add(tile, query, _first(tile, tiles))
     return choices.dataset()
@@ -292,9 +288,8 @@ def grounding(task: Task, split: str, subset: str, hub: Hub) -> Dataset:
 
 def moments(task: Task, split: str, subset: str, hub: Hub) -> Dataset:
     """A video of four emoji, one after another, and a name, to the clip of the video that shows it."""
-    rng = Random(task.name)
-    choices = Choices(rng)
-    symbols = rng.sample(list(emoji.motions()), 4 * task.options["films"])
+    choices = Choices(Random(task.name))
+    symbols = choices.rng.sample(list(emoji.motions()), 4 * task.options["films"])
     for number in range(task.options["films"]):
         clips = {f"film-{number:02d}-{symbol.code}": symbol for symbol in symbols[4 * number : 4 * number + 4]}
         frames = {
@@ -383,13 +378,10 @@ def _side(examples: Iterable[Example]) -> Side:
 
 def _retrieval(queries: Mapping[str, Item], documents: Mapping[str, Item], pairs: Iterable[tuple[str, str]]) -> Dataset:
     """Relevance holds for equal content: some flags share one drawing, and either is then a right answer."""
-    positions: dict[Item, list[int]] = {}
-    for position, item in enumerate(documents.values()):
-        positions.setdefault(item, []).append(position)
+    positions = group_values((item, position) for position, item in enumerate(documents.values()))
     relevant: dict[Item, set[int]] = {}
     for query, document in pairs:
         relevant.setdefault(queries[query], set()).update(positions[documents[document]])
-    rows = [(number, position) for number, item in enumerate(queries.values()) for position in sorted(relevant[item])]
-    query, document = np.array(rows).T
+    rows = [(query, position, 1) for query, item in enumerate(queries.values()) for position in sorted(relevant[item])]
     sides = {"query": items.side(queries), "document": items.side(documents)}
-    return Dataset(sides, Qrels(query, document, np.ones(len(rows), np.int64)))
+    return Dataset(sides, Qrels(*np.array(rows).T))

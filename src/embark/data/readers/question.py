@@ -36,13 +36,11 @@ def read_question(task: Task, split: str, subset: str, hub: Hub) -> Dataset:
         right = choices[_answer_position(table, number, choices, answer)]
         for choice in dict.fromkeys(choices):
             rows.append((position, documents.setdefault(choice, len(documents)), int(choice == right)))
-    query, document, grade = np.array(rows, dtype=np.int64).reshape(-1, 3).T
-    document_ids = tuple(f"corpus-{split}-{position}" for position in documents.values())
     sides = {
         "query": Side(tuple(f"query-{split}-{position}" for position in range(len(table))), tuple(queries)),
-        "document": Side(document_ids, tuple(map(items.text, documents))),
+        "document": items.side({f"corpus-{split}-{number}": items.text(text) for text, number in documents.items()}),
     }
-    return Dataset(sides, Qrels(query, document, grade), table.skipped)
+    return Dataset(sides, Qrels(*np.array(rows, np.int64).reshape(-1, 3).T), table.skipped)
 
 
 def _answer_position(table: Table, number: int, choices: Sequence[str], answer: Any) -> int:

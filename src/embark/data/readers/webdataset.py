@@ -45,10 +45,9 @@ def relation(task: Task, split: str, subset: str, hub: Hub) -> Dataset:
     if len(shapes) != 1 or len(shapes[0]) != 1 or any(array.dtype.kind != "U" for array in captions):
         raise EmbarkError(f"{task.name}: every sample needs the same number of captions, found arrays of {shapes}.")
     texts = [items.text(str(text)) for array in captions for text in array]
-    image = np.arange(len(images)).reshape(-1, count)
-    text = np.arange(len(texts)).reshape(len(captions), -1)
-    warnings = _size_warnings(task, "captions", text.shape[1], "captions a sample")
-    return Dataset({"image": _side(images), "text": _side(texts)}, Matches(image, text), warnings)
+    truth = Matches(np.arange(len(images)).reshape(-1, count), np.arange(len(texts)).reshape(len(captions), -1))
+    warnings = _size_warnings(task, "captions", truth.text.shape[1], "captions a sample")
+    return Dataset({"image": _side(images), "text": _side(texts)}, truth, warnings)
 
 
 # ── images and labels ────────────────────────────────────────────────────────────────────────────────────────────────
@@ -63,8 +62,9 @@ def _images(task: Task, rows: Rows, count: int) -> list[Item]:
     ending = task.columns.get("image", "webp")
     columns = sorted(name for name in rows.column_names if name.rpartition(".")[2] == ending)
     if len(columns) != count:
-        names = ", ".join(rows.column_names)
-        raise EmbarkError(f"{task.name} needs {count} images ({ending}) a sample, its columns are: {names}.")
+        raise EmbarkError(
+            f"{task.name} needs {count} images ({ending}) a sample, its columns are: {', '.join(rows.column_names)}."
+        )
     samples = list(zip(*(rows.media("image", name) for name in columns), strict=True))
     if missing := [number for number, sample in enumerate(samples) if None in sample]:
         raise EmbarkError(f"{task.name}: {len(missing)} samples lack an image, the first is number {missing[0]}.")
