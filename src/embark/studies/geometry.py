@@ -7,19 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
 from embark.evaluators.ranks import take
 from embark.evaluators.similarity import whole
 from embark.evaluators.topk import topk
-from embark.models import Loading
 from embark.results.table import Cell, Row, Table, short
 from embark.run.embedded_task import Embedded, EmbeddedPart, sample
-from embark.settings import Settings
+from embark.run.models import Models
 from embark.studies.plotting import color
-from embark.studies.stored_tasks import Models, one_stored_task
+from embark.studies.stored_tasks import SharedArguments, one_stored_task
 from embark.studies.study import Study
 from embark.types import Array, Classes, EmbarkError, Gold, Groups, Matches, Qrels, Split, Task, role_of
 
@@ -32,23 +31,14 @@ SEPARATED = 1_000  # items of a side that a plane is fitted to
 
 
 def geometry(
-    model: Models,
-    task: str | Task,
-    *,
-    subset: str | None = None,
-    protocol: str | None = None,
-    embed: bool = False,
-    loading: Loading | None = None,
-    settings: Settings | None = None,
-    show_progress: bool = True,
+    model: Models, task: str | Task, *, subset: str | None = None, **shared: Unpack[SharedArguments]
 ) -> Geometry:
     """Measure the shape of a task's vectors: modality gap, hubs, anisotropy, alignment and uniformity.
 
-    `subset` is one of the task's subsets (the first). Vectors are those in the store; `embed` adds what is missing,
-    else it is an error.
+    `subset` is one of the task's subsets (the first).
+    `shared`: protocol, embed (what is not stored; else it is an error), loading, settings, show_progress.
     """
-    tasks = one_stored_task(model, task, protocol, embed, loading, settings, show_progress)
-    return Geometry(tuple(measure(embedded, subset) for embedded in tasks))
+    return Geometry(tuple(measure(embedded, subset) for embedded in one_stored_task(model, task, **shared)))
 
 
 @dataclass(frozen=True)

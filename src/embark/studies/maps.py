@@ -5,20 +5,19 @@ from __future__ import annotations
 import warnings
 from dataclasses import dataclass
 from importlib.util import find_spec
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
 from embark.catalogue import UnknownName
 from embark.evaluators.ranks import take
 from embark.evaluators.similarity import whole
-from embark.models import Loading
 from embark.results.table import Row, Table, short
 from embark.run.embedded_task import Embedded, EmbeddedPart, sample
-from embark.settings import Settings
+from embark.run.models import Models
 from embark.studies.geometry import first_label, part_of
 from embark.studies.plotting import color, marker
-from embark.studies.stored_tasks import Models, one_stored_task
+from embark.studies.stored_tasks import SharedArguments, one_stored_task
 from embark.studies.study import Study
 from embark.types import Array, Classes, EmbarkError, Groups, Split, Task
 
@@ -37,19 +36,16 @@ def map(
     by: str = "side",
     method: str | None = None,
     subset: str | None = None,
-    protocol: str | None = None,
-    embed: bool = False,
-    loading: Loading | None = None,
-    settings: Settings | None = None,
-    show_progress: bool = True,
+    **shared: Unpack[SharedArguments],
 ) -> Maps:
     """Lay out a task's vectors on the plane, in groups `by` side or label.
 
     `method` is umap, tsne or pca (by default umap where it is installed, else tsne); `subset` is one of the task's
-    subsets (the first). Vectors are those in the store; `embed` adds what is missing, else it is an error.
+    subsets (the first).
+    `shared`: protocol, embed (what is not stored; else it is an error), loading, settings, show_progress.
     """
     _check(by, method)
-    tasks = one_stored_task(model, task, protocol, embed, loading, settings, show_progress)
+    tasks = one_stored_task(model, task, **shared)
     return Maps(tuple(lay_out(embedded, by, method, subset) for embedded in tasks))
 
 
