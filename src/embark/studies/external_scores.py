@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any
@@ -39,8 +39,7 @@ def mllm(
     `table` is a CSV file (a column of models, then a column for each measure) or {measure: {model: value}}.
     """
     measures = read_external_scores(Path(table)) if isinstance(table, (str, Path)) else table
-    matrix = load_matrix(benchmark, tasks, own=own, settings=settings)
-    return replace(correlate_external(matrix, measures, by, correlation), notes=matrix.notes)
+    return correlate_external(load_matrix(benchmark, tasks, own=own, settings=settings), measures, by, correlation)
 
 
 @dataclass(frozen=True)
@@ -54,9 +53,7 @@ class ExternalCorrelations(Study):
     values: Mapping[tuple[str, str], Agreement]  # by group and measure
     unmatched: tuple[str, ...]  # models of the external table without scores here
 
-    @property
-    def title(self) -> str:
-        return "Embedding scores and the outside table"
+    title = "Embedding scores and the outside table"
 
     @property
     def size(self) -> tuple[float, float]:
@@ -67,8 +64,8 @@ class ExternalCorrelations(Study):
         rows = []
         for measure in self.measures:
             cells = [(group, self.values[group, measure]) for group in self.groups if (group, measure) in self.values]
-            for group, r in sorted(cells, key=lambda cell: -cell[1].value):
-                rows.append(Row((group, r.value, r.low, r.high, r.n), measure))
+            cells.sort(key=lambda cell: -cell[1].value)
+            rows += [Row((group, *astuple(r)), measure) for group, r in cells]
         name = self.correlation.capitalize()
         notes = [f"{name} r of a {self.by}'s mean score and the measure; 95 %, models resampled."]
         if any(r.n < 10 for r in self.values.values()):
@@ -123,6 +120,7 @@ def correlate_external(
         groups=tuple(dict.fromkeys(group for group, _ in correlations)),
         values=correlations,
         unmatched=tuple(model for model in external_models if model not in matched),
+        notes=matrix.notes,
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections import Counter
 from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import Any, Unpack
@@ -26,6 +27,7 @@ GROUPINGS = ("side", "label")
 ITEMS = 500  # of a side
 LABELS = 7  # labels that get a color; the others are grey
 OTHERS = " others"  # the end of the name of the group of all other labels
+GREY = {"color": "#bbbbbb", "marker": ".", "zorder": 1}  # the look of that group
 NEIGHBORS = 15  # UMAP's, and those that trustworthiness asks about
 
 
@@ -100,14 +102,11 @@ class Maps(Study):
         panels = figure.subplots(*self._panels, squeeze=False)
         for axes, model in zip(panels.ravel(), self.models, strict=False):
             for number, name in enumerate(model.group_names):
-                if name.endswith(OTHERS):
-                    style = {"color": "#bbbbbb", "marker": ".", "zorder": 1}
-                else:
-                    style = {"color": color(number), "marker": marker(number), "zorder": 2}
+                colored = {"color": color(number), "marker": marker(number), "zorder": 2}
+                style = GREY if name.endswith(OTHERS) else colored
                 points = model.points[model.groups == name]
                 axes.scatter(*points.T, **style, s=9, alpha=0.75, linewidths=0, label=name)
-            axes.set_xticks([])
-            axes.set_yticks([])
+            axes.set(xticks=[], yticks=[])
             axes.set_title(short(model.model), fontsize=8)
         for axes in panels.ravel()[len(self.models) :]:
             axes.set_axis_off()
@@ -124,22 +123,19 @@ class Maps(Study):
 
 def lay_out(task: Embedded, by: str = "side", method: str | None = None, subset: str | None = None) -> ModelMap:
     """The items of a task on the plane, grouped by side or by label."""
+    from sklearn.manifold import trustworthiness
+
     _check(by, method)
     part = part_of(task, subset)
     names_of = _sides(part) if by == "side" else _labels(part, task.task.name)
     method = method or ("umap" if find_spec("umap") else "tsne")
-    unit, groups = [], []
-    sizes: dict[str, int] = {}
-    for side, names in names_of.items():
-        rows = sample(len(names), ITEMS)
-        unit.append(whole(take(part.vectors[side], rows), "cosine"))
-        groups.append(names[rows])
-        for name, count in zip(*np.unique(names, return_counts=True), strict=True):
-            sizes[str(name)] = sizes.get(str(name), 0) + int(count)
-    vectors = np.concatenate(unit)
-    points = plane(vectors, method)
-    trust = _trust(vectors, points)
-    return ModelMap(task.model, task.task.name, method, points, np.concatenate(groups), sizes, trust)
+    rows = {side: sample(len(names), ITEMS) for side, names in names_of.items()}
+    unit = np.concatenate([whole(take(part.vectors[side], chosen), "cosine") for side, chosen in rows.items()])
+    groups = np.concatenate([names_of[side][chosen] for side, chosen in rows.items()])
+    sizes = Counter(name for names in names_of.values() for name in sorted(names))
+    points = plane(unit, method)
+    trust = float(trustworthiness(unit, points, n_neighbors=min(NEIGHBORS, (len(unit) - 1) // 2)))
+    return ModelMap(task.model, task.task.name, method, points, groups, sizes, trust)
 
 
 def plane(unit: Array, method: str) -> Array:
@@ -205,9 +201,3 @@ def _main_axes(unit: Array) -> Array:
     places[:, : min(2, len(size))] = left[:, :2] * size[:2]
     flipped = np.abs(places.max(axis=0)) < np.abs(places.min(axis=0))
     return np.asarray(places * np.where(flipped, -1, 1), np.float32)
-
-
-def _trust(unit: Array, points: Array) -> float:
-    from sklearn.manifold import trustworthiness
-
-    return float(trustworthiness(unit, points, n_neighbors=min(NEIGHBORS, (len(unit) - 1) // 2)))

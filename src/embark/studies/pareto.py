@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
@@ -42,7 +42,7 @@ def pareto(
         costs = embedding_times(Results(settings.results).all())
     else:
         costs = sizes(cards(matrix.models, matrix.tasks[0].family), against)
-    return replace(pareto_front(matrix, costs, against), notes=matrix.notes)
+    return pareto_front(matrix, costs, against)
 
 
 @dataclass(frozen=True)
@@ -61,18 +61,19 @@ class ParetoFront(Study):
     def title(self) -> str:
         return f"Score against {self.against}"
 
-    @property
-    def size(self) -> tuple[float, float]:
-        return 7.5, 5.0
+    size = (7.5, 5.0)
 
     def table(self) -> Table:
         """The models on the front, then those that another beats."""
-        rows = []
-        for unbeaten, section in ((True, "on the front"), (False, "beaten by another")):
-            for row in np.flatnonzero(self.unbeaten == unbeaten):
-                score = Score(float(self.scores[row]), np.nan, np.nan)
-                cost = float(self.costs[row])
-                rows.append(Row((self.models[row], score, Exact(cost, _amount(cost))), section))
+        cells = [
+            (model, Score(float(score), np.nan, np.nan), Exact(float(cost), _amount(cost)))
+            for model, score, cost in zip(self.models, self.scores, self.costs, strict=True)
+        ]
+        rows = [
+            Row(cells[row], section)
+            for unbeaten, section in ((True, "on the front"), (False, "beaten by another"))
+            for row in np.flatnonzero(self.unbeaten == unbeaten)
+        ]
         unit = UNITS[self.against]
         notes = [f"Totals over {self.tasks} tasks, of models that have them all; {unit}: lower is better."]
         if self.against == "time":
@@ -90,8 +91,7 @@ class ParetoFront(Study):
         axes.plot(costs[unbeaten], scores[unbeaten], "o", ms=5, color=COLORS[0], label="on the front")
         if costs.max() > 4 * costs.min() > 0:
             axes.set_xscale("log")
-        axes.set_xlabel(UNITS[self.against])
-        axes.set_ylabel(f"total over {self.tasks} tasks (points)")
+        axes.set(xlabel=UNITS[self.against], ylabel=f"total over {self.tasks} tasks (points)")
         axes.margins(x=0.12, y=0.08)
         axes.legend(loc="lower right", fontsize=8)
         names = [short(self.models[row]) for row in np.flatnonzero(unbeaten)]
@@ -121,6 +121,7 @@ def pareto_front(matrix: Matrix, costs: Mapping[str, float], against: str = "par
         unbeaten=on_front(cost[order], score[order]),
         tasks=len(complete.tasks),
         unknown=tuple(model for model, value in zip(complete.models, cost, strict=True) if np.isnan(value)),
+        notes=matrix.notes,
     )
 
 

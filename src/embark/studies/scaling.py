@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass
 from typing import Any
 
 import numpy as np
@@ -37,8 +37,7 @@ def scaling(
     `against` is parameters or data (training examples); `by` is category, type, capability, domain… or task.
     """
     matrix = load_matrix(benchmark, tasks, own=own, settings=settings)
-    known = cards(matrix.models, matrix.tasks[0].family)
-    return replace(fit_scaling(matrix, known, against, by), notes=matrix.notes)
+    return fit_scaling(matrix, cards(matrix.models, matrix.tasks[0].family), against, by)
 
 
 @dataclass(frozen=True)
@@ -76,10 +75,10 @@ class Scaling(Study):
 
     def table(self) -> Table:
         """One line a group, steepest first."""
-        rows = []
-        for trend in self.trends:
-            r = trend.r
-            rows.append(Row((short(trend.group, 30), trend.slope, trend.low, trend.high, r.value, r.low, r.high, r.n)))
+        rows = [
+            Row((short(trend.group, 30), trend.slope, trend.low, trend.high, *astuple(trend.r)))
+            for trend in self.trends
+        ]
         notes = [
             f"per ×10: least-squares points of score for ten times the {self.against}, with 95 % bounds.",
             "r: Pearson of score and log size, 95 %, models resampled.",
@@ -130,8 +129,7 @@ def fit_scaling(
         if len(rows) < FEWEST or np.ptp(sizes[rows]) == 0:
             left_out.append(group)
             continue
-        models = tuple(matrix.models[row] for row in rows)
-        trends.append(_trend(group, models, sizes[rows], scores[rows]))
+        trends.append(_trend(group, tuple(matrix.models[row] for row in rows), sizes[rows], scores[rows]))
     if not trends:
         raise EmbarkError(
             f"No {by} has {FEWEST} models of known {against} with a score on all of its tasks. Try --by task, another "
@@ -139,7 +137,7 @@ def fit_scaling(
         )
     unknown = tuple(model for model, size in zip(matrix.models, sizes, strict=True) if np.isnan(size))
     trends.sort(key=lambda trend: -trend.slope)
-    return Scaling(against, by, tuple(trends), tuple(left_out), unknown)
+    return Scaling(against, by, tuple(trends), tuple(left_out), unknown, notes=matrix.notes)
 
 
 def _trend(group: str, models: tuple[str, ...], sizes: Array, scores: Array) -> Trend:

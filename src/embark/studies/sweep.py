@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from embark.results.table import Cell, Row, Score, Table, footnoted, short
+from embark.results.table import Row, Score, Table, footnoted, short
 from embark.run.embedded_task import Embedded
 from embark.stats.compare import mean_difference
 from embark.stats.intervals import percentiles
@@ -99,19 +99,16 @@ class Sweep(Study):
         for curve in self.curves:
             section = f"{curve.label}: {curve.metric}, {curve.count}"
             for point in curve.points:
-                cells: list[Cell] = [point.variant.name]
-                if with_bytes:
-                    cells.append(None if point.variant.bytes is None else round(point.variant.bytes))
-                cells.append(point.score)
-                if with_difference:
-                    cells.append(point.difference)
-                rows.append(Row(tuple(cells), section))
-        columns = ["setting", *["bytes an item"] * with_bytes, "score", *["difference"] * with_difference]
-        notes = list(self.definitions)
-        if with_difference:
-            notes.append("Differences are from the first line, in points, over the same items.")
-        notes += [note for curve in self.curves for note in curve.task.notes]
-        return footnoted(Table(tuple(columns), tuple(rows), tuple(dict.fromkeys(notes)), models="rows"))
+                size = None if point.variant.bytes is None else round(point.variant.bytes)
+                cells = (point.variant.name, *[size] * with_bytes, point.score, *[point.difference] * with_difference)
+                rows.append(Row(cells, section))
+        columns = ("setting", *["bytes an item"] * with_bytes, "score", *["difference"] * with_difference)
+        notes = (
+            *self.definitions,
+            *["Differences are from the first line, in points, over the same items."] * with_difference,
+            *(note for curve in self.curves for note in curve.task.notes),
+        )
+        return footnoted(Table(columns, tuple(rows), tuple(dict.fromkeys(notes)), models="rows"))
 
     def draw(self, figure: Any) -> None:
         """Lines over a number, or points by name; both with 95 % intervals."""
@@ -141,14 +138,12 @@ class Sweep(Study):
                 high = [100 * point.score.high for point in points]
                 axes.fill_between(x, low, high, color=tint, alpha=0.12, linewidth=0)
         ticks = sorted({point.variant.x for curve in self.curves for point in curve.points})
-        if self.scale == "log":
-            axes.set_xscale("log")
+        axes.set_xscale(self.scale)
         axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks], rotation=0 if len(ticks) < 10 else 45)
         axes.minorticks_off()
         metric = "/".join(dict.fromkeys(curve.metric for curve in self.curves))
         name = f"{self.curves[0].label}, " if single else ""
-        axes.set_xlabel(self.axis)
-        axes.set_ylabel(f"{metric} (%)")
+        axes.set(xlabel=self.axis, ylabel=f"{metric} (%)")
         axes.set_title(f"{name}95 % intervals", fontsize=8, color="#555555")
         self._draw_chance(axes)
         if labels := axes.get_legend_handles_labels()[1]:

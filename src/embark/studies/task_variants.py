@@ -134,13 +134,10 @@ def by_prompt(tasks: Iterable[Embedded], own: Mapping[str, int]) -> Sweep:
         if count != len(names):  # the data brings its own
             names = [f"prompt {number}" for number in range(1, count + 1)]
             definitions.append(f"{task.task.name} takes its prompts from its data: others cannot be tried.")
-        variants = []
+        chosen = [(f"“{name}”", [number]) for number, name in enumerate(names)]
         if together > 1:
-            masks = [position < together for position in positions]
-            variants.append(Variant(f"{together} together", _with_prompts(task, masks)))
-        for number, name in enumerate(names):
-            masks = [position == number for position in positions]
-            variants.append(Variant(f"“{name}”", _with_prompts(task, masks)))
+            chosen.insert(0, (f"{together} together", list(range(together))))
+        variants = [Variant(name, _with_prompts(task, positions, numbers)) for name, numbers in chosen]
         curves.append(score_variants(variants))
     return Sweep("Zero-shot score by prompt", "prompt", tuple(curves), tuple(dict.fromkeys(definitions)), "names")
 
@@ -199,13 +196,13 @@ def _prompt_positions(task: Embedded) -> list[Array]:
     return positions
 
 
-def _with_prompts(task: Embedded, masks: Sequence[Array]) -> Embedded:
-    """The task with some of its prompts: a mask for each part."""
+def _with_prompts(task: Embedded, positions: Sequence[Array], chosen: Sequence[int]) -> Embedded:
+    """The task with some prompts of every class, by their positions."""
     parts = []
-    for part, mask in zip(task.parts, masks, strict=True):
+    for part, position in zip(task.parts, positions, strict=True):
         truth = part.truth
         assert isinstance(truth, Classes)
-        rows = np.flatnonzero(mask)
+        rows = np.flatnonzero(np.isin(position, chosen))
         vectors = {**part.vectors, "prompt": take(part.vectors["prompt"], rows)}
         ids = {**part.ids, "prompt": [part.ids["prompt"][row] for row in rows.tolist()]}
         parts.append(replace(part, truth=replace(truth, prompt=truth.prompt[rows]), vectors=vectors, ids=ids))
