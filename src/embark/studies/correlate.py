@@ -10,13 +10,12 @@ from typing import Any
 import numpy as np
 
 from embark.boards.matrix import Matrix, load_matrix
-from embark.catalogue import UnknownName
 from embark.evaluators.sts import correlation as correlation_of
 from embark.results.table import Row, Table, named
 from embark.settings import Settings
 from embark.stats.statistics import interval
 from embark.studies.plotting import color, short_task
-from embark.studies.study import Study
+from embark.studies.study import Study, check_name
 from embark.tasks import Tasks
 from embark.types import Array, Benchmark, EmbarkError
 
@@ -179,8 +178,7 @@ def correlate_tasks(
     from scipy.cluster.hierarchy import average, fcluster, leaves_list
     from scipy.spatial.distance import squareform
 
-    if method not in METHODS:
-        raise UnknownName("way to cluster", method, METHODS)
+    check_name("way to cluster", method, METHODS)
     matrix = matrix.complete()
     constant = tuple(
         name for name, spread in zip(matrix.names, np.ptp(matrix.values, axis=0), strict=True) if not spread
@@ -207,7 +205,7 @@ def agreement(x: Array, y: Array, correlation: str = "spearman") -> Agreement:
     """Correlation of two columns over models, the models resampled; no narrower than Fisher's interval."""
     from scipy.stats import rankdata
 
-    _check(correlation)
+    check_name("correlation", correlation, CORRELATIONS)
     n = len(x)
     ranks = rankdata(x), rankdata(y)
     value = correlation_of(*ranks) if correlation == "spearman" else correlation_of(x, y)
@@ -227,7 +225,7 @@ def correlations(values: Array, correlation: str = "spearman") -> Array:
     """The correlation of every pair of columns; 0 with a constant one."""
     from scipy.stats import rankdata
 
-    _check(correlation)
+    check_name("correlation", correlation, CORRELATIONS)
     columns = np.asarray(rankdata(values, axis=0) if correlation == "spearman" else values, np.float64)
     columns = columns - columns.mean(axis=0)
     length = np.linalg.norm(columns, axis=0)
@@ -235,11 +233,6 @@ def correlations(values: Array, correlation: str = "spearman") -> Array:
     matrix = np.clip(columns.T @ columns, -1, 1)
     np.fill_diagonal(matrix, 1)
     return np.asarray(matrix)
-
-
-def _check(correlation: str) -> None:
-    if correlation not in CORRELATIONS:
-        raise UnknownName("correlation", correlation, CORRELATIONS)
 
 
 def _umap_positions(values: Array, correlation: str) -> Array:

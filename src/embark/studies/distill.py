@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from embark.boards.matrix import MIEB, Matrix, grouped, load_matrix
+from embark.boards.matrix import MIEB, Matrix, group_of, grouped, load_matrix
 from embark.boards.rederive import LITE_IN_PAPER
 from embark.results.table import Cell, Row, Table, named
 from embark.settings import Settings
@@ -159,7 +159,7 @@ def choose_lite_set(
 ) -> LiteSet:
     """A lite set of `size` tasks, or of as many as correlate with no other of their group above the threshold."""
     matrix = matrix.complete()
-    groups = _group_numbers(matrix, by)
+    groups = _group_names(matrix, by)
     fewest = len(set(groups.tolist()))
     if size is not None and not fewest <= size <= len(matrix.tasks):
         raise EmbarkError(f"A lite set has between {fewest} tasks (one a {by}) and {len(matrix.tasks)}, not {size}.")
@@ -189,7 +189,7 @@ def judge_lite_set(
     columns = tuple(column for column, name in enumerate(matrix.names) if name in names)
     if not columns:
         raise EmbarkError("None of the tasks to judge is among those with scores.")
-    removals = remove_tasks(matrix.values, _group_numbers(matrix, by), correlation)
+    removals = remove_tasks(matrix.values, _group_names(matrix, by), correlation)
     measured = fidelity(matrix, columns, [list(columns)] * len(matrix.models))
     return LiteSet(matrix, by, columns, tuple(removals), measured, correlation, notes=matrix.notes)
 
@@ -209,9 +209,6 @@ def remove_tasks(values: Array, groups: Array, correlation: str = "spearman") ->
     return removals
 
 
-def _group_numbers(matrix: Matrix, by: str) -> Array:
-    """The number of each task's group."""
-    numbers = np.empty(len(matrix.tasks), int)
-    for number, columns in enumerate(grouped(matrix.tasks, by).values()):
-        numbers[columns] = number
-    return numbers
+def _group_names(matrix: Matrix, by: str) -> Array:
+    """The name of each task's group."""
+    return np.array([group_of(task, by) for task in matrix.tasks])

@@ -10,7 +10,6 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from embark.catalogue import UnknownName
 from embark.evaluators.ranks import take
 from embark.evaluators.similarity import whole
 from embark.results.table import Row, Table, short
@@ -19,7 +18,7 @@ from embark.run.models import Models
 from embark.studies.geometry import first_label, part_of
 from embark.studies.plotting import color, marker
 from embark.studies.stored_tasks import SharedArguments, one_stored_task
-from embark.studies.study import Study
+from embark.studies.study import Study, check_name
 from embark.types import Array, Classes, EmbarkError, Groups, Split, Task
 
 METHODS = {"umap": "UMAP", "tsne": "t-SNE", "pca": "PCA (two main axes)"}
@@ -162,10 +161,9 @@ def plane(unit: Array, method: str) -> Array:
 
 
 def _check(by: str, method: str | None) -> None:
-    if by not in GROUPINGS:
-        raise UnknownName("grouping of a map", by, GROUPINGS)
-    if method is not None and method not in METHODS:
-        raise UnknownName("method for maps", method, METHODS)
+    check_name("grouping of a map", by, GROUPINGS)
+    if method is not None:
+        check_name("method for maps", method, METHODS)
 
 
 def _sides(part: EmbeddedPart) -> dict[str, Array]:

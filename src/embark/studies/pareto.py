@@ -11,12 +11,11 @@ import numpy as np
 
 from embark.boards.cards import cards
 from embark.boards.matrix import Matrix, load_matrix
-from embark.catalogue import UnknownName
 from embark.results import Results, TaskResult
 from embark.results.table import Exact, Row, Score, Table, short
 from embark.settings import Settings, load_settings
 from embark.studies.plotting import COLORS, first_names, label_points
-from embark.studies.study import Study
+from embark.studies.study import Study, check_name
 from embark.tasks import Tasks
 from embark.types import Array, Benchmark, EmbarkError, ModelCard
 
@@ -100,7 +99,7 @@ class ParetoFront(Study):
 
 def pareto_front(matrix: Matrix, costs: Mapping[str, float], against: str = "parameters") -> ParetoFront:
     """The front over the models that have every task and whose cost is known."""
-    _check(against)
+    check_name("cost", against, UNITS)
     complete = matrix.only(models=matrix.complete_rows)
     if not complete.models:
         most = int((~np.isnan(matrix.values)).sum(axis=1).max(initial=0))
@@ -134,7 +133,7 @@ def on_front(cost: Array, score: Array) -> Array:
 
 def sizes(cards: Mapping[str, ModelCard], against: str) -> dict[str, float]:
     """Parameters (in millions) or dimensions, from the cards that know them."""
-    _check(against)
+    check_name("cost", against, UNITS)
     scale = 1e6 if against == "parameters" else 1.0
     return {model: value / scale for model, card in cards.items() if (value := getattr(card, against))}
 
@@ -148,11 +147,6 @@ def embedding_times(results: Iterable[TaskResult]) -> dict[str, float]:
             embedded = record.counts.get("embedded", 0)
             spent[name] = (seconds + record.timings.get("embed", 0.0) * bool(embedded), items + embedded)
     return {model: 1000 * seconds / items for model, (seconds, items) in spent.items() if items and seconds}
-
-
-def _check(against: str) -> None:
-    if against not in UNITS:
-        raise UnknownName("cost", against, UNITS)
 
 
 def _amount(value: float) -> str:

@@ -93,9 +93,8 @@ class Predictions(Study):
     def draw(self, figure: Any) -> None:
         """Predicted against true totals."""
         axes = figure.subplots()
-        true = 100 * np.array([float(prediction.truth or 0.0) for prediction in self.known])
-        predicted = 100 * np.array([prediction.value for prediction in self.known])
-        half = 100 * np.array([prediction.half for prediction in self.known])
+        known = [(prediction.truth or 0.0, prediction.value, prediction.half) for prediction in self.known]
+        true, predicted, half = 100 * np.array(known).T
         ends = [min(true.min(), predicted.min()) - 1, max(true.max(), predicted.max()) + 1]
         axes.plot(ends, ends, color="#888888", lw=0.8)
         axes.errorbar(true, predicted, half, fmt="o", ms=4, color=COLORS[0], ecolor="#9ECAE1", lw=1, label="held out")

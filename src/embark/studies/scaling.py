@@ -100,8 +100,10 @@ class Scaling(Study):
             axes.plot(ends, 100 * trend.level + trend.slope * np.log10(ends), color=COLORS[3], lw=1.2)
             axes.set_xscale("log")
             axes.set_title(short(trend.group, 24), fontsize=8)
-            slope = f"{trend.slope:+.1f} per ×10, n={trend.r.n}"
-            axes.text(0.03, 0.97, slope, transform=axes.transAxes, fontsize=7, va="top")
+            axes.text(
+                0.03, 0.97, f"{trend.slope:+.1f} per ×10, n={trend.r.n}",
+                transform=axes.transAxes, fontsize=7, va="top",
+            )  # fmt: skip
             axes.tick_params(labelsize=7)
             axes.margins(y=0.18)
         for axes in panels.flat[len(self.trends) :]:

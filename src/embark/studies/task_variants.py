@@ -98,8 +98,7 @@ def by_condition(tasks: Iterable[Embedded]) -> Sweep:
     """A robustness task under each of its conditions, against the clean items."""
     curves = []
     for task in tasks:
-        sides = task.parts[0].vectors
-        corrupted = [side for side in sides if side != role_of(side)]
+        corrupted = [side for side in task.parts[0].vectors if side != role_of(side)]
         if not corrupted:
             raise EmbarkError(f"{task.task.name} has no corrupted variant; tasks of the evaluator 'robustness' do.")
         conditions = dict.fromkeys(side.split(":", 1)[1] for side in corrupted)

@@ -54,9 +54,8 @@ def truncated(tasks: Iterable[Embedded], dims: Sequence[int] = ()) -> Sweep:
         sizes = [size for size in _dims(task, dims) if size < task.dim]
         axes = principal_axes(task)
         cuts: dict[str, Callable[[int], Change]] = {"first": first, "PCA": lambda size: projected(axes[:, :size])}
-        whole = Variant(f"all {task.dim}", task, "", task.dim, _bytes(task, task.dim))
         return [
-            whole,
+            Variant(f"all {task.dim}", task, "", task.dim, _bytes(task, task.dim)),
             *(
                 Variant(f"{group} {size}", task.changed(cut(size)), group, size, _bytes(task, size))
                 for group, cut in cuts.items()
