@@ -16,7 +16,7 @@ from embark.results.table import Row, Table, short
 from embark.settings import Settings
 from embark.studies.correlate import Agreement, agreement
 from embark.studies.plotting import first_names
-from embark.studies.study import Study
+from embark.studies.study import Study, applicable
 from embark.tasks import Tasks
 from embark.types import Benchmark, EmbarkError
 
@@ -67,12 +67,13 @@ class ExternalCorrelations(Study):
             cells.sort(key=lambda cell: -cell[1].value)
             rows += [Row((group, *astuple(r)), measure) for group, r in cells]
         name = self.correlation.capitalize()
-        notes = [f"{name} r of a {self.by}'s mean score and the measure; 95 %, models resampled."]
-        if any(r.n < 10 for r in self.values.values()):
-            notes.append("With so few models an interval this wide says: more are needed.")
-        if self.unmatched:
-            notes.append(f"No scores on all tasks of a {self.by} here for: {first_names(self.unmatched)}.")
-        return Table((self.by, "r", "low", "high", "models"), tuple(rows), tuple(notes))
+        few = any(r.n < 10 for r in self.values.values())
+        notes = {
+            f"{name} r of a {self.by}'s mean score and the measure; 95 %, models resampled.": True,
+            "With so few models an interval this wide says: more are needed.": few,
+            f"No scores on all tasks of a {self.by} here for: {first_names(self.unmatched)}.": self.unmatched,
+        }
+        return Table((self.by, "r", "low", "high", "models"), tuple(rows), applicable(notes))
 
     def draw(self, figure: Any) -> None:
         """A heat map of groups × measures."""

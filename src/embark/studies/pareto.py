@@ -15,7 +15,7 @@ from embark.results import Results, TaskResult
 from embark.results.table import Exact, Row, Score, Table, short
 from embark.settings import Settings, load_settings
 from embark.studies.plotting import COLORS, first_names, label_points
-from embark.studies.study import Study, check_name
+from embark.studies.study import Study, applicable, check_name
 from embark.tasks import Tasks
 from embark.types import Array, Benchmark, EmbarkError, ModelCard
 
@@ -74,12 +74,13 @@ class ParetoFront(Study):
             for row in np.flatnonzero(self.unbeaten == unbeaten)
         ]
         unit = UNITS[self.against]
-        notes = [f"Totals over {self.tasks} tasks, of models that have them all; {unit}: lower is better."]
-        if self.against == "time":
-            notes.append("Times were measured on the machines that embedded: compare them only where it was one.")
-        if self.unknown:
-            notes.append(f"Left out, {self.against} not known: {first_names(self.unknown)}.")
-        return Table(("model", "total", unit), tuple(rows), tuple(notes), models="rows")
+        timed = self.against == "time"
+        notes = {
+            f"Totals over {self.tasks} tasks, of models that have them all; {unit}: lower is better.": True,
+            "Times were measured on the machines that embedded: compare them only where it was one.": timed,
+            f"Left out, {self.against} not known: {first_names(self.unknown)}.": self.unknown,
+        }
+        return Table(("model", "total", unit), tuple(rows), applicable(notes), models="rows")
 
     def draw(self, figure: Any) -> None:
         """Models as points, with the front as a stair."""

@@ -21,7 +21,7 @@ from embark.results.table import Exact, Row, Score, Table, named, short
 from embark.settings import Settings
 from embark.stats.ranking import FEWEST, Place, freedom, over_tasks, places
 from embark.studies.plotting import color, marker
-from embark.studies.study import Study
+from embark.studies.study import Study, applicable
 from embark.tasks import Tasks
 from embark.types import MODALITIES, Array, Benchmark, EmbarkError, ModelCard, Task
 
@@ -137,22 +137,18 @@ class Recommendation(Study):
 
     def _table_notes(self, shown: int, partial: bool) -> tuple[str, ...]:
         counts = ", ".join(f"{need} {len(columns)}" for need, columns in self.needs.items())
-        notes = [
-            f"Mean over the needs of the mean over their tasks ({counts}).",
-            "Models with one tie letter cannot be told apart. Ranks: 95 %. Both: tasks resampled."
-            if self.sure
-            else "Too few tasks to say how sure the order is: close models may well change places.",
-        ]
-        if partial:
-            notes.append("Without a rank: some of the tasks have no score; the mean is over the others.")
-        if self.multilingual:
-            notes.append("Tasks in several languages count with their mean over languages.")
-        if self.left_out:
-            reasons = ", ".join(f"{count} ({reason})" for reason, count in self.left_out.items())
-            notes.append(f"Left out: {reasons}.")
-        if len(self.models) > shown:
-            notes.append(f"{len(self.models) - shown} more models follow (--top).")
-        return tuple(notes)
+        reasons = ", ".join(f"{count} ({reason})" for reason, count in self.left_out.items())
+        more = len(self.models) - shown
+        notes = {
+            f"Mean over the needs of the mean over their tasks ({counts}).": True,
+            "Models with one tie letter cannot be told apart. Ranks: 95 %. Both: tasks resampled.": self.sure,
+            "Too few tasks to say how sure the order is: close models may well change places.": not self.sure,
+            "Without a rank: some of the tasks have no score; the mean is over the others.": partial,
+            "Tasks in several languages count with their mean over languages.": self.multilingual,
+            f"Left out: {reasons}.": self.left_out,
+            f"{more} more models follow (--top).": more > 0,
+        }
+        return applicable(notes)
 
 
 def rank_models(

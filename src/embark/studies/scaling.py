@@ -14,7 +14,7 @@ from embark.results.table import Row, Table, short
 from embark.settings import Settings
 from embark.studies.correlate import Agreement, agreement
 from embark.studies.plotting import COLORS, first_names
-from embark.studies.study import Study
+from embark.studies.study import Study, applicable
 from embark.tasks import Tasks
 from embark.types import Array, Benchmark, EmbarkError, ModelCard
 
@@ -79,17 +79,15 @@ class Scaling(Study):
             Row((short(trend.group, 30), trend.slope, trend.low, trend.high, *astuple(trend.r)))
             for trend in self.trends
         ]
-        notes = [
-            f"per ×10: least-squares points of score for ten times the {self.against}, with 95 % bounds.",
-            "r: Pearson of score and log size, 95 %, models resampled.",
-            "Models differ in more than their size: this is no experiment.",
-        ]
-        if self.left_out:
-            notes.append(f"{len(self.left_out)} groups have fewer than {FEWEST} models of known size: left out.")
-        if self.unknown:
-            notes.append(f"Size not known, left out: {first_names(self.unknown, 2)}.")
+        notes = {
+            f"per ×10: least-squares points of score for ten times the {self.against}, with 95 % bounds.": True,
+            "r: Pearson of score and log size, 95 %, models resampled.": True,
+            "Models differ in more than their size: this is no experiment.": True,
+            f"{len(self.left_out)} groups have fewer than {FEWEST} models of known size: left out.": self.left_out,
+            f"Size not known, left out: {first_names(self.unknown, 2)}.": self.unknown,
+        }
         columns = (self.by, "per ×10", "low", "high", "r", "r low", "r high", "models")
-        return Table(columns, tuple(rows), tuple(notes))
+        return Table(columns, tuple(rows), applicable(notes))
 
     def draw(self, figure: Any) -> None:
         """One panel a group: models as points, with the fitted line."""
