@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+import embark  # which loads its parts at first use: help texts must not wait for numbers
 from embark.cli.analyze.options import OnBenchmark, OnTasks, Own, Plot, present
 from embark.cli.output import Format, ResultsFolder
 from embark.settings import load_settings
@@ -32,9 +33,7 @@ def recommend(
     embark recommend --need 'visual sts' --max-dim 768 --plot choice.svg
     embark recommend -b ARK --need 'natural science'
     """
-    from embark.studies.recommend import recommend as recommend_models
-
-    study = recommend_models(
+    study = embark.recommend(
         need,
         benchmark,
         task,

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from embark.boards.matrix import Matrix, load_matrix
-from embark.catalogue import UnknownName
 from embark.evaluators.sts import correlation as correlation_of
 from embark.results.table import Row, Table, named
 from embark.settings import Settings
 from embark.stats.statistics import interval
 from embark.studies.plotting import color, short_task
-from embark.studies.study import Study
+from embark.studies.study import Study, check_name
 from embark.tasks import Tasks
 from embark.types import Array, Benchmark, EmbarkError
 
@@ -43,8 +42,7 @@ def correlate(
     `correlation` is spearman or pearson. `method` is hierarchical (clusters are joined down to a mean correlation of
     `threshold`) or umap (with HDBSCAN). `own` leaves published scores out.
     """
-    matrix = load_matrix(benchmark, tasks, own=own, settings=settings)
-    return replace(correlate_tasks(matrix, correlation, method, threshold), notes=matrix.notes)
+    return correlate_tasks(load_matrix(benchmark, tasks, own=own, settings=settings), correlation, method, threshold)
 
 
 @dataclass(frozen=True)
@@ -128,6 +126,7 @@ class TaskCorrelations(Study):
         return f"{name}: {counts}{', …' if len(categories) > 3 else ''}"
 
     def _draw_heat_map(self, figure: Any) -> None:
+        from matplotlib.colors import to_rgb
         from matplotlib.patches import Patch, Rectangle
 
         tasks = [self.matrix.tasks[task] for task in self.order]
@@ -137,8 +136,8 @@ class TaskCorrelations(Study):
             self.values[np.ix_(self.order, self.order)],
             cmap="RdBu_r", vmin=-1, vmax=1, interpolation="nearest", aspect="auto",
         )  # fmt: skip
-        bands = np.array([[categories.index(task.category)] for task in tasks])
-        strip.imshow(_painted(bands), aspect="auto", interpolation="nearest")
+        bands = [[to_rgb(color(categories.index(task.category)))] for task in tasks]
+        strip.imshow(bands, aspect="auto", interpolation="nearest")
         labels = [short_task(task.name) for task in tasks]
         font_size = 6 if len(tasks) > 40 else 7
         strip.set_yticks(range(len(tasks)), labels, fontsize=font_size)
@@ -147,8 +146,7 @@ class TaskCorrelations(Study):
         axes.tick_params(left=False, labelleft=False)
         for panel in (strip, axes):
             panel.grid(False)
-            for spine in panel.spines.values():
-                spine.set_visible(False)
+            panel.spines[:].set_visible(False)
         for number in sorted(set(self.clusters.tolist()) - {NO_CLUSTER}):
             members = np.flatnonzero(self.clusters[self.order] == number)  # side by side: a branch of the tree
             corner = (members[0] - 0.5, members[0] - 0.5)
@@ -169,8 +167,7 @@ class TaskCorrelations(Study):
                 f"cluster {number}", top, (0, 6), textcoords="offset points", fontsize=8, ha="center",
                 bbox={"fc": "white", "ec": "none", "pad": 0.5, "alpha": 0.7},
             )  # fmt: skip
-        axes.set_xlabel("UMAP 1 (no unit)")
-        axes.set_ylabel("UMAP 2 (no unit)")
+        axes.set(xlabel="UMAP 1 (no unit)", ylabel="UMAP 2 (no unit)")
         figure.legend(loc="outside lower center", ncols=4, fontsize=8)
 
 
@@ -181,8 +178,7 @@ def correlate_tasks(
     from scipy.cluster.hierarchy import average, fcluster, leaves_list
     from scipy.spatial.distance import squareform
 
-    if method not in METHODS:
-        raise UnknownName("way to cluster", method, METHODS)
+    check_name("way to cluster", method, METHODS)
     matrix = matrix.complete()
     constant = tuple(
         name for name, spread in zip(matrix.names, np.ptp(matrix.values, axis=0), strict=True) if not spread
@@ -199,15 +195,17 @@ def correlate_tasks(
         clusters = _hdbscan_clusters(positions)
     else:
         clusters = fcluster(tree, 1 - threshold, criterion="distance")
-    clusters = _by_size(clusters, order)
-    return TaskCorrelations(matrix, correlation, method, values, order, clusters, threshold, positions, constant)
+    numbers = _by_size(clusters, order)
+    return TaskCorrelations(
+        matrix, correlation, method, values, order, numbers, threshold, positions, constant, notes=matrix.notes
+    )
 
 
 def agreement(x: Array, y: Array, correlation: str = "spearman") -> Agreement:
     """Correlation of two columns over models, the models resampled; no narrower than Fisher's interval."""
     from scipy.stats import rankdata
 
-    _check(correlation)
+    check_name("correlation", correlation, CORRELATIONS)
     n = len(x)
     ranks = rankdata(x), rankdata(y)
     value = correlation_of(*ranks) if correlation == "spearman" else correlation_of(x, y)
@@ -227,7 +225,7 @@ def correlations(values: Array, correlation: str = "spearman") -> Array:
     """The correlation of every pair of columns; 0 with a constant one."""
     from scipy.stats import rankdata
 
-    _check(correlation)
+    check_name("correlation", correlation, CORRELATIONS)
     columns = np.asarray(rankdata(values, axis=0) if correlation == "spearman" else values, np.float64)
     columns = columns - columns.mean(axis=0)
     length = np.linalg.norm(columns, axis=0)
@@ -235,11 +233,6 @@ def correlations(values: Array, correlation: str = "spearman") -> Array:
     matrix = np.clip(columns.T @ columns, -1, 1)
     np.fill_diagonal(matrix, 1)
     return np.asarray(matrix)
-
-
-def _check(correlation: str) -> None:
-    if correlation not in CORRELATIONS:
-        raise UnknownName("correlation", correlation, CORRELATIONS)
 
 
 def _umap_positions(values: Array, correlation: str) -> Array:
@@ -268,12 +261,3 @@ def _by_size(clusters: Array, order: Array) -> Array:
     sizes = Counter(number for number in clusters[order].tolist() if number != NO_CLUSTER)
     numbers = {cluster: number for number, (cluster, size) in enumerate(sizes.most_common(), 1) if size > 1}
     return np.array([numbers.get(cluster, NO_CLUSTER) for cluster in clusters.tolist()])
-
-
-def _painted(numbers: Array) -> Array:
-    """Group numbers as an image of their colors."""
-    palette = [
-        [int(color(number)[start : start + 2], 16) / 255 for start in (1, 3, 5)]
-        for number in range(int(numbers.max()) + 1)
-    ]
-    return np.array(palette)[numbers]

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from embark.boards.matrix import MIEB, Matrix, grouped, load_matrix
+from embark.boards.matrix import MIEB, Matrix, group_of, grouped, load_matrix
 from embark.boards.rederive import LITE_IN_PAPER
 from embark.results.table import Cell, Row, Table, named
 from embark.settings import Settings
@@ -52,11 +52,11 @@ def distill(
     """
     matrix = load_matrix(benchmark, tasks, own=own, settings=settings)
     if representatives:
-        return replace(find_representatives(matrix, by, correlation), notes=matrix.notes)
+        return find_representatives(matrix, by, correlation)
     if check is None:
-        return replace(choose_lite_set(matrix, by, size, threshold, correlation), notes=matrix.notes)
+        return choose_lite_set(matrix, by, size, threshold, correlation)
     names = [task.name for task in TASKS.match(get_benchmark(check).tasks)]
-    judged = replace(judge_lite_set(matrix, names, by, correlation), reference=(check, names), notes=matrix.notes)
+    judged = replace(judge_lite_set(matrix, names, by, correlation), reference=(check, names))
     name = benchmark.name if isinstance(benchmark, Benchmark) else benchmark or MIEB
     if (name, tasks, check) != (MIEB, None, MIEB_LITE):
         return judged
@@ -96,18 +96,16 @@ class LiteSet(Study):
     def table(self) -> Table:
         """Every task: kept, or left out and the kept task of its group that it correlates most with."""
         r = correlations(self.matrix.values, self.correlation)
-        rows = []
+        names = [named(name, 40) for name in self.matrix.names]
+        rows: list[Row] = []
         for group, columns in grouped(self.matrix.tasks, self.by).items():
             chosen = [column for column in columns if column in self.columns]
-            for column in chosen:
-                rows.append(Row((named(self.matrix.names[column], 40), "kept", "", None), group))
+            rows += [Row((names[column], "kept", "", None), group) for column in chosen]
             for column in columns:
-                if column not in self.columns:
-                    nearest: tuple[Cell, Cell] = ("", None)
-                    if chosen:
-                        other = max(chosen, key=r[column].__getitem__)
-                        nearest = named(self.matrix.names[other], 40), r[column, other]
-                    rows.append(Row((named(self.matrix.names[column], 40), "left out", *nearest), group))
+                if column not in chosen:
+                    other = max(chosen, key=r[column].__getitem__, default=None)
+                    nearest: tuple[Cell, Cell] = ("", None) if other is None else (names[other], r[column, other])
+                    rows.append(Row((names[column], "left out", *nearest), group))
         notes = (*self.fidelity.sentences, *self.remarks)
         return Table(("task", "lite set", "nearest kept", "r"), tuple(rows), notes)
 
@@ -140,8 +138,10 @@ class LiteSet(Study):
         above = axes.secondary_xaxis("top")
         above.set_xticks(list(ticks), [f"{threshold:g}" for threshold in ticks.values()], fontsize=8)
         above.set_xlabel("no pair of a group correlates above", fontsize=8)
-        axes.set_xlabel(f"tasks kept (of {len(self.matrix.tasks)}; at least one a {self.by})")
-        axes.set_ylabel("correlation with the full total, over models")
+        axes.set(
+            xlabel=f"tasks kept (of {len(self.matrix.tasks)}; at least one a {self.by})",
+            ylabel="correlation with the full total, over models",
+        )
         axes.legend(loc="lower right")
 
     def _agreements(self, columns: Sequence[int]) -> tuple[float, float]:
@@ -159,7 +159,7 @@ def choose_lite_set(
 ) -> LiteSet:
     """A lite set of `size` tasks, or of as many as correlate with no other of their group above the threshold."""
     matrix = matrix.complete()
-    groups = _group_numbers(matrix, by)
+    groups = _group_names(matrix, by)
     fewest = len(set(groups.tolist()))
     if size is not None and not fewest <= size <= len(matrix.tasks):
         raise EmbarkError(f"A lite set has between {fewest} tasks (one a {by}) and {len(matrix.tasks)}, not {size}.")
@@ -177,7 +177,8 @@ def choose_lite_set(
         for model in range(len(matrix.models))
     ]
     columns = remaining(removals)
-    return LiteSet(matrix, by, tuple(columns), tuple(removals), fidelity(matrix, columns, without), correlation)
+    measured = fidelity(matrix, columns, without)
+    return LiteSet(matrix, by, tuple(columns), tuple(removals), measured, correlation, notes=matrix.notes)
 
 
 def judge_lite_set(
@@ -188,9 +189,9 @@ def judge_lite_set(
     columns = tuple(column for column, name in enumerate(matrix.names) if name in names)
     if not columns:
         raise EmbarkError("None of the tasks to judge is among those with scores.")
-    removals = remove_tasks(matrix.values, _group_numbers(matrix, by), correlation)
+    removals = remove_tasks(matrix.values, _group_names(matrix, by), correlation)
     measured = fidelity(matrix, columns, [list(columns)] * len(matrix.models))
-    return LiteSet(matrix, by, columns, tuple(removals), measured, correlation)
+    return LiteSet(matrix, by, columns, tuple(removals), measured, correlation, notes=matrix.notes)
 
 
 def remove_tasks(values: Array, groups: Array, correlation: str = "spearman") -> list[Removal]:
@@ -208,9 +209,6 @@ def remove_tasks(values: Array, groups: Array, correlation: str = "spearman") ->
     return removals
 
 
-def _group_numbers(matrix: Matrix, by: str) -> Array:
-    """The number of each task's group."""
-    numbers = np.empty(len(matrix.tasks), int)
-    for number, columns in enumerate(grouped(matrix.tasks, by).values()):
-        numbers[columns] = number
-    return numbers
+def _group_names(matrix: Matrix, by: str) -> Array:
+    """The name of each task's group."""
+    return np.array([group_of(task, by) for task in matrix.tasks])

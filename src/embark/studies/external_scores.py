@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ from embark.results.table import Row, Table, short
 from embark.settings import Settings
 from embark.studies.correlate import Agreement, agreement
 from embark.studies.plotting import first_names
-from embark.studies.study import Study
+from embark.studies.study import Study, applicable
 from embark.tasks import Tasks
 from embark.types import Benchmark, EmbarkError
 
@@ -39,8 +39,7 @@ def mllm(
     `table` is a CSV file (a column of models, then a column for each measure) or {measure: {model: value}}.
     """
     measures = read_external_scores(Path(table)) if isinstance(table, (str, Path)) else table
-    matrix = load_matrix(benchmark, tasks, own=own, settings=settings)
-    return replace(correlate_external(matrix, measures, by, correlation), notes=matrix.notes)
+    return correlate_external(load_matrix(benchmark, tasks, own=own, settings=settings), measures, by, correlation)
 
 
 @dataclass(frozen=True)
@@ -54,9 +53,7 @@ class ExternalCorrelations(Study):
     values: Mapping[tuple[str, str], Agreement]  # by group and measure
     unmatched: tuple[str, ...]  # models of the external table without scores here
 
-    @property
-    def title(self) -> str:
-        return "Embedding scores and the outside table"
+    title = "Embedding scores and the outside table"
 
     @property
     def size(self) -> tuple[float, float]:
@@ -67,15 +64,16 @@ class ExternalCorrelations(Study):
         rows = []
         for measure in self.measures:
             cells = [(group, self.values[group, measure]) for group in self.groups if (group, measure) in self.values]
-            for group, r in sorted(cells, key=lambda cell: -cell[1].value):
-                rows.append(Row((group, r.value, r.low, r.high, r.n), measure))
+            cells.sort(key=lambda cell: -cell[1].value)
+            rows += [Row((group, *astuple(r)), measure) for group, r in cells]
         name = self.correlation.capitalize()
-        notes = [f"{name} r of a {self.by}'s mean score and the measure; 95 %, models resampled."]
-        if any(r.n < 10 for r in self.values.values()):
-            notes.append("With so few models an interval this wide says: more are needed.")
-        if self.unmatched:
-            notes.append(f"No scores on all tasks of a {self.by} here for: {first_names(self.unmatched)}.")
-        return Table((self.by, "r", "low", "high", "models"), tuple(rows), tuple(notes))
+        few = any(r.n < 10 for r in self.values.values())
+        notes = {
+            f"{name} r of a {self.by}'s mean score and the measure; 95 %, models resampled.": True,
+            "With so few models an interval this wide says: more are needed.": few,
+            f"No scores on all tasks of a {self.by} here for: {first_names(self.unmatched)}.": self.unmatched,
+        }
+        return Table((self.by, "r", "low", "high", "models"), tuple(rows), applicable(notes))
 
     def draw(self, figure: Any) -> None:
         """A heat map of groups × measures."""
@@ -123,6 +121,7 @@ def correlate_external(
         groups=tuple(dict.fromkeys(group for group, _ in correlations)),
         values=correlations,
         unmatched=tuple(model for model in external_models if model not in matched),
+        notes=matrix.notes,
     )
 
 

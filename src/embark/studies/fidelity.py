@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from embark.boards.matrix import Matrix, weights
+from embark.catalogue import counted
 from embark.studies.correlate import Agreement, agreement
 from embark.types import Array
 
@@ -27,10 +28,9 @@ class Fidelity:
     @property
     def sentences(self) -> tuple[str, ...]:
         """The numbers as notes of a table."""
-        tasks = "1 task" if self.tasks == 1 else f"{self.tasks} tasks"
         return (
-            f"{tasks} against all, over {self.spearman.n} models: Spearman {_with_interval(self.spearman)}, "
-            f"Pearson {_with_interval(self.pearson)},",
+            f"{counted(self.tasks, 'task')} against all, over {self.spearman.n} models: "
+            f"Spearman {_with_interval(self.spearman)}, Pearson {_with_interval(self.pearson)},",
             f"Kendall {self.kendall:.3f}. Totals of models held out: mean error {self.error:.2f} points, "
             f"worst {self.worst:.2f}, Spearman {self.held_out:.3f}.",
         )

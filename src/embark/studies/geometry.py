@@ -7,19 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
 from embark.evaluators.ranks import take
 from embark.evaluators.similarity import whole
 from embark.evaluators.topk import topk
-from embark.models import Loading
 from embark.results.table import Cell, Row, Table, short
 from embark.run.embedded_task import Embedded, EmbeddedPart, sample
-from embark.settings import Settings
+from embark.run.models import Models
 from embark.studies.plotting import color
-from embark.studies.stored_tasks import Models, one_stored_task
+from embark.studies.stored_tasks import SharedArguments, one_stored_task
 from embark.studies.study import Study
 from embark.types import Array, Classes, EmbarkError, Gold, Groups, Matches, Qrels, Split, Task, role_of
 
@@ -32,23 +31,14 @@ SEPARATED = 1_000  # items of a side that a plane is fitted to
 
 
 def geometry(
-    model: Models,
-    task: str | Task,
-    *,
-    subset: str | None = None,
-    protocol: str | None = None,
-    embed: bool = False,
-    loading: Loading | None = None,
-    settings: Settings | None = None,
-    show_progress: bool = True,
+    model: Models, task: str | Task, *, subset: str | None = None, **shared: Unpack[SharedArguments]
 ) -> Geometry:
     """Measure the shape of a task's vectors: modality gap, hubs, anisotropy, alignment and uniformity.
 
-    `subset` is one of the task's subsets (the first). Vectors are those in the store; `embed` adds what is missing,
-    else it is an error.
+    `subset` is one of the task's subsets (the first).
+    `shared`: protocol, embed (what is not stored; else it is an error), loading, settings, show_progress.
     """
-    tasks = one_stored_task(model, task, protocol, embed, loading, settings, show_progress)
-    return Geometry(tuple(measure(embedded, subset) for embedded in tasks))
+    return Geometry(tuple(measure(embedded, subset) for embedded in one_stored_task(model, task, **shared)))
 
 
 @dataclass(frozen=True)
@@ -125,17 +115,18 @@ class Geometry(Study):
 
     def table(self) -> Table:
         """One line a measure, one column a model."""
-        rows = []
+        rows: list[Row] = []
         first = self.models[0]
         for number, side in enumerate(first.shapes):
             items = f"{side.items:,} of {side.of:,}" if side.items < side.of else f"{side.of:,}"
             section = f"{side.side} ({side.modality}, {items} items)"
-            for name, field in SHAPE_ROWS.items():
-                rows.append(Row((name, *(getattr(model.shapes[number], field) for model in self.models)), section))
+            rows += [
+                Row((name, *(getattr(model.shapes[number], field) for model in self.models)), section)
+                for name, field in SHAPE_ROWS.items()
+            ]
         for number, relation in enumerate(first.relations):
-            for name, cells in _relation_rows([model.relations[number] for model in self.models]).items():
-                if any(cell is not None for cell in cells):
-                    rows.append(Row((name, *cells), relation.arrow))
+            measures = _relation_rows([model.relations[number] for model in self.models])
+            rows += [Row((name, *cells), relation.arrow) for name, cells in measures.items() if set(cells) != {None}]
         return Table(("measure", *(short(model.model) for model in self.models)), tuple(rows), NOTES)
 
     def draw(self, figure: Any) -> None:
@@ -331,12 +322,8 @@ def _with_same_label(left: Array, right: Array) -> tuple[Array, Array]:
 
 def _pairs(part: EmbeddedPart) -> list[tuple[str, str, Array, Array]]:
     """The task's own pair of sides, then each corrupted side with the clean one."""
-    pairs = [matches(part)]
-    for side, vectors in part.vectors.items():
-        if side != role_of(side):
-            every_row = np.arange(len(vectors))
-            pairs.append((role_of(side), side, every_row, every_row))
-    return pairs
+    rows = {side: np.arange(len(vectors)) for side, vectors in part.vectors.items() if side != role_of(side)}
+    return [matches(part), *((role_of(side), side, every_row, every_row) for side, every_row in rows.items())]
 
 
 def _relation(
@@ -388,8 +375,10 @@ def _mean(values: Array) -> float | None:
 def _draw_cosines(axes: Any, relation: Relation) -> None:
     for number, (name, values) in enumerate((("matches", relation.matching), ("any pair", relation.any_pair))):
         if len(values):
-            style = {"color": color(number), "histtype": "stepfilled", "alpha": 0.5}
-            axes.hist(values, bins=np.linspace(-1, 1, 81), density=True, label=name, **style)
+            axes.hist(
+                values, bins=np.linspace(-1, 1, 81), density=True, label=name,
+                color=color(number), histtype="stepfilled", alpha=0.5,
+            )  # fmt: skip
     low = min(float(values.min(initial=1)) for values in (relation.matching, relation.any_pair))
     axes.set_xlim(max(-1, low - 0.05), 1)
     axes.set(xlabel=f"cosine, {relation.arrow}", ylabel="density")
@@ -409,5 +398,9 @@ def _draw_popularity(axes: Any, relation: Relation) -> None:
     counts = np.arange(1, max(2, int(times.max()) + 1))
     shares = [100 * float((times >= count).mean()) for count in counts]
     axes.plot(counts, shares, color=color(5), drawstyle="steps-post")
-    axes.set(xscale="log", yscale="log", ylabel=f"share of side {relation.right} (%)")
-    axes.set_xlabel(f"among the {relation.hubs.k} nearest\nat least so often")
+    axes.set(
+        xscale="log",
+        yscale="log",
+        xlabel=f"among the {relation.hubs.k} nearest\nat least so often",
+        ylabel=f"share of side {relation.right} (%)",
+    )

@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 import warnings
+from collections import Counter
 from dataclasses import dataclass
 from importlib.util import find_spec
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
-from embark.catalogue import UnknownName
 from embark.evaluators.ranks import take
 from embark.evaluators.similarity import whole
-from embark.models import Loading
 from embark.results.table import Row, Table, short
 from embark.run.embedded_task import Embedded, EmbeddedPart, sample
-from embark.settings import Settings
+from embark.run.models import Models
 from embark.studies.geometry import first_label, part_of
 from embark.studies.plotting import color, marker
-from embark.studies.stored_tasks import Models, one_stored_task
-from embark.studies.study import Study
+from embark.studies.stored_tasks import SharedArguments, one_stored_task
+from embark.studies.study import Study, check_name
 from embark.types import Array, Classes, EmbarkError, Groups, Split, Task
 
 METHODS = {"umap": "UMAP", "tsne": "t-SNE", "pca": "PCA (two main axes)"}
@@ -27,6 +26,7 @@ GROUPINGS = ("side", "label")
 ITEMS = 500  # of a side
 LABELS = 7  # labels that get a color; the others are grey
 OTHERS = " others"  # the end of the name of the group of all other labels
+GREY = {"color": "#bbbbbb", "marker": ".", "zorder": 1}  # the look of that group
 NEIGHBORS = 15  # UMAP's, and those that trustworthiness asks about
 
 
@@ -37,19 +37,16 @@ def map(
     by: str = "side",
     method: str | None = None,
     subset: str | None = None,
-    protocol: str | None = None,
-    embed: bool = False,
-    loading: Loading | None = None,
-    settings: Settings | None = None,
-    show_progress: bool = True,
+    **shared: Unpack[SharedArguments],
 ) -> Maps:
     """Lay out a task's vectors on the plane, in groups `by` side or label.
 
     `method` is umap, tsne or pca (by default umap where it is installed, else tsne); `subset` is one of the task's
-    subsets (the first). Vectors are those in the store; `embed` adds what is missing, else it is an error.
+    subsets (the first).
+    `shared`: protocol, embed (what is not stored; else it is an error), loading, settings, show_progress.
     """
     _check(by, method)
-    tasks = one_stored_task(model, task, protocol, embed, loading, settings, show_progress)
+    tasks = one_stored_task(model, task, **shared)
     return Maps(tuple(lay_out(embedded, by, method, subset) for embedded in tasks))
 
 
@@ -104,14 +101,11 @@ class Maps(Study):
         panels = figure.subplots(*self._panels, squeeze=False)
         for axes, model in zip(panels.ravel(), self.models, strict=False):
             for number, name in enumerate(model.group_names):
-                if name.endswith(OTHERS):
-                    style = {"color": "#bbbbbb", "marker": ".", "zorder": 1}
-                else:
-                    style = {"color": color(number), "marker": marker(number), "zorder": 2}
+                colored = {"color": color(number), "marker": marker(number), "zorder": 2}
+                style = GREY if name.endswith(OTHERS) else colored
                 points = model.points[model.groups == name]
                 axes.scatter(*points.T, **style, s=9, alpha=0.75, linewidths=0, label=name)
-            axes.set_xticks([])
-            axes.set_yticks([])
+            axes.set(xticks=[], yticks=[])
             axes.set_title(short(model.model), fontsize=8)
         for axes in panels.ravel()[len(self.models) :]:
             axes.set_axis_off()
@@ -128,22 +122,19 @@ class Maps(Study):
 
 def lay_out(task: Embedded, by: str = "side", method: str | None = None, subset: str | None = None) -> ModelMap:
     """The items of a task on the plane, grouped by side or by label."""
+    from sklearn.manifold import trustworthiness
+
     _check(by, method)
     part = part_of(task, subset)
     names_of = _sides(part) if by == "side" else _labels(part, task.task.name)
     method = method or ("umap" if find_spec("umap") else "tsne")
-    unit, groups = [], []
-    sizes: dict[str, int] = {}
-    for side, names in names_of.items():
-        rows = sample(len(names), ITEMS)
-        unit.append(whole(take(part.vectors[side], rows), "cosine"))
-        groups.append(names[rows])
-        for name, count in zip(*np.unique(names, return_counts=True), strict=True):
-            sizes[str(name)] = sizes.get(str(name), 0) + int(count)
-    vectors = np.concatenate(unit)
-    points = plane(vectors, method)
-    trust = _trust(vectors, points)
-    return ModelMap(task.model, task.task.name, method, points, np.concatenate(groups), sizes, trust)
+    rows = {side: sample(len(names), ITEMS) for side, names in names_of.items()}
+    unit = np.concatenate([whole(take(part.vectors[side], chosen), "cosine") for side, chosen in rows.items()])
+    groups = np.concatenate([names_of[side][chosen] for side, chosen in rows.items()])
+    sizes = Counter(name for names in names_of.values() for name in sorted(names))
+    points = plane(unit, method)
+    trust = float(trustworthiness(unit, points, n_neighbors=min(NEIGHBORS, (len(unit) - 1) // 2)))
+    return ModelMap(task.model, task.task.name, method, points, groups, sizes, trust)
 
 
 def plane(unit: Array, method: str) -> Array:
@@ -170,10 +161,9 @@ def plane(unit: Array, method: str) -> Array:
 
 
 def _check(by: str, method: str | None) -> None:
-    if by not in GROUPINGS:
-        raise UnknownName("grouping of a map", by, GROUPINGS)
-    if method is not None and method not in METHODS:
-        raise UnknownName("method for maps", method, METHODS)
+    check_name("grouping of a map", by, GROUPINGS)
+    if method is not None:
+        check_name("method for maps", method, METHODS)
 
 
 def _sides(part: EmbeddedPart) -> dict[str, Array]:
@@ -209,9 +199,3 @@ def _main_axes(unit: Array) -> Array:
     places[:, : min(2, len(size))] = left[:, :2] * size[:2]
     flipped = np.abs(places.max(axis=0)) < np.abs(places.min(axis=0))
     return np.asarray(places * np.where(flipped, -1, 1), np.float32)
-
-
-def _trust(unit: Array, points: Array) -> float:
-    from sklearn.manifold import trustworthiness
-
-    return float(trustworthiness(unit, points, n_neighbors=min(NEIGHBORS, (len(unit) - 1) // 2)))

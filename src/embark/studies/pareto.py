@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
 import numpy as np
 
 from embark.boards.matrix import Matrix, load_matrix
-from embark.catalogue import UnknownName
 from embark.results import Results, TaskResult
 from embark.results.table import Exact, Row, Score, Table, short
 from embark.settings import Settings, load_settings
 from embark.studies.plotting import COLORS, first_names, label_points
-from embark.studies.study import Study
+from embark.studies.study import Study, applicable, check_name
 from embark.tasks import Tasks
 from embark.types import Array, Benchmark, EmbarkError, ModelCard
 
@@ -38,7 +37,7 @@ def pareto(
     settings = settings or load_settings()
     matrix = load_matrix(benchmark, tasks, own=own, settings=settings)
     costs = embedding_times(Results(settings.results).all()) if against == "time" else sizes(matrix.cards, against)
-    return replace(pareto_front(matrix, costs, against), notes=matrix.notes)
+    return pareto_front(matrix, costs, against)
 
 
 @dataclass(frozen=True)
@@ -57,25 +56,27 @@ class ParetoFront(Study):
     def title(self) -> str:
         return f"Score against {self.against}"
 
-    @property
-    def size(self) -> tuple[float, float]:
-        return 7.5, 5.0
+    size = (7.5, 5.0)
 
     def table(self) -> Table:
         """The models on the front, then those that another beats."""
-        rows = []
-        for unbeaten, section in ((True, "on the front"), (False, "beaten by another")):
-            for row in np.flatnonzero(self.unbeaten == unbeaten):
-                score = Score(float(self.scores[row]), np.nan, np.nan)
-                cost = float(self.costs[row])
-                rows.append(Row((self.models[row], score, Exact(cost, _amount(cost))), section))
+        cells = [
+            (model, Score(float(score), np.nan, np.nan), Exact(float(cost), _amount(cost)))
+            for model, score, cost in zip(self.models, self.scores, self.costs, strict=True)
+        ]
+        rows = [
+            Row(cells[row], section)
+            for unbeaten, section in ((True, "on the front"), (False, "beaten by another"))
+            for row in np.flatnonzero(self.unbeaten == unbeaten)
+        ]
         unit = UNITS[self.against]
-        notes = [f"Totals over {self.tasks} tasks, of models that have them all; {unit}: lower is better."]
-        if self.against == "time":
-            notes.append("Times were measured on the machines that embedded: compare them only where it was one.")
-        if self.unknown:
-            notes.append(f"Left out, {self.against} not known: {first_names(self.unknown)}.")
-        return Table(("model", "total", unit), tuple(rows), tuple(notes), models="rows")
+        timed = self.against == "time"
+        notes = {
+            f"Totals over {self.tasks} tasks, of models that have them all; {unit}: lower is better.": True,
+            "Times were measured on the machines that embedded: compare them only where it was one.": timed,
+            f"Left out, {self.against} not known: {first_names(self.unknown)}.": self.unknown,
+        }
+        return Table(("model", "total", unit), tuple(rows), applicable(notes), models="rows")
 
     def draw(self, figure: Any) -> None:
         """Models as points, with the front as a stair."""
@@ -86,8 +87,7 @@ class ParetoFront(Study):
         axes.plot(costs[unbeaten], scores[unbeaten], "o", ms=5, color=COLORS[0], label="on the front")
         if costs.max() > 4 * costs.min() > 0:
             axes.set_xscale("log")
-        axes.set_xlabel(UNITS[self.against])
-        axes.set_ylabel(f"total over {self.tasks} tasks (points)")
+        axes.set(xlabel=UNITS[self.against], ylabel=f"total over {self.tasks} tasks (points)")
         axes.margins(x=0.12, y=0.08)
         axes.legend(loc="lower right", fontsize=8)
         names = [short(self.models[row]) for row in np.flatnonzero(unbeaten)]
@@ -96,7 +96,7 @@ class ParetoFront(Study):
 
 def pareto_front(matrix: Matrix, costs: Mapping[str, float], against: str = "parameters") -> ParetoFront:
     """The front over the models that have every task and whose cost is known."""
-    _check(against)
+    check_name("cost", against, UNITS)
     complete = matrix.only(models=matrix.complete_rows)
     if not complete.models:
         most = int((~np.isnan(matrix.values)).sum(axis=1).max(initial=0))
@@ -117,6 +117,7 @@ def pareto_front(matrix: Matrix, costs: Mapping[str, float], against: str = "par
         unbeaten=on_front(cost[order], score[order]),
         tasks=len(complete.tasks),
         unknown=tuple(model for model, value in zip(complete.models, cost, strict=True) if np.isnan(value)),
+        notes=matrix.notes,
     )
 
 
@@ -129,7 +130,7 @@ def on_front(cost: Array, score: Array) -> Array:
 
 def sizes(cards: Mapping[str, ModelCard], against: str) -> dict[str, float]:
     """Parameters (in millions) or dimensions, from the cards that know them."""
-    _check(against)
+    check_name("cost", against, UNITS)
     scale = 1e6 if against == "parameters" else 1.0
     return {model: value / scale for model, card in cards.items() if (value := getattr(card, against))}
 
@@ -143,11 +144,6 @@ def embedding_times(results: Iterable[TaskResult]) -> dict[str, float]:
             embedded = record.counts.get("embedded", 0)
             spent[name] = (seconds + record.timings.get("embed", 0.0) * bool(embedded), items + embedded)
     return {model: 1000 * seconds / items for model, (seconds, items) in spent.items() if items and seconds}
-
-
-def _check(against: str) -> None:
-    if against not in UNITS:
-        raise UnknownName("cost", against, UNITS)
 
 
 def _amount(value: float) -> str:

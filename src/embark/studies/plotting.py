@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from embark.catalogue import listed
 from embark.results.table import short, without_kind
 from embark.types import Array
 
@@ -35,8 +36,7 @@ def short_task(name: str, most: int = 22) -> str:
 
 def first_names(names: Sequence[str], most: int = 3) -> str:
     """The first names of a list, and how many more there are."""
-    more = f" and {len(names) - most} more" if len(names) > most else ""
-    return ", ".join(short(name) for name in names[:most]) + more
+    return listed([short(name) for name in names], most)
 
 
 def label_points(axes: Any, xs: Array, ys: Array, names: Sequence[str]) -> None:

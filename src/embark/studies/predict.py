@@ -8,7 +8,7 @@ few errors seldom hold the worst; whether it covers what it promises is tested b
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -36,8 +36,7 @@ def predict(
 ) -> Predictions:
     """Predict the full score of models that have the tasks of a smaller benchmark, `part`, and lack others."""
     names = [task.name for task in TASKS.match(get_benchmark(part).tasks)]
-    matrix = load_matrix(benchmark, tasks, own=own, settings=settings)
-    return replace(predict_totals(matrix, names), notes=matrix.notes)
+    return predict_totals(load_matrix(benchmark, tasks, own=own, settings=settings), names)
 
 
 @dataclass(frozen=True)
@@ -74,9 +73,7 @@ class Predictions(Study):
     def title(self) -> str:
         return f"Full score from {self.part} of {self.all} tasks"
 
-    @property
-    def size(self) -> tuple[float, float]:
-        return 7.0, 5.5
+    size = (7.0, 5.5)
 
     def table(self) -> Table:
         """New models first, then the predictions for the known ones."""
@@ -96,9 +93,8 @@ class Predictions(Study):
     def draw(self, figure: Any) -> None:
         """Predicted against true totals."""
         axes = figure.subplots()
-        true = 100 * np.array([float(prediction.truth or 0.0) for prediction in self.known])
-        predicted = 100 * np.array([prediction.value for prediction in self.known])
-        half = 100 * np.array([prediction.half for prediction in self.known])
+        known = [(prediction.truth or 0.0, prediction.value, prediction.half) for prediction in self.known]
+        true, predicted, half = 100 * np.array(known).T
         ends = [min(true.min(), predicted.min()) - 1, max(true.max(), predicted.max()) + 1]
         axes.plot(ends, ends, color="#888888", lw=0.8)
         axes.errorbar(true, predicted, half, fmt="o", ms=4, color=COLORS[0], ecolor="#9ECAE1", lw=1, label="held out")
@@ -108,8 +104,7 @@ class Predictions(Study):
             axes.axhline(100 * prediction.value, color=color, lw=1, label=f"{short(prediction.model)} (new)")
         worst = np.argsort(-np.abs(true - predicted))[:3]
         label_points(axes, true[worst], predicted[worst], [short(self.known[model].model) for model in worst])
-        axes.set_xlabel("true total (points)")
-        axes.set_ylabel("predicted total (points)")
+        axes.set(xlabel="true total (points)", ylabel="predicted total (points)")
         figure.legend(loc="outside lower center", ncols=3, fontsize=7.5)
 
 
@@ -126,15 +121,16 @@ def predict_totals(matrix: Matrix, names: Sequence[str]) -> Predictions:
         )
     x = matrix.values[complete][:, columns]
     y = matrix.values[complete] @ matrix.weights
-    known = []
-    for row, model in enumerate(np.array(matrix.models, object)[complete]):
-        others = np.arange(len(y)) != row
-        known.append(Prediction(model, *_predict_row(x[others], y[others], x[row]), float(y[row])))
+    others = ~np.eye(len(y), dtype=bool)
+    known = [
+        Prediction(model, *_predict_row(x[others[row]], y[others[row]], x[row]), float(y[row]))
+        for row, model in enumerate(np.array(matrix.models, object)[complete])
+    ]
     new = [
         Prediction(matrix.models[row], *_predict_row(x, y, matrix.values[row, columns]))
         for row in np.flatnonzero(have_part & ~complete)
     ]
-    return Predictions(len(columns), len(matrix.tasks), tuple(new), tuple(known))
+    return Predictions(len(columns), len(matrix.tasks), tuple(new), tuple(known), notes=matrix.notes)
 
 
 def _predict_row(x: Array, y: Array, row: Array) -> tuple[float, float]:

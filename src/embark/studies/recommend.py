@@ -20,7 +20,7 @@ from embark.results.table import Exact, Row, Score, Table, named, short
 from embark.settings import Settings
 from embark.stats.ranking import FEWEST, Place, freedom, over_tasks, places
 from embark.studies.plotting import color, marker
-from embark.studies.study import Study
+from embark.studies.study import Study, applicable
 from embark.tasks import Tasks
 from embark.types import MODALITIES, Array, Benchmark, EmbarkError, ModelCard, Task
 
@@ -49,7 +49,7 @@ def recommend(
     most = parameter_count(max_parameters) if isinstance(max_parameters, str) else max_parameters
     limits = Limits(most, frozenset(match_words("modality", MODALITIES, _names(modalities)) or ()), min_dim, max_dim)
     matrix = load_matrix(benchmark, tasks, own=own, settings=settings)
-    return replace(rank_models(matrix, matrix.cards, _names(needs), limits), top=top, notes=matrix.notes)
+    return replace(rank_models(matrix, matrix.cards, _names(needs), limits), top=top)
 
 
 @dataclass(frozen=True)
@@ -67,17 +67,15 @@ class Limits:
             return None
         if card is None:
             return "no card"
-        if self.parameters is not None and not card.parameters:
-            return "size not known"
-        if self.parameters is not None and (card.parameters or 0) > self.parameters:
-            return "too large"
-        if not self.modalities <= set(card.modalities):
-            return "lacks a modality"
-        if (self.min_dim or self.max_dim) and not card.dim:
-            return "dimension not known"
-        if (self.min_dim and (card.dim or 0) < self.min_dim) or (self.max_dim and (card.dim or 0) > self.max_dim):
-            return "other dimension"
-        return None
+        dim = card.dim or 0
+        reasons = {
+            "size not known": self.parameters is not None and not card.parameters,
+            "too large": self.parameters is not None and (card.parameters or 0) > self.parameters,
+            "lacks a modality": not self.modalities <= set(card.modalities),
+            "dimension not known": (self.min_dim or self.max_dim) and not dim,
+            "other dimension": dim < (self.min_dim or dim) or dim > (self.max_dim or dim),
+        }
+        return next((reason for reason, applies in reasons.items() if applies), None)
 
 
 @dataclass(frozen=True)
@@ -116,10 +114,7 @@ class Recommendation(Study):
         """The first models with ranks, ties and the mean of each need."""
         shown = self.models[: top or self.top]
         partial = any(model.place is None for model in shown)
-        rows = []
-        for model in shown:
-            covered = [f"{model.scored}/{self.tasks}"] * partial
-            rows.append(_row(model, self.sure, covered))
+        rows = [_row(model, self.sure, [f"{model.scored}/{self.tasks}"] * partial) for model in shown]
         columns = ("#", "ranks", "tie", "model", *["tasks"] * partial, "mean", *self.needs, "size", "dim")
         return Table(columns, tuple(rows), self._table_notes(len(shown), partial), models="rows")
 
@@ -131,8 +126,7 @@ class Recommendation(Study):
         for number, need in enumerate(self.needs):
             values = [100 * model.needs[number] for model in shown]
             axes.plot(values, lines, marker(number * 10), color=color(number), ms=5, ls="", label=need)
-        totals = [100 * model.total for model in shown]
-        axes.plot(totals, lines, "|", color="black", ms=11, mew=2, label="mean")
+        axes.plot([100 * model.total for model in shown], lines, "|", color="black", ms=11, mew=2, label="mean")
         names = [f"{short(model.name, 30)}{'' if model.place else ' (partial)'}" for model in shown]
         axes.set_yticks(lines, names, fontsize=8)
         axes.invert_yaxis()
@@ -141,21 +135,18 @@ class Recommendation(Study):
 
     def _table_notes(self, shown: int, partial: bool) -> tuple[str, ...]:
         counts = ", ".join(f"{need} {len(columns)}" for need, columns in self.needs.items())
-        notes = [f"Mean over the needs of the mean over their tasks ({counts})."]
-        if self.sure:
-            notes.append("Models with one tie letter cannot be told apart. Ranks: 95 %. Both: tasks resampled.")
-        else:
-            notes.append("Too few tasks to say how sure the order is: close models may well change places.")
-        if partial:
-            notes.append("Without a rank: some of the tasks have no score; the mean is over the others.")
-        if self.multilingual:
-            notes.append("Tasks in several languages count with their mean over languages.")
-        if self.left_out:
-            reasons = ", ".join(f"{count} ({reason})" for reason, count in self.left_out.items())
-            notes.append(f"Left out: {reasons}.")
-        if len(self.models) > shown:
-            notes.append(f"{len(self.models) - shown} more models follow (--top).")
-        return tuple(notes)
+        reasons = ", ".join(f"{count} ({reason})" for reason, count in self.left_out.items())
+        more = len(self.models) - shown
+        notes = {
+            f"Mean over the needs of the mean over their tasks ({counts}).": True,
+            "Models with one tie letter cannot be told apart. Ranks: 95 %. Both: tasks resampled.": self.sure,
+            "Too few tasks to say how sure the order is: close models may well change places.": not self.sure,
+            "Without a rank: some of the tasks have no score; the mean is over the others.": partial,
+            "Tasks in several languages count with their mean over languages.": self.multilingual,
+            f"Left out: {reasons}.": self.left_out,
+            f"{more} more models follow (--top).": more > 0,
+        }
+        return applicable(notes)
 
 
 def rank_models(
@@ -186,18 +177,20 @@ def rank_models(
         ranked = row in place_of
         return not ranked, 0 if ranked else -int(scored[row]), -float(totals[row])
 
-    models = []
-    for row in sorted(np.flatnonzero(scored).tolist(), key=best_first):
-        name = within.models[row]
-        needs_means = tuple(means[row].tolist())
-        models.append(
-            RecommendedModel(
-                name, float(totals[row]), needs_means, int(scored[row]), place_of.get(row), cards.get(name)
-            )
+    models = [
+        RecommendedModel(
+            within.models[row],
+            float(totals[row]),
+            tuple(means[row].tolist()),
+            int(scored[row]),
+            place_of.get(row),
+            cards.get(within.models[row]),
         )
+        for row in sorted(np.flatnonzero(scored).tolist(), key=best_first)
+    ]
     multilingual = any(len(matrix.tasks[column].languages) > 1 for column in used)
     left_out = dict(Counter(reason for reason in reasons if reason))
-    return Recommendation(columns_of, len(used), tuple(models), left_out, sure, multilingual)
+    return Recommendation(columns_of, len(used), tuple(models), left_out, sure, multilingual, notes=matrix.notes)
 
 
 def _names(words: str | Iterable[str]) -> list[str]:
@@ -251,8 +244,7 @@ def _places(values: Array, weights: Array) -> tuple[list[Place], bool]:
 def _row(model: RecommendedModel, sure: bool, covered: list[str]) -> Row:
     place, card = model.place, model.card
     ranks, tie = (place.interval, place.tie) if place and sure else ("", "")
-    means = (model.total, *model.needs)
-    scores = (None if np.isnan(mean) else Score(mean, np.nan, np.nan) for mean in means)
+    scores = (None if np.isnan(mean) else Score(mean, np.nan, np.nan) for mean in (model.total, *model.needs))
     size = Exact(card.parameters, f"{card.parameters / 1e6:,.0f}M") if card and card.parameters else None
     dim = Exact(card.dim, str(card.dim)) if card and card.dim else None
     return Row((place.rank if place else None, ranks, tie, named(model.name, 40), *covered, *scores, size, dim))

@@ -106,7 +106,8 @@ def find_representatives(matrix: Matrix, by: str = "category", correlation: str 
         representatives(_groups(matrix, np.delete(matrix.values, model, axis=0), by, correlation))
         for model in range(len(matrix.models))
     ]
-    return Representatives(matrix, by, correlation, groups, fidelity(matrix, representatives(groups), without))
+    measured = fidelity(matrix, representatives(groups), without)
+    return Representatives(matrix, by, correlation, groups, measured, notes=matrix.notes)
 
 
 def _groups(matrix: Matrix, values: Array, by: str, correlation: str) -> tuple[Group, ...]:

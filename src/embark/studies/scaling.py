@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,7 @@ from embark.results.table import Row, Table, short
 from embark.settings import Settings
 from embark.studies.correlate import Agreement, agreement
 from embark.studies.plotting import COLORS, first_names
-from embark.studies.study import Study
+from embark.studies.study import Study, applicable
 from embark.tasks import Tasks
 from embark.types import Array, Benchmark, EmbarkError, ModelCard
 
@@ -36,7 +36,7 @@ def scaling(
     `against` is parameters or data (training examples); `by` is category, type, capability, domain… or task.
     """
     matrix = load_matrix(benchmark, tasks, own=own, settings=settings)
-    return replace(fit_scaling(matrix, matrix.cards, against, by), notes=matrix.notes)
+    return fit_scaling(matrix, matrix.cards, against, by)
 
 
 @dataclass(frozen=True)
@@ -74,21 +74,19 @@ class Scaling(Study):
 
     def table(self) -> Table:
         """One line a group, steepest first."""
-        rows = []
-        for trend in self.trends:
-            r = trend.r
-            rows.append(Row((short(trend.group, 30), trend.slope, trend.low, trend.high, r.value, r.low, r.high, r.n)))
-        notes = [
-            f"per ×10: least-squares points of score for ten times the {self.against}, with 95 % bounds.",
-            "r: Pearson of score and log size, 95 %, models resampled.",
-            "Models differ in more than their size: this is no experiment.",
+        rows = [
+            Row((short(trend.group, 30), trend.slope, trend.low, trend.high, *astuple(trend.r)))
+            for trend in self.trends
         ]
-        if self.left_out:
-            notes.append(f"{len(self.left_out)} groups have fewer than {FEWEST} models of known size: left out.")
-        if self.unknown:
-            notes.append(f"Size not known, left out: {first_names(self.unknown, 2)}.")
+        notes = {
+            f"per ×10: least-squares points of score for ten times the {self.against}, with 95 % bounds.": True,
+            "r: Pearson of score and log size, 95 %, models resampled.": True,
+            "Models differ in more than their size: this is no experiment.": True,
+            f"{len(self.left_out)} groups have fewer than {FEWEST} models of known size: left out.": self.left_out,
+            f"Size not known, left out: {first_names(self.unknown, 2)}.": self.unknown,
+        }
         columns = (self.by, "per ×10", "low", "high", "r", "r low", "r high", "models")
-        return Table(columns, tuple(rows), tuple(notes))
+        return Table(columns, tuple(rows), applicable(notes))
 
     def draw(self, figure: Any) -> None:
         """One panel a group: models as points, with the fitted line."""
@@ -99,8 +97,10 @@ class Scaling(Study):
             axes.plot(ends, 100 * trend.level + trend.slope * np.log10(ends), color=COLORS[3], lw=1.2)
             axes.set_xscale("log")
             axes.set_title(short(trend.group, 24), fontsize=8)
-            slope = f"{trend.slope:+.1f} per ×10, n={trend.r.n}"
-            axes.text(0.03, 0.97, slope, transform=axes.transAxes, fontsize=7, va="top")
+            axes.text(
+                0.03, 0.97, f"{trend.slope:+.1f} per ×10, n={trend.r.n}",
+                transform=axes.transAxes, fontsize=7, va="top",
+            )  # fmt: skip
             axes.tick_params(labelsize=7)
             axes.margins(y=0.18)
         for axes in panels.flat[len(self.trends) :]:
@@ -128,8 +128,7 @@ def fit_scaling(
         if len(rows) < FEWEST or np.ptp(sizes[rows]) == 0:
             left_out.append(group)
             continue
-        models = tuple(matrix.models[row] for row in rows)
-        trends.append(_trend(group, models, sizes[rows], scores[rows]))
+        trends.append(_trend(group, tuple(matrix.models[row] for row in rows), sizes[rows], scores[rows]))
     if not trends:
         raise EmbarkError(
             f"No {by} has {FEWEST} models of known {against} with a score on all of its tasks. Try --by task, another "
@@ -137,7 +136,7 @@ def fit_scaling(
         )
     unknown = tuple(model for model, size in zip(matrix.models, sizes, strict=True) if np.isnan(size))
     trends.sort(key=lambda trend: -trend.slope)
-    return Scaling(against, by, tuple(trends), tuple(left_out), unknown)
+    return Scaling(against, by, tuple(trends), tuple(left_out), unknown, notes=matrix.notes)
 
 
 def _trend(group: str, models: tuple[str, ...], sizes: Array, scores: Array) -> Trend:

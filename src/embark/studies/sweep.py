@@ -11,8 +11,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from embark.results.table import Cell, Row, Score, Table, footnoted, short
-from embark.run.embedded_task import Embedded
+from embark.results.table import Row, Score, Table, footnoted, short
+from embark.run.embedded_task import Embedded, EmbeddedPart
 from embark.stats.compare import mean_difference
 from embark.stats.intervals import percentiles
 from embark.stats.statistics import interval, replicates, task_interval
@@ -99,19 +99,16 @@ class Sweep(Study):
         for curve in self.curves:
             section = f"{curve.label}: {curve.metric}, {curve.count}"
             for point in curve.points:
-                cells: list[Cell] = [point.variant.name]
-                if with_bytes:
-                    cells.append(None if point.variant.bytes is None else round(point.variant.bytes))
-                cells.append(point.score)
-                if with_difference:
-                    cells.append(point.difference)
-                rows.append(Row(tuple(cells), section))
-        columns = ["setting", *["bytes an item"] * with_bytes, "score", *["difference"] * with_difference]
-        notes = list(self.definitions)
-        if with_difference:
-            notes.append("Differences are from the first line, in points, over the same items.")
-        notes += [note for curve in self.curves for note in curve.task.notes]
-        return footnoted(Table(tuple(columns), tuple(rows), tuple(dict.fromkeys(notes)), models="rows"))
+                size = None if point.variant.bytes is None else round(point.variant.bytes)
+                cells = (point.variant.name, *[size] * with_bytes, point.score, *[point.difference] * with_difference)
+                rows.append(Row(cells, section))
+        columns = ("setting", *["bytes an item"] * with_bytes, "score", *["difference"] * with_difference)
+        notes = (
+            *self.definitions,
+            *["Differences are from the first line, in points, over the same items."] * with_difference,
+            *(note for curve in self.curves for note in curve.task.notes),
+        )
+        return footnoted(Table(columns, tuple(rows), tuple(dict.fromkeys(notes)), models="rows"))
 
     def draw(self, figure: Any) -> None:
         """Lines over a number, or points by name; both with 95 % intervals."""
@@ -133,22 +130,19 @@ class Sweep(Study):
                 x = [point.variant.x for point in points]
                 tint = color(number if single else curve_number)
                 label = ", ".join(filter(None, ["" if single else curve.label, group])) or None
+                value, low, high = _percentages(points)
                 axes.plot(
-                    x, [100 * point.score.value for point in points], color=tint, marker=POINT_MARKERS[number % 4],
+                    x, value, color=tint, marker=POINT_MARKERS[number % 4],
                     linestyle=LINE_STYLES[number % 4], markersize=4, label=label,
                 )  # fmt: skip
-                low = [100 * point.score.low for point in points]
-                high = [100 * point.score.high for point in points]
                 axes.fill_between(x, low, high, color=tint, alpha=0.12, linewidth=0)
         ticks = sorted({point.variant.x for curve in self.curves for point in curve.points})
-        if self.scale == "log":
-            axes.set_xscale("log")
+        axes.set_xscale(self.scale)
         axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks], rotation=0 if len(ticks) < 10 else 45)
         axes.minorticks_off()
         metric = "/".join(dict.fromkeys(curve.metric for curve in self.curves))
         name = f"{self.curves[0].label}, " if single else ""
-        axes.set_xlabel(self.axis)
-        axes.set_ylabel(f"{metric} (%)")
+        axes.set(xlabel=self.axis, ylabel=f"{metric} (%)")
         axes.set_title(f"{name}95 % intervals", fontsize=8, color="#555555")
         self._draw_chance(axes)
         if labels := axes.get_legend_handles_labels()[1]:
@@ -167,10 +161,8 @@ class Sweep(Study):
         panels = figure.subplots(len(ratios), 1, sharex=True, squeeze=False, height_ratios=ratios)[:, 0]
         for number, (axes, curve) in enumerate(zip(panels, self.curves, strict=True)):
             y = np.arange(len(curve.points))[::-1]
-            value = np.array([100 * point.score.value for point in curve.points])
-            low = value - [100 * point.score.low for point in curve.points]
-            high = [100 * point.score.high for point in curve.points] - value
-            errors = (low.clip(0), high.clip(0))
+            value, low, high = _percentages(curve.points)
+            errors = ((value - low).clip(0), (high - value).clip(0))
             axes.errorbar(value, y, xerr=errors, fmt="o", color=color(number), markersize=4, capsize=2)
             axes.axvline(value[0], color=color(number), linewidth=0.6, alpha=0.5)
             axes.set_yticks(y, [point.variant.name for point in curve.points], fontsize=7)
@@ -187,7 +179,7 @@ def score_variants(variants: Sequence[Variant], paired: bool = True) -> Curve:
     points = []
     for variant in variants:
         scores = [part.scores() for part in variant.task.parts]
-        ids = [_ids(variant.task, part, of_part) for part, of_part in enumerate(scores)]
+        ids = [_ids(part, of_part) for part, of_part in zip(variant.task.parts, scores, strict=True)]
         difference = _difference(scores, first, ids) if paired and ids == first_ids else None
         points.append(Point(variant, _score(scores, ids), difference))
         first = first or scores
@@ -196,9 +188,13 @@ def score_variants(variants: Sequence[Variant], paired: bool = True) -> Curve:
     return Curve(task, metric, sum(len(scores.rows) for scores in first), tuple(points))
 
 
-def _ids(task: Embedded, part: int, scores: Scores) -> list[str]:
-    names = task.parts[part].ids[scores.unit]
-    return [names[row] for row in scores.rows]
+def _ids(part: EmbeddedPart, scores: Scores) -> list[str]:
+    return [part.ids[scores.unit][row] for row in scores.rows]
+
+
+def _percentages(points: Sequence[Point]) -> Array:
+    """The scores of the points, and both ends of their intervals: three rows."""
+    return 100 * np.array([(point.score.value, point.score.low, point.score.high) for point in points]).T
 
 
 def _score(parts: Sequence[Scores], ids: Sequence[Sequence[str]]) -> Score:

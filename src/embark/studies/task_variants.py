@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from typing import Unpack
 
 import numpy as np
 
@@ -12,11 +13,10 @@ from embark.evaluators.ranks import take
 from embark.evaluators.similarity import whole
 from embark.evaluators.zeroshot import class_vectors
 from embark.metrics import CUTOFFS
-from embark.models import Loading
 from embark.run.embedded_task import Embedded, EmbeddedPart
+from embark.run.models import Models
 from embark.run.stored_vectors import NotStored
-from embark.settings import Settings
-from embark.studies.stored_tasks import HOW_TO_EMBED, Models, models_and_tasks, stored_tasks
+from embark.studies.stored_tasks import HOW_TO_EMBED, SharedArguments, models_and_tasks, stored_tasks
 from embark.studies.sweep import Sweep, Variant, score_variants
 from embark.tasks import Tasks
 from embark.types import Array, Classes, EmbarkError, Qrels, Task, role_of
@@ -26,79 +26,42 @@ MEASURES = ("hit_rate", "recall", "precision", "ndcg", "map", "mrr")
 CLASS_NAME = "{}"  # the prompt that is nothing but the name of the class
 
 
-def topk(
-    model: Models,
-    tasks: Tasks,
-    *,
-    measure: str = "hit_rate",
-    protocol: str | None = None,
-    embed: bool = False,
-    loading: Loading | None = None,
-    settings: Settings | None = None,
-    show_progress: bool = True,
-) -> Sweep:
+def topk(model: Models, tasks: Tasks, *, measure: str = "hit_rate", **shared: Unpack[SharedArguments]) -> Sweep:
     """Score rankings at every k: `measure` is hit_rate (top-k accuracy), recall, precision, ndcg, map or mrr.
 
-    Vectors are those in the store; `embed` adds what is missing, else it is an error.
+    `shared`: protocol, embed (what is not stored; else it is an error), loading, settings, show_progress.
     """
-    return by_cutoff(stored_tasks(model, tasks, protocol, embed, loading, settings, show_progress), measure)
+    return by_cutoff(stored_tasks(model, tasks, **shared), measure)
 
 
-def robustness(
-    model: Models,
-    tasks: Tasks,
-    *,
-    protocol: str | None = None,
-    embed: bool = False,
-    loading: Loading | None = None,
-    settings: Settings | None = None,
-    show_progress: bool = True,
-) -> Sweep:
+def robustness(model: Models, tasks: Tasks, **shared: Unpack[SharedArguments]) -> Sweep:
     """Score every corruption of a robustness task against the clean items.
 
-    Vectors are those in the store; `embed` adds what is missing, else it is an error.
+    `shared`: protocol, embed (what is not stored; else it is an error), loading, settings, show_progress.
     """
-    return by_condition(stored_tasks(model, tasks, protocol, embed, loading, settings, show_progress))
+    return by_condition(stored_tasks(model, tasks, **shared))
 
 
-def shots(
-    model: Models,
-    tasks: Tasks,
-    *,
-    shots: Sequence[int] = (),
-    protocol: str | None = None,
-    embed: bool = False,
-    loading: Loading | None = None,
-    settings: Settings | None = None,
-    show_progress: bool = True,
-) -> Sweep:
+def shots(model: Models, tasks: Tasks, *, shots: Sequence[int] = (), **shared: Unpack[SharedArguments]) -> Sweep:
     """Score probes that learn from `shots` examples a class: by default 1, 2, 4… up to the row's own number.
 
-    Vectors are those in the store. More shots than the row's need vectors that a run does not make: `embed` adds them.
+    More shots than the row's need vectors that a run does not make: `embed` adds them.
+    `shared`: protocol, embed (what is not stored; else it is an error), loading, settings, show_progress.
     """
-    pairs = models_and_tasks(model, tasks, protocol, embed, loading, settings, show_progress)
+    pairs = models_and_tasks(model, tasks, **shared)
     return by_shots([[stored.task(row, HOW_TO_EMBED) for row in with_shots(row, shots)] for stored, row in pairs])
 
 
-def prompts(
-    model: Models,
-    tasks: Tasks,
-    *,
-    prompts: Sequence[str] = (),
-    protocol: str | None = None,
-    embed: bool = False,
-    loading: Loading | None = None,
-    settings: Settings | None = None,
-    show_progress: bool = True,
-) -> Sweep:
+def prompts(model: Models, tasks: Tasks, *, prompts: Sequence[str] = (), **shared: Unpack[SharedArguments]) -> Sweep:
     """Score zero-shot tasks by prompt: the row's prompts together, each alone, the bare class name, and `prompts`.
 
-    Vectors are those in the store; other prompts ("the flag of {}") need `embed`.
+    Other prompts ("the flag of {}") need `embed`.
+    `shared`: protocol, embed (what is not stored; else it is an error), loading, settings, show_progress.
     """
     embedded: list[Embedded] = []
     own: dict[str, int] = {}
     notes: list[str] = []
-    for stored, row in models_and_tasks(model, tasks, protocol, embed, loading, settings, show_progress):
+    for stored, row in models_and_tasks(model, tasks, **shared):
         templates = row.templates or (CLASS_NAME,)
         own[row.name] = len(templates)
         every_prompt = tuple(dict.fromkeys([*templates, *prompts, CLASS_NAME]))
@@ -135,8 +98,7 @@ def by_condition(tasks: Iterable[Embedded]) -> Sweep:
     """A robustness task under each of its conditions, against the clean items."""
     curves = []
     for task in tasks:
-        sides = task.parts[0].vectors
-        corrupted = [side for side in sides if side != role_of(side)]
+        corrupted = [side for side in task.parts[0].vectors if side != role_of(side)]
         if not corrupted:
             raise EmbarkError(f"{task.task.name} has no corrupted variant; tasks of the evaluator 'robustness' do.")
         conditions = dict.fromkeys(side.split(":", 1)[1] for side in corrupted)
@@ -171,13 +133,10 @@ def by_prompt(tasks: Iterable[Embedded], own: Mapping[str, int]) -> Sweep:
         if count != len(names):  # the data brings its own
             names = [f"prompt {number}" for number in range(1, count + 1)]
             definitions.append(f"{task.task.name} takes its prompts from its data: others cannot be tried.")
-        variants = []
+        chosen = [(f"“{name}”", [number]) for number, name in enumerate(names)]
         if together > 1:
-            masks = [position < together for position in positions]
-            variants.append(Variant(f"{together} together", _with_prompts(task, masks)))
-        for number, name in enumerate(names):
-            masks = [position == number for position in positions]
-            variants.append(Variant(f"“{name}”", _with_prompts(task, masks)))
+            chosen.insert(0, (f"{together} together", list(range(together))))
+        variants = [Variant(name, _with_prompts(task, positions, numbers)) for name, numbers in chosen]
         curves.append(score_variants(variants))
     return Sweep("Zero-shot score by prompt", "prompt", tuple(curves), tuple(dict.fromkeys(definitions)), "names")
 
@@ -236,13 +195,13 @@ def _prompt_positions(task: Embedded) -> list[Array]:
     return positions
 
 
-def _with_prompts(task: Embedded, masks: Sequence[Array]) -> Embedded:
-    """The task with some of its prompts: a mask for each part."""
+def _with_prompts(task: Embedded, positions: Sequence[Array], chosen: Sequence[int]) -> Embedded:
+    """The task with some prompts of every class, by their positions."""
     parts = []
-    for part, mask in zip(task.parts, masks, strict=True):
+    for part, position in zip(task.parts, positions, strict=True):
         truth = part.truth
         assert isinstance(truth, Classes)
-        rows = np.flatnonzero(mask)
+        rows = np.flatnonzero(np.isin(position, chosen))
         vectors = {**part.vectors, "prompt": take(part.vectors["prompt"], rows)}
         ids = {**part.ids, "prompt": [part.ids["prompt"][row] for row in rows.tolist()]}
         parts.append(replace(part, truth=replace(truth, prompt=truth.prompt[rows]), vectors=vectors, ids=ids))

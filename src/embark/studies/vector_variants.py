@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from typing import Unpack
 
 import numpy as np
 
-from embark.models import Loading
 from embark.run.embedded_task import Change, Embedded, sampled
-from embark.settings import Settings
-from embark.studies.stored_tasks import Models, stored_tasks
+from embark.run.models import Models
+from embark.studies.stored_tasks import SharedArguments, stored_tasks
 from embark.studies.sweep import Sweep, Variant, score_variants
 from embark.tasks import Tasks
 from embark.types import Array, EmbarkError
@@ -20,57 +20,28 @@ COMPARED = ("retrieval", "choice", "zeroshot", "pairs", "robustness")  # evaluat
 SIMILARITIES = ("cosine", "dot", "manhattan", "euclidean")  # what the sts evaluator knows
 
 
-def truncate(
-    model: Models,
-    tasks: Tasks,
-    *,
-    dims: Sequence[int] = (),
-    protocol: str | None = None,
-    embed: bool = False,
-    loading: Loading | None = None,
-    settings: Settings | None = None,
-    show_progress: bool = True,
-) -> Sweep:
+def truncate(model: Models, tasks: Tasks, *, dims: Sequence[int] = (), **shared: Unpack[SharedArguments]) -> Sweep:
     """Score shortened vectors: the first `dims` dimensions (Matryoshka), and as many principal axes.
 
-    Vectors are those in the store; `embed` adds what is missing, else it is an error.
+    `shared`: protocol, embed (what is not stored; else it is an error), loading, settings, show_progress.
     """
-    return truncated(stored_tasks(model, tasks, protocol, embed, loading, settings, show_progress), dims)
+    return truncated(stored_tasks(model, tasks, **shared), dims)
 
 
-def quantize(
-    model: Models,
-    tasks: Tasks,
-    *,
-    dims: Sequence[int] = (),
-    protocol: str | None = None,
-    embed: bool = False,
-    loading: Loading | None = None,
-    settings: Settings | None = None,
-    show_progress: bool = True,
-) -> Sweep:
+def quantize(model: Models, tasks: Tasks, *, dims: Sequence[int] = (), **shared: Unpack[SharedArguments]) -> Sweep:
     """Score vectors in fewer bits (int8, binary), whole and cut to the first `dims` dimensions.
 
-    Vectors are those in the store; `embed` adds what is missing, else it is an error.
+    `shared`: protocol, embed (what is not stored; else it is an error), loading, settings, show_progress.
     """
-    return quantized(stored_tasks(model, tasks, protocol, embed, loading, settings, show_progress), dims)
+    return quantized(stored_tasks(model, tasks, **shared), dims)
 
 
-def similarity(
-    model: Models,
-    tasks: Tasks,
-    *,
-    protocol: str | None = None,
-    embed: bool = False,
-    loading: Loading | None = None,
-    settings: Settings | None = None,
-    show_progress: bool = True,
-) -> Sweep:
+def similarity(model: Models, tasks: Tasks, **shared: Unpack[SharedArguments]) -> Sweep:
     """Score by cosine and by dot product; similarity tasks by distances, too.
 
-    Vectors are those in the store; `embed` adds what is missing, else it is an error.
+    `shared`: protocol, embed (what is not stored; else it is an error), loading, settings, show_progress.
     """
-    return compared(stored_tasks(model, tasks, protocol, embed, loading, settings, show_progress))
+    return compared(stored_tasks(model, tasks, **shared))
 
 
 # ── sweeps over tasks with their vectors ─────────────────────────────────────────────────────────────────────────────
@@ -83,9 +54,8 @@ def truncated(tasks: Iterable[Embedded], dims: Sequence[int] = ()) -> Sweep:
         sizes = [size for size in _dims(task, dims) if size < task.dim]
         axes = principal_axes(task)
         cuts: dict[str, Callable[[int], Change]] = {"first": first, "PCA": lambda size: projected(axes[:, :size])}
-        whole = Variant(f"all {task.dim}", task, "", task.dim, _bytes(task, task.dim))
         return [
-            whole,
+            Variant(f"all {task.dim}", task, "", task.dim, _bytes(task, task.dim)),
             *(
                 Variant(f"{group} {size}", task.changed(cut(size)), group, size, _bytes(task, size))
                 for group, cut in cuts.items()

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+import embark  # which loads its parts at first use: help texts must not wait for numbers
 from embark.cli.analyze.options import OnBenchmark, OnTasks, Own, Plot, present
 from embark.cli.output import Format, ResultsFolder
 from embark.settings import load_settings
@@ -34,9 +35,7 @@ def correlate(
     embark analyze correlate -b ARK --plot ark.svg
     embark analyze correlate -b 'MIEB(Multilingual)' --method umap --plot map.svg
     """
-    from embark.studies import analyze
-
-    study = analyze.correlate(
+    study = embark.analyze.correlate(
         benchmark,
         task,
         correlation=correlation,
@@ -77,9 +76,7 @@ def distill(
     embark analyze distill --representatives --by type --plot types.svg
     embark analyze distill --check 'MIEB(lite)'
     """
-    from embark.studies import analyze
-
-    study = analyze.distill(
+    study = embark.analyze.distill(
         benchmark,
         task,
         size=size,
@@ -109,9 +106,7 @@ def predict(
     embark run -m MODEL -b 'MIEB(lite)'
     embark analyze predict -b 'MIEB(Multilingual)' --from 'MIEB(lite)' --plot predicted.svg
     """
-    from embark.studies import analyze
-
-    study = analyze.predict(benchmark, task, part=part, own=own, settings=load_settings(results=results))
+    study = embark.analyze.predict(benchmark, task, part=part, own=own, settings=load_settings(results=results))
     present(study, style, plot)
 
 
@@ -132,10 +127,8 @@ def scaling(
     embark analyze scaling --against data --by type
     embark analyze scaling -b UniBench --by task
     """
-    from embark.studies import analyze
-
     settings = load_settings(results=results)
-    present(analyze.scaling(benchmark, task, against=against, by=by, own=own, settings=settings), style, plot)
+    present(embark.analyze.scaling(benchmark, task, against=against, by=by, own=own, settings=settings), style, plot)
 
 
 def mllm(
@@ -154,9 +147,7 @@ def mllm(
     \b
     embark analyze mllm mllm.csv --by type --plot mllm.svg
     """
-    from embark.studies import analyze
-
-    study = analyze.mllm(
+    study = embark.analyze.mllm(
         table,
         benchmark,
         task,
@@ -185,7 +176,5 @@ def pareto(
     embark analyze pareto --plot front.svg
     embark analyze pareto -b Pocket --own --against time
     """
-    from embark.studies import analyze
-
     settings = load_settings(results=results)
-    present(analyze.pareto(benchmark, task, against=against, own=own, settings=settings), style, plot)
+    present(embark.analyze.pareto(benchmark, task, against=against, own=own, settings=settings), style, plot)

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+import embark  # which loads its parts at first use: help texts must not wait for numbers
+from embark.catalogue import Catalogue
 from embark.cli.analyze.options import Plot, present
 from embark.cli.output import Format, Home, Precision, ProtocolName, TaskNames, Trust
 from embark.settings import load_settings
 
 if TYPE_CHECKING:  # help texts must not wait for numbers
+    from embark.studies.stored_tasks import SharedArguments
     from embark.types import Task
 
 Models = Annotated[list[str], typer.Option("-m", "--model", help="Model name; several are compared.")]
@@ -41,10 +44,8 @@ def geometry(
     embark analyze geometry -m embark/pocket -t PocketNameToImage
     embark analyze geometry -m embark/pocket -m embark/random -t PocketNameToImage --plot geometry.svg
     """
-    from embark.studies import analyze
-
     shared = _shared(protocol, embed, dtype, trust, home)
-    present(analyze.geometry(model, _one_task(task, tasks_file), subset=subset, **shared), style, plot)
+    present(embark.analyze.geometry(model, _one_task(task, tasks_file), subset=subset, **shared), style, plot)
 
 
 def map_(
@@ -70,10 +71,8 @@ def map_(
     embark analyze map -m embark/pocket -t PocketNameToImage --plot map.svg
     embark analyze map -m embark/pocket -t PocketGroupClustering --by label --plot groups.svg
     """
-    from embark.studies import analyze
-
     shared = _shared(protocol, embed, dtype, trust, home)
-    study = analyze.map(model, _one_task(task, tasks_file), by=by, method=method, subset=subset, **shared)
+    study = embark.analyze.map(model, _one_task(task, tasks_file), by=by, method=method, subset=subset, **shared)
     present(study, style, plot)
 
 
@@ -96,10 +95,8 @@ def truncate(
     embark analyze truncate -m embark/pocket -t PocketNameToImage --plot dims.svg
     embark analyze truncate -m embark/pocket -t 'Pocket*STS' --dims 128 --dims 32
     """
-    from embark.studies import analyze
-
     shared = _shared(protocol, embed, dtype, trust, home)
-    present(analyze.truncate(model, _tasks(task, tasks_file), dims=dims or (), **shared), style, plot)
+    present(embark.analyze.truncate(model, _tasks(task, tasks_file), dims=dims or (), **shared), style, plot)
 
 
 def quantize(
@@ -120,10 +117,8 @@ def quantize(
     \b
     embark analyze quantize -m embark/pocket -t PocketNameToImage --plot bytes.svg
     """
-    from embark.studies import analyze
-
     shared = _shared(protocol, embed, dtype, trust, home)
-    present(analyze.quantize(model, _tasks(task, tasks_file), dims=dims or (), **shared), style, plot)
+    present(embark.analyze.quantize(model, _tasks(task, tasks_file), dims=dims or (), **shared), style, plot)
 
 
 def similarity(
@@ -143,10 +138,8 @@ def similarity(
     \b
     embark analyze similarity -m embark/pocket -t PocketNameToImage -t PocketNameSTS
     """
-    from embark.studies import analyze
-
     shared = _shared(protocol, embed, dtype, trust, home)
-    present(analyze.similarity(model, _tasks(task, tasks_file), **shared), style, plot)
+    present(embark.analyze.similarity(model, _tasks(task, tasks_file), **shared), style, plot)
 
 
 def topk(
@@ -169,10 +162,8 @@ def topk(
     \b
     embark analyze topk -m embark/pocket -t PocketNameToImage -t PocketSubgroupZeroShot --plot topk.svg
     """
-    from embark.studies import analyze
-
     shared = _shared(protocol, embed, dtype, trust, home)
-    present(analyze.topk(model, _tasks(task, tasks_file), measure=measure, **shared), style, plot)
+    present(embark.analyze.topk(model, _tasks(task, tasks_file), measure=measure, **shared), style, plot)
 
 
 def shots(
@@ -198,10 +189,8 @@ def shots(
     embark analyze shots -m embark/pocket -t PocketGroupProbe --plot shots.svg
     embark analyze shots -m embark/pocket -t PocketGroupProbe --protocol sound --shots 16 --shots 64 --embed
     """
-    from embark.studies import analyze
-
     shared = _shared(protocol, embed, dtype, trust, home)
-    present(analyze.shots(model, _tasks(task, tasks_file), shots=shots or (), **shared), style, plot)
+    present(embark.analyze.shots(model, _tasks(task, tasks_file), shots=shots or (), **shared), style, plot)
 
 
 def prompts(
@@ -225,10 +214,8 @@ def prompts(
     embark analyze prompts -m embark/pocket -t PocketSubgroupZeroShot --plot prompts.svg
     embark analyze prompts -m embark/pocket -t PocketFlagZeroShot --prompt 'the flag of {}' --embed
     """
-    from embark.studies import analyze
-
     shared = _shared(protocol, embed, dtype, trust, home)
-    present(analyze.prompts(model, _tasks(task, tasks_file), prompts=prompt or (), **shared), style, plot)
+    present(embark.analyze.prompts(model, _tasks(task, tasks_file), prompts=prompt or (), **shared), style, plot)
 
 
 def robustness(
@@ -248,15 +235,13 @@ def robustness(
     \b
     embark analyze robustness -m embark/pocket -t PocketRobustness
     """
-    from embark.studies import analyze
-
     shared = _shared(protocol, embed, dtype, trust, home)
-    present(analyze.robustness(model, _tasks(task, tasks_file), **shared), style, plot)
+    present(embark.analyze.robustness(model, _tasks(task, tasks_file), **shared), style, plot)
 
 
 def _shared(
     protocol: str | None, embed: bool, dtype: str | None, trust: str | None, home: Path | None
-) -> dict[str, Any]:
+) -> SharedArguments:
     """The arguments that all analyses of stored vectors have in common."""
     from embark.models import Loading
 
@@ -266,9 +251,7 @@ def _shared(
 
 def _tasks(names: list[str] | None, tasks_file: Path | None) -> list[str | Task]:
     """Tasks by name, and those of a file."""
-    from embark.data.tasks_file import load_tasks
-
-    tasks: list[str | Task] = [*(names or []), *(load_tasks(tasks_file) if tasks_file else [])]
+    tasks: list[str | Task] = [*(names or []), *(embark.load_tasks(tasks_file) if tasks_file else [])]
     if not tasks:
         raise typer.BadParameter("name a task (-t) or a file of your own tasks (--tasks-file)")
     return tasks
@@ -276,9 +259,6 @@ def _tasks(names: list[str] | None, tasks_file: Path | None) -> list[str | Task]
 
 def _one_task(name: str, tasks_file: Path | None) -> str | Task:
     """A task by name: of the file, where there is one."""
-    from embark.catalogue import Catalogue
-    from embark.data.tasks_file import load_tasks
-
     if tasks_file is None:
         return name
-    return Catalogue(f"task in {tasks_file}", load_tasks(tasks_file), lambda task: task.name)[name]
+    return Catalogue(f"task in {tasks_file}", embark.load_tasks(tasks_file), lambda task: task.name)[name]
