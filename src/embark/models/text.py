@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from embark.models.device import POOLING, pad, settle, to_numpy, without_gradients
-from embark.models.encoder import Encoder, require_tokens
+from embark.models.encoder import Encoder, embed_in_groups, require_tokens
 from embark.models.hf import Tokenizer, check_vocabulary, load_model, quiet
 from embark.models.hub import PICKLED, Checkpoint, fetch_checkpoint, read_json
 from embark.models.loading import Loading, record_loading, with_dim
@@ -89,29 +89,25 @@ class SentenceEncoder(Prompted):
         # Named by kind, because the library would take a text that looks like an address for an image to fetch.
         values: dict[Modality, list[Any]] = {}
         for content in own:
-            values.setdefault(content.kind, []).append(_value(content))
+            values.setdefault(content.kind, []).append(library_value(content))
         by_kind = {kind: parts[0] if len(parts) == 1 else parts for kind, parts in values.items()}
         return _Input(prompt, route, tuple(sorted(by_kind)), by_kind)
 
     def embed(self, batch: Sequence[_Input]) -> Array:
         """One pass for each prompt and kind of item in the batch."""
-        groups: dict[tuple[Any, ...], list[int]] = {}
-        for row, item in enumerate(batch):
-            groups.setdefault(item[:3], []).append(row)
-        out: Array | None = None
-        for (prompt, route, _), rows in groups.items():
-            values = [batch[row].value for row in rows]
-            task = {"task": route} if route else {}
-            # An empty prompt is passed, too: without one the library would add its default.
-            vectors = to_numpy(
-                self.model.encode(
-                    values, prompt=prompt, batch_size=len(rows), convert_to_tensor=True, show_progress_bar=False, **task
-                )
-            )
-            out = np.empty((len(batch), vectors.shape[1]), np.float32) if out is None else out
-            out[rows] = vectors
-        assert out is not None  # a batch is never empty
-        return out
+        return np.stack(embed_in_groups(batch, lambda item: item[:3], self._pass))
+
+    def _pass(self, group: tuple[str, str | None, tuple[Modality, ...]], batch: Sequence[_Input]) -> Array:
+        prompt, route, _ = group
+        vectors = self.model.encode(
+            [item.value for item in batch],
+            prompt=prompt,  # an empty one, too: without one the library would add its default
+            batch_size=len(batch),
+            convert_to_tensor=True,
+            show_progress_bar=False,
+            **({"task": route} if route else {}),
+        )
+        return to_numpy(vectors)
 
     def _dimension(self, kinds: tuple[Modality, ...]) -> int | None:
         """The dimension of a vector: that in a checkpoint's files is not always right."""
@@ -130,7 +126,8 @@ class _Input(NamedTuple):
     value: Any
 
 
-def _value(content: Content) -> Any:
+def library_value(content: Content) -> Any:
+    """A text, an image or a sound as sentence-transformers and mteb take it."""
     if content.kind == "audio":
         return {"array": content.value.samples, "sampling_rate": content.value.rate}
     return content.value.convert("RGB") if content.kind == "image" else content.value
