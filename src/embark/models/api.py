@@ -161,23 +161,23 @@ class Remote(Encoder):
     def _split(self, batch: Sequence[RequestItem]) -> list[list[int]]:
         """The rows of each request: of one mode, and within the provider's limits."""
         out: list[list[int]] = []
-        for mode in dict.fromkeys(item.mode for item in batch):
-            rows: list[int] = []
-            tokens = size = 0
-            for row, item in enumerate(batch):
-                if item.mode != mode:
-                    continue
-                tokens += item.tokens
-                size += item.size
-                full = len(rows) == self.provider.items or tokens > self.provider.tokens or size > LARGEST_REQUEST
-                if rows and full:
-                    out.append(rows)
-                    rows = []
-                    tokens = item.tokens
-                    size = item.size
+        last: dict[str, list[int]] = {}  # the rows of each mode's last request
+        for row, item in enumerate(batch):
+            rows = last.get(item.mode, [])
+            if rows and self._fit([*(batch[other] for other in rows), item]):
                 rows.append(row)
-            out.append(rows)
+            else:
+                last[item.mode] = [row]
+                out.append(last[item.mode])
         return out
+
+    def _fit(self, items: Sequence[RequestItem]) -> bool:
+        """Whether one request may have these items."""
+        return (
+            len(items) <= self.provider.items
+            and sum(item.tokens for item in items) <= self.provider.tokens
+            and sum(item.size for item in items) <= LARGEST_REQUEST
+        )
 
     def _request(self, batch: Sequence[RequestItem], rows: Sequence[int], vectors: dict[int, Array]) -> None:
         """Add the vectors of the rows, with further requests for what an answer left out; bad input goes in halves."""

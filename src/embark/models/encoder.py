@@ -211,3 +211,9 @@ def frame_mean(image: Tower) -> Tower:
         return unit(np.add.reduceat(vectors, starts))
 
     return Tower(embed, lambda frames: [image.prepare(frame) for frame in frames])
+
+
+def image_towers(embed: Callable[[list[Any]], Array], prepare: Callable[[Any], Any]) -> dict[Modality, Tower]:
+    """The tower of images, and that of videos as the mean of their frames."""
+    image = Tower(embed, prepare)
+    return {"image": image, "video": frame_mean(image)}

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from embark.models import hub
-from embark.models.device import POOLING, settle
+from embark.models.device import last_token, settle
 from embark.models.encoder import Encoder
-from embark.models.hf import Tokenizer, image_processor, load_model, load_tensors
+from embark.models.hf import Tokenizer, image_processor, load_model, read_weights
 from embark.models.hub import Checkpoint
-from embark.models.loading import Loading, record_loading
-from embark.models.mllm import LIMIT, GridProcessor, MediaInput, MediaProcessor, MllmEncoder, Prompt, complete_card
+from embark.models.loading import Loading
+from embark.models.mllm import LIMIT, GridProcessor, MediaInput, MllmEncoder, Prompt, complete_card
 from embark.types import Audio, EmbarkError, Modality, ModelCard
 
 HEAD = "classify_linear."  # prefix of WAVE's own layers
@@ -24,14 +24,12 @@ def load(card: ModelCard, loading: Loading) -> Encoder:
     checkpoint = hub.fetch_checkpoint(card, loading)
     config = _config(checkpoint)
     modalities: tuple[Modality, ...] = ("text", "image", "video", "audio")
-    card = complete_card(checkpoint.card, config.model_type, config.text_config.hidden_size, modalities)
+    card = complete_card(checkpoint.card, loading, config.model_type, config.text_config.hidden_size, modalities)
     config.text_config.is_causal = card.options["causal"]
     model = load_model(Qwen2_5OmniThinkerModel, checkpoint, loading, config=config)
     tokenizer = Tokenizer(checkpoint, LIMIT)
     grid = GridProcessor(card.options, config, image_processor(checkpoint), tokenizer)
-    audio = AudioProcessor(checkpoint, config, tokenizer)
-    processors: dict[Modality, MediaProcessor] = {**grid.by_modality, "audio": audio}
-    card = record_loading(card, loading, ("torch", "transformers"))
+    processors = {**grid.by_modality, "audio": AudioProcessor(checkpoint, config, tokenizer)}
     if card.options["pooling"] != "layers":
         return MllmEncoder(card, model, tokenizer, processors)
     return LayersEncoder(card, model, tokenizer, processors, head=_head(checkpoint, loading))
@@ -83,8 +81,7 @@ class LayersEncoder(MllmEncoder):
     def _pool(self, out: Any, mask: Any, batch: Sequence[Prompt]) -> Any:
         import torch
 
-        last = POOLING["last"]
-        states = [last(layer, mask) for layer in out.hidden_states[1:]]
+        states = [last_token(layer, mask) for layer in out.hidden_states[1:]]
         media = torch.tensor([bool(prompt.media) for prompt in batch], device=mask.device)
         return torch.where(media[:, None], self.head(torch.cat(states, -1)), states[-1])
 
@@ -103,9 +100,7 @@ def _head(checkpoint: Checkpoint, loading: Loading) -> Any:
     """WAVE's two layers, from the files of the checkpoint."""
     import torch
 
-    state: dict[str, Any] = {}
-    for path in checkpoint.weight_files():
-        state |= {name.split(HEAD)[1]: tensor for name, tensor in load_tensors(path).items() if HEAD in name}
+    state = {name.split(HEAD)[1]: tensor for name, tensor in read_weights(checkpoint).items() if HEAD in name}
     if not state:
         raise EmbarkError(f"{checkpoint.name} has no {HEAD}* among its weights, which its vectors are made with.")
     first, second = (torch.nn.Linear(*reversed(state[f"{layer}.weight"].shape)) for layer in (0, 2))

@@ -13,7 +13,7 @@ from threading import Lock
 from typing import Any
 
 from embark.models.device import settle, stack, to_numpy, without_gradients
-from embark.models.encoder import Encoder, Tower, Towers, frame_mean
+from embark.models.encoder import Encoder, Tower, Towers, image_towers
 from embark.models.hub import Checkpoint, fetch_checkpoint, fetch_weights_file, is_weights_file
 from embark.models.loading import Loading, loaded_card
 from embark.types import Array, EmbarkError, Modality, ModelCard
@@ -60,8 +60,7 @@ def build_towers(model: Any, tokenizer: Any, transform: Callable[[Any], Any]) ->
     def embed_images(batch: list[Any]) -> Array:
         return to_numpy(model.encode_image(stack(batch, weight)))
 
-    image = Tower(embed_images, transform)
-    return {"text": Tower(embed_texts, tokens), "image": image, "video": frame_mean(image)}
+    return {"text": Tower(embed_texts, tokens), **image_towers(embed_images, transform)}
 
 
 def resolve_source(

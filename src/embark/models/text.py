@@ -17,7 +17,7 @@ from embark.models.device import POOLING, pad, settle, to_numpy, without_gradien
 from embark.models.encoder import Encoder, embed_in_groups, require_tokens
 from embark.models.hf import Tokenizer, check_vocabulary, load_model, quiet
 from embark.models.hub import PICKLED, Checkpoint, fetch_checkpoint, read_json
-from embark.models.loading import Loading, record_loading, with_dim
+from embark.models.loading import Loading, loaded_card, record_loading, with_dim
 from embark.models.prompts import Prompted, Prompts, join_texts, split_prompt
 from embark.types import MODALITIES, Array, Content, EmbarkError, Item, Modality, ModelCard, Rendered
 
@@ -135,9 +135,8 @@ def library_value(content: Content) -> Any:
 
 def _prompts(model: Any) -> dict[str, str]:
     """By role, as the library's own `encode_query` and `encode_document` choose them."""
-    prompts = model.prompts
-    by_role = {role: prompts.get(role) or "" for role in ("query", "document")}
-    return {**by_role, "": prompts.get(model.default_prompt_name) or ""}
+    names = {"query": "query", "document": "document", "": model.default_prompt_name}
+    return {role: model.prompts.get(name) or "" for role, name in names.items()}
 
 
 def _similarity(card: ModelCard, model: Any) -> Any:
@@ -234,9 +233,10 @@ def load(card: ModelCard, loading: Loading) -> Encoder:
     more: dict[str, Any] = {"add_pooling_layer": False} if config.model_type in WITH_POOLER else {}
     model = load_model(AutoModel, checkpoint, loading, config=config, **more)
     tokenizer = Tokenizer(checkpoint, options.get("tokens"), **options.get("tokenizer", {}))
-    card = replace(checkpoint.card, modalities=("text",), options={"pooling": _pooling(config), **options})
-    dim = int(config.hidden_size)
-    return TextEncoder(record_loading(with_dim(card, dim), loading, ("torch", "transformers")), model, tokenizer)
+    ready = loaded_card(
+        checkpoint.card, loading, int(config.hidden_size), ("text",), options={"pooling": _pooling(config), **options}
+    )
+    return TextEncoder(ready, model, tokenizer)
 
 
 class TextEncoder(Prompted):

@@ -6,7 +6,6 @@ from typing import Any
 
 from embark.types import ModelCard
 
-CONTRASTIVE = "contrastive"
 OPEN_CLIP = "https://arxiv.org/abs/2212.07143"
 DATACOMP = "https://arxiv.org/abs/2304.14108"
 
@@ -16,7 +15,7 @@ def row(name: str, revision: str, dim: int, parameters: int, data: float, uniben
     aliases = {**more.pop("aliases", {}), **({"UniBench": unibench} if unibench else {})}
     shared = {
         "source": name, "fusion": "sum", "image_size": 224, "context": 77, "normalized": False, "architecture": "vit",
-        "objective": CONTRASTIVE, "license": "MIT",
+        "objective": "contrastive", "license": "MIT",
     }  # fmt: skip
     return ModelCard(
         name, revision, "open_clip", ("text", "image", "video"), dim, parameters=parameters, data=data, aliases=aliases,
