@@ -15,7 +15,7 @@ import time
 from collections import Counter
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import islice
 from math import isqrt
@@ -291,14 +291,14 @@ class Remote(Encoder):
         return (str(message).replace(key, "…") if key else str(message))[:500]
 
 
+@dataclass
 class Pace:
     """Spreads requests evenly, within limits of requests and tokens a minute."""
 
-    def __init__(self, requests: int | None, tokens: int | None) -> None:
-        self.requests = requests
-        self.tokens = tokens
-        self.next = 0.0
-        self.lock = threading.Lock()
+    requests: int | None
+    tokens: int | None
+    next: float = 0.0
+    lock: Any = field(default_factory=threading.Lock)
 
     def take(self, tokens: int) -> None:
         """Wait until a request of that many tokens may be sent."""

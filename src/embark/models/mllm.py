@@ -49,14 +49,9 @@ def load(card: ModelCard, loading: Loading) -> Encoder:
     card = complete_card(checkpoint.card, loading, config.model_type, dim, ("text", "image", "video"))
     with_processor = checkpoint if (checkpoint.folder / "preprocessor_config.json").is_file() else base
     tokenizer = Tokenizer(with_processor, LIMIT)
-    processor = image_processor(with_processor)
-    if config.model_type == "llava_next":
-        processors: dict[Modality, MediaProcessor] = {
-            "image": AnyresProcessor(card.options, config, processor, tokenizer).image
-        }
-    else:
-        processors = GridProcessor(card.options, config, processor, tokenizer).by_modality
-    return MllmEncoder(card, model, tokenizer, processors)
+    kind = AnyresProcessor if config.model_type == "llava_next" else GridProcessor
+    processor = kind(card.options, config, image_processor(with_processor), tokenizer)
+    return MllmEncoder(card, model, tokenizer, processor.by_modality)
 
 
 def complete_card(
@@ -87,6 +82,8 @@ MediaProcessor = Callable[[Any], MediaInput]
 
 class MllmEncoder(Encoder):
     """A decoder that reads the whole item in one prompt; the vector is pooled from its final, normalised states."""
+
+    forward_options: Mapping[str, Any] = {}  # further arguments of the forward pass
 
     def __init__(
         self, card: ModelCard, model: Any, tokenizer: Tokenizer, processors: Mapping[Modality, MediaProcessor]
@@ -152,13 +149,9 @@ class MllmEncoder(Encoder):
             inputs["position_ids"] = (mask.cumsum(1) - 1).clamp(min=0)
         if self.model.config.model_type in QWEN_VL:
             inputs["mm_token_type_ids"] = token_kinds(ids, self.model.config)
-        out = self.model(input_ids=ids, attention_mask=mask, use_cache=False, **self._forward_options(), **inputs)
+        out = self.model(input_ids=ids, attention_mask=mask, use_cache=False, **self.forward_options, **inputs)
         vectors = self._pool(out, mask, batch).float()
         return to_numpy(torch.nn.functional.normalize(vectors, dim=-1) if options["normalise"] else vectors)
-
-    def _forward_options(self) -> dict[str, Any]:
-        """Further arguments of the forward pass."""
-        return {}
 
     def _pool(self, out: Any, mask: Any, batch: Sequence[Prompt]) -> Any:
         return POOLING[self.card.options["pooling"]](out.last_hidden_state, mask)
@@ -231,6 +224,7 @@ class AnyresProcessor:
         from transformers import LlavaNextProcessor
 
         self.side = options.get("resize")
+        self.by_modality: dict[Modality, MediaProcessor] = {"image": self.image}
         self.processor = LlavaNextProcessor(
             processor,
             tokenizer.inner,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from embark.models import hub
@@ -11,7 +11,7 @@ from embark.models.encoder import Encoder
 from embark.models.hf import Tokenizer, image_processor, load_model, read_weights
 from embark.models.hub import Checkpoint
 from embark.models.loading import Loading
-from embark.models.mllm import LIMIT, GridProcessor, MediaInput, MllmEncoder, Prompt, complete_card
+from embark.models.mllm import LIMIT, GridProcessor, MediaInput, MediaProcessor, MllmEncoder, Prompt, complete_card
 from embark.types import Audio, EmbarkError, Modality, ModelCard
 
 HEAD = "classify_linear."  # prefix of WAVE's own layers
@@ -29,7 +29,8 @@ def load(card: ModelCard, loading: Loading) -> Encoder:
     model = load_model(Qwen2_5OmniThinkerModel, checkpoint, loading, config=config)
     tokenizer = Tokenizer(checkpoint, LIMIT)
     grid = GridProcessor(card.options, config, image_processor(checkpoint), tokenizer)
-    processors = {**grid.by_modality, "audio": AudioProcessor(checkpoint, config, tokenizer)}
+    audio = AudioProcessor(checkpoint, config, tokenizer)
+    processors: dict[Modality, MediaProcessor] = {**grid.by_modality, "audio": audio}
     if card.options["pooling"] != "layers":
         return MllmEncoder(card, model, tokenizer, processors)
     return LayersEncoder(card, model, tokenizer, processors, head=_head(checkpoint, loading))
@@ -71,12 +72,11 @@ class AudioProcessor:
 class LayersEncoder(MllmEncoder):
     """WAVE: the vector of an item with media is a head's, over the last token's states after all layers."""
 
+    forward_options: Mapping[str, Any] = {"output_hidden_states": True}
+
     def __init__(self, *args: Any, head: Any) -> None:
         super().__init__(*args)
         self.head = head
-
-    def _forward_options(self) -> dict[str, Any]:
-        return {"output_hidden_states": True}
 
     def _pool(self, out: Any, mask: Any, batch: Sequence[Prompt]) -> Any:
         import torch

@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from logging.handlers import BufferingHandler
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -176,14 +177,8 @@ def module_folders(checkpoint: Checkpoint) -> list[str]:
 @contextmanager
 def require_all_weights(checkpoint: Checkpoint) -> Iterator[None]:
     """An error where weights are missing: the library only logs it and goes on with random numbers."""
-    messages: list[str] = []
-
-    class Listener(logging.Handler):
-        def emit(self, record: logging.LogRecord) -> None:
-            messages.append(record.getMessage())
-
     logger = logging.getLogger("transformers.modeling_utils")
-    listener = Listener(logging.WARNING)
+    listener = BufferingHandler(capacity=1 << 20)
     level = logger.level
     logger.addHandler(listener)
     logger.setLevel(min(logger.getEffectiveLevel(), logging.WARNING))
@@ -199,7 +194,8 @@ def require_all_weights(checkpoint: Checkpoint) -> Iterator[None]:
         logger.removeHandler(listener)
         logger.setLevel(level)
         logger.propagate = True
-    missing = [key for text in messages for key in re.findall(r"^(\S+)\s*\|\s*MISSING", text, flags=re.M)]
+    messages = "\n".join(record.getMessage() for record in listener.buffer)
+    missing = re.findall(r"^(\S+)\s*\|\s*MISSING", messages, flags=re.M)
     if needed := [key for key in missing if "pooler" not in key]:  # BERT's pooler is not used
         raise EmbarkError(
             f"{checkpoint.name} lacks {len(needed)} weights, the first is {needed[0]}; is the checkpoint complete?"

@@ -44,10 +44,10 @@ def _datacomp(model: str, revision: str, dim: int, parameters: int, unibench: st
 def _eva(model: str, source: str, tag: str, dim: int, parameters: int, unibench: str) -> ModelCard:
     """MIEB's names are of no repository; the weights are those of open_clip's tags."""
     name = f"QuanSun/EVA02-CLIP-{model}"
-    architecture = f"EVA02-{model.removeprefix('big')}"
     return row(
         name, "main", dim, parameters, 2000, unibench, source=source, family="EVA-CLIP", aliases={"MIEB": name},
-        options={"architecture": architecture, "pretrained": tag}, reference="https://arxiv.org/abs/2303.15389",
+        options={"architecture": f"EVA02-{model.removeprefix('big')}", "pretrained": tag},
+        reference="https://arxiv.org/abs/2303.15389",
         description="An image tower that learnt from masked images first, then as CLIP does.",
     )  # fmt: skip
 
