@@ -72,7 +72,8 @@ def test_the_pooling_head_by_hand() -> None:
 
 
 def test_missing_weights_are_an_error(state: dict[str, Any], tmp_path: Path) -> None:
-    from embark.models.eva import Eva, read_weights, rotation
+    from embark.models.eva import Eva, rotation
+    from embark.models.hf import read_weights
 
     del state["blocks.1.norm2.bias"]
     with pytest.raises(EmbarkError, match=r"lacks 1 weights of Eva, the first is blocks\.1\.norm2\.bias"):

@@ -99,8 +99,7 @@ def get_model(
 
     The keywords are those of `Loading`: where it runs, in which precision, and the revision whose code you trust.
     """
-    loading = Loading(device, dtype, compile, trust, settings)
-    model: Encoder = _load("embedder", name, revision, loading)
+    model: Encoder = _load("embedder", name, revision, Loading(device, dtype, compile, trust, settings))
     return model
 
 
@@ -121,13 +120,12 @@ def get_models(
     late or api.
     """
     cards = MODELS.values()
-    by_type = _loaders_by_type()
+    type_of = _loader_types()
     taken = match_words("modality", (kind for card in cards for kind in card.modalities), modalities)
     family = match_words("family", (card.family for card in cards if card.family), families)
     kind = match_words("kind", (card.kind for card in cards), kinds)
-    loader = match_words("loader", (name for names in by_type.values() for name in names), loaders)
-    type_names = match_words("type of model", by_type, types)
-    of_type = None if type_names is None else {name for word in type_names for name in by_type[word]}
+    loader = match_words("loader", type_of, loaders)
+    type_names = match_words("type of model", type_of.values(), types)
     most = parameter_count(max_parameters) if isinstance(max_parameters, str) else max_parameters
     return [
         card
@@ -136,7 +134,7 @@ def get_models(
         and (family is None or card.family in family)
         and (kind is None or card.kind in kind)
         and (loader is None or card.loader in loader)
-        and (of_type is None or card.loader in of_type)
+        and (type_names is None or type_of.get(card.loader) in type_names)
         and (most is None or (card.parameters is not None and card.parameters <= most))
     ]
 
@@ -208,11 +206,8 @@ def _unlisted(name: str, revision: str) -> ModelCard:
     return MODELS[name]  # raises the error with suggestions
 
 
-def _loaders_by_type() -> dict[str, list[str]]:
-    by_type: dict[str, list[str]] = {}
-    for name, loader in loaders().items():
-        by_type.setdefault(loader.type, []).append(name)
-    return by_type
+def _loader_types() -> dict[str, str]:
+    return {name: loader.type for name, loader in loaders().items()}
 
 
 def _load(kind: str, model: str | ModelCard, revision: str | None, loading: Loading) -> Any:

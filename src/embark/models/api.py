@@ -15,7 +15,7 @@ import time
 from collections import Counter
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import islice
 from math import isqrt
@@ -161,23 +161,23 @@ class Remote(Encoder):
     def _split(self, batch: Sequence[RequestItem]) -> list[list[int]]:
         """The rows of each request: of one mode, and within the provider's limits."""
         out: list[list[int]] = []
-        for mode in dict.fromkeys(item.mode for item in batch):
-            rows: list[int] = []
-            tokens = size = 0
-            for row, item in enumerate(batch):
-                if item.mode != mode:
-                    continue
-                tokens += item.tokens
-                size += item.size
-                full = len(rows) == self.provider.items or tokens > self.provider.tokens or size > LARGEST_REQUEST
-                if rows and full:
-                    out.append(rows)
-                    rows = []
-                    tokens = item.tokens
-                    size = item.size
+        last: dict[str, list[int]] = {}  # the rows of each mode's last request
+        for row, item in enumerate(batch):
+            rows = last.get(item.mode, [])
+            if rows and self._fit([*(batch[other] for other in rows), item]):
                 rows.append(row)
-            out.append(rows)
+            else:
+                last[item.mode] = [row]
+                out.append(last[item.mode])
         return out
+
+    def _fit(self, items: Sequence[RequestItem]) -> bool:
+        """Whether one request may have these items."""
+        return (
+            len(items) <= self.provider.items
+            and sum(item.tokens for item in items) <= self.provider.tokens
+            and sum(item.size for item in items) <= LARGEST_REQUEST
+        )
 
     def _request(self, batch: Sequence[RequestItem], rows: Sequence[int], vectors: dict[int, Array]) -> None:
         """Add the vectors of the rows, with further requests for what an answer left out; bad input goes in halves."""
@@ -291,14 +291,14 @@ class Remote(Encoder):
         return (str(message).replace(key, "…") if key else str(message))[:500]
 
 
+@dataclass
 class Pace:
     """Spreads requests evenly, within limits of requests and tokens a minute."""
 
-    def __init__(self, requests: int | None, tokens: int | None) -> None:
-        self.requests = requests
-        self.tokens = tokens
-        self.next = 0.0
-        self.lock = threading.Lock()
+    requests: int | None
+    tokens: int | None
+    next: float = 0.0
+    lock: Any = field(default_factory=threading.Lock)
 
     def take(self, tokens: int) -> None:
         """Wait until a request of that many tokens may be sent."""

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import re
-import zlib
 from collections import Counter
 from collections.abc import Iterable
 from functools import lru_cache
@@ -12,9 +10,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from embark.models.encoder import Encoder, Tower, Towers, frame_mean, unit
+from embark.models.encoder import Encoder, Tower, Towers, image_towers, unit
 from embark.models.loading import Loading
-from embark.models.pocket import log_mel, pixels
+from embark.models.pocket import WORD, gram_hash, log_mel, ngrams, pixels
 from embark.types import Array, Audio, Modality, ModelCard
 
 if TYPE_CHECKING:
@@ -38,16 +36,8 @@ def load_random(card: ModelCard, _: Loading) -> Encoder:
 
 def load_handmade(card: ModelCard, _: Loading) -> Encoder:
     """Spelling, colours, edges and spectra. The modalities share no coordinates, so it is at chance across them."""
-    image = Tower(_image_features, pixels)
-    return Towers(
-        card,
-        {
-            "text": Tower(_stacked, _spelling),
-            "image": image,
-            "audio": Tower(_stacked, _spectrum),
-            "video": frame_mean(image),
-        },
-    )
+    images = image_towers(_image_features, pixels)
+    return Towers(card, {"text": Tower(_stacked, _spelling), "audio": Tower(_stacked, _spectrum), **images})
 
 
 # ── random ───────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -82,24 +72,16 @@ def _stacked(vectors: list[Array]) -> Array:
 
 def _spelling(text: str) -> Array:
     """Words and their n-grams of 2 to 4 characters: log counts, with a sign, in hashed dimensions."""
-    counts = Counter(gram for word in _WORD.findall(text.casefold()) or [""] for gram in _grams(word))
+    counts = Counter(gram for word in WORD.findall(text.casefold()) or [""] for gram in _grams(word))
     hashes = np.fromiter(counts, np.uint32, len(counts))
     weights = 1 + np.log(np.fromiter(counts.values(), np.float64, len(counts)))
     signs = np.where(hashes >> 31, -1.0, 1.0)
     return np.bincount(hashes % DIM, signs * weights, DIM).astype(np.float32)
 
 
-_WORD = re.compile(r"\w+|[^\w\s]")
-
-
 @lru_cache(1 << 16)
 def _grams(word: str) -> list[int]:
-    marked = f"<{word}>"
-    grams = [marked]
-    for n in (2, 3, 4):
-        if n < len(marked):
-            grams += [marked[start : start + n] for start in range(len(marked) - n + 1)]
-    return [zlib.crc32(gram.encode("utf-8", "surrogatepass")) for gram in grams]
+    return [gram_hash(gram) for gram in ngrams(word)]
 
 
 def _image_features(images: list[Array]) -> Array:
@@ -140,8 +122,7 @@ def _cell_means(batch: Array) -> Array:
 def _histogram(bins: Array, size: int, weights: Array | None) -> Array:
     """(images, size): the counts, or sums of weights, of each image's bins."""
     offsets = np.arange(len(bins))[:, None, None] * size
-    flat = None if weights is None else weights.ravel()
-    counts = np.bincount((offsets + bins).ravel(), flat, len(bins) * size)
+    counts = np.bincount((offsets + bins).ravel(), None if weights is None else weights.ravel(), len(bins) * size)
     return counts.reshape(len(bins), size).astype(np.float32)
 
 

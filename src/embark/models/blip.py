@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from math import isqrt
 from typing import Any
 
-from embark.models.device import pad, to_numpy, without_gradients
-from embark.models.encoder import Encoder, Tower, Towers, frame_mean
+from embark.models.device import compile_children, pad, to_numpy, without_gradients
+from embark.models.encoder import Encoder, Tower, Towers, image_towers
 from embark.models.hf import Tokenizer, image_processor, load_model, load_tensors, rename_tensors
 from embark.models.hub import Checkpoint, companion_checkpoint, fetch_checkpoint, fetch_weights_file, is_weights_file
 from embark.models.joint import JointEncoder, truncate
@@ -28,7 +28,7 @@ def load(card: ModelCard, loading: Loading) -> Encoder:
     load_parts = _from_authors_file if is_weights_file(card.source) else _from_transformers
     checkpoint, model, tokenizer, processor = load_parts(card, loading)
     preprocessor = image_preprocessor(processor)
-    _compile(model, loading)
+    compile_children(model, loading)
 
     @without_gradients
     def embed_texts(rows: list[list[int]]) -> Array:
@@ -41,9 +41,8 @@ def load(card: ModelCard, loading: Loading) -> Encoder:
         hidden = model.vision_model(**preprocessor.batch(batch, model)).last_hidden_state
         return to_numpy(normalize(model.vision_proj(hidden[:, 0]), dim=-1))
 
-    image = Tower(embed_images, preprocessor.prepare)
     ready = loaded_card(checkpoint.card, loading, model.config.image_text_hidden_size, fusion=card.fusion or "unit-sum")
-    return Towers(ready, {"text": Tower(embed_texts, tokenizer), "image": image, "video": frame_mean(image)})
+    return Towers(ready, {"text": Tower(embed_texts, tokenizer), **image_towers(embed_images, preprocessor.prepare)})
 
 
 def load_blip2(card: ModelCard, loading: Loading) -> Encoder:
@@ -53,7 +52,7 @@ def load_blip2(card: ModelCard, loading: Loading) -> Encoder:
 
     checkpoint = fetch_checkpoint(card, loading)
     model = load_model(Blip2ForImageTextRetrieval, checkpoint, loading)
-    _compile(model, loading)
+    compile_children(model, loading)
     preprocessor = image_preprocessor(image_processor(checkpoint))
     tokenizer = Tokenizer(checkpoint, model.config.qformer_config.max_position_embeddings)
 
@@ -83,13 +82,6 @@ def load_blip2(card: ModelCard, loading: Loading) -> Encoder:
 
     ready = loaded_card(checkpoint.card, loading, model.config.qformer_config.hidden_size, fusion="native")
     return JointEncoder(ready, preprocessor.prepare, tokens, embed_texts, embed_images)
-
-
-def _compile(model: Any, loading: Loading) -> None:
-    """Each child module: the vectors bypass `forward`, which is all that compiling the whole model would cover."""
-    if loading.compile:
-        for child in model.children():
-            child.compile()
 
 
 # ── BLIP's parts: (checkpoint, model, tokeniser, image processor) ────────────────────────────────────────────────────
@@ -150,8 +142,12 @@ def _config(checkpoint: Checkpoint, state: Mapping[str, Any]) -> Any:
     def tower(layers: str, inner: str) -> dict[str, int]:
         hidden, width = shape(f"{layers}.0.{inner}.weight")
         depth = sum(name.startswith(f"{layers}.") and name.endswith(f".{inner}.weight") for name in state)
-        sizes = {"hidden_size": width, "intermediate_size": hidden, "num_hidden_layers": depth}
-        return {**sizes, "num_attention_heads": width // HEAD}
+        return {
+            "hidden_size": width,
+            "intermediate_size": hidden,
+            "num_hidden_layers": depth,
+            "num_attention_heads": width // HEAD,
+        }
 
     patch = shape("vision_model.embeddings.patch_embedding.weight")[-1]
     side = patch * isqrt(shape("vision_model.embeddings.position_embedding")[1] - 1)

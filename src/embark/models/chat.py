@@ -10,14 +10,24 @@ from embark.models.device import last_token, pad
 from embark.models.hf import Tokenizer, image_processor, load_model
 from embark.models.hub import Checkpoint
 from embark.models.loading import Loading
-from embark.models.mllm import LIMIT, GridProcessor, MediaProcessor, Prompt, collate, drop_last, token_kinds
+from embark.models.mllm import (
+    LIMIT,
+    QWEN_VL,
+    GridProcessor,
+    MediaInput,
+    MediaProcessor,
+    Prompt,
+    collate,
+    drop_last,
+    process,
+    token_kinds,
+)
 from embark.types import Content, Modality
 
 # Options of images and films, where a card does not state others; `cards/mllm.py` explains each.
 VISION_DEFAULTS = {
     "bare": False, "pixels": None, "video": "native", "frame_pixels": None, "film_pixels": None, "fps": 2.0
 }  # fmt: skip
-VISION_TYPES = ("qwen2_vl", "qwen2_5_vl", "qwen3_vl")  # config.json's model_type
 
 
 class Chat:
@@ -32,7 +42,7 @@ class Chat:
         self.config = AutoConfig.from_pretrained(
             checkpoint.folder, local_files_only=True, trust_remote_code=checkpoint.trusted
         )
-        with_vision = self.config.model_type in VISION_TYPES
+        with_vision = self.config.model_type in QWEN_VL
         with_head = AutoModelForImageTextToText if with_vision else AutoModelForCausalLM
         self.model = load_model(with_head if head else AutoModel, checkpoint, loading)
         self.card = checkpoint.card
@@ -52,23 +62,15 @@ class Chat:
 
         Tokens beyond the card's context are cut from the end of the body, but never media or special tokens.
         """
-        texts = []
-        media = []
-        for piece in body:
-            if isinstance(piece, str):
-                texts.append(piece)
-            elif piece.kind == "text":  # a placeholder in it would need an image that is not there
-                texts.append(self.placeholders.sub(" ", piece.value))
-            else:
-                medium = self.processors[piece.kind](piece.value)
-                texts.append(medium.prompt)
-                media.append(medium.tensors)
-        ids = self._ids("".join(texts))
+        inputs = [
+            MediaInput(piece, {}) if isinstance(piece, str) else process(piece, self.processors, self.placeholders)
+            for piece in body
+        ]
+        ids = self._ids("".join(part.prompt for part in inputs))
         tail_ids = self._ids(tail)
-        excess = len(ids) + len(tail_ids) - (self.card.context or LIMIT)
-        if excess > 0:
-            ids = drop_last(ids, excess, self.special)
-        return Prompt([*ids, *tail_ids], tuple(media))
+        excess = max(0, len(ids) + len(tail_ids) - (self.card.context or LIMIT))
+        media = tuple(part.tensors for part in inputs if part.tensors)
+        return Prompt([*drop_last(ids, excess, self.special), *tail_ids], media)
 
     def inputs(self, batch: Sequence[Prompt]) -> dict[str, Any]:
         """The model's arguments; padded on the left, so that tokens can be generated on the right."""
@@ -86,8 +88,7 @@ class Chat:
 
     def _ids(self, text: str) -> list[int]:
         with self.tokenizer.lock:
-            ids: list[int] = self.tokenizer.inner(text, add_special_tokens=False)["input_ids"]
-        return ids
+            return list(self.tokenizer.inner(text, add_special_tokens=False)["input_ids"])
 
 
 def fill_template(template: str, **fields: Sequence[str | Content]) -> tuple[list[str | Content], str]:

@@ -51,6 +51,13 @@ def settle(model: Any, card: ModelCard, loading: Loading) -> Any:
     return model
 
 
+def compile_children(model: Any, loading: Loading) -> None:
+    """Compile each child module, for vectors that bypass `forward`, which is all that compiling the whole covers."""
+    if loading.compile:
+        for child in model.children():
+            child.compile()
+
+
 def without_gradients(function: Function) -> Function:
     """The function in torch's inference mode."""
 

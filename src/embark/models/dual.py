@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from embark.models.device import pad, to_numpy, without_gradients
-from embark.models.encoder import Encoder, Tower, Towers, frame_mean
+from embark.models.device import compile_children, pad, to_numpy, without_gradients
+from embark.models.encoder import Encoder, Tower, Towers, image_towers
 from embark.models.hf import Tokenizer, image_processor, load_model
 from embark.models.hub import Checkpoint, fetch_checkpoint
 from embark.models.loading import Loading, loaded_card
 from embark.models.pixels import ImageInputs, image_preprocessor
-from embark.types import Array, EmbarkError, ModelCard
+from embark.types import Array, EmbarkError, Modality, ModelCard
 
 
 class Architecture(NamedTuple):
@@ -47,14 +47,11 @@ def load(card: ModelCard, loading: Loading) -> Encoder:
     checkpoint = fetch_checkpoint(card, loading)
     architecture = _architecture(checkpoint)
     model = load_model(getattr(transformers, architecture.model), checkpoint, loading)
-    if loading.compile:
-        for child in model.children():  # features bypass `forward`, which is all that compiling the whole would cover
-            child.compile()
+    compile_children(model, loading)
     text = _text_tower(model, checkpoint, architecture)
-    image = _image_tower(model, checkpoint)
     dim = text.embed([text.prepare("a")]).shape[1]
     ready = loaded_card(checkpoint.card, loading, dim, fusion=card.fusion or "sum")
-    return Towers(ready, {"text": text, "image": image, "video": frame_mean(image)})
+    return Towers(ready, {"text": text, **_image_towers(model, checkpoint)})
 
 
 def _architecture(checkpoint: Checkpoint) -> Architecture:
@@ -84,14 +81,14 @@ def _text_tower(model: Any, checkpoint: Checkpoint, architecture: Architecture) 
     return Tower(embed, filled_tokens if architecture.filled else tokenizer)
 
 
-def _image_tower(model: Any, checkpoint: Checkpoint) -> Tower:
+def _image_towers(model: Any, checkpoint: Checkpoint) -> dict[Modality, Tower]:
     preprocessor = image_preprocessor(image_processor(checkpoint))
 
     @without_gradients
     def embed(rows: list[ImageInputs]) -> Array:
         return _vectors(model.get_image_features(**preprocessor.batch(rows, model)))
 
-    return Tower(embed, preprocessor.prepare)
+    return image_towers(embed, preprocessor.prepare)
 
 
 def _vectors(out: Any) -> Array:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
@@ -127,6 +127,19 @@ def require_tokens(tokens: list[int]) -> list[int]:
     return tokens
 
 
+def embed_in_groups(
+    batch: Sequence[Any], key: Callable[[Any], Any], embed: Callable[[Any, list[Any]], Iterable[Array]]
+) -> list[Array]:
+    """The vectors of a batch, in its order: items of one key share a pass, which `embed` makes of (key, items)."""
+    groups: dict[Any, list[int]] = {}
+    for row, item in enumerate(batch):
+        groups.setdefault(key(item), []).append(row)
+    out: dict[int, Array] = {}
+    for group, rows in groups.items():
+        out |= zip(rows, embed(group, [batch[row] for row in rows]), strict=True)
+    return [out[row] for row in range(len(batch))]
+
+
 @dataclass(frozen=True)
 class Tower:
     """The encoder of one modality: `prepare` takes one part, in a worker; `embed` takes many prepared ones."""
@@ -135,12 +148,12 @@ class Tower:
     prepare: Callable[[Any], Any] = lambda value: value
 
 
+@dataclass(eq=False)
 class Towers(Encoder):
     """An encoder of single modalities; a mixed item becomes one vector by the card's fusion rule."""
 
-    def __init__(self, card: ModelCard, towers: Mapping[Modality, Tower]) -> None:
-        self.card = card
-        self.towers = towers
+    card: ModelCard
+    towers: Mapping[Modality, Tower]
 
     def prepare(self, contents: Sequence[Content], mode: str) -> list[tuple[Modality, Any]]:
         """Each part with its modality, prepared by that tower."""
@@ -181,9 +194,7 @@ class Towers(Encoder):
                 f"{self.card.name} cannot add vectors of different dimensions {sorted(dims)} to fuse a mixed item."
             )
         total = np.zeros((rows, dims.pop()), np.float32)
-        for kind in MODALITIES:  # always in this order: a sum's last bits depend on it
-            if kind not in vectors:
-                continue
+        for kind in sorted(vectors, key=MODALITIES.index):  # always in this order: a sum's last bits depend on it
             owner_rows = np.array(owners[kind])
             raw = vectors[kind]
             scaled = raw if self.card.fusion == "sum" else np.where(parts[owner_rows, None] > 1, unit(raw), raw)
@@ -200,3 +211,9 @@ def frame_mean(image: Tower) -> Tower:
         return unit(np.add.reduceat(vectors, starts))
 
     return Tower(embed, lambda frames: [image.prepare(frame) for frame in frames])
+
+
+def image_towers(embed: Callable[[list[Any]], Array], prepare: Callable[[Any], Any]) -> dict[Modality, Tower]:
+    """The tower of images, and that of videos as the mean of their frames."""
+    image = Tower(embed, prepare)
+    return {"image": image, "video": frame_mean(image)}

@@ -13,22 +13,9 @@ import torch
 from torch import nn
 from torch.nn.functional import scaled_dot_product_attention, silu
 
-from embark.models.hf import load_tensors
-from embark.models.hub import Checkpoint
 from embark.types import EmbarkError
 
 State = Mapping[str, Any]  # name → tensor
-
-
-def read_weights(checkpoint: Checkpoint, name: str = "*") -> dict[str, Any]:
-    """The tensors in the folder's weight files of that name; files in sub-folders are left out."""
-    files = [path for path in checkpoint.weight_files() if path.parent == checkpoint.folder and path.match(name)]
-    if not files:
-        raise EmbarkError(f"{checkpoint.name} has no weights '{name}' in {checkpoint.folder}.")
-    out: dict[str, Any] = {}
-    for path in files:
-        out |= load_tensors(path)
-    return out
 
 
 def under(prefix: str, state: State) -> dict[str, Any]:
@@ -143,7 +130,6 @@ def split_heads(x: Any, width: int) -> Any:
 
 def rotate(x: Any, cosines: Any, sines: Any) -> Any:
     """Each patch's pairs of numbers rotated by its angles; [CLS] has no position and stays."""
-    cls = x[:, :, :1]
     patches = x[:, :, 1:]
     orthogonal = torch.stack([-patches[..., 1::2], patches[..., ::2]], dim=-1).flatten(-2)
-    return torch.cat([cls, patches * cosines + orthogonal * sines], dim=2)
+    return torch.cat([x[:, :, :1], patches * cosines + orthogonal * sines], dim=2)

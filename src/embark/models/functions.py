@@ -9,8 +9,8 @@ for a rare word. Give a `revision` there, and where outputs differ from run to r
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import fields, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
 from functools import partial
 from itertools import groupby, product
 from typing import Any, Literal
@@ -104,10 +104,10 @@ def generator(
     return _FunctionGenerator(replace(card, revision=revision or _revision(b"\0".join(hashed))), write)
 
 
+@dataclass(eq=False)
 class _FunctionReranker(Reranker):
-    def __init__(self, card: ModelCard, function: Callable[[list[tuple[Any, Any]]], Any]) -> None:
-        self.card = card
-        self.function = function
+    card: ModelCard
+    function: Callable[[list[tuple[Any, Any]]], Any]
 
     def prepare(self, contents: Sequence[Content], mode: str) -> tuple[Any, Any]:
         query, document = super().prepare(contents, mode)
@@ -123,10 +123,10 @@ class _FunctionReranker(Reranker):
         return scores
 
 
+@dataclass(eq=False)
 class _FunctionGenerator(Generator):
-    def __init__(self, card: ModelCard, function: Callable[[list[Any], str], Sequence[str]]) -> None:
-        self.card = card
-        self.function = function
+    card: ModelCard
+    function: Callable[[list[Any], str], Sequence[str]]
 
     def prepare(self, contents: Sequence[Content], mode: str) -> tuple[str, Any]:
         return contents[0].value, _plain(*contents[1:])
@@ -166,7 +166,7 @@ def _tower(kind: Modality, function: Function) -> Tower:
     def embed(values: list[Any]) -> Array:
         return _numbers(function, values, f"{kind} inputs", f"an array of ({len(values)}, dimension) numbers")
 
-    return Tower(embed, _samples) if kind == "audio" else Tower(embed)
+    return Tower(embed, lambda audio: audio.samples) if kind == "audio" else Tower(embed)
 
 
 def _numbers(function: Function, values: list[Any], inputs: str, wanted: str) -> Array:
@@ -182,10 +182,6 @@ def _numbers(function: Function, values: list[Any], inputs: str, wanted: str) ->
             f"{_name(function)} was given {len(values)} {inputs} and returned a {type(out).__name__} that is "
             f"not {wanted}: {error}"
         ) from error
-
-
-def _samples(audio: Audio) -> Array:
-    return audio.samples
 
 
 def _name(function: Callable[..., Any]) -> str:
@@ -264,13 +260,10 @@ def _outputs(
     return usual_output, odd_outputs
 
 
-def _probe_contents(card: ModelCard) -> tuple[list[Content], list[Content]]:
-    """The usual and the odd inputs of all modalities of a card."""
-    usual, odd = (
-        [Content(kind, value) for kind in card.modalities for value in inputs[kind]]
-        for inputs in (_usual(card), _odd(card))
-    )
-    return usual, odd
+def _probe_contents(card: ModelCard) -> Iterator[list[Content]]:
+    """The usual inputs of all modalities of a card, then the odd ones."""
+    for inputs in (_usual(card), _odd(card)):
+        yield [Content(kind, value) for kind in card.modalities for value in inputs[kind]]
 
 
 def _usual(card: ModelCard) -> dict[Modality, list[Any]]:
@@ -278,11 +271,10 @@ def _usual(card: ModelCard) -> dict[Modality, list[Any]]:
 
     ramp = np.arange(64, dtype=np.uint8)
     across, down = np.meshgrid(ramp, ramp)
-    patterns = [
-        np.stack([across * 4, down * 4, across ^ down], -1),
-        np.stack([across & down, across | down, across * down], -1),
+    images = [
+        Image.fromarray(np.stack([across * 4, down * 4, across ^ down], -1)),
+        Image.fromarray(np.stack([across & down, across | down, across * down], -1)),
     ]
-    images = [Image.fromarray(pixels) for pixels in patterns]
     time = np.arange(card.sample_rate) / card.sample_rate
     tones = [np.sin(440 * 2 * np.pi * time), np.sin(2000 * 2 * np.pi * time**2) * (1 - time)]
     return {

@@ -16,7 +16,6 @@ from embark.models.pixels import BytePreprocessor, ImageInputs, LibraryPreproces
 from embark.types import Content, EmbarkError, Item, ModelCard, Rendered
 
 MAX_TOKENS = 256  # of a text, unless the card's options state another number ("words")
-BODY = "{body}"
 
 
 def load(card: ModelCard, loading: Loading) -> Generator:
@@ -94,11 +93,10 @@ def _template(tokenizer: Tokenizer, name: str) -> str:
     """The checkpoint's chat template for a user's turn, with {body} in place of the text."""
     if not tokenizer.inner.chat_template:
         raise EmbarkError(f"{name} has no chat template: it is no model that answers.")
-    turn = [{"role": "user", "content": BODY}]
-    text: str = tokenizer.inner.apply_chat_template(
-        turn, tokenize=False, add_generation_prompt=True, enable_thinking=False
+    turn = [{"role": "user", "content": "{body}"}]
+    return str(
+        tokenizer.inner.apply_chat_template(turn, tokenize=False, add_generation_prompt=True, enable_thinking=False)
     )
-    return text
 
 
 def _greedy(card: ModelCard, end: Any, padding: int) -> Any:

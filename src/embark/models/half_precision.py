@@ -84,8 +84,7 @@ def trial(way: str) -> None:
             with suppress(RuntimeError):  # not every release has every layer in float16
                 rows = torch.nn.Linear(512, 512, dtype=dtype)(torch.ones(256, 512, dtype=dtype))
                 torch.bmm(rows[None], rows.T[None])
-                image = torch.ones(1, 64, 32, 32, dtype=dtype)
-                torch.nn.Conv2d(64, 64, 3, dtype=dtype)(image)
+                torch.nn.Conv2d(64, 64, 3, dtype=dtype)(torch.ones(1, 64, 32, 32, dtype=dtype))
                 heads = torch.ones(1, 4, 1024, 64, dtype=dtype)
                 scaled_dot_product_attention(heads, heads, heads)
 
@@ -139,11 +138,10 @@ def _outcome(way: str) -> Outcome:
     """What becomes of a child process that runs half precision this way."""
     import subprocess
 
-    found_here = os.pathsep.join(path for path in sys.path if path)
     try:
         child = subprocess.run(
             [sys.executable, "-P", "-c", TRIAL.format(way=way)],
-            env={**os.environ, "PYTHONPATH": found_here},
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
@@ -171,13 +169,12 @@ def _machine() -> dict[str, str]:
     with suppress(OSError):
         first = CPUINFO.read_text(errors="replace").partition("\n\n")[0]
         cpu = ", ".join(re.findall(r"^(?:vendor_id|cpu family|model|model name|stepping)\s*: (.*)", first, re.M)) or cpu
-    settings = {name: os.environ.get(name, "") for name in (*VARIABLES, "DNNL_MAX_CPU_ISA", "ATEN_CPU_CAPABILITY")}
     return {
         "machine": platform.node(),
         "cpu": cpu,
         "system": platform.platform(),
         "torch": str(torch.__version__),
-        **settings,
+        **{name: os.environ.get(name, "") for name in (*VARIABLES, "DNNL_MAX_CPU_ISA", "ATEN_CPU_CAPABILITY")},
     }
 
 
@@ -190,9 +187,7 @@ def _read(machine: dict[str, str]) -> str | None:
     """The way that is written down for this machine; whatever else a file may hold counts as nothing."""
     with suppress(OSError, ValueError):
         answer = json.loads(_path(machine).read_text(encoding="utf-8"))
-        for way in (*WAYS, NONE):
-            if answer == {**machine, "half precision": way}:
-                return way
+        return next((way for way in (*WAYS, NONE) if answer == {**machine, "half precision": way}), None)
     return None
 
 

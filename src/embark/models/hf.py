@@ -79,6 +79,14 @@ def load_tensors(path: Path) -> dict[str, Any]:
         raise EmbarkError(f"{path} is not read: it is no file of weights, or holds more than weights.") from error
 
 
+def read_weights(checkpoint: Checkpoint, name: str = "*") -> dict[str, Any]:
+    """The tensors in the folder's weight files of that name; files in sub-folders are left out."""
+    files = [path for path in checkpoint.weight_files() if path.match(name)]
+    if not files:
+        raise EmbarkError(f"{checkpoint.name} has no weights '{name}' in {checkpoint.folder}.")
+    return {tensor_name: tensor for path in files for tensor_name, tensor in load_tensors(path).items()}
+
+
 def rename_tensors(state: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
     """The tensors by other names: `names` are patterns and replacements, applied in order."""
     out = {}
@@ -122,8 +130,7 @@ class Tokenizer:
     def __call__(self, text: str) -> list[int]:
         """The text's tokens with the special ones, cut to the limit and without padding."""
         with self.lock:
-            ids: list[int] = self.inner(text, truncation=True, max_length=self.limit)["input_ids"]
-        return ids
+            return list(self.inner(text, truncation=True, max_length=self.limit)["input_ids"])
 
     @property
     def padding(self) -> int:

@@ -52,6 +52,10 @@ class Checkpoint:
         """Whether all files are here: those that may run code are downloaded for trusted revisions only."""
         return self.trusted or Path(self.card.source).expanduser().is_dir()
 
+    def with_options(self, **options: Any) -> Checkpoint:
+        """The checkpoint with these options on its card, besides those that it has."""
+        return replace(self, card=replace(self.card, options={**self.card.options, **options}))
+
     def weight_files(self, parts: Iterable[str] = ("",)) -> list[Path]:
         """The weights in its folder, or in these sub-folders; other sub-folders may hold those of another training.
 
@@ -122,8 +126,7 @@ def companion_checkpoint(
         if not folder.is_dir():
             raise EmbarkError(f"{checkpoint.name} is not loaded: its {part} is missing, which belongs into {folder}.")
         other = Checkpoint(folder, replace(checkpoint.card, revision=folder_revision(folder)), checkpoint.trusted)
-    options = {**checkpoint.card.options, part: f"{source or part}@{other.card.revision}"}
-    return replace(checkpoint, card=replace(checkpoint.card, options=options)), other
+    return checkpoint.with_options(**{part: f"{source or part}@{other.card.revision}"}), other
 
 
 def is_weights_file(source: str) -> bool:

@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from enum import StrEnum
-from threading import Lock
 from types import SimpleNamespace
 from typing import Any, Literal
 
 import numpy as np
 
-from embark.models.encoder import Encoder, Tower, Towers, frame_mean
+from embark.models.encoder import Encoder, Towers, embed_in_groups
 from embark.models.functions import dim_of, probe, revision_of
 from embark.models.half_precision import secure
+from embark.models.open_clip import build_towers
+from embark.models.text import library_value
 from embark.types import MODALITIES, Array, Content, EmbarkError, Item, ModelCard, Rendered
 
 UNKNOWN = ("no_model_name/available", "no_revision_available")  # mteb's values for an unknown name and revision
+TASK_TYPES = {"train": "Classification", "test": "Classification", "left": "STS", "right": "STS"}  # mteb's, by role
 
 
 def from_sentence_transformers(
@@ -56,33 +58,10 @@ def from_open_clip(
 
     `preprocess` is the transform for inference (the last of the three). Keywords as for `from_sentence_transformers`.
     """
-    from embark.models.device import to_numpy, without_gradients
-
-    @without_gradients
-    def embed_images(batch: list[Any]) -> Array:
-        import torch
-
-        weight = next(model.parameters())
-        return to_numpy(model.encode_image(torch.stack(batch).to(weight.device, weight.dtype)))
-
-    @without_gradients
-    def embed_texts(batch: list[Any]) -> Array:
-        import torch
-
-        return to_numpy(model.encode_text(torch.cat(batch).to(next(model.parameters()).device)))
-
-    lock = Lock()
-
-    def tokens(text: str) -> Any:
-        with lock:  # transformers' tokenisers keep state between calls
-            return tokenizer([text])
-
-    model.eval()
-    image = Tower(embed_images, lambda image: preprocess(image.convert("RGB")))
-    towers = {"text": Tower(embed_texts, tokens), "image": image, "video": frame_mean(image)}
+    towers = build_towers(model.eval(), tokenizer, lambda image: preprocess(image.convert("RGB")))
     facts = {"fusion": fusion, "dtype": _dtype(model), "loaded": _secured(model), **card_fields}
     card = ModelCard(name, revision or "", "open_clip", ("text", "image", "video"), **facts)
-    return _identified(Towers(card, towers), revision)  # type: ignore[arg-type]
+    return _identified(Towers(card, towers), revision)
 
 
 def from_mteb(model: Any, *, name: str = "", revision: str | None = None, **card_fields: Any) -> Encoder:
@@ -107,14 +86,12 @@ def from_mteb(model: Any, *, name: str = "", revision: str | None = None, **card
     return _identified(MtebEncoder(card, model), card.revision or None)
 
 
+@dataclass(eq=False)
 class MtebEncoder(Encoder):
     """A model of mteb as an encoder: each batch becomes a data loader, as mteb's own tasks make them."""
 
-    TYPES: Mapping[str, str] = {"train": "Classification", "test": "Classification", "left": "STS", "right": "STS"}
-
-    def __init__(self, card: ModelCard, model: Any) -> None:
-        self.card = card
-        self.model = model
+    card: ModelCard
+    model: Any
 
     def render(self, item: Item, role: str, instruction: str | None) -> Rendered:
         """The item; for a model with instructions, the mode is its role and the instruction."""
@@ -136,34 +113,28 @@ class MtebEncoder(Encoder):
 
     def embed(self, batch: Sequence[tuple[str, dict[str, Any]]]) -> Array:
         """One call for each mode and kind of row in the batch."""
-        groups: dict[tuple[str, tuple[str, ...]], list[int]] = {}
-        for position, (mode, row) in enumerate(batch):
-            groups.setdefault((mode, tuple(sorted(row))), []).append(position)
-        out: Array | None = None
-        for (mode, kinds), positions in groups.items():
-            vectors = self._encode(mode, kinds, [dict(batch[position][1]) for position in positions])
-            if vectors.ndim != 2 or len(vectors) != len(positions):
-                raise EmbarkError(f"{self.card.name} returned {vectors.shape} for {len(positions)} items.")
-            out = np.empty((len(batch), vectors.shape[1]), np.float32) if out is None else out
-            out[positions] = vectors
-        assert out is not None  # a batch is never empty
-        return out
+        return np.stack(embed_in_groups(batch, lambda prepared: (prepared[0], *sorted(prepared[1])), self._pass))
 
-    def _encode(self, mode: str, kinds: tuple[str, ...], rows: list[dict[str, Any]]) -> Array:
+    def _pass(self, group: tuple[str, ...], batch: Sequence[tuple[str, dict[str, Any]]]) -> Array:
         from torch.utils.data import DataLoader
 
+        mode, *kinds = group
+        rows = [dict(row) for _, row in batch]
         role, _, instruction = mode.partition("\n")
         side = role if role in ("query", "document") else None
         for row in rows:  # mteb has a second column for the text of a query and of a document
             if side and "text" in row:
                 row["query" if side == "query" else "body"] = row["text"]
-        task = _task(self.TYPES.get(role, "Retrieval"), kinds, {side or "query": instruction} if instruction else None)
+        task = _task(TASK_TYPES.get(role, "Retrieval"), kinds, {side or "query": instruction} if instruction else None)
         out = self.model.encode(
             DataLoader(_Rows(rows), batch_size=len(rows), collate_fn=_collate),
             task_metadata=task, hf_split="test", hf_subset="default", prompt_type=_prompt_type(side),
             batch_size=len(rows), show_progress_bar=False,
         )  # fmt: skip
-        return np.asarray(out.detach().float().cpu() if hasattr(out, "detach") else out, np.float32)
+        vectors = np.asarray(out.detach().float().cpu() if hasattr(out, "detach") else out, np.float32)
+        if vectors.ndim != 2 or len(vectors) != len(rows):
+            raise EmbarkError(f"{self.card.name} returned {vectors.shape} for {len(rows)} items.")
+        return vectors
 
 
 class PromptType(StrEnum):
@@ -195,10 +166,10 @@ def _prompt_type(side: str | None) -> Any:
     return prompt_type(side)
 
 
-def _task(kind: str, kinds: tuple[str, ...], prompt: Mapping[str, str] | None) -> Any:
+def _task(kind: str, kinds: list[str], prompt: Mapping[str, str] | None) -> Any:
     """The fields of a task that models read; mteb's own class where it is installed, for its methods."""
     facts: dict[str, Any] = {
-        "name": "embark", "description": "", "type": kind, "prompt": prompt, "modalities": list(kinds),
+        "name": "embark", "description": "", "type": kind, "prompt": prompt, "modalities": kinds,
         "category": None, "eval_splits": ["test"], "eval_langs": ["eng-Latn"], "main_score": "main_score",
         "dataset": {"path": "embark", "revision": "1"}, "task_subtypes": [], "domains": [],
     }  # fmt: skip
@@ -210,14 +181,12 @@ def _task(kind: str, kinds: tuple[str, ...], prompt: Mapping[str, str] | None) -
 
 
 def _value(content: Content) -> Any:
-    if content.kind == "audio":
-        return {"array": content.value.samples, "sampling_rate": content.value.rate}
-    if content.kind == "video":
-        import torch
+    if content.kind != "video":
+        return library_value(content)
+    import torch
 
-        frames = np.stack([np.asarray(frame.convert("RGB")) for frame in content.value])
-        return torch.from_numpy(frames).permute(0, 3, 1, 2)
-    return content.value.convert("RGB") if content.kind == "image" else content.value
+    frames = np.stack([np.asarray(frame.convert("RGB")) for frame in content.value])
+    return torch.from_numpy(frames).permute(0, 3, 1, 2)
 
 
 def _similarity(meta: Any) -> Any:
@@ -240,10 +209,8 @@ def _secured(model: Any) -> dict[str, str]:
     parts = (model, *getattr(model, "__dict__", {}).values())
     modules = [part for part in parts if isinstance(part, torch.nn.Module)]
     kinds = {(weight.dtype, weight.device.type) for module in modules for weight in module.parameters()}
-    facts: dict[str, str] = {}
-    for dtype, device in kinds:
-        facts |= secure(str(dtype).removeprefix("torch."), device)
-    return facts
+    records = (secure(str(dtype).removeprefix("torch."), device) for dtype, device in kinds)
+    return {name: value for record in records for name, value in record.items()}
 
 
 def _identified(model: Encoder, revision: str | None) -> Encoder:

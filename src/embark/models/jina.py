@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from embark.models.device import settle, to_numpy
-from embark.models.encoder import Encoder, Tower, Towers, frame_mean
+from embark.models.encoder import Encoder, Tower, Towers, image_towers
 from embark.models.hub import Checkpoint, fetch_checkpoint
 from embark.models.loading import Loading, loaded_card
 from embark.settings import load_settings
@@ -36,10 +36,9 @@ def load(card: ModelCard, loading: Loading) -> Encoder:
         )
 
     text = Tower(as_embed(model.encode_text))
-    image = Tower(as_embed(model.encode_image), lambda image: image.convert("RGB"))
-    dim = text.embed(["a"]).shape[1]
-    ready = loaded_card(checkpoint.card, loading, dim, fusion=card.fusion or "sum")
-    return Towers(ready, {"text": text, "image": image, "video": frame_mean(image)})
+    images = image_towers(as_embed(model.encode_image), lambda image: image.convert("RGB"))
+    ready = loaded_card(checkpoint.card, loading, text.embed(["a"]).shape[1], fusion=card.fusion or "sum")
+    return Towers(ready, {"text": text, **images})
 
 
 def _code_revision(checkpoint: Checkpoint) -> dict[str, str]:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 from threading import Lock
 from typing import Any
 
 from embark.models import hub
 from embark.models.device import settle, to_numpy, without_gradients
-from embark.models.encoder import Encoder
+from embark.models.encoder import Encoder, embed_in_groups
 from embark.models.hf import check_vocabulary, load_model
 from embark.models.loading import Loading, loaded_card
 from embark.models.text import module_folders, require_all_weights
@@ -51,14 +52,14 @@ def load_colbert(card: ModelCard, loading: Loading) -> Encoder:
     return ColBertEncoder(ready, settle(model, checkpoint.card, loading))
 
 
+@dataclass(eq=False)
 class PageEncoder(Encoder):
     """Questions and images of pages; a text is a question in every role, as these models were trained."""
 
-    def __init__(self, card: ModelCard, model: Any, processor: Any) -> None:
-        self.card = card
-        self.model = model
-        self.processor = processor
-        self.lock = Lock()  # its tokeniser keeps state between calls
+    card: ModelCard
+    model: Any
+    processor: Any
+    lock: Any = field(default_factory=Lock)  # its tokeniser keeps state between calls
 
     def prepare(self, contents: Sequence[Content], mode: str) -> dict[str, Any]:
         """The processor's tensors of one item, with the prefix and the query augmentation tokens of the checkpoint."""
@@ -71,14 +72,9 @@ class PageEncoder(Encoder):
     @without_gradients
     def embed(self, batch: Sequence[dict[str, Any]]) -> list[Array]:
         """Texts in one pass, pages in another."""
-        out: dict[int, Array] = {}
-        for paged in (False, True):
-            rows = [row for row, tensors in enumerate(batch) if ("pixel_values" in tensors) == paged]
-            if rows:
-                out |= zip(rows, self._pass([batch[row] for row in rows]), strict=True)
-        return [out[row] for row in range(len(batch))]
+        return embed_in_groups(batch, lambda tensors: "pixel_values" in tensors, self._pass)
 
-    def _pass(self, batch: Sequence[dict[str, Any]]) -> list[Array]:
+    def _pass(self, _: bool, batch: Sequence[dict[str, Any]]) -> list[Array]:
         padding = {"input_ids": self.processor.tokenizer.pad_token_id, **PADDING}
         inputs = {
             name: _stacked([tensors[name] for tensors in batch], padding.get(name, 0)).to(self.model.device)
@@ -89,31 +85,29 @@ class PageEncoder(Encoder):
         return [to_numpy(row[tokens]) for row, tokens in zip(vectors, mask, strict=True)]
 
 
+@dataclass(eq=False)
 class ColBertEncoder(Encoder):
     """Texts; queries are padded with augmentation tokens, documents lose their punctuation."""
 
-    def __init__(self, card: ModelCard, model: Any) -> None:
-        self.card = card
-        self.model = model
+    card: ModelCard
+    model: Any
 
     def render(self, item: Item, role: str, instruction: str | None) -> Rendered:
         """The item; the mode is how the model reads it, with the checkpoint's marks of queries or documents."""
         return Rendered(item.parts, "query" if role == "query" else "document")
 
     def prepare(self, contents: Sequence[Content], mode: str) -> tuple[str, str]:
-        """(text, mode); the model itself tokenises."""
-        return " ".join(content.value for content in contents), mode
+        """(mode, text); the model itself tokenises."""
+        return mode, " ".join(content.value for content in contents)
 
     @without_gradients
     def embed(self, batch: Sequence[tuple[str, str]]) -> list[Array]:
         """Queries in one pass, documents in another."""
-        out: dict[int, Array] = {}
-        for mode, encode in (("query", self.model.encode_query), ("document", self.model.encode_document)):
-            rows = [row for row, (_, row_mode) in enumerate(batch) if row_mode == mode]
-            if rows:
-                vectors = encode([batch[row][0] for row in rows], batch_size=len(rows), show_progress_bar=False)
-                out |= zip(rows, map(to_numpy, vectors), strict=True)
-        return [out[row] for row in range(len(batch))]
+        return embed_in_groups(batch, lambda prepared: prepared[0], self._pass)
+
+    def _pass(self, mode: str, batch: Sequence[tuple[str, str]]) -> Iterable[Array]:
+        encode = self.model.encode_query if mode == "query" else self.model.encode_document
+        return map(to_numpy, encode([text for _, text in batch], batch_size=len(batch), show_progress_bar=False))
 
 
 def _stacked(tensors: Sequence[Any], value: int) -> Any:

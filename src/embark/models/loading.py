@@ -87,13 +87,12 @@ def with_dim(card: ModelCard, dim: int | None) -> ModelCard:
 
 def record_loading(card: ModelCard, loading: Loading, libraries: tuple[str, ...], **more: Any) -> ModelCard:
     """The card with `loaded`: device, library versions and trust, which are recorded with every result."""
-    versions = {name: metadata.version(name) for name in libraries}
     trusted = loading.trust and any(loading.trust in str(value) for value in (card.revision, *card.options.values()))
     record: Mapping[str, Any] = {
         "device": loading.device,
         "compile": loading.compile,
         "trust": loading.trust if trusted else None,  # pickles were opened, or code was run
-        "libraries": versions,
+        "libraries": {name: metadata.version(name) for name in libraries},
         **(secure(card.dtype, loading.device) if "torch" in libraries else {}),
         **more,
     }

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from typing import Any
 
 from embark.models import hub
@@ -24,11 +23,8 @@ def adapter_and_base(checkpoint: Checkpoint, loading: Loading) -> tuple[Checkpoi
     """
     if not (checkpoint.folder / CONFIG).is_file():
         return checkpoint, checkpoint
-    name = checkpoint.card.options.get("base") or _config(checkpoint)["base_model_name_or_path"]
-    source, _, revision = str(name).partition("@")
-    base = hub.fetch_checkpoint(replace(checkpoint.card, source=source, revision=revision or "main"), loading)
-    options = {**checkpoint.card.options, "base": f"{source}@{base.card.revision}"}
-    return replace(checkpoint, card=replace(checkpoint.card, options=options)), base
+    base = checkpoint.card.options.get("base") or _config(checkpoint)["base_model_name_or_path"]
+    return hub.companion_checkpoint(checkpoint.with_options(base=base), "base", loading)
 
 
 def merge(model: Any, adapter: Checkpoint) -> None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 from embark.models import hub
@@ -17,12 +16,16 @@ from embark.models.cards.mllm import DEFAULTS
 from embark.models.device import POOLING, pad, to_numpy, without_gradients
 from embark.models.encoder import Encoder, require_tokens
 from embark.models.hf import Tokenizer, image_processor, load_model
-from embark.models.loading import Loading, record_loading, with_dim
+from embark.models.loading import Loading, loaded_card
 from embark.models.lora import adapter_and_base, merge
 from embark.types import Array, Content, EmbarkError, Item, Modality, ModelCard, Part, Rendered, Text
 
-POSITIONED = ("qwen2_vl", "qwen2_5_vl", "qwen3_vl")  # types that give patches 2-D positions, by `token_kinds`
-TYPES = ("llava_next", *POSITIONED)
+QWEN_VL = (
+    "qwen2_vl",
+    "qwen2_5_vl",
+    "qwen3_vl",
+)  # model types that give patches 2-D positions, by `token_kinds`
+TYPES = ("llava_next", *QWEN_VL)
 # The argument for the seconds of a block of frames, by model type.
 SECONDS = {"qwen2_5_vl": "second_per_grid_ts", "qwen2_5_omni_thinker": "video_second_per_grid"}
 LIMIT = 1 << 20  # tokens; more than any model reads, so that the tokeniser never cuts: `drop_last` does
@@ -43,24 +46,21 @@ def load(card: ModelCard, loading: Loading) -> Encoder:
     if base is not checkpoint:
         merge(model, checkpoint)
     dim = config.get_text_config().hidden_size
-    card = complete_card(checkpoint.card, config.model_type, dim, ("text", "image", "video"))
+    card = complete_card(checkpoint.card, loading, config.model_type, dim, ("text", "image", "video"))
     with_processor = checkpoint if (checkpoint.folder / "preprocessor_config.json").is_file() else base
     tokenizer = Tokenizer(with_processor, LIMIT)
-    processor = image_processor(with_processor)
-    if config.model_type == "llava_next":
-        processors: dict[Modality, MediaProcessor] = {
-            "image": AnyresProcessor(card.options, config, processor, tokenizer).image
-        }
-    else:
-        processors = GridProcessor(card.options, config, processor, tokenizer).by_modality
-    return MllmEncoder(record_loading(card, loading, ("torch", "transformers")), model, tokenizer, processors)
+    kind = AnyresProcessor if config.model_type == "llava_next" else GridProcessor
+    processor = kind(card.options, config, image_processor(with_processor), tokenizer)
+    return MllmEncoder(card, model, tokenizer, processor.by_modality)
 
 
-def complete_card(card: ModelCard, model_type: str, dim: int, modalities: tuple[Modality, ...]) -> ModelCard:
-    """The card with the checkpoint's dimension and modalities, and the default options of its type."""
+def complete_card(
+    card: ModelCard, loading: Loading, model_type: str, dim: int, modalities: tuple[Modality, ...]
+) -> ModelCard:
+    """The card of a loaded model, with its dimension, its modalities and the default options of its type."""
     options = {**DEFAULTS[model_type], **card.options}
     possible = tuple(kind for kind in modalities if kind != "video" or options["video"])
-    return replace(with_dim(card, dim), modalities=card.modalities or possible, options=options, fusion="native")
+    return loaded_card(card, loading, dim, card.modalities or possible, options=options, fusion="native")
 
 
 class MediaInput(NamedTuple):
@@ -83,6 +83,8 @@ MediaProcessor = Callable[[Any], MediaInput]
 class MllmEncoder(Encoder):
     """A decoder that reads the whole item in one prompt; the vector is pooled from its final, normalised states."""
 
+    forward_options: Mapping[str, Any] = {}  # further arguments of the forward pass
+
     def __init__(
         self, card: ModelCard, model: Any, tokenizer: Tokenizer, processors: Mapping[Modality, MediaProcessor]
     ) -> None:
@@ -91,7 +93,6 @@ class MllmEncoder(Encoder):
         self.tokenizer = tokenizer
         self.processors = processors
         ids = [getattr(model.config, f"{kind}_token_id") for kind in processors]
-        # In an item's text, a placeholder would need media that are not there.
         self.placeholders = re.compile("|".join(map(re.escape, tokenizer.inner.convert_ids_to_tokens(ids))))
         self.special = frozenset(tokenizer.inner.all_special_ids) | frozenset(tokenizer.inner.added_tokens_decoder)
         templates = [*card.options["templates"].values(), *card.options.get("asking", {}).values()]
@@ -104,15 +105,13 @@ class MllmEncoder(Encoder):
         """The whole prompt, with the item's media in their places."""
         options = self.card.options
         instructed = role not in options["uninstructed"]
-        sentence = ""
-        if instruction and instructed and self.card.instructed:
-            sentence = _sentence(instruction, options["stop"])
-        text = "\n".join(part.text for part in item.parts if isinstance(part, Text))
-        has_text = any(isinstance(part, Text) for part in item.parts)
+        takes_instruction = instructed and self.card.instructed
+        sentence = _sentence(instruction, options["stop"]) if instruction and takes_instruction else ""
+        texts = [part.text for part in item.parts if isinstance(part, Text)]
+        text = "\n".join(texts)
         media = [part for part in item.parts if not isinstance(part, Text)]
         templates = options.get("asking", options["templates"]) if instructed else options["templates"]
-        if sentence and "{asked}" in templates["mixed"]:
-            has_text = True
+        has_text = bool(texts or (sentence and "{asked}" in templates["mixed"]))
         fields: dict[str, Sequence[Part]] = {
             "{media}": media,
             "{text}": [Text(text)],
@@ -127,12 +126,7 @@ class MllmEncoder(Encoder):
 
     def prepare(self, contents: Sequence[Content], mode: str) -> Prompt:
         """The tokens of the prompt, and the tensors of its media."""
-        inputs = [
-            MediaInput(self.placeholders.sub(" ", content.value), {})
-            if content.kind == "text"
-            else self.processors[content.kind](content.value)
-            for content in contents
-        ]
+        inputs = [process(content, self.processors, self.placeholders) for content in contents]
         ids = require_tokens(self.tokenizer("".join(part.prompt for part in inputs)))
         if self.card.context and len(ids) > self.card.context:
             tail = inputs[-1].prompt
@@ -153,18 +147,23 @@ class MllmEncoder(Encoder):
         inputs = collate(batch, self.model)
         if options["positions"] == "flat":
             inputs["position_ids"] = (mask.cumsum(1) - 1).clamp(min=0)
-        if self.model.config.model_type in POSITIONED:
+        if self.model.config.model_type in QWEN_VL:
             inputs["mm_token_type_ids"] = token_kinds(ids, self.model.config)
-        out = self.model(input_ids=ids, attention_mask=mask, use_cache=False, **self._forward_options(), **inputs)
+        out = self.model(input_ids=ids, attention_mask=mask, use_cache=False, **self.forward_options, **inputs)
         vectors = self._pool(out, mask, batch).float()
         return to_numpy(torch.nn.functional.normalize(vectors, dim=-1) if options["normalise"] else vectors)
 
-    def _forward_options(self) -> dict[str, Any]:
-        """Further arguments of the forward pass."""
-        return {}
-
     def _pool(self, out: Any, mask: Any, batch: Sequence[Prompt]) -> Any:
         return POOLING[self.card.options["pooling"]](out.last_hidden_state, mask)
+
+
+def process(
+    content: Content, processors: Mapping[Modality, MediaProcessor], placeholders: re.Pattern[str]
+) -> MediaInput:
+    """A part of an item for the prompt; a placeholder in a text would need media that are not there."""
+    if content.kind == "text":
+        return MediaInput(placeholders.sub(" ", content.value), {})
+    return processors[content.kind](content.value)
 
 
 def collate(batch: Sequence[Prompt], model: Any) -> dict[str, Any]:
@@ -225,6 +224,7 @@ class AnyresProcessor:
         from transformers import LlavaNextProcessor
 
         self.side = options.get("resize")
+        self.by_modality: dict[Modality, MediaProcessor] = {"image": self.image}
         self.processor = LlavaNextProcessor(
             processor,
             tokenizer.inner,

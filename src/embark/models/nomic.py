@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from embark.models.device import mean_token, pad, settle, to_numpy, without_gradients
-from embark.models.encoder import Encoder, Tower, Towers, frame_mean
-from embark.models.hf import Tokenizer, image_processor, load_model, rename_tensors
+from embark.models.encoder import Encoder, Tower, Towers, image_towers
+from embark.models.hf import Tokenizer, image_processor, load_model, read_weights, rename_tensors
 from embark.models.hub import Checkpoint, companion_checkpoint, fetch_checkpoint
 from embark.models.loading import Loading, loaded_card
 from embark.models.pixels import ImageInputs, image_preprocessor
@@ -51,16 +51,15 @@ def load(card: ModelCard, loading: Loading) -> Encoder:
         pixels = preprocessor.batch(batch, text_model)["pixel_values"]
         return to_numpy(normalize(image_model(pixels).float(), dim=-1))
 
-    image = Tower(embed_images, preprocessor.prepare)
     ready = loaded_card(checkpoint.card, loading, text_model.config.hidden_size, fusion=card.fusion or "unit-sum")
-    return Towers(ready, {"text": Tower(embed_texts, tokenizer), "image": image, "video": frame_mean(image)})
+    return Towers(ready, {"text": Tower(embed_texts, tokenizer), **image_towers(embed_images, preprocessor.prepare)})
 
 
 def build_vision(checkpoint: Checkpoint) -> Any:
     """The image tower: EVA-02 without norms inside its attention, and a pooling head."""
     from torch import nn
 
-    from embark.models.eva import Eva, Pooling, read_weights, rotation, under
+    from embark.models.eva import Eva, Pooling, rotation, under
 
     config = checkpoint.config
     state = read_weights(checkpoint)
@@ -73,9 +72,8 @@ def build_vision(checkpoint: Checkpoint) -> Any:
 
 def _as_eva(state: dict[str, Any], patch: int) -> dict[str, Any]:
     out: dict[str, Any] = {}
-    for name, tensor in rename_tensors(state, NAMES).items():
-        if name.startswith("selector."):
-            continue
+    tower = {name: tensor for name, tensor in state.items() if not name.startswith("selector.")}
+    for name, tensor in rename_tensors(tower, NAMES).items():
         if ".Wqkv." in name:
             for letter, chunk in zip("qkv", tensor.chunk(3), strict=True):
                 out[name.replace("Wqkv", f"{letter}_proj")] = chunk

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from embark.models import hub
-from embark.models.device import POOLING, settle
+from embark.models.device import last_token, settle
 from embark.models.encoder import Encoder
-from embark.models.hf import Tokenizer, image_processor, load_model, load_tensors
+from embark.models.hf import Tokenizer, image_processor, load_model, read_weights
 from embark.models.hub import Checkpoint
-from embark.models.loading import Loading, record_loading
+from embark.models.loading import Loading
 from embark.models.mllm import LIMIT, GridProcessor, MediaInput, MediaProcessor, MllmEncoder, Prompt, complete_card
 from embark.types import Audio, EmbarkError, Modality, ModelCard
 
@@ -24,14 +24,13 @@ def load(card: ModelCard, loading: Loading) -> Encoder:
     checkpoint = hub.fetch_checkpoint(card, loading)
     config = _config(checkpoint)
     modalities: tuple[Modality, ...] = ("text", "image", "video", "audio")
-    card = complete_card(checkpoint.card, config.model_type, config.text_config.hidden_size, modalities)
+    card = complete_card(checkpoint.card, loading, config.model_type, config.text_config.hidden_size, modalities)
     config.text_config.is_causal = card.options["causal"]
     model = load_model(Qwen2_5OmniThinkerModel, checkpoint, loading, config=config)
     tokenizer = Tokenizer(checkpoint, LIMIT)
     grid = GridProcessor(card.options, config, image_processor(checkpoint), tokenizer)
     audio = AudioProcessor(checkpoint, config, tokenizer)
     processors: dict[Modality, MediaProcessor] = {**grid.by_modality, "audio": audio}
-    card = record_loading(card, loading, ("torch", "transformers"))
     if card.options["pooling"] != "layers":
         return MllmEncoder(card, model, tokenizer, processors)
     return LayersEncoder(card, model, tokenizer, processors, head=_head(checkpoint, loading))
@@ -73,18 +72,16 @@ class AudioProcessor:
 class LayersEncoder(MllmEncoder):
     """WAVE: the vector of an item with media is a head's, over the last token's states after all layers."""
 
+    forward_options: Mapping[str, Any] = {"output_hidden_states": True}
+
     def __init__(self, *args: Any, head: Any) -> None:
         super().__init__(*args)
         self.head = head
 
-    def _forward_options(self) -> dict[str, Any]:
-        return {"output_hidden_states": True}
-
     def _pool(self, out: Any, mask: Any, batch: Sequence[Prompt]) -> Any:
         import torch
 
-        last = POOLING["last"]
-        states = [last(layer, mask) for layer in out.hidden_states[1:]]
+        states = [last_token(layer, mask) for layer in out.hidden_states[1:]]
         media = torch.tensor([bool(prompt.media) for prompt in batch], device=mask.device)
         return torch.where(media[:, None], self.head(torch.cat(states, -1)), states[-1])
 
@@ -103,9 +100,7 @@ def _head(checkpoint: Checkpoint, loading: Loading) -> Any:
     """WAVE's two layers, from the files of the checkpoint."""
     import torch
 
-    state: dict[str, Any] = {}
-    for path in checkpoint.weight_files():
-        state |= {name.split(HEAD)[1]: tensor for name, tensor in load_tensors(path).items() if HEAD in name}
+    state = {name.split(HEAD)[1]: tensor for name, tensor in read_weights(checkpoint).items() if HEAD in name}
     if not state:
         raise EmbarkError(f"{checkpoint.name} has no {HEAD}* among its weights, which its vectors are made with.")
     first, second = (torch.nn.Linear(*reversed(state[f"{layer}.weight"].shape)) for layer in (0, 2))

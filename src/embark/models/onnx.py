@@ -7,7 +7,6 @@ are in an embark.json beside them: `pooling` (last, first, mean), `normalise`, `
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -15,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from embark.models.encoder import Encoder, Tower, Towers, frame_mean, require_tokens, unit
-from embark.models.hub import fetch_checkpoint
+from embark.models.encoder import Encoder, Tower, Towers, embed_in_groups, frame_mean, require_tokens, unit
+from embark.models.hub import fetch_checkpoint, read_json
 from embark.models.loading import Loading, record_loading
 from embark.models.pixels import Fit
 from embark.models.prompts import Prompted, Prompts, join_texts, split_prompt
@@ -60,12 +59,11 @@ def _graphs(folder: Path, options: Mapping[str, Any]) -> list[Path]:
     )
 
 
+@dataclass(eq=False)
 class OnnxEncoder(Prompted, Towers):
     """Towers whose texts may have prompts."""
 
-    def __init__(self, card: ModelCard, towers: Mapping[Modality, Tower], prompts: Prompts) -> None:
-        super().__init__(card, towers)
-        self.prompts = prompts
+    prompts: Prompts
 
     def render(self, item: Item, role: str, instruction: str | None) -> Rendered:
         """The prompt, then the item; an item without text has no prompt."""
@@ -123,32 +121,22 @@ def _text_tower(graph: Graph, folder: Path, options: Mapping[str, Any]) -> Tower
     pad_id = int((tokenizer.padding or {}).get("pad_id", 0))
     if not (tokenizer.padding or {}).get("length"):  # padding to a fixed length is the model's own and stays
         tokenizer.no_padding()
-    pool = _pooling(folder, options)
-    normalize = bool(options.get("normalise"))
+    pool = _pooler(graph, folder, options)
+    masked = "attention_mask" in graph.inputs  # where padding cannot be masked, texts of one length share a pass
+
+    def embed_group(_: int, rows: list[Any]) -> Array:
+        ids, mask = _padded(rows, pad_id)
+        inputs = {"input_ids": ids, "attention_mask": mask, "token_type_ids": np.zeros_like(ids)}
+        return pool(graph(inputs), mask)
 
     def embed(rows: list[Any]) -> Array:
-        out: list[Array] = [np.empty(0)] * len(rows)
-        for batch in _batches(rows, "attention_mask" in graph.inputs):
-            ids, mask = _padded([rows[row] for row in batch], pad_id)
-            inputs = {"input_ids": ids, "attention_mask": mask, "token_type_ids": np.zeros_like(ids)}
-            vectors = _pooled(graph, graph(inputs), mask, pool)
-            for row, vector in zip(batch, unit(vectors) if normalize else vectors, strict=True):
-                out[row] = vector
-        return np.stack(out)
+        return np.stack(embed_in_groups(rows, lambda row: 0 if masked else len(row[0]), embed_group))
 
     def prepare(text: str) -> tuple[list[int], list[int]]:
         encoding = tokenizer.encode(text)
         return require_tokens(encoding.ids), encoding.attention_mask
 
     return Tower(embed, prepare)
-
-
-def _batches(rows: Sequence[tuple[list[int], list[int]]], masked: bool) -> list[list[int]]:
-    """Positions of rows that share a pass: all of them, or those of one length where padding cannot be masked."""
-    groups: dict[int, list[int]] = {}
-    for row, (ids, _) in enumerate(rows):
-        groups.setdefault(0 if masked else len(ids), []).append(row)
-    return list(groups.values())
 
 
 def _padded(rows: Sequence[tuple[list[int], list[int]]], pad_id: int) -> tuple[Array, Array]:
@@ -175,13 +163,21 @@ def _pooling(folder: Path, options: Mapping[str, Any]) -> Pool | None:
     return POOLING[pooling]
 
 
-def _pooled(graph: Graph, output: Array, mask: Array, pool: Pool | None) -> Array:
-    if output.ndim == 3 and pool is None:
-        raise EmbarkError(
-            f"{graph.path} returns states of tokens, and nothing says how to pool them: write "
-            '{"pooling": "mean"} (or first, last) to an embark.json beside it.'
-        )
-    return pool(output, mask) if output.ndim == 3 and pool else output
+def _pooler(graph: Graph, folder: Path, options: Mapping[str, Any]) -> Pool:
+    """From the graph's output and the mask of its input to vectors; an output that has vectors is not pooled."""
+    pool = _pooling(folder, options)
+
+    def vectors(output: Array, mask: Array) -> Array:
+        if output.ndim == 3:
+            if pool is None:
+                raise EmbarkError(
+                    f"{graph.path} returns states of tokens, and nothing says how to pool them: write "
+                    '{"pooling": "mean"} (or first, last) to an embark.json beside it.'
+                )
+            output = pool(output, mask)
+        return unit(output) if options.get("normalise") else output
+
+    return vectors
 
 
 def _last(states: Array, mask: Array) -> Array:
@@ -234,13 +230,11 @@ def _image_tower(graph: Graph, folder: Path, options: Mapping[str, Any]) -> Towe
     config = _json(folder / "preprocessor_config.json")
     if not config:
         raise EmbarkError(f"{folder} has no preprocessor_config.json, which {graph.path.name} needs.")
-    pool = _pooling(folder, options)
-    normalize = bool(options.get("normalise"))
+    pool = _pooler(graph, folder, options)
 
     def embed(images: list[Any]) -> Array:
         states = graph({"pixel_values": np.stack(images)})
-        vectors = _pooled(graph, states, np.ones(states.shape[:2], np.int64), pool)
-        return unit(vectors) if normalize else vectors
+        return pool(states, np.ones(states.shape[:2], np.int64))
 
     return Tower(embed, ImagePreprocessor(config))
 
@@ -265,4 +259,4 @@ def _dim(card: ModelCard, towers: Mapping[Modality, Tower]) -> int:
 
 
 def _json(path: Path) -> dict[str, Any]:
-    return dict(json.loads(path.read_text(encoding="utf-8"))) if path.is_file() else {}
+    return read_json(path) if path.is_file() else {}

@@ -13,10 +13,10 @@ from threading import Lock
 from typing import Any
 
 from embark.models.device import settle, stack, to_numpy, without_gradients
-from embark.models.encoder import Encoder, Tower, Towers, frame_mean
+from embark.models.encoder import Encoder, Tower, Towers, image_towers
 from embark.models.hub import Checkpoint, fetch_checkpoint, fetch_weights_file, is_weights_file
 from embark.models.loading import Loading, loaded_card
-from embark.types import Array, EmbarkError, ModelCard
+from embark.types import Array, EmbarkError, Modality, ModelCard
 
 CONFIG = "open_clip_config.json"
 
@@ -24,6 +24,8 @@ CONFIG = "open_clip_config.json"
 def load(card: ModelCard, loading: Loading) -> Encoder:
     """The encoder, with the library's own preprocessing for evaluation and its own tokeniser."""
     import open_clip
+    import torch
+    from open_clip.transform import PreprocessCfg, image_transform_v2
 
     card = resolve_source(card, open_clip.list_models(), open_clip.get_pretrained_cfg)
     fetch = fetch_weights_file if is_weights_file(card.source) else _fetch_folder
@@ -31,7 +33,34 @@ def load(card: ModelCard, loading: Loading) -> Encoder:
     model, tokenizer, dim = _build(checkpoint, weights)
     libraries = ("torch", "open_clip_torch", "torchvision")
     ready = loaded_card(checkpoint.card, loading, dim, libraries=libraries, fusion=card.fusion or "sum")
-    return Towers(ready, _towers(model, tokenizer, ready, loading))
+    transform = image_transform_v2(PreprocessCfg(**model.visual.preprocess_cfg), is_train=False)
+    model = settle(model.to(getattr(torch, ready.dtype)), ready, replace(loading, compile=False))
+    if loading.compile:  # the towers: the library's encode_… methods bypass the whole model's `forward`
+        for tower in {"visual", "text", "transformer"} & dict(model.named_children()).keys():
+            getattr(model, tower).compile()
+    return Towers(ready, build_towers(model, tokenizer, transform))
+
+
+def build_towers(model: Any, tokenizer: Any, transform: Callable[[Any], Any]) -> dict[Modality, Tower]:
+    """The towers of a model on its device; `transform` makes a tensor of an image."""
+    import torch
+
+    weight = next(model.parameters())
+    lock = Lock()
+
+    def tokens(text: str) -> Any:
+        with lock:  # transformers' tokenisers keep state between calls
+            return tokenizer([text])[0]
+
+    @without_gradients
+    def embed_texts(batch: list[Any]) -> Array:
+        return to_numpy(model.encode_text(torch.stack(batch).to(weight.device)))
+
+    @without_gradients
+    def embed_images(batch: list[Any]) -> Array:
+        return to_numpy(model.encode_image(stack(batch, weight)))
+
+    return {"text": Tower(embed_texts, tokens), **image_towers(embed_images, transform)}
 
 
 def resolve_source(
@@ -98,31 +127,3 @@ def _build(checkpoint: Checkpoint, weights: Path) -> tuple[Any, Any, int]:
         ) from error
     dim = int(open_clip.get_model_config(architecture or folder)["embed_dim"])
     return model, open_clip.get_tokenizer(folder or architecture), dim
-
-
-def _towers(model: Any, tokenizer: Any, card: ModelCard, loading: Loading) -> dict[Any, Tower]:
-    import torch
-    from open_clip.transform import PreprocessCfg, image_transform_v2
-
-    transform = image_transform_v2(PreprocessCfg(**model.visual.preprocess_cfg), is_train=False)
-    model = settle(model.to(getattr(torch, card.dtype)), card, replace(loading, compile=False))
-    if loading.compile:  # the towers: the library's encode_… methods bypass the whole model's `forward`
-        for tower in {"visual", "text", "transformer"} & dict(model.named_children()).keys():
-            getattr(model, tower).compile()
-    weight = next(model.parameters())
-    lock = Lock()
-
-    def tokens(text: str) -> Any:
-        with lock:  # transformers' tokenisers keep state between calls
-            return tokenizer(text)[0]
-
-    @without_gradients
-    def embed_texts(batch: list[Any]) -> Array:
-        return to_numpy(model.encode_text(torch.stack(batch).to(weight.device)))
-
-    @without_gradients
-    def embed_images(batch: list[Any]) -> Array:
-        return to_numpy(model.encode_image(stack(batch, weight)))
-
-    image = Tower(embed_images, transform)
-    return {"text": Tower(embed_texts, tokens), "image": image, "video": frame_mean(image)}

@@ -6,7 +6,7 @@ The checkpoint's own code would have to be trusted, and runs on transformers 4 o
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from math import ceil, isqrt
 from types import SimpleNamespace
 from typing import Any
@@ -14,9 +14,9 @@ from typing import Any
 from embark.models import hub
 from embark.models.device import settle
 from embark.models.encoder import Encoder, require_tokens
-from embark.models.hf import CLIP_MEAN, CLIP_SPREAD, Tokenizer, load_model, load_tensors
+from embark.models.hf import CLIP_MEAN, CLIP_SPREAD, Tokenizer, load_model, read_weights
 from embark.models.hub import Checkpoint
-from embark.models.loading import Loading, record_loading
+from embark.models.loading import Loading
 from embark.models.lora import adapter_and_base, merge
 from embark.models.mllm import LIMIT, MediaInput, MllmEncoder, Prompt, complete_card
 from embark.types import Content, ModelCard
@@ -34,8 +34,7 @@ def load(card: ModelCard, loading: Loading) -> Encoder:
     if base is not checkpoint:
         merge(modules, checkpoint)
     model = PhiModel(modules, tokenizer.inner.convert_tokens_to_ids(IMAGE_TOKEN))
-    card = complete_card(checkpoint.card, "phi3_v", model.language.config.hidden_size, ("text", "image"))
-    card = record_loading(card, loading, ("torch", "transformers"))
+    card = complete_card(checkpoint.card, loading, "phi3_v", model.language.config.hidden_size, ("text", "image"))
     processor = CropProcessor(card.options["crops"], model.vision.config.image_size, model.merged)
     return PhiEncoder(card, model, tokenizer, {"image": processor})
 
@@ -61,16 +60,16 @@ class PhiEncoder(MllmEncoder):
         return Prompt(ids if media else ids[: self.card.context], tuple(media))
 
 
+@dataclass(frozen=True)
 class CropProcessor:
     """An image as a whole and in squares: as many as fit its shape, but no more than `most`.
 
     `side` is that of a square in pixels, `merged` that in merged patches.
     """
 
-    def __init__(self, most: int, side: int, merged: int) -> None:
-        self.most = most
-        self.side = side
-        self.merged = merged
+    most: int
+    side: int
+    merged: int
 
     def image(self, image: Any) -> Any:
         """The image, resized to a whole number of squares' width, on a white page of a whole number's height."""
@@ -133,14 +132,11 @@ class PhiModel:
         import torch
 
         features = self.vision(pixels, output_hidden_states=True).hidden_states[-2][:, 1:]
+        by_image = features.split([1 + high * wide for high, wide in crops])
         out = []
-        start = 0
-        for high, wide in crops:
-            end = start + 1 + high * wide
-            whole = self.lines(features[start : start + 1], 1, 1)
-            squares = self.lines(features[start + 1 : end], high, wide)
-            out += [squares, self.modules["separators"]["glb_GN"], whole]
-            start = end
+        for image, (high, wide) in zip(by_image, crops, strict=True):
+            squares = self.lines(image[1:], high, wide)
+            out += [squares, self.modules["separators"]["glb_GN"], self.lines(image[:1], 1, 1)]
         return self.modules["img_projection"](torch.cat(out))
 
     def lines(self, features: Any, high: int, wide: int) -> Any:
@@ -159,7 +155,7 @@ def _modules(checkpoint: Checkpoint, loading: Loading) -> Any:
     import torch
     from transformers import CLIPVisionModel, Phi3Model
 
-    state = {name: tensor for path in checkpoint.weight_files() for name, tensor in load_tensors(path).items()}
+    state = read_weights(checkpoint)
     language = {name: tensor for name, tensor in state.items() if not name.startswith((VISION, "lm_head."))}
     image = {name.removeprefix(VISION): tensor for name, tensor in state.items() if name.startswith(VISION)}
     tower = {name.removeprefix("img_processor."): image[name] for name in image if name.startswith("img_processor.")}

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 from threadpoolctl import ThreadpoolController
 
-from embark.models.encoder import Encoder, Tower, Towers, frame_mean, unit
+from embark.models.encoder import Encoder, Tower, Towers, image_towers, unit
 from embark.models.loading import Loading
 from embark.models.safetensors import load_weights
 from embark.settings import cores
@@ -44,10 +44,9 @@ CORES = min(8, cores())
 def load(card: ModelCard, _: Loading) -> Encoder:
     """The encoder, with the weights of the package."""
     net = Network(WEIGHTS)
-    image = Tower(net.images, pixels)
     text = Tower(net.texts, text_ids)
     audio = Tower(net.sounds, spectrogram)
-    return Towers(card, {"text": text, "image": image, "audio": audio, "video": frame_mean(image)})
+    return Towers(card, {"text": text, "audio": audio, **image_towers(net.images, pixels)})
 
 
 # ── preprocessing ────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -55,25 +54,31 @@ def load(card: ModelCard, _: Loading) -> Encoder:
 
 def text_ids(text: str) -> Array:
     """Buckets of a text's words and of their character n-grams: any script, no vocabulary, never empty."""
-    words = _WORD.findall(unicodedata.normalize("NFKC", text).casefold())
+    words = WORD.findall(unicodedata.normalize("NFKC", text).casefold())
     ids = [_word_ids(word) for word in words if word not in _PUNCTUATION]
     return np.concatenate(ids) if ids else np.zeros(1, np.int64)
 
 
-_WORD = re.compile(r"\w+|[^\w\s]")
+WORD = re.compile(r"\w+|[^\w\s]")
 _PUNCTUATION = frozenset(":;,.-&()'“”‘’\"!/")
 
 
 @lru_cache(1 << 16)  # names share their words
 def _word_ids(word: str) -> Array:
+    single = "" if word.isascii() else word  # one character can be a word in Chinese
+    return np.array([gram_hash(gram) % BUCKETS for gram in (*ngrams(word), *single)], np.int64)
+
+
+def ngrams(word: str) -> list[str]:
+    """A word with marks at its ends, and its n-grams of 2 to 4 characters."""
     marked = f"<{word}>"
-    grams = [marked]
-    for n in (2, 3, 4):
-        if n < len(marked):
-            grams += [marked[start : start + n] for start in range(len(marked) - n + 1)]
-    if not word.isascii():  # one character can be a word in Chinese
-        grams += word
-    return np.array([zlib.crc32(gram.encode("utf-8", "surrogatepass")) % BUCKETS for gram in grams], np.int64)
+    sizes = range(2, min(5, len(marked)))
+    return [marked, *(marked[start : start + n] for n in sizes for start in range(len(marked) - n + 1))]
+
+
+def gram_hash(gram: str) -> int:
+    """A number of 32 bits, the same in every process."""
+    return zlib.crc32(gram.encode("utf-8", "surrogatepass"))
 
 
 def pixels(image: Image) -> Array:
@@ -89,14 +94,9 @@ def pixels(image: Image) -> Array:
 def log_mel(samples: Array) -> Array:
     """(frames, 40) loudness of a 16 kHz waveform every 20 ms: 1 for its loudest bin, 0 from 60 dB below that."""
     samples = np.pad(np.asarray(samples, np.float32), (0, max(0, WINDOW - len(samples))))
-    spectrum = np.fft.rfft(sliding_window_view(samples, WINDOW)[::HOP] * _hann(), axis=1)
+    spectrum = np.fft.rfft(sliding_window_view(samples, WINDOW)[::HOP] * np.hanning(WINDOW).astype(np.float32), axis=1)
     decibels = 10 * np.log10(np.abs(spectrum) ** 2 @ _mel_bank() + 1e-10)
     return np.asarray(np.clip((decibels - decibels.max()) / 60 + 1, 0, 1), np.float32)
-
-
-@cache
-def _hann() -> Array:
-    return np.hanning(WINDOW).astype(np.float32)
 
 
 @cache
@@ -112,10 +112,8 @@ def _mel_bank() -> Array:
 
 def spectrogram(audio: Audio) -> Array:
     """(128, 40): the first 2.56 seconds; a shorter sound is padded with zeros."""
-    out = np.zeros((FRAMES, MELS), np.float32)
     mel = log_mel(audio.samples)[:FRAMES]
-    out[: len(mel)] = mel
-    return out
+    return np.pad(mel, ((0, FRAMES - len(mel)), (0, 0)))
 
 
 # ── the forward passes ───────────────────────────────────────────────────────────────────────────────────────────────
@@ -200,8 +198,7 @@ _ONE_PASS = Lock()  # the limit on BLAS threads is the process's: two passes at 
 
 def _in_chunks(forward: Callable[[Array], Array], rows: Array, size: int) -> Array:
     """Unit vectors of the rows. One core a chunk is faster than many cores a product, also on a busy machine."""
-    padded = np.zeros((-(-len(rows) // size) * size, *rows.shape[1:]), rows.dtype)
-    padded[: len(rows)] = rows
+    padded = np.pad(rows, [(0, -len(rows) % size), *[(0, 0)] * (rows.ndim - 1)])
     chunks = [padded[start : start + size] for start in range(0, len(padded), size)]
     with _ONE_PASS, _blas().limit(limits=1, user_api="blas"), ThreadPoolExecutor(min(CORES, len(chunks))) as pool:
         out = np.concatenate(list(pool.map(forward, chunks)))

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from embark.models import hub
 from embark.models.cards.rerank import JINA, QWEN3, QWEN3_VL
-from embark.models.chat import VISION_TYPES, Chat, fill_template
+from embark.models.chat import Chat, fill_template
 from embark.models.device import pad, to_numpy, without_gradients
 from embark.models.encoder import Reranker
-from embark.models.hf import Tokenizer, load_model
-from embark.models.hub import Checkpoint
+from embark.models.hf import Tokenizer, load_model, read_weights
 from embark.models.loading import Loading, loaded_card
-from embark.models.mllm import Prompt
+from embark.models.mllm import QWEN_VL, Prompt
 from embark.types import Array, Content, EmbarkError, Item, ModelCard, Rendered, Text
 
 INSTRUCTION = "{instruction}"
@@ -40,29 +39,30 @@ def load(card: ModelCard, loading: Loading) -> Reranker:
 def load_yes_no(card: ModelCard, loading: Loading) -> Reranker:
     """A language model that answers yes or no; the score is the logit of "yes" minus that of "no"."""
     checkpoint = hub.fetch_checkpoint(card, loading)
-    with_vision = checkpoint.config.get("model_type") in VISION_TYPES
-    checkpoint = _with_defaults(checkpoint, QWEN3_VL if with_vision else QWEN3)
+    with_vision = checkpoint.config.get("model_type") in QWEN_VL
+    checkpoint = checkpoint.with_options(**{**(QWEN3_VL if with_vision else QWEN3), **card.options})
     chat = Chat(checkpoint, loading)
     if loading.compile:
         chat.model.base_model.compile()  # scores bypass `forward`, which is all that compiling the whole would cover
     answers = [chat.tokenizer.inner.convert_tokens_to_ids(checkpoint.card.options[word]) for word in ("yes", "no")]
     yes, no = chat.model.get_output_embeddings().weight[answers].float()
-
-    def score(states: Any) -> Any:
-        return states.float() @ (yes - no)
-
     ready = loaded_card(checkpoint.card, loading, 1, card.modalities or chat.modalities, stored="float32")
-    return PromptReranker(ready, chat, score)
+    return PromptReranker(ready, chat, lambda states: states.float() @ (yes - no))
 
 
 def load_jina(card: ModelCard, loading: Loading) -> Reranker:
     """Jina's m0: Qwen2-VL with two layers in place of the logits, on the state of a token that ends every prompt."""
     import torch
 
-    checkpoint = _with_defaults(hub.fetch_checkpoint(card, loading), JINA)
+    checkpoint = hub.fetch_checkpoint(card, loading).with_options(**{**JINA, **card.options})
     chat = Chat(checkpoint, loading, head=False)
-    weights = _tensors(checkpoint, "score.")
-    head = {name: tensor.to(chat.model.device, chat.model.dtype) for name, tensor in weights.items()}
+    head = {
+        name: tensor.to(chat.model.device, chat.model.dtype)
+        for name, tensor in read_weights(checkpoint).items()
+        if name.startswith("score.")
+    }
+    if not head:
+        raise EmbarkError(f"The checkpoint of {checkpoint.name} has no weights named score.…, which score a pair.")
 
     def score(states: Any) -> Any:
         hidden = torch.nn.functional.linear(states, head["score.0.weight"], head["score.0.bias"]).relu()
@@ -72,13 +72,13 @@ def load_jina(card: ModelCard, loading: Loading) -> Reranker:
     return PromptReranker(ready, chat, score)
 
 
+@dataclass(eq=False)
 class CrossEncoder(Reranker):
     """Query and document in one sequence; the score is the classifier's logit."""
 
-    def __init__(self, card: ModelCard, model: Any, tokenizer: Tokenizer) -> None:
-        self.card = card
-        self.model = model
-        self.tokenizer = tokenizer
+    card: ModelCard
+    model: Any
+    tokenizer: Tokenizer
 
     def prepare(self, contents: Sequence[Content], mode: str) -> dict[str, list[int]]:
         """Tokens of the pair, cut to the limit from the longer of the two."""
@@ -133,23 +133,5 @@ class PromptReranker(Reranker):
         return to_numpy(self.head(self.chat.last_state(batch)))
 
 
-def _with_defaults(checkpoint: Checkpoint, options: Mapping[str, Any]) -> Checkpoint:
-    """The checkpoint with the family's options where its card has none."""
-    return replace(checkpoint, card=replace(checkpoint.card, options={**options, **checkpoint.card.options}))
-
-
 def _media_first(contents: Sequence[Content]) -> list[Content]:
     return sorted(contents, key=lambda content: content.kind == "text")
-
-
-def _tensors(checkpoint: Checkpoint, prefix: str) -> dict[str, Any]:
-    """The checkpoint's tensors whose names begin with the prefix."""
-    from safetensors import safe_open
-
-    out: dict[str, Any] = {}
-    for path in checkpoint.weight_files():
-        with safe_open(path, "pt") as file:
-            out |= {name: file.get_tensor(name) for name in file.keys() if name.startswith(prefix)}  # noqa: SIM118
-    if not out:
-        raise EmbarkError(f"The checkpoint of {checkpoint.name} has no weights named {prefix}…, which score a pair.")
-    return out

@@ -8,16 +8,17 @@ import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from logging.handlers import BufferingHandler
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from embark.models.device import POOLING, pad, settle, to_numpy, without_gradients
-from embark.models.encoder import Encoder, require_tokens
+from embark.models.encoder import Encoder, embed_in_groups, require_tokens
 from embark.models.hf import Tokenizer, check_vocabulary, load_model, quiet
 from embark.models.hub import PICKLED, Checkpoint, fetch_checkpoint, read_json
-from embark.models.loading import Loading, record_loading, with_dim
+from embark.models.loading import Loading, loaded_card, record_loading, with_dim
 from embark.models.prompts import Prompted, Prompts, join_texts, split_prompt
 from embark.types import MODALITIES, Array, Content, EmbarkError, Item, Modality, ModelCard, Rendered
 
@@ -89,29 +90,25 @@ class SentenceEncoder(Prompted):
         # Named by kind, because the library would take a text that looks like an address for an image to fetch.
         values: dict[Modality, list[Any]] = {}
         for content in own:
-            values.setdefault(content.kind, []).append(_value(content))
+            values.setdefault(content.kind, []).append(library_value(content))
         by_kind = {kind: parts[0] if len(parts) == 1 else parts for kind, parts in values.items()}
         return _Input(prompt, route, tuple(sorted(by_kind)), by_kind)
 
     def embed(self, batch: Sequence[_Input]) -> Array:
         """One pass for each prompt and kind of item in the batch."""
-        groups: dict[tuple[Any, ...], list[int]] = {}
-        for row, item in enumerate(batch):
-            groups.setdefault(item[:3], []).append(row)
-        out: Array | None = None
-        for (prompt, route, _), rows in groups.items():
-            values = [batch[row].value for row in rows]
-            task = {"task": route} if route else {}
-            # An empty prompt is passed, too: without one the library would add its default.
-            vectors = to_numpy(
-                self.model.encode(
-                    values, prompt=prompt, batch_size=len(rows), convert_to_tensor=True, show_progress_bar=False, **task
-                )
-            )
-            out = np.empty((len(batch), vectors.shape[1]), np.float32) if out is None else out
-            out[rows] = vectors
-        assert out is not None  # a batch is never empty
-        return out
+        return np.stack(embed_in_groups(batch, lambda item: item[:3], self._pass))
+
+    def _pass(self, group: tuple[str, str | None, tuple[Modality, ...]], batch: Sequence[_Input]) -> Array:
+        prompt, route, _ = group
+        vectors = self.model.encode(
+            [item.value for item in batch],
+            prompt=prompt,  # an empty one, too: without one the library would add its default
+            batch_size=len(batch),
+            convert_to_tensor=True,
+            show_progress_bar=False,
+            **({"task": route} if route else {}),
+        )
+        return to_numpy(vectors)
 
     def _dimension(self, kinds: tuple[Modality, ...]) -> int | None:
         """The dimension of a vector: that in a checkpoint's files is not always right."""
@@ -130,7 +127,8 @@ class _Input(NamedTuple):
     value: Any
 
 
-def _value(content: Content) -> Any:
+def library_value(content: Content) -> Any:
+    """A text, an image or a sound as sentence-transformers and mteb take it."""
     if content.kind == "audio":
         return {"array": content.value.samples, "sampling_rate": content.value.rate}
     return content.value.convert("RGB") if content.kind == "image" else content.value
@@ -138,9 +136,8 @@ def _value(content: Content) -> Any:
 
 def _prompts(model: Any) -> dict[str, str]:
     """By role, as the library's own `encode_query` and `encode_document` choose them."""
-    prompts = model.prompts
-    by_role = {role: prompts.get(role) or "" for role in ("query", "document")}
-    return {**by_role, "": prompts.get(model.default_prompt_name) or ""}
+    names = {"query": "query", "document": "document", "": model.default_prompt_name}
+    return {role: model.prompts.get(name) or "" for role, name in names.items()}
 
 
 def _similarity(card: ModelCard, model: Any) -> Any:
@@ -180,14 +177,8 @@ def module_folders(checkpoint: Checkpoint) -> list[str]:
 @contextmanager
 def require_all_weights(checkpoint: Checkpoint) -> Iterator[None]:
     """An error where weights are missing: the library only logs it and goes on with random numbers."""
-    messages: list[str] = []
-
-    class Listener(logging.Handler):
-        def emit(self, record: logging.LogRecord) -> None:
-            messages.append(record.getMessage())
-
     logger = logging.getLogger("transformers.modeling_utils")
-    listener = Listener(logging.WARNING)
+    listener = BufferingHandler(capacity=1 << 20)
     level = logger.level
     logger.addHandler(listener)
     logger.setLevel(min(logger.getEffectiveLevel(), logging.WARNING))
@@ -203,7 +194,8 @@ def require_all_weights(checkpoint: Checkpoint) -> Iterator[None]:
         logger.removeHandler(listener)
         logger.setLevel(level)
         logger.propagate = True
-    missing = [key for text in messages for key in re.findall(r"^(\S+)\s*\|\s*MISSING", text, flags=re.M)]
+    messages = "\n".join(record.getMessage() for record in listener.buffer)
+    missing = re.findall(r"^(\S+)\s*\|\s*MISSING", messages, flags=re.M)
     if needed := [key for key in missing if "pooler" not in key]:  # BERT's pooler is not used
         raise EmbarkError(
             f"{checkpoint.name} lacks {len(needed)} weights, the first is {needed[0]}; is the checkpoint complete?"
@@ -237,9 +229,10 @@ def load(card: ModelCard, loading: Loading) -> Encoder:
     more: dict[str, Any] = {"add_pooling_layer": False} if config.model_type in WITH_POOLER else {}
     model = load_model(AutoModel, checkpoint, loading, config=config, **more)
     tokenizer = Tokenizer(checkpoint, options.get("tokens"), **options.get("tokenizer", {}))
-    card = replace(checkpoint.card, modalities=("text",), options={"pooling": _pooling(config), **options})
-    dim = int(config.hidden_size)
-    return TextEncoder(record_loading(with_dim(card, dim), loading, ("torch", "transformers")), model, tokenizer)
+    ready = loaded_card(
+        checkpoint.card, loading, int(config.hidden_size), ("text",), options={"pooling": _pooling(config), **options}
+    )
+    return TextEncoder(ready, model, tokenizer)
 
 
 class TextEncoder(Prompted):

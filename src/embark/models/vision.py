@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from embark.models.device import settle, stack, to_numpy, without_gradients
-from embark.models.encoder import Encoder, Tower, Towers, frame_mean
+from embark.models.encoder import Encoder, Towers, image_towers
 from embark.models.hf import image_processor, load_model
 from embark.models.hub import Checkpoint, fetch_checkpoint
 from embark.models.loading import Loading, loaded_card
@@ -31,9 +31,8 @@ def load_dino(card: ModelCard, loading: Loading) -> Encoder:
     def embed(rows: list[ImageInputs]) -> Array:
         return to_numpy(model(**preprocessor.batch(rows, model)).last_hidden_state[:, 0])
 
-    image = Tower(embed, preprocessor.prepare)
     ready = loaded_card(checkpoint.card, loading, model.config.hidden_size, ("image", "video"))
-    return Towers(ready, {"image": image, "video": frame_mean(image)})
+    return Towers(ready, image_towers(embed, preprocessor.prepare))
 
 
 def load_timm(card: ModelCard, loading: Loading) -> Encoder:
@@ -57,10 +56,9 @@ def load_timm(card: ModelCard, loading: Loading) -> Encoder:
     def embed(rows: list[Any]) -> Array:
         return to_numpy(model(stack(rows, weight)))
 
-    image = Tower(embed, lambda image: transform(image.convert("RGB")))
     libraries = ("torch", "timm", "torchvision")
     ready = loaded_card(checkpoint.card, loading, model.head_hidden_size, ("image", "video"), libraries)
-    return Towers(ready, {"image": image, "video": frame_mean(image)})
+    return Towers(ready, image_towers(embed, lambda image: transform(image.convert("RGB"))))
 
 
 def _timm_model(checkpoint: Checkpoint) -> Any:
@@ -74,19 +72,17 @@ def _timm_model(checkpoint: Checkpoint) -> Any:
             "Name it in the card's options, as in options={'architecture': 'vit_base_patch16_224'}."
         )
     model = timm.create_model(architecture or f"local-dir:{checkpoint.folder}", pretrained=False, num_classes=0)
-    files = checkpoint.weight_files()
-    if not files:
-        raise EmbarkError(f"{checkpoint.name} is not loaded: there are no weights in {checkpoint.folder}.")
+    weights = checkpoint.weight_files()[0]
     try:
-        report = timm.models.load_checkpoint(model, str(files[0]), strict=False, weights_only=True)
+        report = timm.models.load_checkpoint(model, str(weights), strict=False, weights_only=True)
     except RuntimeError as error:  # of other shapes
         reason = " ".join(str(error).split())[:200]
         raise EmbarkError(
-            f"{checkpoint.name} is not loaded: {files[0].name} does not fit its model ({reason})."
+            f"{checkpoint.name} is not loaded: {weights.name} does not fit its model ({reason})."
         ) from error
     if missing := report.missing_keys:
         raise EmbarkError(
-            f"{checkpoint.name} is not loaded: {files[0].name} lacks {len(missing)} weights of its model, "
+            f"{checkpoint.name} is not loaded: {weights.name} lacks {len(missing)} weights of its model, "
             f"the first is {missing[0]}."
         )
     return model

@@ -8,7 +8,7 @@ import numpy as np
 
 from embark.models.device import pad, settle, to_numpy, without_gradients
 from embark.models.encoder import Encoder
-from embark.models.hf import CLIP_MEAN, CLIP_SPREAD, Tokenizer
+from embark.models.hf import CLIP_MEAN, CLIP_SPREAD, Tokenizer, read_weights
 from embark.models.hub import Checkpoint, companion_checkpoint, fetch_checkpoint
 from embark.models.joint import JointEncoder, truncate
 from embark.models.loading import Loading, loaded_card
@@ -60,7 +60,7 @@ def build_modules(checkpoint: Checkpoint, text_checkpoint: Checkpoint) -> tuple[
     from torch import nn
     from transformers import AutoConfig, AutoModel
 
-    from embark.models.eva import Eva, load_state, read_weights, under
+    from embark.models.eva import Eva, load_state, under
 
     state = read_weights(checkpoint, str(checkpoint.card.options.get("weights", "*")))
     config = AutoConfig.from_pretrained(text_checkpoint.folder, local_files_only=True, trust_remote_code=False)

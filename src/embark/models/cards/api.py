@@ -6,8 +6,6 @@ from typing import Any
 
 from embark.types import ModelCard
 
-VOYAGE_IMAGES = 0.336  # 0.60 dollars a billion pixels, at 560 pixels a token
-
 
 def _card(
     name: str, loader: str, source: str, dim: int, price: float | None, description: str, **more: Any
@@ -37,7 +35,7 @@ IMAGES: dict[str, Any] = {"modalities": ("text", "image"), "fusion": "native"}
 VOYAGE_MULTIMODAL: dict[str, Any] = {
     **IMAGES,
     "loader": "voyage-multimodal",
-    "image_price": VOYAGE_IMAGES,
+    "image_price": 0.336,  # 0.60 dollars a billion pixels, at 560 pixels a token
     "reference": "https://docs.voyageai.com/docs/multimodal-embeddings",
 }
 

@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from embark.types import Modality, ModelCard
+from embark.types import ModelCard
 
 
 def _row(name: str, revision: str, dim: int, **more: Any) -> ModelCard:
-    modalities: tuple[Modality, ...] = ("text", "image", "video")
     return ModelCard(
-        name, revision, "dual", modalities, dim, fusion="sum", source=name, **{"architecture": "vit", **more}
-    )
+        name, revision, "dual", ("text", "image", "video"), dim, fusion="sum", source=name,
+        **{"architecture": "vit", **more},
+    )  # fmt: skip
 
 
 def _clip(name: str, revision: str, dim: int, parameters: int, size: int, **aliases: str) -> ModelCard:

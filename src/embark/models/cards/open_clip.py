@@ -6,7 +6,6 @@ from typing import Any
 
 from embark.types import ModelCard
 
-CONTRASTIVE = "contrastive"
 OPEN_CLIP = "https://arxiv.org/abs/2212.07143"
 DATACOMP = "https://arxiv.org/abs/2304.14108"
 
@@ -16,7 +15,7 @@ def row(name: str, revision: str, dim: int, parameters: int, data: float, uniben
     aliases = {**more.pop("aliases", {}), **({"UniBench": unibench} if unibench else {})}
     shared = {
         "source": name, "fusion": "sum", "image_size": 224, "context": 77, "normalized": False, "architecture": "vit",
-        "objective": CONTRASTIVE, "license": "MIT",
+        "objective": "contrastive", "license": "MIT",
     }  # fmt: skip
     return ModelCard(
         name, revision, "open_clip", ("text", "image", "video"), dim, parameters=parameters, data=data, aliases=aliases,
@@ -45,10 +44,10 @@ def _datacomp(model: str, revision: str, dim: int, parameters: int, unibench: st
 def _eva(model: str, source: str, tag: str, dim: int, parameters: int, unibench: str) -> ModelCard:
     """MIEB's names are of no repository; the weights are those of open_clip's tags."""
     name = f"QuanSun/EVA02-CLIP-{model}"
-    architecture = f"EVA02-{model.removeprefix('big')}"
     return row(
         name, "main", dim, parameters, 2000, unibench, source=source, family="EVA-CLIP", aliases={"MIEB": name},
-        options={"architecture": architecture, "pretrained": tag}, reference="https://arxiv.org/abs/2303.15389",
+        options={"architecture": f"EVA02-{model.removeprefix('big')}", "pretrained": tag},
+        reference="https://arxiv.org/abs/2303.15389",
         description="An image tower that learnt from masked images first, then as CLIP does.",
     )  # fmt: skip
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from embark.types import Modality, ModelCard
+from embark.types import ModelCard
 
 _JUDGE = (
     "<|im_start|>system\n"
@@ -42,11 +42,9 @@ def _card(name: str, loader: str, family: str, parameters: int | None, context: 
         "revision": "main", "modalities": ("text",), "dim": 1, "stored": "float32", "kind": "reranker", "source": name,
         "license": "Apache-2.0", "objective": "relevance", "reference": f"https://huggingface.co/{name}",
     }  # fmt: skip
-    facts = {**known, **facts}
-    return ModelCard(name, loader=loader, family=family, parameters=parameters, context=context, **facts)
+    return ModelCard(name, loader=loader, family=family, parameters=parameters, context=context, **{**known, **facts})
 
 
-_SEES: tuple[Modality, ...] = ("text", "image", "video")
 _BF16: dict[str, Any] = {"dtype": "bfloat16", "instructed": True}
 
 CARDS: tuple[ModelCard, ...] = (
@@ -76,7 +74,7 @@ CARDS: tuple[ModelCard, ...] = (
     *(
         _card(
             f"Qwen/Qwen3-VL-Reranker-{size}", "yes-no", "Qwen3-VL-Reranker", None, 8192, options=QWEN3_VL, **_BF16,
-            modalities=_SEES, architecture=f"Qwen3-VL-{size}", aliases=aliases,
+            modalities=("text", "image", "video"), architecture=f"Qwen3-VL-{size}", aliases=aliases,
             description="A language model with eyes that says yes or no to a pair; films as 8 frames (inferred).",
         )
         for size, aliases in (("2B", {}), ("8B", {"ARK": "Qwen3-VL-Reranker"}))
