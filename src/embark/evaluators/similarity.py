@@ -42,8 +42,7 @@ def block(vectors: Any, start: int, stop: int, similarity: str) -> Block:
         items = [np.atleast_2d(np.asarray(item, np.float32)) for item in vectors[start:stop]]
         if empty := [row for row, item in enumerate(items, start) if not len(item)]:
             raise EmbarkError(f"{len(empty)} items have no vectors at all, the first is item {empty[0]}.")
-        starts = np.cumsum([0] + [len(item) for item in items[:-1]])
-        return Tokens(_unit(np.concatenate(items), start), starts)
+        return Tokens(_unit(np.concatenate(items), start), np.cumsum([0] + [len(item) for item in items[:-1]]))
     if several(vectors):
         raise EmbarkError("These items have several vectors each (late interaction); this score needs one an item.")
     rows = np.asarray(vectors[start:stop], dtype=np.float32)
