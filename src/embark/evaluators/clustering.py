@@ -141,8 +141,10 @@ def _warnings(metrics: Mapping[str, float], main: str, clusters: int, groups: in
         warnings.append(f"MiniBatchKMeans collapsed: it fills {clusters} of {groups} clusters; {comparison}")
     rounding = 1e-5 * scatter
     if inertia > (1 + SLACK) * best + rounding or scatter - inertia < (1 - SLACK) * (scatter - best) - rounding:
-        share = f"explains {1 - inertia / scatter:.1%} of the scatter where {1 - best / scatter:.1%} is possible"
-        warnings.append(f"MiniBatchKMeans fits badly: it {share}; {comparison}")
+        warnings.append(
+            f"MiniBatchKMeans fits badly: it explains {1 - inertia / scatter:.1%} of the scatter "
+            f"where {1 - best / scatter:.1%} is possible; {comparison}"
+        )
     return tuple(warnings)
 
 

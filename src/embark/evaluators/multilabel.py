@@ -60,15 +60,20 @@ def evaluate(truth: Split, vectors: Mapping[str, Any], params: Mapping[str, Any]
     means["f1"] = float(np.mean([macro_f1(test, run.predicted) for run in predictions]))
     main = main_measure(params, "lrap", means, "The multilabel probe")
     column = main if main in items else "lrap"  # F1 has no value for a single item
-    outcomes = columns(column, items[column])
-    counts = {
-        "test items": len(test),
-        "labels": int(used.sum()),
-        "runs": runs,
-        "label probes at the iteration limit": sum(run.limited for run in predictions),
-    }
     return Scores(
-        means, main, "test", np.arange(len(test)), outcomes, "runs", counts, _warnings(predictions, used, test)
+        means,
+        main,
+        "test",
+        np.arange(len(test)),
+        columns(column, items[column]),
+        "runs",
+        counts={
+            "test items": len(test),
+            "labels": int(used.sum()),
+            "runs": runs,
+            "label probes at the iteration limit": sum(run.limited for run in predictions),
+        },
+        warnings=_warnings(predictions, used, test),
     )
 
 

@@ -181,9 +181,8 @@ def in_parallel(work: Callable[[Job], Result], jobs: Sequence[Job]) -> list[Resu
     from sklearn.exceptions import ConvergenceWarning
 
     workers = min(len(jobs), cpu_count())
-    share = max(1, cpu_count() // workers)
     # Fits that do not converge are counted by their iterations, so sklearn's warning adds nothing.
-    with blas_threads(share, ConvergenceWarning), ThreadPoolExecutor(workers) as pool:
+    with blas_threads(max(1, cpu_count() // workers), ConvergenceWarning), ThreadPoolExecutor(workers) as pool:
         return list(pool.map(work, jobs))
 
 
@@ -202,8 +201,10 @@ def _untrained(fitted: Sequence[FittedProbe], test: Array, kind: str) -> list[st
     if not (stopped or constant):
         return []
     remedy = " (use probe='sound')" if kind == "published" else ""
-    reason = f"{stopped} of {len(fitted)} runs stopped at iteration 0 and {constant} predicted one class"
-    return [f"the probe did not train: {reason}; the score is an artefact{remedy}"]
+    return [
+        f"the probe did not train: {stopped} of {len(fitted)} runs stopped at iteration 0 and {constant} predicted "
+        f"one class; the score is an artefact{remedy}"
+    ]
 
 
 def _gaps(truth: Split, classes: Array, small: int, shots: int) -> list[str]:

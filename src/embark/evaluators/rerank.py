@@ -29,15 +29,20 @@ def shortlist(
     queries, documents = vectors["query"], vectors["document"]
     similarity = params.get("similarity", "cosine")
     if params.get("judged_only"):
-        pairs = np.unique(np.stack([truth.query, truth.document], 1), axis=0)
-        query, document = pairs[:, 0], pairs[:, 1]
+        query, document = np.unique(np.stack([truth.query, truth.document], 1), axis=0).T
         rank, _ = listed_ranks(
             queries, documents, query, document, similarity, tie_places(truth.document_ids, len(documents))
         )
         return query[rank <= depth], document[rank <= depth]
     judged = np.unique(truth.query)
-    memory = params.get("memory", MEMORY)
-    best, _ = topk(take(queries, judged), documents, depth, similarity, ids=truth.document_ids, memory=memory)
+    best, _ = topk(
+        take(queries, judged),
+        documents,
+        depth,
+        similarity,
+        ids=truth.document_ids,
+        memory=params.get("memory", MEMORY),
+    )
     return np.repeat(judged, best.shape[1]), best.ravel()
 
 

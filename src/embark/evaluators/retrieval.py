@@ -114,15 +114,22 @@ def summary(
     main_skips = skip is True or (skip == "hit_rate" and main.startswith(HIT_RATES))
     first = np.full(len(scored), LOST)
     np.minimum.at(first, row, rank_after if main_skips else rank)
-    top = np.full(len(scored), -1) if main_skips else best[scored]  # the second best is not known
-    outcomes = {main: values[main], "rank": np.where(first <= DEPTH, first, -1), "top": top}
-    counts = {
-        "queries": len(scored),
-        "queries left out": queries - len(scored),
-        "queries without positives": len(scored) - len(np.unique(row)),
-    }
-    means = {name: float(value.mean()) for name, value in values.items()}
-    return Scores(means, main, "query", scored, outcomes, counts=counts)
+    return Scores(
+        {name: float(value.mean()) for name, value in values.items()},
+        main,
+        "query",
+        scored,
+        {
+            main: values[main],
+            "rank": np.where(first <= DEPTH, first, -1),
+            "top": np.full(len(scored), -1) if main_skips else best[scored],  # the second best is not known
+        },
+        counts={
+            "queries": len(scored),
+            "queries left out": queries - len(scored),
+            "queries without positives": len(scored) - len(np.unique(row)),
+        },
+    )
 
 
 def _identical(truth: Qrels) -> tuple[Array, Array]:

@@ -112,8 +112,12 @@ def tokens_an_item(vectors: Any) -> int:
     """How many vectors an item has on average, rounded up."""
     if not several(vectors):
         return 1
-    total = vectors.shape[0] if hasattr(vectors, "offsets") else sum(len(item) for item in vectors)
-    return max(1, -(-total // len(vectors)))
+    return max(1, -(-tokens_of(vectors) // len(vectors)))
+
+
+def tokens_of(vectors: Any) -> int:
+    """How many vectors all items have together; stored ones know it."""
+    return int(vectors.shape[0]) if hasattr(vectors, "offsets") else sum(map(len, vectors))
 
 
 def columns(backend: Backend, queries: Block) -> Any:

@@ -46,8 +46,9 @@ def evaluate(truth: Classes, vectors: Mapping[str, Any], params: Mapping[str, An
     main = metrics.main_measure(params, "accuracy", values, "Zero-shot")
     if truth.label.ndim == 1:  # where items have several labels, a class has no precision
         values |= metrics.classification(truth.label, top[:, 0], classes)
-    counts = {"items": len(items), "classes": classes}
-    return Scores(values, main, "item", np.arange(len(items)), outcomes, counts=counts)
+    return Scores(
+        values, main, "item", np.arange(len(items)), outcomes, counts={"items": len(items), "classes": classes}
+    )
 
 
 def class_vectors(prompts: Array, owner: Array, classes: int) -> Array:
