@@ -163,8 +163,9 @@ def plan(
         return PlanReport(tuple(chosen), outline=outline(chosen))
     bench = Workbench(settings or load_settings())
     skipped: list[Skipped] = []
-    encoders = choose_models(model, loading, bench.settings)
-    models = tuple(_model_plan(bench, encoder, chosen, skipped) for encoder in encoders)
+    models = tuple(
+        _model_plan(bench, encoder, chosen, skipped) for encoder in choose_models(model, loading, bench.settings)
+    )
     return PlanReport(tuple(chosen), models, tuple(skipped))
 
 
