@@ -64,11 +64,6 @@ def test_a_pattern_without_a_match_is_an_error_even_beside_one_that_has(names: C
         names.match(["Clock*", "Speech*"])
 
 
-def test_where_needs_every_test_to_pass(names: Catalogue[str]) -> None:
-    assert names.where(lambda n: "Clock" in n, lambda n: n.endswith("ing")) == ["ClockReading"]
-    assert names.where() == list(NAMES)
-
-
 def test_words_match_patterns() -> None:
     words = ["image", "text", "image", "video"]
     assert match_words("modality", words, None) is None

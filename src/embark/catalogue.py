@@ -1,4 +1,4 @@
-"""One registry for everything that has a name: exact look-up with suggestions, globs, filters; names in sentences."""
+"""One registry for everything that has a name: exact look-up with suggestions, globs; names in sentences."""
 
 from __future__ import annotations
 
@@ -79,10 +79,6 @@ class Catalogue(Mapping[str, T], Generic[T]):
                 raise UnknownName(self.what, pattern, self._values, self.hint)
             names.update(dict.fromkeys(hits))
         return [self._values[name] for name in names]
-
-    def where(self, *tests: Callable[[T], bool]) -> list[T]:
-        """The rows that pass every test."""
-        return [row for row in self._values.values() if all(test(row) for test in tests)]
 
 
 def match_words(what: str, known: Iterable[str], patterns: str | Iterable[str] | None) -> set[str] | None:

@@ -6,11 +6,12 @@ measure here follows from these three columns, so no ranked list is needed.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
-from embark.types import Array
+from embark.types import Array, EmbarkError
 
 CUTOFFS = (1, 3, 5, 10, 20, 100, 1000)
 
@@ -66,6 +67,14 @@ def classification(label: Array, predicted: Array, classes: int) -> dict[str, fl
         out[name] = float(values[present].mean())
         out[f"{name}_weighted"] = float(values @ support / len(label))
     return out
+
+
+def main_measure(params: Mapping[str, Any], default: str, known: Iterable[str], evaluator: str) -> str:
+    """The measure that a row's parameters name as the main one; one that the evaluator lacks is an error."""
+    main = str(params.get("metric", default))
+    if main not in known:
+        raise EmbarkError(f"{evaluator} has no measure '{main}'; it has {', '.join(known)}.")
+    return main
 
 
 def _ideal_gain(query: Array, grade: Array, place: Array) -> Array:

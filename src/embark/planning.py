@@ -48,11 +48,11 @@ class Need:
 class Count:
     """How many items one demand has (or all demands together), and how many vectors they need."""
 
-    items: int
-    unique: int  # distinct vectors
-    stored: int  # distinct vectors in the store
-    first: int  # distinct vectors that no earlier demand needs
-    missing: int  # of `first`, those to embed
+    items: int = 0
+    unique: int = 0  # distinct vectors
+    stored: int = 0  # distinct vectors in the store
+    first: int = 0  # distinct vectors that no earlier demand needs
+    missing: int = 0  # of `first`, those to embed
 
     def __add__(self, other: Count) -> Count:
         return Count(*(getattr(self, name) + getattr(other, name) for name in self.__dataclass_fields__))
@@ -69,7 +69,7 @@ class Plan:
     @property
     def total(self) -> Count:
         """The count of all demands together; a vector that several need is one distinct vector."""
-        total = sum(self.counts, Count(0, 0, 0, 0, 0))
+        total = sum(self.counts, Count())
         return Count(total.items, total.first, total.first - total.missing, total.first, total.missing)
 
 
@@ -153,5 +153,9 @@ def outline(tasks: Iterable[Task]) -> Outline:
         if len(pool_uses) > 1
     ]
     savings.sort(key=lambda saving: -saving.saved)
-    unknown = tuple(task.name for task in tasks if not task.pools)
-    return Outline(sum(used.values()), sum(sizes.values()), tuple(savings), unknown)
+    return Outline(
+        items=sum(used.values()),
+        unique=sum(sizes.values()),
+        savings=tuple(savings),
+        unknown=tuple(task.name for task in tasks if not task.pools),
+    )

@@ -57,18 +57,15 @@ def load_settings(
     tokens_per_minute: int | None = None,
 ) -> Settings:
     """The settings in force, each from the first place that states it: argument, environment, settings file."""
-    arguments = (home, results, workers, memory, endpoint, offline, requests_per_minute, tokens_per_minute)
-    argument = dict(zip(NAMES, arguments, strict=True))
+    values = (home, results, workers, memory, endpoint, offline, requests_per_minute, tokens_per_minute)
+    arguments = dict(zip(NAMES, values, strict=True))
     file = _settings_file()
 
     def pick(name: str, default: Any) -> Any:
-        for value in (argument[name], os.environ.get(f"EMBARK_{name.upper()}"), file.get(name)):
+        for value in (arguments[name], os.environ.get(f"EMBARK_{name.upper()}"), file.get(name)):
             if value not in (None, ""):
                 return value
         return default
-
-    def number(name: str, default: int) -> int:
-        return limit(name) or default
 
     def limit(name: str) -> int | None:
         stated = pick(name, None)
@@ -85,8 +82,8 @@ def load_settings(
     return Settings(
         home=Path(pick("home", cache_folder() / "embark")).expanduser(),
         results=Path(pick("results", "results")).expanduser(),
-        workers=number("workers", _workers()),
-        memory=number("memory", 512),
+        workers=limit("workers") or _workers(),
+        memory=limit("memory") or Settings.memory,
         endpoint=_address(pick("endpoint", os.environ.get("HF_ENDPOINT") or Settings.endpoint)),
         offline=_truth(pick("offline", os.environ.get("HF_HUB_OFFLINE", "").lower() in YES)),
         requests_per_minute=limit("requests_per_minute"),

@@ -81,8 +81,9 @@ class Space:
         segments = tuple(segment for path in _folders(self.path) if (segment := _open(path)).commits)
         for segment, other in pairwise(segments):
             if segment.head != other.head:
-                heads = f"{segment.path} has {segment.head}, {other.path} has {other.head}"
-                raise EmbarkError(f"{heads}: delete the wrong one.")
+                raise EmbarkError(
+                    f"{segment.path} has {segment.head}, {other.path} has {other.head}: delete the wrong one."
+                )
         if segments != self._segments:
             self._segments = segments
             self.__dict__.pop("_index", None)
@@ -299,8 +300,9 @@ class _Segment:
         return _map(self.path / "vectors.bin", DTYPES[self.head.dtype], self.commits[-1].rows, self.head.dim)
 
     def entries(self, start: int = 0) -> Array:
-        count = self.commits[-1].entries - start
-        return np.fromfile(self.path / "keys.bin", _ENTRY, count, offset=start * _ENTRY.itemsize)
+        return np.fromfile(
+            self.path / "keys.bin", _ENTRY, self.commits[-1].entries - start, offset=start * _ENTRY.itemsize
+        )
 
     def problem(self) -> str:
         """What is wrong with the last commit, or "". Quick for a sealed segment: its last commit added nothing."""
@@ -332,8 +334,10 @@ def _scan(path: Path) -> _Segment:
         raw, records = (path / "head.json").read_bytes(), (path / "commits.bin").read_bytes()
         fields = json.loads(raw)
         if fields["format"] > FORMAT:
-            newer = f"written by a newer embark (format {fields['format']})"
-            raise EmbarkError(f"{path} was {newer}; upgrade, or set EMBARK_HOME to another folder.")
+            raise EmbarkError(
+                f"{path} was written by a newer embark (format {fields['format']}); "
+                "upgrade, or set EMBARK_HOME to another folder."
+            )
         head = Head(**fields)
     except FileNotFoundError:  # a writer is just creating it, or died while doing so
         return _Segment(path, _NO_HEAD, ())

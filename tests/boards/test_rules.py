@@ -16,7 +16,6 @@ from embark.boards.rules import RULES, by_difficulty, rule_of
 from embark.catalogue import UnknownName
 from embark.results import Record, TaskResult
 from embark.stats.means import mean
-from embark.stats.ranking import borda
 from embark.tasks import BENCHMARKS, TASKS
 from embark.types import Benchmark, EmbarkError, Task
 
@@ -174,25 +173,6 @@ def test_a_rule_says_which_family_it_is_not_for() -> None:
     tasks = rows("MIEB(lite)")
     with pytest.raises(EmbarkError, match="not for MIEB"):
         mean_of_capabilities(tasks, {task.name: 0.5 for task in tasks})
-
-
-@given(st.lists(st.lists(st.integers(0, 4), min_size=3, max_size=3), min_size=1, max_size=6))
-def test_borda_gives_out_all_points_and_follows_the_order(scores: list[list[int]]) -> None:
-    points = borda({f"m{i}": dict(zip("abc", map(float, row), strict=True)) for i, row in enumerate(scores)})
-    n = len(scores)
-    assert sum(points.values()) == pytest.approx(3 * n * (n - 1) / 2)
-    for i, row in enumerate(scores):
-        for j, other in enumerate(scores):
-            if all(a >= b for a, b in zip(row, other, strict=True)):
-                assert points[f"m{i}"] >= points[f"m{j}"]
-
-
-def test_borda_gives_nothing_for_a_missing_score() -> None:
-    assert borda({"a": {"x": 0.9, "y": 0.5}, "b": {"x": 0.1}, "c": {"x": 0.5, "y": 0.5}}) == {
-        "a": 2.5,
-        "b": 0,
-        "c": 1.5,
-    }
 
 
 def test_models_with_gaps_compare_over_the_tasks_that_all_have() -> None:

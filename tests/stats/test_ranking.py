@@ -117,6 +117,21 @@ def test_borda_points_of_a_task_are_shared_out(rows: list[list[float]]) -> None:
     assert points(values).sum(axis=0) == pytest.approx(there * (there - 1) / 2)
 
 
+@given(st.lists(st.lists(st.integers(0, 4), min_size=3, max_size=3), min_size=1, max_size=6))
+def test_borda_points_follow_the_order_of_scores(scores: list[list[int]]) -> None:
+    totals = points(np.array(scores, float)).sum(axis=1)
+    assert totals.sum() == pytest.approx(3 * len(scores) * (len(scores) - 1) / 2)
+    for row, total in zip(scores, totals, strict=True):
+        for other, other_total in zip(scores, totals, strict=True):
+            if all(a >= b for a, b in zip(row, other, strict=True)):
+                assert total >= other_total
+
+
+def test_a_missing_score_gets_no_borda_points() -> None:
+    values = np.array([[0.9, 0.5], [0.1, np.nan], [0.5, 0.5]])
+    assert points(values).sum(axis=1).tolist() == [2.5, 0, 1.5]
+
+
 # ── leaderboards ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from embark.catalogue import listed
 from embark.planning import Need
 from embark.types import Array, EmbarkError, ModelCard
 
@@ -53,11 +54,9 @@ def checked(vectors: Any, card: ModelCard, needs: Sequence[Need], name: Callable
 
     def require(valid: Callable[..., Array], arrays: list[Array], otherwise: str) -> None:
         """Raise for the items whose vectors are not valid, with what they are otherwise."""
-        is_valid = np.array([valid(array, axis) for array in arrays]).ravel()
-        if len(invalid := np.flatnonzero(~is_valid)):
-            names = ", ".join(name(needs[row]) for row in invalid[:SHOWN])
-            more = f" and {len(invalid) - SHOWN} more" if len(invalid) > SHOWN else ""
-            raise InvalidVectors(f"{card.name} returned {otherwise} for {names}{more}.", invalid.tolist())
+        if invalid := np.flatnonzero(~np.array([valid(array, axis) for array in arrays]).ravel()).tolist():
+            names = listed([name(needs[row]) for row in invalid], SHOWN)
+            raise InvalidVectors(f"{card.name} returned {otherwise} for {names}.", invalid)
 
     require(lambda a, axis: np.isfinite(a).all(axis=axis), matrices, "NaN or infinite vectors")
     if card.kind == "embedder":  # a re-ranker's scores may be zero, and a generator's texts are bytes

@@ -18,8 +18,8 @@ import numpy as np
 
 from embark.data import wav
 from embark.data.items import key, media, mixed, text
-from embark.data.media import decode
 from embark.engine.check import checked
+from embark.engine.local import prepare
 from embark.models.encoder import Encoder
 from embark.planning import Need
 from embark.types import MODALITIES, Array, EmbarkError, Item, Modality, Text
@@ -73,8 +73,9 @@ def _sampled(encoder: Encoder, kind: Modality, items: Sequence[Item]) -> Iterato
     together = _embed(encoder, items)
     alone = np.concatenate([_embed(encoder, [item]) for item in items])
     yield Finding(f"{kind}: shape", "ok", f"one row an item, {alone.shape[1]} dimensions")
-    message = f"finite, not zero, and within the range of {encoder.card.stored}, also for odd inputs"
-    yield Finding(f"{kind}: finite", "ok", message)
+    yield Finding(
+        f"{kind}: finite", "ok", f"finite, not zero, and within the range of {encoder.card.stored}, also for odd inputs"
+    )
     yield _varied(kind, alone)
     yield _repeated(encoder, kind, items, alone, together)
     cost, many = _cost(encoder, kind, items)
@@ -95,16 +96,22 @@ def _varied(kind: Modality, alone: Array) -> Finding:
     if spread.max() < SAME:
         raise Faulty("varied", "all inputs give the same vector: the input does not reach the model.")
     distances = spread[~np.eye(len(alone), dtype=bool)]
-    message = f"cosines of different items from {1 - distances.max():.2f} to {1 - distances.min():.2f}"
-    return Finding(f"{kind}: varied", "note" if distances.max() < 1e-3 else "ok", message)
+    return Finding(
+        f"{kind}: varied",
+        "note" if distances.max() < 1e-3 else "ok",
+        f"cosines of different items from {1 - distances.max():.2f} to {1 - distances.min():.2f}",
+    )
 
 
 def _repeated(encoder: Encoder, kind: Modality, items: Sequence[Item], alone: Array, together: Array) -> Finding:
     again = np.concatenate([_embed(encoder, [item]) for item in items])
     worst = max(_apart(encoder, alone, again).max(), _apart(encoder, together, _embed(encoder, items)).max())
     if worst > _limit(encoder) / 10 and not _permuted(encoder, alone, together):
-        fault = f"the same items gave other vectors the second time (up to {worst:.2g} apart): dropout or chance is on."
-        raise Faulty("deterministic", f"{fault} Call .eval(), fix seeds.")
+        raise Faulty(
+            "deterministic",
+            f"the same items gave other vectors the second time (up to {worst:.2g} apart): dropout or chance is on. "
+            "Call .eval(), fix seeds.",
+        )
     return Finding(f"{kind}: deterministic", "ok", "the same input gives the same vector")
 
 
@@ -116,16 +123,23 @@ def _batch(encoder: Encoder, kind: Modality, alone: Array, together: Array, many
         if worst <= _limit(encoder):
             continue
         if _permuted(encoder, same, rows):
-            fault = f"rows of a batch of {len(rows)} come back in another order than the items"
-            return Finding(f"{kind}: order", "wrong", f"{fault}: each item would get another's vector.")
-        fault = f"a vector depends on its batch of {len(rows)} (up to {worst:.2g} apart)"
-        return Finding(f"{kind}: batch", "wrong", f"{fault}: padding is not masked, or pooling reads it.")
+            return Finding(
+                f"{kind}: order",
+                "wrong",
+                f"rows of a batch of {len(rows)} come back in another order than the items: "
+                "each item would get another's vector.",
+            )
+        return Finding(
+            f"{kind}: batch",
+            "wrong",
+            f"a vector depends on its batch of {len(rows)} (up to {worst:.2g} apart): "
+            "padding is not masked, or pooling reads it.",
+        )
     return Finding(f"{kind}: batch", "ok", f"alone or in a batch, the vector is the same (within {worst:.1g})")
 
 
 def _order(encoder: Encoder, kind: Modality, items: Sequence[Item], together: Array) -> Finding:
-    turned = _embed(encoder, items[::-1])[::-1]
-    if _apart(encoder, turned, together).max() <= _limit(encoder):
+    if _apart(encoder, _embed(encoder, items[::-1])[::-1], together).max() <= _limit(encoder):
         return Finding(f"{kind}: order", "ok", "rows follow the items in any order")
     return Finding(f"{kind}: order", "wrong", "the same items in another order give other vectors, or other rows.")
 
@@ -134,9 +148,12 @@ def _length(kind: Modality, alone: Array, declared: bool) -> Finding:
     lengths = np.linalg.norm(alone, axis=1)
     if (unit := bool(np.abs(lengths - 1).max() < 1e-2)) == declared:
         return Finding(f"{kind}: length", "ok", "of unit length, as the card says")
-    measured = f"lengths from {lengths.min():.3g} to {lengths.max():.3g}"
-    stated = f"the card declares {'unit' if declared else 'other'} length"
-    return Finding(f"{kind}: length", "wrong", f"{measured}, but {stated} (unit seen: {unit}).")
+    return Finding(
+        f"{kind}: length",
+        "wrong",
+        f"lengths from {lengths.min():.3g} to {lengths.max():.3g}, "
+        f"but the card declares {'unit' if declared else 'other'} length (unit seen: {unit}).",
+    )
 
 
 def _cost(encoder: Encoder, kind: Modality, items: Sequence[Item]) -> tuple[Finding, Array]:
@@ -197,11 +214,15 @@ def _roles(encoder: Encoder) -> Iterator[Finding]:
     shared = query_key == document_key
     distance = float(_apart(encoder, query, document).max())
     if shared and distance > _limit(encoder):
-        fault = "query and document get one key but other vectors: `render` must return what differs."
-        yield Finding("roles", "wrong", fault)
+        yield Finding(
+            "roles", "wrong", "query and document get one key but other vectors: `render` must return what differs."
+        )
     elif not shared and distance < SAME:
-        fault = "query and document get other keys but one vector: the prompt of the role does not reach the model."
-        yield Finding("roles", "wrong", fault)
+        yield Finding(
+            "roles",
+            "wrong",
+            "query and document get other keys but one vector: the prompt of the role does not reach the model.",
+        )
     else:
         relation = "share their vectors: items are embedded once for both" if shared else "differ"
         yield Finding("roles", "ok", f"query and document {relation}")
@@ -209,11 +230,15 @@ def _roles(encoder: Encoder) -> Iterator[Finding]:
 
 def _instructions(encoder: Encoder, moved: float) -> Finding:
     if encoder.card.instructed and moved < SAME:
-        fault = "an instruction changes nothing, though the card says that the model reads it"
-        return Finding("instructions", "wrong", f"{fault}: the prompt is not applied.")
+        return Finding(
+            "instructions",
+            "wrong",
+            "an instruction changes nothing, though the card says that the model reads it: the prompt is not applied.",
+        )
     if not encoder.card.instructed and moved > _limit(encoder):
-        fault = "an instruction changes vectors, but the card does not say instructed=True."
-        return Finding("instructions", "wrong", fault)
+        return Finding(
+            "instructions", "wrong", "an instruction changes vectors, but the card does not say instructed=True."
+        )
     return Finding("instructions", "ok", "applied" if encoder.card.instructed else "not read, as the card says")
 
 
@@ -225,12 +250,8 @@ def _embed(encoder: Encoder, items: Sequence[Item], role: str = "document", inst
 
     What is wrong with them is raised as `Faulty`.
     """
-    ready = []
-    for item in items:
-        rendered = encoder.render(item, role, instruction)
-        contents = decode(rendered.parts, encoder.card.frames, encoder.card.sample_rate)
-        ready.append(encoder.prepare(contents, rendered.mode))
-    out: Any = encoder.embed(ready)
+    needs = [Need(b"", item, role, instruction, 0, 0) for item in items]
+    out: Any = encoder.embed([prepare(encoder, need) for need in needs])
     if len(out) != len(items):
         raise Faulty("shape", f"{len(items)} items went in and {len(out)} rows came out: one row an item is needed.")
     late = isinstance(out, (list, tuple)) and np.ndim(out[0]) == 2
@@ -240,7 +261,7 @@ def _embed(encoder: Encoder, items: Sequence[Item], role: str = "document", inst
     if encoder.card.dim not in (None, rows.shape[1]):
         raise Faulty("shape", f"vectors have {rows.shape[1]} dimensions, but the card says {encoder.card.dim}.")
     try:
-        checked(out, encoder.card, [Need(b"", item, role, instruction, 0, 0) for item in items], _shown)
+        checked(out, encoder.card, needs, _shown)
     except EmbarkError as error:
         raise Faulty("finite", f"{error} A run would stop there.") from error
     return rows

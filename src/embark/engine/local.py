@@ -184,8 +184,6 @@ def _length(need: Need) -> int:
 
 def weigh(value: Any) -> int:
     """About how many bytes a prepared value holds: pixels, samples, tensors. Texts and unknown types count as 0."""
-    if isinstance(value, str):
-        return 0
     if isinstance(value, Image.Image):
         return 4 * value.width * value.height  # Pillow's size of a color pixel
     if isinstance(value, list) and value and isinstance(value[0], (int, float)):
@@ -300,8 +298,7 @@ def _forward(
     except Interrupted as cut:
         if cut.done:  # paid for, so stored
             rows = sorted(cut.done)
-            piece = [batch[row] for row in rows]
-            yield from _valid(encoder, piece, np.stack([cut.done[row] for row in rows]), name)
+            yield from _valid(encoder, [batch[row] for row in rows], np.stack([cut.done[row] for row in rows]), name)
         raise
     except Exception as error:
         if not _out_of_memory(error):
@@ -336,8 +333,7 @@ def _valid(encoder: Encoder, batch: list[Any], vectors: Any, name: Callable[[Nee
 
 
 def _out_of_memory(error: Exception) -> bool:
-    message = str(error).lower()
-    return isinstance(error, MemoryError) or any(words in message for words in NO_MEMORY)
+    return isinstance(error, MemoryError) or any(words in str(error).lower() for words in NO_MEMORY)
 
 
 def _free_device_memory() -> None:

@@ -35,5 +35,6 @@ def bills(encoder: Encoder, needs: Iterable[Need], demands: int) -> list[Bill]:
 def total(several: Sequence[Bill], times: float = 1.0) -> Bill:
     """The sum of several bills, times a factor; without dollars where one of them has none."""
     dollars = [bill.dollars for bill in several if bill.dollars is not None]
-    known = len(dollars) == len(several)
-    return Bill(times * sum(bill.tokens for bill in several), times * sum(dollars) if known else None)
+    return Bill(
+        times * sum(bill.tokens for bill in several), times * sum(dollars) if len(dollars) == len(several) else None
+    )

@@ -33,11 +33,15 @@ def _bar(title: str, total: int, what: str) -> Iterator[Callable[[int], None]]:
         def render(self, task: bars.Task) -> Text:
             return Text(f"{task.speed:,.0f}/s" if task.speed else "", style="cyan")
 
-    counts = (bars.MofNCompleteColumn(), Rate())
-    sizes = (bars.DownloadColumn(), bars.TransferSpeedColumn())
-    columns = (*(sizes if what == "bytes" else counts), bars.TimeRemainingColumn())
+    in_bytes = what == "bytes"
     with bars.Progress(
-        bars.TextColumn("{task.description}"), bars.BarColumn(), *columns, console=Console(stderr=True), transient=True
+        bars.TextColumn("{task.description}"),
+        bars.BarColumn(),
+        bars.DownloadColumn() if in_bytes else bars.MofNCompleteColumn(),
+        bars.TransferSpeedColumn() if in_bytes else Rate(),
+        bars.TimeRemainingColumn(),
+        console=Console(stderr=True),
+        transient=True,
     ) as display:
         task = display.add_task(title, total=total)
         yield lambda count: display.advance(task, count)

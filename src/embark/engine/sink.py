@@ -5,7 +5,7 @@ from __future__ import annotations
 import queue
 import threading
 from collections.abc import Sequence
-from types import TracebackType
+from contextlib import AbstractContextManager
 
 from embark.store import Writer
 from embark.types import Array
@@ -13,7 +13,7 @@ from embark.types import Array
 WAITING = 1  # batches that may wait for the disk: one keeps it busy, and a kill loses no more than that
 
 
-class Sink:
+class Sink(AbstractContextManager["Sink"]):
     """Writes batches of keys and vectors in a thread; batches that wait are committed together.
 
     A writer's error is raised by the next `put`, or on leaving the `with` block.
@@ -53,12 +53,7 @@ class Sink:
             except BaseException as error:
                 self._error = error
 
-    def __enter__(self) -> Sink:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
         self._queue.put(None)
         self._thread.join()
         if error is None:

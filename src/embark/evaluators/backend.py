@@ -35,7 +35,7 @@ class Backend(Protocol):
         """The score matrix: a row for each document, a column for each query."""
 
     def kth_best(self, scores: Any, k: int) -> Array:
-        """The k-th largest score of each query."""
+        """The k-th largest score of each query, which has at least k."""
 
     def reaching(self, scores: Any, bar: Array, most: int | None = None) -> tuple[Array, Array, Array] | None:
         """(document, query, score) of every score not below its query's bar, by rising document.
@@ -64,9 +64,7 @@ class Numpy:
         return np.asarray(rows @ columns)
 
     def kth_best(self, scores: Array, k: int) -> Array:
-        """By partition; -inf where there are fewer than k scores."""
-        if len(scores) < k:
-            return np.full(scores.shape[1], -np.inf, np.float32)
+        """By partition."""
         return np.asarray(np.partition(np.ascontiguousarray(scores.T), -k, axis=1)[:, -k])
 
     def reaching(self, scores: Array, bar: Array, most: int | None = None) -> tuple[Array, Array, Array] | None:
@@ -125,9 +123,7 @@ class Torch:
                 self.torch.set_float32_matmul_precision(allowed)
 
     def kth_best(self, scores: Any, k: int) -> Array:
-        """By top-k; -inf where there are fewer than k scores."""
-        if len(scores) < k:
-            return np.full(scores.shape[1], -np.inf, np.float32)
+        """By top-k."""
         return np.asarray(scores.topk(k, dim=0).values[-1].cpu())
 
     def reaching(self, scores: Any, bar: Array, most: int | None = None) -> tuple[Array, Array, Array] | None:

@@ -13,6 +13,7 @@ import numpy as np
 
 from embark.evaluators.similarity import whole
 from embark.evaluators.threads import blas_threads
+from embark.metrics import main_measure
 from embark.types import Array, EmbarkError, Groups, Scores
 
 VERSION = 1
@@ -38,9 +39,7 @@ def evaluate(truth: Groups, vectors: Mapping[str, Any], params: Mapping[str, Any
     table, *_ = contingency(truth.label, published.labels_)
     sound_table, *_ = contingency(truth.label, sound.labels_)
     values = {name: float(value) for name, value in from_contingency(table).items()}
-    main = params.get("metric", "nmi")
-    if main not in values:
-        raise EmbarkError(f"Clustering has no measure '{main}'; it has {', '.join(values)}.")
+    main = main_measure(params, "nmi", values, "Clustering")
     metrics = values | {f"sound_{name}": float(value) for name, value in from_contingency(sound_table).items()}
     metrics |= {"inertia": float(published.inertia_), "sound_inertia": float(sound.inertia_)}
     scatter = float(items.var(axis=0, dtype=np.float64).sum() * len(items))
@@ -89,8 +88,12 @@ def from_contingency(table: Array) -> dict[str, Array]:
     ari = np.where(room > 0, (in_both - chance) / np.where(room > 0, room, 1), 1.0)
 
     row, column = assignment(table.reshape(-1, *table.shape[-2:]).sum(0))
-    accuracy = table[..., row, column].sum(-1) / items
-    return {"nmi": nmi, "v_measure": nmi.copy(), "ari": ari, "cluster_accuracy": accuracy}
+    return {
+        "nmi": nmi,
+        "v_measure": nmi.copy(),
+        "ari": ari,
+        "cluster_accuracy": table[..., row, column].sum(-1) / items,
+    }
 
 
 def assignment(table: Array) -> tuple[Array, Array]:
@@ -138,8 +141,10 @@ def _warnings(metrics: Mapping[str, float], main: str, clusters: int, groups: in
         warnings.append(f"MiniBatchKMeans collapsed: it fills {clusters} of {groups} clusters; {comparison}")
     rounding = 1e-5 * scatter
     if inertia > (1 + SLACK) * best + rounding or scatter - inertia < (1 - SLACK) * (scatter - best) - rounding:
-        share = f"explains {1 - inertia / scatter:.1%} of the scatter where {1 - best / scatter:.1%} is possible"
-        warnings.append(f"MiniBatchKMeans fits badly: it {share}; {comparison}")
+        warnings.append(
+            f"MiniBatchKMeans fits badly: it explains {1 - inertia / scatter:.1%} of the scatter "
+            f"where {1 - best / scatter:.1%} is possible; {comparison}"
+        )
     return tuple(warnings)
 
 

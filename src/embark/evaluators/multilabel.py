@@ -13,8 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from embark.evaluators.probe import columns, drawn_samples, in_parallel, sample_vectors, sampling_params, with_samples
+from embark.evaluators.probe import columns, drawn_samples, in_parallel, labeled_samples, sampling_params, with_samples
 from embark.evaluators.similarity import whole
+from embark.metrics import main_measure
 from embark.types import Array, EmbarkError, Scores, Split
 
 VERSION = 1
@@ -49,8 +50,7 @@ def evaluate(truth: Split, vectors: Mapping[str, Any], params: Mapping[str, Any]
     if not len(samples_of_runs[0]):
         raise EmbarkError("No training item has a label: there is nothing to learn.")
     test_vectors = whole(vectors["test"], "dot")
-    examples_of_runs = sample_vectors(vectors["train"], samples_of_runs)
-    jobs = [(examples, train[rows]) for examples, rows in zip(examples_of_runs, samples_of_runs, strict=True)]
+    jobs = labeled_samples(vectors["train"], train, samples_of_runs)
     predictions = in_parallel(lambda job: CLASSIFIERS[classifier](*job, test_vectors), jobs)
     items = {
         name: np.stack([measure(test, run.predicted, run.score) for run in predictions])
@@ -58,19 +58,23 @@ def evaluate(truth: Split, vectors: Mapping[str, Any], params: Mapping[str, Any]
     }
     means = {name: float(value.mean()) for name, value in items.items()}
     means["f1"] = float(np.mean([macro_f1(test, run.predicted) for run in predictions]))
-    main = params.get("metric", "lrap")
-    if main not in means:
-        raise EmbarkError(f"The multilabel probe has no measure '{main}'; it has {', '.join(means)}.")
+    main = main_measure(params, "lrap", means, "The multilabel probe")
     column = main if main in items else "lrap"  # F1 has no value for a single item
-    outcomes = columns(column, items[column])
-    counts = {
-        "test items": len(test),
-        "labels": int(used.sum()),
-        "runs": runs,
-        "label probes at the iteration limit": sum(run.limited for run in predictions),
-    }
-    warnings = _warnings(predictions, used, test)
-    return Scores(means, main, "test", np.arange(len(test)), outcomes, "runs", counts, warnings)
+    return Scores(
+        means,
+        main,
+        "test",
+        np.arange(len(test)),
+        columns(column, items[column]),
+        "runs",
+        counts={
+            "test items": len(test),
+            "labels": int(used.sum()),
+            "runs": runs,
+            "label probes at the iteration limit": sum(run.limited for run in predictions),
+        },
+        warnings=_warnings(predictions, used, test),
+    )
 
 
 def narrow(truth: Split, params: Mapping[str, Any]) -> tuple[Split, dict[str, Array]]:

@@ -52,9 +52,7 @@ def evaluate(truth: Split, vectors: Mapping[str, Any], params: Mapping[str, Any]
     fitted = probes(truth.train, samples_of_runs, vectors, kind, max_iter, seed)
     measured = [measures(truth.test, probe.predicted, classes, len(truth.names)) for probe in fitted]
     means = {name: float(np.mean([values[name] for values in measured])) for name in measured[0]}
-    main = params.get("metric", "accuracy")
-    if main not in means:
-        raise EmbarkError(f"The probe has no measure '{main}'; it has {', '.join(means)}.")
+    main = metrics.main_measure(params, "accuracy", means, "The probe")
     right = np.stack([probe.predicted == truth.test for probe in fitted]).astype(np.float64)
     counts = {
         "test items": len(truth.test),
@@ -64,8 +62,7 @@ def evaluate(truth: Split, vectors: Mapping[str, Any], params: Mapping[str, Any]
         "runs at the iteration limit": sum(probe.iterations >= max_iter for probe in fitted),
     }
     warnings = (*_untrained(fitted, truth.test, kind), *_gaps(truth, classes, int((class_sizes < shots).sum()), shots))
-    rows = np.arange(len(truth.test))
-    return Scores(means, main, "test", rows, columns("accuracy", right), "runs", counts, warnings)
+    return Scores(means, main, "test", np.arange(len(truth.test)), columns("accuracy", right), "runs", counts, warnings)
 
 
 def narrow(truth: Split, params: Mapping[str, Any]) -> tuple[Split, dict[str, Array]]:
@@ -128,8 +125,7 @@ def probes(
         model.fit(examples, example_labels)
         return FittedProbe(model.predict(test), int(classifier.n_iter_.max()))
 
-    examples_of_runs = sample_vectors(vectors["train"], samples_of_runs)
-    return in_parallel(fit, list(zip(examples_of_runs, (labels[rows] for rows in samples_of_runs), strict=True)))
+    return in_parallel(fit, labeled_samples(vectors["train"], labels, samples_of_runs))
 
 
 def measures(true: Array, predicted: Array, known: Array, classes: int) -> dict[str, float]:
@@ -160,8 +156,11 @@ def sampling_params(truth: Split, params: Mapping[str, Any], shots: int) -> tupl
     return shots, runs, int(params.get("seed", 42))
 
 
-def sample_vectors(vectors: Any, samples_of_runs: Sequence[Array]) -> list[Array]:
-    """The vectors of each run's sample; all are checked, but only those that some run needs are held in memory."""
+def labeled_samples(vectors: Any, labels: Array, samples_of_runs: Sequence[Array]) -> list[tuple[Array, Array]]:
+    """The vectors and labels of each run's sample.
+
+    All vectors are checked, but only those that some run needs are held in memory.
+    """
     needed = np.unique(np.concatenate(samples_of_runs))
     parts = []
     for start, rows in blocks(vectors, "dot"):
@@ -169,7 +168,7 @@ def sample_vectors(vectors: Any, samples_of_runs: Sequence[Array]) -> list[Array
         in_block = needed[slice(*np.searchsorted(needed, (start, start + len(rows))))]
         parts.append(rows[in_block - start])
     sampled = np.concatenate(parts)
-    return [sampled[np.searchsorted(needed, rows)] for rows in samples_of_runs]
+    return [(sampled[np.searchsorted(needed, rows)], labels[rows]) for rows in samples_of_runs]
 
 
 def in_parallel(work: Callable[[Job], Result], jobs: Sequence[Job]) -> list[Result]:
@@ -182,9 +181,8 @@ def in_parallel(work: Callable[[Job], Result], jobs: Sequence[Job]) -> list[Resu
     from sklearn.exceptions import ConvergenceWarning
 
     workers = min(len(jobs), cpu_count())
-    share = max(1, cpu_count() // workers)
     # Fits that do not converge are counted by their iterations, so sklearn's warning adds nothing.
-    with blas_threads(share, ConvergenceWarning), ThreadPoolExecutor(workers) as pool:
+    with blas_threads(max(1, cpu_count() // workers), ConvergenceWarning), ThreadPoolExecutor(workers) as pool:
         return list(pool.map(work, jobs))
 
 
@@ -203,8 +201,10 @@ def _untrained(fitted: Sequence[FittedProbe], test: Array, kind: str) -> list[st
     if not (stopped or constant):
         return []
     remedy = " (use probe='sound')" if kind == "published" else ""
-    reason = f"{stopped} of {len(fitted)} runs stopped at iteration 0 and {constant} predicted one class"
-    return [f"the probe did not train: {reason}; the score is an artefact{remedy}"]
+    return [
+        f"the probe did not train: {stopped} of {len(fitted)} runs stopped at iteration 0 and {constant} predicted "
+        f"one class; the score is an artefact{remedy}"
+    ]
 
 
 def _gaps(truth: Split, classes: Array, small: int, shots: int) -> list[str]:
@@ -217,8 +217,8 @@ def _gaps(truth: Split, classes: Array, small: int, shots: int) -> list[str]:
         )
     if len(unseen):
         items = int(np.isin(truth.test, unseen).sum())
-        first = truth.names[unseen[0]]
         warnings.append(
-            f"{len(unseen)} test classes have no training item ('{first}' first): their {items} items are misses"
+            f"{len(unseen)} test classes have no training item ('{truth.names[unseen[0]]}' first): "
+            f"their {items} items are misses"
         )
     return warnings

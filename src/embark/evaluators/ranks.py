@@ -8,7 +8,6 @@ documents with equal scores in float32, the one with the larger id ranks first.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
 
@@ -87,13 +86,13 @@ def _ranks_of(rows: QueryRows, row: Array, document: Array, place: Array, depth:
     order = np.lexsort((own, row))
     counter = RankCounter(row[order], document[order], own[order], rows.exact, place, depth)
 
-    def count(start: int, stop: int) -> None:
-        scores, slack = rows.scores(start, stop)
+    def count(start: int) -> None:
+        scores, slack = rows.scores(start, min(start + rows.width, len(place)))
         low = _single(counter.own - slack[counter.row], -np.inf)
         high = _single(counter.own + slack[counter.row], np.inf)
         _count(rows, scores, start, counter, low, high)
 
-    rows.for_all_tiles(count)
+    on_all_cores(count, range(0, len(place), rows.width), rows.backend.threads)
     counter.settle()
     rank = np.empty(len(row), np.int64)
     rank[order] = np.where(counter.beaten_by < depth, counter.beaten_by + 1, LOST)
@@ -143,13 +142,6 @@ class QueryRows:
 
     def __len__(self) -> int:
         return len(self.rows)
-
-    def for_all_tiles(self, work: Callable[[int, int], None]) -> None:
-        """Call `work(start, stop)` for the documents of every tile, on all cores."""
-        tiles = range(0, len(self.documents), self.width)
-        on_all_cores(
-            lambda start: work(start, min(start + self.width, len(self.documents))), tiles, self.backend.threads
-        )
 
     def scores(self, start: int, stop: int) -> tuple[Any, Array]:
         """Scores (documents, queries) by the backend's product, and the largest error of each query's scores."""
@@ -208,9 +200,15 @@ def listed_ranks(
     for vectors in (queries, documents):
         check(vectors, similarity)  # also those that no pair needs
     score = exact(queries, documents, query, document, similarity)
-    best_first = np.lexsort((place[document], -score, query))
-    rank = np.empty(len(score), np.int64)
-    rank[best_first] = np.arange(1, len(score) + 1) - np.searchsorted(query[best_first], query[best_first])
+    rank = ranks_by_score(query, score, place[document])
     best = np.full(len(queries), -1, np.int64)
     best[query[rank == 1]] = document[rank == 1]
     return rank, best
+
+
+def ranks_by_score(query: Array, score: Array, place: Array) -> Array:
+    """Rank of each entry among those of its query: by falling score, then by place."""
+    order = np.lexsort((place, -score, query))
+    rank = np.empty(len(order), np.int64)
+    rank[order] = np.arange(1, len(order) + 1) - np.searchsorted(query[order], query[order])
+    return rank

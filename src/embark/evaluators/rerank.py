@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from embark.evaluators import full_params
-from embark.evaluators.ranks import MEMORY, listed_ranks, take, tie_places
+from embark.evaluators.ranks import MEMORY, listed_ranks, ranks_by_score, take, tie_places
 from embark.evaluators.topk import topk
 from embark.types import Array, Qrels
 
@@ -29,14 +29,20 @@ def shortlist(
     queries, documents = vectors["query"], vectors["document"]
     similarity = params.get("similarity", "cosine")
     if params.get("judged_only"):
-        pairs = np.unique(np.stack([truth.query, truth.document], 1), axis=0)
-        query, document = pairs[:, 0], pairs[:, 1]
-        place = tie_places(truth.document_ids, len(documents))
-        rank, _ = listed_ranks(queries, documents, query, document, similarity, place)
+        query, document = np.unique(np.stack([truth.query, truth.document], 1), axis=0).T
+        rank, _ = listed_ranks(
+            queries, documents, query, document, similarity, tie_places(truth.document_ids, len(documents))
+        )
         return query[rank <= depth], document[rank <= depth]
     judged = np.unique(truth.query)
-    memory = params.get("memory", MEMORY)
-    best, _ = topk(take(queries, judged), documents, depth, similarity, ids=truth.document_ids, memory=memory)
+    best, _ = topk(
+        take(queries, judged),
+        documents,
+        depth,
+        similarity,
+        ids=truth.document_ids,
+        memory=params.get("memory", MEMORY),
+    )
     return np.repeat(judged, best.shape[1]), best.ravel()
 
 
@@ -46,10 +52,7 @@ def reordered(
     """Ranks of (query, document) pairs, and the best document of each query, after re-ranking."""
     if reranked is None or not len(reranked.query):
         return rank, best
-    order = np.lexsort((place[reranked.document], -reranked.score, reranked.query))
-    sorted_query = reranked.query[order]
-    new_rank = np.empty(len(order), np.int64)
-    new_rank[order] = np.arange(1, len(order) + 1) - np.searchsorted(sorted_query, sorted_query)
+    new_rank = ranks_by_score(reranked.query, reranked.score, place[reranked.document])
     best = best.copy()
     best[reranked.query[new_rank == 1]] = reranked.document[new_rank == 1]
     pair = query * len(place) + document

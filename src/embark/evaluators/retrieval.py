@@ -58,8 +58,8 @@ def evaluate(truth: Qrels, vectors: Mapping[str, Any], params: Mapping[str, Any]
         own_query, own_document = _identical(truth) if params.get("ignore_identical_ids") else (query[:0], document[:0])
         pairs = np.concatenate([query, own_query]), np.concatenate([document, own_document])
         memory = params.get("memory", MEMORY)
-        depth = DEPTH + 2  # a query's own document and its first result may leave
-        rank, best = ranks(queries, documents, *pairs, similarity, place, memory, depth=depth)
+        # Two more than measures look at: a query's own document and its first result may leave.
+        rank, best = ranks(queries, documents, *pairs, similarity, place, memory, depth=DEPTH + 2)
         rank, best = reordered(*pairs, rank, best, vectors.get("reranked"), place)
         rank = _without(query, document, rank[: len(query)], own_query, own_document, rank[len(query) :])
         best[own_query[best[own_query] == own_document]] = -1  # it is not in the ranking
@@ -110,21 +110,26 @@ def summary(
         after = metrics.ranking(row, rank_after, grade, len(scored))
         values |= {name: after[name] for name in after if name.startswith(HIT_RATES)}
     values["accuracy"] = values["recall_at_1"]
-    main = params.get("metric", "ndcg_at_10")
-    if main not in values:
-        raise EmbarkError(f"Ranking has no measure '{main}'; it has {', '.join(sorted(values))}.")
+    main = metrics.main_measure(params, "ndcg_at_10", sorted(values), "Ranking")
     main_skips = skip is True or (skip == "hit_rate" and main.startswith(HIT_RATES))
     first = np.full(len(scored), LOST)
     np.minimum.at(first, row, rank_after if main_skips else rank)
-    top = np.full(len(scored), -1) if main_skips else best[scored]  # the second best is not known
-    outcomes = {main: values[main], "rank": np.where(first <= DEPTH, first, -1), "top": top}
-    counts = {
-        "queries": len(scored),
-        "queries left out": queries - len(scored),
-        "queries without positives": len(scored) - len(np.unique(row)),
-    }
-    means = {name: float(value.mean()) for name, value in values.items()}
-    return Scores(means, main, "query", scored, outcomes, counts=counts)
+    return Scores(
+        {name: float(value.mean()) for name, value in values.items()},
+        main,
+        "query",
+        scored,
+        {
+            main: values[main],
+            "rank": np.where(first <= DEPTH, first, -1),
+            "top": np.full(len(scored), -1) if main_skips else best[scored],  # the second best is not known
+        },
+        counts={
+            "queries": len(scored),
+            "queries left out": queries - len(scored),
+            "queries without positives": len(scored) - len(np.unique(row)),
+        },
+    )
 
 
 def _identical(truth: Qrels) -> tuple[Array, Array]:

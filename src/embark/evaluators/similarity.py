@@ -42,8 +42,7 @@ def block(vectors: Any, start: int, stop: int, similarity: str) -> Block:
         items = [np.atleast_2d(np.asarray(item, np.float32)) for item in vectors[start:stop]]
         if empty := [row for row, item in enumerate(items, start) if not len(item)]:
             raise EmbarkError(f"{len(empty)} items have no vectors at all, the first is item {empty[0]}.")
-        starts = np.cumsum([0] + [len(item) for item in items[:-1]])
-        return Tokens(_unit(np.concatenate(items), start), starts)
+        return Tokens(_unit(np.concatenate(items), start), np.cumsum([0] + [len(item) for item in items[:-1]]))
     if several(vectors):
         raise EmbarkError("These items have several vectors each (late interaction); this score needs one an item.")
     rows = np.asarray(vectors[start:stop], dtype=np.float32)
@@ -113,8 +112,12 @@ def tokens_an_item(vectors: Any) -> int:
     """How many vectors an item has on average, rounded up."""
     if not several(vectors):
         return 1
-    total = vectors.shape[0] if hasattr(vectors, "offsets") else sum(len(item) for item in vectors)
-    return max(1, -(-total // len(vectors)))
+    return max(1, -(-tokens_of(vectors) // len(vectors)))
+
+
+def tokens_of(vectors: Any) -> int:
+    """How many vectors all items have together; stored ones know it."""
+    return int(vectors.shape[0]) if hasattr(vectors, "offsets") else sum(map(len, vectors))
 
 
 def columns(backend: Backend, queries: Block) -> Any:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from embark.evaluators.similarity import whole
+from embark.metrics import main_measure
 from embark.types import Array, EmbarkError, Gold, Scores
 
 VERSION = 1
@@ -24,7 +25,6 @@ def evaluate(truth: Gold, vectors: Mapping[str, Any], params: Mapping[str, Any])
 
     own = params.get("similarity", "cosine")
     own = "cosine" if own == "maxsim" else own  # items have one vector here, as in `whole`
-    main = params.get("metric", "cosine_spearman")
     gold = _gold(truth)
     by_kind = similarities(whole(vectors["left"], "dot"), whole(vectors["right"], "dot"), truth.left, truth.right)
     if own not in by_kind:
@@ -34,23 +34,21 @@ def evaluate(truth: Gold, vectors: Mapping[str, Any], params: Mapping[str, Any])
     metrics = {"pearson": correlation(gold, by_kind[own]), "spearman": correlation(gold_rank, ranks[own])}
     metrics |= {f"{kind}_pearson": correlation(gold, values) for kind, values in by_kind.items()}
     metrics |= {f"{kind}_spearman": correlation(gold_rank, values) for kind, values in ranks.items()}
-    if main not in metrics:
-        raise EmbarkError(f"STS has no measure '{main}'; it has {', '.join(metrics)}.")
+    main = main_measure(params, "cosine_spearman", metrics, "STS")
     kind, _, statistic = main.rpartition("_")
     kind = kind or own
-    outcomes = {
-        "gold": gold,
-        "similarity": by_kind[kind],
-        "gold_rank": gold_rank,
-        "similarity_rank": ranks[kind],
-        "right": truth.right,
-    }
     return Scores(
         metrics,
         main,
         "left",
         truth.left,
-        outcomes,
+        {
+            "gold": gold,
+            "similarity": by_kind[kind],
+            "gold_rank": gold_rank,
+            "similarity_rank": ranks[kind],
+            "right": truth.right,
+        },
         statistic=statistic,
         counts={"pairs": len(gold)},
         warnings=tuple(

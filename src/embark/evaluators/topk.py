@@ -46,8 +46,7 @@ def topk(
 
     def work(start: int) -> None:
         rows = np.arange(start, min(start + height, len(queries)))
-        query_rows = QueryRows(queries, documents, rows, width, similarity, backend)
-        positions[rows], scores[rows] = _best(query_rows, k, place)
+        positions[rows], scores[rows] = _best(QueryRows(queries, documents, rows, width, similarity, backend), k, place)
 
     on_all_cores(work, range(0, len(queries), height), backend.threads)
     return positions, scores
@@ -105,8 +104,7 @@ def _pruned(candidates: list[Candidates], k: int, slack: Array) -> tuple[Array, 
     row, document, score = (np.concatenate(column) for column in zip(*candidates, strict=True))
     order = np.argsort(row.astype(np.uint16) if len(slack) <= 1 << 16 else row, kind="stable")  # radix sort
     row, document, score = row[order], document[order], score[order]
-    table = _table(row, score, len(slack), k)
-    bar = np.partition(table, -k, axis=1)[:, -k].astype(np.float64)
+    bar = np.partition(_table(row, score, len(slack), k), -k, axis=1)[:, -k].astype(np.float64)
     possible = np.flatnonzero(score >= (bar - 2 * slack)[row])
     return row[possible], document[possible], score[possible], bar
 

@@ -33,20 +33,22 @@ def evaluate(truth: Classes, vectors: Mapping[str, Any], params: Mapping[str, An
     centres, place = np.unique(centres, axis=0, return_inverse=True)  # equal classes tie, wherever they stand
     size = max(1, min(rows_that_fit(items), BLOCK_BYTES // (4 * classes)))
     top = np.concatenate(
-        [_top((np.asarray(rows) @ centres.T)[:, place.ravel()], TOP) for _, rows in blocks(items, similarity, size)]
+        [
+            np.argsort(-(np.asarray(rows) @ centres.T)[:, place.ravel()], axis=1, kind="stable")[:, :TOP]
+            for _, rows in blocks(items, similarity, size)
+        ]
     )
     hits = truth.label[np.arange(len(top))[:, None], top] if truth.label.ndim == 2 else top == truth.label[:, None]
     right = hits[:, 0].astype(np.float64)
     top5 = hits.any(axis=1).astype(np.float64)
     values = {"accuracy": float(right.mean()), "top5_accuracy": float(top5.mean())}
     outcomes = {"accuracy": right, "top5_accuracy": top5, "predicted": top[:, 0]}
-    main = params.get("metric", "accuracy")
-    if main not in values:
-        raise EmbarkError(f"Zero-shot has no measure '{main}'; it has {', '.join(values)}.")
+    main = metrics.main_measure(params, "accuracy", values, "Zero-shot")
     if truth.label.ndim == 1:  # where items have several labels, a class has no precision
         values |= metrics.classification(truth.label, top[:, 0], classes)
-    counts = {"items": len(items), "classes": classes}
-    return Scores(values, main, "item", np.arange(len(items)), outcomes, counts=counts)
+    return Scores(
+        values, main, "item", np.arange(len(items)), outcomes, counts={"items": len(items), "classes": classes}
+    )
 
 
 def class_vectors(prompts: Array, owner: Array, classes: int) -> Array:
@@ -57,8 +59,3 @@ def class_vectors(prompts: Array, owner: Array, classes: int) -> Array:
     length = np.linalg.norm(total[several], axis=1, keepdims=True)
     total[several] /= np.where(length > 0, length, 1)  # prompts may cancel out
     return total
-
-
-def _top(scores: Array, k: int) -> Array:
-    """The k best columns of each row, best first; ties to the lower column."""
-    return np.argsort(-scores, axis=1, kind="stable")[:, :k]

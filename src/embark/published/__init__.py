@@ -123,9 +123,11 @@ def errata(family: str | None = None) -> tuple[Erratum, ...]:
     """The known faults of a family's tables, or of all."""
     if family is not None:
         _file(family)
-    rows = _json("errata")
-    every = (Erratum(**{**row, "cells": tuple(PrintedCell(*cell) for cell in row["cells"])}) for row in rows)
-    return tuple(erratum for erratum in every if family in (None, erratum.family))
+    return tuple(
+        Erratum(**{**row, "cells": tuple(PrintedCell(*cell) for cell in row["cells"])})
+        for row in _json("errata")
+        if family in (None, row["family"])
+    )
 
 
 def mark(model: str, name: str) -> tuple[str, ...]:
@@ -136,8 +138,7 @@ def mark(model: str, name: str) -> tuple[str, ...]:
 
 def errata_of(score: Published) -> tuple[Erratum, ...]:
     """The errata that a cell falls under."""
-    family = tables()[score.table]["family"]
-    possible = _errata_of(family, score.table, score.name)
+    possible = _errata_of(tables()[score.table]["family"], score.table, score.name)
     return tuple(erratum for erratum in possible if erratum.concerns(score.table, score.model, score.name))
 
 
@@ -174,12 +175,11 @@ def comparable(result: TaskResult, task: Task) -> bool:
 
 def _result(parts: list[Published], task: Task) -> TaskResult:
     first = parts[0]
-    marks = footnotes(first)
     records = tuple(
         Record(
             first.model, part.revision, first.name, part.split or "test", part.subset or "default",
             task.subsets.get(part.subset, task.languages), part.metric, part.value, UNKNOWN, {part.metric: part.value},
-            fingerprint="published", encoder="published", warnings=marks,
+            fingerprint="published", encoder="published", warnings=footnotes(first),
         )
         for part in parts
     )  # fmt: skip
@@ -226,5 +226,4 @@ def _listed(column: Any) -> list[Any]:
 
 @cache
 def _json(name: str) -> list[dict[str, Any]]:
-    content: list[dict[str, Any]] = json.loads((_HERE / f"{name}.json").read_text(encoding="utf-8"))
-    return content
+    return list(json.loads((_HERE / f"{name}.json").read_text(encoding="utf-8")))

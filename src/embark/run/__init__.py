@@ -15,12 +15,13 @@ from typing import Any
 from uuid import uuid4
 
 from embark import evaluators, results
+from embark.catalogue import counted, listed
 from embark.data.items import as_keys
 from embark.engine.local import Report
 from embark.engine.progress import progress
 from embark.models import Loading
 from embark.models.encoder import Encoder
-from embark.planning import Count, Demand, Plan
+from embark.planning import Demand, Plan
 from embark.results import Results, TaskResult
 from embark.results.table import Table, Tabular, data_frame
 from embark.run.models import Models, choose_models
@@ -45,7 +46,7 @@ class Skipped:
     why: str
 
 
-def skipped_notes(skipped: Iterable[Skipped], most: int = 12) -> tuple[str, ...]:
+def skipped_notes(skipped: Iterable[Skipped]) -> tuple[str, ...]:
     """One line a reason and model, with the tasks that it holds for."""
     reasons: dict[tuple[str, str, str], dict[str, None]] = {}
     for skip in skipped:
@@ -56,8 +57,7 @@ def skipped_notes(skipped: Iterable[Skipped], most: int = 12) -> tuple[str, ...]
     for (kind, model, why), tasks in reasons.items():
         names = list(tasks)
         why = why.replace("{task}", names[0] if len(names) == 1 else "each")
-        more = f" and {len(names) - most} more" if len(names) > most else ""
-        notes.append(f"{kind}: {', '.join(names[:most])}{more}{f' for {model}' if model else ''}: {why}")
+        notes.append(f"{kind}: {listed(names)}{f' for {model}' if model else ''}: {why}")
     return tuple(notes)
 
 
@@ -103,18 +103,16 @@ class Run(Tabular):
         models = []
         for who, results_by_task in by_model(self.tasks, self.results).items():
             scores = {task: score(result) for task, result in results_by_task.items()}
-            values = {task: task_score.value for task, task_score in scores.items()}
-            total = mean_of_groups(categories, values).totals["mean"]
-            models.append(Column(who, scores, {"mean": mean_score(total, scores)}))
+            means = mean_of_groups(categories, {task: task_score.value for task, task_score in scores.items()})
+            models.append(Column(who, scores, {"mean": mean_score(means.totals["mean"], scores)}))
         return task_table(self.tasks, models, {"mean": "Mean of categories"})
 
     def summary(self) -> tuple[str, ...]:
         """What the run took, in sentences."""
-        on_disk = len(self.results) - self.computed
         place = f" in {self.folder}" if self.folder else ""
         lines = [
-            f"Embedded {self.embedded:,} item{'' if self.embedded == 1 else 's'} in a run of {self.seconds:.1f} s; "
-            f"{self.computed:,} score{'' if self.computed == 1 else 's'} computed, {on_disk} already on disk{place}."
+            f"Embedded {counted(self.embedded, 'item')} in a run of {self.seconds:.1f} s; "
+            f"{counted(self.computed, 'score')} computed, {len(self.results) - self.computed} already on disk{place}."
         ]
         if self.unique:
             lines.append(
@@ -197,8 +195,7 @@ class _Evaluation:
         tasks = self._applicable(encoder)
         with progress(f"{encoder.card.name}: reading", len(tasks), self.bench.show_progress, "tasks") as advance:
             for task in tasks:
-                result = None if self.rescore else self._on_disk(task, encoder)
-                if result is not None:
+                if not self.rescore and (result := self._on_disk(task, encoder)):
                     on_disk[task.name] = result
                 else:
                     try:
@@ -251,20 +248,17 @@ class _Evaluation:
         counts = {id(asking): count for asking, count in zip(planned.demands, planned.counts, strict=True)}
         tasks = [task for task in self.tasks if task.name in demands]
         workers = self.bench.settings.workers
-        at_once = min(workers, len(tasks))
-        scoring = Scoring(self.bench, encoder, report, self.folder, self.id, at_once)
+        scoring = Scoring(self.bench, encoder, report, self.folder, self.id, min(workers, len(tasks)))
 
         def score_one(task: Task) -> TaskResult | EmbarkError:
-            parts: list[tuple[Demand, Count]] = [(asking, counts[id(asking)]) for asking in demands[task.name]]
             try:
-                return score_task(task, parts, scoring)
+                return score_task(task, [(asking, counts[id(asking)]) for asking in demands[task.name]], scoring)
             except EmbarkError as error:
                 return error
 
         scored = {}
-        title = f"{encoder.card.name}: scoring"
         with (
-            progress(title, len(tasks), self.bench.show_progress, "tasks") as advance,
+            progress(f"{encoder.card.name}: scoring", len(tasks), self.bench.show_progress, "tasks") as advance,
             ThreadPoolExecutor(workers) as pool,
         ):
             for task, outcome in zip(tasks, pool.map(score_one, tasks), strict=True):

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from embark import evaluators
-from embark.evaluators.similarity import several
+from embark.evaluators.similarity import several, tokens_of
 from embark.types import Array, Scores, Task, Truth
 
 Change = Callable[[Array], Array]  # of (n, dim) float32 rows
@@ -62,8 +62,7 @@ class Embedded:
         if not several(self._first):
             return 1.0
         sides = [vectors for part in self.parts for vectors in part.vectors.values()]
-        rows = [vectors.shape[0] if hasattr(vectors, "offsets") else sum(map(len, vectors)) for vectors in sides]
-        return float(sum(rows) / sum(map(len, sides)))
+        return sum(map(tokens_of, sides)) / sum(map(len, sides))
 
     @property
     def _first(self) -> Any:

@@ -30,8 +30,10 @@ class Examination(Tabular):
 
     def table(self) -> Table:
         """One row a check."""
-        rows = [Row((SIGNS[finding.verdict], finding.check, finding.message)) for finding in self.findings]
-        return Table(("", "check", "finding"), tuple(rows))
+        return Table(
+            ("", "check", "finding"),
+            tuple(Row((SIGNS[finding.verdict], finding.check, finding.message)) for finding in self.findings),
+        )
 
     def sentence(self) -> str:
         """The examination in words."""
@@ -59,11 +61,7 @@ def doctor(
     A model is a name, a checkpoint folder, LOADER:SOURCE, or an encoder. The keywords up to `settings` are those of
     `get_model`; `say` is told what is examined next.
     """
+    name = model if isinstance(model, str) else model.card.name
     if isinstance(model, str):
-        name, encoder = (
-            model,
-            get_model(model, device=device, dtype=dtype, compile=compile, trust=trust, settings=settings),
-        )
-    else:
-        name, encoder = model.card.name, model
-    return Examination(name, tuple(examine(encoder, say or (lambda check: None))))
+        model = get_model(model, device=device, dtype=dtype, compile=compile, trust=trust, settings=settings)
+    return Examination(name, tuple(examine(model, say or (lambda check: None))))

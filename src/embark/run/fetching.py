@@ -60,8 +60,11 @@ class FetchReport(Tabular):
 
     def as_dict(self) -> dict[str, Any]:
         """Everything as plain values, for JSON."""
-        problems = [{"tasks": tasks, "why": why} for why, tasks in self.problems.items()]
-        return {"datasets": self.rows(), "total": self.total(), "problems": problems}
+        return {
+            "datasets": self.rows(),
+            "total": self.total(),
+            "problems": [{"tasks": tasks, "why": why} for why, tasks in self.problems.items()],
+        }
 
     def to_frame(self) -> Any:
         """`rows` as a pandas data frame."""

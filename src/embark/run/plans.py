@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import reduce
-from operator import add
 from typing import Any
 
 import numpy as np
 
+from embark.catalogue import counted, listed
 from embark.data.fetch import is_local
 from embark.engine.local import measure
 from embark.engine.price import bills, total
@@ -46,14 +45,20 @@ class ModelPlan:
             demands.setdefault(asking.task.name, []).append(number)
         counts = self.plan.counts
         rows = [
-            self._row(task, reduce(add, [counts[number] for number in numbers]), numbers)
+            self._row(task, sum((counts[number] for number in numbers), Count()), numbers)
             for task, numbers in demands.items()
         ]
         return [*rows, self._row("all", self.plan.total, range(len(counts)))]
 
     def _row(self, task: str, count: Count, demands: Sequence[int]) -> dict[str, Any]:
-        counts = {"items": count.items, "unique": count.unique, "stored": count.stored, "to embed": count.missing}
-        row: dict[str, Any] = {"task": task, **counts, "bytes": sum(self.bytes[number] for number in demands)}
+        row: dict[str, Any] = {
+            "task": task,
+            "items": count.items,
+            "unique": count.unique,
+            "stored": count.stored,
+            "to embed": count.missing,
+            "bytes": sum(self.bytes[number] for number in demands),
+        }
         if self.bills:
             tokens, dollars = total([self.bills[number] for number in demands])
             return row | {"tokens": round(tokens), "dollars": dollars}
@@ -65,8 +70,10 @@ class ModelPlan:
         lines = [Row(tuple(_cell(name, value) for name, value in row.items())) for row in rows]
         count = self.plan.total
         reuse = count.items / count.unique if count.unique else 1.0
-        saved = f"embedding once saves {count.items - count.unique:,} of {count.items:,}."
-        notes = [f"Each distinct item serves {reuse:.2f} times: {saved}"]
+        notes = [
+            f"Each distinct item serves {reuse:.2f} times: "
+            f"embedding once saves {count.items - count.unique:,} of {count.items:,}."
+        ]
         if self.bills:
             notes.append("Tokens and dollars are estimated from the items and the list price; nothing was sent.")
         return Table(tuple(rows[0]), tuple(lines), tuple(notes))
@@ -116,15 +123,18 @@ class PlanReport(Tabular):
     def as_dict(self) -> dict[str, Any]:
         """Everything as plain values, for JSON."""
         if self.outline is None:
-            models = [{"model": plan.model, "tasks": plan.rows()} for plan in self.models]
-            return {"models": models, "skipped": [vars(skip) for skip in self.skipped]}
+            return {
+                "models": [{"model": plan.model, "tasks": plan.rows()} for plan in self.models],
+                "skipped": [vars(skip) for skip in self.skipped],
+            }
         rows = self.outline
-        sizes = [{"task": task.name, "pools": [vars(pool) for pool in task.pools]} for task in self.tasks]
-        counts = {"items": rows.items, "unique": rows.unique, "saved": rows.items - rows.unique}
-        return counts | {
+        return {
+            "items": rows.items,
+            "unique": rows.unique,
+            "saved": rows.items - rows.unique,
             "unknown": rows.unknown,
             "savings": [vars(saving) for saving in rows.savings],
-            "tasks": sizes,
+            "tasks": [{"task": task.name, "pools": [vars(pool) for pool in task.pools]} for task in self.tasks],
         }
 
     def to_frame(self) -> Any:
@@ -153,10 +163,10 @@ def plan(
         return PlanReport(tuple(chosen), outline=outline(chosen))
     bench = Workbench(settings or load_settings())
     skipped: list[Skipped] = []
-    models = []
-    for encoder in choose_models(model, loading, bench.settings):
-        models.append(_model_plan(bench, encoder, chosen, skipped))
-    return PlanReport(tuple(chosen), tuple(models), tuple(skipped))
+    models = tuple(
+        _model_plan(bench, encoder, chosen, skipped) for encoder in choose_models(model, loading, bench.settings)
+    )
+    return PlanReport(tuple(chosen), models, tuple(skipped))
 
 
 def _model_plan(bench: Workbench, encoder: Encoder, tasks: Sequence[Task], skipped: list[Skipped]) -> ModelPlan:
@@ -172,8 +182,13 @@ def _model_plan(bench: Workbench, encoder: Encoder, tasks: Sequence[Task], skipp
     planned = bench.plan(encoder, demands)
     size = (encoder.card.dim or 1024) * np.dtype(encoder.card.stored).itemsize + OVERHEAD
     charged = bills(encoder, planned.needs, len(demands))
-    seconds = [] if charged else _seconds(encoder, planned)
-    return ModelPlan(encoder.card.name, planned, [count.missing * size for count in planned.counts], seconds, charged)
+    return ModelPlan(
+        encoder.card.name,
+        planned,
+        bytes=[count.missing * size for count in planned.counts],
+        seconds=[] if charged else _seconds(encoder, planned),
+        bills=charged,
+    )
 
 
 def _seconds(encoder: Encoder, planned: Plan) -> list[float]:
@@ -187,9 +202,8 @@ def _seconds(encoder: Encoder, planned: Plan) -> list[float]:
 
 def _summary(tasks: Sequence[Task], rows: Outline) -> tuple[str, ...]:
     saved = rows.items - rows.unique
-    count = f"{len(tasks):,} task{'' if len(tasks) == 1 else 's'}"
     return (
-        f"{count}, by the rows' own counts (no data was read; --data plans on the data itself)",
+        f"{counted(len(tasks), 'task')}, by the rows' own counts (no data was read; --data plans on the data itself)",
         f"  task by task   {rows.items:>12,} items to embed",
         f"  embedded once  {rows.unique:>12,} for a CLIP-like model, which sees an item the same way in every role",
         f"  saved          {saved:>12,} ({100 * saved / max(rows.items, 1):.1f} %)",
@@ -198,14 +212,10 @@ def _summary(tasks: Sequence[Task], rows: Outline) -> tuple[str, ...]:
 
 def _savings_table(rows: Outline) -> Table:
     lines = [
-        Row((saving.pool, saving.times, saving.saved, _first_names(saving.tasks))) for saving in rows.savings[:SAVINGS]
+        Row((saving.pool, saving.times, saving.saved, listed(saving.tasks, 4))) for saving in rows.savings[:SAVINGS]
     ]
     unknown = f"Not counted, because their sizes are not known: {', '.join(rows.unknown)}"
     return Table(("largest savings", "uses", "saved", "tasks"), tuple(lines), (unknown,) if rows.unknown else ())
-
-
-def _first_names(tasks: Sequence[str]) -> str:
-    return ", ".join(tasks[:4]) + (f" and {len(tasks) - 4} more" if len(tasks) > 4 else "")
 
 
 def _cell(name: str, value: Any) -> Any:

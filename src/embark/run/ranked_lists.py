@@ -55,8 +55,7 @@ class Ranking:
         if format not in FORMATS:
             raise UnknownName("format of ranked lists", format, FORMATS)
         part = "" if (self.split, self.subset) == ("test", "default") else f".{self.split}.{self.subset}"
-        name = f"{self.task.replace('/', '__')}{part}{FORMATS[format]}"
-        path = folder / self.model.replace("/", "__") / name
+        path = folder / self.model.replace("/", "__") / f"{self.task.replace('/', '__')}{part}{FORMATS[format]}"
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text("".join(f"{line}\n" for line in self.lines(format)), encoding="utf-8")
         return path
@@ -72,12 +71,11 @@ def rank(
     show_progress: bool = True,
 ) -> Iterator[Ranking]:
     """The rankings of one or more models on retrieval tasks, by similarity alone: the `depth` best documents."""
-    settings = settings or load_settings()
     chosen = choose_tasks(tasks)
     if others := [task.name for task in chosen if task.evaluator != "retrieval"]:
         raise EmbarkError(f"Only retrieval tasks rank a corpus; {', '.join(others[:3])} do otherwise. Leave them out.")
-    bench = _Unlabeled(settings, show_progress=show_progress)
-    for encoder in choose_models(model, loading, settings):
+    bench = _Unlabeled(settings or load_settings(), show_progress=show_progress)
+    for encoder in choose_models(model, loading, bench.settings):
         for task in chosen:
             if why := cannot(encoder.card, task):
                 raise EmbarkError(f"{encoder.card.name} cannot do {task.name}: {why}.")
@@ -101,5 +99,12 @@ def _ranking(bench: Workbench, encoder: Encoder, task: Task, split: str, subset:
         vectors["query"], vectors["document"], depth, encoder.card.similarity, ids=np.asarray(documents, np.str_),
         memory=bench.settings.memory << 20,
     )  # fmt: skip
-    ranked = tuple(tuple(documents[position] for position in row) for row in best.tolist())
-    return Ranking(encoder.card.name, task.name, split, subset, tuple(asking.data.sides["query"].ids), ranked, scores)
+    return Ranking(
+        encoder.card.name,
+        task.name,
+        split,
+        subset,
+        queries=tuple(asking.data.sides["query"].ids),
+        documents=tuple(tuple(documents[position] for position in row) for row in best.tolist()),
+        scores=scores,
+    )

@@ -25,8 +25,14 @@ from embark.types import Array, ModelCard, Scores, Task
 
 def fingerprint_of(task: Task, split: str, subset: str) -> str:
     """The fingerprint under which this part of a task is scored."""
-    versions = evaluators.version(task.evaluator, task.params), readers.version(task.reader)
-    return results.fingerprint(task, split, subset, *versions, readers.external_state(task))
+    return results.fingerprint(
+        task,
+        split,
+        subset,
+        evaluators.version(task.evaluator, task.params),
+        readers.version(task.reader),
+        readers.external_state(task),
+    )
 
 
 def scored_by(card: ModelCard) -> str:
@@ -57,8 +63,7 @@ def score_task(task: Task, demands: Sequence[tuple[Demand, Count]], scoring: Sco
         asking = readable_items(asking, scoring.report)
         scores = scoring.bench.score(scoring.encoder, asking, scoring.tasks_at_once)
         ids = [asking.data.sides[scores.unit].ids[row] for row in scores.rows]
-        columns = _with_ids(scores.outcomes, asking)
-        outcomes.append(results.outcome_columns(asking.split, asking.subset, ids, columns))
+        outcomes.append(results.outcome_columns(asking.split, asking.subset, ids, _with_ids(scores.outcomes, asking)))
         timings = {"embed": _embedding_time(scoring.report, count), "score": time.perf_counter() - start}
         records.append(_record(asking, scores, card, scoring.run, count, timings))
         parts.append(scores)
@@ -95,7 +100,6 @@ def _with_ids(outcomes: Mapping[str, Array], asking: Demand) -> dict[str, Any]:
 def _record(
     asking: Demand, scores: Scores, card: ModelCard, run: str, count: Count, timings: Mapping[str, float]
 ) -> Record:
-    items = {"items": count.items, "unique": count.unique, "first": count.first, "embedded": count.missing}
     return Record(
         model=card.name,
         revision=card.revision,
@@ -111,7 +115,13 @@ def _record(
         fingerprint=fingerprint_of(asking.task, asking.split, asking.subset),
         encoder=scored_by(card),
         run=run,
-        counts={**scores.counts, **items},
+        counts={
+            **scores.counts,
+            "items": count.items,
+            "unique": count.unique,
+            "first": count.first,
+            "embedded": count.missing,
+        },
         timings=timings,
         versions=_versions(),
         loaded=card.loaded,

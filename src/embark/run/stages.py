@@ -7,7 +7,7 @@ a key of exactly what the model saw: nothing is written or scored twice, and a k
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
@@ -22,7 +22,7 @@ from embark.evaluators.rerank import Reranked, shortlist
 from embark.models import Loading, get_generator, get_reranker
 from embark.models.encoder import Encoder, Generator, Reranker, fingerprint
 from embark.planning import Demand, Need
-from embark.run.workbench import Workbench, cannot
+from embark.run.workbench import Workbench, cannot, in_step
 from embark.types import (
     Array,
     Content,
@@ -100,8 +100,9 @@ class StagedWorkbench(Workbench):
             stages["rerank"] = [fingerprint(self.reranker.card), self.depth]
             names.append(f"rerank-{self.depth}")
         only_text: dict[str, Any] = {"modalities": ("text",), "mixed": False} if "caption" in stages else {}
-        params = {**task.params, "stages": stages}
-        return replace(task, params=params, protocol="+".join(names), variants={}, **only_text)
+        return replace(
+            task, params={**task.params, "stages": stages}, protocol="+".join(names), variants={}, **only_text
+        )
 
     def card(self, card: ModelCard) -> ModelCard:
         """The card under which results are kept: all the models that made them."""
@@ -136,11 +137,11 @@ class StagedWorkbench(Workbench):
             kinds = rewriter.card.modalities  # one that cannot see rewrites by the text alone
             seen = {item: Item(tuple(part for part in item.parts if part.kind in kinds)) for item in _queries(data)}
             texts = self._texts("rewrite", [item for item in seen.values() if item.parts])
-            data = _changed(task, data, lambda _, item: _rewritten(item, texts, seen.get(item)))
+            data = _changed(task, data, lambda item: _rewritten(item, texts, seen.get(item)))
         if "caption" in self.generators:
             items = [item for side in data.sides.values() for item in side.items]
             texts = self._texts("caption", [Item((part,)) for item in items for part in item.parts if _media(part)])
-            data = _changed(task, data, lambda _, item: _in_words(item, texts))
+            data = _changed(task, data, lambda item: _in_words(item, texts))
         return data
 
     def _texts(self, stage: str, items: Sequence[Item]) -> dict[Item, str | None]:
@@ -261,23 +262,20 @@ def _in_words(item: Item, texts: Mapping[Item, str | None]) -> Item | None:
     return Item((Text("\n".join(words)),)) if len(words) == len(parts) else None
 
 
-def _changed(task: Task, data: Dataset, change: Any) -> Dataset:
+def _changed(task: Task, data: Dataset, change: Callable[[Item], Item | None]) -> Dataset:
     """The dataset with every item changed; None is an item that would not decode, and the row's policy decides."""
-    changed = {name: [change(name, item) for item in side.items] for name, side in data.sides.items()}
+    changed = {name: [change(item) for item in side.items] for name, side in data.sides.items()}
     sides = {
         name: Side(side.ids, [new or old for new, old in zip(changed[name], side.items, strict=True)])
         for name, side in data.sides.items()
     }
     data = replace(data, sides=sides)
-    unreadable: dict[str, set[int]] = {}
-    for side, items in changed.items():
-        rows = {row for row, item in enumerate(items) if item is None}
-        for other in changed:  # the variants of a side keep in step
-            if rows and role_of(other) == role_of(side):
-                unreadable.setdefault(other, set()).update(rows)
-    if not unreadable:
+    unreadable = {name: [row for row, item in enumerate(items) if item is None] for name, items in changed.items()}
+    count = sum(map(len, unreadable.values()))
+    if not count:
         return data
-    count = sum(item is None for items in changed.values() for item in items)
     if task.unreadable == "error":
         raise EmbarkError(f"{count} items cannot be put into words, because they do not decode.")
-    return replace(without(data, unreadable), skipped=(*data.skipped, f"left out {count} items that do not decode"))
+    return replace(
+        without(data, in_step(unreadable)), skipped=(*data.skipped, f"left out {count} items that do not decode")
+    )

@@ -6,7 +6,7 @@ it: data is read once, whichever model asks, and what is stored is never embedde
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -126,29 +126,35 @@ def needed_items(task: Task, data: Dataset) -> Dataset:
     data = without(data, unused)
     if "query" not in unused:
         return data
-    warning = f"{len(unused['query']):,} queries have no judgements and are left out"
-    return replace(data, skipped=(*data.skipped, warning))
+    return replace(
+        data, skipped=(*data.skipped, f"{len(unused['query']):,} queries have no judgements and are left out")
+    )
 
 
 def readable_items(asking: Demand, report: Report) -> Demand:
     """Apply the task's policy to items that would not decode: leave them out and say so, or refuse to score."""
-    names: list[str] = []
-    unreadable: dict[str, set[int]] = {}
-    for side, keys in asking.keys.items() if report.unreadable else ():
-        rows = [row for row, key in enumerate(keys.tolist()) if key in report.unreadable]
-        names += [f"{side} '{asking.data.sides[side].ids[row]}'" for row in rows]
-        for other in asking.keys:  # the variants of a side keep in step
-            if role_of(other) == role_of(side):
-                unreadable.setdefault(other, set()).update(rows)
+    unreadable = {
+        side: [row for row, key in enumerate(keys.tolist()) if key in report.unreadable]
+        for side, keys in asking.keys.items()
+        if report.unreadable
+    }
+    names = [f"{side} '{asking.data.sides[side].ids[row]}'" for side, rows in unreadable.items() for row in rows]
     if not names:
         return asking
     counted = f"{len(names)} unreadable items: {', '.join(names[:NAMED])}{'…' if len(names) > NAMED else ''}"
     if asking.task.unreadable == "error":
-        advice = "Mend them, or set unreadable='skip' on the task (--skip-unreadable) to score without them."
-        raise EmbarkError(f"{counted}. {advice}")
-    keys_left = {side: np.delete(keys, list(unreadable[side])) for side, keys in asking.keys.items()}
-    data = without(asking.data, unreadable)
+        raise EmbarkError(
+            f"{counted}. Mend them, or set unreadable='skip' on the task (--skip-unreadable) to score without them."
+        )
+    dropped = in_step(unreadable)
+    keys_left = {side: np.delete(keys, list(dropped[side])) for side, keys in asking.keys.items()}
+    data = without(asking.data, dropped)
     return replace(asking, keys=keys_left, data=replace(data, skipped=(*data.skipped, f"left out {counted}")))
+
+
+def in_step(rows: Mapping[str, Iterable[int]]) -> dict[str, set[int]]:
+    """The rows to leave out of each side: its own, and those of its variants, which keep in step with it."""
+    return {side: {row for other in rows if role_of(other) == role_of(side) for row in rows[other]} for side in rows}
 
 
 def cannot(card: ModelCard, task: Task) -> str | None:

@@ -71,9 +71,9 @@ def over_tasks(values: Array, weights: Array, seed: int = 0) -> Array:
     """Totals in resamples of the tasks: (draws, models), from scores and weights (models, tasks); no score is NaN."""
     tasks = values.shape[1]
     counts = np.random.default_rng(seed).multinomial(tasks, np.full(tasks, 1 / tasks), size=REPLICATES)
-    above, below = counts @ (weights * np.nan_to_num(values)).T, counts @ weights.T
-    whole = (weights * np.nan_to_num(values)).sum(axis=1)
-    return np.asarray(np.where(below > 0, above / np.where(below > 0, below, 1), whole))
+    weighted = weights * np.nan_to_num(values)
+    above, below = counts @ weighted.T, counts @ weights.T
+    return np.asarray(np.where(below > 0, above / np.where(below > 0, below, 1), weighted.sum(axis=1)))
 
 
 def freedom(weights: Array) -> float:
@@ -84,8 +84,11 @@ def freedom(weights: Array) -> float:
 
 def over_items(results: Sequence[Mapping[str, TaskResult]], weights: Sequence[Mapping[str, float]]) -> Array | None:
     """Totals in resamples of the items: (draws, models); None where some outcomes are not on disk."""
-    everything = [result for results_by_task in results for result in results_by_task.values()]
-    if any(result.path is None or result.made_by != "embark" for result in everything):
+    if any(
+        result.path is None or result.made_by != "embark"
+        for results_by_task in results
+        for result in results_by_task.values()
+    ):
         return None
     totals = np.zeros((DRAWS, len(results)))
     try:
@@ -98,23 +101,13 @@ def over_items(results: Sequence[Mapping[str, TaskResult]], weights: Sequence[Ma
 
 
 def points(values: Array) -> Array:
-    """Borda points of each model on each task, (models, tasks)."""
-    columns = []
-    for column in values.T:
-        scores = {str(model): {} if np.isnan(value) else {"": float(value)} for model, value in enumerate(column)}
-        columns.append(list(borda(scores).values()))
-    return np.array(columns).T.reshape(values.shape)
+    """Borda points of each model on each task, (models, tasks): one for every model below and half for every tie.
 
-
-def borda(scores: Mapping[str, Mapping[str, float]]) -> dict[str, float]:
-    """Points by model: on each task, one for every model below and half for every tie; none for a missing score."""
-    points = dict.fromkeys(scores, 0.0)
-    for task in dict.fromkeys(task for values in scores.values() for task in values):
-        entries = {model: values[task] for model, values in scores.items() if task in values}
-        for model, value in entries.items():
-            below, ties = (sum(test(other) for other in entries.values()) for test in (value.__gt__, value.__eq__))
-            points[model] += below + (ties - 1) / 2
-    return points
+    A missing score (NaN) gets none.
+    """
+    below = (values[:, None] > values).sum(axis=1)
+    ties = (values[:, None] == values).sum(axis=1)
+    return np.where(np.isnan(values), 0.0, below + (ties - 1) / 2)
 
 
 def _ranks(totals: Array) -> Array:

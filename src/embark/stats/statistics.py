@@ -55,8 +55,7 @@ def joint_interval(parts: Sequence[Scores], intervals: Sequence[tuple[float, flo
 
     Parts draw alike, so that those with the same items vary together; and it is no narrower than if they did not.
     """
-    drawn = np.mean([replicates(part.statistic, part.main, part.outcomes) for part in parts], axis=0)
-    lo, hi = percentiles(drawn)
+    lo, hi = percentiles(np.mean([replicates(part.statistic, part.main, part.outcomes) for part in parts], axis=0))
     low, high = combined_interval([part.value for part in parts], intervals)
     return min(low, lo), max(high, hi)
 
@@ -91,8 +90,8 @@ def _resampled(values: Array, draws: int, rng: np.random.Generator) -> Array:
     starts = np.linspace(0, len(values), min(len(values), BLOCKS) + 1).astype(np.int64)
     total, size = np.add.reduceat(values[order], starts[:-1], axis=0, dtype=np.float64), np.diff(starts)
     drawn = rng.integers(len(size), size=(draws, len(size))) + len(size) * np.arange(draws)[:, None]
-    counts = np.bincount(drawn.ravel(), minlength=drawn.size).reshape(drawn.shape)  # six times faster than multinomial
-    counts = counts.astype(np.float64)
+    # Six times faster than multinomial.
+    counts = np.bincount(drawn.ravel(), minlength=drawn.size).reshape(drawn.shape).astype(np.float64)
     return np.asarray(((counts @ total).T / (counts @ size)).T)
 
 

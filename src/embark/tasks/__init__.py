@@ -46,7 +46,7 @@ def get_tasks(
     `evaluators` are retrieval, zeroshot… A task passes `languages` with any of its languages ("eng" is
     any script of English), `modalities` when it needs no others, and `max_items` when it is known to embed no more.
     """
-    chosen = list(TASKS.values()) if tasks is None else TASKS.match(_listed(tasks))
+    chosen = list(TASKS.values()) if tasks is None else TASKS.match(tasks)
     evaluator = _values("evaluator", evaluators, lambda task: (task.evaluator,))
     family = _values("family", families, lambda task: (task.family,))
     category = _values("category", categories, lambda task: (task.category,))
@@ -111,7 +111,7 @@ def size(task: Task) -> int | None:
 
 def get_benchmarks(names: Wanted = None, *, families: Wanted = None) -> list[Benchmark]:
     """Benchmarks by name and family; each may be one value or several, and a glob."""
-    chosen = list(BENCHMARKS.values()) if names is None else BENCHMARKS.match(_listed(names))
+    chosen = list(BENCHMARKS.values()) if names is None else BENCHMARKS.match(names)
     family = match_words("family", (benchmark.family for benchmark in BENCHMARKS.values()), families)
     return [benchmark for benchmark in chosen if family is None or benchmark.family in family]
 
@@ -119,10 +119,6 @@ def get_benchmarks(names: Wanted = None, *, families: Wanted = None) -> list[Ben
 def get_benchmark(name: str) -> Benchmark:
     """A benchmark by its name."""
     return BENCHMARKS[name]
-
-
-def _listed(wanted: str | Iterable[str]) -> list[str]:
-    return [wanted] if isinstance(wanted, str) else list(wanted)
 
 
 def _capability(task: Task) -> list[str]:
@@ -139,4 +135,4 @@ def _values(name: str, wanted: Wanted, values_of: Callable[[Task], Iterable[str]
     if wanted is None:
         return None
     known = dict.fromkeys(value for task in TASKS.values() for value in values_of(task))
-    return set(Catalogue(name, known, str).match(_listed(wanted)))
+    return set(Catalogue(name, known, str).match(wanted))

@@ -262,13 +262,12 @@ def _zeroshot(
 ) -> Task:  # fmt: skip
     """Class names are the list beside this module or, without one, the data's own."""
     labels = tuple(label_name + "\n" * newline for label_name in LABELS.get(name, ()))
-    options = {} if labels else {"labels": "class_names", "column": label}
     return _row(
         name, "zeroshot", "labelled", data, "accuracy", "ZeroShotClassification", ("text", "image"),
         (Pool("item", items, _id(data, "-", split, image)), Pool("prompt", classes, _id(data, "-", "prompts", name))),
         (*notes, NEWLINE) if newline else notes, splits=(split,), columns={"image": image, "label": label}, labels=labels,
         templates=(template,), chance=1 / classes, rows={split: items},
-        **{"subtype": "Object recognition", "domain": "Encyclopaedic", "options": options} | more,
+        **{"subtype": "Object recognition", "domain": "Encyclopaedic", "options": {} if labels else {"labels": "class_names", "column": label}} | more,
     )  # fmt: skip
 
 

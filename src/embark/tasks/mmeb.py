@@ -75,10 +75,9 @@ def _row(
     unknown = " and ".join(
         {"query": "queries", "document": "distinct candidates"}[side] for side, count in known.items() if count is None
     )
-    letters = {letter for letter in ways if letter in LETTERS}
     return Task(
         name=f"MMEB/{name}", family="MMEB-V3", evaluator="choice" if ranking == "local" else "retrieval", reader=reader, source=source,
-        metric=METRICS[group], category=subcategory, modalities=tuple(m for m in MODALITIES if m in {LETTERS[letter] for letter in letters}),
+        metric=METRICS[group], category=subcategory, modalities=tuple(m for m in MODALITIES if m in {LETTERS[letter] for letter in ways if letter in LETTERS}),
         mixed="+" in ways, subsets={"default": languages}, instructions={role: text for role, text in (("query", query), ("document", target)) if text},
         options={"parser": parser, **(options or {})}, tags={"group": group, "subcategory": subcategory, "parser": parser, "versions": versions},
         pools=tuple(
@@ -486,11 +485,10 @@ def _text(
     name: str, subcategory: str, path: str, tables: Mapping[str, str], *notes: str, queries: int | None = None, documents: int | None = None, corpus: str = "",
     template: str = "{query}", graded: bool | None = False, **more: Any,
 ) -> Task:  # fmt: skip
-    own = {"instruction": "row"} if "instruction" in template else {}
     return _row(
         name, "text", subcategory, "mmeb-text", "complex_text_retrieve", "T T", *notes, COUNTED_ANYWAY, source=Source(HUB, PINNED, splits=("test",), reference=PAPER),
         queries=queries, documents=documents, shared={"document": f"{HUB}/{corpus}/test/document"} if corpus else None,
-        options={"path": f"text-tasks/{path}", **_packed("text_tasks/text_tasks.tar.part-*"), "tables": tables, "positives": "many", "graded": graded, "template": template, **own},
+        options={"path": f"text-tasks/{path}", **_packed("text_tasks/text_tasks.tar.part-*"), "tables": tables, "positives": "many", "graded": graded, "template": template, **({"instruction": "row"} if "instruction" in template else {})},
         **more,
     )  # fmt: skip
 
@@ -639,9 +637,8 @@ AGENT: tuple[Task, ...] = (
 
 
 def _direction(query: Modality, target: Modality) -> Task:
-    name = f"{query[0]}2{target[0]}".upper()
     return Task(
-        name=f"OmniSET/{name}", family="MMEB-V3", evaluator="choice", reader="omniset", metric="hit_rate_at_1", category="OmniSET", modalities=MODALITIES,
+        name=f"OmniSET/{query[0].upper()}2{target[0].upper()}", family="MMEB-V3", evaluator="choice", reader="omniset", metric="hit_rate_at_1", category="OmniSET", modalities=MODALITIES,
         source=Source(HUB, PINNED, splits=("test",), reference=PAPER), subsets={"default": ENGLISH},
         instructions={"query": f"Find the {target} that best matches the given {query}: ", "document": "Represent the given text, image, video, or audio."},
         options={"parser": "omniset", "query": query, "target": target, "path": "omniset/omniset.jsonl", **_packed("omniset.tar.gz"), "frames": 8, "positives": "one"},

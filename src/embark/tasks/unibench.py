@@ -43,40 +43,38 @@ CAPTIONS = "One image against its captions; caption 0 is right and wins ties."
 
 def _row(key: str, hub: str, type_: str, capability: str, marks: str, group: str, chance: float, *notes: str, **more: Any) -> Task:  # fmt: skip
     """`marks`: c for curated, o for object-centric."""
-    revision = REVISIONS.get(key, "main")
     source = Source(
-        id=f"haideraltahan/wds_{hub}", revision=revision, files={"test": ("test/*.tar",)}, license=LICENCES.get(key, ""),
+        id=f"haideraltahan/wds_{hub}", revision=REVISIONS.get(key, "main"), files={"test": ("test/*.tar",)}, license=LICENCES.get(key, ""),
         reference="https://arxiv.org/abs/2408.04810",
     )  # fmt: skip
-    tags = {
-        "type": type_.lower(), "capability": capability, "curated": str("c" in marks).lower(), "object_centric": str("o" in marks).lower(),
-        "registry_group": group,
-    }  # fmt: skip
     return Task(
-        name=f"UniBench/{key}", family="UniBench", source=source, category=type_, modalities=("text", "image"), chance=chance, tags=tags,
+        name=f"UniBench/{key}", family="UniBench", source=source, category=type_, modalities=("text", "image"), chance=chance,
+        tags={
+            "type": type_.lower(), "capability": capability, "curated": str("c" in marks).lower(), "object_centric": str("o" in marks).lower(),
+            "registry_group": group,
+        },
         subsets={"default": ("eng-Latn",)}, notes=(*notes, PINNED if key in REVISIONS else MAIN), **more,
     )  # fmt: skip
 
 
 def _zeroshot(
     key: str, type_: str, capability: str, marks: str, group: str, classes: int, size: int | None, *notes: str,
-    hub: str | None = None, names: str | None = None, prompts: str | None = None, images: str | None = None, checked: bool = True,
+    hub: str | None = None, names: str | None = None, images: str | None = None, checked: bool = True,
 ) -> Task:  # fmt: skip
-    """`names` and `prompts` are the lists that it takes (its own, if any); `images` the benchmark whose images it shares."""
+    """`names` are the class names that it takes (its own, if any); `images` the benchmark whose images it shares."""
     names = names or key
     hub = hub or key
-    prompts = prompts or (key if key in LISTS["templates"] else "imagenet1k")
+    prompts = key if key in LISTS["templates"] else "imagenet1k"
     listed = names in LISTS["classes"]
     templates = tuple(LISTS["templates"][prompts]["templates"])
     remarks = [OWN if listed else HUB]
     if listed and prompts == "imagenet1k" and names not in ("imagenet1k", "imageneta", "imageneto", "imagenetr"):
         remarks.append(BORROWED)
     remarks.append(UNSEEN if size is None else SIZE if checked else "")
-    pool = (
-        f"haideraltahan/wds_{images or hub}/-/test/image",
-        f"haideraltahan/wds_{'imagenet1k' if names == 'imagenet1k' else hub}/-/test/prompt",
-    )
-    pools = (Pool("item", size, pool[0]), Pool("prompt", classes * len(templates), pool[1])) if size else ()
+    pools = () if not size else (
+        Pool("item", size, f"haideraltahan/wds_{images or hub}/-/test/image"),
+        Pool("prompt", classes * len(templates), f"haideraltahan/wds_{'imagenet1k' if names == 'imagenet1k' else hub}/-/test/prompt"),
+    )  # fmt: skip
     return _row(
         key, hub, type_, capability, marks, group, 1 / classes, *notes, *filter(None, remarks), evaluator="zeroshot",
         reader="webdataset-zeroshot", metric="accuracy", columns={"image": "webp", "label": "cls"}, pools=pools,
