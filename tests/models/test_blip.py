@@ -106,6 +106,7 @@ def test_pickled_weights_need_consent(blip: Path, tmp_path: Path) -> None:
     assert same(vectors(trusted, TEXTS), vectors(get_model(str(blip), device="cpu"), TEXTS))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", ["blip", "blip2"])
 def test_compiled_it_runs_what_was_compiled(
     family: str, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch

@@ -97,6 +97,7 @@ def test_holm_by_hand() -> None:
     assert holm([]) == []
 
 
+@pytest.mark.slow
 def test_p_values_are_uniform_where_nothing_differs() -> None:
     rng = np.random.default_rng(0)
     p = np.sort([sign_flip(rng.standard_normal(40), seed) for seed in range(400)])
@@ -165,6 +166,8 @@ def test_statistics_that_are_no_means(shelf: Shelf, metric: str, sign: int) -> N
     assert pair.verdict == ("win" if sign > 0 else "loss")
     assert pair.low <= pair.difference <= pair.high
     assert pair.low * pair.high > 0
+    if sign < 0:
+        return  # equals are the same either way round
     verdicts = [compare_results([put("x/a", 1)], [put("x/b", 1)], [task]).pairs[0].verdict for _ in range(40)]
     assert verdicts.count("tie") >= 32  # 38 are expected; NMI of a few hundred items is known to be a little bold
 
