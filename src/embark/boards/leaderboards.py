@@ -201,9 +201,9 @@ def no_results(
     name = benchmark if isinstance(benchmark, str) else benchmark.name
     advice = f"Make some: embark run -b '{name}'."
     if not printed:
-        advice += " Other benchmarks have published ones: embark leaderboard -b 'MIEB(Multilingual)'"
+        advice += " Other benchmarks have published ones: embark leaderboard -b 'MIEB(Multilingual)'."
     if next(Results(settings.results).all(), None):
-        advice += " Results on other tasks are ranked by: embark leaderboard --own"
+        advice += " Results on other tasks are ranked by: embark leaderboard --own."
     return EmbarkError(f"There are no results for {name} in {settings.results}. {advice}")
 
 
