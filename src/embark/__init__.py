@@ -69,75 +69,7 @@ out; studies have `.plot(file)`, too. Every function that reads folders takes `s
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from embark import published as published
-    from embark.boards.comparable_results import ResultSet as ResultSet
-    from embark.boards.comparable_results import load_results as load_results
-    from embark.boards.exchange import Imported as Imported
-    from embark.boards.exchange import export_mteb as export_mteb
-    from embark.boards.exchange import import_results as import_results
-    from embark.boards.facts import Facts as Facts
-    from embark.boards.facts import show as show
-    from embark.boards.leaderboards import Leaderboard as Leaderboard
-    from embark.boards.leaderboards import leaderboard as leaderboard
-    from embark.boards.matrix import Matrix as Matrix
-    from embark.boards.rederive import PublishedCheck as PublishedCheck
-    from embark.boards.rederive import check_published as check_published
-    from embark.data.readers.folder import folder_task as folder_task
-    from embark.data.tasks_file import load_tasks as load_tasks
-    from embark.models import get_generator as get_generator
-    from embark.models import get_model as get_model
-    from embark.models import get_models as get_models
-    from embark.models import get_reranker as get_reranker
-    from embark.models.encoder import Encoder as Encoder
-    from embark.models.encoder import Generator as Generator
-    from embark.models.encoder import Reranker as Reranker
-    from embark.models.functions import encoder as encoder
-    from embark.models.functions import generator as generator
-    from embark.models.functions import reranker as reranker
-    from embark.models.interop import from_mteb as from_mteb
-    from embark.models.interop import from_open_clip as from_open_clip
-    from embark.models.interop import from_sentence_transformers as from_sentence_transformers
-    from embark.models.loading import Loading as Loading
-    from embark.results import Record as Record
-    from embark.results import TaskResult as TaskResult
-    from embark.results.table import Score as Score
-    from embark.results.table import Table as Table
-    from embark.run import Run as Run
-    from embark.run import evaluate as evaluate
-    from embark.run.examination import Examination as Examination
-    from embark.run.examination import doctor as doctor
-    from embark.run.fetching import FetchReport as FetchReport
-    from embark.run.fetching import fetch as fetch
-    from embark.run.plans import PlanReport as PlanReport
-    from embark.run.plans import plan as plan
-    from embark.run.ranked_lists import Ranking as Ranking
-    from embark.run.ranked_lists import rank as rank
-    from embark.run.stages import Stages as Stages
-    from embark.settings import Settings as Settings
-    from embark.settings import load_settings as load_settings
-    from embark.stats.compare import Comparison as Comparison
-    from embark.stats.compare import Flips as Flips
-    from embark.stats.compare import compare as compare
-    from embark.studies import analyze as analyze
-    from embark.studies.recommend import Recommendation as Recommendation
-    from embark.studies.recommend import recommend as recommend
-    from embark.studies.study import Study as Study
-    from embark.tasks import get_benchmark as get_benchmark
-    from embark.tasks import get_benchmarks as get_benchmarks
-    from embark.tasks import get_tasks as get_tasks
-    from embark.types import Benchmark as Benchmark
-    from embark.types import Content as Content
-    from embark.types import EmbarkError as EmbarkError
-    from embark.types import Item as Item
-    from embark.types import Media as Media
-    from embark.types import ModelCard as ModelCard
-    from embark.types import Rendered as Rendered
-    from embark.types import Source as Source
-    from embark.types import Task as Task
-    from embark.types import Text as Text
+from typing import Any
 
 __version__ = "0.1.0"
 
