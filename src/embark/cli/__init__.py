@@ -16,7 +16,6 @@ from embark.types import EmbarkError
 
 class Commands(Group):
     """The commands by what they are for."""
-
     HEADS: ClassVar = {
         "Run models": ("run", "plan", "fetch", "doctor"),
         "Read scores": ("leaderboard", "compare", "recommend", "analyze", "published"),
@@ -54,6 +53,8 @@ def start(
 
 for command in (
     run.run,
+    run.plan,
+    fetch.fetch,
     board.leaderboard,
     compare.compare,
     recommend.recommend,
@@ -64,8 +65,6 @@ for command in (
     show.show,
 ):
     app.command(cls=Command, epilog=None)(command)
-app.command("plan", cls=Command, epilog=None)(run.plan_)
-app.command("fetch", cls=Command, epilog=None)(fetch.fetch_)
 app.add_typer(exchange.import_, name="import")
 app.add_typer(exchange.export, name="export")
 app.add_typer(analyze.app, name="analyze")

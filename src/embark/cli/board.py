@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+import embark
 from embark.catalogue import listed
 from embark.cli.output import (
     BenchmarkName,
@@ -68,10 +69,7 @@ def leaderboard(
     embark leaderboard -b 'MIEB(eng)' --by-task -m '*EVA02*'
     embark leaderboard -t 'Holiday*' --format markdown > board.md
     """
-    from embark.boards.leaderboards import leaderboard as board_of
-    from embark.settings import load_settings
-
-    board = board_of(
+    board = embark.leaderboard(
         benchmark,
         task,
         protocol=protocol,
@@ -86,7 +84,7 @@ def leaderboard(
         rule=rule,
         weigh_by=weigh_by,
         borda=borda,
-        settings=load_settings(results=results),
+        settings=embark.load_settings(results=results),
     )
     say(*board.notes)
     many = len(board.entries)

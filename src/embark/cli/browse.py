@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+import embark
 from embark.cli.output import Families, Format, MaxParams, Modalities, Types, emit, listing
 
 if TYPE_CHECKING:  # help texts must not wait for numbers
@@ -52,9 +53,7 @@ def tasks(
     embark tasks --language fra --format json
     embark tasks --family ARK --max-items 1000
     """
-    from embark.tasks import get_tasks
-
-    chosen = get_tasks(
+    chosen = embark.get_tasks(
         names,
         evaluators=evaluator,
         families=family,
@@ -76,9 +75,7 @@ def benchmarks(names: Names = None, family: TaskFamilies = None, style: Format =
     embark benchmarks
     embark benchmarks --format json
     """
-    from embark.tasks import get_benchmarks
-
-    chosen = get_benchmarks(names, families=family)
+    chosen = embark.get_benchmarks(names, families=family)
     rows = [(b.name, b.family, len(b.tasks), b.description) for b in chosen]
     data = [{"name": b.name, "family": b.family, "count": len(b.tasks), "tasks": b.tasks} for b in chosen]
     emit(listing(("benchmark", "family", "tasks", "what"), rows), style, data)
@@ -107,9 +104,7 @@ def models(
     embark models --family CLIP --max-params 200M
     embark models --kind reranker
     """
-    from embark.models import get_models
-
-    cards = get_models(
+    cards = embark.get_models(
         names,
         modalities=modality,
         families=family,

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+import embark
 from embark.cli.output import BenchmarkName, Format, ResultsFolder, TaskNames, emit, print_table, say
 
 SHOWN = 20  # flipped items named each way
@@ -31,18 +32,15 @@ def compare(
     embark compare embark/pocket embark/random -b Pocket --format json
     embark compare embark/pocket embark/handmade --show PocketFlagZeroShot
     """
-    from embark.settings import load_settings
-    from embark.stats.compare import compare as compared
-
-    settings = load_settings(results=results)
+    settings = embark.load_settings(results=results)
     if show is not None:
-        flips = compared(a, b, tasks=show, settings=settings).flips(show)
+        flips = embark.compare(a, b, tasks=show, settings=settings).flips(show)
         if style == "text":
             print("\n".join(flips.lines(SHOWN)))
         else:
             emit(flips.table(), style, flips.as_dict())
         return
-    comparison = compared(a, b, benchmark, task, settings=settings)
+    comparison = embark.compare(a, b, benchmark, task, settings=settings)
     if style == "text":
         print_table(comparison.table())
         print()

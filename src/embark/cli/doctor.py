@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+import embark
 from embark.cli.output import Compile, Device, Format, Precision, Trust, emit, say
 
 
@@ -26,9 +27,7 @@ def doctor(
     embark doctor embark/pocket
     embark doctor ./my-checkpoint --device cpu
     """
-    from embark.run.examination import doctor as examined
-
-    examination = examined(
+    examination = embark.doctor(
         model,
         device=device,
         dtype=dtype,

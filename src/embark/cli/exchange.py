@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import typer
 
+import embark
 from embark.catalogue import counted
 from embark.cli.grammar import Command, Group
 from embark.cli.output import Device, Format, Home, Offline, ProtocolName, ResultsFolder, emit, say
@@ -17,7 +18,6 @@ if TYPE_CHECKING:  # help texts must not wait for numbers
 
 class Tools(Group):
     """Tools whose results can be taken in; a folder alone tells which one made its files."""
-
     UNNAMED: ClassVar[str] = "guess"
 
 
@@ -80,10 +80,8 @@ def import_guess(
 
 
 def _import(style: str, folder: Path, results: Path | None, **options: Any) -> None:
-    from embark.boards.exchange import import_results
-    from embark.settings import load_settings
 
-    imported: Imported = import_results(folder, settings=load_settings(results=results), **options)
+    imported: Imported = embark.import_results(folder, settings=embark.load_settings(results=results), **options)
     say(*imported.notes)
     if style == "text":
         print(imported.sentence())
@@ -102,10 +100,7 @@ def export_mteb(folder: Into, protocol: ProtocolName = None, results: ResultsFol
     embark export mteb for-mteb/results
     embark export mteb for-mteb/results --protocol mteb2
     """
-    from embark.boards.exchange import export_mteb as exported
-    from embark.settings import load_settings
-
-    written = exported(folder, protocol=protocol, settings=load_settings(results=results))
+    written = embark.export_mteb(folder, protocol=protocol, settings=embark.load_settings(results=results))
     print(f"{counted(len(written), 'result')} to {folder}")
 
 
@@ -131,12 +126,10 @@ def export_ranked(
     embark export ranked runs -m embark/pocket -t PocketNameToImage --format trec --depth 1000
     """
     from embark.catalogue import UnknownName
-    from embark.models import Loading
-    from embark.run.ranked_lists import FORMATS, rank
-    from embark.settings import load_settings
+    from embark.run.ranked_lists import FORMATS
 
     if style not in FORMATS:
         raise UnknownName("format of ranked lists", style, FORMATS)
-    settings = load_settings(home, offline=offline or None)
-    for ranking in rank(model, task, depth=depth, settings=settings, loading=Loading(device)):
+    settings = embark.load_settings(home, offline=offline or None)
+    for ranking in embark.rank(model, task, depth=depth, settings=settings, loading=embark.Loading(device)):
         print(ranking.save(folder, style))

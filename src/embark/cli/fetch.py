@@ -6,12 +6,13 @@ from typing import Annotated
 
 import typer
 
+import embark
 from embark.catalogue import listed
 from embark.cli.output import BenchmarkName, Format, Home, TaskNames, emit, say
 from embark.cli.run import TasksFile, chosen_tasks
 
 
-def fetch_(
+def fetch(
     benchmark: BenchmarkName = None,
     task: TaskNames = None,
     tasks_file: TasksFile = None,
@@ -29,13 +30,10 @@ def fetch_(
     embark fetch -b 'MIEB(eng)' --dry-run
     embark fetch -t 'UniBench/*'
     """
-    from embark.run.fetching import fetch
-    from embark.settings import load_settings
-
     if not (benchmark or task or tasks_file):
         raise typer.BadParameter("give a benchmark (-b) or tasks (-t)")
-    settings = load_settings(home, offline=offline or None)
-    report = fetch(chosen_tasks(benchmark, task, None, tasks_file), dry_run=dry_run, settings=settings)
+    settings = embark.load_settings(home, offline=offline or None)
+    report = embark.fetch(chosen_tasks(benchmark, task, None, tasks_file), dry_run=dry_run, settings=settings)
     if report.datasets or style != "text":
         emit(report.table(), style, report.as_dict())
     say(*report.notes, *(f"failed: {listed(names)}: {why}" for why, names in report.problems.items()))

@@ -17,7 +17,6 @@ EARLIER = {  # names that options had → words that stand for them now
 
 class Command(TyperCommand):
     """A command that understands the earlier names of its options."""
-
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Read the words after the command's name."""
         known = {option for parameter in self.params for option in parameter.opts}
@@ -35,7 +34,6 @@ class Group(TyperGroup):
 
     `EARLIER` are names that commands had; `UNNAMED` is the command that words without a command's name are for.
     """
-
     HEADS: ClassVar[dict[str, tuple[str, ...]]] = {}
     EARLIER: ClassVar[dict[str, str]] = {}
     UNNAMED: ClassVar[str] = ""

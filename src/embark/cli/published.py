@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+import embark
 from embark.cli.grammar import Command
 from embark.cli.output import Format, emit, listing, print_table, say, wrapped
 
@@ -98,9 +99,7 @@ def check(style: Format = "text") -> None:
     embark published check
     embark published check --format json
     """
-    from embark.boards.rederive import check_published
-
-    checked = check_published()
+    checked = embark.check_published()
     emit(checked.table(), style, checked.as_dict())
     if style == "text":
         print(f"\n{checked.sentence()}")

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+import embark
 from embark.cli.output import (
     BenchmarkName,
     Compile,
@@ -87,20 +88,16 @@ def run(
     embark run -m embark/pocket --folder holiday-photos
     embark run -m BAAI/bge-m3 -b ARK --caption Qwen/Qwen3-VL-8B-Instruct
     """
-    from embark.models import Loading
     from embark.results import long_table
-    from embark.run import DEFAULT_MODELS, evaluate
-    from embark.settings import load_settings
-
-    settings = load_settings(home, results, workers, offline=offline or None)
-    report = evaluate(
-        model or DEFAULT_MODELS,
+    settings = embark.load_settings(home, results, workers, offline=offline or None)
+    report = embark.evaluate(
+        model or None,
         chosen_tasks(benchmark, task, folder, tasks_file, skip_unreadable),
         protocol=protocol,
         settings=settings,
         rescore=rescore,
         batch_size=batch_size,
-        loading=Loading(device, dtype, compile, trust),
+        loading=embark.Loading(device, dtype, compile, trust),
         stages=_stages(rewrite, caption, rerank),
     )
     if report.results or style != "text":
@@ -111,7 +108,7 @@ def run(
         raise typer.Exit(1)
 
 
-def plan_(
+def plan(
     model: ModelNames = None,
     benchmark: BenchmarkName = None,
     task: TaskNames = None,
@@ -137,18 +134,13 @@ def plan_(
     embark plan -b 'MIEB(Multilingual)'
     embark plan -m embark/pocket -b Pocket --format json
     """
-    from embark.models import Loading
-    from embark.run import DEFAULT_MODELS
-    from embark.run.plans import plan
-    from embark.settings import load_settings
-
-    report = plan(
-        model or DEFAULT_MODELS,
+    report = embark.plan(
+        model or None,
         chosen_tasks(benchmark, task, folder, tasks_file),
         protocol=protocol,
         read_data=data or None,
-        settings=load_settings(home, offline=offline or None),
-        loading=Loading(device, dtype, compile, trust),
+        settings=embark.load_settings(home, offline=offline or None),
+        loading=embark.Loading(device, dtype, compile, trust),
     )
     if style != "text":
         emit(report.table(), style, report.as_dict())
@@ -172,25 +164,22 @@ def chosen_tasks(
     """What the options of a command name."""
     from dataclasses import replace
 
-    from embark.data.readers.folder import folder_task
-    from embark.data.tasks_file import load_tasks
-    from embark.tasks import get_benchmark
 
     if benchmark and (task or folder or tasks_file):
         raise typer.BadParameter("give either a benchmark or tasks, not both")
     if benchmark:
-        return get_benchmark(benchmark)
-    own = [*(folder_task(folder) if folder else []), *(load_tasks(tasks_file) if tasks_file else [])]
+        return embark.get_benchmark(benchmark)
+    own = [*(embark.folder_task(folder) if folder else []), *(embark.load_tasks(tasks_file) if tasks_file else [])]
     if skip_unreadable:
         own = [replace(row, unreadable="skip") for row in own]
     return [*(task or []), *own] or None
 
 
 def _stages(rewrite: str | None, caption: str | None, rerank: str | None) -> Any:
-    from embark.run.stages import DEPTH, Stages
+    from embark.run.stages import DEPTH
 
     if not (rewrite or caption or rerank):
         return None
     name, _, depth = (rerank or "").rpartition(":")
     stated = bool(name) and depth.isdigit()
-    return Stages(rewrite, caption, name if stated else rerank, int(depth) if stated else DEPTH)
+    return embark.Stages(rewrite, caption, name if stated else rerank, int(depth) if stated else DEPTH)

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+import embark
 from embark.cli.output import Format, Home, ResultsFolder, emit, wrapped
 
 WIDTH = 14  # of the names of facts
@@ -25,10 +26,7 @@ def show(
     embark show PocketFlagZeroShot
     embark show embark/pocket
     """
-    from embark.boards.facts import show as facts_of
-    from embark.settings import load_settings
-
-    facts = facts_of(name, settings=load_settings(home, results))
+    facts = embark.show(name, settings=embark.load_settings(home, results))
     if style != "text":
         emit(facts.table(), style, facts.as_dict())
         return

@@ -33,8 +33,6 @@ from embark.stats.means import Column, by_model, grouped, mean_of_groups, mean_s
 from embark.tasks import Tasks, choose_tasks
 from embark.types import EmbarkError, Task
 
-DEFAULT_MODELS = ("embark/pocket", "embark/handmade", "embark/random")
-
 
 @dataclass(frozen=True)
 class Skipped:
@@ -132,7 +130,7 @@ class Run(Tabular):
 
 
 def evaluate(
-    model: Models,
+    model: Models | None = None,
     tasks: Tasks = None,
     *,
     protocol: str | None = None,
@@ -143,7 +141,9 @@ def evaluate(
     stages: Stages | None = None,
     show_progress: bool = True,
 ) -> Run:
-    """Evaluate one or more models over tasks (default: the pocket benchmark) and keep vectors and scores.
+    """Evaluate one or more models over tasks and keep vectors and scores.
+
+    Without models and tasks: the pocket model and two baselines over the pocket benchmark.
 
     `protocol` names another way of scoring than the paper's, for the tasks that have it; its results are kept apart.
     `rescore` computes scores again from the stored vectors, even those that are on disk. `loading` says where models

@@ -11,11 +11,19 @@ from embark.models.encoder import Encoder
 from embark.settings import Settings
 from embark.types import EmbarkError
 
+DEFAULT_MODELS = ("embark/pocket", "embark/handmade", "embark/random")
+
 Models = str | Encoder | Iterable[str | Encoder]
 
 
-def choose_models(models: Models, loading: Loading | None = None, settings: Settings | None = None) -> list[Encoder]:
-    """Names and encoders as encoders; `loading` says how those given by name are loaded."""
+def choose_models(
+    models: Models | None, loading: Loading | None = None, settings: Settings | None = None
+) -> list[Encoder]:
+    """Names and encoders as encoders; None is the pocket model and two baselines.
+
+    `loading` says how those given by name are loaded.
+    """
+    models = DEFAULT_MODELS if models is None else models
     chosen: list[Any] = [models] if isinstance(models, str) or not isinstance(models, Iterable) else list(models)
     for model in chosen:
         if not isinstance(model, str) and not hasattr(model, "card"):

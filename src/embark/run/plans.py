@@ -16,7 +16,7 @@ from embark.models import Loading
 from embark.models.encoder import Bill, Encoder
 from embark.planning import Count, Outline, Plan, outline
 from embark.results.table import Exact, Row, Table, Tabular, data_frame
-from embark.run import DEFAULT_MODELS, Skipped, skipped_notes
+from embark.run import Skipped, skipped_notes
 from embark.run.models import Models, choose_models
 from embark.run.workbench import Workbench, cannot
 from embark.settings import Settings, load_settings
@@ -143,7 +143,7 @@ class PlanReport(Tabular):
 
 
 def plan(
-    model: Models = DEFAULT_MODELS,
+    model: Models | None = None,
     tasks: Tasks = None,
     *,
     protocol: str | None = None,
