@@ -233,8 +233,9 @@ class Remote(Encoder):
             raise self._refusal(refused, key, items) from None
         finite = [(position, row) for position, row in self._vectors(page, len(items)) if np.isfinite(row).all()]
         if not finite:
-            first = _preview(items[0])
-            raise Again(f"it returned no vector of finite numbers for {len(items)} items, the first is {first}")
+            raise Again(
+                f"it returned no vector of finite numbers for {len(items)} items, the first is {_preview(items[0])}"
+            )
         return finite
 
     def _vectors(self, page: bytes, count: int) -> list[tuple[int, Array]]:

@@ -19,7 +19,7 @@ from embark.models.mllm import (
     Prompt,
     collate,
     drop_last,
-    process,
+    prompt_part,
     token_kinds,
 )
 from embark.types import Content, Modality
@@ -63,7 +63,7 @@ class Chat:
         Tokens beyond the card's context are cut from the end of the body, but never media or special tokens.
         """
         inputs = [
-            MediaInput(piece, {}) if isinstance(piece, str) else process(piece, self.processors, self.placeholders)
+            MediaInput(piece, {}) if isinstance(piece, str) else prompt_part(piece, self.processors, self.placeholders)
             for piece in body
         ]
         ids = self._ids("".join(part.prompt for part in inputs))

@@ -50,8 +50,7 @@ class ChatGenerator(Generator):
     def prepare(self, contents: Sequence[Content], mode: str) -> Prompt:
         """The tokens and tensors of the turn: the prompt, a new line, the item."""
         prompt, *item = contents
-        body, tail = fill_template(self.template, body=[prompt, "\n", *item])
-        return self.chat.prompt(body, tail)
+        return self.chat.prompt(*fill_template(self.template, body=[prompt, "\n", *item]))
 
     @without_gradients
     def generate(self, batch: Sequence[Prompt]) -> list[str]:

@@ -8,11 +8,11 @@ from threading import Lock
 from typing import Any
 
 from embark.models import hub
-from embark.models.device import settle, to_numpy, without_gradients
+from embark.models.device import to_numpy, without_gradients
 from embark.models.encoder import Encoder, embed_in_groups
 from embark.models.hf import check_vocabulary, load_model
 from embark.models.loading import Loading, loaded_card
-from embark.models.text import module_folders, require_all_weights
+from embark.models.text import load_modules
 from embark.types import Array, Content, EmbarkError, Item, ModelCard, Rendered
 
 MAXSIM: dict[str, Any] = {"similarity": "maxsim", "fusion": None}
@@ -41,15 +41,9 @@ def load_colbert(card: ModelCard, loading: Loading) -> Encoder:
     from sentence_transformers import MultiVectorEncoder
 
     checkpoint = hub.fetch_checkpoint(card, loading, also=("*.metadata",))
-    checkpoint.weight_files(module_folders(checkpoint))  # raises unless pickles are trusted
-    with require_all_weights(checkpoint):
-        model = MultiVectorEncoder(
-            str(checkpoint.folder), device="cpu", local_files_only=True, trust_remote_code=checkpoint.trusted,
-            model_kwargs={} if checkpoint.trusted else {"use_safetensors": True},
-        )  # fmt: skip
-    check_vocabulary(checkpoint, model.tokenizer)
+    model = load_modules(MultiVectorEncoder, checkpoint, loading, {})
     ready = loaded_card(checkpoint.card, loading, model.get_embedding_dimension(), ("text",), **MAXSIM)
-    return ColBertEncoder(ready, settle(model, checkpoint.card, loading))
+    return ColBertEncoder(ready, model)
 
 
 @dataclass(eq=False)
@@ -80,9 +74,8 @@ class PageEncoder(Encoder):
             name: _stacked([tensors[name] for tensors in batch], padding.get(name, 0)).to(self.model.device)
             for name in batch[0]
         }
-        vectors = self.model(**inputs).embeddings
-        mask = inputs["attention_mask"].bool()
-        return [to_numpy(row[tokens]) for row, tokens in zip(vectors, mask, strict=True)]
+        pairs = zip(self.model(**inputs).embeddings, inputs["attention_mask"].bool(), strict=True)
+        return [to_numpy(vectors[mask]) for vectors, mask in pairs]
 
 
 @dataclass(eq=False)

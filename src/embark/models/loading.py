@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from importlib import import_module, metadata
+from importlib import metadata
+from pkgutil import resolve_name
 from typing import Any, Literal, NamedTuple
 
 from embark.models.half_precision import secure
@@ -50,8 +51,7 @@ class Loader(NamedTuple):
 
     def __call__(self, card: ModelCard, loading: Loading) -> Any:
         """Import the module and build the model."""
-        module, function = self.path.split(":")
-        load: Callable[[ModelCard, Loading], Any] = getattr(import_module(module), function)
+        load: Callable[[ModelCard, Loading], Any] = resolve_name(self.path)
         if self.version > 1:
             card = replace(card, options={**card.options, "loader": self.version})
         try:

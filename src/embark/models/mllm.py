@@ -20,11 +20,7 @@ from embark.models.loading import Loading, loaded_card
 from embark.models.lora import adapter_and_base, merge
 from embark.types import Array, Content, EmbarkError, Item, Modality, ModelCard, Part, Rendered, Text
 
-QWEN_VL = (
-    "qwen2_vl",
-    "qwen2_5_vl",
-    "qwen3_vl",
-)  # model types that give patches 2-D positions, by `token_kinds`
+QWEN_VL = ("qwen2_vl", "qwen2_5_vl", "qwen3_vl")  # types that give patches 2-D positions, by `token_kinds`
 TYPES = ("llava_next", *QWEN_VL)
 # The argument for the seconds of a block of frames, by model type.
 SECONDS = {"qwen2_5_vl": "second_per_grid_ts", "qwen2_5_omni_thinker": "video_second_per_grid"}
@@ -126,7 +122,7 @@ class MllmEncoder(Encoder):
 
     def prepare(self, contents: Sequence[Content], mode: str) -> Prompt:
         """The tokens of the prompt, and the tensors of its media."""
-        inputs = [process(content, self.processors, self.placeholders) for content in contents]
+        inputs = [prompt_part(content, self.processors, self.placeholders) for content in contents]
         ids = require_tokens(self.tokenizer("".join(part.prompt for part in inputs)))
         if self.card.context and len(ids) > self.card.context:
             tail = inputs[-1].prompt
@@ -157,10 +153,10 @@ class MllmEncoder(Encoder):
         return POOLING[self.card.options["pooling"]](out.last_hidden_state, mask)
 
 
-def process(
+def prompt_part(
     content: Content, processors: Mapping[Modality, MediaProcessor], placeholders: re.Pattern[str]
 ) -> MediaInput:
-    """A part of an item for the prompt; a placeholder in a text would need media that are not there."""
+    """A part of an item as it stands in the prompt; in a text, a placeholder would need media that are not there."""
     if content.kind == "text":
         return MediaInput(placeholders.sub(" ", content.value), {})
     return processors[content.kind](content.value)

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from embark.models.encoder import Encoder, Tower, Towers, embed_in_groups, frame_mean, require_tokens, unit
+from embark.models.encoder import Encoder, Tower, Towers, embed_in_groups, image_towers, require_tokens, unit
 from embark.models.hub import fetch_checkpoint, read_json
 from embark.models.loading import Loading, record_loading
 from embark.models.pixels import Fit
@@ -40,8 +40,7 @@ def load(card: ModelCard, loading: Loading) -> Encoder:
     for path in _graphs(checkpoint.folder, options):
         graph = Graph(path, loading)
         if "pixel_values" in graph.inputs:
-            towers["image"] = _image_tower(graph, checkpoint.folder, options)
-            towers["video"] = frame_mean(towers["image"])
+            towers |= _image_towers(graph, checkpoint.folder, options)
         else:
             towers["text"] = _text_tower(graph, checkpoint.folder, options)
     towers = {kind: towers[kind] for kind in MODALITIES if kind in towers}
@@ -226,7 +225,7 @@ class ImagePreprocessor:
         return int(size["shortest_edge"] if isinstance(size, Mapping) else size)
 
 
-def _image_tower(graph: Graph, folder: Path, options: Mapping[str, Any]) -> Tower:
+def _image_towers(graph: Graph, folder: Path, options: Mapping[str, Any]) -> dict[Modality, Tower]:
     config = _json(folder / "preprocessor_config.json")
     if not config:
         raise EmbarkError(f"{folder} has no preprocessor_config.json, which {graph.path.name} needs.")
@@ -236,7 +235,7 @@ def _image_tower(graph: Graph, folder: Path, options: Mapping[str, Any]) -> Towe
         states = graph({"pixel_values": np.stack(images)})
         return pool(states, np.ones(states.shape[:2], np.int64))
 
-    return Tower(embed, ImagePreprocessor(config))
+    return image_towers(embed, ImagePreprocessor(config))
 
 
 def _sides(size: Any) -> tuple[int, int]:

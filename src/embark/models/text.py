@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from logging.handlers import BufferingHandler
@@ -37,26 +37,36 @@ def load_sentence_transformer(card: ModelCard, loading: Loading) -> Encoder:
 
     checkpoint = fetch_checkpoint(card, loading)
     _check_code(checkpoint)
-    checkpoint.weight_files(module_folders(checkpoint))  # raises unless pickles are trusted
     options = checkpoint.card.options
-    with require_all_weights(checkpoint):
-        model = SentenceTransformer(
+    model = load_modules(
+        SentenceTransformer,
+        checkpoint,
+        loading,
+        {"dtype": getattr(torch, checkpoint.card.dtype)},
+        processor_kwargs=dict(options.get("tokenizer", {})),
+    )
+    if "tokens" in options:
+        model.max_seq_length = options["tokens"]
+    libraries = ("torch", "transformers", "sentence-transformers")
+    return SentenceEncoder(record_loading(checkpoint.card, loading, libraries), model)
+
+
+def load_modules(
+    kind: Any, checkpoint: Checkpoint, loading: Loading, model_options: Mapping[str, Any], **options: Any
+) -> Any:
+    """A model of a class of sentence-transformers, on its device; weights that are missing are an error."""
+    checkpoint.weight_files(_module_folders(checkpoint))  # raises unless pickles are trusted
+    with _require_all_weights(checkpoint):
+        model = kind(
             str(checkpoint.folder),
             device="cpu",
             local_files_only=True,
             trust_remote_code=checkpoint.trusted,
-            model_kwargs={
-                "dtype": getattr(torch, checkpoint.card.dtype),
-                **({} if checkpoint.trusted else {"use_safetensors": True}),
-            },
-            processor_kwargs=dict(options.get("tokenizer", {})),
+            model_kwargs={**model_options, **({} if checkpoint.trusted else {"use_safetensors": True})},
+            **options,
         )
     check_vocabulary(checkpoint, model.tokenizer)
-    if "tokens" in options:
-        model.max_seq_length = options["tokens"]
-    model = settle(model, checkpoint.card, loading)
-    libraries = ("torch", "transformers", "sentence-transformers")
-    return SentenceEncoder(record_loading(checkpoint.card, loading, libraries), model)
+    return settle(model, checkpoint.card, loading)
 
 
 class SentenceEncoder(Prompted):
@@ -160,7 +170,7 @@ def _check_code(checkpoint: Checkpoint) -> None:
         checkpoint.require_trust(f"its own code would run ({', '.join(foreign) or 'a model class of its own'})")
 
 
-def module_folders(checkpoint: Checkpoint) -> list[str]:
+def _module_folders(checkpoint: Checkpoint) -> list[str]:
     """The sub-folders of a checkpoint's modules, including those that a router chooses between."""
     listed = checkpoint.folder / "modules.json"
     folders = []
@@ -175,7 +185,7 @@ def module_folders(checkpoint: Checkpoint) -> list[str]:
 
 
 @contextmanager
-def require_all_weights(checkpoint: Checkpoint) -> Iterator[None]:
+def _require_all_weights(checkpoint: Checkpoint) -> Iterator[None]:
     """An error where weights are missing: the library only logs it and goes on with random numbers."""
     logger = logging.getLogger("transformers.modeling_utils")
     listener = BufferingHandler(capacity=1 << 20)
