@@ -39,6 +39,7 @@ class Workbench:
     def __post_init__(self) -> None:
         self.hub = Hub(self.settings, lambda title, total: progress(title, total, self.show_progress, "bytes"))
         self.store = Store(self.settings.store)
+        self._spaces: dict[str, Space] = {}
 
     def read(self, task: Task, split: str, subset: str) -> Dataset:
         """One split and subset of a task, read once: its items without those that no score looks at."""
@@ -55,8 +56,11 @@ class Workbench:
         return [demand(task, *part, self.read(task, *part), encoder) for part in task.parts]
 
     def space(self, card: ModelCard) -> Space:
-        """Where the vectors of a model live."""
-        return self.store.space(fingerprint(card))
+        """Where the vectors of a model live; opened once, since looking a key up takes an index of all of them."""
+        name = fingerprint(card)
+        if name not in self._spaces:
+            self._spaces[name] = self.store.space(name)
+        return self._spaces[name]
 
     def plan(self, encoder: Encoder, demands: Sequence[Demand]) -> Plan:
         """What must be embedded before these demands can be scored."""
