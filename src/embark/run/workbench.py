@@ -64,7 +64,9 @@ class Workbench:
 
     def plan(self, encoder: Encoder, demands: Sequence[Demand]) -> Plan:
         """What must be embedded before these demands can be scored."""
-        return plan(demands, self.space(encoder.card).has)
+        space = self.space(encoder.card)
+        space.refresh()  # another process may have embedded some of it by now
+        return plan(demands, space.has)
 
     def embed(self, encoder: Encoder, planned: Plan) -> Report:
         """Embed and store all that the plan lacks."""
