@@ -132,4 +132,6 @@ def _record(
 @cache
 def _versions() -> dict[str, str]:
     """The versions of what computes: a score can be traced to them."""
-    return {name: metadata.version(name) for name in ("embark", "numpy", "pillow", "scikit-learn", "pyarrow")}
+    installed = {distribution.name.lower(): distribution.version for distribution in metadata.distributions()}
+    names = ("embark", "numpy", "pillow", "scikit-learn", "pyarrow")
+    return {name: installed.get(name, "not installed") for name in names}  # embark may run from its source folder
