@@ -9,6 +9,8 @@ import csv
 import io
 import json
 import shutil
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from zlib import crc32
@@ -203,3 +205,49 @@ def _is_number(cell: str) -> bool:
     except ValueError:
         return False
     return True
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: embark.leaderboard(["Pocket"]), "no benchmark named"),  # type: ignore[arg-type]
+        (lambda: embark.leaderboard(own=False, published=False), "Neither published nor own"),
+        (lambda: embark.leaderboard(tasks="Holiday*").table(top=0), "At least 1 row"),
+        (lambda: embark.leaderboard(tasks="Holiday*").tasks_table(top=-1), "At least 1 row"),
+        (lambda: embark.compare(model("test/sharp", 0.1), "test/dim"), "no model in the results folder"),  # type: ignore[arg-type]
+        (lambda: embark.evaluate([], "PocketFlagZeroShot"), "No model was chosen"),
+        (lambda: embark.plan([], "PocketFlagZeroShot"), "No model was chosen"),
+        (lambda: embark.analyze.geometry("embark/random", []), "no task named"),  # type: ignore[arg-type]
+        (lambda: embark.analyze.mllm("no-such.csv"), "no-such.csv cannot be read: No such file"),
+        (lambda: embark.recommend([], "MIEB(lite)"), "such as retrieval"),
+        (lambda: embark.show(""), "no task, benchmark or model named ''"),
+    ],
+)
+def test_what_is_misused_is_told_in_words(call: Callable[[], Any], message: str) -> None:
+    with pytest.raises(embark.EmbarkError, match=message):
+        call()
+
+
+def test_a_frame_without_results_has_its_columns() -> None:
+    full = embark.load_results(tasks=OWN).to_frame()
+    empty = embark.load_results(tasks="PocketNameSTS").to_frame()
+    assert not len(empty)
+    assert list(empty.columns) == list(full.columns)
+
+
+def test_an_outline_prints_its_sums() -> None:
+    report = embark.plan(tasks="CIFAR10ZeroShot")
+    assert "1 task, by the rows' own counts" in str(report)
+    assert "1 task, by the rows&#x27; own counts" in report._repr_html_()
+
+
+def test_what_cannot_be_fetched_is_a_note(scored: embark.Settings) -> None:
+    report = embark.fetch("CIFAR10ZeroShot", settings=replace(scored, offline=True), show_progress=False)
+    assert list(report.problems.values()) == [["CIFAR10ZeroShot"]]
+    assert report.notes == tuple(f"failed: CIFAR10ZeroShot: {why}" for why in report.problems)
+
+
+def test_show_tells_own_results_on_built_in_tasks_too() -> None:
+    assert set(embark.show("PocketFlagZeroShot")["results"]) == {
+        "embark/random", "test/blind", "test/dim", "test/sharp"
+    }  # fmt: skip

@@ -17,7 +17,8 @@ FEW = 12  # names that a message can list
 class UnknownName(EmbarkError, KeyError):
     """A name that is not in the catalogue; the message suggests the nearest ones."""
 
-    def __init__(self, what: str, name: str, known: Iterable[str], hint: str = "") -> None:
+    def __init__(self, what: str, name: object, known: Iterable[str], hint: str = "") -> None:
+        name = str(name)  # users may give anything
         by_lower = {other.lower(): other for other in known}
         near = difflib.get_close_matches(name.lower(), by_lower, n=3)
         near += [lower for lower in by_lower if name.lower() in lower and lower not in near][: 3 - len(near)]
@@ -57,12 +58,12 @@ class Catalogue(Mapping[str, T], Generic[T]):
         return by_name
 
     def __getitem__(self, name: str) -> T:
-        if name not in self._values:
+        if name not in self:
             raise UnknownName(self.what, name, self._values, self.hint)
         return self._values[name]
 
     def __contains__(self, name: object) -> bool:
-        return name in self._values
+        return isinstance(name, str) and name in self._values
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._values)
@@ -74,7 +75,10 @@ class Catalogue(Mapping[str, T], Generic[T]):
         """The rows whose names match a pattern or several, each once, patterns in order; no match is an error."""
         names: dict[str, None] = {}
         for pattern in [patterns] if isinstance(patterns, str) else patterns:
-            hits = [pattern] if pattern in self._values else [n for n in self._values if fnmatchcase(n, pattern)]
+            if pattern in self:
+                hits = [pattern]
+            else:
+                hits = [n for n in self._values if isinstance(pattern, str) and fnmatchcase(n, pattern)]
             if not hits:
                 raise UnknownName(self.what, pattern, self._values, self.hint)
             names.update(dict.fromkeys(hits))

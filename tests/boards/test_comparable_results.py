@@ -63,8 +63,8 @@ def test_stale_results_and_scores_that_are_no_numbers_are_named(tiny: embark.Enc
     loaded = load_results("Pocket")
     assert [result.model for result in loaded.results] == ["test/tiny", "test/void"]
     assert loaded.notes == (
-        "left out, because scored under another protocol than the row has now (run again to compare): "
-        f"{TASK} of test/old",
+        "left out, because scored under another protocol, or on other data, than the row has now "
+        f"(run again to compare): {TASK} of test/old",
         f"left out, because the score is not a number: {TASK} of test/void",
     )
 

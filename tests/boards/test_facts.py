@@ -86,6 +86,15 @@ def test_unknown_names_get_suggestions() -> None:
         show("pocketflagzeroshot")
 
 
+def test_only_results_on_the_present_data_are_shown(tiny: embark.Encoder, pictures: Callable[..., Path]) -> None:
+    folder = pictures("Trip")
+    embark.evaluate([tiny, "embark/random"], embark.folder_task(folder), show_progress=False)
+    table = next(folder.glob("*.csv"))
+    table.write_text("\n".join(table.read_text().splitlines()[:-1]))
+    embark.evaluate(tiny, embark.folder_task(folder), show_progress=False)
+    assert list(embark.show("TripRetrieval")["results"]) == [tiny.card.name]
+
+
 def test_an_own_task_from_its_results_alone(tiny: embark.Encoder, pictures: Callable[..., Path]) -> None:
     folder = pictures("Holiday")
     embark.evaluate(tiny, embark.folder_task(folder), show_progress=False)

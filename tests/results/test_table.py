@@ -140,6 +140,12 @@ def test_latex(table: Table) -> None:
     assert r"50\% of a\_b \& c" in Table(("name",), (Row(("50% of a_b & c",)),)).format("latex")
 
 
+def test_latex_escapes_every_sign_of_a_name() -> None:
+    text = Table(("a\\b{c}", "x^2~y"), (Row(("<s>", "50 %")),)).format("latex")
+    assert r"a\textbackslash{}b\{c\} & x\textasciicircum{}2\textasciitilde{}y" in text
+    assert r"\textless{}s\textgreater{} & 50 \%" in text
+
+
 def test_csv_has_full_precision_and_three_columns_a_score(table: Table) -> None:
     rows = list(csv.DictReader(io.StringIO(table.format("csv"))))
     names = ["task", "metric", "chance", "one", "one low", "one high", "two", "two low", "two high", "section", "notes"]

@@ -193,7 +193,9 @@ def test_another_prompt_needs_embedding(settings: Settings) -> None:
 def test_a_study_notes_what_is_not_stored(tiny: embark.Encoder, pictures: Callable[..., Path]) -> None:
     row = next(row for row in embark.folder_task(pictures()) if row.evaluator == "zeroshot")
     embark.evaluate(tiny, [row], show_progress=False)
-    assert analyze.prompts(tiny, row).notes == (f"{row.name}: bare class names are not stored; --embed adds them",)
+    assert analyze.prompts(tiny, row).notes == (
+        f"{row.name}: bare class names are not stored; --embed (embed=True in Python) adds them",
+    )
     assert analyze.prompts(tiny, row, embed=True, show_progress=False).notes == ()
 
 

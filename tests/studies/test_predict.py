@@ -69,7 +69,7 @@ def test_on_the_published_scores_the_lite_set_predicts_mieb_within_two_points() 
 
 
 def test_what_cannot_be_predicted_is_said() -> None:
-    with pytest.raises(EmbarkError, match="must be some of the 8"):
+    with pytest.raises(EmbarkError, match="must be some of the 8 with scores, not others"):
         predict_totals(field(two_stories()), ["elsewhere"])
     with pytest.raises(EmbarkError, match="at least 12 models"):
         predict_totals(field(two_stories(models=11)), HALF)

@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+from dataclasses import replace
 from fnmatch import fnmatchcase
 from importlib import import_module
 from pathlib import Path
@@ -16,8 +17,8 @@ import pytest
 from embark import evaluators, results, tasks
 from embark.catalogue import UnknownName
 from embark.data.readers import READERS
-from embark.tasks import BENCHMARKS, TASKS, get_benchmark, get_tasks
-from embark.types import MODALITIES, Benchmark, Task
+from embark.tasks import BENCHMARKS, TASKS, choose_tasks, get_benchmark, get_tasks
+from embark.types import MODALITIES, Benchmark, EmbarkError, Task
 from matrix import every
 
 # Kind → the sides that its datasets have.
@@ -192,3 +193,9 @@ def test_benchmarks_are_found_by_name_and_family() -> None:
     assert {b.family for b in tasks.get_benchmarks(families=["ARK", "MI*"])} == {"ARK", "MIEB"}
     with pytest.raises(UnknownName, match="Did you mean Pocket"):
         tasks.get_benchmarks("Poket")
+
+
+def test_an_own_task_must_not_have_the_name_of_a_built_in_one() -> None:
+    own = replace(TASKS["PocketFlagZeroShot"], family="Folder")
+    with pytest.raises(EmbarkError, match="A built-in task is named PocketFlagZeroShot, too"):
+        choose_tasks(own)

@@ -11,7 +11,7 @@ from typing import Any
 from embark import published as papers
 from embark.catalogue import Catalogue, counted, listed
 from embark.models import MODELS
-from embark.results import Results, TaskResult, long_table
+from embark.results import LONG_COLUMNS, Results, TaskResult, long_table
 from embark.results.table import Row, Score, Table, Tabular, data_frame
 from embark.results.task_rows import known_tasks
 from embark.run.score import fingerprint_of
@@ -44,7 +44,7 @@ class ResultSet(Tabular):
 
     def to_frame(self) -> Any:
         """One row a record as a pandas data frame, with fingerprints, counts and warnings."""
-        return data_frame(long_table(self.results))
+        return data_frame(long_table(self.results), LONG_COLUMNS)
 
 
 def load_results(
@@ -62,6 +62,8 @@ def load_results(
     unless `own` is false: each under the protocol that its row has now, or that `protocol` names. Without a benchmark
     and tasks, all tasks that have a result.
     """
+    if not (published or own):
+        raise EmbarkError("Neither published nor own results were asked for: choose one of them, or both.")
     folder = (settings or load_settings()).results
     on_disk = list(Results(folder).all()) if own else []
     rows = rows_of(benchmark, tasks, protocol, known_tasks(on_disk))
@@ -80,7 +82,7 @@ def rows_of(
     """The rows of a benchmark, of tasks, or all known ones, as one of their protocols has them, or one of papers."""
     if benchmark is not None and tasks is not None:
         raise EmbarkError("Give a benchmark or tasks, not both.")
-    if isinstance(benchmark, str):
+    if benchmark is not None:
         benchmark = get_benchmark(benchmark)
     chosen = benchmark if tasks is None else tasks
     rows = list(known.values()) if chosen is None else choose_tasks(chosen, known=known)
@@ -136,7 +138,7 @@ def _notes(unlike: Sequence[TaskResult], stale: Sequence[TaskResult], current: S
         why = "the paper had other data or another measure (embark published errata)"
         notes.append(f"left out, because {why}: {tasks}")
     if outdated := _names(stale):
-        why = "scored under another protocol than the row has now (run again to compare)"
+        why = "scored under another protocol, or on other data, than the row has now (run again to compare)"
         notes.append(f"left out, because {why}: {outdated}")
     if void := _names([result for result in current if isnan(result.score)]):
         notes.append(f"left out, because the score is not a number: {void}")

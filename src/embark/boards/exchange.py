@@ -68,8 +68,8 @@ def import_results(
         read = read_mteb(folder, tasks)
     elif model is None or protocol is None:
         raise EmbarkError(
-            "MMEB's score files name neither model nor release: give --model, and --protocol (paper, if MMEB-V3's code "
-            "made them)."
+            "MMEB's score files name neither model nor release: give the model (--model) and the protocol "
+            "(--protocol paper, if MMEB-V3's code made them)."
         )
     else:
         if protocol not in (known := {"paper", *(score.protocol for score in published.scores("MMEB-V3"))}):

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from embark.boards.aggregate import Standing, standings
-from embark.boards.comparable_results import published_results
+from embark.boards.comparable_results import own_results, published_results
 from embark.boards.leaderboards import ranked
 from embark.catalogue import UnknownName
 from embark.data import readers
@@ -22,6 +22,7 @@ from embark.results.table import Row, Score, Table, Tabular
 from embark.results.task_rows import known_tasks
 from embark.run.score import fingerprint_of
 from embark.settings import Settings, load_settings
+from embark.stats.means import names, score
 from embark.tasks import BENCHMARKS, TASKS, size
 from embark.types import Benchmark, EmbarkError, Item, ModelCard, Task, Text, role_of
 
@@ -74,24 +75,26 @@ def show(name: str, *, settings: Settings | None = None) -> Facts:
     """
     settings = settings or load_settings()
     if name in TASKS:
-        return _task_facts(TASKS[name], [], settings)
+        return _task_facts(TASKS[name], list(Results(settings.results).all()), settings)
     if name in BENCHMARKS:
         benchmark = BENCHMARKS[name]
         more = {"published": _published(benchmark)}
         return _facts("benchmark", benchmark, dataclasses.asdict(benchmark), more)
-    if name in MODELS or ":" in name or Path(name).expanduser().is_dir():
+    if name in MODELS or ":" in name or (name and Path(name).expanduser().is_dir()):
         card = find_card(name)
         return _facts("model", card, _model(card), {"published": _published(card)})
     results = list(Results(settings.results).all())
     known = known_tasks(results)
     if name not in known:
         raise UnknownName("task, benchmark or model", name, [*known, *BENCHMARKS, *MODELS])
-    return _task_facts(known[name], [result for result in results if result.task == name], settings)
+    return _task_facts(known[name], results, settings)
 
 
 def _task_facts(task: Task, results: Sequence[TaskResult], settings: Settings) -> Facts:
-    """`results` are those of an own task."""
-    scores = {result.model: _score(Score(result.score, *result.interval)) for result in results}
+    """`results` are all on disk; those under the row's present protocol and data are shown."""
+    current, _ = own_results([task], results)
+    labels = names([(result.model, result.revision, result.made_by) for result in current])
+    scores = {label: _score(score(result)) for label, result in zip(labels, current, strict=True)}
     more = {
         "protocols": _protocols(task),
         "sample": _sample(task, settings),

@@ -16,7 +16,7 @@ from embark.boards.rules import Rule, by_difficulty, rule_of
 from embark.catalogue import Catalogue, UnknownName, counted, listed
 from embark.models import MODELS, get_models
 from embark.results import Results, TaskResult
-from embark.results.table import Row, Table, Tabular, footnoted
+from embark.results.table import Row, Table, Tabular, first, footnoted
 from embark.settings import Settings, load_settings
 from embark.stats import ranking
 from embark.stats.means import Column, names, task_table
@@ -58,7 +58,7 @@ class Leaderboard(Tabular):
 
         With `room` for so many characters a line: the columns that fit, without a source that all models share.
         """
-        shown = self.entries[:top]
+        shown = first(self.entries, top)
         totals, groups = _columns(self.tasks, self.rule, shown)
         partial = any(entry.model.mean.partial for entry in shown)
         scores = (*["tasks"] * partial, *["Borda"] * self.borda, *totals, *groups)
@@ -74,7 +74,7 @@ class Leaderboard(Tabular):
 
     def tasks_table(self, top: int | None = None) -> Table:
         """Tasks × the `top` models, grouped by category; the last lines are the totals of the rule."""
-        models = [Column(entry.model.who, entry.model.tasks, entry.model.totals) for entry in self.entries[:top]]
+        models = [Column(entry.model.who, entry.model.tasks, entry.model.totals) for entry in first(self.entries, top)]
         totals = self.rule(self.tasks, {task.name: 0.0 for task in self.tasks}).totals
         labels = {name: str(self.rule).replace("-", " ").capitalize() if name == "mean" else name for name in totals}
         return task_table(self.tasks, models, labels)
@@ -96,7 +96,9 @@ class Leaderboard(Tabular):
         models = [entry.model for entry in self.entries]
         if len(models) > 1 and any(model.mean.partial for model in models):
             common = f"the {len(models)} models share {len(shared(self.tasks, models))} of the tasks"
-            notes.append(f"{common}: --comparable ranks them over those; fewer models (-m) may share more")
+            notes.append(
+                f"{common}: --comparable (comparable=True in Python) ranks them over those; fewer models may share more"
+            )
         return tuple(notes)
 
 
@@ -128,7 +130,7 @@ def leaderboard(
     """
     if benchmark is None and tasks is None and published:
         benchmark = DEFAULT_BENCHMARK
-    if isinstance(benchmark, str):
+    if benchmark is not None:
         benchmark = get_benchmark(benchmark)
     settings = settings or load_settings()
     loaded = load_results(benchmark, tasks, protocol=protocol, published=published, own=own, settings=settings)
@@ -245,7 +247,9 @@ def _common(tasks: Sequence[Task], results: Sequence[TaskResult]) -> list[Task]:
     models = standings(tasks, results)
     if common := shared(tasks, models):
         return common
-    raise EmbarkError(f"The {len(models)} models have no task in common: choose fewer of them (--model, --own…).")
+    raise EmbarkError(
+        f"The {len(models)} models have no task in common: choose fewer of them (--model, or models in Python)."
+    )
 
 
 def _columns(tasks: Sequence[Task], rule: Rule, shown: Sequence[Entry]) -> tuple[list[str], list[str]]:

@@ -7,7 +7,6 @@ from typing import Annotated
 import typer
 
 import embark
-from embark.catalogue import listed
 from embark.cli.output import BenchmarkName, Format, Home, TaskNames, emit, say
 from embark.cli.run import TasksFile, chosen_tasks
 
@@ -36,6 +35,6 @@ def fetch(
     report = embark.fetch(chosen_tasks(benchmark, task, None, tasks_file), dry_run=dry_run, settings=settings)
     if report.datasets or style != "text":
         emit(report.table(), style, report.as_dict())
-    say(*report.notes, *(f"failed: {listed(names)}: {why}" for why, names in report.problems.items()))
+    say(*report.notes)
     if report.problems:
         raise typer.Exit(1)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:  # help texts must not wait for numbers
     from embark.published import Erratum
 
 app = typer.Typer(
-    help="The papers' tables: list, show, re-derive, errata.", no_args_is_help=True, rich_markup_mode=None
+    help="The papers' tables: list, show, errata, check.", no_args_is_help=True, rich_markup_mode=None
 )
 Family = Annotated[str | None, typer.Option("--family", help="Only MIEB, UniBench, MMEB-V3 or ARK.")]
 

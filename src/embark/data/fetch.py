@@ -160,7 +160,7 @@ class Hub:
                 raise Again(f"the answer is not JSON: {error}") from None
             except Again as again:
                 if again.absent and not self._answered:
-                    advice = "Check the network, or name a mirror with EMBARK_ENDPOINT; --offline uses what is here."
+                    advice = "Check the network or name a mirror (EMBARK_ENDPOINT); EMBARK_OFFLINE=1 uses what is here."
                     self._unreachable = EmbarkError(f"{self.endpoint} cannot be reached: {again}. {advice}")
                     raise self._unreachable from None
                 raise

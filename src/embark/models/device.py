@@ -26,7 +26,7 @@ def devices(wanted: str) -> tuple[str, ...]:
                 torch.empty(0, device=name)
             except (RuntimeError, AssertionError) as error:
                 reason = str(error).splitlines()[0]
-                raise EmbarkError(f"There is no device '{name}' to use here ({reason}); try --device cpu.") from error
+                raise EmbarkError(f"There is no device '{name}' to use here ({reason}); try cpu.") from error
         return names
     if torch.cuda.is_available():
         return tuple(f"cuda:{number}" for number in range(torch.cuda.device_count()))

@@ -49,7 +49,7 @@ def secure(dtype: str, device: str) -> dict[str, str]:
     if way == NONE:
         raise EmbarkError(
             f"{dtype} cannot run on this CPU: it ends the process, with and without oneDNN and fused attention. "
-            "Use --dtype float32, or another --device."
+            "Use float32 (--dtype), or another device."
         )
     if way == USUAL:
         return {}

@@ -179,14 +179,17 @@ def outcome_columns(split: str, subset: str, ids: Sequence[str], outcomes: Mappi
     }
 
 
+NESTED = ("metrics", "counts", "timings", "versions", "loaded", "interval", "warnings", "languages")
+RECORD_COLUMNS = tuple(field.name for field in dataclasses.fields(Record) if field.name not in NESTED)
+LONG_COLUMNS = (*RECORD_COLUMNS, "low", "high", "protocol", "made_by", "items", "warnings")
+
+
 def long_table(results: Iterable[TaskResult]) -> list[dict[str, Any]]:
     """One row a record, ready for a data frame."""
     rows = []
     for result in results:
         for record in result.records:
-            row = {f.name: getattr(record, f.name) for f in dataclasses.fields(Record)}
-            for name in ("metrics", "counts", "timings", "versions", "loaded", "interval", "warnings", "languages"):
-                row.pop(name)
+            row = {name: getattr(record, name) for name in RECORD_COLUMNS}
             low, high = record.interval
             more = {"items": record.counts.get("items"), "warnings": "; ".join(record.warnings)}
             rows.append(row | {"low": low, "high": high, "protocol": result.protocol, "made_by": result.made_by} | more)

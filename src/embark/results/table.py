@@ -11,12 +11,21 @@ from dataclasses import dataclass, replace
 from html import escape
 from itertools import groupby, zip_longest
 from math import isfinite
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeVar
 
 from embark.catalogue import UnknownName
 from embark.types import EmbarkError
 
+T = TypeVar("T")
 LESSER = ("metric", "chance")  # columns that a narrow terminal goes without, first to last
+LATEX = {sign: "\\" + sign for sign in "&%$#_{}"} | {
+    "\\": r"\textbackslash{}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+    "–": "--",
+}
 HEAD = 10  # characters of a name over scores, before it is broken
 PIECES = r"(?<=[ /-])|(?<=[a-z0-9])(?=[A-Z][a-z])|(?=\()"  # where a name may be broken: patch14-384, ImageClustering
 ENDINGS = ("MultiChoice", "Classification", "Retrieval", "Clustering", "ZeroShot")
@@ -235,7 +244,7 @@ class Tabular:
         return str(self.table())
 
     def _repr_html_(self) -> str:
-        return self.table().format("html") + _html_notes(self.notes)
+        return self.table().format("html") + html_notes(self.notes)
 
 
 def data_frame(rows: Sequence[Any], columns: Sequence[str] | None = None) -> Any:
@@ -245,6 +254,13 @@ def data_frame(rows: Sequence[Any], columns: Sequence[str] | None = None) -> Any
     except ImportError as error:
         raise EmbarkError("Data frames need pandas: pip install pandas. Tables print and export without it.") from error
     return pandas.DataFrame(rows, columns=columns)
+
+
+def first(rows: Sequence[T], top: int | None) -> Sequence[T]:
+    """The first `top` rows; without it, all."""
+    if top is not None and top < 1:
+        raise EmbarkError(f"At least 1 row is shown, not {top}; None shows all.")
+    return rows[:top]
 
 
 def named(name: str, most: int) -> Exact:
@@ -348,9 +364,7 @@ def _markdown(table: Table) -> str:
 
 def _latex(table: Table) -> str:
     def safe(text: str) -> str:
-        for sign in "&%$#_{}":
-            text = text.replace(sign, "\\" + sign)
-        return text.replace("–", "--")
+        return "".join(LATEX.get(sign, sign) for sign in text)
 
     layout = "".join("l" if _words(table, i) else "r" for i in range(len(table.columns)))
     lines = [" & ".join(map(safe, table.columns)) + r" \\ \midrule"]
@@ -413,10 +427,11 @@ def _html(table: Table) -> str:
                 for column, (side, cell) in enumerate(zip(sides, row.cells, strict=True))
             ]
             lines.append(f"<tr>{''.join(cells)}</tr>")
-    return "\n".join(["<table>", *lines, "</tbody></table>"]) + _html_notes(table.notes)
+    return "\n".join(["<table>", *lines, "</tbody></table>"]) + html_notes(table.notes)
 
 
-def _html_notes(notes: Sequence[str]) -> str:
+def html_notes(notes: Sequence[str]) -> str:
+    """Notes below a table, escaped."""
     return "\n<p><small>" + "<br>\n".join(map(escape, notes)) + "</small></p>" if notes else ""
 
 

@@ -126,7 +126,7 @@ class Run(Tabular):
 
     def to_frame(self) -> Any:
         """One row a (model, task, split, subset) as a pandas data frame."""
-        return data_frame(results.long_table(self.results))
+        return data_frame(results.long_table(self.results), results.LONG_COLUMNS)
 
 
 def evaluate(

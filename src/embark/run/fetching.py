@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from embark.catalogue import listed
 from embark.data import readers
 from embark.data.fetch import Hub, is_local
 from embark.engine.progress import progress
@@ -90,6 +91,7 @@ def fetch(
     notes = [] if chosen else ["nothing to fetch: the data of these tasks is here already"]
     if dry_run and hub.opened:
         notes.append(ONLY_ROWS)
+    notes += [f"failed: {listed(names)}: {why}" for why, names in problems.items()]
     return FetchReport(_datasets(hub), problems, tuple(notes))
 
 

@@ -25,6 +25,8 @@ def choose_models(
     """
     models = DEFAULT_MODELS if models is None else models
     chosen: list[Any] = [models] if isinstance(models, str) or not isinstance(models, Iterable) else list(models)
+    if not chosen:
+        raise EmbarkError("No model was chosen.")
     for model in chosen:
         if not isinstance(model, str) and not hasattr(model, "card"):
             raise EmbarkError(f"{model!r} is no model: give a name or an encoder (embark.encoder wraps functions).")

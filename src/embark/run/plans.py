@@ -15,7 +15,7 @@ from embark.engine.price import bills, total
 from embark.models import Loading
 from embark.models.encoder import Bill, Encoder
 from embark.planning import Count, Outline, Plan, outline
-from embark.results.table import Exact, Row, Table, Tabular, data_frame
+from embark.results.table import Exact, Row, Table, Tabular, data_frame, html_notes
 from embark.run import Skipped, skipped_notes
 from embark.run.models import Models, choose_models
 from embark.run.workbench import Workbench, cannot
@@ -119,6 +119,12 @@ class PlanReport(Tabular):
     def summary(self) -> tuple[str, ...]:
         """Of an outline: items task by task, items embedded once, and what that saves."""
         return () if self.outline is None else _summary(self.tasks, self.outline)
+
+    def __str__(self) -> str:
+        return "\n".join((*self.summary(), super().__str__()))
+
+    def _repr_html_(self) -> str:
+        return html_notes(self.summary()) + super()._repr_html_()
 
     def as_dict(self) -> dict[str, Any]:
         """Everything as plain values, for JSON."""

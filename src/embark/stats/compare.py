@@ -183,7 +183,7 @@ def compare(
     if benchmark is not None and tasks is not None:
         raise EmbarkError("Give a benchmark or tasks, not both.")
     known = known_tasks(results)
-    if isinstance(benchmark, str):
+    if benchmark is not None:
         benchmark = get_benchmark(benchmark)
     chosen = benchmark if tasks is None else tasks
     rows = list(known.values()) if chosen is None else choose_tasks(chosen, known=known)
@@ -317,7 +317,7 @@ def _aligned(a: TaskResult | None, b: TaskResult | None) -> tuple[dict[str, Arra
         raise NotComparable(f"only {(a or b).model} has a score")  # type: ignore[union-attr]
     prints_a, prints_b = ({(r.split, r.subset): r.fingerprint for r in result.records} for result in (a, b))
     if prints_a != prints_b:
-        raise NotComparable("the scores were made under other protocols")
+        raise NotComparable("the scores were made under other protocols, or on other data")
     try:
         tables = [result.outcomes().sort_by([(key, "ascending") for key in KEYS]) for result in (a, b)]
     except (EmbarkError, OSError, ValueError, KeyError):  # pyarrow's errors for a damaged or foreign file among them

@@ -131,6 +131,8 @@ def read_external_scores(path: Path) -> dict[str, dict[str, float]]:
         with path.open(encoding="utf-8-sig", newline="") as file:
             reader = csv.reader(file)
             lines = [(reader.line_num, cells) for line in reader if any(cells := [cell.strip() for cell in line])]
+    except OSError as error:
+        raise EmbarkError(f"The table {path} cannot be read: {error.strerror}.") from error
     except UnicodeDecodeError as error:
         raise EmbarkError(
             f"{path} is not UTF-8 text ({error.reason} at byte {error.start}); save it as UTF-8."

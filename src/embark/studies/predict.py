@@ -112,7 +112,8 @@ def predict_totals(matrix: Matrix, names: Sequence[str]) -> Predictions:
     """Predict the total of models that have these tasks and lack others; measure it on those that lack none."""
     columns = [column for column, name in enumerate(matrix.names) if name in names]
     if not columns or len(columns) == len(matrix.tasks):
-        raise EmbarkError(f"The tasks to predict from must be some of the {len(matrix.tasks)} with scores, not all.")
+        which = f"some of the {len(matrix.tasks)} with scores, not {'all' if columns else 'others'}"
+        raise EmbarkError(f"The tasks to predict from must be {which}.")
     complete = matrix.complete_rows
     have_part = np.asarray(~np.isnan(matrix.values[:, columns]).any(axis=1))
     if complete.sum() < FEWEST:

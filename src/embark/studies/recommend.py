@@ -16,7 +16,7 @@ import numpy as np
 from embark.boards.matrix import Matrix, load_matrix
 from embark.catalogue import UnknownName, match_words
 from embark.models import parameter_count
-from embark.results.table import Exact, Row, Score, Table, named, short
+from embark.results.table import Exact, Row, Score, Table, first, named, short
 from embark.settings import Settings
 from embark.stats.ranking import FEWEST, Place, freedom, over_tasks, places
 from embark.studies.plotting import color, marker
@@ -112,7 +112,7 @@ class Recommendation(Study):
 
     def table(self, top: int | None = None) -> Table:
         """The first models with ranks, ties and the mean of each need."""
-        shown = self.models[: top or self.top]
+        shown = first(self.models, self.top if top is None else top)
         partial = any(model.place is None for model in shown)
         rows = [_row(model, self.sure, [f"{model.scored}/{self.tasks}"] * partial) for model in shown]
         columns = ("#", "ranks", "tie", "model", *["tasks"] * partial, "mean", *self.needs, "size", "dim")
@@ -144,7 +144,7 @@ class Recommendation(Study):
             "Without a rank: some of the tasks have no score; the mean is over the others.": partial,
             "Tasks in several languages count with their mean over languages.": self.multilingual,
             f"Left out: {reasons}.": self.left_out,
-            f"{more} more models follow (--top).": more > 0,
+            f"{more} more models follow (--top, or top in Python).": more > 0,
         }
         return applicable(notes)
 
@@ -156,7 +156,7 @@ def rank_models(
     limits = limits or Limits()
     columns_of = {need: _columns(matrix.tasks, need) for need in needs}
     if not columns_of:
-        raise EmbarkError("Say what the model is needed for, such as --need retrieval,documents.")
+        raise EmbarkError("Say what the model is needed for, such as retrieval or documents.")
     reasons = [limits.excludes(cards.get(model)) for model in matrix.models]
     within = matrix.only(models=np.array([reason is None for reason in reasons]))
     weights = np.zeros(len(matrix.tasks))

@@ -131,8 +131,8 @@ def fit_scaling(
         trends.append(_trend(group, tuple(matrix.models[row] for row in rows), sizes[rows], scores[rows]))
     if not trends:
         raise EmbarkError(
-            f"No {by} has {FEWEST} models of known {against} with a score on all of its tasks. Try --by task, another "
-            "benchmark, or add results."
+            f"No {by} has {FEWEST} models of known {against} with a score on all of its tasks. Group by task, choose "
+            "another benchmark, or add results."
         )
     unknown = tuple(model for model, size in zip(matrix.models, sizes, strict=True) if np.isnan(size))
     trends.sort(key=lambda trend: -trend.slope)

@@ -71,7 +71,7 @@ def prompts(model: Models, tasks: Tasks, *, prompts: Sequence[str] = (), **share
             if prompts:
                 raise
             embedded.append(stored.task(row))
-            notes.append(f"{row.name}: bare class names are not stored; --embed adds them")
+            notes.append(f"{row.name}: bare class names are not stored; --embed (embed=True in Python) adds them")
     return replace(by_prompt(embedded, own), notes=tuple(notes))
 
 

@@ -87,6 +87,8 @@ def choose_tasks(tasks: Tasks = None, protocol: str | None = None, known: Catalo
         else:
             rows = [choice] if isinstance(choice, Task) else known.match([choice])
         for row in rows:
+            if row.name in TASKS and TASKS[row.name].family != row.family:
+                raise EmbarkError(f"A built-in task is named {row.name}, too: rename yours.")
             if chosen.setdefault(row.name, row) != row:
                 raise EmbarkError(f"Two different tasks are named {row.name}: rename one of them.")
     if not chosen:
@@ -116,9 +118,9 @@ def get_benchmarks(names: Wanted = None, *, families: Wanted = None) -> list[Ben
     return [benchmark for benchmark in chosen if family is None or benchmark.family in family]
 
 
-def get_benchmark(name: str) -> Benchmark:
-    """A benchmark by its name."""
-    return BENCHMARKS[name]
+def get_benchmark(name: str | Benchmark) -> Benchmark:
+    """A benchmark by its name; a benchmark is itself."""
+    return name if isinstance(name, Benchmark) else BENCHMARKS[name]
 
 
 def _capability(task: Task) -> list[str]:

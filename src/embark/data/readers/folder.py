@@ -85,7 +85,8 @@ def read_folder(task: Task, split: str, subset: str, hub: Hub) -> Dataset:
     folder = Path(task.source.id)
     source = _table(folder, task.source.config)
     if _revision(folder, source, task.columns["file"]) != task.source.revision:
-        raise EmbarkError(f"The folder {folder} has changed since task {task.name} was made: call folder_task again.")
+        advice = "make it again (embark run --folder, or folder_task in Python)"
+        raise EmbarkError(f"The folder {folder} has changed since task {task.name} was made: {advice}.")
     rows = _rows(source)
     return _retrieval(task, folder, rows) if "caption" in task.columns else _zeroshot(task, folder, rows)
 
