@@ -116,10 +116,10 @@ def _finite(value: Any) -> Any:
 
 
 def print_table(table: Table) -> None:
-    """A table: fitted and styled on a terminal, plain elsewhere; turned when it is too wide and has few rows."""
+    """A table: fitted and styled on a terminal, plain elsewhere; transposed when it is too wide and has few rows."""
     room = terminal_width()
     if table.width() > room and len(table.rows) <= FEW and table.models == "rows":
-        table = table.turned()
+        table = table.transposed()
     notes = [line for note in table.notes for line in textwrap.wrap(note, room, subsequent_indent="    ") or [""]]
     if not sys.stdout.isatty():
         print("\n".join([*map(str, table.lines()), *notes]))

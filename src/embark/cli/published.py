@@ -44,7 +44,7 @@ def show(
     model: Annotated[str | None, typer.Option("-m", "--model", help="Only this model.")] = None,
     style: Format = "text",
 ) -> None:
-    """Print a table's cells, one a line, with the errata that they fall under.
+    """Print a table's cells, one per line, with the errata that they fall under.
 
     \b
     embark published show 'MIEB Table 2' -m royokong/e5-v

@@ -22,7 +22,7 @@ from urllib.parse import quote, urlsplit
 
 from embark import http
 from embark.data.atomic import atomically
-from embark.http import Again, Refused, patiently
+from embark.http import Refused, TemporaryFailure, with_retries
 from embark.settings import Settings
 from embark.types import EmbarkError
 
@@ -157,18 +157,18 @@ class Hub:
                 following = response.links.get("next", {}).get("url", "")
                 return response.json(), self._at_home(following) if following else ""
             except json.JSONDecodeError as error:
-                raise Again(f"the answer is not JSON: {error}") from None
-            except Again as again:
-                if again.absent and not self._answered:
+                raise TemporaryFailure(f"the answer is not JSON: {error}") from None
+            except TemporaryFailure as failure:
+                if failure.unreachable and not self._answered:
                     advice = "Check the network, or name a mirror with EMBARK_ENDPOINT; --offline uses what is here."
-                    self._unreachable = EmbarkError(f"{self.endpoint} cannot be reached: {again}. {advice}")
+                    self._unreachable = EmbarkError(f"{self.endpoint} cannot be reached: {failure}. {advice}")
                     raise self._unreachable from None
                 raise
 
         if self._unreachable:
             raise self._unreachable
         try:
-            return patiently(f"Asking {self.endpoint} about dataset {id}", attempt)
+            return with_retries(f"Asking {self.endpoint} about dataset {id}", attempt)
         except Refused as refused:
             raise self._explained(refused, id, revision) from None
 
@@ -210,7 +210,7 @@ class Hub:
         attempt = partial(self._download_once, id, commit, file, bar)
         for _ in range(2):
             try:
-                path = patiently(f"Downloading '{file.path}' of dataset {id}", attempt, bar.stopped.wait)
+                path = with_retries(f"Downloading '{file.path}' of dataset {id}", attempt, bar.stopped.wait)
             except Refused as refused:
                 raise self._explained(refused, id, commit, file.path) from None
             checksum = _checksum(path, file)
@@ -237,7 +237,10 @@ class Hub:
     # ── errors ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _problem(self, error: Exception, target: Path | None = None, size: int = 0) -> Exception:
-        """What to raise for an error of huggingface_hub: Refused or EmbarkError if it will not pass, else Again."""
+        """The exception to raise for an error of huggingface_hub.
+
+        TemporaryFailure if a retry may help, else Refused or EmbarkError.
+        """
         from huggingface_hub import errors
 
         if isinstance(error, EmbarkError):
@@ -252,13 +255,14 @@ class Hub:
             status = int(response.status_code)
             reason = f"HTTP {status} {response.reason_phrase}"
             if status in http.BUSY:
-                return Again(reason, http.retry_after(response.headers))
+                return TemporaryFailure(reason, http.retry_after(response.headers))
             if not str(response.url).startswith(f"{self.endpoint}/"):  # a link to storage may have run out
-                return Again(reason)
+                return TemporaryFailure(reason)
             return Refused(status, response.reason_phrase)
         if isinstance(error, OSError) and error.errno is not None and target:
             return _on_disk(error, target, size)
-        return Again(reason, absent=any(isinstance(cause, http.ABSENT) for cause in _causes(error)))
+        unreachable = any(isinstance(cause, http.UNREACHABLE) for cause in _causes(error))
+        return TemporaryFailure(reason, unreachable=unreachable)
 
     def _explained(self, refused: Refused, id: str, revision: str, path: str = "") -> EmbarkError:
         """What a user can do about a refusal."""
@@ -272,7 +276,7 @@ class Hub:
             return EmbarkError(f"{page} answered {refused}.")
         try:
             newest = str(self._get(f"{self.endpoint}/api/datasets/{id}").json().get("sha"))
-        except (Refused, Again, ValueError):
+        except (Refused, TemporaryFailure, ValueError):
             return EmbarkError(f"There is no dataset {id} at {self.endpoint}.")
         if path and newest == revision:
             return EmbarkError(f"File '{path}' of dataset {id} is gone from revision {revision}.")

@@ -63,7 +63,7 @@ def open_table_file(path: Path, digests: Path, siblings: SiblingFiles | None = N
 
 
 def _broken(path: str | Path, error: Exception) -> EmbarkError:
-    return EmbarkError(f"{path} cannot be read: {error}. Mend the file, or put a whole copy in its place.")
+    return EmbarkError(f"{path} cannot be read: {error}. Repair the file, or replace it by a complete copy.")
 
 
 class Parquet(TableFile):
@@ -178,7 +178,7 @@ def _separated(text: str, separator: str) -> list[dict[str, Any]]:
 
 
 def _json(text: str) -> list[dict[str, Any]]:
-    """The rows of a list of objects, of an object of columns, or of one object a line."""
+    """The rows of a list of objects, of an object of columns, or of one object per line."""
     if text.lstrip().startswith("["):
         rows = json.loads(text)
     else:

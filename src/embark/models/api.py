@@ -26,14 +26,14 @@ from urllib.request import Request
 import numpy as np
 
 from embark import http
-from embark.http import Again, Refused
+from embark.http import Refused, TemporaryFailure
 from embark.models.encoder import Bill, Encoder, Interrupted
 from embark.models.loading import Loading
 from embark.models.providers import PROVIDERS, RequestPart, RequestParts
 from embark.settings import Settings, load_settings
 from embark.types import Array, Content, EmbarkError, Item, ModelCard, Rendered
 
-BYTES_A_TOKEN = 4  # of text, about
+BYTES_PER_TOKEN = 4  # of text, about
 CUT = 1  # version of `_cut`, in the options of models whose texts are cut here
 PIECE = re.compile(rb" ?(?:[A-Z]?[a-z]{1,3}|[A-Z])|[0-9]{1,3}|[ \t]{1,4}|.", re.DOTALL)  # seldom more than a token
 LARGEST_REQUEST = 16 << 20  # bytes; an item that is larger goes alone
@@ -113,7 +113,7 @@ class Remote(Encoder):
                 if room is not None:
                     value, room = _cut(value, room)
                 parts.append(("text", value))
-                text_tokens += -(-len(value.encode("utf-8", "surrogatepass")) // BYTES_A_TOKEN)
+                text_tokens += -(-len(value.encode("utf-8", "surrogatepass")) // BYTES_PER_TOKEN)
             else:
                 parts.append(("image", _data_url(content.value, self.provider.largest)))
                 least, most = self.provider.billed
@@ -185,7 +185,7 @@ class Remote(Encoder):
             items = [batch[row] for row in missing]
             what = f"Asking {self.endpoint} for {self.card.name}"
             try:
-                answer = http.patiently(what, partial(self._post, items), jitter=JITTER, deadline=DEADLINE)
+                answer = http.with_retries(what, partial(self._post, items), jitter=JITTER, deadline=DEADLINE)
             except BadInput:
                 if len(missing) == 1:
                     raise
@@ -225,15 +225,15 @@ class Remote(Encoder):
         try:
             with http.send(request) as answer:
                 page = http.receive(answer)
-        except Again as again:
-            self.pace.hold(again.wait or 0.0)
-            message = self._message(again.page, key)
-            raise Again(f"{again}: {message}" if message else str(again), again.wait) from None
+        except TemporaryFailure as failure:
+            self.pace.hold(failure.wait or 0.0)
+            message = self._message(failure.page, key)
+            raise TemporaryFailure(f"{failure}: {message}" if message else str(failure), failure.wait) from None
         except Refused as refused:
             raise self._refusal(refused, key, items) from None
         finite = [(position, row) for position, row in self._vectors(page, len(items)) if np.isfinite(row).all()]
         if not finite:
-            raise Again(
+            raise TemporaryFailure(
                 f"it returned no vector of finite numbers for {len(items)} items, the first is {_preview(items[0])}"
             )
         return finite
@@ -250,7 +250,7 @@ class Remote(Encoder):
             ) from None
         positions = [position for position, _ in vectors]
         if not self.provider.indexed and len(vectors) != count:
-            raise Again(f"it returned {len(vectors)} vectors for {count} items and does not say which")
+            raise TemporaryFailure(f"it returned {len(vectors)} vectors for {count} items and does not say which")
         if sorted(set(positions) & set(range(count))) != sorted(positions):
             raise EmbarkError(f"{self.card.name} returned vectors for items that it was not asked for, or twice.")
         return vectors

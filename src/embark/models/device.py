@@ -33,7 +33,7 @@ def devices(wanted: str) -> tuple[str, ...]:
     return ("mps",) if torch.backends.mps.is_available() else ("cpu",)
 
 
-def settle(model: Any, card: ModelCard, loading: Loading) -> Any:
+def to_device(model: Any, card: ModelCard, loading: Loading) -> Any:
     """The module on its device, in its precision, without dropout or gradients; compiled where asked for."""
     import torch
 

@@ -54,7 +54,7 @@ class ChatGenerator(Generator):
 
     @without_gradients
     def generate(self, batch: Sequence[Prompt]) -> list[str]:
-        """One text an item, decoded greedily."""
+        """One text per item, decoded greedily."""
         inputs = self.chat.inputs(batch)
         tokens = self.chat.model.generate(**inputs)[:, inputs["input_ids"].shape[1] :]
         return _texts(self.chat.tokenizer, tokens)

@@ -9,7 +9,7 @@ from pathlib import Path
 from threading import Lock
 from typing import Any
 
-from embark.models.device import settle
+from embark.models.device import to_device
 from embark.models.hub import Checkpoint
 from embark.models.loading import Loading
 from embark.types import EmbarkError
@@ -43,7 +43,7 @@ def load_model(
             f"The checkpoint of {checkpoint.name} lacks {len(misfits)} weights of {kind.__name__}, the first is "
             f"{min(misfits)} (of that name and shape): it is of another architecture, or not whole."
         )
-    return settle(model, checkpoint.card, loading)
+    return to_device(model, checkpoint.card, loading)
 
 
 @contextmanager

@@ -225,10 +225,10 @@ def _download_file(card: ModelCard, loading: Loading) -> Path:
             while chunk := http.receive(answer, 1 << 20):
                 file.write(chunk)
             if file.tell() < int(answer.headers.get("Content-Length", 0)):
-                raise http.Again("the connection was closed in the middle of the file")
+                raise http.TemporaryFailure("the connection was closed in the middle of the file")
 
     try:
-        http.patiently(f"Fetching {card.source}", fetch)
+        http.with_retries(f"Fetching {card.source}", fetch)
         part.replace(path)
     except (http.Refused, OSError) as error:
         raise EmbarkError(

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from embark.models import hub
-from embark.models.device import last_token, settle
+from embark.models.device import last_token, to_device
 from embark.models.encoder import Encoder
 from embark.models.hf import Tokenizer, image_processor, load_model, read_weights
 from embark.models.hub import Checkpoint
@@ -106,4 +106,4 @@ def _head(checkpoint: Checkpoint, loading: Loading) -> Any:
     first, second = (torch.nn.Linear(*reversed(state[f"{layer}.weight"].shape)) for layer in (0, 2))
     head = torch.nn.Sequential(first, torch.nn.GELU(), second)
     head.load_state_dict(state)
-    return settle(head, checkpoint.card, loading)
+    return to_device(head, checkpoint.card, loading)

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from embark.models.device import POOLING, pad, settle, to_numpy, without_gradients
+from embark.models.device import POOLING, pad, to_device, to_numpy, without_gradients
 from embark.models.encoder import Encoder, embed_in_groups, require_tokens
 from embark.models.hf import Tokenizer, check_vocabulary, load_model, quiet
 from embark.models.hub import PICKLED, Checkpoint, fetch_checkpoint, read_json
@@ -66,7 +66,7 @@ def load_modules(
             **options,
         )
     check_vocabulary(checkpoint, model.tokenizer)
-    return settle(model, checkpoint.card, loading)
+    return to_device(model, checkpoint.card, loading)
 
 
 class SentenceEncoder(Prompted):

@@ -60,7 +60,7 @@ class ExternalCorrelations(Study):
         return 2.6 + 0.95 * max(len(self.measures), 4), 1.4 + 0.36 * len(self.groups)
 
     def table(self) -> Table:
-        """One line a group and measure, each with its interval and number of models."""
+        """One line per group and measure, each with its interval and number of models."""
         rows = []
         for measure in self.measures:
             cells = [(group, self.values[group, measure]) for group in self.groups if (group, measure) in self.values]

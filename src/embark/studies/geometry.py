@@ -114,7 +114,7 @@ class Geometry(Study):
         return 7.0, 0.6 + 2.5 * len(self.models)
 
     def table(self) -> Table:
-        """One line a measure, one column a model."""
+        """One line per measure, one column per model."""
         rows: list[Row] = []
         first = self.models[0]
         for number, side in enumerate(first.shapes):

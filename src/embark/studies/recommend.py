@@ -119,7 +119,7 @@ class Recommendation(Study):
         return Table(columns, tuple(rows), self._table_notes(len(shown), partial), models="rows")
 
     def draw(self, figure: Any) -> None:
-        """A line a model: the means of the needs as points."""
+        """A line per model: the means of the needs as points."""
         axes = figure.subplots()
         shown = self.models[: self.top]
         lines = range(len(shown))

@@ -170,7 +170,7 @@ def shots(
     model: Models,
     task: TaskNames = None,
     shots: Annotated[
-        list[int] | None, typer.Option("--shots", min=1, help="Examples a class; may be given several times.")
+        list[int] | None, typer.Option("--shots", min=1, help="Examples per class; may be given several times.")
     ] = None,
     tasks_file: TasksFile = None,
     protocol: ProtocolName = None,
@@ -181,7 +181,7 @@ def shots(
     style: Format = "text",
     plot: Plot = None,
 ) -> None:
-    """Learning curves of probes: 1, 2, 4… examples a class, up to the row's own number.
+    """Learning curves of probes: 1, 2, 4… examples per class, up to the row's own number.
 
     More than that needs vectors that a run does not make: --shots 64 --embed.
 
