@@ -228,7 +228,7 @@ def test_wrong_bytes_are_fetched_again_and_then_refused(
 ) -> None:
     hub.corrupt = 2
     with pytest.raises(
-        EmbarkError, match=rf"'{name}' of dataset org/data came wrong twice: expected {kind} \w+, found"
+        EmbarkError, match=rf"'{name}' of dataset org/data arrived damaged twice: expected {kind} \w+, found"
     ):
         client().get(ID, sha, name)
     assert not parts(elsewhere)

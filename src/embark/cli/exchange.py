@@ -12,7 +12,7 @@ from embark.catalogue import counted
 from embark.cli.grammar import Command, Group
 from embark.cli.output import Device, Format, Home, Offline, ProtocolName, ResultsFolder, emit, say
 
-if TYPE_CHECKING:  # help texts must not wait for numbers
+if TYPE_CHECKING:  # importing numpy and others would slow down --help
     from embark.boards.exchange import Imported
 
 
@@ -29,7 +29,7 @@ export = typer.Typer(
 )
 From = Annotated[Path, typer.Argument(metavar="DIR", help="The folder to read, from any level of its folders.")]
 Into = Annotated[Path, typer.Argument(metavar="DIR", help="The folder to write to.")]
-Whose = Annotated[str | None, typer.Option("-m", "--model", help="Whose scores they are: the files do not say.")]
+Whose = Annotated[str | None, typer.Option("-m", "--model", help="The model of these scores; the files have no name.")]
 Revision = Annotated[str, typer.Option("--revision", help="The model's revision.")]
 Release = Annotated[
     str | None, typer.Option("--protocol", help="What made them: paper (MMEB-V3), mmeb-v2.1, mmeb-v2.0.1…")

@@ -11,7 +11,7 @@ import embark
 from embark.cli.grammar import Command
 from embark.cli.output import Format, emit, listing, print_table, say, wrapped
 
-if TYPE_CHECKING:  # help texts must not wait for numbers
+if TYPE_CHECKING:  # importing numpy and others would slow down --help
     from embark.published import Erratum
 
 app = typer.Typer(

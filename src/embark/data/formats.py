@@ -59,10 +59,10 @@ def open_table_file(path: Path, digests: Path, siblings: SiblingFiles | None = N
             return Shard(path, digests)
         return Records(path, siblings)
     except (ValueError, OSError, EOFError, zlib.error, tarfile.TarError, csv.Error) as error:
-        raise _broken(path, error) from error
+        raise _read_error(path, error) from error
 
 
-def _broken(path: str | Path, error: Exception) -> EmbarkError:
+def _read_error(path: str | Path, error: Exception) -> EmbarkError:
     return EmbarkError(f"{path} cannot be read: {error}. Repair the file, or replace it by a complete copy.")
 
 
@@ -112,7 +112,7 @@ class Parquet(TableFile):
         try:
             yield from lazy_media.parquet_batches(self.path, columns)
         except (ValueError, OSError) as error:  # pages are read one by one, and any of them may be damaged
-            raise _broken(self.path, error) from error
+            raise _read_error(self.path, error) from error
 
     def class_names(self, column: str) -> tuple[str, ...] | None:
         metadata = json.loads((self.schema.metadata or {}).get(b"huggingface", b"{}"))

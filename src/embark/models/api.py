@@ -35,7 +35,7 @@ from embark.types import Array, Content, EmbarkError, Item, ModelCard, Rendered
 
 BYTES_PER_TOKEN = 4  # of text, about
 CUT = 1  # version of `_cut`, in the options of models whose texts are cut here
-PIECE = re.compile(rb" ?(?:[A-Z]?[a-z]{1,3}|[A-Z])|[0-9]{1,3}|[ \t]{1,4}|.", re.DOTALL)  # seldom more than a token
+PIECE = re.compile(rb" ?(?:[A-Z]?[a-z]{1,3}|[A-Z])|[0-9]{1,3}|[ \t]{1,4}|.", re.DOTALL)  # rarely more than one token
 LARGEST_REQUEST = 16 << 20  # bytes; an item that is larger goes alone
 DEADLINE = 900.0  # seconds for a request, with all its tries
 JITTER = 0.5
@@ -196,7 +196,10 @@ class Remote(Encoder):
             vectors.update({missing[position]: vector for position, vector in answer})
 
     def _remove_wrong_shapes(self, batch: Sequence[RequestItem], vectors: dict[int, Array]) -> EmbarkError | None:
-        """Remove vectors of another dimension than the card's or most of the first batch's; the error about them."""
+        """Remove vectors of a wrong dimension; returns the error about them, or None.
+
+        The right dimension is the card's, else that of most vectors of the first batch.
+        """
         if self.dim is None and vectors:
             self.dim = Counter(vector.size for vector in vectors.values()).most_common(1)[0][0]
         wrong = {row: vectors.pop(row) for row in sorted(vectors) if vectors[row].shape != (self.dim,)}
@@ -312,7 +315,7 @@ class Pace:
             time.sleep(turn - now)
 
     def hold(self, seconds: float) -> None:
-        """Send no request for so long, as the provider asked."""
+        """Send no request for so many seconds, as the provider asked."""
         with self.lock:
             self.next = max(self.next, time.monotonic() + min(seconds, http.PATIENCE))
 

@@ -130,7 +130,7 @@ def require_tokens(tokens: list[int]) -> list[int]:
 def embed_in_groups(
     batch: Sequence[Any], key: Callable[[Any], Any], embed: Callable[[Any, list[Any]], Iterable[Array]]
 ) -> list[Array]:
-    """The vectors of a batch, in its order: items of one key share a pass, which `embed` makes of (key, items)."""
+    """The vectors of a batch, in its order; items with the same key are embedded together by `embed(key, items)`."""
     groups: dict[Any, list[int]] = {}
     for row, item in enumerate(batch):
         groups.setdefault(key(item), []).append(row)

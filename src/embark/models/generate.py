@@ -91,7 +91,7 @@ class CaptionGenerator(Generator):
 def _template(tokenizer: Tokenizer, name: str) -> str:
     """The checkpoint's chat template for a user's turn, with {body} in place of the text."""
     if not tokenizer.inner.chat_template:
-        raise EmbarkError(f"{name} has no chat template: it is no model that answers.")
+        raise EmbarkError(f"{name} has no chat template, so it cannot answer a prompt.")
     turn = [{"role": "user", "content": "{body}"}]
     return str(
         tokenizer.inner.apply_chat_template(turn, tokenize=False, add_generation_prompt=True, enable_thinking=False)

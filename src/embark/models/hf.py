@@ -107,7 +107,7 @@ def image_processor(checkpoint: Checkpoint, **options: Any) -> Any:
 
 
 def check_vocabulary(checkpoint: Checkpoint, tokenizer: Any) -> None:
-    """An error where the checkpoint has no tokeniser: transformers would make one up, with one token for all words."""
+    """Raise an error if the checkpoint has no tokeniser: transformers would make up one with a single token."""
     if getattr(tokenizer, "vocab_files_names", None) and not any(any(checkpoint.folder.rglob(p)) for p in VOCABULARIES):
         raise EmbarkError(
             f"{checkpoint.name} is not loaded: {checkpoint.folder} holds no tokeniser (tokenizer.json, vocab.txt…)."

@@ -54,7 +54,9 @@ class AudioProcessor:
         rate = self.extractor.sampling_rate
         hop = self.extractor.hop_length
         if audio.rate != rate:
-            raise EmbarkError(f"This model hears {rate} samples a second, and its card says {audio.rate}.")
+            raise EmbarkError(
+                f"This model takes sound at {rate} Hz, but its card says {audio.rate} Hz: correct the card's sample_rate."
+            )
         samples = audio.samples[: self.extractor.n_samples]
         out = self.extractor(
             samples, sampling_rate=rate, padding="max_length", return_attention_mask=True, return_tensors="pt",

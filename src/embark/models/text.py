@@ -158,7 +158,7 @@ def _similarity(card: ModelCard, model: Any) -> Any:
 
 
 def _check_code(checkpoint: Checkpoint) -> None:
-    """An error if the checkpoint needs its own code and is not trusted; the library might quietly use other code."""
+    """Raise an error if the checkpoint needs its own code and is not trusted: the library might use other code."""
     path = checkpoint.folder / "modules.json"
     if not path.is_file():
         raise EmbarkError(
@@ -186,7 +186,7 @@ def _module_folders(checkpoint: Checkpoint) -> list[str]:
 
 @contextmanager
 def _require_all_weights(checkpoint: Checkpoint) -> Iterator[None]:
-    """An error where weights are missing: the library only logs it and goes on with random numbers."""
+    """A block that raises an error if weights are missing: the library only logs it and uses random numbers."""
     logger = logging.getLogger("transformers.modeling_utils")
     listener = BufferingHandler(capacity=1 << 20)
     level = logger.level

@@ -155,7 +155,7 @@ def read_external_scores(path: Path) -> dict[str, dict[str, float]]:
 
 
 def _rows(models: Sequence[str], names: Iterable[str]) -> dict[str, int]:
-    """The row of each model that a table names, in full or without its organisation; other names are left out."""
+    """The row of each model that a table names, in full or without its organization; unknown names are left out."""
     name_of: dict[int, str] = {}
     for name in names:
         rows = [row for row, model in enumerate(models) if model == name]

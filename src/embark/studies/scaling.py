@@ -1,4 +1,4 @@
-"""What size buys: scores against the logarithm of a model's parameters or training data, group by group."""
+"""Score against size: how scores grow with the logarithm of parameters or training data, group by group."""
 
 from __future__ import annotations
 

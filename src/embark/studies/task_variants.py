@@ -1,4 +1,4 @@
-"""What changed tasks score: fewer examples to learn from, other prompts, more results looked at, corrupted items."""
+"""Scores of changed tasks: fewer training examples, other prompts, other cut-offs of a ranking, corrupted items."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What changed vectors score: shortened, in fewer bits, or compared by another similarity. No model runs."""
+"""Scores of changed vectors: shortened, in fewer bits, or compared by another similarity. No model runs."""
 
 from __future__ import annotations
 
