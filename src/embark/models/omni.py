@@ -55,7 +55,7 @@ class AudioProcessor:
         hop = self.extractor.hop_length
         if audio.rate != rate:
             raise EmbarkError(
-                f"This model takes sound at {rate} Hz, but its card says {audio.rate} Hz: correct the card's sample_rate."
+                f"This model takes sound at {rate} Hz, but its card says {audio.rate} Hz. Correct the card."
             )
         samples = audio.samples[: self.extractor.n_samples]
         out = self.extractor(
