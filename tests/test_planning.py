@@ -12,7 +12,7 @@ import embark
 from embark.data import items
 from embark.data.items import as_keys
 from embark.models.encoder import Encoder
-from embark.planning import Count, Demand, Plan, demand, outline, plan
+from embark.planning import Count, Demand, Plan, outline, plan, task_demand
 from embark.tasks import get_tasks
 from embark.types import Array, Dataset, Item, ModelCard, Pool, Qrels, Rendered, Side, Source, Task, Text
 
@@ -39,7 +39,7 @@ def asks(encoder: Encoder, name: str, instructions: Mapping[str, str] | None = N
     task = replace(task, instructions=instructions or {})
     made = {role: Side(words.split(), tuple(map(items.text, words.split()))) for role, words in sides.items()}
     none = np.zeros(0, np.int64)
-    return demand(task, "test", "default", Dataset(made, Qrels(none, none, none)), encoder)
+    return task_demand(task, "test", "default", Dataset(made, Qrels(none, none, none)), encoder)
 
 
 def nothing(keys: Array) -> Array:

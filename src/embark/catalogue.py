@@ -1,4 +1,4 @@
-"""One registry for everything that has a name: exact look-up with suggestions, globs; names in sentences."""
+"""The registry of everything that has a name: look-up with suggestions, globs, and lists of names for messages."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def match_words(what: str, known: Iterable[str], patterns: str | Iterable[str] |
 
 
 def listed(names: Sequence[str], most: int = FEW) -> str:
-    """Names in a row, the first of them when they are many."""
+    """Names separated by commas; of many, only the first."""
     return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
 
 

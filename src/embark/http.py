@@ -1,4 +1,4 @@
-"""HTTP for whoever needs it: patient with what passes, plain about what does not."""
+"""HTTP requests: temporary failures are retried with growing pauses, other failures are raised at once."""
 
 from __future__ import annotations
 
@@ -19,31 +19,38 @@ from embark.types import EmbarkError
 
 TRIES = 6
 PAUSE = 1.0  # seconds before the second try; doubled each time
-PATIENCE = 300.0  # the longest pause, also when the other side asks for a longer one
+PATIENCE = 300.0  # the longest pause in seconds, even if the server asks for a longer one
 TIMEOUT = 60.0  # seconds without a byte
 BUSY = (408, 429, 500, 502, 503, 504)
-ABSENT = (socket.gaierror, ConnectionRefusedError)  # nobody is at the address
+UNREACHABLE = (socket.gaierror, ConnectionRefusedError)  # no server at the address
 
 T = TypeVar("T")
 
 
-class Again(Exception):
-    """A failure that may pass, and how long we are asked to wait; `absent` when nobody is at the address."""
+class TemporaryFailure(Exception):
+    """A failure after which the request may be repeated.
 
-    def __init__(self, why: str, wait: float | None = None, absent: bool = False, page: bytes = b"") -> None:
+    `wait` is the pause in seconds that the server asked for; `unreachable` means that there is no server at the
+    address.
+    """
+
+    def __init__(self, why: str, wait: float | None = None, unreachable: bool = False, page: bytes = b"") -> None:
         super().__init__(why)
-        self.wait, self.absent, self.page = wait, absent, page
+        self.wait = wait
+        self.unreachable = unreachable
+        self.page = page
 
 
 class Refused(Exception):
-    """An answer that another try will not change: its status, and the page that came with it."""
+    """A refusal by the server, which repeating the request would not change: HTTP status and the page that was sent."""
 
     def __init__(self, status: int, reason: str, page: bytes = b"") -> None:
         super().__init__(f"HTTP {status} {reason}")
-        self.status, self.page = status, page
+        self.status = status
+        self.page = page
 
 
-def patiently(
+def with_retries(
     what: str,
     attempt: Callable[[], T],
     pause: Callable[[float], object] = time.sleep,
@@ -51,18 +58,18 @@ def patiently(
     jitter: float = 0.0,
     deadline: float = inf,
 ) -> T:
-    """The result of the first attempt that works, with longer and longer pauses between them.
+    """The result of the first attempt that succeeds; pauses between attempts double.
 
-    `jitter` lengthens a pause by up to that part of it, so that many who wait do not come back at once; no attempt is
-    made that could not begin within `deadline` seconds.
+    `what` names the request in the error. `jitter` lengthens every pause by a random share up to this one, so that many
+    clients do not retry at the same time. No attempt begins later than `deadline` seconds after the first.
     """
     start = time.monotonic()
     for tried in range(1, TRIES + 1):
         try:
             return attempt()
-        except Again as again:
-            why = again
-            wait = min(PAUSE * 2 ** (tried - 1) if again.wait is None else again.wait, PATIENCE)
+        except TemporaryFailure as failure:
+            why = failure
+            wait = min(PAUSE * 2 ** (tried - 1) if failure.wait is None else failure.wait, PATIENCE)
             wait *= 1 + jitter * random.random()
             if tried == TRIES or time.monotonic() + wait > start + deadline:
                 break
@@ -72,7 +79,7 @@ def patiently(
 
 
 def send(request: urllib.request.Request) -> closing[Any]:
-    """The answer to a request, to be closed."""
+    """The server's answer to a request; the caller closes it."""
     try:
         return closing(urllib.request.build_opener().open(request, timeout=TIMEOUT))
     except urllib.error.HTTPError as error:
@@ -81,19 +88,20 @@ def send(request: urllib.request.Request) -> closing[Any]:
             with suppress(OSError, http.client.HTTPException):
                 page = error.read(1 << 16)
             if error.code in BUSY:
-                raise Again(f"HTTP {error.code} {error.reason}", retry_after(error.headers), page=page) from None
+                reason = f"HTTP {error.code} {error.reason}"
+                raise TemporaryFailure(reason, retry_after(error.headers), page=page) from None
             raise Refused(error.code, str(error.reason), page) from None
     except (OSError, http.client.HTTPException) as error:
         cause: object = getattr(error, "reason", None) or error
-        raise Again(str(cause) or type(cause).__name__, absent=isinstance(cause, ABSENT)) from None
+        raise TemporaryFailure(str(cause) or type(cause).__name__, unreachable=isinstance(cause, UNREACHABLE)) from None
 
 
 def receive(answer: Any, size: int | None = None) -> bytes:
-    """Some bytes of an answer, or all of it."""
+    """The next `size` bytes of an answer, or all of it."""
     try:
         return bytes(answer.read(size) if size else answer.read())
     except (OSError, http.client.HTTPException) as error:
-        raise Again(str(error) or type(error).__name__) from None
+        raise TemporaryFailure(str(error) or type(error).__name__) from None
 
 
 def retry_after(headers: Mapping[str, str] | Message) -> float | None:

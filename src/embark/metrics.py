@@ -26,7 +26,7 @@ def ranking(
     order = np.lexsort((rank, query))
     query, rank, grade = query[order], rank[order].astype(np.float64), grade[order].astype(np.float64)
     relevant = np.bincount(query, minlength=queries)
-    place = np.arange(len(query)) - np.repeat(np.cumsum(relevant) - relevant, relevant)  # 0 for a query's best hit
+    place = np.arange(len(query)) - np.repeat(np.cumsum(relevant) - relevant, relevant)  # 0: a query's first hit
     gain = grade / np.log2(rank + 1)
     ideal = _ideal_gain(query, grade, place)
     precision = (place + 1) / rank
@@ -70,7 +70,7 @@ def classification(label: Array, predicted: Array, classes: int) -> dict[str, fl
 
 
 def main_measure(params: Mapping[str, Any], default: str, known: Iterable[str], evaluator: str) -> str:
-    """The measure that a row's parameters name as the main one; one that the evaluator lacks is an error."""
+    """The name of the main measure: the row's `metric`, else the default; a measure that is not `known` is an error."""
     main = str(params.get("metric", default))
     if main not in known:
         raise EmbarkError(f"{evaluator} has no measure '{main}'; it has {', '.join(known)}.")

@@ -73,8 +73,8 @@ class Plan:
         return Count(total.items, total.first, total.first - total.missing, total.first, total.missing)
 
 
-def demand(task: Task, split: str, subset: str, data: Dataset, encoder: Encoder) -> Demand:
-    """The keys of a task's items for this encoder."""
+def task_demand(task: Task, split: str, subset: str, data: Dataset, encoder: Encoder) -> Demand:
+    """The demand of a task for this encoder: the keys of all its items."""
     space = fingerprint(encoder.card)
 
     def keys_of(side: str, items: Sequence[Item]) -> Array:
@@ -86,9 +86,9 @@ def demand(task: Task, split: str, subset: str, data: Dataset, encoder: Encoder)
 
 
 def plan(demands: Iterable[Demand], stored: Callable[[Array], Array]) -> Plan:
-    """What the demands need, without what is stored and what an earlier demand already needs.
+    """The vectors that the demands need, without those in the store; each vector counts for its first demand.
 
-    `stored` says which of an array of keys are in the store.
+    `stored` returns, for an array of keys, which of them are in the store.
     """
     demands = tuple(demands)
     counts: list[Count] = []
@@ -122,8 +122,8 @@ class Saving:
     """A pool of items that several tasks share."""
 
     pool: str
-    times: int  # that it is used
-    saved: int  # embeddings, against each task on its own
+    times: int  # number of uses
+    saved: int  # embeddings saved, compared with embedding each task separately
     tasks: tuple[str, ...]
 
 

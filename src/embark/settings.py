@@ -1,4 +1,4 @@
-"""Where things live: set by option, else environment, else settings file, else default."""
+"""Settings: each from an argument, else the environment, else the settings file, else a default."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def load_settings(
         workers=limit("workers") or _workers(),
         memory=limit("memory") or Settings.memory,
         endpoint=_address(pick("endpoint", os.environ.get("HF_ENDPOINT") or Settings.endpoint)),
-        offline=_truth(pick("offline", os.environ.get("HF_HUB_OFFLINE", "").lower() in YES)),
+        offline=_boolean(pick("offline", os.environ.get("HF_HUB_OFFLINE", "").lower() in YES)),
         requests_per_minute=limit("requests_per_minute"),
         tokens_per_minute=limit("tokens_per_minute"),
     )
@@ -107,7 +107,7 @@ def _address(stated: str) -> str:
     return stated.rstrip("/")
 
 
-def _truth(stated: bool | str) -> bool:
+def _boolean(stated: bool | str) -> bool:
     word = str(stated).lower()
     if word not in (*YES, *NO):
         raise EmbarkError(f"The setting 'offline' must be true or false, not '{stated}'.")
@@ -115,7 +115,7 @@ def _truth(stated: bool | str) -> bool:
 
 
 def cache_folder() -> Path:
-    """The user's folder for what can be made again."""
+    """The user's cache folder."""
     return Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser()
 
 

@@ -1,4 +1,4 @@
-"""Where vectors live: key → vector, written once and kept for good; safe against crashes and concurrent writers.
+"""The vector store: key → vector, written once and never changed; safe against crashes and concurrent writers.
 
     ROOT/<space>/              the vectors of one encoder, named by its fingerprint
         <segment>/             what one writer added; no other process ever writes here
@@ -77,7 +77,7 @@ class Space:
         self.refresh()
 
     def refresh(self) -> None:
-        """Read what any writer has committed since."""
+        """Read what other writers have committed since it was opened or last refreshed."""
         segments = tuple(segment for path in _folders(self.path) if (segment := _open(path)).commits)
         for segment, other in pairwise(segments):
             if segment.head != other.head:
@@ -188,7 +188,7 @@ class Writer(AbstractContextManager["Writer"]):
         self._head: Head | None = None
         self._files: list[BinaryIO] = []  # keys, vectors, commits
         self._committed = self._added = _Commit()
-        self._sound = True  # False during a write, and for good once one was interrupted: the files have a torn tail
+        self._intact = True  # False during a write; stays False after an interrupted one, which leaves a torn tail
 
     def __exit__(self, *error: object) -> None:
         self.close()
@@ -230,11 +230,11 @@ class Writer(AbstractContextManager["Writer"]):
     def close(self) -> None:
         """Commit and seal. After a failed write the segment is left as it was last committed."""
         try:
-            if self._files and self._sound:
+            if self._files and self._intact:
                 self.commit()
                 self._record()
         finally:
-            self._sound = False
+            self._intact = False
             for file in self._files:
                 with suppress(OSError):  # a full disk was reported when it was met; this is its unwritten tail
                     file.close()
@@ -264,15 +264,15 @@ class Writer(AbstractContextManager["Writer"]):
 
     @contextmanager
     def _writing(self) -> Iterator[None]:
-        if not self._sound:
+        if not self._intact:
             raise EmbarkError("This writer was closed, or stopped at an earlier error; ask the space for a new one.")
-        self._sound = False
+        self._intact = False
         try:
             yield
         except OSError as error:
-            text = "The store at {} could not be written ({}); what was committed is safe. Mend that and run again."
+            text = "The store at {} could not be written ({}); what was committed is safe. Solve that and run again."
             raise EmbarkError(text.format(self._space.path.parent, error)) from error
-        self._sound = True
+        self._intact = True
 
 
 # ── segments ─────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -321,7 +321,7 @@ class _Segment:
 
 
 def _open(path: Path) -> _Segment:
-    """A segment up to its last sound commit."""
+    """A segment up to its last intact commit."""
     segment = _scan(path)
     while segment.commits and segment.problem():
         segment = replace(segment, commits=segment.commits[:-1])

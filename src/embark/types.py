@@ -130,7 +130,7 @@ class Qrels:
 
 @dataclass(frozen=True)
 class Classes:
-    """The class of each item, and the class that each prompt describes (several prompts a class are an ensemble).
+    """The class of each item, and the class that each prompt describes (several prompts per class are an ensemble).
 
     `label` is (items,) of class numbers, or (items, classes) of booleans where an item has several.
     """
@@ -142,7 +142,7 @@ class Classes:
 
 @dataclass(frozen=True)
 class Split:
-    """Labels of a training and a test side; (n,) of class numbers, or (n, classes) of booleans for several a row."""
+    """Labels of a training and a test side; (n,) of class numbers, or (n, classes) of booleans for several per row."""
 
     train: Array = aligned("train")
     test: Array = aligned("test")
@@ -312,13 +312,13 @@ class ModelCard:
     family: str = ""
     parameters: int | None = None
     context: int | None = None  # tokens; several loaders cut there
-    image_size: int | None = None  # pixels a side, where it is fixed
+    image_size: int | None = None  # pixels per side, where it is fixed
     instructed: bool = False  # reads a task's instruction
     normalized: bool | None = None  # whether vectors come with length one; None: not stated
     data: float | None = None  # millions of training examples
     objective: str = ""
     architecture: str = ""
-    price: float | None = None  # US dollars a million tokens
+    price: float | None = None  # US dollars per million tokens
     image_price: float | None = None  # the same for tokens of images, where they cost otherwise
     license: str = ""
     reference: str = ""

@@ -187,7 +187,7 @@ def test_runs_keep_their_samples_when_an_example_is_left_out(kind: str) -> None:
 
 # ── unreadable items ─────────────────────────────────────────────────────────────────────────────────────────────────
 
-LOST = {
+UNRANKED = {
     "retrieval": {"document": [2, 5]},
     "robustness": {"document:noise": [2], "document": [5]},
     "choice": {"document": [2]},
@@ -201,7 +201,7 @@ LOST = {
 
 
 def fewer(kind: str, truth: Any, vectors: dict[str, Array]) -> tuple[Any, dict[str, Array]]:
-    """The truth without what LOST names, written out for each kind."""
+    """The truth without what UNRANKED names, written out for each kind."""
 
     def cut(side: str, at: list[int]) -> None:
         vectors[side] = np.delete(vectors[side], at, axis=0)
@@ -239,7 +239,7 @@ def test_unreadable_items_leave_a_smaller_task_and_a_warning(kind: str) -> None:
         truth = evaluators.narrow(kind, truth, params)[0]  # draws the samples
     data = data_of(truth, vectors)
     keys = {side: as_keys([f"{side} {n}".encode().ljust(32) for n in range(len(s))]) for side, s in data.sides.items()}
-    bad = {keys[side][row].tobytes(): "broken" for side, rows in LOST[kind].items() for row in rows}
+    bad = {keys[side][row].tobytes(): "broken" for side, rows in UNRANKED[kind].items() for row in rows}
     asked = Demand(task(kind, params), "test", "default", data, keys)
     left = readable_items(asked, Report(unreadable=bad))
     (warning,) = left.data.skipped

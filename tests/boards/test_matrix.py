@@ -91,12 +91,12 @@ def test_every_row_of_a_model_has_its_card(tmp_path: Path) -> None:
     """Whatever the revision and the source; a name that only looks like it has none."""
     rows = [(CLIP, "1", "embark"), (CLIP, "2", "embark"), (CLIP, "1", "mteb"), (f"{CLIP} (mine)", "1", "embark")]
     loaded = matrix(ROWS, written(tmp_path, *(result(model, ROWS[0], 0.5, *which) for model, *which in rows)))
-    assert set(loaded.who) == set(rows)
+    assert set(loaded.model_keys) == set(rows)
     names = [f"{CLIP}@1", f"{CLIP}@2", f"{CLIP} (mteb)"]
     assert loaded.cards == dict.fromkeys(names, MODELS[CLIP])
     assert set(loaded.models) == {*names, f"{CLIP} (mine)"}
     part = loaded.only(models=np.array([model == names[1] for model in loaded.models]))
-    assert (part.models, part.who) == ((names[1],), (rows[1],))
+    assert (part.models, part.model_keys) == ((names[1],), (rows[1],))
     assert Matrix((CLIP, "org/x"), (), np.zeros((2, 0))).cards == {CLIP: MODELS[CLIP]}  # rows of plain names
 
 

@@ -193,7 +193,7 @@ def test_retry_after_is_respected_within_reason(hub: FakeHub, sha: str, monkeypa
     waited: list[float] = []
     monkeypatch.setattr(http, "PAUSE", 1.0)
     monkeypatch.setattr(time, "sleep", waited.append)
-    monkeypatch.setattr(http.patiently, "__defaults__", (waited.append,))
+    monkeypatch.setattr(http.with_retries, "__defaults__", (waited.append,))
     hub.retry_after, hub.busy = "7", [429, 429]
     client().files(ID, sha)
     hub.retry_after, hub.busy = "Wed, 21 Oct 2015 07:28:00 GMT", [503]
@@ -228,7 +228,7 @@ def test_wrong_bytes_are_fetched_again_and_then_refused(
 ) -> None:
     hub.corrupt = 2
     with pytest.raises(
-        EmbarkError, match=rf"'{name}' of dataset org/data came wrong twice: expected {kind} \w+, found"
+        EmbarkError, match=rf"'{name}' of dataset org/data arrived damaged twice: expected {kind} \w+, found"
     ):
         client().get(ID, sha, name)
     assert not parts(elsewhere)

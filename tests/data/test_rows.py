@@ -141,14 +141,14 @@ DAMAGED = PACKED[:900] + bytes(byte ^ 255 for byte in PACKED[900:910]) + PACKED[
     ],
 )
 def test_a_broken_file_is_an_error_that_names_it(hub: FakeHub, name: str, data: bytes) -> None:
-    with pytest.raises(EmbarkError, match=rf"{name} cannot be read: .*\. Mend the file, or put a whole copy"):
+    with pytest.raises(EmbarkError, match=rf"{name} cannot be read: .*\. Repair the file, or replace it"):
         opened(hub, {name: data})
 
 
 def test_so_is_one_that_is_broken_in_the_middle(hub: FakeHub) -> None:
     whole = parquet({"text": [f"{at} {at**5}" for at in range(999)]})
     found = opened(hub, {SHARD: whole[:900] + b"\xff" * 300 + whole[1200:]})
-    with pytest.raises(EmbarkError, match=r"\.parquet cannot be read: .* Mend the file"):
+    with pytest.raises(EmbarkError, match=r"\.parquet cannot be read: .* Repair the file"):
         found.values("text")
 
 

@@ -97,7 +97,7 @@ def test_items_are_of_the_modalities_that_the_row_states(file: Path, reader_of_c
     file.write_text(FULL.replace('["text", "image"]', '["text"]'))
     run = embark.evaluate(reader_of_colours, embark.load_tasks(file), show_progress=False)
     assert [one.why for one in run.skipped] == [
-        "Task Pages has items of image, but its `modalities` are text: mend them, or its `columns`."
+        "Task Pages has items of image, but its `modalities` are text. Correct its `modalities` or its `columns`."
     ]
 
 

@@ -199,7 +199,7 @@ def test_winoground_is_strict(hub: FakeHub, tiny: embark.Encoder) -> None:
 def test_another_number_of_captions_is_told(hub: FakeHub) -> None:
     add(hub, captioned(([RED], ["one", "two"])))
     data = read(replace(RELATION, options={"captions": 10}), "test", "default", client())
-    assert data.skipped == ("2 captions a sample where the task expects 10",)
+    assert data.skipped == ("2 captions per sample where the task expects 10",)
 
 
 @pytest.mark.parametrize(

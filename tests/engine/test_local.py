@@ -16,7 +16,7 @@ from PIL import Image
 
 from embark.data import items
 from embark.data.items import as_keys
-from embark.engine.local import LARGEST_BATCH, MOST_BYTES, BatchSize, by_kind, measure, weigh
+from embark.engine.local import LARGEST_BATCH, MOST_BYTES, BatchSize, by_kind, byte_size, measure
 from embark.store import Store
 from embark.types import Array, Audio, Content, EmbarkError
 from lengths import CARD, Lengths, needs, number, picture, run, stored_numbers, text
@@ -154,38 +154,38 @@ def test_one_item_that_never_fits_is_named(store: Store) -> None:
 
 def test_a_batch_grows_while_that_makes_an_item_cheaper() -> None:
     size = BatchSize(now=4, limit=64)
-    size.took(4, 1.0)
+    size.record_time(4, 1.0)
     assert size.now == 8
-    size.took(8, 1.0)
+    size.record_time(8, 1.0)
     assert size.now == 16
-    size.took(16, 2.0)  # no cheaper an item
+    size.record_time(16, 2.0)  # no cheaper an item
     assert (size.now, size.growing) == (16, False)
-    size.took(16, 0.1)
+    size.record_time(16, 0.1)
     assert size.now == 16
 
 
 def test_a_batch_stops_growing_at_the_limit() -> None:
     size = BatchSize()
     for _ in range(20):
-        size.took(size.now, 0.001)
+        size.record_time(size.now, 0.001)
     assert size.now == LARGEST_BATCH
 
 
 def test_a_short_last_batch_says_nothing_about_speed() -> None:
     size = BatchSize(now=8)
-    size.took(3, 100.0)
+    size.record_time(3, 100.0)
     assert (size.now, size.growing, size.best) == (8, True, 0.0)
 
 
 def test_a_batch_shrinks_for_good_and_never_below_one() -> None:
     size = BatchSize(now=8)
-    size.failed(8)
-    size.took(4, 1e-6)
+    size.record_out_of_memory(8)
+    size.record_time(4, 1e-6)
     assert (size.now, size.limit) == (4, 4)
-    size.failed(8)  # the other half of the batch that failed before: nothing new
+    size.record_out_of_memory(8)  # the other half of the batch that failed before: nothing new
     assert size.now == 4
     for _ in range(5):
-        size.failed(size.now)
+        size.record_out_of_memory(size.now)
     assert size.now == 1
 
 
@@ -271,18 +271,18 @@ def test_workers_that_wait_for_room_do_not_outlive_the_error_of_another(store: S
 
 def test_prepared_values_are_weighed() -> None:
     image, samples = Image.new("RGB", (30, 20)), np.zeros(100, np.float32)
-    assert weigh(image) == 2400
-    assert weigh(samples) == 400
-    assert weigh(b"12345") == 5
-    assert weigh([("image", image), ("text", "words")]) == 2400
-    assert weigh({"pixels": [samples, samples], "ids": [1, 2, 3]}) == 800
-    assert weigh([Content("video", [image, image]), Content("audio", Audio(samples, 16_000))]) == 5200
-    assert [weigh(value) for value in ("words", 7, None, [], [1, 2], object(), Audio)] == [0] * 7
+    assert byte_size(image) == 2400
+    assert byte_size(samples) == 400
+    assert byte_size(b"12345") == 5
+    assert byte_size([("image", image), ("text", "words")]) == 2400
+    assert byte_size({"pixels": [samples, samples], "ids": [1, 2, 3]}) == 800
+    assert byte_size([Content("video", [image, image]), Content("audio", Audio(samples, 16_000))]) == 5200
+    assert [byte_size(value) for value in ("words", 7, None, [], [1, 2], object(), Audio)] == [0] * 7
 
 
 def test_tensors_are_weighed() -> None:
     torch = pytest.importorskip("torch")
-    assert weigh({"pixels": torch.zeros(3, 10, dtype=torch.float16)}) == 60
+    assert byte_size({"pixels": torch.zeros(3, 10, dtype=torch.float16)}) == 60
 
 
 # ── media and disk ───────────────────────────────────────────────────────────────────────────────────────────────────

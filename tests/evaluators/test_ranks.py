@@ -13,7 +13,7 @@ from threadpoolctl import threadpool_info
 from embark.evaluators import rank_counter, similarity, threads
 from embark.evaluators import ranks as ranks_module
 from embark.evaluators.backend import Numpy, Torch
-from embark.evaluators.ranks import LOST, longest, margin_of, ranks, tie_places
+from embark.evaluators.ranks import UNRANKED, longest, margin_of, ranks, tie_places
 from embark.evaluators.retrieval import evaluate
 from embark.evaluators.similarity import block, exact
 from embark.evaluators.threads import CORES, blas_threads
@@ -119,7 +119,7 @@ def test_threads_that_meet_in_any_order_count_the_same(monkeypatch: pytest.Monke
     for depth in (5, 100, 700):
         for _ in range(3):
             found, best = ranks(queries, documents, query, document, "dot", place, depth=depth)
-            np.testing.assert_array_equal(found, np.where(rank <= depth, rank, LOST))
+            np.testing.assert_array_equal(found, np.where(rank <= depth, rank, UNRANKED))
             np.testing.assert_array_equal(best, order[:, 0])
 
 
@@ -179,7 +179,7 @@ def test_a_model_that_gives_everything_one_vector_is_all_ties(monkeypatch: pytes
     monkeypatch.setattr(rank_counter, "AT_ONCE", 1000)
     for depth in (1, 300):
         found, _ = ranks(vectors[:150], vectors, query, document, "cosine", place, depth=depth)
-        np.testing.assert_array_equal(found, np.where(place[document] < depth, place[document] + 1, LOST))
+        np.testing.assert_array_equal(found, np.where(place[document] < depth, place[document] + 1, UNRANKED))
     monkeypatch.setattr(ranks_module, "WIDTH", 64)
     top, _ = topk(vectors[:5], vectors, 3, ids=ids)
     assert ids[top].tolist() == [["999", "998", "997"]] * 5
@@ -190,7 +190,7 @@ def test_a_pair_that_is_out_of_depth_raises_no_more_doubts(monkeypatch: pytest.M
     monkeypatch.setattr(ranks_module, "exact", lambda *given: (asked.append(len(given[2])), real(*given))[1])
     vectors, last = np.ones((5000, 8), np.float32), np.full(20, 4999)
     found, _ = ranks(vectors[:20], vectors, np.arange(20), last, "cosine", tie_places(None, 5000), 1 << 20, depth=100)
-    assert (found == LOST).all()
+    assert (found == UNRANKED).all()
     assert sum(asked) < 20 * 5000 / 2
 
 

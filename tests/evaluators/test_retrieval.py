@@ -13,7 +13,7 @@ from embark import evaluators
 from embark.evaluators import rank_counter, similarity
 from embark.evaluators import ranks as ranks_module
 from embark.evaluators.backend import Backend, Numpy, Torch
-from embark.evaluators.ranks import LOST, ranks, tie_places
+from embark.evaluators.ranks import UNRANKED, ranks, tie_places
 from embark.evaluators.retrieval import evaluate
 from embark.types import Array, EmbarkError, Qrels
 
@@ -203,7 +203,7 @@ def test_ranks_are_the_places_in_the_sorted_list(
         place = tie_places(ids, len(documents))
         rank, best = ranks(queries, documents, query, document, "dot", place, memory, backend, depth)
     expected, winners = sorted_ranks(queries, documents, ids, query, document)
-    assert rank.tolist() == [one if one <= (depth or one) else LOST for one in expected]
+    assert rank.tolist() == [one if one <= (depth or one) else UNRANKED for one in expected]
     first = {q: d for q, d, r in zip(query, document, rank, strict=True) if r == 1}
     for q in np.unique(query):
         assert queries[q] @ documents[best[q]] == queries[q] @ documents[winners[q]]

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from embark.models.device import POOLING, devices, pad, settle, to_numpy, without_gradients
+from embark.models.device import POOLING, devices, pad, to_device, to_numpy, without_gradients
 from embark.models.encoder import fingerprint
 from embark.models.loading import Loader, Loading, record_loading
 from embark.types import EmbarkError, ModelCard
@@ -26,9 +26,9 @@ def test_a_device_is_chosen_or_refused() -> None:
         devices("toaster")
 
 
-def test_a_model_settles_without_dropout_or_gradients() -> None:
+def test_a_model_is_moved_without_dropout_or_gradients() -> None:
     module = torch.nn.Sequential(torch.nn.Linear(3, 3), torch.nn.Dropout(0.5))
-    model = settle(module, CARD, Loading("cpu"))
+    model = to_device(module, CARD, Loading("cpu"))
     assert not model.training
     assert not any(parameter.requires_grad for parameter in model.parameters())
     assert model[0].weight.dtype == torch.float32
@@ -36,7 +36,7 @@ def test_a_model_settles_without_dropout_or_gradients() -> None:
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float16"])
 def test_precision_is_the_cards(dtype: str) -> None:
-    model = settle(torch.nn.Linear(2, 2), ModelCard("tiny/x", "1", "own", ("text",), dtype=dtype), Loading("cpu"))
+    model = to_device(torch.nn.Linear(2, 2), ModelCard("tiny/x", "1", "own", ("text",), dtype=dtype), Loading("cpu"))
     assert model.weight.dtype == getattr(torch, dtype)
     assert to_numpy(model.weight).dtype == np.float32
 
@@ -45,7 +45,7 @@ def test_what_a_model_computes_for_itself_stays_exact() -> None:
     module = torch.nn.Linear(2, 2)
     module.register_buffer("frequencies", torch.tensor([1 / 3]), persistent=False)
     module.register_buffer("mean", torch.tensor([1 / 3]))
-    model = settle(module, ModelCard("tiny/x", "1", "own", ("text",), dtype="bfloat16"), Loading("cpu"))
+    model = to_device(module, ModelCard("tiny/x", "1", "own", ("text",), dtype="bfloat16"), Loading("cpu"))
     assert (model.weight.dtype, model.mean.dtype, model.frequencies.dtype) == (
         torch.bfloat16,
         torch.bfloat16,

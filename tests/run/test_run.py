@@ -197,7 +197,7 @@ def test_an_unreadable_picture_fails_its_tasks_by_name_and_no_others(tiny: embar
     breakage(bad)
     run = evaluate(tiny, folder_task(bad) + folder_task(good))
     assert [(s.task, s.kind) for s in run.skipped] == [("BadRetrieval", "failed"), ("BadZeroShot", "failed")]
-    assert run.skipped[0].why.startswith("1 unreadable items: document 'blue.png'. Mend them, or set unreadable='skip'")
+    assert run.skipped[0].why.startswith("1 unreadable items: document 'blue.png'. Repair them, or set unreadable=")
     assert scores(run) == {"GoodRetrieval": 1.0, "GoodZeroShot": 1.0}
     assert not (load_settings().results / "test__tiny" / "1" / "BadRetrieval.json").exists()
 

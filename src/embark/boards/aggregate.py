@@ -1,4 +1,4 @@
-"""From task scores to how a model stands on a benchmark: the family's groups and totals, each with its interval.
+"""A model's task scores as the groups and totals of a benchmark's rule, each with its interval.
 
 Missing tasks are explicit: a mean over fewer tasks than the benchmark has says so.
 """
@@ -13,7 +13,7 @@ from embark.models import MODELS
 from embark.published import ERRATUM, NOTE
 from embark.results import TaskResult
 from embark.results.table import Score
-from embark.stats.means import Mean, Who, by_model, mean_score, score
+from embark.stats.means import Mean, ModelKey, by_model, mean_score, score
 from embark.types import Task
 
 ZEROS = "with zeros for the {} tasks of a modality that the model does not take"
@@ -21,9 +21,9 @@ ZEROS = "with zeros for the {} tasks of a modality that the model does not take"
 
 @dataclass(frozen=True)
 class Standing:
-    """How one model stands on a benchmark; `categories` are the groups of the benchmark's rule.
+    """One model's aggregates on a benchmark; `categories` are the groups of the benchmark's rule.
 
-    `weights` tells how much each task counts in the rule's first total; `results` are what it was made from.
+    `weights` tells how much each task counts in the rule's first total; `results` are those that were aggregated.
     """
 
     model: str
@@ -36,30 +36,30 @@ class Standing:
 
     @property
     def mean(self) -> Score:
-        """What models are ranked by: the rule's first total."""
+        """The rule's first total, by which models are ranked."""
         return next(iter(self.totals.values()))
 
     @property
-    def who(self) -> Who:
-        """The model, its revision, and who made its scores."""
+    def key(self) -> ModelKey:
+        """The model, its revision, and the source of its scores."""
         return self.model, self.revision, next(iter(self.results.values())).made_by
 
     @property
     def source(self) -> str:
-        """Whose scores they are: yours, published, or another tool's."""
-        made_by = self.who[2]
+        """The source of the scores: you, a paper, or another tool."""
+        made_by = self.key[2]
         return "yours" if made_by == "embark" else made_by
 
 
 def standings(
     tasks: Sequence[Task], results: Iterable[TaskResult], rule: str | Rule = "mean-of-categories"
 ) -> list[Standing]:
-    """One standing a model and source, in the order of the results, by what `by_model` keeps of them."""
+    """One standing per model and source, in the order of the results; `by_model` chooses among the results."""
     rule = rule_of(rule)
     out = []
     for (model, revision, _), by_task in by_model(tasks, results).items():
         scores = {task.name: score(by_task[task.name]) for task in tasks if task.name in by_task}
-        summary = rule(tasks, {name: value.value for name, value in scores.items()}, _lacking(rule, by_task))
+        summary = rule(tasks, {name: value.value for name, value in scores.items()}, _missing_modality(rule, by_task))
         groups = {name: _score(mean, scores) for name, mean in summary.groups.items()}
         totals = {name: _score(mean, scores) for name, mean in summary.totals.items()}
         weights = next(iter(summary.totals.values())).weights
@@ -80,12 +80,14 @@ def _score(mean: Mean, scores: Mapping[str, Score]) -> Score:
     return mean_score(mean, scores, [*inherited, *[ZEROS.format(mean.zeros)] * bool(mean.zeros)])
 
 
-def _lacking(rule: Rule, results: Mapping[str, TaskResult]) -> tuple[str, ...]:
-    """The modality that the rule asks about, if the model is known not to take it.
+def _missing_modality(rule: Rule, results: Mapping[str, TaskResult]) -> tuple[str, ...]:
+    """The modality of `rule.zeros_without`, if the model is known not to take it, else nothing.
 
-    That is what its card says, the one beside its scores first; papers print zeros for such models.
+    The card that was stored beside the scores decides, else the card in the catalogue. Papers print zeros for such
+    models.
     """
-    modality, result = rule.zeros_without, next(iter(results.values()))
+    modality = rule.zeros_without
+    result = next(iter(results.values()))
     if modality is None:
         return ()
     if result.made_by == "published":

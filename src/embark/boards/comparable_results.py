@@ -1,4 +1,4 @@
-"""The results that may stand on one board: published ones and those on disk, made under the rows' own protocols."""
+"""The results that may be compared on one board: published ones and those on disk, under the rows' own protocols."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class ResultSet(Tabular):
     notes: tuple[str, ...] = ()
 
     def table(self) -> Table:
-        """One row a record: a model on one split and subset of a task."""
+        """One row per record: a model on one split and subset of a task."""
         rows = [
             Row(
                 (result.model, result.revision, result.task, record.split, record.subset, record.metric,
@@ -43,7 +43,7 @@ class ResultSet(Tabular):
         return Table(COLUMNS, tuple(rows))
 
     def to_frame(self) -> Any:
-        """One row a record as a pandas data frame, with fingerprints, counts and warnings."""
+        """One row per record as a pandas data frame, with fingerprints, counts and warnings."""
         return data_frame(long_table(self.results), LONG_COLUMNS)
 
 
@@ -98,24 +98,27 @@ def printed_scores(rows: Sequence[Task]) -> list[papers.Published]:
 
 
 def published_results(rows: Sequence[Task]) -> tuple[list[TaskResult], list[TaskResult]]:
-    """Published scores under the names of the models' cards: those that may stand beside scores of these rows, and
-    those of the same protocol that may not, for other data or another measure.
+    """Published scores that may be compared with scores of these rows, and those that may not.
+
+    The latter have the same protocol, but come from other data or another measure. The former are under the names of
+    the models' cards.
     """
     by_name = {row.name: row for row in rows}
     cards = {(family, alias): card.name for card in MODELS.values() for family, alias in card.aliases.items()}
-    fit, unlike = [], []
+    comparable: list[TaskResult] = []
+    unlike: list[TaskResult] = []
     for protocol in dict.fromkeys(["paper", *(row.protocol for row in rows)]):
         for result in papers.results(rows, protocol):
             row = by_name[result.task]
             if papers.comparable(result, row):
-                fit.append(replace(result, model=cards.get((row.family, result.model), result.model)))
+                comparable.append(replace(result, model=cards.get((row.family, result.model), result.model)))
             elif result.protocol == row.protocol:
                 unlike.append(result)
-    return fit, unlike
+    return comparable, unlike
 
 
 def own_results(rows: Sequence[Task], results: Sequence[TaskResult]) -> tuple[list[TaskResult], list[TaskResult]]:
-    """Of results on disk, those made under these rows' present protocols, and those that are stale."""
+    """The results on disk that were made under these rows' present protocols, and the outdated ones."""
     wanted = {(row.name, row.protocol) for row in rows}
     of_rows = [result for result in results if (result.task, result.protocol) in wanted]
     scored = {result.task for result in of_rows if result.made_by == "embark"}
@@ -130,7 +133,7 @@ def own_results(rows: Sequence[Task], results: Sequence[TaskResult]) -> tuple[li
 
 
 def _notes(unlike: Sequence[TaskResult], stale: Sequence[TaskResult], current: Sequence[TaskResult]) -> tuple[str, ...]:
-    """What was left out, and why."""
+    """Notes on the results that were left out, each with the reason."""
     notes = []
     if unlike:
         models = Counter(result.task for result in unlike)

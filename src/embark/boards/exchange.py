@@ -1,4 +1,4 @@
-"""Results of other tools taken in beside yours, and yours written for mteb."""
+"""Imports results of other tools, and exports yours for mteb."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ FEW = 8  # refused files that are named
 
 @dataclass(frozen=True)
 class Imported(Tabular):
-    """Results that were taken in, where they lie, and the files that were refused, each with the reason."""
+    """The imported results, their folder, and the files that were refused, each with the reason."""
 
     results: tuple[TaskResult, ...]
     refused: dict[Path, str]
@@ -30,7 +30,7 @@ class Imported(Tabular):
     notes: tuple[str, ...] = ()
 
     def table(self) -> Table:
-        """One row a result."""
+        """One row per result."""
         rows = [
             Row((result.model, result.revision, result.task, Score(result.score, *result.interval), result.protocol))
             for result in self.results
@@ -90,7 +90,7 @@ def export_mteb(
 ) -> list[TaskResult]:
     """Write your results as mteb's own tools read them: <org>__<model>/<revision>/<Task>.json.
 
-    One protocol at a time, because mteb knows one result a task: the paper's, or another for tasks that have it.
+    One protocol at a time, because mteb knows one result per task: the paper's, or another for tasks that have it.
     """
     source = (settings or load_settings()).results
     own = [result for result in Results(source).all() if result.made_by == "embark"]

@@ -60,7 +60,7 @@ class Facts(Tabular, Mapping[str, Any]):
         return dataclasses.asdict(self.row) | dict(self.more)
 
     def table(self) -> Table:
-        """One row a fact; several texts, and tables, take a row each."""
+        """One row per fact; several texts, and tables, take a row each."""
         rows = []
         for name, fact in self.facts.items():
             for number, line in enumerate(_lines(name, fact)):
@@ -91,7 +91,7 @@ def show(name: str, *, settings: Settings | None = None) -> Facts:
 
 
 def _task_facts(task: Task, results: Sequence[TaskResult], settings: Settings) -> Facts:
-    """`results` are all on disk; those under the row's present protocol and data are shown."""
+    """The facts about a task, with those of the `results` on disk that were made under its present protocol and data."""
     current, _ = own_results([task], results)
     labels = names([(result.model, result.revision, result.made_by) for result in current])
     scores = {label: _score(score(result)) for label, result in zip(labels, current, strict=True)}
@@ -143,7 +143,8 @@ def _published(row: Task | Benchmark | ModelCard) -> dict[str, str]:
         return {name: _score(score) for name, score in totals.items()}
     if isinstance(row, Benchmark):
         entries, _ = ranked(TASKS.match(row.tasks), _standings(row))
-        scores, measure = {entry.model.model: entry.model.mean for entry in entries}, "by the benchmark's rule"
+        scores = {entry.model.model: entry.model.mean for entry in entries}
+        measure = "by the benchmark's rule"
     else:
         of_family = [benchmark for benchmark in BENCHMARKS.values() if benchmark.family == row.family]
         benchmarks = [benchmark for benchmark in of_family if row.name in benchmark.tasks]
@@ -170,7 +171,7 @@ def _score(score: Score) -> str:
 # ── models ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 GIVES = {"reranker": "a score for each pair of query and document", "generator": "text"}
-LIKENESS = {"cosine": "cosines", "dot": "dot products", "maxsim": "the sum of each query token's best dot product"}
+COMPARED_BY = {"cosine": "cosines", "dot": "dot products", "maxsim": "the sum of each query token's best dot product"}
 FUSION = {
     "sum": "the sum of their parts' vectors",
     "unit-sum": "the sum of their parts' vectors, each of length one",
@@ -210,7 +211,7 @@ def _vectors(card: ModelCard) -> str:
     size = f" of {card.dim:,} numbers" if card.dim else ""
     token = " for every token" if card.similarity == "maxsim" else ""
     length = {True: ", of length one", False: ", of any length", None: ""}[card.normalized]
-    return f"one vector{size}{token}{length}; compared by {LIKENESS[card.similarity]}"
+    return f"one vector{size}{token}{length}; compared by {COMPARED_BY[card.similarity]}"
 
 
 def _price(card: ModelCard) -> str:
@@ -270,7 +271,7 @@ def _sizes(task: Task) -> dict[str, str]:
 
 
 def _differences(task: Task, protocol: str) -> str:
-    """What another protocol changes, and its fingerprint."""
+    """The fields of the row that another protocol changes, and its fingerprint."""
     other = task.under(protocol)
     changed = []
     for name in task.variants[protocol]:
@@ -293,7 +294,7 @@ def _protocols(task: Task) -> dict[str, str]:
 
 
 def _sample(task: Task, settings: Settings) -> dict[str, str]:
-    """The first item of each side, from data that is here; without it, why there is none."""
+    """The first item of each side, if the data is on this machine; else the reason why there is none."""
     try:
         data = readers.read(task, *task.parts[0], Hub(replace(settings, offline=True)))
         sides = {name: side for name, side in data.sides.items() if name == role_of(name)}

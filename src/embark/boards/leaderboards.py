@@ -25,8 +25,8 @@ from embark.tasks import DEFAULT_BENCHMARK, Tasks, Wanted, get_benchmark
 from embark.types import Array, Benchmark, EmbarkError, Task
 
 DEFAULT_RULE = "mean-of-categories"
-ENOUGH = 0.9  # of a benchmark's tasks: with fewer, a model is shown and not ranked
-UNRANKED = f"#: – is not ranked, for want of scores on {100 * ENOUGH:.0f} % of the tasks"
+ENOUGH = 0.9  # share of a benchmark's tasks that a model needs scores on to be ranked
+UNRANKED = f"#: – is not ranked, because it lacks scores on {100 * ENOUGH:.0f} % of the tasks"
 PARTIAL = "over those tasks that have a score, not over all"
 TIES = "tie: models with one letter cannot be told apart (paired differences, corrected for the number of pairs)"
 
@@ -54,9 +54,9 @@ class Leaderboard(Tabular):
     notes: tuple[str, ...] = ()
 
     def table(self, top: int | None = None, room: int | None = None) -> Table:
-        """One row a model, one column a total, then one a group; only the `top` models.
+        """One row per model, one column per total, then one per group; only the `top` models.
 
-        With `room` for so many characters a line: the columns that fit, without a source that all models share.
+        With `room` for so many characters per line: the columns that fit, without a source that all models share.
         """
         shown = first(self.entries, top)
         totals, groups = _columns(self.tasks, self.rule, shown)
@@ -74,7 +74,7 @@ class Leaderboard(Tabular):
 
     def tasks_table(self, top: int | None = None) -> Table:
         """Tasks × the `top` models, grouped by category; the last lines are the totals of the rule."""
-        models = [Column(entry.model.who, entry.model.tasks, entry.model.totals) for entry in first(self.entries, top)]
+        models = [Column(entry.model.key, entry.model.tasks, entry.model.totals) for entry in first(self.entries, top)]
         totals = self.rule(self.tasks, {task.name: 0.0 for task in self.tasks}).totals
         labels = {name: str(self.rule).replace("-", " ").capitalize() if name == "mean" else name for name in totals}
         return task_table(self.tasks, models, labels)
@@ -141,10 +141,10 @@ def leaderboard(
     if weigh_by is None:
         chosen = rule_of(rule or (benchmark.rule if benchmark else DEFAULT_RULE))
     elif rule is None:
-        rows, chosen = _weighed(loaded, weigh_by, name)
+        rows, chosen = _rule_by_difficulty(loaded, weigh_by, name)
     else:
         raise EmbarkError("A rule and weights by a model (--rule, --weigh-by) are two rules: give one of them.")
-    results, notes = _of_models(loaded.results, models, families, types, modalities, max_parameters)
+    results, notes = _filter_models(loaded.results, models, families, types, modalities, max_parameters)
     if comparable:
         rows = _common(rows, results)
     board = rank_models(rows, results, chosen, borda=borda)
@@ -161,23 +161,29 @@ def rank_models(
 
 
 def ranked(tasks: Sequence[Task], models: Sequence[Standing], borda: bool = False) -> tuple[list[Entry], str]:
-    """Models best first, then those without enough scores, by how many they have; and what was resampled: items,
-    tasks, or nothing.
+    """The entries of a leaderboard, and what was resampled for rank intervals: items, tasks, or nothing.
+
+    Models come best first, then those without enough scores, by how many they have.
     """
     values = _array(tasks, [{name: score.value for name, score in model.tasks.items()} for model in models], np.nan)
     weights = _array(tasks, [model.weights for model in models], 0.0)
     if borda:
-        values, weights = ranking.points(values), np.full(values.shape, 1 / max(len(tasks), 1))
+        values = ranking.points(values)
+        weights = np.full(values.shape, 1 / max(len(tasks), 1))
     totals = (weights * np.nan_to_num(values)).sum(axis=1)
     enough = [number for number, model in enumerate(models) if model.mean.count >= ENOUGH * model.mean.of]
-    draws, freedom, resampled = None, np.inf, "items"
+    draws = None
+    freedom = np.inf
+    resampled = "items"
     if not borda:
         draws = ranking.over_items([models[i].results for i in enough], [models[i].weights for i in enough])
     if draws is None:
-        freedom, resampled = ranking.freedom(weights[enough]), "tasks"
+        freedom = ranking.freedom(weights[enough])
+        resampled = "tasks"
         draws = ranking.over_tasks(values[enough], weights[enough])
     if freedom < FEWEST - 1:
-        draws, resampled = None, "nothing"
+        draws = None
+        resampled = "nothing"
     places = dict(zip(enough, ranking.places(totals[enough], draws, freedom), strict=True))
     gaps = [0 if number in places else len(tasks) - len(model.tasks) for number, model in enumerate(models)]
     order = sorted(range(len(models)), key=lambda number: (number not in places, gaps[number], -totals[number]))
@@ -192,7 +198,7 @@ def shared(tasks: Sequence[Task], models: Sequence[Standing]) -> list[Task]:
 def no_results(
     benchmark: str | Benchmark | None, tasks: Tasks, protocol: str | None, settings: Settings
 ) -> EmbarkError:
-    """The error where there is nothing to rank or analyse: why, and how to get results."""
+    """The error for a board or analysis without results: the reason, and how to get results."""
     rows = rows_of(benchmark, tasks) if benchmark is not None else []
     printed = printed_scores(rows)
     if tables := dict.fromkeys(score.table for score in printed if score.protocol == protocol != "paper"):
@@ -209,8 +215,8 @@ def no_results(
     return EmbarkError(f"There are no results for {name} in {settings.results}. {advice}")
 
 
-def _weighed(loaded: ResultSet, model: str, name: str) -> tuple[list[Task], Rule]:
-    """The tasks that a model has a score on, and the rule that weighs them by what it lacks."""
+def _rule_by_difficulty(loaded: ResultSet, model: str, name: str) -> tuple[list[Task], Rule]:
+    """The tasks that a model has a score on, and the rule that weights each by its distance from a full score."""
     field = matrix(loaded.tasks, loaded.results)
     if model not in field.models:
         raise UnknownName(f"model with results on {name}", model, field.models)
@@ -219,7 +225,7 @@ def _weighed(loaded: ResultSet, model: str, name: str) -> tuple[list[Task], Rule
     return [task for task in loaded.tasks if task.name in scores], by_difficulty(model, scores)
 
 
-def _of_models(
+def _filter_models(
     results: Sequence[TaskResult],
     names: Wanted,
     families: Wanted,
@@ -227,7 +233,7 @@ def _of_models(
     modalities: Wanted,
     max_parameters: float | str | None,
 ) -> tuple[list[TaskResult], tuple[str, ...]]:
-    """The results of models that pass; a filter by a fact leaves out models without a card, with a note."""
+    """The results of models that pass the filters; models without a card fail filters on card fields, with a note."""
     present = dict.fromkeys(result.model for result in results)
     passing = present.keys() if names is None else Catalogue("model among these results", present, str).match(names)
     notes: tuple[str, ...] = ()
@@ -253,7 +259,7 @@ def _common(tasks: Sequence[Task], results: Sequence[TaskResult]) -> list[Task]:
 
 
 def _columns(tasks: Sequence[Task], rule: Rule, shown: Sequence[Entry]) -> tuple[list[str], list[str]]:
-    """The totals, and the groups that a model has: tasks, where the only group would be all of them."""
+    """The columns of totals and groups; tasks instead of groups, where one group would hold all of them."""
     whole = rule(tasks, {task.name: 0.0 for task in tasks})
     totals = dict.fromkeys([*whole.totals, *(name for entry in shown for name in entry.model.totals)])
     real = [name for name, group in whole.groups.items() if group.of < len(tasks)] or [task.name for task in tasks]
@@ -262,7 +268,7 @@ def _columns(tasks: Sequence[Task], rule: Rule, shown: Sequence[Entry]) -> tuple
 
 
 def _without_shared_source(table: Table) -> Table:
-    """Without the column of sources, if all rows have the same one: a note says it."""
+    """The table without the column of sources if all rows have the same one; a note states it instead."""
     column = table.columns.index("source")
     sources = {row.cells[column] for row in table.rows}
     if len(sources) != 1:

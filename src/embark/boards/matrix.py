@@ -15,7 +15,7 @@ from embark.models import MODELS
 from embark.published import ERRATUM
 from embark.results import TaskResult
 from embark.settings import Settings
-from embark.stats.means import Who, by_model, names
+from embark.stats.means import ModelKey, by_model, names
 from embark.tasks import Tasks, get_benchmark
 from embark.types import Array, Benchmark, EmbarkError, ModelCard, Task
 
@@ -27,8 +27,8 @@ DEFAULT_RULE = "mean-of-categories"
 class Matrix:
     """`values[i, j]` is the score of models[i] on tasks[j]; NaN where there is none.
 
-    `models` are the names of rows; `who` are the model, revision and source behind each of them. `rule` turns the
-    scores of a model into its total; `notes` say what was left out of the scores.
+    `models` are the names of rows; `model_keys` are the model, revision and source behind each name. `rule` turns the
+    scores of a model into its total; `notes` tell which scores were left out.
     """
 
     models: tuple[str, ...]
@@ -36,12 +36,12 @@ class Matrix:
     values: Array
     rule: str = DEFAULT_RULE
     notes: tuple[str, ...] = ()
-    who: tuple[Who, ...] = ()
+    model_keys: tuple[ModelKey, ...] = ()
 
     @property
     def cards(self) -> dict[str, ModelCard]:
         """The cards of those models that have one, by the names of their rows."""
-        models = [model for model, _, _ in self.who] or self.models
+        models = [model for model, _, _ in self.model_keys] or self.models
         return {row: MODELS[model] for row, model in zip(self.models, models, strict=True) if model in MODELS}
 
     @property
@@ -51,7 +51,7 @@ class Matrix:
 
     @property
     def weights(self) -> Array:
-        """How much each task counts in the total that models with a score on all of them are ranked by."""
+        """The weight of each task in the total of models that have a score on all tasks."""
         return weights(self.tasks, self.rule)
 
     @property
@@ -70,13 +70,13 @@ class Matrix:
         return self.only(models=complete)
 
     def only(self, models: Array | None = None, tasks: Callable[[Task], bool] | None = None) -> Matrix:
-        """Some models (a mask) and some tasks (a test)."""
+        """The matrix of some models, by a mask, and some tasks, by a test."""
         rows = np.flatnonzero(np.ones(len(self.models), bool) if models is None else models)
         columns = [column for column, task in enumerate(self.tasks) if tasks is None or tasks(task)]
         return replace(
             self,
             models=tuple(self.models[row] for row in rows),
-            who=tuple(self.who[row] for row in rows) if self.who else (),
+            model_keys=tuple(self.model_keys[row] for row in rows) if self.model_keys else (),
             tasks=tuple(self.tasks[column] for column in columns),
             values=self.values[np.ix_(rows, np.array(columns, int))],
         )
@@ -106,21 +106,21 @@ def load_matrix(
 
 
 def matrix(tasks: Sequence[Task], results: Iterable[TaskResult]) -> Matrix:
-    """The results of these rows, under their protocols; tasks that nobody did are left out.
+    """The scores of these rows, under their protocols; tasks without any score are left out.
 
-    As on a leaderboard, every revision and source of a model has a row; only published scores join yours.
+    As on a leaderboard, every revision and source of a model has a row; only published scores are merged with yours.
     """
-    scores = _joined(by_model(tasks, results))
+    scores = _fill_gaps(by_model(tasks, results))
     values = np.array(
         [row[task.name].score if task.name in row else np.nan for row in scores.values() for task in tasks], np.float64
     ).reshape(len(scores), len(tasks))
     scored = np.flatnonzero(~np.isnan(values).all(axis=0))
     columns = tuple(tasks[column] for column in scored.tolist())
-    return Matrix(_rows(list(scores)), columns, values[:, scored], who=tuple(scores))
+    return Matrix(_rows(list(scores)), columns, values[:, scored], model_keys=tuple(scores))
 
 
 def group_of(task: Task, by: str) -> str:
-    """What a task counts under: its category, itself, or one of its tags (type, capability, domain…)."""
+    """The group of a task: its category, the task itself, or one of its tags (type, capability, domain…)."""
     if by in ("category", "task"):
         return task.category if by == "category" else task.name
     if by not in task.tags:
@@ -137,14 +137,14 @@ def grouped(tasks: Sequence[Task], by: str) -> dict[str, list[int]]:
 
 
 def weights(tasks: Sequence[Task], rule: str) -> Array:
-    """How much each task counts in the total that models with a score on all of them are ranked by."""
+    """The weight of each task in the total of models that have a score on all tasks."""
     totals = RULES[rule](tasks, dict.fromkeys((task.name for task in tasks), 0.0)).totals
     share = next(iter(totals.values())).weights
     return np.array([share[task.name] for task in tasks])
 
 
 def _notes(scores: Matrix, results: Sequence[TaskResult]) -> list[str]:
-    """What is known to be wrong in published scores, and which of them yours replace."""
+    """Notes on published scores that are known to be wrong, and on those that your scores replace."""
     notes = []
     published = [result for result in results if result.made_by == "published"]
     if wrong := sum(any(mark.startswith(ERRATUM) for mark in result.warnings) for result in published):
@@ -157,8 +157,11 @@ def _notes(scores: Matrix, results: Sequence[TaskResult]) -> list[str]:
     return notes
 
 
-def _joined(scores: Mapping[Who, dict[str, TaskResult]]) -> dict[Who, dict[str, TaskResult]]:
-    """Published scores fill the gaps of yours, where you have one revision of the model: with several, whose?"""
+def _fill_gaps(scores: Mapping[ModelKey, dict[str, TaskResult]]) -> dict[ModelKey, dict[str, TaskResult]]:
+    """Your scores with gaps filled by published ones, if you have a single revision of the model.
+
+    With several revisions, it is not known which of them the published scores belong to.
+    """
     revisions = Counter(model for model, _, made_by in scores if made_by == "embark")
     published = {
         model: row for (model, _, made_by), row in scores.items() if made_by == "published" and revisions[model] == 1
@@ -170,10 +173,10 @@ def _joined(scores: Mapping[Who, dict[str, TaskResult]]) -> dict[Who, dict[str, 
     }
 
 
-def _rows(who: Sequence[Who]) -> tuple[str, ...]:
-    """Models' names as leaderboards have them, with the source of those that are not yours where there are several."""
-    sources = Counter(model for model, _ in {(model, made_by) for model, _, made_by in who})
+def _rows(model_keys: Sequence[ModelKey]) -> tuple[str, ...]:
+    """Models' names as on leaderboards; where a model has several sources, with the source if it is not you."""
+    sources = Counter(model for model, _ in {(model, made_by) for model, _, made_by in model_keys})
     return tuple(
         f"{name} ({made_by})" if sources[model] > 1 and made_by != "embark" else name
-        for name, (model, _, made_by) in zip(names(who), who, strict=True)
+        for name, (model, _, made_by) in zip(names(model_keys), model_keys, strict=True)
     )

@@ -1,4 +1,4 @@
-"""Published aggregates computed again from their parts: which follow, which are known errata, which are neither."""
+"""Published aggregates computed again from their parts: which agree, which are known errata, which are neither."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ ALSO_TASKS = {"perception-only": "ARK/Daily-Life", "fine-grained visual reasonin
 
 @dataclass(frozen=True)
 class Derived:
-    """A published cell, what its parts give, and by how much the two may differ (rounding)."""
+    """A published cell, the value derived from its parts, and the tolerance for rounding."""
 
     table: str
     model: str
@@ -56,12 +56,12 @@ class Derived:
 
     @property
     def agrees(self) -> bool:
-        """The cell follows from its parts."""
+        """Whether the cell agrees with its parts."""
         return abs(self.published - self.derived) <= self.tolerance + EXACT
 
     @property
     def erratum(self) -> str | None:
-        """The erratum that states this very disagreement."""
+        """The erratum that describes this disagreement."""
         for erratum in errata():
             for cell in erratum.cells:
                 same = (cell.table, cell.model, cell.name) == (self.table, self.model, self.name)
@@ -72,7 +72,7 @@ class Derived:
 
 @dataclass(frozen=True)
 class Check:
-    """What became of one table's aggregates."""
+    """The comparison of one table's aggregates with their parts."""
 
     table: str
     cells: int
@@ -92,14 +92,14 @@ class LiteAgreement:
 
 @dataclass(frozen=True)
 class PublishedCheck(Tabular):
-    """What became of every published aggregate, table by table; `notes` name what no erratum explains."""
+    """The comparison of all published aggregates, by table; `notes` name those that no erratum explains."""
 
     checks: tuple[Check, ...]
     lite: LiteAgreement
     notes: tuple[str, ...] = ()
 
     def table(self) -> Table:
-        """One row a table, and the sum."""
+        """One row per table, and the sum."""
         counts = [
             (check.cells, check.agreeing, sum(check.errata.values()), len(check.unexplained)) for check in self.checks
         ]
@@ -109,7 +109,8 @@ class PublishedCheck(Tabular):
 
     def sentence(self) -> str:
         """How well MIEB-lite stands for MIEB."""
-        lite, (spearman, pearson) = self.lite, LITE_IN_PAPER
+        lite = self.lite
+        spearman, pearson = LITE_IN_PAPER
         return (
             f"MIEB-lite ranks {lite.models} fully covered models as MIEB does: Spearman {lite.spearman:.3f}, Pearson "
             f"{lite.pearson:.3f} (the paper says {spearman} and {pearson})."
@@ -194,8 +195,8 @@ def _known(check: Check) -> str:
     return ", ".join(f"{erratum} ({count})" for erratum, count in check.errata.items())
 
 
-def _near(stated: float | None, found: float) -> bool:
-    return stated is not None and abs(stated - found) < 0.01 * POINT
+def _near(stated: float | None, value: float) -> bool:
+    return stated is not None and abs(stated - value) < 0.01 * POINT
 
 
 def _aggregates(family: str, *tables: str) -> Iterator[Published]:

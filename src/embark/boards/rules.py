@@ -29,7 +29,7 @@ class Subtotal(NamedTuple):
 
 
 def median(tasks: Sequence[str], values: Values) -> Mean:
-    """The middle score of those that there are, or the mean of the two in the middle."""
+    """The median of the tasks' scores, over the tasks that have one."""
     scored = sorted((task for task in tasks if task in values), key=lambda task: values[task])
     middle = scored[(len(scored) - 1) // 2 : len(scored) // 2 + 1]
     return Mean(fmean(values[task] for task in middle), len(scored), len(tasks), dict.fromkeys(middle, 1 / len(middle)))
@@ -71,7 +71,7 @@ class Rule:
         return self.name
 
     def __call__(self, tasks: Sequence[Task], values: Values, lacking: Collection[str] = ()) -> Summary:
-        """The groups that have a score, and the totals; `lacking` are modalities that the model does not take."""
+        """The groups that have a score, and the totals; `lacking` lists modalities that the model does not take."""
         groupings = [grouped(tasks, partial(_group, by=by)) for by in self.by]
         columns = {name: names for groups in groupings for name, names in groups.items()}
         averages = {name: self.average(names, values) for name, names in columns.items() if _scored(names, values)}
@@ -125,7 +125,7 @@ RULES: dict[str, Rule] = {
 
 
 def by_difficulty(model: str, scores: Values) -> Rule:
-    """A rule in which tasks that a model finds hard count more: each by what that model lacks to a full score.
+    """A rule that weights each task by a model's distance from a full score on it: tasks hard for the model count more.
 
     UniBench (A.7) takes CLIP ViT-B/32 as the measure of difficulty and prints no formula: this one is ours.
     """

@@ -75,14 +75,14 @@ INTERRUPTED = 130  # the status that typer leaves with after Ctrl-C
 
 
 def main() -> None:
-    """Run the command line; what a user can mend is a message, not a traceback."""
+    """Run the command line; errors that a user can act on are printed as a message, without a traceback."""
     try:
         app()
     except EmbarkError as error:
         print(f"error: {error}", file=sys.stderr)
         sys.exit(2)
     except OSError as error:
-        if error.filename is None and error.errno != errno.ENOSPC:  # not about the user's files: ours to mend
+        if error.filename is None and error.errno != errno.ENOSPC:  # not about the user's files: a bug of ours
             raise
         print(f"error: {error.filename or 'the output'}: {error.strerror}", file=sys.stderr)
         sys.exit(2)

@@ -51,7 +51,7 @@ def leaderboard(
         str | None, typer.Option("--weigh-by", metavar="MODEL", help="Weigh tasks by what this model lacks in them.")
     ] = None,
     borda: Annotated[bool, typer.Option("--borda", help="Rank by Borda points over tasks.")] = False,
-    by_task: Annotated[bool, typer.Option("--by-task", help="One line a task, one column a model.")] = False,
+    by_task: Annotated[bool, typer.Option("--by-task", help="One line per task, one column per model.")] = False,
     top: Annotated[
         int | None, typer.Option("--top", min=1, metavar="N", help="So many models (default: 20, or 5 by task).")
     ] = None,

@@ -10,7 +10,7 @@ import typer
 import embark
 from embark.cli.output import Families, Format, MaxParams, Modalities, Types, emit, listing
 
-if TYPE_CHECKING:  # help texts must not wait for numbers
+if TYPE_CHECKING:  # importing numpy and others would slow down --help
     from embark.types import ModelCard, Task
 
 Words = list[str] | None
@@ -30,7 +30,7 @@ def tasks(
         Words, typer.Option("--evaluator", metavar="NAME", help="Such as retrieval, choice or zeroshot.")
     ] = None,
     modality: Annotated[
-        Words, typer.Option("--modality", metavar="NAME", help="Only tasks that need nothing but these.")
+        Words, typer.Option("--modality", metavar="NAME", help="Only tasks that have no other modalities.")
     ] = None,
     language: Annotated[
         Words, typer.Option("--language", metavar="NAME", help="Code, such as fra or zho-Hant.")

@@ -12,7 +12,7 @@ from embark.catalogue import counted
 from embark.cli.grammar import Command, Group
 from embark.cli.output import Device, Format, Home, Offline, ProtocolName, ResultsFolder, emit, say
 
-if TYPE_CHECKING:  # help texts must not wait for numbers
+if TYPE_CHECKING:  # importing numpy and others would slow down --help
     from embark.boards.exchange import Imported
 
 
@@ -29,7 +29,7 @@ export = typer.Typer(
 )
 From = Annotated[Path, typer.Argument(metavar="DIR", help="The folder to read, from any level of its folders.")]
 Into = Annotated[Path, typer.Argument(metavar="DIR", help="The folder to write to.")]
-Whose = Annotated[str | None, typer.Option("-m", "--model", help="Whose scores they are: the files do not say.")]
+Whose = Annotated[str | None, typer.Option("-m", "--model", help="The model of these scores; the files have no name.")]
 Revision = Annotated[str, typer.Option("--revision", help="The model's revision.")]
 Release = Annotated[
     str | None, typer.Option("--protocol", help="What made them: paper (MMEB-V3), mmeb-v2.1, mmeb-v2.0.1…")
@@ -93,7 +93,7 @@ def _import(style: str, folder: Path, results: Path | None, **options: Any) -> N
 def export_mteb(folder: Into, protocol: ProtocolName = None, results: ResultsFolder = None) -> None:
     """Write your results as mteb's own tools read them: <org>__<model>/<revision>/<Task>.json.
 
-    One protocol at a time, because mteb knows one result a task: the paper's, or with --protocol another one for the
+    One protocol at a time, because mteb knows one result per task: the paper's, or with --protocol another one for the
     tasks that have it.
 
     \b
@@ -109,9 +109,9 @@ def export_ranked(
     folder: Into,
     model: Annotated[list[str], typer.Option("-m", "--model", help="Model name (see: embark models).")],
     task: Annotated[list[str], typer.Option("-t", "--task", help="Retrieval tasks, by name or pattern.")],
-    depth: Annotated[int, typer.Option("--depth", min=1, help="Documents a query.")] = 100,
+    depth: Annotated[int, typer.Option("--depth", min=1, help="Documents per query.")] = 100,
     style: Annotated[
-        str, typer.Option("--format", help="jsonl (one query a line) or trec (trec_eval's runs).")
+        str, typer.Option("--format", help="jsonl (one query per line) or trec (trec_eval's runs).")
     ] = "jsonl",
     home: Home = None,
     device: Device = "auto",

@@ -1,4 +1,4 @@
-"""The grammar that all commands share: commands under heads, and the earlier names of commands and options."""
+"""What all commands share: commands listed under headings, and former names of commands and options."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 from typer.core import TyperCommand, TyperGroup
 
-EARLIER = {  # names that options had → words that stand for them now
+EARLIER = {  # former option name → the words that replace it
     "--json": ("--format", "json"),
     "--models": ("--model",),
     "--licence": ("--license",),
@@ -16,7 +16,7 @@ EARLIER = {  # names that options had → words that stand for them now
 
 
 class Command(TyperCommand):
-    """A command that understands the earlier names of its options."""
+    """A command that accepts the former names of its options."""
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Read the words after the command's name."""
         known = {option for parameter in self.params for option in parameter.opts}
@@ -30,9 +30,9 @@ class Command(TyperCommand):
 
 
 class Group(TyperGroup):
-    """A group whose help lists commands under heads; `HEADS` are its commands by head, in their order.
+    """A group whose help lists commands under headings; `HEADS` are its commands by heading, in their order.
 
-    `EARLIER` are names that commands had; `UNNAMED` is the command that words without a command's name are for.
+    `EARLIER` maps former names of commands to present ones; `UNNAMED` is the command that runs if none is named.
     """
     HEADS: ClassVar[dict[str, tuple[str, ...]]] = {}
     EARLIER: ClassVar[dict[str, str]] = {}
@@ -45,11 +45,11 @@ class Group(TyperGroup):
         return super().parse_args(ctx, args)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """The command of that name, or of that earlier name."""
+        """The command of that name, or of that former name."""
         return super().get_command(ctx, self.EARLIER.get(cmd_name, cmd_name))
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
-        """Write the commands, head by head."""
+        """Write the commands under their headings."""
         if not self.HEADS:
             return super().format_commands(ctx, formatter)
         width = max(len(name) for names in self.HEADS.values() for name in names)

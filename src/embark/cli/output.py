@@ -17,7 +17,7 @@ import typer
 
 from embark.catalogue import UnknownName
 
-if TYPE_CHECKING:  # help texts must not wait for numbers
+if TYPE_CHECKING:  # importing numpy and others would slow down --help
     from collections.abc import Sequence
 
     from embark.results.table import Table
@@ -26,7 +26,7 @@ FORMATS = ("text", "json", "csv", "markdown", "latex", "html")
 
 
 def _known(style: str) -> str:
-    """The format, if there is such a one: better before the work than after it."""
+    """The format, if it exists: checked before the work, not after it."""
     if style not in FORMATS:
         raise UnknownName("format", style, FORMATS)
     return style
@@ -72,14 +72,14 @@ Trust = Annotated[
     typer.Option("--trust", metavar="REVISION", help="Run code, open pickles of exactly this revision."),
 ]
 
-WIDTH = 120  # where there is no terminal
+WIDTH = 120  # characters per line where there is no terminal
 FEW = 6  # models that fit side by side
 NARROW = 18  # characters that a column of words takes at least
 STYLES = {"head": "bold", "section": "dim", "rule": "dim", "row": "", "total": "bold"}
 
 
 def say(*notes: str) -> None:
-    """Lines about the work, beside the result."""
+    """Print lines to standard error, beside the result."""
     for note in notes:
         print(note, file=sys.stderr, flush=True)
 
@@ -116,10 +116,10 @@ def _finite(value: Any) -> Any:
 
 
 def print_table(table: Table) -> None:
-    """A table: fitted and styled on a terminal, plain elsewhere; turned when it is too wide and has few rows."""
+    """A table: fitted and styled on a terminal, plain elsewhere; transposed when it is too wide and has few rows."""
     room = terminal_width()
     if table.width() > room and len(table.rows) <= FEW and table.models == "rows":
-        table = table.turned()
+        table = table.transposed()
     notes = [line for note in table.notes for line in textwrap.wrap(note, room, subsequent_indent="    ") or [""]]
     if not sys.stdout.isatty():
         print("\n".join([*map(str, table.lines()), *notes]))
@@ -129,7 +129,7 @@ def print_table(table: Table) -> None:
 
     console = Console(highlight=False, soft_wrap=True)
     pieces = table.fitted(room)
-    apart = len(pieces) > 1 and table.models == "columns"  # rivals of a score stand in another piece
+    apart = len(pieces) > 1 and table.models == "columns"  # scores to compare with are in another piece
     for number, piece in enumerate(pieces):
         if number:
             console.print()

@@ -11,7 +11,7 @@ import embark
 from embark.cli.grammar import Command
 from embark.cli.output import Format, emit, listing, print_table, say, wrapped
 
-if TYPE_CHECKING:  # help texts must not wait for numbers
+if TYPE_CHECKING:  # importing numpy and others would slow down --help
     from embark.published import Erratum
 
 app = typer.Typer(
@@ -44,7 +44,7 @@ def show(
     model: Annotated[str | None, typer.Option("-m", "--model", help="Only this model.")] = None,
     style: Format = "text",
 ) -> None:
-    """Print a table's cells, one a line, with the errata that they fall under.
+    """Print a table's cells, one per line, with the errata that they fall under.
 
     \b
     embark published show 'MIEB Table 2' -m royokong/e5-v

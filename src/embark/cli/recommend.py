@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-import embark  # which loads its parts at first use: help texts must not wait for numbers
+import embark  # its parts are loaded at first use, so that --help stays fast
 from embark.cli.analyze.options import OnBenchmark, OnTasks, Own, Plot, present
 from embark.cli.output import Format, ResultsFolder
 from embark.settings import load_settings
@@ -17,7 +17,7 @@ def recommend(
     benchmark: OnBenchmark = None,
     task: OnTasks = None,
     max_params: Annotated[str | None, typer.Option("--max-params", help="Such as 400M or 1.5B.")] = None,
-    modality: Annotated[str, typer.Option("--modality", help="That the model must take: text,image,audio,video.")] = "",
+    modality: Annotated[str, typer.Option("--modality", help="What the model must take: text,image,audio,video.")] = "",
     min_dim: Annotated[int | None, typer.Option("--min-dim", min=1, help="Least dimension of its vectors.")] = None,
     max_dim: Annotated[int | None, typer.Option("--max-dim", min=1, help="Greatest dimension of its vectors.")] = None,
     top: Annotated[int, typer.Option("--top", min=1, help="Models to show.")] = 15,
@@ -26,7 +26,7 @@ def recommend(
     own: Own = False,
     results: ResultsFolder = None,
 ) -> None:
-    """Rank models for your needs, within your limits; ties and missing scores are said.
+    """Rank models for your needs, within your limits; with ties, and notes on missing scores.
 
     \b
     embark recommend --need retrieval,documents --max-params 1B

@@ -39,7 +39,7 @@ SkipUnreadable = Annotated[
     bool, typer.Option("--skip-unreadable", help="Score your data without files that do not decode.")
 ]
 BatchSize = Annotated[
-    int | None, typer.Option("--batch-size", min=1, metavar="N", help="Items a forward pass (default: by trial).")
+    int | None, typer.Option("--batch-size", min=1, metavar="N", help="Items per forward pass (default: by trial).")
 ]
 Rescore = Annotated[bool, typer.Option("--rescore", help="Compute scores again from the stored vectors.")]
 Workers = Annotated[

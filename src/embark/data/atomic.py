@@ -1,4 +1,4 @@
-"""Files that are there whole or not at all, whoever else writes them and whenever a process is killed."""
+"""Atomic file writes: a file appears whole or not at all, even with several writers or a killed process."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import BinaryIO
 
 @contextmanager
 def atomically(path: Path) -> Iterator[BinaryIO]:
-    """A file to write, which takes the place of `path` when the block ends well."""
+    """A file to write, which replaces `path` if the block ends without an error."""
     path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}.part")  # machines that share a folder share no uuid
     try:

@@ -1,6 +1,6 @@
 """Files of hub datasets at a pinned revision: huggingface_hub downloads them into its own cache, and we verify them.
 
-`home/hub/<id>` holds what the hub said: `<commit>.json` lists the files of a commit, `ref-<branch>.json` names a
+`home/hub/<id>` holds answers of the hub: `<commit>.json` lists the files of a commit, `ref-<branch>.json` names a
 branch's commit. A folder `<commit>` in it has files that an earlier version of embark downloaded; they are used, too.
 """
 
@@ -22,7 +22,7 @@ from urllib.parse import quote, urlsplit
 
 from embark import http
 from embark.data.atomic import atomically
-from embark.http import Again, Refused, patiently
+from embark.http import Refused, TemporaryFailure, with_retries
 from embark.settings import Settings
 from embark.types import EmbarkError
 
@@ -58,7 +58,7 @@ class Hub:
         self.progress = progress
         self.opened: dict[tuple[str, str], dict[str, RemoteFile]] = {}  # by dataset and revision
         self._commits: dict[tuple[str, str], str] = {}
-        self._answered = False  # a hub that never answered is not asked again and again
+        self._answered = False  # a hub that never answered is not asked again
         self._unreachable: EmbarkError | None = None
 
     def resolve(self, id: str, revision: str) -> str:
@@ -69,7 +69,7 @@ class Hub:
             ref = self._folder(id) / f"ref-{quote(revision, safe='')}.json"
             if self.offline:
                 if not ref.exists():
-                    raise _missing(f"revision {revision} of dataset {id}")
+                    raise _offline_error(f"revision {revision} of dataset {id}")
                 commit = json.loads(ref.read_bytes())
             else:
                 url = f"{self.endpoint}/api/datasets/{id}/revision/{quote(revision, safe='')}"
@@ -108,7 +108,7 @@ class Hub:
         missing = [tree[path] for path in dict.fromkeys(paths) if path not in local]
         if missing and self.offline:
             more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
-            raise _missing(f"file '{missing[0].path}'{more} of dataset {id} ({revision})")
+            raise _offline_error(f"file '{missing[0].path}'{more} of dataset {id} ({revision})")
         if missing:
             local |= self._download_all(id, commit, missing)
         return [local[path] for path in paths]
@@ -133,7 +133,7 @@ class Hub:
         listing = self._folder(id) / f"{commit}.json"
         if not listing.exists():
             if self.offline:
-                raise _missing(f"the list of files of dataset {id} ({revision})")
+                raise _offline_error(f"the list of files of dataset {id} ({revision})")
             _save(listing, [asdict(file) for file in self._list(id, commit)])
         return _load_listing(str(listing))
 
@@ -148,29 +148,29 @@ class Hub:
                     yield RemoteFile(safe_path(row["path"]), size, lfs.get("oid", ""), row["oid"])
 
     def _ask(self, url: str, id: str, revision: str) -> tuple[Any, str]:
-        """What the hub's API answers about a dataset, and the address of the answer's next page, if there is one."""
+        """The answer of the hub's API about a dataset, and the address of the next page, if there is one."""
 
         def attempt() -> tuple[Any, str]:
             try:
                 response = self._get(url)
                 self._answered = True
                 following = response.links.get("next", {}).get("url", "")
-                return response.json(), self._at_home(following) if following else ""
+                return response.json(), self._at_endpoint(following) if following else ""
             except json.JSONDecodeError as error:
-                raise Again(f"the answer is not JSON: {error}") from None
-            except Again as again:
-                if again.absent and not self._answered:
+                raise TemporaryFailure(f"the answer is not JSON: {error}") from None
+            except TemporaryFailure as failure:
+                if failure.unreachable and not self._answered:
                     advice = "Check the network or name a mirror (EMBARK_ENDPOINT); EMBARK_OFFLINE=1 uses what is here."
-                    self._unreachable = EmbarkError(f"{self.endpoint} cannot be reached: {again}. {advice}")
+                    self._unreachable = EmbarkError(f"{self.endpoint} cannot be reached: {failure}. {advice}")
                     raise self._unreachable from None
                 raise
 
         if self._unreachable:
             raise self._unreachable
         try:
-            return patiently(f"Asking {self.endpoint} about dataset {id}", attempt)
+            return with_retries(f"Asking {self.endpoint} about dataset {id}", attempt)
         except Refused as refused:
-            raise self._explained(refused, id, revision) from None
+            raise self._refusal_error(refused, id, revision) from None
 
     def _get(self, url: str) -> Any:
         from huggingface_hub.utils import build_hf_headers, get_session, hf_raise_for_status
@@ -182,8 +182,8 @@ class Hub:
             raise self._problem(error) from None
         return response
 
-    def _at_home(self, url: str) -> str:
-        """The same page at our endpoint: a token must not follow a link to somebody else."""
+    def _at_endpoint(self, url: str) -> str:
+        """The same page at our endpoint, because a token must not be sent to another server."""
         if url.startswith(f"{self.endpoint}/"):
             return url
         parts = urlsplit(url)
@@ -206,20 +206,20 @@ class Hub:
         return {file.path: path for file, path in zip(files, paths, strict=True)}
 
     def _download(self, id: str, commit: str, file: RemoteFile, bar: _Bar) -> Path:
-        """Download a file and verify it; one that came wrong is downloaded once more."""
+        """Download a file and verify it; a damaged file is downloaded once more."""
         attempt = partial(self._download_once, id, commit, file, bar)
         for _ in range(2):
             try:
-                path = patiently(f"Downloading '{file.path}' of dataset {id}", attempt, bar.stopped.wait)
+                path = with_retries(f"Downloading '{file.path}' of dataset {id}", attempt, bar.stopped.wait)
             except Refused as refused:
-                raise self._explained(refused, id, commit, file.path) from None
+                raise self._refusal_error(refused, id, commit, file.path) from None
             checksum = _checksum(path, file)
             if checksum == file.checksum:
                 return path
             path.resolve().unlink(missing_ok=True)  # the content; in the cache, the path is a link to it
             path.unlink(missing_ok=True)
         raise EmbarkError(
-            f"File '{file.path}' of dataset {id} came wrong twice: expected {file.checksum}, found {checksum}."
+            f"File '{file.path}' of dataset {id} arrived damaged twice: expected {file.checksum}, found {checksum}."
         )
 
     def _download_once(self, id: str, commit: str, file: RemoteFile, bar: _Bar) -> Path:
@@ -237,7 +237,10 @@ class Hub:
     # ── errors ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _problem(self, error: Exception, target: Path | None = None, size: int = 0) -> Exception:
-        """What to raise for an error of huggingface_hub: Refused or EmbarkError if it will not pass, else Again."""
+        """The exception to raise for an error of huggingface_hub.
+
+        TemporaryFailure if a retry may help, else Refused or EmbarkError.
+        """
         from huggingface_hub import errors
 
         if isinstance(error, EmbarkError):
@@ -252,16 +255,17 @@ class Hub:
             status = int(response.status_code)
             reason = f"HTTP {status} {response.reason_phrase}"
             if status in http.BUSY:
-                return Again(reason, http.retry_after(response.headers))
+                return TemporaryFailure(reason, http.retry_after(response.headers))
             if not str(response.url).startswith(f"{self.endpoint}/"):  # a link to storage may have run out
-                return Again(reason)
+                return TemporaryFailure(reason)
             return Refused(status, response.reason_phrase)
         if isinstance(error, OSError) and error.errno is not None and target:
-            return _on_disk(error, target, size)
-        return Again(reason, absent=any(isinstance(cause, http.ABSENT) for cause in _causes(error)))
+            return _disk_error(error, target, size)
+        unreachable = any(isinstance(cause, http.UNREACHABLE) for cause in _causes(error))
+        return TemporaryFailure(reason, unreachable=unreachable)
 
-    def _explained(self, refused: Refused, id: str, revision: str, path: str = "") -> EmbarkError:
-        """What a user can do about a refusal."""
+    def _refusal_error(self, refused: Refused, id: str, revision: str, path: str = "") -> EmbarkError:
+        """The error for a refusal, with advice."""
         page = f"{self.endpoint}/datasets/{id}"
         if refused.status in (401, 403):
             return EmbarkError(
@@ -272,7 +276,7 @@ class Hub:
             return EmbarkError(f"{page} answered {refused}.")
         try:
             newest = str(self._get(f"{self.endpoint}/api/datasets/{id}").json().get("sha"))
-        except (Refused, Again, ValueError):
+        except (Refused, TemporaryFailure, ValueError):
             return EmbarkError(f"There is no dataset {id} at {self.endpoint}.")
         if path and newest == revision:
             return EmbarkError(f"File '{path}' of dataset {id} is gone from revision {revision}.")
@@ -280,7 +284,7 @@ class Hub:
 
 
 class _Bar:
-    """What huggingface_hub takes for a progress bar: it counts the bytes of several files, and can stop them."""
+    """A progress bar for huggingface_hub: it counts the bytes of several files, and can stop the downloads."""
 
     def __init__(self, advance: Callable[[int], object] | None) -> None:
         self.advance = advance
@@ -370,15 +374,15 @@ def _save(path: Path, value: Any) -> None:
         with atomically(path) as out:
             out.write(text)
     except OSError as error:
-        raise _on_disk(error, path, len(text)) from error
+        raise _disk_error(error, path, len(text)) from error
 
 
-def _on_disk(error: OSError, target: Path, size: int) -> EmbarkError:
+def _disk_error(error: OSError, target: Path, size: int) -> EmbarkError:
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         advice = "Make room, or choose a larger disk: HF_HOME for data, --home (EMBARK_HOME) for the rest."
         return EmbarkError(f"The disk is full: {target} needs {size:,} bytes. {advice}")
     return EmbarkError(f"Cannot write {target}: {error.strerror or error}.")
 
 
-def _missing(what: str) -> EmbarkError:
+def _offline_error(what: str) -> EmbarkError:
     return EmbarkError(f"Offline, and {what} is not on this machine: get it beforehand with `embark fetch`.")

@@ -59,11 +59,11 @@ def open_table_file(path: Path, digests: Path, siblings: SiblingFiles | None = N
             return Shard(path, digests)
         return Records(path, siblings)
     except (ValueError, OSError, EOFError, zlib.error, tarfile.TarError, csv.Error) as error:
-        raise _broken(path, error) from error
+        raise _read_error(path, error) from error
 
 
-def _broken(path: str | Path, error: Exception) -> EmbarkError:
-    return EmbarkError(f"{path} cannot be read: {error}. Mend the file, or put a whole copy in its place.")
+def _read_error(path: str | Path, error: Exception) -> EmbarkError:
+    return EmbarkError(f"{path} cannot be read: {error}. Repair the file, or replace it by a complete copy.")
 
 
 class Parquet(TableFile):
@@ -112,7 +112,7 @@ class Parquet(TableFile):
         try:
             yield from lazy_media.parquet_batches(self.path, columns)
         except (ValueError, OSError) as error:  # pages are read one by one, and any of them may be damaged
-            raise _broken(self.path, error) from error
+            raise _read_error(self.path, error) from error
 
     def class_names(self, column: str) -> tuple[str, ...] | None:
         metadata = json.loads((self.schema.metadata or {}).get(b"huggingface", b"{}"))
@@ -178,7 +178,7 @@ def _separated(text: str, separator: str) -> list[dict[str, Any]]:
 
 
 def _json(text: str) -> list[dict[str, Any]]:
-    """The rows of a list of objects, of an object of columns, or of one object a line."""
+    """The rows of a list of objects, of an object of columns, or of one object per line."""
     if text.lstrip().startswith("["):
         rows = json.loads(text)
     else:

@@ -1,4 +1,4 @@
-"""Making items, and hashing them by content: equal content has one key, whichever task it is part of."""
+"""Makes items, and hashes them by content: equal content has one key, in whatever task it is."""
 
 from __future__ import annotations
 

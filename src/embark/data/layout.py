@@ -43,7 +43,7 @@ Card = Callable[[], str]
 
 
 class NoFiles(EmbarkError):
-    """The dataset has no files for what was asked."""
+    """The dataset has no files for a split and config."""
 
 
 def choose(source: Source, split: str, config: str | None, paths: Sequence[str], card: Card) -> list[str]:

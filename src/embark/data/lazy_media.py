@@ -87,7 +87,10 @@ class LazyBytes:
 
 @lru_cache(maxsize=4096)
 def _hashes(sequence: MediaSequence, block: int) -> Array:
-    """The hashes of one block of a sequence, from disk or computed in one pass; a file that changed has other ones."""
+    """The hashes of one block of a sequence, from disk or computed in one pass.
+
+    They are stored under the file's path, size and time, so that a changed file gets new ones.
+    """
     stat = os.stat(sequence.path)
     state = f"{os.path.abspath(sequence.path)}\0{stat.st_size}\0{stat.st_mtime_ns}\0{sequence.name}"
     path = Path(sequence.digests, f"{hashlib.sha256(state.encode()).hexdigest()[:40]}-{block}.npy")

@@ -57,7 +57,7 @@ class Rows:
         return [dict(zip(self.column_names, row, strict=True)) for row in self.tuples(*self.column_names)]
 
     def media(self, kind: Modality, column: str) -> list[Media | None]:
-        """Encoded media, one a row; None where a cell is empty."""
+        """Encoded media, one per row; None where a cell is empty."""
         return [
             None if chunk is None else StoredMedia(kind, (chunk,))
             for table in self._tables(column)
@@ -65,7 +65,7 @@ class Rows:
         ]
 
     def list_media(self, kind: Modality, column: str) -> list[list[Media]]:
-        """Encoded media, a list a row."""
+        """Encoded media, a list per row."""
         lists = [chunks for table in self._tables(column) for chunks in table.chunk_lists(column)]
         return [[StoredMedia(kind, (chunk,)) for chunk in chunks] for chunks in lists]
 

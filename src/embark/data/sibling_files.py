@@ -1,4 +1,4 @@
-"""Media that a table names but does not hold: other files of the same dataset."""
+"""Media that a table names but does not contain: other files of the same dataset."""
 
 from __future__ import annotations
 

@@ -56,12 +56,12 @@ def local_source(folder: str | Path, revision: str = "", **more: Any) -> Source:
 # ── one table ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-class _Wrong(Exception):
-    """What is wrong with a value, and where it stands in its table."""
+class _InvalidField(Exception):
+    """An invalid value: the problem, and the path of field names that leads to the value."""
 
-    def __init__(self, problem: str, *where: str) -> None:
+    def __init__(self, problem: str, *path: str) -> None:
         super().__init__(problem)
-        self.where = where
+        self.path = path
 
 
 def _task(file: Path, number: int, table: Any) -> Task:
@@ -76,17 +76,17 @@ def _task(file: Path, number: int, table: Any) -> Task:
         for changes in stated.get("variants", {}).values():
             if "source" in changes:
                 changes["source"] = _source(file, source | changes["source"])
-        return _checked(Task(**stated))
-    except _Wrong as wrong:
-        place = f"field '{'.'.join(wrong.where)}': " if wrong.where else ""
-        raise EmbarkError(f"{file}, task {name or f'number {number}'}: {place}{wrong}") from None
+        return _check_options(Task(**stated))
+    except _InvalidField as error:
+        place = f"field '{'.'.join(error.path)}': " if error.path else ""
+        raise EmbarkError(f"{file}, task {name or f'number {number}'}: {place}{error}") from None
 
 
-def _checked(task: Task) -> Task:
-    """An option that nobody reads would leave a score under another protocol than the one that was meant."""
+def _check_options(task: Task) -> Task:
+    """The task, if its reader knows all its options: an ignored option would leave the score under a wrong protocol."""
     known = options(task)
     if known is not None and (unknown := [name for name in task.options if name not in known]):
-        raise _Wrong(str(UnknownName(f"option of '{task.reader}'", unknown[0], known)), "options")
+        raise _InvalidField(str(UnknownName(f"option of '{task.reader}'", unknown[0], known)), "options")
     return task
 
 
@@ -96,12 +96,12 @@ def _source(file: Path, stated: dict[str, Any]) -> Source:
     if id and folder.is_dir():
         return local_source(folder, **{name: value for name, value in stated.items() if name != "id"})
     if id.startswith((".", "/", "~")):
-        raise _Wrong(f"there is no folder {folder}", "source", "id")
+        raise _InvalidField(f"there is no folder {folder}", "source", "id")
     try:
         _complete(Source, stated)
-    except _Wrong as wrong:
-        hint = "; data of the hub is pinned to a commit" if wrong.where == ("revision",) else ""
-        raise _Wrong(f"{wrong}{hint}", "source", *wrong.where) from None
+    except _InvalidField as error:
+        hint = "; data of the hub is pinned to a commit" if error.path == ("revision",) else ""
+        raise _InvalidField(f"{error}{hint}", "source", *error.path) from None
     return Source(**stated)
 
 
@@ -125,65 +125,66 @@ def _state(folder: Path) -> str:
 def _fields(kind: type, table: Any) -> dict[str, Any]:
     """The table's values as the dataclass has them."""
     if not isinstance(table, dict):
-        raise _Wrong("must be a table")
+        raise _InvalidField("must be a table")
     known = [spec.name for spec in fields(kind)]
     out = {}
     for stated, value in table.items():
         name = str(ALIASES.get(stated, stated))
         if name not in known:
-            raise _Wrong(str(UnknownName("field", name, known)), name)
-        out[name] = _read_at(name, _READ[name], value)
+            raise _InvalidField(str(UnknownName("field", name, known)), name)
+        out[name] = _read_field(name, _READ[name], value)
     return out
 
 
-def _read_at(name: str, read: Callable[[Any], Any], value: Any) -> Any:
-    """The value under a name of a table; what is wrong with it is said to be there."""
+def _read_field(name: str, read: Callable[[Any], Any], value: Any) -> Any:
+    """The value of a field, read by `read`; the field's name is added to the path of an error."""
     try:
         return read(value)
-    except _Wrong as wrong:
-        raise _Wrong(str(wrong), name, *wrong.where) from None
+    except _InvalidField as error:
+        raise _InvalidField(str(error), name, *error.path) from None
 
 
 def _complete(kind: type, stated: Mapping[str, Any]) -> None:
     for spec in fields(kind):
         if spec.name not in stated and spec.default is MISSING and spec.default_factory is MISSING:
-            raise _Wrong("is missing", spec.name)
+            raise _InvalidField("is missing", spec.name)
 
 
 def _text(value: Any) -> str:
     if not isinstance(value, str) or not value:
-        raise _Wrong(f"must be a text, not {value!r}")
+        raise _InvalidField(f"must be a text, not {value!r}")
     return value
 
 
 def _texts(value: Any) -> tuple[str, ...]:
     if not isinstance(value, list):
-        raise _Wrong(f"must be a list of texts, not {value!r}")
+        raise _InvalidField(f"must be a list of texts, not {value!r}")
     return tuple(_text(text) for text in value)
 
 
 def _whole(value: Any) -> int:
     if type(value) is not int or value < 0:  # true is an int, too
-        raise _Wrong(f"must be a whole number, not {value!r}")
+        raise _InvalidField(f"must be a whole number, not {value!r}")
     return value
 
 
 def _number(value: Any) -> float:
     if type(value) not in (int, float):
-        raise _Wrong(f"must be a number, not {value!r}")
+        raise _InvalidField(f"must be a number, not {value!r}")
     return float(value)
 
 
 def _flag(value: Any) -> bool:
     if not isinstance(value, bool):
-        raise _Wrong(f"must be true or false, not {value!r}")
+        raise _InvalidField(f"must be true or false, not {value!r}")
     return value
 
 
 def _one_of(what: str, known: Mapping[str, Any] | tuple[str, ...]) -> Callable[[Any], str]:
     def read(value: Any) -> str:
         if _text(value) not in known:
-            raise _Wrong(str(UnknownName(what, value, known, f"Known: {', '.join(known)}." if len(known) < 12 else "")))
+            hint = f"Known: {', '.join(known)}." if len(known) < 12 else ""
+            raise _InvalidField(str(UnknownName(what, value, known, hint)))
         return str(value)
 
     return read
@@ -192,8 +193,8 @@ def _one_of(what: str, known: Mapping[str, Any] | tuple[str, ...]) -> Callable[[
 def _map(read: Callable[[Any], Any]) -> Callable[[Any], dict[str, Any]]:
     def read_all(value: Any) -> dict[str, Any]:
         if not isinstance(value, dict):
-            raise _Wrong(f"must be a table, not {value!r}")
-        return {name: _read_at(name, read, content) for name, content in value.items()}
+            raise _InvalidField(f"must be a table, not {value!r}")
+        return {name: _read_field(name, read, content) for name, content in value.items()}
 
     return read_all
 
@@ -201,7 +202,7 @@ def _map(read: Callable[[Any], Any]) -> Callable[[Any], dict[str, Any]]:
 def _not_empty(read: Callable[[Any], Any]) -> Callable[[Any], Any]:
     def read_content(value: Any) -> Any:
         if not (content := read(value)):
-            raise _Wrong("must not be empty")
+            raise _InvalidField("must not be empty")
         return content
 
     return read_content
@@ -209,7 +210,7 @@ def _not_empty(read: Callable[[Any], Any]) -> Callable[[Any], Any]:
 
 def _pools(value: Any) -> tuple[Pool, ...]:
     if not isinstance(value, list):
-        raise _Wrong(f"must be a list of tables, not {value!r}")
+        raise _InvalidField(f"must be a list of tables, not {value!r}")
     pools = [_fields(Pool, table) for table in value]
     for pool in pools:
         _complete(Pool, pool)

@@ -22,17 +22,19 @@ class InvalidVectors(EmbarkError):
         self.rows = rows
 
 
-def checked(vectors: Any, card: ModelCard, needs: Sequence[Need], name: Callable[[Need], str]) -> Array | list[Array]:
-    """The vectors in the card's stored precision, or an error that tells what is wrong and names the items.
+def check_vectors(
+    vectors: Any, card: ModelCard, needs: Sequence[Need], name: Callable[[Need], str]
+) -> Array | list[Array]:
+    """The vectors in the card's stored precision; invalid ones raise an error that names the items.
 
-    `name` is how errors call an item.
+    `name` returns the name of a needed item for messages.
     """
     if not hasattr(vectors, "__len__"):
-        raise EmbarkError(f"{card.name} returned a {type(vectors).__name__} from `embed`; expected one row an item.")
+        raise EmbarkError(f"{card.name} returned a {type(vectors).__name__} from `embed`; expected one row per item.")
     if len(vectors) != len(needs):
         raise EmbarkError(
             f"{card.name} returned {len(vectors)} rows for a batch of {len(needs)} items. "
-            "`embed` must return one row an item, in their order."
+            "`embed` must return one row per item, in their order."
         )
     try:
         matrices = [np.asarray(tokens) for tokens in vectors] if _ragged(vectors) else [np.asarray(vectors)]
@@ -52,16 +54,16 @@ def checked(vectors: Any, card: ModelCard, needs: Sequence[Need], name: Callable
         stored = [matrix.astype(card.stored) for matrix in matrices]
     axis = None if _ragged(vectors) else 1
 
-    def require(valid: Callable[..., Array], arrays: list[Array], otherwise: str) -> None:
-        """Raise for the items whose vectors are not valid, with what they are otherwise."""
+    def require(valid: Callable[..., Array], arrays: list[Array], problem: str) -> None:
+        """Raise an error about `problem` that names the items whose arrays are not valid."""
         if invalid := np.flatnonzero(~np.array([valid(array, axis) for array in arrays]).ravel()).tolist():
             names = listed([name(needs[row]) for row in invalid], SHOWN)
-            raise InvalidVectors(f"{card.name} returned {otherwise} for {names}.", invalid)
+            raise InvalidVectors(f"{card.name} returned {problem} for {names}.", invalid)
 
     require(lambda a, axis: np.isfinite(a).all(axis=axis), matrices, "NaN or infinite vectors")
     if card.kind == "embedder":  # a re-ranker's scores may be zero, and a generator's texts are bytes
         require(lambda a, axis: a.any(axis=axis), matrices, "zero vectors")
-        tiny = 256 * np.finfo(card.stored).smallest_subnormal  # a largest number below this has fewer than eight bits
+        tiny = 256 * np.finfo(card.stored).smallest_subnormal  # smaller vectors keep fewer than eight bits
         require(
             lambda a, axis: np.isfinite(a).all(axis=axis) & (np.abs(a).max(axis=axis) >= tiny),
             stored,

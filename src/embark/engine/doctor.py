@@ -18,7 +18,7 @@ import numpy as np
 
 from embark.data import wav
 from embark.data.items import key, media, mixed, text
-from embark.engine.check import checked
+from embark.engine.check import check_vectors
 from embark.engine.local import prepare
 from embark.models.encoder import Encoder
 from embark.planning import Need
@@ -41,7 +41,7 @@ class Finding:
 
 
 class Faulty(EmbarkError):
-    """A fault, as (check, message), that makes the later checks of a modality impossible."""
+    """A fault that makes the later checks of a modality impossible; its arguments are (check, message)."""
 
 
 def examine(encoder: Encoder, progress: Callable[[str], None] = lambda check: None) -> list[Finding]:
@@ -49,18 +49,18 @@ def examine(encoder: Encoder, progress: Callable[[str], None] = lambda check: No
     findings: list[Finding] = []
     for kind in encoder.card.modalities:
         progress(kind)
-        findings += _modality(encoder, kind)
+        findings += _check_modality(encoder, kind)
     progress("mixed items and instructions")
-    findings += _mixed(encoder)
-    findings += _roles(encoder)
+    findings += _check_mixed_items(encoder)
+    findings += _check_roles(encoder)
     if way := encoder.card.loaded.get("half precision"):
         findings.append(Finding("half precision", "note", f"runs {way}: slower, and the last digits may differ"))
     return findings
 
 
-def _modality(encoder: Encoder, kind: Modality) -> Iterator[Finding]:
+def _check_modality(encoder: Encoder, kind: Modality) -> Iterator[Finding]:
     try:
-        yield from _sampled(encoder, kind, samples(kind, encoder.card.sample_rate))
+        yield from _check_samples(encoder, kind, samples(kind, encoder.card.sample_rate))
     except Faulty as fault:
         yield Finding(f"{kind}: {fault.args[0]}", "wrong", fault.args[1])
     except EmbarkError as error:
@@ -69,29 +69,29 @@ def _modality(encoder: Encoder, kind: Modality) -> Iterator[Finding]:
         yield Finding(f"{kind}: embeds", "wrong", f"`embed` failed on plain {kind} items: {_reason(error)}")
 
 
-def _sampled(encoder: Encoder, kind: Modality, items: Sequence[Item]) -> Iterator[Finding]:
+def _check_samples(encoder: Encoder, kind: Modality, items: Sequence[Item]) -> Iterator[Finding]:
     together = _embed(encoder, items)
     alone = np.concatenate([_embed(encoder, [item]) for item in items])
-    yield Finding(f"{kind}: shape", "ok", f"one row an item, {alone.shape[1]} dimensions")
+    yield Finding(f"{kind}: shape", "ok", f"one row per item, {alone.shape[1]} dimensions")
     yield Finding(
         f"{kind}: finite", "ok", f"finite, not zero, and within the range of {encoder.card.stored}, also for odd inputs"
     )
-    yield _varied(kind, alone)
-    yield _repeated(encoder, kind, items, alone, together)
-    cost, many = _cost(encoder, kind, items)
-    batch = _batch(encoder, kind, alone, together, many)
+    yield _check_variety(kind, alone)
+    yield _check_determinism(encoder, kind, items, alone, together)
+    cost, many = _measure_cost(encoder, kind, items)
+    batch = _check_batch(encoder, kind, alone, together, many)
     yield batch
-    if batch.verdict == "ok":  # the same fault would fail both
-        yield _order(encoder, kind, items, together)
+    if batch.verdict == "ok":  # a fault of batches would fail this check as well
+        yield _check_order(encoder, kind, items, together)
     if encoder.card.normalized is not None:
-        yield _length(kind, alone, encoder.card.normalized)
+        yield _check_length(kind, alone, encoder.card.normalized)
     yield cost
 
 
 # ── single checks ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _varied(kind: Modality, alone: Array) -> Finding:
+def _check_variety(kind: Modality, alone: Array) -> Finding:
     spread = 1 - _unit(alone) @ _unit(alone).T
     if spread.max() < SAME:
         raise Faulty("varied", "all inputs give the same vector: the input does not reach the model.")
@@ -103,26 +103,28 @@ def _varied(kind: Modality, alone: Array) -> Finding:
     )
 
 
-def _repeated(encoder: Encoder, kind: Modality, items: Sequence[Item], alone: Array, together: Array) -> Finding:
+def _check_determinism(
+    encoder: Encoder, kind: Modality, items: Sequence[Item], alone: Array, together: Array
+) -> Finding:
     again = np.concatenate([_embed(encoder, [item]) for item in items])
-    worst = max(_apart(encoder, alone, again).max(), _apart(encoder, together, _embed(encoder, items)).max())
-    if worst > _limit(encoder) / 10 and not _permuted(encoder, alone, together):
+    worst = max(_distances(encoder, alone, again).max(), _distances(encoder, together, _embed(encoder, items)).max())
+    if worst > _tolerance(encoder) / 10 and not _is_permuted(encoder, alone, together):
         raise Faulty(
             "deterministic",
-            f"the same items gave other vectors the second time (up to {worst:.2g} apart): dropout or chance is on. "
-            "Call .eval(), fix seeds.",
+            f"the same items gave different vectors the second time (up to {worst:.2g} apart): dropout or sampling is "
+            "on. Call .eval() and fix seeds.",
         )
     return Finding(f"{kind}: deterministic", "ok", "the same input gives the same vector")
 
 
-def _batch(encoder: Encoder, kind: Modality, alone: Array, together: Array, many: Array) -> Finding:
+def _check_batch(encoder: Encoder, kind: Modality, alone: Array, together: Array, many: Array) -> Finding:
     worst = 0.0
     for rows in (together, many):
         same = alone[np.arange(len(rows)) % len(alone)]
-        worst = max(worst, float(_apart(encoder, same, rows).max()))
-        if worst <= _limit(encoder):
+        worst = max(worst, float(_distances(encoder, same, rows).max()))
+        if worst <= _tolerance(encoder):
             continue
-        if _permuted(encoder, same, rows):
+        if _is_permuted(encoder, same, rows):
             return Finding(
                 f"{kind}: order",
                 "wrong",
@@ -138,13 +140,13 @@ def _batch(encoder: Encoder, kind: Modality, alone: Array, together: Array, many
     return Finding(f"{kind}: batch", "ok", f"alone or in a batch, the vector is the same (within {worst:.1g})")
 
 
-def _order(encoder: Encoder, kind: Modality, items: Sequence[Item], together: Array) -> Finding:
-    if _apart(encoder, _embed(encoder, items[::-1])[::-1], together).max() <= _limit(encoder):
+def _check_order(encoder: Encoder, kind: Modality, items: Sequence[Item], together: Array) -> Finding:
+    if _distances(encoder, _embed(encoder, items[::-1])[::-1], together).max() <= _tolerance(encoder):
         return Finding(f"{kind}: order", "ok", "rows follow the items in any order")
-    return Finding(f"{kind}: order", "wrong", "the same items in another order give other vectors, or other rows.")
+    return Finding(f"{kind}: order", "wrong", "the same items in another order give other vectors or misplaced rows.")
 
 
-def _length(kind: Modality, alone: Array, declared: bool) -> Finding:
+def _check_length(kind: Modality, alone: Array, declared: bool) -> Finding:
     lengths = np.linalg.norm(alone, axis=1)
     if (unit := bool(np.abs(lengths - 1).max() < 1e-2)) == declared:
         return Finding(f"{kind}: length", "ok", "of unit length, as the card says")
@@ -152,11 +154,11 @@ def _length(kind: Modality, alone: Array, declared: bool) -> Finding:
         f"{kind}: length",
         "wrong",
         f"lengths from {lengths.min():.3g} to {lengths.max():.3g}, "
-        f"but the card declares {'unit' if declared else 'other'} length (unit seen: {unit}).",
+        f"but the card declares {'unit' if declared else 'other'} length (found unit length: {unit}).",
     )
 
 
-def _cost(encoder: Encoder, kind: Modality, items: Sequence[Item]) -> tuple[Finding, Array]:
+def _measure_cost(encoder: Encoder, kind: Modality, items: Sequence[Item]) -> tuple[Finding, Array]:
     """Speed and memory of a larger batch, and its vectors."""
     many = [items[number % len(items)] for number in range(TIMED)]
     memory_before = _memory()
@@ -164,11 +166,11 @@ def _cost(encoder: Encoder, kind: Modality, items: Sequence[Item]) -> tuple[Find
     rows = _embed(encoder, many)
     seconds = (time.perf_counter() - start) / TIMED
     memory = max(0, _memory() - memory_before) / TIMED
-    message = f"{1 / seconds:,.0f} items a second, {memory / 2**20:.1f} MB more an item at the peak"
+    message = f"{1 / seconds:,.0f} items a second, {memory / 2**20:.1f} MB more per item at the peak"
     return Finding(f"{kind}: cost", "note", message), rows
 
 
-def _mixed(encoder: Encoder) -> Iterator[Finding]:
+def _check_mixed_items(encoder: Encoder) -> Iterator[Finding]:
     card = encoder.card
     kinds = [kind for kind in MODALITIES if kind in card.modalities]
     if len(kinds) < 2:
@@ -183,7 +185,7 @@ def _mixed(encoder: Encoder) -> Iterator[Finding]:
         both = " and ".join(kinds[:2])
         yield Finding("mixed items", "wrong", f"an item of {both} cannot be embedded: {_reason(error)}")
         return
-    if whole.shape == first.shape and _apart(encoder, whole, first).max() < SAME:
+    if whole.shape == first.shape and _distances(encoder, whole, first).max() < SAME:
         yield Finding(
             "mixed items", "wrong", f"the {kinds[1]} of a mixed item changes nothing: it does not reach the model."
         )
@@ -191,8 +193,11 @@ def _mixed(encoder: Encoder) -> Iterator[Finding]:
         yield Finding("mixed items", "ok", f"{' and '.join(kinds[:2])} both count ({card.fusion} fusion)")
 
 
-def _roles(encoder: Encoder) -> Iterator[Finding]:
-    """Instructions must change the vector exactly where the card says so, and roles exactly where the key differs."""
+def _check_roles(encoder: Encoder) -> Iterator[Finding]:
+    """Findings on instructions and roles.
+
+    An instruction must change the vector exactly where the card says so, and a role exactly where it changes the key.
+    """
     kind: Modality = "text" if "text" in encoder.card.modalities else encoder.card.modalities[0]
     item = samples(kind, encoder.card.sample_rate)[0]
     try:
@@ -209,33 +214,35 @@ def _roles(encoder: Encoder) -> Iterator[Finding]:
     except Exception as error:
         yield Finding("instructions", "wrong", f"an item cannot be embedded with an instruction: {_reason(error)}")
         return
-    yield _instructions(encoder, float(_apart(encoder, query, instructed).max()))
+    yield _check_instructions(encoder, float(_distances(encoder, query, instructed).max()))
     query_key, document_key = (key("", encoder.render(item, role, None)) for role in ("query", "document"))
     shared = query_key == document_key
-    distance = float(_apart(encoder, query, document).max())
-    if shared and distance > _limit(encoder):
+    distance = float(_distances(encoder, query, document).max())
+    if shared and distance > _tolerance(encoder):
         yield Finding(
-            "roles", "wrong", "query and document get one key but other vectors: `render` must return what differs."
+            "roles",
+            "wrong",
+            "query and document have the same key but different vectors: `render` must return what differs.",
         )
     elif not shared and distance < SAME:
         yield Finding(
             "roles",
             "wrong",
-            "query and document get other keys but one vector: the prompt of the role does not reach the model.",
+            "query and document have different keys but the same vector: the role's prompt does not reach the model.",
         )
     else:
         relation = "share their vectors: items are embedded once for both" if shared else "differ"
         yield Finding("roles", "ok", f"query and document {relation}")
 
 
-def _instructions(encoder: Encoder, moved: float) -> Finding:
+def _check_instructions(encoder: Encoder, moved: float) -> Finding:
     if encoder.card.instructed and moved < SAME:
         return Finding(
             "instructions",
             "wrong",
             "an instruction changes nothing, though the card says that the model reads it: the prompt is not applied.",
         )
-    if not encoder.card.instructed and moved > _limit(encoder):
+    if not encoder.card.instructed and moved > _tolerance(encoder):
         return Finding(
             "instructions", "wrong", "an instruction changes vectors, but the card does not say instructed=True."
         )
@@ -248,12 +255,12 @@ def _instructions(encoder: Encoder, moved: float) -> Finding:
 def _embed(encoder: Encoder, items: Sequence[Item], role: str = "document", instruction: str | None = None) -> Array:
     """Vectors as the engine computes them, one row for each item (late interaction: the mean of its tokens).
 
-    What is wrong with them is raised as `Faulty`.
+    Invalid vectors raise `Faulty`.
     """
     needs = [Need(b"", item, role, instruction, 0, 0) for item in items]
     out: Any = encoder.embed([prepare(encoder, need) for need in needs])
     if len(out) != len(items):
-        raise Faulty("shape", f"{len(items)} items went in and {len(out)} rows came out: one row an item is needed.")
+        raise Faulty("shape", f"{len(items)} items went in and {len(out)} rows came out: one row per item is needed.")
     late = isinstance(out, (list, tuple)) and np.ndim(out[0]) == 2
     rows = np.asarray([np.asarray(tokens, np.float64).mean(axis=0) for tokens in out] if late else out, np.float64)
     if rows.ndim != 2:
@@ -261,13 +268,13 @@ def _embed(encoder: Encoder, items: Sequence[Item], role: str = "document", inst
     if encoder.card.dim not in (None, rows.shape[1]):
         raise Faulty("shape", f"vectors have {rows.shape[1]} dimensions, but the card says {encoder.card.dim}.")
     try:
-        checked(out, encoder.card, needs, _shown)
+        check_vectors(out, encoder.card, needs, _item_name)
     except EmbarkError as error:
         raise Faulty("finite", f"{error} A run would stop there.") from error
     return rows
 
 
-def _shown(need: Need) -> str:
+def _item_name(need: Need) -> str:
     part = need.item.parts[0]
     return f"'{part.text[:40]}'" if isinstance(part, Text) else f"a sample of {part.kind}"
 
@@ -276,7 +283,7 @@ def _reason(error: Exception) -> str:
     return str(error.args[-1]) if isinstance(error, Faulty) else f"{type(error).__name__}: {error}"
 
 
-def _limit(encoder: Encoder) -> float:
+def _tolerance(encoder: Encoder) -> float:
     return TOLERANCE.get(encoder.card.dtype, TOLERANCE["float32"])
 
 
@@ -284,7 +291,7 @@ def _unit(rows: Array) -> Array:
     return np.asarray(rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-30))
 
 
-def _apart(encoder: Encoder, a: Array, b: Array) -> Array:
+def _distances(encoder: Encoder, a: Array, b: Array) -> Array:
     """The distance of the rows' directions or, where similarity depends on lengths, of their lengths if larger."""
     direction = np.linalg.norm(_unit(a) - _unit(b), axis=1)
     if encoder.card.similarity == "cosine":
@@ -294,11 +301,11 @@ def _apart(encoder: Encoder, a: Array, b: Array) -> Array:
     return np.asarray(np.maximum(direction, length))
 
 
-def _permuted(encoder: Encoder, alone: Array, together: Array) -> bool:
-    """Whether a batch's rows are the right vectors in wrong places."""
+def _is_permuted(encoder: Encoder, alone: Array, together: Array) -> bool:
+    """Whether the rows of a batch are the right vectors in the wrong order."""
     distance = np.linalg.norm(_unit(alone)[:, None] - _unit(together)[None], axis=2)
     nearest = distance.argmin(axis=1)
-    return bool((distance.min(axis=1) <= _limit(encoder)).all() and (nearest != np.arange(len(alone))).any())
+    return bool((distance.min(axis=1) <= _tolerance(encoder)).all() and (nearest != np.arange(len(alone))).any())
 
 
 def _memory() -> int:

@@ -22,7 +22,7 @@ from PIL import Image
 
 from embark.data.items import as_keys
 from embark.data.media import UnreadableMedia, decode
-from embark.engine.check import InvalidVectors, checked
+from embark.engine.check import InvalidVectors, check_vectors
 from embark.engine.sink import Sink
 from embark.models.encoder import Encoder, Interrupted
 from embark.planning import Need
@@ -33,9 +33,9 @@ CHUNK = 4  # items that a worker prepares at a time
 TEXT_CHUNK = 64  # handing over a short text costs more than preparing it
 FIRST_BATCH = 32
 LARGEST_BATCH = 1024
-WORTH_IT = 1.05  # how much faster, for each item, a batch of twice the size must be
+WORTH_IT = 1.05  # gain in items a second for which the batch size is doubled again
 NO_MEMORY = ("out of memory", "allocate memory", "alloc_failed", "bad_alloc", "bad allocation")  # of torch, onnx…
-MOST_BYTES = 1 << 30  # of prepared items: in a batch, and waiting for the next
+MOST_BYTES = 1 << 30  # limit for prepared items: those of a batch, and those waiting for the next
 
 Ready: TypeAlias = tuple[Need, Any, int]  # a need, its prepared value (or the error that it is unreadable), its bytes
 
@@ -58,7 +58,7 @@ class BatchSize:
     best: float = 0.0  # items a second
     growing: bool = True
 
-    def took(self, items: int, seconds: float) -> None:
+    def record_time(self, items: int, seconds: float) -> None:
         """Record that a batch of `items` took `seconds`."""
         rate = items / max(seconds, 1e-9)
         if not self.growing or items < self.now:
@@ -68,7 +68,7 @@ class BatchSize:
         if self.growing:
             self.now = min(2 * self.now, self.limit)
 
-    def failed(self, items: int) -> None:
+    def record_out_of_memory(self, items: int) -> None:
         """Record that memory did not suffice for a batch of `items`."""
         self.now = self.limit = max(1, min(self.now, items // 2))
         self.growing = False
@@ -86,7 +86,7 @@ def embed(
 ) -> Report:
     """Embed every need and commit its vector.
 
-    `name` is how errors call an item; `advance` is called with the number of items just finished.
+    `name` returns the name of a needed item for messages; `advance` is called with the number of items just finished.
     """
     report = Report()
     start = time.perf_counter()
@@ -103,7 +103,7 @@ def embed(
 
 @contextmanager
 def _cancelling(pool: ThreadPoolExecutor) -> Iterator[None]:
-    """On an error, cancel what is still queued in the pool instead of waiting for it."""
+    """A block that cancels the pool's queued work on an error instead of waiting for it."""
     try:
         yield
     except BaseException:
@@ -126,13 +126,13 @@ def _batch(
     batch = []
     items = 0
     batch_bytes = 0
-    for need, value, weight in islice(ready, size.now):
+    for need, value, size_in_bytes in islice(ready, size.now):
         if isinstance(value, UnreadableMedia):
             report.unreadable[need.key] = str(value)
         else:
             batch.append((need, value))
         items += 1
-        batch_bytes += weight
+        batch_bytes += size_in_bytes
         if batch_bytes >= MOST_BYTES:
             break
     for piece, vectors in _forward(encoder, batch, size, name):
@@ -169,7 +169,7 @@ def prepare(encoder: Encoder, need: Need) -> Any:
 
 
 def _try(encoder: Encoder, needs: Sequence[Need]) -> None:
-    """Embed those needs that can be read, and forget the vectors."""
+    """Embed the needs that can be read, without storing the vectors."""
     ready = []
     for need in needs:
         with suppress(UnreadableMedia):
@@ -182,26 +182,29 @@ def _length(need: Need) -> int:
     return sum(len(part.text) for part in need.item.parts if isinstance(part, Text))
 
 
-def weigh(value: Any) -> int:
-    """About how many bytes a prepared value holds: pixels, samples, tensors. Texts and unknown types count as 0."""
+def byte_size(value: Any) -> int:
+    """The approximate memory of a prepared value in bytes: pixels, samples, tensors.
+
+    Texts and unknown types count as 0.
+    """
     if isinstance(value, Image.Image):
         return 4 * value.width * value.height  # Pillow's size of a color pixel
     if isinstance(value, list) and value and isinstance(value[0], (int, float)):
         return 0  # tokens: few bytes
     if isinstance(value, (list, tuple)):
-        return sum(map(weigh, value))
+        return sum(map(byte_size, value))
     if isinstance(value, Mapping):
-        return sum(map(weigh, value.values()))
+        return sum(map(byte_size, value.values()))
     if is_dataclass(value) and not isinstance(value, type):
-        return sum(weigh(getattr(value, part.name, None)) for part in fields(value))
+        return sum(byte_size(getattr(value, part.name, None)) for part in fields(value))
     size = len(value) if isinstance(value, bytes) else getattr(value, "nbytes", 0)  # numpy and torch both have it
     return size if isinstance(size, int) else 0
 
 
 class Backlog:
-    """The bytes of items that are prepared and wait for the encoder.
+    """The bytes of prepared items that wait for the encoder.
 
-    While they are too many, workers pause, except on the chunk that the encoder waits for.
+    At the limit, workers pause, except on the chunk that the encoder waits for.
     """
 
     def __init__(self) -> None:
@@ -218,19 +221,19 @@ class Backlog:
         return not self.closed
 
     def add(self, size: int) -> None:
-        """Count so many bytes more, or fewer."""
+        """Add so many bytes; a negative number removes them."""
         with self.changed:
             self.bytes += size
             self.changed.notify_all()
 
     def await_next(self) -> None:
-        """The encoder waits for the next chunk."""
+        """Note that the encoder waits for the next chunk."""
         with self.changed:
             self.awaited += 1
             self.changed.notify_all()
 
     def close(self) -> None:
-        """No more items are wanted."""
+        """Note that no more items are wanted."""
         with self.changed:
             self.closed = True
             self.changed.notify_all()
@@ -262,10 +265,10 @@ def _prepared(
             except Exception as error:
                 error.add_note(f"{encoder.card.name} was preparing {name(need)}.")
                 raise
-            weight = 0 if only_text else weigh(value)
-            if weight:
-                backlog.add(weight)
-            out.append((need, value, weight))
+            size_in_bytes = 0 if only_text else byte_size(value)
+            if size_in_bytes:
+                backlog.add(size_in_bytes)
+            out.append((need, value, size_in_bytes))
         return out
 
     step = TEXT_CHUNK if only_text else CHUNK
@@ -278,10 +281,10 @@ def _prepared(
             if not ahead:
                 return
             backlog.await_next()
-            for need, value, weight in ahead.popleft().result():
-                if weight:
-                    backlog.add(-weight)
-                yield need, value, weight
+            for need, value, size_in_bytes in ahead.popleft().result():
+                if size_in_bytes:
+                    backlog.add(-size_in_bytes)
+                yield need, value, size_in_bytes
     finally:
         backlog.close()
 
@@ -296,7 +299,7 @@ def _forward(
     try:
         vectors = encoder.embed([value for _, value in batch])
     except Interrupted as cut:
-        if cut.done:  # paid for, so stored
+        if cut.done:  # a provider has charged for them, so they are stored
             rows = sorted(cut.done)
             yield from _valid(encoder, [batch[row] for row in rows], np.stack([cut.done[row] for row in rows]), name)
         raise
@@ -308,21 +311,21 @@ def _forward(
                 f"{encoder.card.name} has not enough memory for one item: {name(batch[0][0])}."
             ) from error
     else:
-        size.took(len(batch), time.perf_counter() - start)
+        size.record_time(len(batch), time.perf_counter() - start)
         yield from _valid(encoder, batch, vectors, name)
         return
     # Outside the handler, because the error holds all that the failed pass had put on the device.
     _free_device_memory()
-    size.failed(len(batch))
+    size.record_out_of_memory(len(batch))
     half = len(batch) // 2
     yield from _forward(encoder, batch[:half], size, name)
     yield from _forward(encoder, batch[half:], size, name)
 
 
 def _valid(encoder: Encoder, batch: list[Any], vectors: Any, name: Callable[[Need], str]) -> Iterator[tuple[Any, Any]]:
-    """A batch with its checked vectors; where some are invalid, the others, and then the error."""
+    """A batch with its checked vectors; if some are invalid, yields the valid ones before the error is raised."""
     try:
-        stored = checked(vectors, encoder.card, [need for need, _ in batch], name)
+        stored = check_vectors(vectors, encoder.card, [need for need, _ in batch], name)
     except InvalidVectors as error:
         valid = sorted(set(range(len(batch))) - set(error.rows))
         if valid:

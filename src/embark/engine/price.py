@@ -10,7 +10,7 @@ from embark.models.encoder import Bill, Billed, Encoder
 from embark.planning import Need
 from embark.types import EmbarkError, Modality
 
-SAMPLE = 24  # items with media that are prepared, of each kind and demand; texts are all counted
+SAMPLE = 24  # items with media that are prepared as a sample, for each kind and demand; of texts, all are
 
 
 def bills(encoder: Encoder, needs: Iterable[Need], demands: int) -> list[Bill]:

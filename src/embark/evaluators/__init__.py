@@ -1,9 +1,9 @@
-"""Evaluators: pure functions from truth and vectors to scores, one module a kind.
+"""Evaluators: pure functions from truth and vectors to scores, one module per kind.
 
 A module has `VERSION` (part of the protocol fingerprint; raise it when a score can change), `PARAMS` if a row may set
 any (name → type, or the values it may have) and `evaluate(truth, vectors, params) -> Scores`, where `vectors` holds
-one matrix for each side of the dataset. It may have `PRESET` (parameters that it sets for the evaluator it is made of),
-`base(params)` (the kind of evaluator that it calls) and `narrow(truth, params)`.
+one matrix for each side of the dataset. It may have `PRESET` (default values of parameters), `base(params)` (the kind
+of the evaluator that it calls) and `narrow(truth, params)`, see below.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ EVALUATORS = {
     "robustness": "embark.evaluators.robustness",
 }
 
-# Parameters of every kind: from the row's metric, the model's card and the settings. A run's stages stand among a row's
-# parameters because the fingerprint covers them; evaluators do not read them.
+# Parameters that every kind accepts; they come from the row's metric, the model's card and the settings. `stages` (of a
+# run with stages) is here only because the fingerprint covers a row's parameters; evaluators do not read it.
 COMMON = {"metric": str, "similarity": str, "memory": int, "stages": dict}
 
 
@@ -42,12 +42,12 @@ def version(kind: str, params: Mapping[str, Any]) -> int:
 
 
 def full_params(kind: str, params: Mapping[str, Any]) -> dict[str, Any]:
-    """A row's parameters together with those that its evaluator presets."""
+    """A row's parameters, completed by the evaluator's `PRESET`."""
     return {**getattr(_module(kind), "PRESET", {}), **params}
 
 
 def check(kind: str, params: Mapping[str, Any]) -> None:
-    """Raise for a parameter that the evaluator does not know: the score would silently be another protocol's."""
+    """Raise an error for an unknown parameter or value: ignored, it would leave the score under another protocol."""
     module = _module(kind)
     known: dict[str, Any] = COMMON | getattr(module, "PARAMS", {})
     if hasattr(module, "base"):
@@ -57,17 +57,20 @@ def check(kind: str, params: Mapping[str, Any]) -> None:
             raise UnknownName(f"parameter of '{kind}'", name, known)
         allowed = known[name]
         if isinstance(allowed, tuple):
-            valid, expected = value in allowed, f"one of {', '.join(map(repr, allowed))}"
+            valid = value in allowed
+            expected = f"one of {', '.join(map(repr, allowed))}"
         else:
-            valid, expected = type(value) is allowed, f"of type {allowed.__name__}"
+            valid = type(value) is allowed
+            expected = f"of type {allowed.__name__}"
         if not valid:
             raise EmbarkError(f"The parameter '{name}' of '{kind}' must be {expected}, not {value!r}.")
 
 
 def narrow(kind: str, truth: Truth, params: Mapping[str, Any]) -> tuple[Truth, dict[str, Array]]:
-    """The truth with its samples drawn, and a mask of the items that the score needs for each side with idle ones.
+    """The truth with its samples drawn, and by side a mask of the items that the score needs.
 
-    Idle items are never embedded: a probe's training rows that no run draws, queries without judgements.
+    Sides of which all items are needed have no mask. Items outside a mask are never embedded: training rows of a probe
+    that no run draws, queries without judgements.
     """
     check(kind, params)
     module = _module(kind)

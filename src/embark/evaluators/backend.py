@@ -1,6 +1,6 @@
-"""The few array operations that scoring spends its time in, on numpy or torch.
+"""The array operations that take most of the time of scoring, on numpy or torch.
 
-torch is used where it has a CUDA device and the work is worth its start-up, or where it has been imported already.
+torch is used on a CUDA device, if it has been imported already or if the work is worth its start-up time.
 """
 
 from __future__ import annotations
@@ -19,11 +19,14 @@ WORTH_TORCH = 2e12  # multiplications from which importing torch (seconds) pays 
 
 
 class Backend(Protocol):
-    """What a backend offers. Score matrices are its own kind of array; all else comes back as numpy arrays."""
+    """The operations of a backend.
+
+    Score matrices are the backend's own arrays; everything else is returned as numpy arrays.
+    """
 
     threads: bool  # whether several threads may use it at once, each on its own queries
-    height: int  # most queries of a tile: documents are read once for so many
-    scores: int  # most scores of a tile: they stay in cache while they are compared, or keep a device busy
+    height: int  # largest number of queries in a tile; they share one pass over the documents
+    scores: int  # largest number of scores in a tile: few enough for a CPU's cache, enough for a GPU
 
     def load(self, rows: Any) -> Any:
         """The rows on the backend's device."""
@@ -35,12 +38,12 @@ class Backend(Protocol):
         """The score matrix: a row for each document, a column for each query."""
 
     def kth_best(self, scores: Any, k: int) -> Array:
-        """The k-th largest score of each query, which has at least k."""
+        """The k-th largest score of each query; every query has at least k scores."""
 
-    def reaching(self, scores: Any, bar: Array, most: int | None = None) -> tuple[Array, Array, Array] | None:
-        """(document, query, score) of every score not below its query's bar, by rising document.
+    def at_least(self, scores: Any, threshold: Array, limit: int | None = None) -> tuple[Array, Array, Array] | None:
+        """(document, query, score) of every score that is at least its query's threshold, in order of documents.
 
-        None where they are more than `most`.
+        None if there are more than `limit` of them.
         """
 
 
@@ -64,24 +67,24 @@ class Numpy:
         return np.asarray(rows @ columns)
 
     def kth_best(self, scores: Array, k: int) -> Array:
-        """By partition."""
+        """The k-th largest score of each query, by np.partition."""
         return np.asarray(np.partition(np.ascontiguousarray(scores.T), -k, axis=1)[:, -k])
 
-    def reaching(self, scores: Array, bar: Array, most: int | None = None) -> tuple[Array, Array, Array] | None:
+    def at_least(self, scores: Array, threshold: Array, limit: int | None = None) -> tuple[Array, Array, Array] | None:
         """One pass over the scores."""
-        positions = _where((scores >= bar).ravel(), most)
+        positions = _where((scores >= threshold).ravel(), limit)
         if positions is None:
             return None
         document = positions // scores.shape[1]
         return document, positions - document * scores.shape[1], scores.ravel()[positions]
 
 
-def _where(flags: Array, most: int | None) -> Array | None:
-    """As flatnonzero, but eight flags at a time, because few are set; None if more than `most` are."""
+def _where(flags: Array, limit: int | None) -> Array | None:
+    """As np.flatnonzero, but for eight flags at a time, because few are set; None if more than `limit` are set."""
     end = len(flags) // 8 * 8
     words = flags[:end].view(np.uint64)
     nonzero = np.flatnonzero(words != 0)
-    if most is not None and 8 * len(nonzero) + 7 > most and np.count_nonzero(flags) > most:
+    if limit is not None and 8 * len(nonzero) + 7 > limit and np.count_nonzero(flags) > limit:
         return None
     if 2 * len(nonzero) > len(words):
         return np.flatnonzero(flags)
@@ -113,7 +116,7 @@ class Torch:
         return self.load(rows).T
 
     def product(self, rows: Any, columns: Any) -> Any:
-        """One GEMM, in full float32: models may have allowed less for the whole process."""
+        """One GEMM in full float32, even if a model has allowed less precision for the whole process."""
         with _PRECISION:
             allowed = self.torch.get_float32_matmul_precision()
             self.torch.set_float32_matmul_precision("highest")
@@ -123,13 +126,13 @@ class Torch:
                 self.torch.set_float32_matmul_precision(allowed)
 
     def kth_best(self, scores: Any, k: int) -> Array:
-        """By top-k."""
+        """The k-th largest score of each query, by torch.topk."""
         return np.asarray(scores.topk(k, dim=0).values[-1].cpu())
 
-    def reaching(self, scores: Any, bar: Array, most: int | None = None) -> tuple[Array, Array, Array] | None:
+    def at_least(self, scores: Any, threshold: Array, limit: int | None = None) -> tuple[Array, Array, Array] | None:
         """One pass over the scores."""
-        reach = scores >= self._tensor(bar)
-        if most is not None and int(reach.sum()) > most:
+        reach = scores >= self._tensor(threshold)
+        if limit is not None and int(reach.sum()) > limit:
             return None
         document, query = reach.nonzero(as_tuple=True)
         return np.asarray(document.cpu()), np.asarray(query.cpu()), np.asarray(scores[document, query].cpu())

@@ -1,4 +1,4 @@
-"""Clustering: do items of one group fall together?
+"""Clustering: how well clusters of the vectors agree with the groups of the items.
 
 The published protocol is MiniBatchKMeans on the raw vectors, which can collapse clusters. The scores of a full k-means
 (`sound_…`) and both inertias are reported beside it, so that a bad fit of the clusterer is not taken for a bad model.
@@ -18,9 +18,9 @@ from embark.types import Array, EmbarkError, Groups, Scores
 
 VERSION = 1
 PARAMS = {"batch_size": int, "seed": int}
-STARTS = 10  # most starts of the full k-means; the best one counts
-WORK = 2e9  # most starts × items × dimensions × clusters (seconds, not minutes); one start is always made
-ROUNDING = 1e-6  # scatter below this share of the items' squared length counts as none
+STARTS = 10  # largest number of starts of the full k-means; the best start counts
+WORK = 2e9  # limit of starts × items × dimensions × clusters, to take seconds; there is always one start
+ROUNDING = 1e-6  # scatter below this share of the sum of squared lengths counts as zero
 SLACK = 0.2  # how much worse than the full k-means the published one may be before it is called a bad fit
 
 
@@ -84,8 +84,8 @@ def from_contingency(table: Array) -> dict[str, Array]:
     in_label = _pairs(by_label).sum(-1)
     in_cluster = _pairs(by_cluster).sum(-1)
     chance = in_label * in_cluster / np.maximum(_pairs(items), 1)
-    room = (in_label + in_cluster) / 2 - chance
-    ari = np.where(room > 0, (in_both - chance) / np.where(room > 0, room, 1), 1.0)
+    possible = (in_label + in_cluster) / 2 - chance
+    ari = np.where(possible > 0, (in_both - chance) / np.where(possible > 0, possible, 1), 1.0)
 
     row, column = assignment(table.reshape(-1, *table.shape[-2:]).sum(0))
     return {
@@ -97,7 +97,7 @@ def from_contingency(table: Array) -> dict[str, Array]:
 
 
 def assignment(table: Array) -> tuple[Array, Array]:
-    """The one-to-one assignment of clusters to labels that puts most items right, as rows and columns of the table."""
+    """The one-to-one assignment of clusters to labels with the most items right: rows and columns of the table."""
     from scipy.optimize import linear_sum_assignment
 
     row, column = linear_sum_assignment(table, maximize=True)
@@ -126,10 +126,10 @@ def _fit(model: Any, items: Array) -> Any:
 
 
 def _warnings(metrics: Mapping[str, float], main: str, clusters: int, groups: int, scatter: float) -> tuple[str, ...]:
-    """Where the published clustering is much worse than the full k-means, by the clusters it fills or by its fit.
+    """Warnings where the published clustering is much worse than the full k-means, by filled clusters or by fit.
 
-    Inertia alone hides a bad fit in many dimensions, where most scatter is within the groups whatever the clusters;
-    so the share of the scatter that the clusters explain is compared too.
+    Inertia alone hides a bad fit in many dimensions, where most scatter is within the groups whatever the clusters; so
+    the share of the scatter that the clusters explain is compared too.
     """
     if not scatter:
         return ("all items have the same vector: there is nothing to cluster",)

@@ -38,11 +38,12 @@ def evaluate(truth: Split, vectors: Mapping[str, Any], params: Mapping[str, Any]
     """Means over the runs. Parameters: classifier, shots, runs, seed, metric."""
     shots, runs, seed = sampling_params(truth, params, shots=8)
     if truth.train.ndim != 2 or truth.test.ndim != 2:
-        raise EmbarkError("The multilabel probe needs labels as (items, classes); for one label an item use 'probe'.")
+        raise EmbarkError("The multilabel probe needs labels as (items, classes); for one label per item use 'probe'.")
     if not truth.test.any():
         raise EmbarkError("No test item has a label: there is nothing to score.")
     used: Array = np.any(truth.test, axis=0)  # as published, a label that no test item has is not predicted
-    train, test = truth.train[:, used], truth.test[:, used]
+    train = truth.train[:, used]
+    test = truth.test[:, used]
     classifier = params.get("classifier", "logistic")
     if classifier not in CLASSIFIERS:
         raise EmbarkError(f"Unknown classifier '{classifier}'; known: {', '.join(CLASSIFIERS)}.")
@@ -84,7 +85,7 @@ def narrow(truth: Split, params: Mapping[str, Any]) -> tuple[Split, dict[str, Ar
 
 
 def samples(labels: Array, shots: int, runs: int, seed: int) -> list[Array]:
-    """The rows each run learns from: in shuffled order, each one with a label that is still short of examples.
+    """The training rows of each run: in shuffled order, every row with a label that still lacks examples.
 
     One generator serves all runs. A row counts for all its labels, so common labels end above the number of shots.
     """
@@ -145,7 +146,8 @@ CLASSIFIERS: Mapping[str, Callable[[Array, Array, Array], Predictions]] = {"logi
 def lrap(true: Array, predicted: Array, score: Array) -> Array:
     """Label ranking average precision of each item; ties rank last, and an item without labels scores 1."""
     order = np.argsort(-score, axis=1, kind="stable")
-    score, relevant = np.take_along_axis(score, order, axis=1), np.take_along_axis(true, order, axis=1)
+    score = np.take_along_axis(score, order, axis=1)
+    relevant = np.take_along_axis(true, order, axis=1)
     place = np.arange(score.shape[1])
     ends = np.where(np.diff(score, axis=1, append=-np.inf) != 0, place, len(place))
     last = np.minimum.accumulate(ends[:, ::-1], axis=1)[:, ::-1]  # the place of the last label with an equal score
@@ -156,14 +158,15 @@ def lrap(true: Array, predicted: Array, score: Array) -> Array:
 
 
 def exact(true: Array, predicted: Array, score: Array) -> Array:
-    """Whether all labels of an item are right, those it lacks included."""
+    """Whether all labels of an item are predicted right, both those it has and those it lacks."""
     right: Array = np.all(true == predicted, axis=1)
     return right.astype(np.float64)
 
 
 def hamming(true: Array, predicted: Array, score: Array) -> Array:
     """mteb's "Hamming score": labels in truth and prediction over labels in either; 1 where there are none."""
-    both, either = (true & predicted).sum(axis=1), (true | predicted).sum(axis=1)
+    both = (true & predicted).sum(axis=1)
+    either = (true | predicted).sum(axis=1)
     return np.where(either == 0, 1.0, both / np.maximum(either, 1))
 
 

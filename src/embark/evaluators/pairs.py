@@ -1,4 +1,4 @@
-"""Image–text pairs: within a sample of a few images and texts, does each find its partner?
+"""Image–text pairs: within a sample of a few images and texts, is every image matched with its text, and vice versa?
 
 Text j belongs to image j; an image or text without a partner is a distractor. Ties go to the lower index, or
 count as wrong where the protocol is `strict` (Winoground's).
@@ -30,7 +30,8 @@ def evaluate(truth: Matches, vectors: Mapping[str, Any], params: Mapping[str, An
     strict = bool(params.get("strict", False))
     images, texts = whole(vectors["image"], similarity), whole(vectors["text"], similarity)
     scores = _scores(images, texts, truth.image, truth.text)
-    by_image, by_text = _all_right(scores, strict), _all_right(scores.swapaxes(1, 2), strict)
+    by_image = _all_right(scores, strict)
+    by_text = _all_right(scores.swapaxes(1, 2), strict)
     right = {"text_acc": by_image, "image_acc": by_text, "accuracy": by_image & by_text}
     main = params.get("metric", "accuracy")
     if main not in right:
@@ -39,7 +40,7 @@ def evaluate(truth: Matches, vectors: Mapping[str, Any], params: Mapping[str, An
         {name: float(value.mean()) for name, value in right.items()},
         main,
         "image",
-        truth.image[:, 0],  # a sample goes by its first image
+        truth.image[:, 0],  # a sample is identified by its first image
         {name: value.astype(np.float64) for name, value in right.items()},
         counts={"samples": len(scores), "images": scores.shape[1], "texts": scores.shape[2]},
         warnings=_impossible(main, *scores.shape[1:]),

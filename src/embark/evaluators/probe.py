@@ -2,7 +2,7 @@
 
 `published` is the papers' probe: raw vectors and scikit-learn's default tolerance, with which it may stop before it has
 learnt anything (short vectors, many classes). `sound` standardises each dimension by the mean and deviation of the
-sampled examples alone, and runs to convergence. A probe that did not train is never passed over in silence.
+sampled examples alone, and runs to convergence. A warning reports a probe that did not train.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def evaluate(truth: Split, vectors: Mapping[str, Any], params: Mapping[str, Any]
     """Means over the runs. Parameters: probe, shots, runs, seed, max_iter, metric."""
     shots, runs, seed = sampling_params(truth, params, shots=16)
     if truth.train.ndim != 1 or truth.test.ndim != 1:
-        raise EmbarkError("The probe needs one label an item; for several use 'multilabel'.")
+        raise EmbarkError("The probe needs one label per item; for several use 'multilabel'.")
     classes, class_sizes = np.unique(truth.train, return_counts=True)
     if len(classes) < 2:
         raise EmbarkError(
@@ -61,7 +61,8 @@ def evaluate(truth: Split, vectors: Mapping[str, Any], params: Mapping[str, Any]
         "examples a run": len(samples_of_runs[0]),
         "runs at the iteration limit": sum(probe.iterations >= max_iter for probe in fitted),
     }
-    warnings = (*_untrained(fitted, truth.test, kind), *_gaps(truth, classes, int((class_sizes < shots).sum()), shots))
+    small = int((class_sizes < shots).sum())
+    warnings = (*_training_warnings(fitted, truth.test, kind), *_class_warnings(truth, classes, small, shots))
     return Scores(means, main, "test", np.arange(len(truth.test)), columns("accuracy", right), "runs", counts, warnings)
 
 
@@ -80,14 +81,14 @@ def with_samples(truth: Split, samples_of_runs: Sequence[Array]) -> tuple[Split,
 
 
 def drawn_samples(truth: Split, samples: Callable[..., list[Array]], shots: int, runs: int, seed: int) -> list[Array]:
-    """The rows each run learns from: those that `narrow` has drawn, or else drawn now."""
+    """The training rows of each run: those that `narrow` has drawn, else drawn here."""
     if truth.drawn is None:
         return samples(truth.train, shots, runs, seed)
     return [order[place[order] >= 0] for place in truth.drawn.T for order in [np.argsort(place, kind="stable")]]
 
 
 def samples(labels: Array, shots: int, runs: int, seed: int) -> list[Array]:
-    """The rows each run learns from: the first so many of each label, in shuffled order.
+    """The training rows of each run: the first `shots` rows of each label, in shuffled order.
 
     As published, the generator starts afresh for each run but the list stays shuffled, so permutations compose.
     """
@@ -135,7 +136,7 @@ def measures(true: Array, predicted: Array, known: Array, classes: int) -> dict[
         actual, guessed = true == known[1], predicted == known[1]
         hits = int((actual & guessed).sum())
         recall, precision = hits / int(actual.sum()), hits / max(int(guessed.sum()), 1)
-        # Yes or no is a ranking of two steps: those predicted positive, then everything.
+        # Predictions of two classes rank the items in two steps: predicted positives first, then the others.
         ap = float(recall * precision + (1 - recall) * actual.mean())
         values |= {"ap": ap, "ap_weighted": ap}
     return values
@@ -194,7 +195,7 @@ def columns(name: str, runs: Array) -> dict[str, Array]:
 # ── warnings ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _untrained(fitted: Sequence[FittedProbe], test: Array, kind: str) -> list[str]:
+def _training_warnings(fitted: Sequence[FittedProbe], test: Array, kind: str) -> list[str]:
     """A warning if some run's solver made no iteration, or its probe gave all test items one class."""
     stopped = sum(probe.iterations == 0 for probe in fitted)
     constant = sum(len(np.unique(probe.predicted)) == 1 for probe in fitted) if len(np.unique(test)) > 1 else 0
@@ -207,7 +208,7 @@ def _untrained(fitted: Sequence[FittedProbe], test: Array, kind: str) -> list[st
     ]
 
 
-def _gaps(truth: Split, classes: Array, small: int, shots: int) -> list[str]:
+def _class_warnings(truth: Split, classes: Array, small: int, shots: int) -> list[str]:
     """Warnings about the `small` classes with too few training items, and test classes with none."""
     warnings = []
     unseen = np.setdiff1d(truth.test, classes)

@@ -1,4 +1,7 @@
-"""Counts how many documents beat each relevant one, tile by tile, from the few scores that come near it."""
+"""Counts, tile by tile, how many documents rank before each relevant one.
+
+Only scores that are near or above the relevant document's own score are looked at.
+"""
 
 from __future__ import annotations
 
@@ -9,16 +12,17 @@ import numpy as np
 
 from embark.types import Array
 
-MANY = 24  # relevant documents of a query from which a look-up in sorted scores is faster than comparing one by one
-WAITING = 1 << 12  # undecided comparisons that may wait: exact scores are cheaper many at once
-AT_ONCE = 1 << 17  # undecided comparisons decided at once: if all documents score alike, every pair meets all of them
+MANY = 24  # with more relevant documents a query, looking up sorted scores is faster than comparing
+WAITING = 1 << 12  # undecided comparisons that are collected: exact scores are cheaper many at once
+AT_ONCE = 1 << 17  # undecided comparisons decided at once; there are many where all documents score alike
 
 
 class RankCounter:
-    """Pairs of a query's row and a relevant document, sorted by row and then by the pair's own score, and their counts.
+    """The number of documents that rank before each pair of (row of a query, relevant document).
 
-    Every row has a pair. `exact` gives exact scores of (row, document); equal scores are ordered by the documents'
-    place. A pair that `depth` documents beat is not counted further. Several threads may count at once, in any order.
+    Pairs are sorted by row, then by the pair's own score; every row has at least one pair. `exact` returns the exact
+    scores of (row, document); documents with equal scores are ordered by their `place`. A pair is not counted further
+    once `depth` documents rank before it. Several threads may count at once, in any order.
     """
 
     def __init__(
@@ -37,31 +41,31 @@ class RankCounter:
         self.place = place
         self.depth = depth
         pairs = np.bincount(row)
-        self.first = np.cumsum(pairs) - pairs  # pair of each row
+        self.first = np.cumsum(pairs) - pairs  # first pair of each row
         self.last = np.cumsum(pairs) - 1
-        turn = np.arange(min(pairs.max(), MANY + 1))[:, None]
-        self.turns = np.where(turn < pairs, self.first + turn, len(row))  # each row's first pair, second…; or none
+        n = np.arange(min(pairs.max(), MANY + 1))[:, None]
+        self.nth_pairs = np.where(n < pairs, self.first + n, len(row))  # n-th pair of a row
         self.beaten_by = np.zeros(len(row), np.int64)
         self.undecided: list[tuple[Array, Array]] = []  # (pair, document)
-        self.best = document[self.last]  # document of each row so far …
+        self.best = document[self.last]  # best document of each row so far …
         self.best_score = np.full(len(pairs), -np.inf, np.float32)  # … and its score
         self.lock = Lock()
 
-    def bar(self, low: Array) -> Array:
-        """The score from which a document counts: it may beat a pair that is still counted, or else the row's best."""
+    def threshold(self, low: Array) -> Array:
+        """For each row, the lowest score that can change a count, else the row's best document."""
         lowest = np.minimum.reduceat(np.where(self.beaten_by < self.depth, low, np.float32(np.inf)), self.first)
         return np.where(lowest == np.inf, np.maximum(self.best_score, low[self.last]), lowest)
 
     def count(self, row: Array, document: Array, score: Array, low: Array, high: Array) -> None:
         """Count the documents that score above a pair's `high`; those from `low` to `high` are undecided."""
         self._update_best(row, document, score, low)
-        if len(self.turns) > MANY:
+        if len(self.nth_pairs) > MANY:
             self._look_up(row, document, score, low, high)
         else:
             self._compare(row, document, score, low, high)
 
     def _update_best(self, row: Array, document: Array, score: Array, low: Array) -> None:
-        """Update each row's best document, equals by place; one below the best pair need not be known."""
+        """Update each row's best document, ties by place; documents below the row's best pair are ignored."""
         leading = np.flatnonzero(score >= np.maximum(self.best_score, low[self.last])[row])
         row, document, score = row[leading], document[leading], score[leading]
         order = np.lexsort((-self.place[document], score, row))  # of equal rows, the last assignment below counts
@@ -73,9 +77,9 @@ class RankCounter:
 
     def _compare(self, row: Array, document: Array, score: Array, low: Array, high: Array) -> None:
         """Count by comparing with every row's first pair, then every row's second, and so on."""
-        low, high = (np.append(bound, np.float32(np.inf)) for bound in (low, high))  # a missing pair is never beaten
-        for turn, pair in enumerate(self.turns):
-            if turn:  # a document below a pair is below the row's next
+        low, high = (np.append(bound, np.float32(np.inf)) for bound in (low, high))  # a missing pair is never outranked
+        for n, pair in enumerate(self.nth_pairs):
+            if n:  # scores below this pair cannot reach the row's later pairs either
                 reach = np.flatnonzero(score >= low[pair][row])
                 row, document, score = row[reach], document[reach], score[reach]
             unsure = np.flatnonzero(score <= high[pair][row])

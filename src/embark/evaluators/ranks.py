@@ -24,18 +24,18 @@ from embark.evaluators.similarity import (
     exact,
     product,
     rows_that_fit,
-    tokens_an_item,
+    tokens_per_item,
 )
 from embark.evaluators.threads import CORES, on_all_cores
 from embark.types import Array, EmbarkError
 
 MEMORY = 512 << 20  # bytes that scoring may hold
-BYTES = 24  # for each score of a tile: the score, its comparison, and what is kept of the few that count
-FEW = 4  # if more than one in so many scores of a tile count, the tile is halved
-WIDTH = 4096  # most documents of a tile; at least an eighth of that, if memory allows
-ROUNDING = 2.0**-24  # of float32; a sum of n products may be wrong by n roundings
+BYTES = 24  # memory for each score of a tile, including its comparison and the copies of the few that count
+FEW = 4  # a tile is halved if more than 1 / FEW of its scores count
+WIDTH = 4096  # largest number of documents in a tile; at least an eighth of it, if memory allows
+ROUNDING = 2.0**-24  # relative rounding error of float32; a sum of n products may be wrong by n of them
 SHARE = 1024  # exact scores that a core computes at a time
-LOST = np.int64(1) << 60  # the rank of a document that is not in the ranking, or too far down to count
+UNRANKED = np.int64(1) << 60  # stands for the rank of a document that is not in the ranking, or ranks below `depth`
 
 
 def tie_places(ids: Array | None, documents: int) -> Array:
@@ -59,7 +59,7 @@ def ranks(
 ) -> tuple[Array, Array]:
     """Rank of `document[i]` for `query[i]` among all documents, and the best document of every query.
 
-    The best is -1 for a query that is not in `query`. A rank below the first `depth` is LOST.
+    The best document is -1 for a query that is not in `query`. A rank below the first `depth` is UNRANKED.
     """
     backend = backend or backend_for(float(len(queries)) * len(documents) * np.size(queries[0]))
     ranked, row = np.unique(query, return_inverse=True)
@@ -88,24 +88,28 @@ def _ranks_of(rows: QueryRows, row: Array, document: Array, place: Array, depth:
 
     def count(start: int) -> None:
         scores, slack = rows.scores(start, min(start + rows.width, len(place)))
-        low = _single(counter.own - slack[counter.row], -np.inf)
-        high = _single(counter.own + slack[counter.row], np.inf)
+        low = _float32_bound(counter.own - slack[counter.row], -np.inf)
+        high = _float32_bound(counter.own + slack[counter.row], np.inf)
         _count(rows, scores, start, counter, low, high)
 
     on_all_cores(count, range(0, len(place), rows.width), rows.backend.threads)
     counter.settle()
     rank = np.empty(len(row), np.int64)
-    rank[order] = np.where(counter.beaten_by < depth, counter.beaten_by + 1, LOST)
+    rank[order] = np.where(counter.beaten_by < depth, counter.beaten_by + 1, UNRANKED)
     best = counter.best
     best[row[rank == 1]] = document[rank == 1]  # the counter's best may be wrong in a near tie
     return rank, best
 
 
 def _count(rows: QueryRows, scores: Any, start: int, counter: RankCounter, low: Array, high: Array) -> None:
-    """Count a tile; if too many scores count for memory, half by half: one half may raise the bar for the other."""
+    """Count the scores of a tile.
+
+    A tile with too many scores above the thresholds is counted in halves: the first half may raise the thresholds of
+    the second.
+    """
     most = max(1, rows.width // FEW) * len(rows)
-    if reaching := rows.backend.reaching(scores, counter.bar(low), most):
-        document, row, score = reaching
+    if counted := rows.backend.at_least(scores, counter.threshold(low), most):
+        document, row, score = counted
         counter.count(row, start + document, score, low, high)
         return
     for half in (slice(0, len(scores) // 2), slice(len(scores) // 2, len(scores))):
@@ -117,7 +121,7 @@ def tile_shape(queries: Any, documents: Any, rows: int, memory: int, backend: Ba
 
     Queries are cut into tiles of about the same height.
     """
-    tokens = tokens_an_item(queries)
+    tokens = tokens_per_item(queries)
     scores = min(backend.scores, memory // (BYTES * CORES)) if backend.threads else backend.scores
     most = max(1, min(rows, min(backend.height, 8 * scores // WIDTH) // tokens))
     height = -(-rows // -(-rows // most))
@@ -167,7 +171,7 @@ class QueryRows:
 def margin_of(queries: Block) -> Array:
     """The largest error of a product for each query, per unit of document length.
 
-    As many roundings as there are terms, a quarter more for the lengths that were divided by, and a few for the rest.
+    The error bound is one rounding for each term, a quarter more for the division by lengths, and a few for the rest.
     """
     rows = queries.rows if isinstance(queries, Tokens) else queries
     error = ROUNDING * (1.25 * rows.shape[1] + 8)
@@ -183,8 +187,8 @@ def longest(documents: Block, similarity: str) -> float:
     return float(np.sqrt(np.einsum("nd,nd->n", documents, documents).max(initial=1.0)))
 
 
-def _single(bound: Array, towards: float) -> Array:
-    """A bound in float32, rounded outwards."""
+def _float32_bound(bound: Array, towards: float) -> Array:
+    """The bound in float32, rounded towards `towards`, so that it is never too tight."""
     return np.nextafter(bound.astype(np.float32), np.float32(towards))
 
 

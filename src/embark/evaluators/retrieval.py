@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from embark import metrics
-from embark.evaluators.ranks import LOST, MEMORY, listed_ranks, ranks, tie_places
+from embark.evaluators.ranks import MEMORY, UNRANKED, listed_ranks, ranks, tie_places
 from embark.evaluators.rerank import reordered
 from embark.evaluators.similarity import check
 from embark.types import Array, EmbarkError, Qrels, Scores
@@ -48,7 +48,7 @@ def evaluate(truth: Qrels, vectors: Mapping[str, Any], params: Mapping[str, Any]
     place = tie_places(truth.document_ids, len(documents))
     if params.get("judged_only"):
         if params.get("ignore_identical_ids"):
-            raise EmbarkError("'judged_only' and 'ignore_identical_ids' cannot go together: judge it 0 instead.")
+            raise EmbarkError("'judged_only' and 'ignore_identical_ids' exclude each other: grade own documents 0.")
         pairs = truth.query, truth.document
         rank, best = listed_ranks(queries, documents, *pairs, similarity, place)
         rank, best = reordered(*pairs, rank, best, vectors.get("reranked"), place)
@@ -58,7 +58,7 @@ def evaluate(truth: Qrels, vectors: Mapping[str, Any], params: Mapping[str, Any]
         own_query, own_document = _identical(truth) if params.get("ignore_identical_ids") else (query[:0], document[:0])
         pairs = np.concatenate([query, own_query]), np.concatenate([document, own_document])
         memory = params.get("memory", MEMORY)
-        # Two more than measures look at: a query's own document and its first result may leave.
+        # Two more than the measures need: a query's own document and its first result may be removed.
         rank, best = ranks(queries, documents, *pairs, similarity, place, memory, depth=DEPTH + 2)
         rank, best = reordered(*pairs, rank, best, vectors.get("reranked"), place)
         rank = _without(query, document, rank[: len(query)], own_query, own_document, rank[len(query) :])
@@ -68,7 +68,7 @@ def evaluate(truth: Qrels, vectors: Mapping[str, Any], params: Mapping[str, Any]
 
 
 def narrow(truth: Qrels, params: Mapping[str, Any]) -> tuple[Qrels, dict[str, Array]]:
-    """Queries without judgements are not scored, so they need no vectors."""
+    """The truth as it is, and a mask of the queries with judgements: only these are scored and need vectors."""
     if truth.query_ids is None:
         return truth, {}
     needed = np.zeros(len(truth.query_ids), bool)
@@ -77,7 +77,7 @@ def narrow(truth: Qrels, params: Mapping[str, Any]) -> tuple[Qrels, dict[str, Ar
 
 
 def distinct(truth: Qrels) -> Qrels:
-    """Each pair once: a document that is listed twice for a query is one document; its larger grade counts."""
+    """The judgements with each (query, document) pair once; of a pair that is listed twice, the larger grade counts."""
     order = np.lexsort((-truth.grade, truth.document, truth.query))
     query, document = truth.query[order], truth.document[order]
     repeated = np.append(False, (query[1:] == query[:-1]) & (document[1:] == document[:-1]))[: len(order)]
@@ -104,7 +104,7 @@ def summary(
     """Means of every measure over the scored queries; outcomes: main value, the first hit's rank, the top document."""
     row = np.searchsorted(scored, query)
     skip = params.get("skip_first")
-    rank_after = np.where(rank > 1, rank - 1, LOST) if skip else rank  # the first result is dropped
+    rank_after = np.where(rank > 1, rank - 1, UNRANKED) if skip else rank  # the first result is dropped
     values = metrics.ranking(row, rank if skip == "hit_rate" else rank_after, grade, len(scored))
     if skip == "hit_rate":
         after = metrics.ranking(row, rank_after, grade, len(scored))
@@ -112,7 +112,7 @@ def summary(
     values["accuracy"] = values["recall_at_1"]
     main = metrics.main_measure(params, "ndcg_at_10", sorted(values), "Ranking")
     main_skips = skip is True or (skip == "hit_rate" and main.startswith(HIT_RATES))
-    first = np.full(len(scored), LOST)
+    first = np.full(len(scored), UNRANKED)
     np.minimum.at(first, row, rank_after if main_skips else rank)
     return Scores(
         {name: float(value.mean()) for name, value in values.items()},
@@ -149,6 +149,6 @@ def _without(
     size = 1 + max(int(query.max()), int(own_query.max()))
     own_document_of = np.full(size, -1)
     own_document_of[own_query] = own_document
-    own_rank_of = np.full(size, LOST)
+    own_rank_of = np.full(size, UNRANKED)
     own_rank_of[own_query] = own_rank
-    return np.where(document == own_document_of[query], LOST, rank - (own_rank_of[query] < rank))
+    return np.where(document == own_document_of[query], UNRANKED, rank - (own_rank_of[query] < rank))

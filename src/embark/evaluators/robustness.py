@@ -20,7 +20,7 @@ MAIN = ("mean_corrupted", "clean", "drop")
 
 
 def base(params: Mapping[str, Any]) -> str:
-    """The evaluator that scores each condition."""
+    """The kind of evaluator that scores each condition."""
     return str(params.get("base", "retrieval"))
 
 

@@ -43,8 +43,8 @@ def block(vectors: Any, start: int, stop: int, similarity: str) -> Block:
         if empty := [row for row, item in enumerate(items, start) if not len(item)]:
             raise EmbarkError(f"{len(empty)} items have no vectors at all, the first is item {empty[0]}.")
         return Tokens(_unit(np.concatenate(items), start), np.cumsum([0] + [len(item) for item in items[:-1]]))
-    if several(vectors):
-        raise EmbarkError("These items have several vectors each (late interaction); this score needs one an item.")
+    if has_token_vectors(vectors):
+        raise EmbarkError("These items have several vectors each (late interaction); this score needs one per item.")
     rows = np.asarray(vectors[start:stop], dtype=np.float32)
     return _unit(rows, start) if similarity == "cosine" else _finite(rows, start)
 
@@ -98,25 +98,25 @@ def _maxsim(query: Any, document: Any) -> float:
 def rows_that_fit(vectors: Any) -> int:
     """How many items fit the bytes of a block; at least one."""
     width = np.size(vectors[0]) if len(vectors) else 1
-    if several(vectors):
-        width = np.shape(vectors[0])[1] * tokens_an_item(vectors)
+    if has_token_vectors(vectors):
+        width = np.shape(vectors[0])[1] * tokens_per_item(vectors)
     return max(1, BLOCK_BYTES // (4 * max(1, width)))
 
 
-def several(vectors: Any) -> bool:
+def has_token_vectors(vectors: Any) -> bool:
     """Whether each item is a matrix of token vectors."""
     return len(vectors) > 0 and np.ndim(vectors[0]) == 2
 
 
-def tokens_an_item(vectors: Any) -> int:
+def tokens_per_item(vectors: Any) -> int:
     """How many vectors an item has on average, rounded up."""
-    if not several(vectors):
+    if not has_token_vectors(vectors):
         return 1
     return max(1, -(-tokens_of(vectors) // len(vectors)))
 
 
 def tokens_of(vectors: Any) -> int:
-    """How many vectors all items have together; stored ones know it."""
+    """The number of vectors of all items together; stored vectors know it without being read."""
     return int(vectors.shape[0]) if hasattr(vectors, "offsets") else sum(map(len, vectors))
 
 
@@ -128,11 +128,11 @@ def columns(backend: Backend, queries: Block) -> Any:
 def product(backend: Backend, documents: Block, queries: Any) -> Any:
     """Similarities (documents, queries), in the backend's own kind of array."""
     if isinstance(documents, Tokens):
-        return backend.load(np.ascontiguousarray(_late(queries, documents).T))
+        return backend.load(np.ascontiguousarray(_maxsim_matrix(queries, documents).T))
     return backend.product(backend.load(documents), queries)
 
 
-def _late(queries: Tokens, documents: Tokens) -> Array:
+def _maxsim_matrix(queries: Tokens, documents: Tokens) -> Array:
     """Maxsim of all pairs, a few query tokens at a time; summed in float64, because errors of equal tokens add up."""
     best = np.empty((len(queries.rows), len(documents)), np.float32)
     step = max(1, TOKENS // len(documents.rows))

@@ -20,7 +20,10 @@ KINDS = ("cosine", "dot", "manhattan", "euclidean")
 
 
 def evaluate(truth: Gold, vectors: Mapping[str, Any], params: Mapping[str, Any]) -> Scores:
-    """Pearson and Spearman by each similarity; without its name, by the model's own. Parameters: similarity, metric."""
+    """Pearson and Spearman for each similarity, and for the model's own similarity without its name.
+
+    Parameters: similarity, metric.
+    """
     from scipy.stats import rankdata
 
     own = params.get("similarity", "cosine")

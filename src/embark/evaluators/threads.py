@@ -25,7 +25,7 @@ _RESTORE = ExitStack()
 
 @contextmanager
 def blas_threads(limit: int, *ignored: type[Warning]) -> Iterator[None]:
-    """At most `limit` threads for a matrix product, and `ignored` warnings hidden, until the last one inside leaves."""
+    """Limit matrix products to `limit` threads and hide `ignored` warnings, until the last user of the block leaves."""
     with _LOCK:
         _LIMITS.append(limit)
         _release_control()
@@ -45,14 +45,20 @@ def blas_threads(limit: int, *ignored: type[Warning]) -> Iterator[None]:
 
 
 def _release_control() -> None:
-    """Let any thread set OpenBLAS's threads: threadpoolctl heeds only the first that did, and the last must restore."""
+    """Let any thread change OpenBLAS's number of threads.
+
+    threadpoolctl obeys only the thread that set it first, but here the last one to leave restores it.
+    """
     release = getattr(threadpoolctl.OpenBLASController, "clear_controlling_thread", None)  # newer versions
     if release:
         release(force=True)
 
 
 def on_all_cores(work: Callable[[int], None], starts: Iterable[int], parallel: bool = True) -> None:
-    """Call `work` with each start: a thread for each core with one BLAS thread, so that comparing is parallel too."""
+    """Call `work` with each start, in one thread per core with one BLAS thread each.
+
+    Work beside the matrix products, such as comparisons, then runs in parallel too.
+    """
     if not parallel:
         for start in starts:
             work(start)

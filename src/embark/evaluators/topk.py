@@ -1,8 +1,8 @@
 """The k best documents of every query, exactly, for any corpus: ranked lists to show, export or re-rank.
 
-Documents are scored in blocks. Each query has a bar, the k-th best score so far, and only documents near or above it
-become candidates, so that after the first small block nearly all of the work is the matrix product. Scores and ties are
-those of `ranks`; memory holds a tile, and a few times k candidates for each query.
+Documents are scored in blocks. Each query has a threshold, the k-th best score so far, and only documents near or above
+it become candidates, so that after the first small block nearly all of the work is the matrix product. Scores and ties
+are those of `ranks`; memory holds a tile, and a few times k candidates for each query.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from embark.evaluators.threads import CORES, on_all_cores
 from embark.types import Array, EmbarkError
 
 Candidates = tuple[Array, Array, Array]  # row of a query, document, score
-SLACK = 2  # times k candidates for each query, before those below the bar are dropped
+SLACK = 2  # candidates are pruned when there are more than SLACK × k for each query
 
 
 def topk(
@@ -64,17 +64,17 @@ def _best(rows: QueryRows, k: int, place: Array) -> tuple[Array, Array]:
     score[unsure] = rows.exact(row[unsure], document[unsure])
     settled = unsure[np.lexsort((place[document[unsure]], -score[unsure], row[unsure]))]  # neighbors swap
     document[unsure], score[unsure] = document[settled], score[settled]
-    turn, _ = _turns(row, len(rows))
-    return document[turn < k].reshape(-1, k), score[turn < k].reshape(-1, k)
+    rank, _ = _ranks_in_rows(row, len(rows))
+    return document[rank < k].reshape(-1, k), score[rank < k].reshape(-1, k)
 
 
 def _candidates(rows: QueryRows, k: int, place: Array) -> tuple[Array, Array, Array, Array]:
     """Row, document and score of all that may be among the k best of a row, and each row's largest error.
 
-    The first block of documents sets the bars; whenever candidates become too many, those below the bar are dropped.
+    The first block of documents sets the thresholds; whenever candidates become too many, those below them are dropped.
     """
     slack = np.zeros(len(rows))
-    bar = np.full(len(rows), -np.inf)
+    threshold = np.full(len(rows), -np.inf)
     candidates: list[Candidates] = []
     most = SLACK * k * len(rows)
     start = 0
@@ -83,14 +83,14 @@ def _candidates(rows: QueryRows, k: int, place: Array) -> tuple[Array, Array, Ar
         scores, error = rows.scores(start, stop)
         slack = np.maximum(slack, error)
         if not start:
-            bar = rows.backend.kth_best(scores, k)
-        reach = np.nextafter((bar - 2 * slack).astype(np.float32), np.float32(-np.inf))
-        reaching = rows.backend.reaching(scores, reach)
-        assert reaching is not None  # there was no limit
-        document, row, score = reaching
+            threshold = rows.backend.kth_best(scores, k)
+        reach = np.nextafter((threshold - 2 * slack).astype(np.float32), np.float32(-np.inf))
+        reached = rows.backend.at_least(scores, reach)
+        assert reached is not None  # no limit was set
+        document, row, score = reached
         candidates.append((row, start + document, score))
         if sum(len(row) for row, _, _ in candidates) > most:
-            row, document, score, bar = _pruned(candidates, k, slack)
+            row, document, score, threshold = _pruned(candidates, k, slack)
             if len(row) > most:  # nearly all documents score alike
                 row, document, score = _k_best(row, document, rows.exact(row, document), k, place)
             candidates = [(row, document, score)]
@@ -104,22 +104,22 @@ def _pruned(candidates: list[Candidates], k: int, slack: Array) -> tuple[Array, 
     row, document, score = (np.concatenate(column) for column in zip(*candidates, strict=True))
     order = np.argsort(row.astype(np.uint16) if len(slack) <= 1 << 16 else row, kind="stable")  # radix sort
     row, document, score = row[order], document[order], score[order]
-    bar = np.partition(_table(row, score, len(slack), k), -k, axis=1)[:, -k].astype(np.float64)
-    possible = np.flatnonzero(score >= (bar - 2 * slack)[row])
-    return row[possible], document[possible], score[possible], bar
+    threshold = np.partition(_table(row, score, len(slack), k), -k, axis=1)[:, -k].astype(np.float64)
+    possible = np.flatnonzero(score >= (threshold - 2 * slack)[row])
+    return row[possible], document[possible], score[possible], threshold
 
 
 def _k_best(row: Array, document: Array, score: Array, k: int, place: Array) -> Candidates:
     """The k best of each row, or fewer, best first; equals by place."""
     order = np.lexsort((place[document], -score, row))
     row, document, score = row[order], document[order], score[order]
-    turn, _ = _turns(row, int(row[-1]) + 1)
-    return row[turn < k], document[turn < k], score[turn < k]
+    rank, _ = _ranks_in_rows(row, int(row[-1]) + 1)
+    return row[rank < k], document[rank < k], score[rank < k]
 
 
 def _falling(row: Array, score: Array, rows: int) -> Array:
     """The order of falling scores within each row; `row` is sorted."""
-    _, counts = _turns(row, rows)
+    _, counts = _ranks_in_rows(row, rows)
     order = np.argsort(-_table(row, score, rows, 1), axis=1)
     first = np.cumsum(counts) - counts
     return np.asarray((first[:, None] + order)[np.arange(order.shape[1]) < counts[:, None]])
@@ -127,13 +127,13 @@ def _falling(row: Array, score: Array, rows: int) -> Array:
 
 def _table(row: Array, score: Array, rows: int, width: int) -> Array:
     """The scores as (rows, at least `width`), padded with -inf."""
-    turn, counts = _turns(row, rows)
+    rank, counts = _ranks_in_rows(row, rows)
     table = np.full((rows, max(width, int(counts.max()))), -np.inf, np.float32)
-    table[row, turn] = score
+    table[row, rank] = score
     return table
 
 
-def _turns(row: Array, rows: int) -> tuple[Array, Array]:
-    """The number of each entry within its row, from 0, and how many entries each row has; `row` is sorted."""
+def _ranks_in_rows(row: Array, rows: int) -> tuple[Array, Array]:
+    """The number of each entry within its row, from 0, and the number of entries of each row; `row` is sorted."""
     counts = np.bincount(row, minlength=rows)
     return np.arange(len(row)) - np.repeat(np.cumsum(counts) - counts, counts), counts

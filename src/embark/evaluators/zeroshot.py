@@ -30,7 +30,7 @@ def evaluate(truth: Classes, vectors: Mapping[str, Any], params: Mapping[str, An
     similarity = params.get("similarity", "cosine")
     similarity = "cosine" if similarity == "maxsim" else similarity  # items have one vector here, as in `whole`
     centres = class_vectors(whole(vectors["prompt"], similarity), truth.prompt, classes)
-    centres, place = np.unique(centres, axis=0, return_inverse=True)  # equal classes tie, wherever they stand
+    centres, place = np.unique(centres, axis=0, return_inverse=True)  # equal classes tie exactly
     size = max(1, min(rows_that_fit(items), BLOCK_BYTES // (4 * classes)))
     top = np.concatenate(
         [

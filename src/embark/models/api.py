@@ -26,16 +26,16 @@ from urllib.request import Request
 import numpy as np
 
 from embark import http
-from embark.http import Again, Refused
+from embark.http import Refused, TemporaryFailure
 from embark.models.encoder import Bill, Encoder, Interrupted
 from embark.models.loading import Loading
 from embark.models.providers import PROVIDERS, RequestPart, RequestParts
 from embark.settings import Settings, load_settings
 from embark.types import Array, Content, EmbarkError, Item, ModelCard, Rendered
 
-BYTES_A_TOKEN = 4  # of text, about
+BYTES_PER_TOKEN = 4  # of text, about
 CUT = 1  # version of `_cut`, in the options of models whose texts are cut here
-PIECE = re.compile(rb" ?(?:[A-Z]?[a-z]{1,3}|[A-Z])|[0-9]{1,3}|[ \t]{1,4}|.", re.DOTALL)  # seldom more than a token
+PIECE = re.compile(rb" ?(?:[A-Z]?[a-z]{1,3}|[A-Z])|[0-9]{1,3}|[ \t]{1,4}|.", re.DOTALL)  # rarely more than one token
 LARGEST_REQUEST = 16 << 20  # bytes; an item that is larger goes alone
 DEADLINE = 900.0  # seconds for a request, with all its tries
 JITTER = 0.5
@@ -113,7 +113,7 @@ class Remote(Encoder):
                 if room is not None:
                     value, room = _cut(value, room)
                 parts.append(("text", value))
-                text_tokens += -(-len(value.encode("utf-8", "surrogatepass")) // BYTES_A_TOKEN)
+                text_tokens += -(-len(value.encode("utf-8", "surrogatepass")) // BYTES_PER_TOKEN)
             else:
                 parts.append(("image", _data_url(content.value, self.provider.largest)))
                 least, most = self.provider.billed
@@ -185,7 +185,7 @@ class Remote(Encoder):
             items = [batch[row] for row in missing]
             what = f"Asking {self.endpoint} for {self.card.name}"
             try:
-                answer = http.patiently(what, partial(self._post, items), jitter=JITTER, deadline=DEADLINE)
+                answer = http.with_retries(what, partial(self._post, items), jitter=JITTER, deadline=DEADLINE)
             except BadInput:
                 if len(missing) == 1:
                     raise
@@ -196,7 +196,10 @@ class Remote(Encoder):
             vectors.update({missing[position]: vector for position, vector in answer})
 
     def _remove_wrong_shapes(self, batch: Sequence[RequestItem], vectors: dict[int, Array]) -> EmbarkError | None:
-        """Remove vectors of another dimension than the card's or most of the first batch's; the error about them."""
+        """Remove vectors of a wrong dimension; returns the error about them, or None.
+
+        The right dimension is the card's, else that of most vectors of the first batch.
+        """
         if self.dim is None and vectors:
             self.dim = Counter(vector.size for vector in vectors.values()).most_common(1)[0][0]
         wrong = {row: vectors.pop(row) for row in sorted(vectors) if vectors[row].shape != (self.dim,)}
@@ -225,15 +228,15 @@ class Remote(Encoder):
         try:
             with http.send(request) as answer:
                 page = http.receive(answer)
-        except Again as again:
-            self.pace.hold(again.wait or 0.0)
-            message = self._message(again.page, key)
-            raise Again(f"{again}: {message}" if message else str(again), again.wait) from None
+        except TemporaryFailure as failure:
+            self.pace.hold(failure.wait or 0.0)
+            message = self._message(failure.page, key)
+            raise TemporaryFailure(f"{failure}: {message}" if message else str(failure), failure.wait) from None
         except Refused as refused:
             raise self._refusal(refused, key, items) from None
         finite = [(position, row) for position, row in self._vectors(page, len(items)) if np.isfinite(row).all()]
         if not finite:
-            raise Again(
+            raise TemporaryFailure(
                 f"it returned no vector of finite numbers for {len(items)} items, the first is {_preview(items[0])}"
             )
         return finite
@@ -250,7 +253,7 @@ class Remote(Encoder):
             ) from None
         positions = [position for position, _ in vectors]
         if not self.provider.indexed and len(vectors) != count:
-            raise Again(f"it returned {len(vectors)} vectors for {count} items and does not say which")
+            raise TemporaryFailure(f"it returned {len(vectors)} vectors for {count} items and does not say which")
         if sorted(set(positions) & set(range(count))) != sorted(positions):
             raise EmbarkError(f"{self.card.name} returned vectors for items that it was not asked for, or twice.")
         return vectors
@@ -312,7 +315,7 @@ class Pace:
             time.sleep(turn - now)
 
     def hold(self, seconds: float) -> None:
-        """Send no request for so long, as the provider asked."""
+        """Send no request for so many seconds, as the provider asked."""
         with self.lock:
             self.next = max(self.next, time.monotonic() + min(seconds, http.PATIENCE))
 

@@ -33,8 +33,8 @@ def devices(wanted: str) -> tuple[str, ...]:
     return ("mps",) if torch.backends.mps.is_available() else ("cpu",)
 
 
-def settle(model: Any, card: ModelCard, loading: Loading) -> Any:
-    """The module on its device, in its precision, without dropout or gradients; compiled where asked for."""
+def to_device(model: Any, card: ModelCard, loading: Loading) -> Any:
+    """The module on its device, in its precision, without dropout or gradients; compiled if `loading` says so."""
     import torch
 
     secure(card.dtype, loading.device)
@@ -52,7 +52,10 @@ def settle(model: Any, card: ModelCard, loading: Loading) -> Any:
 
 
 def compile_children(model: Any, loading: Loading) -> None:
-    """Compile each child module, for vectors that bypass `forward`, which is all that compiling the whole covers."""
+    """Compile each child module.
+
+    Needed where vectors are computed without calling `forward`: compiling the whole model covers `forward` alone.
+    """
     if loading.compile:
         for child in model.children():
             child.compile()

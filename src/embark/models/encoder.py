@@ -44,7 +44,7 @@ class Bill(NamedTuple):
 
 @runtime_checkable
 class Billed(Protocol):
-    """An encoder that costs money an item: nothing is embedded just to measure its speed."""
+    """An encoder that costs money per item: nothing is embedded just to measure its speed."""
 
     def bill(self, prepared: Any) -> Bill:
         """The price of one prepared item."""
@@ -73,7 +73,7 @@ class Reranker(Protocol):
         return contents[: int(mode)], contents[int(mode) :]
 
     def score(self, batch: Sequence[Any]) -> Array:
-        """The relevance of each document to its query: one number a prepared pair, higher is better."""
+        """The relevance of each document to its query: one number per prepared pair, higher is better."""
         ...
 
 
@@ -91,7 +91,7 @@ class Generator(Protocol):
         return contents
 
     def generate(self, batch: Sequence[Any]) -> list[str]:
-        """One text a prepared item; greedy, so that it can be repeated."""
+        """One text per prepared item; greedy, so that it can be repeated."""
         ...
 
 
@@ -130,7 +130,7 @@ def require_tokens(tokens: list[int]) -> list[int]:
 def embed_in_groups(
     batch: Sequence[Any], key: Callable[[Any], Any], embed: Callable[[Any, list[Any]], Iterable[Array]]
 ) -> list[Array]:
-    """The vectors of a batch, in its order: items of one key share a pass, which `embed` makes of (key, items)."""
+    """The vectors of a batch, in its order; items with the same key are embedded together by `embed(key, items)`."""
     groups: dict[Any, list[int]] = {}
     for row, item in enumerate(batch):
         groups.setdefault(key(item), []).append(row)
@@ -160,7 +160,7 @@ class Towers(Encoder):
         return [(content.kind, self.towers[content.kind].prepare(content.value)) for content in contents]
 
     def embed(self, batch: Sequence[list[tuple[Modality, Any]]]) -> Array:
-        """All parts of one modality in one pass, then one vector an item."""
+        """All parts of one modality in one pass, then one vector per item."""
         owners: dict[Modality, list[int]] = {}
         values: dict[Modality, list[Any]] = {}
         for row, parts in enumerate(batch):
@@ -177,7 +177,7 @@ class Towers(Encoder):
         if out.ndim != 2 or len(out) != len(values):
             raise EmbarkError(
                 f"{self.card.name} was given {len(values)} {kind} inputs and returned an array of shape {out.shape}; "
-                f"expected ({len(values)}, dimension): one row an input, in their order."
+                f"expected ({len(values)}, dimension): one row per input, in their order."
             )
         return out
 

@@ -66,7 +66,7 @@ def reranker(
     revision: str | None = None,
     **card_fields: Any,
 ) -> Reranker:
-    """A re-ranker from a function that takes (query, document) pairs and returns one number a pair, higher is better.
+    """A re-ranker from a function that takes (query, document) pairs and returns one number per pair, higher is better.
 
     Either half is what the item holds (a string, a PIL image…), or a list of that where it has several parts. Without
     a `revision`, it is a hash of the scores of fixed pairs, as for `encoder`.
@@ -89,7 +89,7 @@ def generator(
     revision: str | None = None,
     **card_fields: Any,
 ) -> Generator:
-    """A generator from a function that takes a list of inputs and a prompt, and returns one text an input.
+    """A generator from a function that takes a list of inputs and a prompt, and returns one text per input.
 
     An input is what the item holds (a string, a PIL image…), or a list of that where it has several parts. Without a
     `revision`, it is a hash of the texts about fixed inputs, as for `encoder`.
@@ -114,11 +114,11 @@ class _FunctionReranker(Reranker):
         return _plain(*query), _plain(*document)
 
     def score(self, batch: Sequence[tuple[Any, Any]]) -> Array:
-        scores = _numbers(self.function, list(batch), "pairs", "one number a pair")
+        scores = _numbers(self.function, list(batch), "pairs", "one number per pair")
         if scores.shape != (len(batch),):
             raise EmbarkError(
                 f"{self.card.name} was given {len(batch)} pairs and returned an array of shape {scores.shape}; "
-                "expected one number a pair."
+                "expected one number per pair."
             )
         return scores
 
@@ -286,7 +286,7 @@ def _usual(card: ModelCard) -> dict[Modality, list[Any]]:
 
 
 def _odd(card: ModelCard) -> dict[Modality, list[Any]]:
-    """Long, large, tiny, narrow and transparent inputs, nowhere the same; all of them as `data.media` decodes them."""
+    """Unusual inputs: long, large, tiny, narrow and transparent ones, in the form that `data.media` decodes to."""
     words = ["naïve", "CAFÉ,", "(x_1 + y²)", "Übergröße!", "“so”…", "ёлка", "नमस्ते", "مرحبا", "👩‍🚀🇯🇵", "\t—\n"]
     text = " ".join(f"{words[n % len(words)]} {n * n} {chr(0x4E00 + n)}" for n in range(500))
     large = _picture(640, 427)

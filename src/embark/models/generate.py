@@ -54,7 +54,7 @@ class ChatGenerator(Generator):
 
     @without_gradients
     def generate(self, batch: Sequence[Prompt]) -> list[str]:
-        """One text an item, decoded greedily."""
+        """One text per item, decoded greedily."""
         inputs = self.chat.inputs(batch)
         tokens = self.chat.model.generate(**inputs)[:, inputs["input_ids"].shape[1] :]
         return _texts(self.chat.tokenizer, tokens)
@@ -91,7 +91,7 @@ class CaptionGenerator(Generator):
 def _template(tokenizer: Tokenizer, name: str) -> str:
     """The checkpoint's chat template for a user's turn, with {body} in place of the text."""
     if not tokenizer.inner.chat_template:
-        raise EmbarkError(f"{name} has no chat template: it is no model that answers.")
+        raise EmbarkError(f"{name} has no chat template, so it cannot answer a prompt.")
     turn = [{"role": "user", "content": "{body}"}]
     return str(
         tokenizer.inner.apply_chat_template(turn, tokenize=False, add_generation_prompt=True, enable_thinking=False)

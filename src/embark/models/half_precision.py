@@ -1,8 +1,8 @@
-"""Half precision on the CPU, where its instructions may be trapped.
+"""Half precision on CPUs that may trap its instructions.
 
 Some virtual machines and sandboxes advertise Intel's AMX and trap it: bfloat16 and float16 on torch then end the
-process by a signal, which nothing can catch. So a child process tries them first, and torch is switched to a way that
-the child survives.
+process by a signal, which cannot be caught. So a child process tries them first, and torch is switched to a mode in
+which the child survives.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ WAYS = (USUAL, NO_ONEDNN, NO_FUSED)  # in the order of their speed; fused attent
 # For processes that are started from here: both libraries read them at their first use, which may lie behind us.
 VARIABLES = {"ONEDNN_MAX_CPU_ISA": "AVX512_CORE_BF16", "MKL_ENABLE_INSTRUCTIONS": "AVX512_E3"}
 TRIAL = "from embark.models.half_precision import trial; trial({way!r})"  # what the child process runs
-LIMIT = 120.0  # seconds for it; importing torch may take most of them
+LIMIT = 120.0  # time limit of the child in seconds; importing torch may take most of it
 CPUINFO = Path("/proc/cpuinfo")
 Outcome = Literal["survived", "died", "lost", "untried"]
 
@@ -36,8 +36,8 @@ Outcome = Literal["survived", "died", "lost", "untried"]
 def secure(dtype: str, device: str) -> dict[str, str]:
     """Make a precision safe to run on a device ("auto", "cpu", "cuda:0"…), before it first runs there.
 
-    Returns what a card records of it: {"half precision": "without oneDNN, …"} where switches were set, else nothing.
-    Precisions and devices that cannot die cost nothing.
+    Returns what the card records: {"half precision": "without oneDNN, …"} where switches were set, else nothing.
+    Nothing is tried for precisions and devices that cannot crash.
     """
     if dtype not in HALF:
         return {}
@@ -45,7 +45,7 @@ def secure(dtype: str, device: str) -> dict[str, str]:
 
     if not devices(device)[0].startswith("cpu"):
         return {}
-    way = _chosen()
+    way = _choose_way()
     if way == NONE:
         raise EmbarkError(
             f"{dtype} cannot run on this CPU: it ends the process, with and without oneDNN and fused attention. "
@@ -93,12 +93,12 @@ def trial(way: str) -> None:
 
 
 @cache
-def _chosen() -> str:
-    """The first way that a child process survives, or NONE; tried once a machine, and said once a process."""
+def _choose_way() -> str:
+    """The first way that a child process survives, or NONE; tried once per machine, with one warning per process."""
     if not _may_be_trapped():
         return USUAL
     machine = _machine()
-    way = _read(machine) or _tried(machine)
+    way = _read(machine) or _try_ways(machine)
     if way in (NO_ONEDNN, NO_FUSED):
         setting = " ".join(f"{name}={value}" for name, value in VARIABLES.items())
         warnings.warn(
@@ -110,18 +110,18 @@ def _chosen() -> str:
 
 
 def _may_be_trapped() -> bool:
-    """Whether the CPU advertises AMX, by the system or by its own word; where neither is known, it may."""
+    """Whether the CPU advertises AMX, by the operating system or by torch; True where that is not known."""
     import torch
 
     try:
         listed = "amx_" in CPUINFO.read_text(errors="replace")
     except OSError:
         return True
-    own_word = getattr(torch.cpu, "_is_amx_tile_supported", bool)  # sandboxes may list less than the CPU tells torch
-    return bool(listed or own_word())
+    advertised = getattr(torch.cpu, "_is_amx_tile_supported", bool)  # a sandbox's cpuinfo may lack it
+    return bool(listed or advertised())
 
 
-def _tried(machine: dict[str, str]) -> str:
+def _try_ways(machine: dict[str, str]) -> str:
     outcomes: list[Outcome] = []
     for way in WAYS:
         outcomes.append(_outcome(way))
@@ -129,13 +129,13 @@ def _tried(machine: dict[str, str]) -> str:
             break
     else:
         way = NONE
-    if {"survived", "died"}.issuperset(outcomes):  # a busy machine may be to blame for others: ask again next time
+    if {"survived", "died"}.issuperset(outcomes):  # other outcomes may be due to a busy machine: try again next time
         _write(machine, way)
     return way
 
 
 def _outcome(way: str) -> Outcome:
-    """What becomes of a child process that runs half precision this way."""
+    """The outcome of a child process that runs half precision this way."""
     import subprocess
 
     try:
@@ -152,7 +152,7 @@ def _outcome(way: str) -> Outcome:
         return "lost"
     except OSError:
         return "untried"
-    if child.returncode in (-9, 137):  # killed from outside, such as for want of memory
+    if child.returncode in (-9, 137):  # killed from outside, such as when memory runs out
         return "lost"
     signalled = child.returncode < 0 or child.returncode >= 128
     return "died" if signalled else "untried" if child.returncode else "survived"
@@ -162,7 +162,7 @@ def _outcome(way: str) -> Outcome:
 
 
 def _machine() -> dict[str, str]:
-    """All that the answer depends on: another machine, CPU, system, torch or setting is tried anew."""
+    """All that the outcome depends on: for another machine, CPU, system, torch or setting, the ways are tried again."""
     import torch
 
     cpu = platform.processor()
@@ -184,7 +184,7 @@ def _path(machine: dict[str, str]) -> Path:
 
 
 def _read(machine: dict[str, str]) -> str | None:
-    """The way that is written down for this machine; whatever else a file may hold counts as nothing."""
+    """The way that is recorded for this machine; a file with other content is ignored."""
     with suppress(OSError, ValueError):
         answer = json.loads(_path(machine).read_text(encoding="utf-8"))
         return next((way for way in (*WAYS, NONE) if answer == {**machine, "half precision": way}), None)

@@ -9,7 +9,7 @@ from pathlib import Path
 from threading import Lock
 from typing import Any
 
-from embark.models.device import settle
+from embark.models.device import to_device
 from embark.models.hub import Checkpoint
 from embark.models.loading import Loading
 from embark.types import EmbarkError
@@ -43,7 +43,7 @@ def load_model(
             f"The checkpoint of {checkpoint.name} lacks {len(misfits)} weights of {kind.__name__}, the first is "
             f"{min(misfits)} (of that name and shape): it is of another architecture, or not whole."
         )
-    return settle(model, checkpoint.card, loading)
+    return to_device(model, checkpoint.card, loading)
 
 
 @contextmanager
@@ -107,7 +107,7 @@ def image_processor(checkpoint: Checkpoint, **options: Any) -> Any:
 
 
 def check_vocabulary(checkpoint: Checkpoint, tokenizer: Any) -> None:
-    """An error where the checkpoint has no tokeniser: transformers would make one up, with one token for all words."""
+    """Raise an error if the checkpoint has no tokeniser: transformers would make up one with a single token."""
     if getattr(tokenizer, "vocab_files_names", None) and not any(any(checkpoint.folder.rglob(p)) for p in VOCABULARIES):
         raise EmbarkError(
             f"{checkpoint.name} is not loaded: {checkpoint.folder} holds no tokeniser (tokenizer.json, vocab.txt…)."

@@ -25,7 +25,7 @@ SAFE = ("*.json", "*.jsonl", "*.txt", "*.model", "*.jinja", "*.tiktoken", "*.saf
 RISKY = ("*.py", "*.bin", "*.pt", "*.pth", "*.ckpt")
 WEIGHTS = {"model.safetensors": ("*.safetensors",), "pytorch_model.bin": RISKY[1:]}  # transformers' name → any other
 PICKLED = "its weights are pickles, which can run any code when they are opened"
-SETTLED = 2.0  # seconds after a write from which on a file's times are sure to change with the next
+SETTLED = 2.0  # seconds after a write; a later write surely changes the file's times
 
 
 @dataclass(frozen=True)
@@ -112,9 +112,10 @@ def fetch_checkpoint(
 def companion_checkpoint(
     checkpoint: Checkpoint, part: str, loading: Loading, only: Sequence[str] | None = None
 ) -> tuple[Checkpoint, Checkpoint]:
-    """The checkpoint, and that of a part of it: the card's options name it as "ID@REVISION", else it is a sub-folder.
+    """The checkpoint, and the checkpoint of one of its parts.
 
-    The first one's options then name the part's exact commit or hash, for it decides vectors, too.
+    The card's options name the part as "ID@REVISION", else it is a sub-folder. The options of the returned checkpoint
+    name the part's exact commit or hash, because the part decides vectors, too.
     """
     source, _, revision = str(checkpoint.card.options.get(part, "")).partition("@")
     if source:
@@ -169,7 +170,10 @@ _HASHES: dict[tuple[int, ...], str] = {}  # of this process: a checkpoint is has
 
 
 def _hash(path: Path) -> str:
-    """The hash of a file's bytes; remembered unless it was just written, as its times might not show the next write."""
+    """The hash of a file's bytes.
+
+    It is remembered unless the file was just written: its times might not show the next write.
+    """
     stat = path.stat()
     state = (stat.st_dev, stat.st_ino, stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns)
     if state not in _HASHES:
@@ -225,10 +229,10 @@ def _download_file(card: ModelCard, loading: Loading) -> Path:
             while chunk := http.receive(answer, 1 << 20):
                 file.write(chunk)
             if file.tell() < int(answer.headers.get("Content-Length", 0)):
-                raise http.Again("the connection was closed in the middle of the file")
+                raise http.TemporaryFailure("the connection was closed in the middle of the file")
 
     try:
-        http.patiently(f"Fetching {card.source}", fetch)
+        http.with_retries(f"Fetching {card.source}", fetch)
         part.replace(path)
     except (http.Refused, OSError) as error:
         raise EmbarkError(

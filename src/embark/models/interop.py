@@ -39,9 +39,9 @@ def from_sentence_transformers(
 
     # Part of the card, because the long text of the probe may be shorter than this limit.
     options = {"tokens": model.max_seq_length, **card_fields.pop("options", {})}
-    facts = {"dtype": _dtype(model), "options": options, "loaded": _secured(model), **card_fields}
+    facts = {"dtype": _dtype(model), "options": options, "loaded": _secure_weights(model), **card_fields}
     card = ModelCard(name or "local/sentence-transformer", revision or "", "sentence-transformers", (), **facts)
-    return _identified(SentenceEncoder(card, model.eval()), revision)
+    return _with_revision(SentenceEncoder(card, model.eval()), revision)
 
 
 def from_open_clip(
@@ -59,9 +59,9 @@ def from_open_clip(
     `preprocess` is the transform for inference (the last of the three). Keywords as for `from_sentence_transformers`.
     """
     towers = build_towers(model.eval(), tokenizer, lambda image: preprocess(image.convert("RGB")))
-    facts = {"fusion": fusion, "dtype": _dtype(model), "loaded": _secured(model), **card_fields}
+    facts = {"fusion": fusion, "dtype": _dtype(model), "loaded": _secure_weights(model), **card_fields}
     card = ModelCard(name, revision or "", "open_clip", ("text", "image", "video"), **facts)
-    return _identified(Towers(card, towers), revision)
+    return _with_revision(Towers(card, towers), revision)
 
 
 def from_mteb(model: Any, *, name: str = "", revision: str | None = None, **card_fields: Any) -> Encoder:
@@ -80,10 +80,10 @@ def from_mteb(model: Any, *, name: str = "", revision: str | None = None, **card
         similarity=_similarity(meta),
         fusion="native" if len(meta.modalities or ()) > 1 else None,
         instructed=meta.use_instructions is not False,
-        loaded=_secured(model),
+        loaded=_secure_weights(model),
         **card_fields,
     )
-    return _identified(MtebEncoder(card, model), card.revision or None)
+    return _with_revision(MtebEncoder(card, model), card.revision or None)
 
 
 @dataclass(eq=False)
@@ -201,8 +201,8 @@ def _dtype(model: Any) -> str:
     return "float32" if weight is None else str(weight.dtype).removeprefix("torch.")
 
 
-def _secured(model: Any) -> dict[str, str]:
-    """Half precision made safe for the torch weights of an object, or of what it wraps; what its card records of it."""
+def _secure_weights(model: Any) -> dict[str, str]:
+    """Make half precision safe for the torch weights of an object, or of its parts; returns what the card records."""
     torch = sys.modules.get("torch")
     if torch is None:
         return {}
@@ -213,8 +213,8 @@ def _secured(model: Any) -> dict[str, str]:
     return {name: value for record in records for name, value in record.items()}
 
 
-def _identified(model: Encoder, revision: str | None) -> Encoder:
-    """The encoder with its dimension and revision on the card; without a revision, a hash of its vectors is one."""
+def _with_revision(model: Encoder, revision: str | None) -> Encoder:
+    """The encoder with its dimension and revision on the card; the default revision is a hash of its vectors."""
     vectors = probe(model)
     model.card = replace(model.card, dim=dim_of(model.card, vectors), revision=revision or revision_of(vectors))
     return model

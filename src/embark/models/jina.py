@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from embark.models.device import settle, to_numpy
+from embark.models.device import to_device, to_numpy
 from embark.models.encoder import Encoder, Tower, Towers, image_towers
 from embark.models.hub import Checkpoint, fetch_checkpoint
 from embark.models.loading import Loading, loaded_card
@@ -28,7 +28,7 @@ def load(card: ModelCard, loading: Loading) -> Encoder:
     )  # fmt: skip
     if missing := sorted(report["missing_keys"]):
         raise EmbarkError(f"{card.name} lacks {len(missing)} weights of its own code, the first is {missing[0]}.")
-    model = settle(model, checkpoint.card, loading)
+    model = to_device(model, checkpoint.card, loading)
 
     def as_embed(encode: Callable[..., Any]) -> Callable[[list[Any]], Array]:
         return lambda values: to_numpy(

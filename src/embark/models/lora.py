@@ -17,9 +17,10 @@ UNSUPPORTED = ("use_dora", "rank_pattern", "alpha_pattern", "fan_in_fan_out")  #
 
 
 def adapter_and_base(checkpoint: Checkpoint, loading: Loading) -> tuple[Checkpoint, Checkpoint]:
-    """The checkpoint and its base model's; twice the checkpoint if it is no adapter.
+    """The adapter's checkpoint and that of its base model; the same checkpoint twice if it is no adapter.
 
-    An adapter's card may name the base in its options as "ID@REVISION"; the card returned names its exact commit.
+    An adapter's card may name the base in its options as "ID@REVISION"; the returned card names the base's exact
+    commit.
     """
     if not (checkpoint.folder / CONFIG).is_file():
         return checkpoint, checkpoint
@@ -34,7 +35,7 @@ def merge(model: Any, adapter: Checkpoint) -> None:
     config = _config(adapter)
     matrices = _matrices(adapter)
     if config.get("peft_type", "LORA") != "LORA" or any(config.get(name) for name in UNSUPPORTED):
-        raise EmbarkError(f"{adapter.name} is an adapter of a kind that embark cannot merge; plain LoRA it can.")
+        raise EmbarkError(f"{adapter.name} is an adapter that embark cannot merge: it merges plain LoRA only.")
     if others := sorted(name for name in matrices if not re.search(r"\.lora_[AB]\b", name)):
         raise EmbarkError(f"{adapter.name} brings more than low-rank matrices, which embark cannot merge: {others[0]}.")
     rank = torch.tensor(config["r"], dtype=torch.float64).sqrt() if config.get("use_rslora") else config["r"]

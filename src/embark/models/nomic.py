@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from embark.models.device import mean_token, pad, settle, to_numpy, without_gradients
+from embark.models.device import mean_token, pad, to_device, to_numpy, without_gradients
 from embark.models.encoder import Encoder, Tower, Towers, image_towers
 from embark.models.hf import Tokenizer, image_processor, load_model, read_weights, rename_tensors
 from embark.models.hub import Checkpoint, companion_checkpoint, fetch_checkpoint
@@ -36,7 +36,7 @@ def load(card: ModelCard, loading: Loading) -> Encoder:
         )
     checkpoint, text_checkpoint = companion_checkpoint(checkpoint, "text", loading)
     text_model = load_model(NomicBertModel, text_checkpoint, loading)
-    image_model = settle(build_vision(checkpoint), checkpoint.card, loading)
+    image_model = to_device(build_vision(checkpoint), checkpoint.card, loading)
     tokenizer = Tokenizer(text_checkpoint, card.context)
     preprocessor = image_preprocessor(image_processor(checkpoint))
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from embark.models import hub
-from embark.models.device import last_token, settle
+from embark.models.device import last_token, to_device
 from embark.models.encoder import Encoder
 from embark.models.hf import Tokenizer, image_processor, load_model, read_weights
 from embark.models.hub import Checkpoint
@@ -54,7 +54,9 @@ class AudioProcessor:
         rate = self.extractor.sampling_rate
         hop = self.extractor.hop_length
         if audio.rate != rate:
-            raise EmbarkError(f"This model hears {rate} samples a second, and its card says {audio.rate}.")
+            raise EmbarkError(
+                f"This model takes sound at {rate} Hz, but its card says {audio.rate} Hz. Correct the card."
+            )
         samples = audio.samples[: self.extractor.n_samples]
         out = self.extractor(
             samples, sampling_rate=rate, padding="max_length", return_attention_mask=True, return_tensors="pt",
@@ -106,4 +108,4 @@ def _head(checkpoint: Checkpoint, loading: Loading) -> Any:
     first, second = (torch.nn.Linear(*reversed(state[f"{layer}.weight"].shape)) for layer in (0, 2))
     head = torch.nn.Sequential(first, torch.nn.GELU(), second)
     head.load_state_dict(state)
-    return settle(head, checkpoint.card, loading)
+    return to_device(head, checkpoint.card, loading)

@@ -22,7 +22,7 @@ from embark.models.prompts import Prompted, Prompts, join_texts, split_prompt
 from embark.types import MODALITIES, Array, Content, EmbarkError, Item, Modality, ModelCard, Rendered
 
 FILES = ("text_model.onnx", "vision_model.onnx"), ("model.onnx",)  # the first group that has a file; whole models last
-VECTORS = ("sentence_embedding", "text_embeds", "image_embeds", "pooler_output")  # outputs with one row an input
+VECTORS = ("sentence_embedding", "text_embeds", "image_embeds", "pooler_output")  # outputs with one row per input
 Pool = Callable[[Array, Array], Array]
 POOLING_NAMES = {"cls": "first", "cls_token": "first", "mean": "mean", "mean_tokens": "mean", "lasttoken": "last"}
 
@@ -77,7 +77,7 @@ class OnnxEncoder(Prompted, Towers):
 
 
 class Graph:
-    """An ONNX file, ready to run; an output with one row an input is preferred to token states."""
+    """An ONNX file, ready to run; an output with one row per input is preferred to token states."""
 
     def __init__(self, path: Path, loading: Loading) -> None:
         import onnxruntime

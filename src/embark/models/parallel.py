@@ -14,7 +14,7 @@ from embark.types import Array, Content, Item, Rendered
 
 
 class Replicas(Encoder):
-    """Copies of one checkpoint, one a device; the first copy renders and prepares for all."""
+    """Copies of one checkpoint, one per device; the first copy renders and prepares for all."""
 
     def __init__(self, copies: Sequence[Encoder]) -> None:
         self.copies = tuple(copies)

@@ -12,7 +12,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from embark.models import hub
-from embark.models.device import settle
+from embark.models.device import to_device
 from embark.models.encoder import Encoder, require_tokens
 from embark.models.hf import CLIP_MEAN, CLIP_SPREAD, Tokenizer, load_model, read_weights
 from embark.models.hub import Checkpoint
@@ -30,7 +30,7 @@ def load(card: ModelCard, loading: Loading) -> Encoder:
     """The encoder of a Phi-3.5-vision checkpoint, whole or as an adapter of it."""
     checkpoint, base = adapter_and_base(hub.fetch_checkpoint(card, loading), loading)
     tokenizer = Tokenizer(checkpoint if (checkpoint.folder / "tokenizer_config.json").is_file() else base, LIMIT)
-    modules = settle(_modules(base, loading), checkpoint.card, replace(loading, compile=False))
+    modules = to_device(_modules(base, loading), checkpoint.card, replace(loading, compile=False))
     if base is not checkpoint:
         merge(modules, checkpoint)
     model = PhiModel(modules, tokenizer.inner.convert_tokens_to_ids(IMAGE_TOKEN))
@@ -115,7 +115,7 @@ class PhiModel:
         self.device = self.language.device
         self.dtype = self.language.dtype
         self.config = SimpleNamespace(model_type="phi3_v", image_token_id=image_token_id)
-        self.merged = self.vision.config.image_size // self.vision.config.patch_size // 2  # merged patches a side
+        self.merged = self.vision.config.image_size // self.vision.config.patch_size // 2  # merged patches per side
 
     def __call__(
         self, input_ids: Any, attention_mask: Any, pixel_values: Any = None, crops: Any = None, **others: Any

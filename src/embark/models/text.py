@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from embark.models.device import POOLING, pad, settle, to_numpy, without_gradients
+from embark.models.device import POOLING, pad, to_device, to_numpy, without_gradients
 from embark.models.encoder import Encoder, embed_in_groups, require_tokens
 from embark.models.hf import Tokenizer, check_vocabulary, load_model, quiet
 from embark.models.hub import PICKLED, Checkpoint, fetch_checkpoint, read_json
@@ -66,7 +66,7 @@ def load_modules(
             **options,
         )
     check_vocabulary(checkpoint, model.tokenizer)
-    return settle(model, checkpoint.card, loading)
+    return to_device(model, checkpoint.card, loading)
 
 
 class SentenceEncoder(Prompted):
@@ -158,7 +158,7 @@ def _similarity(card: ModelCard, model: Any) -> Any:
 
 
 def _check_code(checkpoint: Checkpoint) -> None:
-    """An error if the checkpoint needs its own code and is not trusted; the library might quietly use other code."""
+    """Raise an error if the checkpoint needs its own code and is not trusted: the library might use other code."""
     path = checkpoint.folder / "modules.json"
     if not path.is_file():
         raise EmbarkError(
@@ -186,7 +186,7 @@ def _module_folders(checkpoint: Checkpoint) -> list[str]:
 
 @contextmanager
 def _require_all_weights(checkpoint: Checkpoint) -> Iterator[None]:
-    """An error where weights are missing: the library only logs it and goes on with random numbers."""
+    """A block that raises an error if weights are missing: the library only logs it and uses random numbers."""
     logger = logging.getLogger("transformers.modeling_utils")
     listener = BufferingHandler(capacity=1 << 20)
     level = logger.level

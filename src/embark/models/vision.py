@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from embark.models.device import settle, stack, to_numpy, without_gradients
+from embark.models.device import stack, to_device, to_numpy, without_gradients
 from embark.models.encoder import Encoder, Towers, image_towers
 from embark.models.hf import image_processor, load_model
 from embark.models.hub import Checkpoint, fetch_checkpoint
@@ -49,7 +49,7 @@ def load_timm(card: ModelCard, loading: Loading) -> Encoder:
     checkpoint = fetch_checkpoint(card, loading)
     model = _timm_model(checkpoint)
     transform = timm.data.create_transform(**timm.data.resolve_model_data_config(model), is_training=False)
-    model = settle(model.to(getattr(torch, checkpoint.card.dtype)), checkpoint.card, loading)
+    model = to_device(model.to(getattr(torch, checkpoint.card.dtype)), checkpoint.card, loading)
     weight = next(model.parameters())
 
     @without_gradients

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from embark.models.device import pad, settle, to_numpy, without_gradients
+from embark.models.device import pad, to_device, to_numpy, without_gradients
 from embark.models.encoder import Encoder
 from embark.models.hf import CLIP_MEAN, CLIP_SPREAD, Tokenizer, read_weights
 from embark.models.hub import Checkpoint, companion_checkpoint, fetch_checkpoint
@@ -23,7 +23,7 @@ def load(card: ModelCard, loading: Loading) -> Encoder:
 
     checkpoint, text_checkpoint = companion_checkpoint(fetch_checkpoint(card, loading), "text", loading)
     modules = build_modules(checkpoint, text_checkpoint)
-    bert, eva, projection = (settle(module, checkpoint.card, loading) for module in modules)
+    bert, eva, projection = (to_device(module, checkpoint.card, loading) for module in modules)
     tokenizer = Tokenizer(text_checkpoint, card.context)
     preprocessor = eva_preprocessor(eva.size)
     patches = eva.pos_embed.shape[1] - 1

@@ -148,10 +148,10 @@ def footnotes(score: Published) -> tuple[str, ...]:
 
 
 def results(tasks: str | Iterable[Task], protocol: str = "paper") -> list[TaskResult]:
-    """Published scores on tasks, or on those of a benchmark, as results: one a model and task, the mean over its splits
-    and subsets.
+    """Published scores on tasks, or on those of a benchmark, as results: one per model and task.
 
-    They have no intervals, no outcomes and no fingerprints; their errata are their warnings.
+    A result is the mean over splits and subsets. It has no interval, no outcomes and no fingerprint; its errata are its
+    warnings.
     """
     rows = {task.name: task for task in (TASKS.match(get_benchmark(tasks).tasks) if isinstance(tasks, str) else tasks)}
     parts: dict[tuple[str, str, str], list[Published]] = {}

@@ -52,12 +52,12 @@ class Record:
     metrics: Mapping[str, float]
     fingerprint: str  # of the protocol: the row, the data and the versions of the code that can change a score
     encoder: str
-    statistic: str = ""  # what makes the score of the outcomes, and its interval; empty: not recorded
+    statistic: str = ""  # turns outcomes into the score and its interval, by name; empty: not recorded
     run: str = ""  # the evaluation that computed it; counts of shared items hold within one
     counts: Mapping[str, int] = field(default_factory=dict)
     timings: Mapping[str, float] = field(default_factory=dict)
     versions: Mapping[str, str] = field(default_factory=dict)
-    loaded: Mapping[str, Any] = field(default_factory=dict)  # how the model was put to work
+    loaded: Mapping[str, Any] = field(default_factory=dict)  # how the model was loaded: device, library versions
     warnings: tuple[str, ...] = ()
 
 
@@ -95,17 +95,17 @@ class TaskResult:
         return tuple(facts.get(OURS, {}).get("modalities", ()))
 
     def outcomes(self) -> pa.Table:
-        """One row an item: split, subset, id, and what happened to it."""
+        """One row per item: split, subset, id, and the outcome columns."""
         if self.path is None:
             raise EmbarkError(f"The result of {self.model} on {self.task} is not on disk, so it has no outcomes.")
         return pq.read_table(self.path.with_suffix(".parquet"))
 
 
-def fingerprint(task: Task, split: str, subset: str, evaluator: int, reader: int, outside: str = "") -> str:
+def fingerprint(task: Task, split: str, subset: str, evaluator: int, reader: int, external_state: str = "") -> str:
     """Fingerprint of all that can change a score besides the model: the row, the data, the code's versions."""
     stated = {name: getattr(task, name) for name in SCORED_BY}
     stated |= {"source": [task.source.id, task.source.revision, task.source.config, split, subset]}
-    more = {"outside": outside, "files": task.source.files}  # both are mostly empty
+    more = {"outside": external_state, "files": task.source.files}  # both are mostly empty
     stated |= {"versions": [evaluator, reader], **{name: value for name, value in more.items() if value}}
     text = json.dumps(stated, sort_keys=True, ensure_ascii=False, default=_plain)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
@@ -118,7 +118,7 @@ class Results:
         self.root = root
 
     def folder(self, model: str, revision: str) -> Path:
-        """Where a model's results lie."""
+        """The folder of a model's results."""
         return self.root / _safe(model) / _safe(revision)
 
     def load(self, model: str, revision: str, task: str, protocol: str = "paper") -> TaskResult | None:
@@ -146,7 +146,7 @@ class Results:
         return dataclasses.replace(result, path=path)
 
     def check(self) -> None:
-        """Fail now, and not after hours of embedding, where scores cannot be written."""
+        """Raise an error if scores cannot be written, before hours are spent on embedding."""
         try:
             self.root.mkdir(parents=True, exist_ok=True)
             with tempfile.TemporaryFile(dir=self.root):
@@ -167,7 +167,7 @@ def _safe(name: str) -> str:
 
 
 def _stem(task: str, protocol: str) -> str:
-    """Scores of unlike protocols never overwrite each other."""
+    """The file name of a result, without its ending; it names the protocol unless that is the paper's."""
     return _safe(task if protocol == "paper" else f"{task}@{protocol}")
 
 
@@ -185,7 +185,7 @@ LONG_COLUMNS = (*RECORD_COLUMNS, "low", "high", "protocol", "made_by", "items", 
 
 
 def long_table(results: Iterable[TaskResult]) -> list[dict[str, Any]]:
-    """One row a record, ready for a data frame."""
+    """One row per record, ready for a data frame."""
     rows = []
     for result in results:
         for record in result.records:
@@ -255,18 +255,21 @@ def _parse(path: Path) -> TaskResult | None:
 
 
 def _result(content: dict[str, Any], path: Path) -> TaskResult:
-    top, records = content[OURS], []
+    top = content[OURS]
+    records = []
     for split, entries in content["scores"].items():
         for entry in entries:
             ours = entry.pop(OURS)
-            subset, languages = entry.pop("hf_subset"), tuple(entry.pop("languages"))
-            score, entry = _number(entry.pop("main_score")), {name: _number(value) for name, value in entry.items()}
+            subset = entry.pop("hf_subset")
+            languages = tuple(entry.pop("languages"))
+            score = _number(entry.pop("main_score"))
+            metrics = {name: _number(value) for name, value in entry.items()}
             ours["fingerprint"] = ours.pop("protocol")
             ours["interval"] = _bounds(ours["interval"])
             ours["warnings"] = tuple(ours["warnings"])
             names = {"model": top["model"], "revision": top["revision"], "task": content["task_name"]}
             records.append(
-                Record(**names, split=split, subset=subset, languages=languages, score=score, metrics=entry, **ours)
+                Record(**names, split=split, subset=subset, languages=languages, score=score, metrics=metrics, **ours)
             )
     return TaskResult(
         top["model"], top["revision"], content["task_name"], content["dataset_revision"], tuple(records),
@@ -276,7 +279,7 @@ def _result(content: dict[str, Any], path: Path) -> TaskResult:
 
 
 def _number(value: float | None) -> float:
-    """JSON knows no NaN: what is not a number is null there."""
+    """A number of a result file: null stands for NaN, which JSON lacks."""
     return float("nan") if value is None else value
 
 
@@ -322,5 +325,5 @@ def _replace(path: Path, write: Callable[[BinaryIO], object]) -> None:
         with atomically(path) as out:
             write(out)
     except OSError as error:
-        text = f"The scores could not be written to {path} ({error}). Mend that and run again: no vector is lost."
+        text = f"The scores could not be written to {path} ({error}). Solve that and run again: no vector is lost."
         raise EmbarkError(text) from error

@@ -1,8 +1,8 @@
-"""Results of other tools as results of ours, and ours for mteb.
+"""Reads results of other tools, and writes ours for mteb.
 
-What is read is marked with the tool that made it and with the protocol that the tool scores by: mteb 1 is what MIEB's
-paper used, mteb 2 differs for the rows that have an "mteb2" variant. A file whose score is not the row's (other parts,
-no version) is refused with the reason, never guessed.
+Results that are read are marked with the tool that made them and with the protocol that the tool scores by: mteb 1 is
+what MIEB's paper used, mteb 2 differs for the rows that have an "mteb2" variant. A file whose score is not the row's
+(other parts, no version) is refused with the reason, never guessed.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ NAMES = (("hit@", "hit_rate_at_"), ("ndcg_linear@", "ndcg_at_"), ("@", "_at_")) 
 
 
 @dataclass
-class Read:
-    """What a folder holds: results, and the files that are none, each with the reason."""
+class ReadResults:
+    """The results of a folder, and the files that were refused, each with the reason."""
 
     results: list[TaskResult] = field(default_factory=list)
     refused: dict[Path, str] = field(default_factory=dict)
 
 
 class _Refused(EmbarkError):
-    """Why a file is no result of a row."""
+    """A file that is not a result of a known task; the message is the reason."""
 
 
 def is_mmeb(folder: Path) -> bool:
@@ -42,13 +42,13 @@ def is_mmeb(folder: Path) -> bool:
     return any(folder.rglob(f"*{SCORES}"))
 
 
-def read_mteb(folder: Path, tasks: Mapping[str, Task]) -> Read:
+def read_mteb(folder: Path, tasks: Mapping[str, Task]) -> ReadResults:
     """mteb's results: <org>__<model>/<revision>/<Task>.json, from any of these levels down."""
     paths = [path for path in folder.rglob("*.json") if path.name != "model_meta.json"]
     return _read(paths, lambda path, content: _mteb_result(path, content, tasks))
 
 
-def read_mmeb(folder: Path, tasks: Mapping[str, Task], model: str, revision: str, protocol: str) -> Read:
+def read_mmeb(folder: Path, tasks: Mapping[str, Task], model: str, revision: str, protocol: str) -> ReadResults:
     """MMEB's score files: <Dataset>_score.json in folders by modality. They name neither model nor release."""
 
     def result(path: Path, content: dict[str, Any]) -> TaskResult:
@@ -70,7 +70,7 @@ def read_mmeb(folder: Path, tasks: Mapping[str, Task], model: str, revision: str
 
 
 def write_mteb(results: Iterable[TaskResult], cards: Mapping[str, ModelCard], folder: Path) -> list[TaskResult]:
-    """Results in mteb's layout: one protocol a folder, since mteb knows one result a task."""
+    """Results in mteb's layout: one protocol per folder, since mteb knows one result per task."""
     written, seen = [], set()
     for result in results:
         key = (result.model, result.revision, result.task)
@@ -164,8 +164,8 @@ def _model(folder: Path) -> tuple[str, str]:
 # ── both ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _read(paths: Iterable[Path], result: Callable[[Path, dict[str, Any]], TaskResult]) -> Read:
-    read = Read()
+def _read(paths: Iterable[Path], result: Callable[[Path, dict[str, Any]], TaskResult]) -> ReadResults:
+    read = ReadResults()
     for path in sorted(paths):
         try:
             content = json.loads(path.read_text(encoding="utf-8"))

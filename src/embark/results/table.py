@@ -17,7 +17,7 @@ from embark.catalogue import UnknownName
 from embark.types import EmbarkError
 
 T = TypeVar("T")
-LESSER = ("metric", "chance")  # columns that a narrow terminal goes without, first to last
+LESSER = ("metric", "chance")  # columns that are left out on a narrow terminal, in this order
 LATEX = {sign: "\\" + sign for sign in "&%$#_{}"} | {
     "\\": r"\textbackslash{}",
     "~": r"\textasciitilde{}",
@@ -48,7 +48,7 @@ class Score:
 
     @property
     def partial(self) -> bool:
-        """Some of the tasks it should cover are not in it."""
+        """Whether some of the tasks it should cover have no score."""
         return self.count + self.zeros < self.of
 
 
@@ -104,14 +104,14 @@ class Table:
     def __str__(self) -> str:
         return self.format("text")
 
-    def turned(self) -> Table:
+    def transposed(self) -> Table:
         """Rows as columns, for few rows of many cells."""
         lines = zip(*(row.cells for row in self.rows), strict=True)
         label, *rest = [Row((name, *cells)) for name, cells in zip(self.columns, lines, strict=True)]
         return Table(("rank", *(shown(cell) for cell in label.cells[1:])), tuple(rest), self.notes)
 
     def fitted(self, room: int) -> list[Table]:
-        """Tables of at most `room` characters a line: without lesser columns, then with fewer scores side by side."""
+        """Tables of at most `room` characters per line: without lesser columns, then with fewer scores side by side."""
         table = self
         for name in LESSER:
             if table.width() > room and name in table.columns:
@@ -233,7 +233,7 @@ class Tabular:
     notes: tuple[str, ...]
 
     def table(self) -> Table:
-        """What people see."""
+        """The value as a table."""
         raise NotImplementedError
 
     def to_frame(self) -> Any:
@@ -248,7 +248,7 @@ class Tabular:
 
 
 def data_frame(rows: Sequence[Any], columns: Sequence[str] | None = None) -> Any:
-    """Rows as a pandas data frame; pandas is not among what embark installs."""
+    """Rows as a pandas data frame; pandas is not installed with embark."""
     try:
         import pandas
     except ImportError as error:

@@ -17,7 +17,7 @@ TUPLES = ("modalities", "labels", "templates", "notes")  # which JSON has as lis
 
 
 def to_json(task: Task) -> dict[str, Any]:
-    """The fields of a row that are not as by default."""
+    """The fields of a row that differ from their defaults."""
     return {name: value for name, value in _stated(task).items() if name != "variants"} | {
         "source": _stated(task.source),
         "pools": [vars(pool) for pool in task.pools],
@@ -53,7 +53,7 @@ def known_tasks(results: Iterable[TaskResult]) -> Catalogue[Task]:
 
 
 def _with_variants(rows: Mapping[str, Task]) -> Task:
-    """One row of several protocols."""
+    """One row with the others as its variants, from the rows of several protocols."""
     row = rows.get("paper") or list(rows.values())[-1]
     variants = {
         protocol: {

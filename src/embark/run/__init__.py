@@ -25,7 +25,7 @@ from embark.planning import Demand, Plan
 from embark.results import Results, TaskResult
 from embark.results.table import Table, Tabular, data_frame
 from embark.run.models import Models, choose_models
-from embark.run.score import Scoring, fingerprint_of, score_task, scored_by
+from embark.run.score import Scoring, encoder_fingerprint, fingerprint_of, score_task
 from embark.run.stages import StagedWorkbench, Stages
 from embark.run.workbench import Workbench
 from embark.settings import Settings, load_settings
@@ -45,7 +45,7 @@ class Skipped:
 
 
 def skipped_notes(skipped: Iterable[Skipped]) -> tuple[str, ...]:
-    """One line a reason and model, with the tasks that it holds for."""
+    """One line per reason and model, with the tasks that it holds for."""
     reasons: dict[tuple[str, str, str], dict[str, None]] = {}
     for skip in skipped:
         model = "" if skip.kind == "not available" else skip.model
@@ -61,7 +61,7 @@ def skipped_notes(skipped: Iterable[Skipped]) -> tuple[str, ...]:
 
 @dataclass
 class Run(Tabular):
-    """What an evaluation returns: results, the tasks that got none, and what it took."""
+    """The outcome of an evaluation: results, skipped tasks, and how much was computed."""
 
     tasks: list[Task]
     results: list[TaskResult] = field(default_factory=list)
@@ -73,12 +73,12 @@ class Run(Tabular):
 
     @property
     def items(self) -> int:
-        """Items that the scored tasks ask for, over all models."""
+        """The number of items of the scored tasks, over all models."""
         return self._count("items")
 
     @property
     def unique(self) -> int:
-        """Of these, the distinct ones: what embedding once embeds. An upper bound where `exact` is false."""
+        """The number of distinct items, each of which is embedded once. An upper bound where `exact` is false."""
         return self._count("first")
 
     @property
@@ -99,10 +99,10 @@ class Run(Tabular):
         """Tasks × models, each score with its 95 % interval, and the mean of the categories' means."""
         categories = grouped(self.tasks, lambda task: task.category)
         models = []
-        for who, results_by_task in by_model(self.tasks, self.results).items():
+        for key, results_by_task in by_model(self.tasks, self.results).items():
             scores = {task: score(result) for task, result in results_by_task.items()}
             means = mean_of_groups(categories, {task: task_score.value for task, task_score in scores.items()})
-            models.append(Column(who, scores, {"mean": mean_score(means.totals["mean"], scores)}))
+            models.append(Column(key, scores, {"mean": mean_score(means.totals["mean"], scores)}))
         return task_table(self.tasks, models, {"mean": "Mean of categories"})
 
     def summary(self) -> tuple[str, ...]:
@@ -125,7 +125,7 @@ class Run(Tabular):
         return skipped_notes(self.skipped)
 
     def to_frame(self) -> Any:
-        """One row a (model, task, split, subset) as a pandas data frame."""
+        """One row per (model, task, split, subset) as a pandas data frame."""
         return data_frame(results.long_table(self.results), results.LONG_COLUMNS)
 
 
@@ -182,14 +182,14 @@ class _Evaluation:
         results_by_task, demands = self._read(encoder)
         if demands:
             self.folder.check()
-        planned = self.bench.plan(encoder, [asking for of_task in demands.values() for asking in of_task])
+        planned = self.bench.plan(encoder, [demand for of_task in demands.values() for demand in of_task])
         report = self._embed(encoder, planned, demands)
         results_by_task |= self._score(encoder, planned, demands, report)
         self.run.embedded += report.embedded
         self.run.results += [results_by_task[task.name] for task in self.tasks if task.name in results_by_task]
 
     def _read(self, encoder: Encoder) -> tuple[dict[str, TaskResult], dict[str, list[Demand]]]:
-        """By task: results that are on disk, and what the others ask for; a task that cannot be read is left out."""
+        """By task, the results on disk and the demands of the other tasks; a task that cannot be read is left out."""
         on_disk: dict[str, TaskResult] = {}
         demands: dict[str, list[Demand]] = {}
         tasks = self._applicable(encoder)
@@ -211,7 +211,7 @@ class _Evaluation:
         for task in self.tasks:
             if task.evaluator not in evaluators.EVALUATORS:
                 self._skip(encoder, task.name, "not available", f"there is no evaluator '{task.evaluator}'")
-            elif why := self.bench.cannot(encoder.card, task):
+            elif why := self.bench.incompatibility(encoder.card, task):
                 self._skip(encoder, task.name, "not applicable", why)
             else:
                 applicable.append(task)
@@ -223,7 +223,7 @@ class _Evaluation:
         result = self.folder.load(card.name, card.revision, task.name, task.protocol)
         if result is None:
             return None
-        current = {part: (fingerprint_of(task, *part), scored_by(card)) for part in task.parts}
+        current = {part: (fingerprint_of(task, *part), encoder_fingerprint(card)) for part in task.parts}
         recorded = {(record.split, record.subset): (record.fingerprint, record.encoder) for record in result.records}
         return result if current == recorded else None
 
@@ -236,7 +236,7 @@ class _Evaluation:
             space = self.bench.space(encoder.card)
             space.refresh()
             for name in list(demands):
-                if not all(space.has(keys).all() for asking in demands[name] for keys in asking.keys.values()):
+                if not all(space.has(keys).all() for demand in demands[name] for keys in demand.keys.values()):
                     del demands[name]
                     self._skip(encoder, name, "failed", str(error))
             return Report(embedded=int(space.has(as_keys([need.key for need in planned.needs])).sum()))
@@ -245,14 +245,14 @@ class _Evaluation:
         self, encoder: Encoder, planned: Plan, demands: dict[str, list[Demand]], report: Report
     ) -> dict[str, TaskResult]:
         """Score several tasks at once; one that fails is reported."""
-        counts = {id(asking): count for asking, count in zip(planned.demands, planned.counts, strict=True)}
+        counts = {id(demand): count for demand, count in zip(planned.demands, planned.counts, strict=True)}
         tasks = [task for task in self.tasks if task.name in demands]
         workers = self.bench.settings.workers
         scoring = Scoring(self.bench, encoder, report, self.folder, self.id, min(workers, len(tasks)))
 
         def score_one(task: Task) -> TaskResult | EmbarkError:
             try:
-                return score_task(task, [(asking, counts[id(asking)]) for asking in demands[task.name]], scoring)
+                return score_task(task, [(demand, counts[id(demand)]) for demand in demands[task.name]], scoring)
             except EmbarkError as error:
                 return error
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from embark import evaluators
-from embark.evaluators.similarity import several, tokens_of
+from embark.evaluators.similarity import has_token_vectors, tokens_of
 from embark.types import Array, Scores, Task, Truth
 
 Change = Callable[[Array], Array]  # of (n, dim) float32 rows
@@ -29,7 +29,7 @@ class EmbeddedPart:
     modalities: Mapping[str, str]  # side → "text", "image", "text+image"
 
     def scores(self) -> Scores:
-        """What the task's evaluator says about the vectors."""
+        """The evaluator's scores of the vectors."""
         return evaluators.evaluate(self.evaluator, self.truth, self.vectors, self.params)
 
     def changed(self, change: Change) -> EmbeddedPart:
@@ -39,7 +39,7 @@ class EmbeddedPart:
 
 @dataclass(frozen=True)
 class Embedded:
-    """A task with all its parts, and what must be said about it."""
+    """A task with all its parts, and notes on what was left out."""
 
     model: str
     task: Task
@@ -48,18 +48,18 @@ class Embedded:
 
     @property
     def dim(self) -> int:
-        """Of its vectors."""
+        """The dimension of its vectors."""
         return int(np.shape(self._first[0])[-1])
 
     @property
     def itemsize(self) -> int:
-        """Bytes of a stored number."""
+        """The size of a stored number in bytes."""
         return int(np.dtype(getattr(self._first, "dtype", np.float32)).itemsize)
 
     @property
     def tokens(self) -> float:
-        """Vectors an item: one, unless the model is one of late interaction."""
-        if not several(self._first):
+        """The mean number of vectors per item: 1, except for late interaction."""
+        if not has_token_vectors(self._first):
             return 1.0
         sides = [vectors for part in self.parts for vectors in part.vectors.values()]
         return sum(map(tokens_of, sides)) / sum(map(len, sides))
@@ -78,15 +78,16 @@ class Embedded:
 
 
 def changed(vectors: Any, change: Change) -> Any:
-    """The vectors after a change, which is made as they are read, so that a large corpus is never held."""
-    if several(vectors):
+    """The vectors after a change, which is applied as they are read, so that a large corpus is never in memory."""
+    if has_token_vectors(vectors):
         return [change(np.asarray(tokens, np.float32)) for tokens in vectors[:]]
     return _Changed(vectors, change)
 
 
 class _Changed:
     def __init__(self, vectors: Any, change: Change) -> None:
-        self.vectors, self.change = vectors, change
+        self.vectors = vectors
+        self.change = change
 
     def __len__(self) -> int:
         return len(self.vectors)

@@ -1,4 +1,4 @@
-"""A model examined before its scores are trusted: `embark doctor` as a value."""
+"""The examination of a model before its scores are trusted: `embark doctor` as a function."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SIGNS = {"ok": "✓", "wrong": "✗", "note": "·"}
 
 @dataclass(frozen=True)
 class Examination(Tabular):
-    """What the checks of a model saw."""
+    """The findings of all checks of one model."""
 
     model: str
     findings: tuple[Finding, ...]
@@ -29,7 +29,7 @@ class Examination(Tabular):
         return tuple(finding for finding in self.findings if finding.verdict == "wrong")
 
     def table(self) -> Table:
-        """One row a check."""
+        """One row per check."""
         return Table(
             ("", "check", "finding"),
             tuple(Row((SIGNS[finding.verdict], finding.check, finding.message)) for finding in self.findings),
@@ -59,7 +59,7 @@ def doctor(
     """Examine a model on a few sample items: shape, finite and varied vectors, determinism, batches, order, roles…
 
     A model is a name, a checkpoint folder, LOADER:SOURCE, or an encoder. The keywords up to `settings` are those of
-    `get_model`; `say` is told what is examined next.
+    `get_model`; `say` is called with the name of the next check.
     """
     name = model if isinstance(model, str) else model.card.name
     if isinstance(model, str):

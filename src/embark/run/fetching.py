@@ -1,4 +1,4 @@
-"""The data of tasks, beforehand: a run needs no network after it."""
+"""Fetches the data of tasks beforehand, so that a run needs no network."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class FetchReport(Tabular):
     notes: tuple[str, ...] = ()
 
     def rows(self) -> list[dict[str, Any]]:
-        """One row a dataset."""
+        """One row per dataset."""
         return [{**vars(dataset), "missing": dataset.missing} for dataset in self.datasets]
 
     def total(self) -> dict[str, int]:
@@ -96,7 +96,7 @@ def fetch(
 
 
 def _from_hub(task: Task) -> bool:
-    """The pocket benchmark comes with the package, and a folder is here already."""
+    """Whether a task's data is on the hub: that of Pocket comes with the package, and a folder is on this machine."""
     return not task.reader.startswith("pocket") and not is_local(task.source.id)
 
 

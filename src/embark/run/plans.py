@@ -18,31 +18,31 @@ from embark.planning import Count, Outline, Plan, outline
 from embark.results.table import Exact, Row, Table, Tabular, data_frame, html_notes
 from embark.run import Skipped, skipped_notes
 from embark.run.models import Models, choose_models
-from embark.run.workbench import Workbench, cannot
+from embark.run.workbench import Workbench, incompatibility
 from embark.settings import Settings, load_settings
 from embark.tasks import Tasks, choose_tasks
 from embark.types import EmbarkError, Task
 
-SAVINGS = 12  # shown
+SAVINGS = 12  # rows of the savings table
 OVERHEAD = 36  # bytes that the store keeps for a vector beside its numbers
 DECIMALS = {"seconds": ".1f", "dollars": ".4f"}
 
 
 @dataclass(frozen=True)
 class ModelPlan:
-    """A plan for one model, with its price by demand: bytes to store, seconds to embed, or what a provider charges."""
+    """A plan for one model: by demand, bytes to store, and seconds to embed or a provider's bill."""
 
     model: str
     plan: Plan
     bytes: list[int]
-    seconds: list[float]  # none for a model that is paid: it is not asked just to time it
-    bills: list[Bill]  # none for a model that runs here
+    seconds: list[float]  # empty for a paid model: it is not called just to measure its speed
+    bills: list[Bill]  # empty for a model that runs on this machine
 
     def rows(self) -> list[dict[str, Any]]:
-        """One row a task (its splits and subsets together), then the total."""
+        """One row per task (its splits and subsets together), then the total."""
         demands: dict[str, list[int]] = {}
-        for number, asking in enumerate(self.plan.demands):
-            demands.setdefault(asking.task.name, []).append(number)
+        for number, demand in enumerate(self.plan.demands):
+            demands.setdefault(demand.task.name, []).append(number)
         counts = self.plan.counts
         rows = [
             self._row(task, sum((counts[number] for number in numbers), Count()), numbers)
@@ -81,7 +81,7 @@ class ModelPlan:
 
 @dataclass(frozen=True)
 class PlanReport(Tabular):
-    """What a run would do: one plan a model, or an outline by the rows' counts where no data was read."""
+    """What a run would do: one plan per model, or an outline by the rows' counts where no data was read."""
 
     tasks: tuple[Task, ...]
     models: tuple[ModelPlan, ...] = ()
@@ -89,7 +89,7 @@ class PlanReport(Tabular):
     outline: Outline | None = None
 
     def rows(self) -> list[dict[str, Any]]:
-        """One row a model and task; of an outline, one a task."""
+        """One row per model and task; of an outline, one per task."""
         if self.outline is None:
             return [{"model": plan.model, **row} for plan in self.models for row in plan.rows()]
         sizes = {task.name: sum(pool.items for pool in task.pools) for task in self.tasks}
@@ -178,7 +178,7 @@ def plan(
 def _model_plan(bench: Workbench, encoder: Encoder, tasks: Sequence[Task], skipped: list[Skipped]) -> ModelPlan:
     demands = []
     for task in tasks:
-        if why := cannot(encoder.card, task):
+        if why := incompatibility(encoder.card, task):
             skipped.append(Skipped(encoder.card.name, task.name, "not applicable", why))
             continue
         try:
@@ -198,7 +198,7 @@ def _model_plan(bench: Workbench, encoder: Encoder, tasks: Sequence[Task], skipp
 
 
 def _seconds(encoder: Encoder, planned: Plan) -> list[float]:
-    """What each demand would take, from a timed sample."""
+    """The estimated seconds of each demand, from a timed sample."""
     price = measure(encoder, planned.needs)
     seconds = [0.0] * len(planned.demands)
     for need in planned.needs:

@@ -17,9 +17,9 @@ from embark.data import readers
 from embark.evaluators.topk import topk
 from embark.models import Loading
 from embark.models.encoder import Encoder
-from embark.planning import demand
+from embark.planning import task_demand
 from embark.run.models import Models, choose_models
-from embark.run.workbench import Workbench, cannot, readable_items
+from embark.run.workbench import Workbench, incompatibility, readable_items
 from embark.settings import Settings, load_settings
 from embark.tasks import Tasks, choose_tasks
 from embark.types import Array, Dataset, EmbarkError, Task
@@ -41,7 +41,7 @@ class Ranking:
     scores: Array
 
     def lines(self, format: str) -> Iterator[str]:
-        """One JSON object a query, or one line a document as trec_eval reads it."""
+        """One JSON object per query, or one line per document as trec_eval reads it."""
         tag = self.model.replace(" ", "_")
         for query, documents, scores in zip(self.queries, self.documents, self.scores.tolist(), strict=True):
             if format == "jsonl":
@@ -77,24 +77,24 @@ def rank(
     bench = _Unlabeled(settings or load_settings(), show_progress=show_progress)
     for encoder in choose_models(model, loading, bench.settings):
         for task in chosen:
-            if why := cannot(encoder.card, task):
+            if why := incompatibility(encoder.card, task):
                 raise EmbarkError(f"{encoder.card.name} cannot do {task.name}: {why}.")
             for split, subset in task.parts:
                 yield _ranking(bench, encoder, task, split, subset, depth)
 
 
 class _Unlabeled(Workbench):
-    """A workbench for tasks whose labels nobody needs."""
+    """A workbench that reads tasks without their labels."""
 
     def _read(self, task: Task, split: str, subset: str) -> Dataset:
         return readers.read_unlabeled(task, split, subset, self.hub)
 
 
 def _ranking(bench: Workbench, encoder: Encoder, task: Task, split: str, subset: str, depth: int) -> Ranking:
-    asking = demand(task, split, subset, bench.read(task, split, subset), encoder)
-    asking = readable_items(asking, bench.embed(encoder, bench.plan(encoder, [asking])))
-    vectors = bench.vectors(encoder, asking)
-    documents = asking.data.sides["document"].ids
+    demand = task_demand(task, split, subset, bench.read(task, split, subset), encoder)
+    demand = readable_items(demand, bench.embed(encoder, bench.plan(encoder, [demand])))
+    vectors = bench.vectors(encoder, demand)
+    documents = demand.data.sides["document"].ids
     best, scores = topk(
         vectors["query"], vectors["document"], depth, encoder.card.similarity, ids=np.asarray(documents, np.str_),
         memory=bench.settings.memory << 20,
@@ -104,7 +104,7 @@ def _ranking(bench: Workbench, encoder: Encoder, task: Task, split: str, subset:
         task.name,
         split,
         subset,
-        queries=tuple(asking.data.sides["query"].ids),
+        queries=tuple(demand.data.sides["query"].ids),
         documents=tuple(tuple(documents[position] for position in row) for row in best.tolist()),
         scores=scores,
     )

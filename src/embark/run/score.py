@@ -24,7 +24,7 @@ from embark.types import Array, ModelCard, Scores, Task
 
 
 def fingerprint_of(task: Task, split: str, subset: str) -> str:
-    """The fingerprint under which this part of a task is scored."""
+    """The fingerprint of the protocol by which this part of a task is scored."""
     return results.fingerprint(
         task,
         split,
@@ -35,20 +35,20 @@ def fingerprint_of(task: Task, split: str, subset: str) -> str:
     )
 
 
-def scored_by(card: ModelCard) -> str:
-    """What of a model decides a score: its vectors, and how they are compared."""
+def encoder_fingerprint(card: ModelCard) -> str:
+    """The identity of a model in a record: the fingerprint of its vectors, and the similarity that compares them."""
     return f"{fingerprint(card)}-{card.similarity}"
 
 
 @dataclass(frozen=True)
 class Scoring:
-    """What scoring the tasks of one model takes: workbench, model, the report of embedding, where results go."""
+    """The inputs of scoring one model's tasks: workbench, model, the report of embedding, the results folder."""
 
     bench: Workbench
     encoder: Encoder
     report: Report
     folder: Results
-    run: str  # names the evaluation
+    run: str  # the id of the evaluation
     tasks_at_once: int = 1
 
 
@@ -58,14 +58,14 @@ def score_task(task: Task, demands: Sequence[tuple[Demand, Count]], scoring: Sco
     parts: list[Scores] = []
     records: list[Record] = []
     outcomes: list[dict[str, Any]] = []
-    for asking, count in demands:
+    for demand, count in demands:
         start = time.perf_counter()
-        asking = readable_items(asking, scoring.report)
-        scores = scoring.bench.score(scoring.encoder, asking, scoring.tasks_at_once)
-        ids = [asking.data.sides[scores.unit].ids[row] for row in scores.rows]
-        outcomes.append(results.outcome_columns(asking.split, asking.subset, ids, _with_ids(scores.outcomes, asking)))
+        demand = readable_items(demand, scoring.report)
+        scores = scoring.bench.score(scoring.encoder, demand, scoring.tasks_at_once)
+        ids = [demand.data.sides[scores.unit].ids[row] for row in scores.rows]
+        outcomes.append(results.outcome_columns(demand.split, demand.subset, ids, _with_ids(scores.outcomes, demand)))
         timings = {"embed": _embedding_time(scoring.report, count), "score": time.perf_counter() - start}
-        records.append(_record(asking, scores, card, scoring.run, count, timings))
+        records.append(_record(demand, scores, card, scoring.run, count, timings))
         parts.append(scores)
     result = TaskResult(
         model=card.name,
@@ -83,37 +83,37 @@ def score_task(task: Task, demands: Sequence[tuple[Demand, Count]], scoring: Sco
 
 
 def _embedding_time(report: Report, count: Count) -> float:
-    """The share of the embedding time that a demand's own items took, were all alike."""
+    """The share of the embedding time for a demand's own items, as if all items took the same time."""
     return report.seconds / report.embedded * count.missing if report.embedded else 0.0
 
 
-def _with_ids(outcomes: Mapping[str, Array], asking: Demand) -> dict[str, Any]:
+def _with_ids(outcomes: Mapping[str, Array], demand: Demand) -> dict[str, Any]:
     """Outcomes that point at items (the top document, a pair's other half) with ids in place of positions."""
     columns: dict[str, Any] = dict(outcomes)
     for name, side in (("top", "document"), ("right", "right")):
-        if name in columns and side in asking.data.sides:
-            ids = asking.data.sides[side].ids
+        if name in columns and side in demand.data.sides:
+            ids = demand.data.sides[side].ids
             columns[name] = [ids[row] if row >= 0 else None for row in columns[name].tolist()]
     return columns
 
 
 def _record(
-    asking: Demand, scores: Scores, card: ModelCard, run: str, count: Count, timings: Mapping[str, float]
+    demand: Demand, scores: Scores, card: ModelCard, run: str, count: Count, timings: Mapping[str, float]
 ) -> Record:
     return Record(
         model=card.name,
         revision=card.revision,
-        task=asking.task.name,
-        split=asking.split,
-        subset=asking.subset,
-        languages=asking.task.subsets[asking.subset],
+        task=demand.task.name,
+        split=demand.split,
+        subset=demand.subset,
+        languages=demand.task.subsets[demand.subset],
         metric=scores.main,
         score=scores.value,
         interval=interval(scores.statistic, scores.main, scores.outcomes),
         statistic=scores.statistic,
         metrics=scores.metrics,
-        fingerprint=fingerprint_of(asking.task, asking.split, asking.subset),
-        encoder=scored_by(card),
+        fingerprint=fingerprint_of(demand.task, demand.split, demand.subset),
+        encoder=encoder_fingerprint(card),
         run=run,
         counts={
             **scores.counts,
@@ -125,7 +125,7 @@ def _record(
         timings=timings,
         versions=_versions(),
         loaded=card.loaded,
-        warnings=(*asking.data.skipped, *scores.warnings),
+        warnings=(*demand.data.skipped, *scores.warnings),
     )
 
 

@@ -22,7 +22,7 @@ from embark.evaluators.rerank import Reranked, shortlist
 from embark.models import Loading, get_generator, get_reranker
 from embark.models.encoder import Encoder, Generator, Reranker, fingerprint
 from embark.planning import Demand, Need
-from embark.run.workbench import Workbench, cannot, in_step
+from embark.run.workbench import Workbench, incompatibility, with_variants
 from embark.types import (
     Array,
     Content,
@@ -45,7 +45,7 @@ DEPTH = 50
 
 @cache
 def prompts() -> dict[str, str]:
-    """What generators are asked: the requirements of the ARK paper, in words of our own."""
+    """The default prompts of generators: the requirements of the ARK paper, in our own words."""
     return dict(json.loads((Path(__file__).parent / "prompts.json").read_text(encoding="utf-8")))
 
 
@@ -66,7 +66,7 @@ class Stages:
 
     def __post_init__(self) -> None:
         if self.depth < 1:
-            raise EmbarkError(f"Re-ranking needs at least one document a query, not {self.depth}.")
+            raise EmbarkError(f"Re-ranking needs at least one document per query, not {self.depth}.")
 
 
 class StagedWorkbench(Workbench):
@@ -90,7 +90,7 @@ class StagedWorkbench(Workbench):
     # ── what rows and results are called ─────────────────────────────────────────────────────────────────────────────
 
     def row(self, task: Task) -> Task:
-        """The row as the stages leave it, under a protocol of its own."""
+        """The row after all stages, under a protocol of its own."""
         self._plain_rows[task.name] = task
         stages: dict[str, Any] = {
             stage: [fingerprint(model.card), self.prompts[stage]] for stage, model in self.generators.items()
@@ -105,15 +105,15 @@ class StagedWorkbench(Workbench):
         )
 
     def card(self, card: ModelCard) -> ModelCard:
-        """The card under which results are kept: all the models that made them."""
+        """The card of the results: its name joins the names of all models involved."""
         models: list[Generator | Reranker] = [*self.generators.values(), *([self.reranker] if self.reranker else [])]
         return replace(card, name=" + ".join(dict.fromkeys([card.name, *(model.card.name for model in models)])))
 
-    def cannot(self, card: ModelCard, task: Task) -> str | None:
-        """Why the model cannot do the task, or why the stages have nothing to do for it; None if all is well."""
-        return cannot(card, task) or self._idle(self._plain_rows[task.name])
+    def incompatibility(self, card: ModelCard, task: Task) -> str | None:
+        """The reason why the model cannot do the task, or why a stage has nothing to do for it; else None."""
+        return incompatibility(card, task) or self._nothing_to_do(self._plain_rows[task.name])
 
-    def _idle(self, task: Task) -> str | None:
+    def _nothing_to_do(self, task: Task) -> str | None:
         if task.evaluator not in RANKINGS and (self.reranker is not None or "rewrite" in self.generators):
             return "there are no queries to rewrite, or rankings to re-rank"
         media: tuple[Modality, ...] = tuple(kind for kind in task.modalities if kind != "text")
@@ -134,14 +134,14 @@ class StagedWorkbench(Workbench):
         """The dataset with its queries rewritten and its media in words."""
         data = super()._read(self._plain_rows[task.name], split, subset)
         if rewriter := self.generators.get("rewrite"):
-            kinds = rewriter.card.modalities  # one that cannot see rewrites by the text alone
+            kinds = rewriter.card.modalities  # a rewriter without vision gets the text alone
             seen = {item: Item(tuple(part for part in item.parts if part.kind in kinds)) for item in _queries(data)}
             texts = self._texts("rewrite", [item for item in seen.values() if item.parts])
-            data = _changed(task, data, lambda item: _rewritten(item, texts, seen.get(item)))
+            data = _map_items(task, data, lambda item: _rewritten(item, texts, seen.get(item)))
         if "caption" in self.generators:
             items = [item for side in data.sides.values() for item in side.items]
             texts = self._texts("caption", [Item((part,)) for item in items for part in item.parts if _media(part)])
-            data = _changed(task, data, lambda item: _in_words(item, texts))
+            data = _map_items(task, data, lambda item: _in_words(item, texts))
         return data
 
     def _texts(self, stage: str, items: Sequence[Item]) -> dict[Item, str | None]:
@@ -151,7 +151,7 @@ class StagedWorkbench(Workbench):
         space = fingerprint(model.card)
         keys = {item: key(space, model.render(item, prompt)) for item in dict.fromkeys(items)}
         needs = [Need(text_key, item, stage, prompt, 0, row) for row, (item, text_key) in enumerate(keys.items())]
-        stored, unreadable = self._outputs(_Writing(model), needs)
+        stored, unreadable = self._outputs(_GeneratorAsEncoder(model), needs)
         return {
             item: None if text_key in unreadable else bytes(stored[text_key]).decode()[:-1]
             for item, text_key in keys.items()
@@ -159,27 +159,29 @@ class StagedWorkbench(Workbench):
 
     # ── after the retriever ──────────────────────────────────────────────────────────────────────────────────────────
 
-    def score_inputs(self, encoder: Encoder, asking: Demand, params: Mapping[str, Any]) -> dict[str, Any]:
+    def score_inputs(self, encoder: Encoder, demand: Demand, params: Mapping[str, Any]) -> dict[str, Any]:
         """The stored vectors, and the best pairs of a first ranking with the re-ranker's scores."""
-        vectors = self.vectors(encoder, asking)
+        vectors = self.vectors(encoder, demand)
         if self.reranker is None:
             return vectors
-        truth: Any = asking.data.truth
-        query, document = shortlist(asking.task.evaluator, truth, vectors, params, self.depth)
-        queries, documents = asking.data.sides["query"].items, asking.data.sides["document"].items
-        instruction, space = asking.task.instructions.get("query"), fingerprint(self.reranker.card)
+        truth: Any = demand.data.truth
+        query, document = shortlist(demand.task.evaluator, truth, vectors, params, self.depth)
+        queries = demand.data.sides["query"].items
+        documents = demand.data.sides["document"].items
+        instruction = demand.task.instructions.get("query")
+        space = fingerprint(self.reranker.card)
         needs = []
         for row, (q, d) in enumerate(zip(query.tolist(), document.tolist(), strict=True)):
             seen = self.reranker.render(queries[q], documents[d], instruction)
             needs.append(_Pair(key(space, seen), Item(seen.parts), "pair", instruction, 0, row, seen.mode))
-        stored, unreadable = self._outputs(_Scoring(self.reranker), needs)
+        stored, unreadable = self._outputs(_RerankerAsEncoder(self.reranker), needs)
         if unreadable:
             raise EmbarkError(f"{len(unreadable)} pairs cannot be re-ranked: {next(iter(unreadable.values()))}")
         scores = np.array([stored[need.key][0] for need in needs], np.float32)
         return {**vectors, "reranked": Reranked(query, document, scores)}
 
     def _outputs(self, model: Encoder, needs: Sequence[Need]) -> tuple[dict[bytes, Array], dict[bytes, str]]:
-        """Stored outputs by key, after what was missing was computed; and what would not decode."""
+        """Outputs by key, after the missing ones were computed; and by key, the reasons why items do not decode."""
         needs = list({need.key: need for need in needs}.values())
         with self.lock:  # tasks are scored in several threads, and there is one device
             space = self.space(model.card)
@@ -201,11 +203,12 @@ class _Pair(Need):
         return Rendered(self.item.parts, self.mode)
 
 
-class _Scoring(Encoder):
-    """A re-ranker as the engine sees it: a score is a vector of one number."""
+class _RerankerAsEncoder(Encoder):
+    """A re-ranker for the engine: a score is a vector of one number."""
 
     def __init__(self, model: Reranker) -> None:
-        self.model, self.card = model, model.card
+        self.model = model
+        self.card = model.card
 
     def prepare(self, contents: Sequence[Content], mode: str) -> Any:
         return self.model.prepare(contents, mode)
@@ -214,11 +217,12 @@ class _Scoring(Encoder):
         return np.asarray(self.model.score(batch), np.float32)[:, None]
 
 
-class _Writing(Encoder):
-    """A generator as the engine sees it: a text is a matrix with a byte a row; a newline keeps it from being empty."""
+class _GeneratorAsEncoder(Encoder):
+    """A generator for the engine: a text is a matrix with one byte per row. A newline keeps it from being empty."""
 
     def __init__(self, model: Generator) -> None:
-        self.model, self.card = model, model.card
+        self.model = model
+        self.card = model.card
 
     def render(self, item: Item, role: str, instruction: str | None) -> Rendered:
         return self.model.render(item, instruction or "")
@@ -242,7 +246,7 @@ def _queries(data: Dataset) -> list[Item]:
 
 
 def _rewritten(item: Item, texts: Mapping[Item, str | None], seen: Item | None) -> Item | None:
-    """The new text in the place of the old; media stay."""
+    """The item with its texts replaced by the new text; media stay."""
     if seen is None or not seen.parts:
         return item
     text = texts[seen]
@@ -254,7 +258,7 @@ def _rewritten(item: Item, texts: Mapping[Item, str | None], seen: Item | None) 
 
 
 def _in_words(item: Item, texts: Mapping[Item, str | None]) -> Item | None:
-    """One text, with what was written about each medium in its place."""
+    """The item as one text: each medium is replaced by the text that was written about it."""
     if item.modalities == ("text",):
         return item
     parts = [part.text if isinstance(part, Text) else texts[Item((part,))] for part in item.parts]
@@ -262,8 +266,11 @@ def _in_words(item: Item, texts: Mapping[Item, str | None]) -> Item | None:
     return Item((Text("\n".join(words)),)) if len(words) == len(parts) else None
 
 
-def _changed(task: Task, data: Dataset, change: Callable[[Item], Item | None]) -> Dataset:
-    """The dataset with every item changed; None is an item that would not decode, and the row's policy decides."""
+def _map_items(task: Task, data: Dataset, change: Callable[[Item], Item | None]) -> Dataset:
+    """The dataset with `change` applied to every item.
+
+    Where it returns None, the item does not decode, and the task's policy on unreadable items applies.
+    """
     changed = {name: [change(item) for item in side.items] for name, side in data.sides.items()}
     sides = {
         name: Side(side.ids, [new or old for new, old in zip(changed[name], side.items, strict=True)])
@@ -277,5 +284,5 @@ def _changed(task: Task, data: Dataset, change: Callable[[Item], Item | None]) -
     if task.unreadable == "error":
         raise EmbarkError(f"{count} items cannot be put into words, because they do not decode.")
     return replace(
-        without(data, in_step(unreadable)), skipped=(*data.skipped, f"left out {count} items that do not decode")
+        without(data, with_variants(unreadable)), skipped=(*data.skipped, f"left out {count} items that do not decode")
     )

@@ -9,7 +9,7 @@ from embark.models.encoder import Encoder
 from embark.planning import Demand, Plan
 from embark.run.embedded_task import Embedded, EmbeddedPart
 from embark.run.models import choose_models
-from embark.run.workbench import Workbench, cannot, needed_items, readable_items
+from embark.run.workbench import Workbench, incompatibility, needed_items, readable_items
 from embark.settings import Settings
 from embark.types import Dataset, EmbarkError, Side, Task
 
@@ -19,7 +19,10 @@ class NotStored(EmbarkError):
 
 
 class Stored(Workbench):
-    """One model's stored vectors. `embedding` embeds what is missing, and keeps it, instead of refusing."""
+    """One model's stored vectors.
+
+    With `embedding`, missing vectors are embedded and stored, instead of being an error.
+    """
 
     def __init__(
         self,
@@ -36,26 +39,34 @@ class Stored(Workbench):
         self._whole: dict[tuple[str, tuple[str, ...], str, str], Dataset] = {}
 
     def task(self, task: Task, command: str = "") -> Embedded:
-        """A task with its vectors; `command` is what embeds them, if not a run of the task."""
+        """A task with its vectors.
+
+        `command` is the command that embeds them, for messages; by default a run of the task.
+        """
         card = self.encoder.card
-        if why := cannot(card, task):
+        if why := incompatibility(card, task):
             raise EmbarkError(f"{card.name} cannot do {task.name}: {why}.")
         demands = self.demands(task, self.encoder)
         report = self._complete(self.plan(self.encoder, demands), command)
-        demands = [readable_items(asking, report) for asking in demands]
-        notes = dict.fromkeys(warning for asking in demands for warning in asking.data.skipped)
-        return Embedded(card.name, task, tuple(self._part(asking) for asking in demands), tuple(notes))
+        demands = [readable_items(demand, report) for demand in demands]
+        notes = dict.fromkeys(warning for demand in demands for warning in demand.data.skipped)
+        return Embedded(card.name, task, tuple(self._part(demand) for demand in demands), tuple(notes))
 
     def _read(self, task: Task, split: str, subset: str) -> Dataset:
-        """Rows that differ only in what the evaluator is told share one reading."""
+        """One split and subset; rows that differ only in their evaluator's parameters share one reading."""
         part = (task.name, task.templates, split, subset)
         if part not in self._whole:
             self._whole[part] = readers.read(task, split, subset, self.hub)
         return needed_items(task, self._whole[part])
 
     def _complete(self, planned: Plan, command: str) -> Report:
-        """Embed what is missing, or refuse; a row that goes without unreadable items goes without those."""
-        total, task, card = planned.total, planned.demands[0].task, self.encoder.card
+        """Embed the missing vectors if `embedding`, else raise NotStored.
+
+        For a task that leaves unreadable items out, items without a stored vector count as unreadable instead.
+        """
+        total = planned.total
+        task = planned.demands[0].task
+        card = self.encoder.card
         if self.embedding or not planned.needs:
             return self.embed(self.encoder, planned)
         if task.unreadable == "skip" and total.stored:
@@ -66,15 +77,15 @@ class Stored(Workbench):
             f"{self.settings.store}. Embed them: {command}"
         )
 
-    def _part(self, asking: Demand) -> EmbeddedPart:
-        sides = asking.data.sides
+    def _part(self, demand: Demand) -> EmbeddedPart:
+        sides = demand.data.sides
         return EmbeddedPart(
-            asking.split,
-            asking.subset,
-            asking.task.evaluator,
-            asking.data.truth,
-            self.vectors(self.encoder, asking),
-            self.params(asking.task, self.encoder.card),
+            demand.split,
+            demand.subset,
+            demand.task.evaluator,
+            demand.data.truth,
+            self.vectors(self.encoder, demand),
+            self.params(demand.task, self.encoder.card),
             {name: side.ids for name, side in sides.items()},
             {name: _modalities(side) for name, side in sides.items()},
         )

@@ -1,7 +1,7 @@
-"""The workbench of a run: read → plan → embed → vectors → score, one object for whoever needs any of these steps.
+"""The workbench of a run: read → plan → embed → vectors → score, one object for all who need any of these steps.
 
-Evaluations, ranked lists, analyses of stored vectors and the models that work before and after a retriever all stand on
-it: data is read once, whichever model asks, and what is stored is never embedded again.
+Evaluations, ranked lists, analyses of stored vectors and stages around a retriever use it: data is read once for all
+models, and vectors in the store are never computed again.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from embark.data.fetch import Hub
 from embark.engine.local import Report, embed
 from embark.engine.progress import progress
 from embark.models.encoder import Encoder, fingerprint
-from embark.planning import Demand, Need, Plan, demand, plan
+from embark.planning import Demand, Need, Plan, plan, task_demand
 from embark.settings import Settings
 from embark.store import Space, Store
 from embark.types import Dataset, EmbarkError, ModelCard, Scores, Task, role_of
@@ -29,7 +29,7 @@ NAMED = 5  # unreadable items that a message names
 
 @dataclass
 class Workbench:
-    """Settings, the hub that data comes from and the store that vectors go to; `batch_size` None is found by trial."""
+    """Settings, the hub that data comes from and the store that vectors go to. With `batch_size` None, it is tuned."""
 
     settings: Settings
     batch_size: int | None = None
@@ -42,7 +42,7 @@ class Workbench:
         self._spaces: dict[str, Space] = {}
 
     def read(self, task: Task, split: str, subset: str) -> Dataset:
-        """One split and subset of a task, read once: its items without those that no score looks at."""
+        """One split and subset of a task, read once; items that no score depends on are left out."""
         part = (task.name, task.templates, str(task.params), split, subset)
         if part not in self._datasets:
             self._datasets[part] = self._read(task, split, subset)
@@ -52,33 +52,33 @@ class Workbench:
         return needed_items(task, readers.read(task, split, subset, self.hub))
 
     def demands(self, task: Task, encoder: Encoder) -> list[Demand]:
-        """The keys that every item of a task has for this encoder, one demand a split and subset."""
-        return [demand(task, *part, self.read(task, *part), encoder) for part in task.parts]
+        """The keys that every item of a task has for this encoder, one demand per split and subset."""
+        return [task_demand(task, *part, self.read(task, *part), encoder) for part in task.parts]
 
     def space(self, card: ModelCard) -> Space:
-        """Where the vectors of a model live; opened once, since looking a key up takes an index of all of them."""
+        """The space of the store that holds the vectors of a model; opened once, because opening it builds an index."""
         name = fingerprint(card)
         if name not in self._spaces:
             self._spaces[name] = self.store.space(name)
         return self._spaces[name]
 
     def plan(self, encoder: Encoder, demands: Sequence[Demand]) -> Plan:
-        """What must be embedded before these demands can be scored."""
+        """The vectors that must be computed before these demands can be scored."""
         space = self.space(encoder.card)
         space.refresh()  # another process may have embedded some of it by now
         return plan(demands, space.has)
 
     def embed(self, encoder: Encoder, planned: Plan) -> Report:
-        """Embed and store all that the plan lacks."""
+        """Embed and store the missing vectors of a plan."""
 
         def name(need: Need) -> str:
-            asking = planned.demands[need.demand]
-            return f"{asking.task.name} {need.side} '{asking.data.sides[need.side].ids[need.row]}'"
+            demand = planned.demands[need.demand]
+            return f"{demand.task.name} {need.side} '{demand.data.sides[need.side].ids[need.row]}'"
 
         return self.compute(encoder, planned.needs, batch_size=self.batch_size, name=name)
 
     def compute(self, model: Encoder, needs: Sequence[Need], **options: Any) -> Report:
-        """Have a model compute what is needed, and store it; `options` are those of the engine."""
+        """Have a model compute the needed vectors, and store them; `options` are those of `engine.local.embed`."""
         if not needs:
             return Report()
         space = self.space(model.card)
@@ -87,25 +87,25 @@ class Workbench:
         space.refresh()
         return report
 
-    def vectors(self, encoder: Encoder, asking: Demand) -> dict[str, Any]:
+    def vectors(self, encoder: Encoder, demand: Demand) -> dict[str, Any]:
         """The stored vectors of each side, mapped from disk."""
         space = self.space(encoder.card)
-        return {side: space.read(keys) for side, keys in asking.keys.items()}
+        return {side: space.read(keys) for side, keys in demand.keys.items()}
 
     def params(self, task: Task, card: ModelCard, tasks_at_once: int = 1) -> dict[str, Any]:
-        """What the evaluator is told: the row's parameters, the model's similarity, and how many bytes it may use."""
+        """The evaluator's parameters: those of the row, the model's similarity, and the memory limit in bytes."""
         memory = (self.settings.memory << 20) // max(1, tasks_at_once)
         return {**task.params, "metric": task.metric, "similarity": card.similarity, "memory": memory}
 
-    def score_inputs(self, encoder: Encoder, asking: Demand, params: Mapping[str, Any]) -> dict[str, Any]:
-        """What the evaluator looks at: the stored vectors of each side."""
-        return self.vectors(encoder, asking)
+    def score_inputs(self, encoder: Encoder, demand: Demand, params: Mapping[str, Any]) -> dict[str, Any]:
+        """The evaluator's inputs: the stored vectors of each side."""
+        return self.vectors(encoder, demand)
 
-    def score(self, encoder: Encoder, asking: Demand, tasks_at_once: int = 1) -> Scores:
-        """The scores of one split and subset, from what is stored."""
-        params = self.params(asking.task, encoder.card, tasks_at_once)
-        inputs = self.score_inputs(encoder, asking, params)
-        return evaluators.evaluate(asking.task.evaluator, asking.data.truth, inputs, params)
+    def score(self, encoder: Encoder, demand: Demand, tasks_at_once: int = 1) -> Scores:
+        """The scores of one split and subset, computed from stored vectors."""
+        params = self.params(demand.task, encoder.card, tasks_at_once)
+        inputs = self.score_inputs(encoder, demand, params)
+        return evaluators.evaluate(demand.task.evaluator, demand.data.truth, inputs, params)
 
     # ── what stages change ───────────────────────────────────────────────────────────────────────────────────────────
 
@@ -117,13 +117,13 @@ class Workbench:
         """The card under which results are kept."""
         return card
 
-    def cannot(self, card: ModelCard, task: Task) -> str | None:
-        """Why a model cannot do a task, or None if it can."""
-        return cannot(card, task)
+    def incompatibility(self, card: ModelCard, task: Task) -> str | None:
+        """The reason why a model cannot do a task, or None if it can."""
+        return incompatibility(card, task)
 
 
 def needed_items(task: Task, data: Dataset) -> Dataset:
-    """The dataset without items that no score looks at; queries that are left out are counted in its warnings."""
+    """The dataset without items that no score depends on; left-out queries are counted in its warnings."""
     truth, needed = evaluators.narrow(task.evaluator, data.truth, task.params)
     data = replace(data, truth=truth)
     unused = {side: np.flatnonzero(~mask).tolist() for side, mask in needed.items() if not mask.all()}
@@ -137,34 +137,34 @@ def needed_items(task: Task, data: Dataset) -> Dataset:
     )
 
 
-def readable_items(asking: Demand, report: Report) -> Demand:
-    """Apply the task's policy to items that would not decode: leave them out and say so, or refuse to score."""
+def readable_items(demand: Demand, report: Report) -> Demand:
+    """The demand after the task's policy on items that do not decode: left out with a warning, or an error."""
     unreadable = {
         side: [row for row, key in enumerate(keys.tolist()) if key in report.unreadable]
-        for side, keys in asking.keys.items()
+        for side, keys in demand.keys.items()
         if report.unreadable
     }
-    names = [f"{side} '{asking.data.sides[side].ids[row]}'" for side, rows in unreadable.items() for row in rows]
+    names = [f"{side} '{demand.data.sides[side].ids[row]}'" for side, rows in unreadable.items() for row in rows]
     if not names:
-        return asking
+        return demand
     counted = f"{len(names)} unreadable items: {', '.join(names[:NAMED])}{'…' if len(names) > NAMED else ''}"
-    if asking.task.unreadable == "error":
+    if demand.task.unreadable == "error":
         raise EmbarkError(
-            f"{counted}. Mend them, or set unreadable='skip' on the task (--skip-unreadable) to score without them."
+            f"{counted}. Repair them, or set unreadable='skip' on the task (--skip-unreadable) to score without them."
         )
-    dropped = in_step(unreadable)
-    keys_left = {side: np.delete(keys, list(dropped[side])) for side, keys in asking.keys.items()}
-    data = without(asking.data, dropped)
-    return replace(asking, keys=keys_left, data=replace(data, skipped=(*data.skipped, f"left out {counted}")))
+    dropped = with_variants(unreadable)
+    keys_left = {side: np.delete(keys, list(dropped[side])) for side, keys in demand.keys.items()}
+    data = without(demand.data, dropped)
+    return replace(demand, keys=keys_left, data=replace(data, skipped=(*data.skipped, f"left out {counted}")))
 
 
-def in_step(rows: Mapping[str, Iterable[int]]) -> dict[str, set[int]]:
-    """The rows to leave out of each side: its own, and those of its variants, which keep in step with it."""
+def with_variants(rows: Mapping[str, Iterable[int]]) -> dict[str, set[int]]:
+    """The rows to leave out of each side: those of the side itself and of all variants of the same role."""
     return {side: {row for other in rows if role_of(other) == role_of(side) for row in rows[other]} for side in rows}
 
 
-def cannot(card: ModelCard, task: Task) -> str | None:
-    """Why a model cannot do a task, or None if it can."""
+def incompatibility(card: ModelCard, task: Task) -> str | None:
+    """The reason why a model cannot do a task, or None if it can."""
     if missing := [modality for modality in task.modalities if modality not in card.modalities]:
         return f"the model takes no {' and no '.join(missing)}"
     if task.mixed and card.fusion is None:

@@ -1,1 +1,1 @@
-"""Chance: intervals, paired tests, rank intervals, and means of scores. Pure functions over results."""
+"""Statistics: intervals, paired tests, rank intervals, and means of scores. Pure functions over results."""

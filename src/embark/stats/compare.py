@@ -1,4 +1,4 @@
-"""Two models on the same items: what differs, how surely, and on which items.
+"""Two models on the same items: the differences, their significance, and the items behind them.
 
 Only scores of one protocol are compared, item by item. A mean of items gets a bootstrap interval and a sign-flip test;
 a statistic of all items together (a rank correlation, NMI) is resampled with the same items for both models.
@@ -51,7 +51,7 @@ class Pair:
 
     @property
     def verdict(self) -> str:
-        """What it means for a: win, tie or loss."""
+        """Whether model a wins, ties or loses."""
         return "tie" if self.holm >= 1 - LEVEL else "win" if self.difference > 0 else "loss"
 
 
@@ -77,7 +77,7 @@ class Flips(Tabular):
     notes: tuple[str, ...] = ()
 
     def table(self) -> Table:
-        """One row an item, with the model that alone is right on it."""
+        """One row per item, with the model that alone is right on it."""
         rows = [(self.a, item) for item in self.only_a] + [(self.b, item) for item in self.only_b]
         return Table(("only right", "item"), tuple(map(Row, rows)))
 
@@ -110,7 +110,7 @@ class Comparison(Tabular):
 
     @property
     def categories(self) -> dict[str, Tally]:
-        """One tally a category, in the order of the tasks."""
+        """One tally per category, in the order of the tasks."""
         names = dict.fromkeys(pair.category for pair in self.pairs)
         return {name: _tally([pair for pair in self.pairs if pair.category == name]) for name in names}
 
@@ -120,7 +120,7 @@ class Comparison(Tabular):
         return _tally(self.pairs)
 
     def table(self) -> Table:
-        """One row a task: both scores, their difference, and whether it is more than chance."""
+        """One row per task: both scores, their difference, and whether it is more than chance."""
         columns = ("task", self.a, self.b, "difference", "95 %", "p", "p (Holm)", "verdict")
         return Table(columns, tuple(Row(_cells(pair)) for pair in self.pairs))
 
@@ -132,7 +132,8 @@ class Comparison(Tabular):
 
     def sentence(self) -> str:
         """The comparison in words."""
-        total, tasks = self.total, counted(len(self.pairs), "task")
+        total = self.total
+        tasks = counted(len(self.pairs), "task")
         if not total.wins and not total.losses:
             return f"On {tasks}, no difference between {self.a} and {self.b} is more than chance would make."
         return (
@@ -187,7 +188,7 @@ def compare(
         benchmark = get_benchmark(benchmark)
     chosen = benchmark if tasks is None else tasks
     rows = list(known.values()) if chosen is None else choose_tasks(chosen, known=known)
-    comparison = replace(compare_results(_of_model(results, a), _of_model(results, b), rows), a=a, b=b)
+    comparison = replace(compare_results(_results_of_model(results, a), _results_of_model(results, b), rows), a=a, b=b)
     if not comparison.pairs and not comparison.refused:
         where = benchmark.name if benchmark else "a known task" if tasks is None else "the chosen tasks"
         raise EmbarkError(f"Neither {a} nor {b} has a score on {where} in {folder}.")
@@ -199,7 +200,8 @@ def compare(
 
 def compare_results(a: Sequence[TaskResult], b: Sequence[TaskResult], tasks: Sequence[Task]) -> Comparison:
     """One model's results against another's on every task that either of them has; deterministic."""
-    pairs, refused = [], {}
+    pairs: list[Pair] = []
+    refused: dict[str, str] = {}
     for task in tasks:
         result_a, result_b = _result(a, task), _result(b, task)
         if result_a or result_b:
@@ -219,7 +221,8 @@ def flipped_items(a: Sequence[TaskResult], b: Sequence[TaskResult], task: Task) 
     Right is an outcome of 1; where outcomes are not right or wrong, a first hit at rank 1.
     """
     columns_a, columns_b, _ = _aligned(_result(a, task), _result(b, task))
-    right_a, right_b = _right(columns_a, task), _right(columns_b, task)
+    right_a = _right(columns_a, task)
+    right_b = _right(columns_b, task)
     several = len(np.unique(columns_a["subset"])) > 1
     pairs = zip(columns_a["subset"], columns_a["id"], strict=True)
     names = np.array([f"{subset}/{item}" if several else str(item) for subset, item in pairs], dtype=object)
@@ -237,7 +240,7 @@ def replicates_of(result: TaskResult, draws: int, seed: int = 0) -> Array:
 
 
 def holm(p: Sequence[float]) -> list[float]:
-    """Holm's step-down correction: the chance of any false verdict among them stays at the level."""
+    """Holm's step-down correction of p-values, which controls the chance of any false rejection among them."""
     values = np.asarray(p, np.float64)
     order = np.argsort(values, kind="stable")
     corrected = np.empty(len(values))
@@ -246,7 +249,7 @@ def holm(p: Sequence[float]) -> list[float]:
 
 
 def sign_flip(differences: Array, seed: int = 0) -> float:
-    """Two-sided p-value of a sum of paired differences, were each as likely to have the other sign.
+    """Two-sided p-value of a sum of paired differences, if the sign of each were random.
 
     Flipping signs is drawing, for every size of a difference, how many are positive: the cost does not grow with the
     number of items. Sizes beyond `MAGNITUDES` are grouped by their root mean square, which keeps the null's variance.
@@ -279,7 +282,10 @@ def _pair(task: Task, a: TaskResult | None, b: TaskResult | None) -> Pair:
 
 
 def statistic_of(result: TaskResult, columns: Columns) -> str:
-    """What makes a result's score of its outcomes: as recorded, or for older records, as the outcomes tell."""
+    """The name of the statistic that computes a result's score from its outcomes.
+
+    It is recorded with the result; for older records it is inferred from the columns of the outcomes.
+    """
     if recorded := result.records[0].statistic:
         return recorded
     metric = result.metric
@@ -300,14 +306,17 @@ def _replicates(
 
 
 def mean_difference(difference: Array, ids: Array, part: Array) -> tuple[float, float, float]:
-    """Interval and p-value of the mean over parts of mean differences; an item counts with all its appearances."""
+    """Interval and p-value of the mean over parts of mean differences.
+
+    An item that is in several parts is resampled with all its appearances.
+    """
     sizes = np.bincount(part)
     share = np.bincount(np.unique(ids, return_inverse=True)[1], difference / sizes[part])
-    sign = -1.0 if share.sum() < 0 else 1.0  # so that b against a is the mirror image, draws and all
+    sign = -1.0 if share.sum() < 0 else 1.0  # makes b against a an exact mirror image of a against b
     rows = [part == p for p in range(len(sizes))]
     low, high = subset_interval([sign * difference[mask] for mask in rows], [ids[mask] for mask in rows])
     if not difference.any():
-        low = -high  # no item differs: either could still be the better one
+        low = -high  # no item differs: on other items, either model could be better
     return (low, high, sign_flip(share)) if sign > 0 else (-high, -low, sign_flip(share))
 
 
@@ -344,7 +353,7 @@ def _right(columns: Columns, task: Task) -> Array:
     raise NotComparable(f"The items of {task.name} are not right or wrong, so none can flip.")
 
 
-def _of_model(results: Sequence[TaskResult], name: str) -> list[TaskResult]:
+def _results_of_model(results: Sequence[TaskResult], name: str) -> list[TaskResult]:
     """A model's results; where the folder has several revisions, the name must say which."""
     named = [result for result in results if name in (result.model, f"{result.model}@{result.revision}")]
     if not named:

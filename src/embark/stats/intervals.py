@@ -30,9 +30,9 @@ def mean_interval(values: Array, seed: int = 0) -> tuple[float, float]:
 
 
 def subset_interval(values: Sequence[Array], ids: Sequence[Sequence[str]], seed: int = 0) -> tuple[float, float]:
-    """Interval of the mean of subset means, where an item may stand in several subsets (one picture, many languages).
+    """Interval of the mean of subset means, where an item may be in several subsets (one picture, many languages).
 
-    Items are resampled with all their appearances, so correlated subsets do not feign precision.
+    Items are resampled with all their appearances, so that correlated subsets do not make the interval too narrow.
     """
     if len(values) == 1 and len(set(ids[0])) == len(ids[0]):
         return mean_interval(values[0], seed)
@@ -62,13 +62,14 @@ def combined_interval(
     Each side is combined by itself, because scores near an end of the scale are lopsided.
     """
     share = np.full(len(values), 1 / len(values)) if weights is None else np.asarray(weights, np.float64)
-    (lows, highs), middle = np.array(intervals, np.float64).T, np.asarray(values, np.float64)
-    below, above = share * np.maximum(middle - lows, 0), share * np.maximum(highs - middle, 0)
-    ends = share @ np.minimum(lows, middle), share @ np.maximum(highs, middle)  # where all err alike: one is its own
-    return (
-        float(ends[0] + (below.sum() - np.linalg.norm(below))),
-        float(ends[1] - (above.sum() - np.linalg.norm(above))),
-    )
+    lows, highs = np.array(intervals, np.float64).T
+    middle = np.asarray(values, np.float64)
+    below = share * np.maximum(middle - lows, 0)
+    above = share * np.maximum(highs - middle, 0)
+    # From the ends for fully dependent scores, so that the interval of a single score is exactly its own.
+    low = share @ np.minimum(lows, middle) + (below.sum() - np.linalg.norm(below))
+    high = share @ np.maximum(highs, middle) - (above.sum() - np.linalg.norm(above))
+    return float(low), float(high)
 
 
 def percentiles(draws: Array) -> tuple[float, float]:
@@ -82,10 +83,12 @@ def _grouped(matrix: Array, group: Array) -> Array:
 
 
 def _certain(value: float, items: int) -> tuple[float, float]:
-    """All outcomes equal: a bootstrap would claim certainty.
+    """Interval where all outcomes are equal and a bootstrap would have no width.
 
-    The exact binomial bound says how many items may differ all the same; they may fall anywhere on the scale.
+    The exact binomial bound gives the share of other items that could differ; their values may be anywhere on the
+    scale.
     """
     bound = float(((1 - LEVEL) / 2) ** (1 / items))
-    least, most = min(value, 0.0 if value >= 0 else -1.0), max(value, 1.0)
+    least = min(value, 0.0 if value >= 0 else -1.0)
+    most = max(value, 1.0)
     return bound * value + (1 - bound) * least, bound * value + (1 - bound) * most

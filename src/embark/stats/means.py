@@ -13,7 +13,7 @@ from embark.results.table import Exact, Row, Score, Table, footnoted
 from embark.stats.intervals import combined_interval
 from embark.types import EmbarkError, Task
 
-Who = tuple[str, str, str]  # a model, its revision, and whose scores they are
+ModelKey = tuple[str, str, str]  # model, revision, source of the scores
 Values = Mapping[str, float]  # scores by task
 
 
@@ -32,7 +32,7 @@ class Mean:
 
     @property
     def partial(self) -> bool:
-        """Some of its tasks are not in it."""
+        """Whether some of its tasks have no score."""
         return self.count + self.zeros < self.of
 
 
@@ -44,19 +44,20 @@ class Summary:
     totals: dict[str, Mean]
 
 
-def by_model(tasks: Sequence[Task], results: Iterable[TaskResult]) -> dict[Who, dict[str, TaskResult]]:
-    """Results by revision and source, which are never merged; a score under another protocol than its row's, or that is
-    not a number, is left out.
+def by_model(tasks: Sequence[Task], results: Iterable[TaskResult]) -> dict[ModelKey, dict[str, TaskResult]]:
+    """The results of each model by task; revisions and sources are never merged.
+
+    Scores under another protocol than their row's, and scores that are not numbers, are left out.
     """
     protocols = {task.name: task.protocol for task in tasks}
-    results_by_model: dict[Who, dict[str, TaskResult]] = {}
+    results_by_model: dict[ModelKey, dict[str, TaskResult]] = {}
     for result in results:
         if protocols.get(result.task) == result.protocol and not isnan(result.score):
             results_by_model.setdefault((result.model, result.revision, result.made_by), {})[result.task] = result
     return results_by_model
 
 
-def names(models: Sequence[Who]) -> list[str]:
+def names(models: Sequence[ModelKey]) -> list[str]:
     """The models' names, with the revision where one source has several."""
     several = Counter((model, source) for model, _, source in models)
     return [f"{model}@{revision}" if several[model, source] > 1 else model for model, revision, source in models]
@@ -105,7 +106,7 @@ def mean_score(mean: Mean, scores: Mapping[str, Score], marks: Sequence[str] = (
 class Column:
     """A model in a table of tasks: whose scores they are, the scores by task, and the totals by name."""
 
-    who: Who
+    key: ModelKey
     tasks: Mapping[str, Score]
     totals: Mapping[str, Score]
 
@@ -121,11 +122,11 @@ def task_table(tasks: Sequence[Task], models: Sequence[Column], totals: Mapping[
                 rows.append(Row((task.name, task.metric, chance, *cells), category))
     for name, label in totals.items():
         rows.append(Row((label, "", "", *(model.totals.get(name) for model in models)), total=True))
-    columns = ("task", "metric", "chance", *short_names([model.who for model in models]))
+    columns = ("task", "metric", "chance", *short_names([model.key for model in models]))
     return footnoted(Table(columns, tuple(rows)))
 
 
-def short_names(models: Sequence[Who]) -> list[str]:
+def short_names(models: Sequence[ModelKey]) -> list[str]:
     """Names without the organization where that is enough to tell the models apart; revisions where it is not.
 
     Whose scores they are is added for those that are not yours, where there are both.

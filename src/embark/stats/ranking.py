@@ -35,27 +35,29 @@ class Place:
 
     @property
     def interval(self) -> str:
-        """As people write it: 2–5, 3, or nothing."""
+        """The interval as text: 2–5, 3, or nothing."""
         if self.low is None:
             return ""
         return str(self.low) if self.low == self.high else f"{self.low}–{self.high}"
 
 
 def places(totals: Array, draws: Array | None, freedom: float = np.inf) -> list[Place]:
-    """From totals (models,) and their resamples (draws, models); `freedom` is what differences are judged with.
+    """From totals (models,) and their resamples (draws, models); `freedom` are the degrees of freedom of the t-tests.
 
     A tie group is the best model left and those right after it, as many as cannot be told apart: from the last one up,
     models leave while any two in the group differ significantly (paired t-tests with the resampled spread, corrected
     for the number of pairs). So models that are equal are parted in at most 5 % of cases, though the best of them was
-    picked by its score. A rank's interval is that of the resamples, and covers its tie group, since resamples alone
-    are too sure of the order of models that hardly differ.
+    picked by its score. A rank's interval is that of the resamples, and covers its tie group, since resamples alone are
+    too sure of the order of models that hardly differ.
     """
     rank = _ranks(totals[None])[0]
     if draws is None or not len(totals):
         return [Place(place) for place in rank.tolist()]
     ends = [(1 - LEVEL) / 2, (1 + LEVEL) / 2]
     low, high = np.quantile(_ranks(draws), ends, axis=0, method="closest_observation").astype(int)
-    order, ties, start = np.argsort(-totals, kind="stable"), [""] * len(totals), 0
+    order = np.argsort(-totals, kind="stable")
+    ties = [""] * len(totals)
+    start = 0
     p = _p_values(totals[order], draws[:, order], freedom)
     for group, end in enumerate(_ends(p)):
         members = order[start:end]
@@ -93,7 +95,7 @@ def over_items(results: Sequence[Mapping[str, TaskResult]], weights: Sequence[Ma
     totals = np.zeros((DRAWS, len(results)))
     try:
         for model, (results_by_task, share) in enumerate(zip(results, weights, strict=True)):
-            for task in results_by_task.keys() & share.keys():  # one seed a task: models resample the same items
+            for task in results_by_task.keys() & share.keys():  # one seed per task: models resample the same items
                 totals[:, model] += share[task] * replicates_of(results_by_task[task], DRAWS, crc32(task.encode()))
     except EmbarkError:
         return None
@@ -119,7 +121,7 @@ def _ranks(totals: Array) -> Array:
 
 
 def _p_values(totals: Array, draws: Array, freedom: float) -> Array:
-    """Of the difference of every two models."""
+    """The p-value of the difference of every two models."""
     spread = np.stack([(draws - column[:, None]).std(axis=0) for column in draws.T])
     if isfinite(freedom):
         spread *= sqrt((freedom + 1) / freedom)  # a bootstrap divides by n, where n - 1 is due

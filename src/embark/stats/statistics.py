@@ -23,7 +23,7 @@ Outcomes = Mapping[str, Array]
 
 
 def interval(statistic: str, main: str, outcomes: Outcomes, seed: int = 0) -> tuple[float, float]:
-    """Interval of the score `main`, which `statistic` makes of the outcomes; deterministic."""
+    """Interval of the score `main`, which `statistic` computes from the outcomes; deterministic."""
     if statistic == "mean":
         return mean_interval(outcomes[main], seed)
     if statistic == "cluster_accuracy":
@@ -107,7 +107,9 @@ def _spearman(main: str, outcomes: Outcomes, draws: int, rng: np.random.Generato
     """An item counts with its own product of ranks and with what its presence adds to the ranks above it."""
     n = len(outcomes["gold_rank"])
     x, y = _centred(outcomes["gold_rank"]) / n, _centred(outcomes["similarity_rank"]) / n
-    xy, xx, yy = x * y + _above(x, y) + _above(y, x), x * x + 2 * _above(x, x), y * y + 2 * _above(y, y)
+    xy = x * y + _above(x, y) + _above(y, x)
+    xx = x * x + 2 * _above(x, x)
+    yy = y * y + 2 * _above(y, y)
     return _correlation(x, y, xy, xx, yy, draws, rng)
 
 
@@ -129,7 +131,7 @@ def _centred(values: Array) -> Array:
 
 
 def _above(rank: Array, weight: Array) -> Array:
-    """For each item, the mean over all items of the weights that stand above it, and half of those level with it."""
+    """For each item, the summed weights of items ranked above it and half of those level with it, over all items."""
     _, place = np.unique(rank, return_inverse=True)
     level = np.bincount(place, weight) / len(rank)
     return np.asarray((level.sum() - np.cumsum(level) + level / 2)[place])
@@ -140,8 +142,10 @@ def _above(rank: Array, weight: Array) -> Array:
 
 def _nmi(main: str, outcomes: Outcomes, draws: int, rng: np.random.Generator) -> Array:
     table, row, column = contingency(outcomes["label"], outcomes["cluster"])
-    nmi, logs = from_contingency(table)["nmi"], np.log(table.clip(1) / len(row))
-    label, cluster = np.log(table.sum(1) / len(row)), np.log(table.sum(0) / len(row))
+    nmi = from_contingency(table)["nmi"]
+    logs = np.log(table.clip(1) / len(row))
+    label = np.log(table.sum(1) / len(row))
+    cluster = np.log(table.sum(0) / len(row))
     entropies = -(label[row] + cluster[column])
     if entropies.sum() <= 0:  # one label and one cluster
         return np.full(draws, nmi)
@@ -152,15 +156,16 @@ def _nmi(main: str, outcomes: Outcomes, draws: int, rng: np.random.Generator) ->
 
 def _ari(main: str, outcomes: Outcomes, draws: int, rng: np.random.Generator) -> Array:
     table, row, column = contingency(outcomes["label"], outcomes["cluster"])
-    ari, share = from_contingency(table)["ari"], table / len(row)
+    ari = from_contingency(table)["ari"]
+    share = table / len(row)
     label, cluster = share.sum(1), share.sum(0)
     labels, clusters = (label**2).sum(), (cluster**2).sum()
-    room = (labels + clusters) / 2 - labels * clusters
-    if room <= 0:
+    possible = (labels + clusters) / 2 - labels * clusters
+    if possible <= 0:
         return np.full(draws, ari)
     d_chance = labels * cluster[column] + clusters * label[row]
     d_room = (label[row] + cluster[column]) / 2 - d_chance
-    influence = 2 * (share[row, column] - d_chance - ari * d_room) / room
+    influence = 2 * (share[row, column] - d_chance - ari * d_room) / possible
     return np.asarray((ari + _resampled(influence - influence.mean(), draws, rng)).clip(-1, 1))
 
 
@@ -190,9 +195,9 @@ STATISTICS: dict[str, Callable[[str, Outcomes, int, np.random.Generator], Array]
 
 
 def _certain(statistic: str, main: str, outcomes: Outcomes, lo: float, hi: float) -> tuple[float, float]:
-    """Nothing varies, and a bootstrap would claim certainty: the exact binomial bound stands in where there is one.
+    """Interval where nothing varies and a bootstrap would have no width: the exact binomial bound, if there is one.
 
-    A perfect clustering is compared with one in which as many items as the bound allows fell anywhere.
+    A perfect clustering is compared with one in which as many items as the bound allows are in random clusters.
     """
     if statistic == "runs":
         return mean_interval(_run_columns(main, outcomes).mean(axis=1))

@@ -1,1 +1,1 @@
-"""Studies: one analysis a module; scores or vectors in, a table and a figure out."""
+"""Studies: one analysis per module; scores or vectors in, a table and a figure out."""

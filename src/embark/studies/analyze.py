@@ -1,4 +1,4 @@
-"""What scores and stored vectors tell: the functions of `embark.analyze`, one for each command of `embark analyze`.
+"""Analyses of scores and stored vectors: the functions of `embark.analyze`, one per command of `embark analyze`.
 
 Each takes the names of a benchmark or tasks (and models, for stored vectors) and returns a `Study`: `print` shows its
 table, `.to_frame()` is a DataFrame, `.plot("file.svg")` draws it, and `.notes` say what was left out. Those of stored

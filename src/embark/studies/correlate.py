@@ -1,4 +1,4 @@
-"""Which tasks rank models alike: correlations of tasks over models, and clusters of tasks."""
+"""Tasks that rank models alike: correlations of tasks over models, and clusters of tasks."""
 
 from __future__ import annotations
 

@@ -73,7 +73,7 @@ class Removal(NamedTuple):
 
 @dataclass(frozen=True)
 class LiteSet(Study):
-    """The columns of the matrix that make up the lite set, and all removals in order, down to one task a group."""
+    """The columns of the matrix that make up the lite set, and all removals in order, down to one task per group."""
 
     matrix: Matrix
     by: str

@@ -60,7 +60,7 @@ class ExternalCorrelations(Study):
         return 2.6 + 0.95 * max(len(self.measures), 4), 1.4 + 0.36 * len(self.groups)
 
     def table(self) -> Table:
-        """One line a group and measure, each with its interval and number of models."""
+        """One line per group and measure, each with its interval and number of models."""
         rows = []
         for measure in self.measures:
             cells = [(group, self.values[group, measure]) for group in self.groups if (group, measure) in self.values]
@@ -157,7 +157,7 @@ def read_external_scores(path: Path) -> dict[str, dict[str, float]]:
 
 
 def _rows(models: Sequence[str], names: Iterable[str]) -> dict[str, int]:
-    """The row of each model that a table names, in full or without its organisation; other names are left out."""
+    """The row of each model that a table names, in full or without its organization; unknown names are left out."""
     name_of: dict[int, str] = {}
     for name in names:
         rows = [row for row, model in enumerate(models) if model == name]

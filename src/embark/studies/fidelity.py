@@ -1,4 +1,4 @@
-"""How well a part of the tasks stands for all: the totals of models by both, and errors for models held out."""
+"""How well a subset of the tasks represents all of them: totals of models by both, and errors for models held out."""
 
 from __future__ import annotations
 

@@ -23,11 +23,11 @@ from embark.studies.study import Study
 from embark.types import Array, Classes, EmbarkError, Gold, Groups, Matches, Qrels, Split, Task, role_of
 
 MOST = 5_000  # items of a side
-GRID = 2_000  # items of a side that arbitrary pairs are made of
+GRID = 2_000  # items of a side that pairs are drawn from
 NEIGHBORS = 10
 FOLDS = 5
 TEMPERATURE = 2.0  # of the uniformity, as Wang and Isola have it
-SEPARATED = 1_000  # items of a side that a plane is fitted to
+SEPARATED = 1_000  # items of a side for the test whether a plane separates the sides
 
 
 def geometry(
@@ -114,7 +114,7 @@ class Geometry(Study):
         return 7.0, 0.6 + 2.5 * len(self.models)
 
     def table(self) -> Table:
-        """One line a measure, one column a model."""
+        """One line per measure, one column per model."""
         rows: list[Row] = []
         first = self.models[0]
         for number, side in enumerate(first.shapes):

@@ -84,12 +84,12 @@ class Maps(Study):
         return 7.0, 1.0 + rows * (4.6 if columns == 1 else 3.2)
 
     def table(self) -> Table:
-        """One line a group: its items, and how many of them are shown."""
+        """One line per group: its items, and how many of them are shown."""
         first = self.models[0]
         rows = [Row((name, first.sizes[name], int((first.groups == name).sum()))) for name in first.group_names]
         trust = ", ".join(f"{short(model.model)} {model.trust:.2f}" for model in self.models)
         notes = [
-            f"{METHODS[first.method]} of unit vectors; at most {ITEMS} items a side, always the same ones.",
+            f"{METHODS[first.method]} of unit vectors; at most {ITEMS} items per side, always the same ones.",
             f"Trustworthiness: {trust} (1: what is near on the map was near before).",
         ]
         if first.method != "pca":
@@ -97,7 +97,7 @@ class Maps(Study):
         return Table(("group", "items", "shown"), tuple(rows), tuple(notes))
 
     def draw(self, figure: Any) -> None:
-        """One panel a model, one color a group."""
+        """One panel per model, one color per group."""
         panels = figure.subplots(*self._panels, squeeze=False)
         for axes, model in zip(panels.ravel(), self.models, strict=False):
             for number, name in enumerate(model.group_names):

@@ -1,4 +1,4 @@
-"""What a point of score costs: the models that no other beats in both score and size, dimension or time."""
+"""Score against cost: the models that no other beats in both score and size, dimension or time."""
 
 from __future__ import annotations
 

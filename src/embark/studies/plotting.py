@@ -1,4 +1,4 @@
-"""What drawings share: colors, markers, short names, and labels that do not cover each other."""
+"""Helpers for drawings: colors, markers, short names, and labels that do not cover each other."""
 
 from __future__ import annotations
 

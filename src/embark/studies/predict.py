@@ -22,7 +22,7 @@ from embark.studies.study import Study
 from embark.tasks import TASKS, Tasks, get_benchmark
 from embark.types import Array, Benchmark, EmbarkError
 
-STRENGTHS = np.logspace(-3, 4, 29)  # of the ridge, on standardized scores
+STRENGTHS = np.logspace(-3, 4, 29)  # of the ridge penalty, on standardized scores
 FEWEST = 12  # models to learn from: with fewer, the bar covers too seldom
 
 
@@ -155,7 +155,7 @@ def _predict_row(x: Array, y: Array, row: Array) -> tuple[float, float]:
 
 
 def _left_out_errors(left: Array, values: Array, y: Array, strength: float) -> Array:
-    """Each row's error when the ridge, with its level, is fitted without it."""
+    """Each row's error when the ridge regression, intercept included, is fitted without it."""
     shrunk = left * (values**2 / (values**2 + strength))
     fitted = shrunk @ (left.T @ y)
     leverage = (shrunk * left).sum(axis=1) + 1 / len(y)

@@ -1,7 +1,7 @@
-"""Which model for which need: the models within limits, ranked on the tasks that the needs name.
+"""Recommends models: those within limits, ranked on the tasks that the user's needs name.
 
-A need is a category, type, capability, domain or language of the benchmark's tasks. Needs count alike, and so do the
-tasks of a need. Only models with a score on all of these tasks are ranked.
+A need is a category, type, capability, domain or language of the benchmark's tasks. Needs have equal weights, and so
+have the tasks of a need. Only models with a score on all of these tasks are ranked.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def recommend(
 
 @dataclass(frozen=True)
 class Limits:
-    """What a model must be; a model whose card does not tell is left out, and counted."""
+    """Requirements on a model's card; a model whose card does not state a required value is left out, and counted."""
 
     parameters: float | None = None
     modalities: frozenset[str] = frozenset()
@@ -62,7 +62,7 @@ class Limits:
     max_dim: int | None = None
 
     def excludes(self, card: ModelCard | None) -> str | None:
-        """Why a model is left out, or None if it is within the limits."""
+        """The reason why a model is left out, or None if it is within the limits."""
         if self == Limits():
             return None
         if card is None:
@@ -119,7 +119,7 @@ class Recommendation(Study):
         return Table(columns, tuple(rows), self._table_notes(len(shown), partial), models="rows")
 
     def draw(self, figure: Any) -> None:
-        """A line a model: the means of the needs as points."""
+        """A line per model: the means of the needs as points."""
         axes = figure.subplots()
         shown = self.models[: self.top]
         lines = range(len(shown))

@@ -52,7 +52,7 @@ class Representatives(Study):
         return 7.0, 1.4 + 0.34 * len(self.groups)
 
     def table(self) -> Table:
-        """One line a group, with the paper's choice where there is one."""
+        """One line per group, with the paper's choice where there is one."""
         in_paper = _in_paper(self.matrix, self.by)
         rows = []
         for group in self.groups:
@@ -75,7 +75,7 @@ class Representatives(Study):
         return Table(columns, tuple(rows), notes)
 
     def draw(self, figure: Any) -> None:
-        """Every task's mean correlation, one line a group."""
+        """Every task's mean correlation, one line per group."""
         axes = figure.subplots()
         for line, group in enumerate(self.groups):
             axes.plot(group.r, [line] * len(group.r), "|", ms=9, color="#999999")

@@ -1,4 +1,4 @@
-"""What size buys: scores against the logarithm of a model's parameters or training data, group by group."""
+"""Score against size: how scores grow with the logarithm of parameters or training data, group by group."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class Scaling(Study):
         return 8.0, 0.9 + 1.75 * self._rows
 
     def table(self) -> Table:
-        """One line a group, steepest first."""
+        """One line per group, steepest first."""
         rows = [
             Row((short(trend.group, 30), trend.slope, trend.low, trend.high, *astuple(trend.r)))
             for trend in self.trends
@@ -89,7 +89,7 @@ class Scaling(Study):
         return Table(columns, tuple(rows), applicable(notes))
 
     def draw(self, figure: Any) -> None:
-        """One panel a group: models as points, with the fitted line."""
+        """One panel per group: models as points, with the fitted line."""
         panels = figure.subplots(self._rows, min(ACROSS, len(self.trends)), sharex=True, squeeze=False)
         for axes, trend in zip(panels.flat, self.trends, strict=False):
             axes.plot(trend.sizes, 100 * trend.scores, "o", ms=3, color=COLORS[0], alpha=0.7, mew=0)

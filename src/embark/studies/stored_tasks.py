@@ -1,4 +1,4 @@
-"""Tasks with their stored vectors, by the names of models and tasks: what analyses of vectors start from."""
+"""Tasks with their stored vectors, by the names of models and tasks, for analyses of vectors."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ POINT_MARKERS = ("o", "s", "^", "D")
 
 @dataclass(frozen=True)
 class Variant:
-    """The task in one state: `group` is the line it belongs to, `x` its place there, `bytes` what an item takes."""
+    """One variant of a task: `group` is its line in a drawing, `x` its position there, `bytes` the size of an item."""
 
     name: str
     task: Embedded
@@ -91,7 +91,7 @@ class Sweep(Study):
         return 7.0, min(4.2 + 0.1 * lines, 12.0)
 
     def table(self) -> Table:
-        """One line a variant, curve by curve."""
+        """One line per variant, curve by curve."""
         points = [point for curve in self.curves for point in curve.points]
         with_bytes = any(point.variant.bytes is not None for point in points)
         with_difference = any(point.difference is not None for point in points)
@@ -156,7 +156,7 @@ class Sweep(Study):
             axes.axhline(100 * level, color="#888888", linewidth=0.8, linestyle=":", label="chance")
 
     def _draw_points(self, figure: Any) -> None:
-        """A point with its interval a variant; one panel a curve."""
+        """Draw a point with its interval for each variant; one panel per curve."""
         ratios = [1 + len(curve.points) for curve in self.curves]
         panels = figure.subplots(len(ratios), 1, sharex=True, squeeze=False, height_ratios=ratios)[:, 0]
         for number, (axes, curve) in enumerate(zip(panels, self.curves, strict=True)):

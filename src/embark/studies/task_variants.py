@@ -1,4 +1,4 @@
-"""What changed tasks score: fewer examples to learn from, other prompts, more results looked at, corrupted items."""
+"""Scores of changed tasks: fewer training examples, other prompts, other cut-offs of a ranking, corrupted items."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from embark.studies.sweep import Sweep, Variant, score_variants
 from embark.tasks import Tasks
 from embark.types import Array, Classes, EmbarkError, Qrels, Task, role_of
 
-SHOTS = {"probe": 16, "multilabel": 8}  # examples a class, where the row does not say
+SHOTS = {"probe": 16, "multilabel": 8}  # examples per class, where the row does not say
 MEASURES = ("hit_rate", "recall", "precision", "ndcg", "map", "mrr")
 CLASS_NAME = "{}"  # the prompt that is nothing but the name of the class
 
@@ -43,7 +43,7 @@ def robustness(model: Models, tasks: Tasks, **shared: Unpack[SharedArguments]) -
 
 
 def shots(model: Models, tasks: Tasks, *, shots: Sequence[int] = (), **shared: Unpack[SharedArguments]) -> Sweep:
-    """Score probes that learn from `shots` examples a class: by default 1, 2, 4… up to the row's own number.
+    """Score probes that learn from `shots` examples per class: by default 1, 2, 4… up to the row's own number.
 
     More shots than the row's need vectors that a run does not make: `embed` adds them.
     `shared`: protocol, embed (what is not stored; else it is an error), loading, settings, show_progress.
@@ -108,7 +108,7 @@ def by_condition(tasks: Iterable[Embedded]) -> Sweep:
 
 
 def by_shots(tasks: Iterable[Sequence[Embedded]]) -> Sweep:
-    """Learning curves: each task with several numbers of examples a class, fewest first."""
+    """Learning curves: each task with several numbers of examples per class, fewest first."""
     curves = []
     for by_number in tasks:
         numbers = [int(task.parts[0].params["shots"]) for task in by_number]
@@ -145,7 +145,7 @@ def by_prompt(tasks: Iterable[Embedded], own: Mapping[str, int]) -> Sweep:
 
 
 def with_shots(row: Task, shots: Sequence[int] = ()) -> list[Task]:
-    """The row with each number of examples a class: those wanted, or 1, 2, 4… up to its own."""
+    """The row with each number of examples per class: those wanted, or 1, 2, 4… up to its own."""
     if row.evaluator not in SHOTS:
         raise EmbarkError(f"{row.name} learns from no examples; probes do (embark tasks --evaluator probe).")
     own = int(row.params.get("shots", SHOTS[row.evaluator]))

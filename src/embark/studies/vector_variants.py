@@ -1,4 +1,4 @@
-"""What changed vectors score: shortened, in fewer bits, or compared by another similarity. No model runs."""
+"""Scores of changed vectors: shortened, in fewer bits, or compared by another similarity. No model runs."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def truncated(tasks: Iterable[Embedded], dims: Sequence[int] = ()) -> Sweep:
 
     definitions = (
         "first d: the first dimensions (what Matryoshka training is for), scaled to the vector's length.",
-        f"PCA d: the main axes of this very task's vectors (at most {FITTED:,} items a side), not centred;",
+        f"PCA d: the main axes of this very task's vectors (at most {FITTED:,} items per side), not centred;",
         "a rotation that was learnt on other data would keep less.",
     )
     curves = tuple(score_variants(variants(task)) for task in tasks)
@@ -93,7 +93,7 @@ def quantized(tasks: Iterable[Embedded], dims: Sequence[int] = ()) -> Sweep:
 
     definitions = (
         "Behind the format: dimensions kept (the first ones).",
-        "int8: one scale a dimension, which takes its largest size on this task to 127.",
+        "int8: one scale per dimension, which takes its largest size on this task to 127.",
         "binary: the sign of each dimension; comparing two is counting bits that differ (Hamming).",
     )
     curves = tuple(score_variants(variants(task)) for task in tasks)

@@ -9,7 +9,7 @@ import typer
 
 from embark.cli.output import emit, say
 
-if TYPE_CHECKING:  # help texts must not wait for numbers
+if TYPE_CHECKING:  # importing numpy and others would slow down --help
     from embark.studies.study import Study
 
 OnBenchmark = Annotated[

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-import embark  # which loads its parts at first use: help texts must not wait for numbers
+import embark  # its parts are loaded at first use, so that --help stays fast
 from embark.cli.analyze.options import OnBenchmark, OnTasks, Own, Plot, present
 from embark.cli.output import Format, ResultsFolder
 from embark.settings import load_settings

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-import embark  # which loads its parts at first use: help texts must not wait for numbers
+import embark  # its parts are loaded at first use, so that --help stays fast
 from embark.catalogue import Catalogue
 from embark.cli.analyze.options import Plot, present
 from embark.cli.output import Format, Home, Precision, ProtocolName, TaskNames, Trust
 from embark.settings import load_settings
 
-if TYPE_CHECKING:  # help texts must not wait for numbers
+if TYPE_CHECKING:  # importing numpy and others would slow down --help
     from embark.studies.stored_tasks import SharedArguments
     from embark.types import Task
 
@@ -51,7 +51,7 @@ def geometry(
 def map_(
     model: Models,
     task: TaskName,
-    by: Annotated[str, typer.Option("--by", help="What colors tell: side or label.")] = "side",
+    by: Annotated[str, typer.Option("--by", help="Color points by side or label.")] = "side",
     method: Annotated[
         str | None, typer.Option("--method", help="umap, tsne or pca (default: umap where installed, else tsne).")
     ] = None,
@@ -170,7 +170,7 @@ def shots(
     model: Models,
     task: TaskNames = None,
     shots: Annotated[
-        list[int] | None, typer.Option("--shots", min=1, help="Examples a class; may be given several times.")
+        list[int] | None, typer.Option("--shots", min=1, help="Examples per class; may be given several times.")
     ] = None,
     tasks_file: TasksFile = None,
     protocol: ProtocolName = None,
@@ -181,7 +181,7 @@ def shots(
     style: Format = "text",
     plot: Plot = None,
 ) -> None:
-    """Learning curves of probes: 1, 2, 4… examples a class, up to the row's own number.
+    """Learning curves of probes: 1, 2, 4… examples per class, up to the row's own number.
 
     More than that needs vectors that a run does not make: --shots 64 --embed.
 

@@ -81,7 +81,7 @@ def external_state(task: Task) -> str:
 
 
 def needed_files(task: Task, hub: Hub) -> FilesBySource:
-    """The files that reading a task takes, by dataset: those of its tables, unless its reader's module knows better."""
+    """The files needed to read a task, by dataset: as its reader's module states them, else those of its tables."""
     own: Callable[[Task, Hub], FilesBySource] | None = getattr(_module(task.reader), "needed_files", None)
     return own(task, hub) if own else [(task.source, _table.needed_files(task, hub))]
 
@@ -119,7 +119,7 @@ def read_unlabeled(task: Task, split: str, subset: str, hub: Hub) -> Dataset:
 
 @contextmanager
 def _without_garbage_collection() -> Iterator[None]:
-    """Readers make millions of small objects and keep them: collecting garbage among them takes a third of the time."""
+    """Switch garbage collection off: with millions of small objects, it takes a third of a reader's time."""
     enabled = gc.isenabled()
     gc.disable()
     try:
@@ -130,7 +130,7 @@ def _without_garbage_collection() -> Iterator[None]:
 
 
 def _with_ids(data: Dataset) -> Dataset:
-    """Rankings resolve their ties by document id, so their truth must know the ids."""
+    """The dataset with ids in the truth of a ranking, which resolves ties by document id."""
     if not isinstance(data.truth, Qrels):
         return data
     ids = {f"{role}_ids": _array(data.sides[role].ids) for role in ("query", "document")}
@@ -138,7 +138,7 @@ def _with_ids(data: Dataset) -> Dataset:
 
 
 def _array(ids: Sequence[str]) -> Array:
-    """Texts of fixed width sort five times as fast, but each takes the space of the longest."""
+    """Ids as an array: of fixed width where they are short, as it sorts five times as fast but pads to the longest."""
     return np.array(ids, dtype=np.str_ if max(map(len, ids), default=0) <= WIDEST else object)
 
 
@@ -149,17 +149,17 @@ def _module(name: str) -> ModuleType:
 
 
 def _check_modalities(task: Task, data: Dataset) -> None:
-    """A model is chosen by the task's modalities, so its items may hold no others."""
+    """Raise an error for items of a modality that the task does not list: models are chosen by the listed ones."""
     kinds = {part.kind for side in data.sides.values() for item in side.items for part in item.parts}
     if other := [kind for kind in MODALITIES if kind in kinds and kind not in task.modalities]:
         raise EmbarkError(
             f"Task {task.name} has items of {' and '.join(other)}, but its `modalities` are "
-            f"{', '.join(task.modalities) or 'none'}: mend them, or its `columns`."
+            f"{', '.join(task.modalities) or 'none'}. Correct its `modalities` or its `columns`."
         )
 
 
 def _problems(data: Dataset) -> list[str]:
-    """What is inconsistent between the sides, their ids and the truth."""
+    """A text for each inconsistency between the sides, their ids and the truth."""
     problems: list[str] = []
     for role, side in data.sides.items():
         if len(side.ids) != len(side.items):

@@ -1,4 +1,4 @@
-"""What the readers of MMEB share: candidates by name, media in archives, and texts without one model's media marks.
+"""What the readers of MMEB share: candidates by name, media in archives, and texts without placeholders of media.
 
 Everywhere in MMEB a candidate is identified by its name: of several with one name, the first is the candidate.
 """
@@ -54,7 +54,7 @@ class Corpus:
     skipped: list[str] = field(default_factory=list)
 
     def add(self, name: str, make: Callable[[], Item]) -> str:
-        """The name, after making its item if the name is new."""
+        """Add the item that `make` returns if the name is new; returns the name."""
         if name not in self.items:
             self.items[name] = make()
         return name
@@ -120,7 +120,7 @@ def join_instruction(instruction: str | None, text: str | None, task_instruction
 
 
 def _without_marks(text: str | None) -> str:
-    """The text without the marks where one model wants its media."""
+    """The text without placeholders of media such as <|image_1|>, which are the format of one model."""
     return _MEDIA_MARKS.sub("", text or "").strip()
 
 
@@ -198,7 +198,7 @@ class ArchiveFolder:
         return _table.group_values((path.rpartition("/")[0], path) for path in self.names)
 
     def find(self, path: str) -> str:
-        """The file whose name is that of a path of another machine, and whose folder too if the path has one."""
+        """The file whose name, and folder if the path has one, are those at the end of a path of another machine."""
         matches = self._by_ending.get("/".join(PurePosixPath(path).parts[-2:]), [])
         if len(matches) != 1:
             raise EmbarkError(f"{self.archive.path} has {len(matches)} files that end like '{path}'.")
@@ -226,7 +226,7 @@ class ArchiveFolder:
         raise EmbarkError(f"{self.archive.path} has no table '{patterns[0]}' in folder '{self.root}'.")
 
     def _extract(self, path: str) -> Path:
-        """A file of the archive on its own, as parquet is read by position; it may be larger than memory."""
+        """A copy of a file of the archive on disk: parquet is read by position, and may be larger than memory."""
         target = self.archive.unpacked / safe_path(self.name(path))
         if not target.exists():
             try:

@@ -66,7 +66,7 @@ class Table:
         rows = f"{len(missing)} of {len(self)} rows of {self.split}"
         numbers = first_few(str(self.numbers[position]) for position in sorted(missing))
         if self.task.options.get("missing", self.task.unreadable) == "error":
-            advice = "Mend the data, or set unreadable='skip' on the task (--skip-unreadable) to leave them out."
+            advice = "Repair the data, or set unreadable='skip' on the task (--skip-unreadable) to leave them out."
             raise EmbarkError(f"Task {self.task.name}: {rows} have no {what}: row {numbers}. {advice}")
         remaining = self.take(position for position in range(len(self)) if position not in missing)
         return replace(remaining, skipped=(*self.skipped, f"left out {rows} that have no {what}: row {numbers}"))

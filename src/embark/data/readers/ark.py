@@ -162,7 +162,7 @@ def _side(task: Task, rows: Mapping[str, Mapping[str, Any]], hub: Hub) -> Side:
 
 
 def _item(task: Task, name: str, row: Mapping[str, Any], local: Mapping[str, Path]) -> Item:
-    """Images first, then text, as in other families."""
+    """The item of a row: images first, then text, as in the other families."""
     parts = [items.media("image", local[path]) for path in row["images"]]
     columns = (task.columns["text"],) if "text" in task.columns else TEXT
     if text := next((row[column] for column in columns if row.get(column)), None):

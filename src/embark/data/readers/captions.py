@@ -23,7 +23,7 @@ ItemLists = list[list[Item]]  # the items of each row
 
 
 def read_captions(task: Task, split: str, subset: str, hub: Hub) -> Dataset:
-    """One sample a row; all samples have as many images, and as many texts."""
+    """One sample per row; all samples have the same number of images and the same number of texts."""
     table = open_table(task, split, subset, hub)
     readers: dict[str, Callable[[Table, str], ItemLists]] = {"image": _images, "text": _texts}
     names = {side: [name.strip() for name in task.columns[f"{side}s"].split(",")] for side in readers}
@@ -55,7 +55,7 @@ def _texts(table: Table, column: str) -> ItemLists:
 
 
 def _positions(table: Table, side: str, samples: Sequence[Sequence[Item]]) -> Array:
-    """The positions of each sample's items in the side, (samples, items a sample)."""
+    """The positions of each sample's items in the side, (samples, items per sample)."""
     size = len(samples[0]) if samples else 0
     for number, sample in zip(table.numbers, samples, strict=True):
         if len(sample) != size:

@@ -184,7 +184,7 @@ def _classes(source: Path, rows: Sequence[Row], files: str, labels: str) -> tupl
     for row in rows:
         if row[labels] and by_file.setdefault(row[files], row[labels]) != row[labels]:
             both = f"'{by_file[row[files]]}' and '{row[labels]}'"
-            raise EmbarkError(f"{row[files]} has two labels in {source}, {both}; zero-shot needs one an image.")
+            raise EmbarkError(f"{row[files]} has two labels in {source}, {both}; zero-shot needs one per image.")
     classes = tuple(sorted(set(by_file.values())))
     if len(classes) < 2:
         raise EmbarkError(

@@ -1,4 +1,4 @@
-"""MMEB's audio group: a tar a dataset, with tables and sounds in it."""
+"""MMEB's audio group: a tar per dataset, with tables and sounds in it."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ TABLES = (  # of the five classifications: the query table of a sample, else all
 LABELS = ("category", "label_name", "class", "classname", "instrument_family_str", "major_emotion", "emotion", "label")
 PATHS = ("audio_path", "path", "WavPath", "slice_file_name", "filename", "file")
 DEVELOPMENT = "TUT-sound-events-2017-development"
-WINDOW = 1.0  # seconds of a quiet window
+WINDOW = 1.0  # duration of a quiet window, in seconds
 STRIDE = 0.5  # seconds from one window to the next
-WINDOWS = 50  # at most, a recording
-OVERLAP = 0.1  # of a window with an event, at most
-SHORTEST = 0.05  # seconds of an event
+WINDOWS = 50  # largest number of quiet windows in a recording
+OVERLAP = 0.1  # largest overlap of a quiet window with an event
+SHORTEST = 0.05  # shortest duration of an event, in seconds
 
 
 def classification(task: Task, split: str, subset: str, hub: Hub) -> Dataset:
@@ -186,7 +186,7 @@ def _quiet_windows(events: list[Span], seconds: float) -> list[Span]:
 
 
 def _overlap(first: Span, second: Span) -> float:
-    """Shared time over the time from the first start to the last end."""
+    """Intersection over union: the shared time divided by the time from the first start to the last end."""
     shared = max(0.0, min(first[1], second[1]) - max(first[0], second[0]))
     return shared / (max(first[1], second[1]) - min(first[0], second[0]))
 

@@ -121,7 +121,7 @@ def _instruction(task: Task, folder: str) -> str:
 
 
 def screens(task: Task, split: str, subset: str, hub: Hub) -> Dataset:
-    """Texts with screenshots, one relevant candidate a row; a candidate that only a query names is added."""
+    """Texts with screenshots, one relevant candidate per row; a candidate that only a query names is added."""
     archive = open_archive(task.source, task.options["images"], hub)
     queries: list[GradedQuery] = []
     documents: dict[str, Item] = {}
@@ -265,7 +265,7 @@ def _grades(judgements: Iterable[tuple[str, str, float]]) -> Grades:
 def _retrieval(
     task: Task, queries: Sequence[GradedQuery], documents: Mapping[str, Item], warnings: Iterable[str] = ()
 ) -> Dataset:
-    """Relevance as MMEB has it: what is not above zero is not judged, and a query with nothing relevant is a miss."""
+    """Judgements as MMEB uses them: grades above zero count, and a query without any scores zero."""
     if not queries or not documents:
         raise EmbarkError(f"Task {task.name} has {len(queries)} queries and {len(documents)} documents.")
     positions = {name: position for position, name in enumerate(documents)}
@@ -277,7 +277,7 @@ def _retrieval(
         relevant = {document: grade for document, grade in query.grades.items() if grade > 0}
         missing += [document for document in relevant if document not in positions]
         judged = [(number, positions[name], grade) for name, grade in relevant.items() if name in positions]
-        rows += judged or [(number, 0, 0.0)]  # a grade of zero keeps the query among those that count
+        rows += judged or [(number, 0, 0.0)]  # a judgement of grade zero keeps the query among the scored ones
     query_rows, document_rows, grades = (np.array(column) for column in zip(*rows, strict=True))
     whole = grades.astype(np.int64)
     truth = Qrels(query_rows, document_rows, whole if (whole == grades).all() else grades)

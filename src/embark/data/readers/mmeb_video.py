@@ -1,4 +1,4 @@
-"""MMEB's video group: rows of texts and video names, and archives of up to 64 frames a video.
+"""MMEB's video group: rows of texts and video names, and archives of up to 64 frames per video.
 
 Models see as many of the frames as their card says.
 """

@@ -7,11 +7,11 @@ id are one image, video or sound with several texts. Options, besides those of `
   unique    "text": of rows with equal text, only the first is a document
 
 How mteb reads its nine tasks of this shape, which this follows to the ids: queries are "query-<id>" and documents
-"corpus-<id>"; captions in lists get "-<k>". WIT and XM3600 have one query a caption, XFlickr30kCo one a row; a language
-is a split of theirs. SciMMIR and Memotion have no id: it is "<split>-<row>", counted after rows without text are gone;
+"corpus-<id>"; captions in lists get "-<k>". WIT and XM3600 have one query per caption, XFlickr30kCo one per row; their
+languages are splits. SciMMIR and Memotion have no id: it is "<split>-<row>", counted after rows without text are gone;
 Memotion's corpus is every split. HatefulMemes' corpus is every split and unique by text, but its judgements are not: a
-query whose own document was left out has no relevant document and scores zero. So it does here: its row of the truth
-gives the first document with that text grade 0.
+query whose own document was left out has no relevant document and scores zero. The same holds here: the truth grades
+the first document with that text 0.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ def _pairs(tables: list[ItemTable], unique: bool = False) -> Pairs:
                 name = f"{key}-{count}" if several or count else key
                 if name in pairs.texts:
                     raise EmbarkError(
-                        f"Task {table.task.name}: two texts of {table.split} would get the id '{name}': mend its ids."
+                        f"Task {table.task.name}: two texts of {table.split} would get the id '{name}': fix its ids."
                     )
                 pairs.texts[name] = items.text(str(text))
                 pairs.owner[name] = key

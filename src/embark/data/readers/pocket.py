@@ -104,13 +104,13 @@ def pages(task: Task, split: str, subset: str, hub: Hub) -> Dataset:
 
 
 def probe(task: Task, split: str, subset: str, hub: Hub) -> Dataset:
-    """A training and a test side with one label an item; forms of one emoji stay on one side."""
+    """A training and a test side with one label per item; forms of one emoji stay on one side."""
     examples = _examples(task)
     return _split(examples, *_class_numbers(examples))
 
 
 def keywords(task: Task, split: str, subset: str, hub: Hub) -> Dataset:
-    """The commonest English keywords as labels, several an item; items without any of them are left out."""
+    """The commonest English keywords as labels, several per item; items without any of them are left out."""
     counts = Counter(word for symbol in emoji.untoned() for word in symbol.keywords)
     top = tuple(sorted(counts, key=lambda word: (-counts[word], word))[: task.options["labels"]])
     symbols = [symbol for symbol in emoji.untoned() if set(top) & set(symbol.keywords)]
@@ -202,7 +202,7 @@ class Choices:
         self.candidates[query] = candidates
 
     def dataset(self) -> Dataset:
-        """The dataset; candidates are shuffled, so that their order gives nothing away."""
+        """The dataset; candidates are shuffled, so that their order does not show the right one."""
         position = {name: number for number, name in enumerate(self.documents)}
         rows = [
             (number, position[document], int(document == candidates[0]))
@@ -349,7 +349,7 @@ def _examples(task: Task) -> list[Example]:
 
 
 def _spoken_names(task: Task) -> list[Example]:
-    """As many spoken names of each language as the rarest has."""
+    """The same number of spoken names for each language: as many as the language with the fewest has."""
     spoken = {language: emoji.views("audio", language) for language in emoji.SPOKEN}
     rarest = min(map(len, spoken.values()))
     return [
@@ -377,7 +377,7 @@ def _side(examples: Iterable[Example]) -> Side:
 
 
 def _retrieval(queries: Mapping[str, Item], documents: Mapping[str, Item], pairs: Iterable[tuple[str, str]]) -> Dataset:
-    """Relevance holds for equal content: some flags share one drawing, and either is then a right answer."""
+    """A retrieval dataset. Documents with equal content are all relevant: some flags share one drawing."""
     positions = group_values((item, position) for position, item in enumerate(documents.values()))
     relevant: dict[Item, set[int]] = {}
     for query, document in pairs:

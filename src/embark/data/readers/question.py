@@ -1,4 +1,4 @@
-"""Questions with a few answers to choose from: only its own choices are offered to a question.
+"""Multiple-choice questions: every question ranks its own choices only.
 
 Columns: `question` and `choices` (a list of texts), `answer`, and the media that it is about (image, video, audio).
 The query is the media, then the question. An answer is one of the choices, its number, or its letter: "C", "(C)".
@@ -25,7 +25,7 @@ LETTER = re.compile(r"\(?([A-Za-z])[).:]?")
 
 
 def read_question(task: Task, split: str, subset: str, hub: Hub) -> Dataset:
-    """One query a row; ids count the rows that are part of the task."""
+    """One query per row; ids count the rows that are part of the task."""
     columns = {role: task.columns.get(role, role) for role in ("question", "choices", "answer")}
     table = open_table(task, split, subset, hub).with_values(*columns.values())
     table, queries = table.with_items(content_columns(task.columns) | {"text": columns["question"]})
@@ -44,7 +44,7 @@ def read_question(task: Task, split: str, subset: str, hub: Hub) -> Dataset:
 
 
 def _answer_position(table: Table, number: int, choices: Sequence[str], answer: Any) -> int:
-    """The position of the right one of a row's choices."""
+    """The position of the right answer among a row's choices."""
     position = -1
     if isinstance(answer, str):
         if answer in choices:

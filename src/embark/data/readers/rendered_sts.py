@@ -16,7 +16,7 @@ OPTIONS: tuple[str, ...] = ()
 
 
 def read_rendered_sts(task: Task, split: str, subset: str, hub: Hub) -> Dataset:
-    """Pair i is item i of either side; equal content is embedded once all the same."""
+    """Pair i is item i of both sides."""
     kind = task.modalities[0]
     score_column = task.columns.get("score", "score")
     table = open_table(task, split, subset, hub).with_values(score_column)

@@ -1,7 +1,7 @@
 """Readers over webdataset shards as UniBench keeps them on the hub: lossless images with a class or with captions.
 
 A sample has `0.webp` (and `1.webp`…), and `cls` (a number), or `npy` (several numbers, or captions). Class names and
-templates are in files beside the shards, one a line.
+templates are in files beside the shards, one per line.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def relation(task: Task, split: str, subset: str, hub: Hub) -> Dataset:
         raise EmbarkError(f"{task.name}: every sample needs the same number of captions, found arrays of {shapes}.")
     texts = [items.text(str(text)) for array in captions for text in array]
     truth = Matches(np.arange(len(images)).reshape(-1, count), np.arange(len(texts)).reshape(len(captions), -1))
-    warnings = _size_warnings(task, "captions", truth.text.shape[1], "captions a sample")
+    warnings = _size_warnings(task, "captions", truth.text.shape[1], "captions per sample")
     return Dataset({"image": _side(images), "text": _side(texts)}, truth, warnings)
 
 
