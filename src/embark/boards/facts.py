@@ -91,7 +91,7 @@ def show(name: str, *, settings: Settings | None = None) -> Facts:
 
 
 def _task_facts(task: Task, results: Sequence[TaskResult], settings: Settings) -> Facts:
-    """The facts about a task, with those of the `results` on disk that were made under its present protocol and data."""
+    """The facts about a task, with the results on disk that were made under its present protocol and data."""
     current, _ = own_results([task], results)
     labels = names([(result.model, result.revision, result.made_by) for result in current])
     scores = {label: _score(score(result)) for label, result in zip(labels, current, strict=True)}
