@@ -218,7 +218,7 @@ def test_no_connection_is_an_error_that_names_the_hub(monkeypatch: pytest.Monkey
     monkeypatch.setenv("no_proxy", "127.0.0.1")
     absent = client(endpoint=f"http://127.0.0.1:{port}/")
     for dataset in (ID, "org/other"):  # nobody waits: no hub that never answered is asked twice
-        with pytest.raises(EmbarkError, match=rf"http://127.0.0.1:{port} cannot be reached: .*refused.*--offline"):
+        with pytest.raises(EmbarkError, match=rf"http://127.0.0.1:{port} cannot be reached: .*refused.*EMBARK_OFFLINE"):
             absent.files(dataset, "main")
 
 

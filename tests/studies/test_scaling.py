@@ -52,7 +52,7 @@ def test_the_published_scores_of_mieb_and_unibench() -> None:
     [counting] = scaling("UniBench", by="task").trends
     assert counting.group == "UniBench/countbench"
     assert counting.r.n >= 8
-    with pytest.raises(EmbarkError, match="--by task"):
+    with pytest.raises(EmbarkError, match="Group by task"):
         scaling("UniBench")
 
 

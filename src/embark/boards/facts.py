@@ -94,7 +94,10 @@ def _task_facts(task: Task, results: Sequence[TaskResult], settings: Settings) -
     """The facts about a task, with the results on disk that were made under its present protocol and data."""
     current, _ = own_results([task], results)
     labels = names([(result.model, result.revision, result.made_by) for result in current])
-    scores = {label: _score(score(result)) for label, result in zip(labels, current, strict=True)}
+    scores = {
+        label if result.made_by == "embark" else f"{label} (by {result.made_by})": _score(score(result))
+        for label, result in zip(labels, current, strict=True)
+    }
     more = {
         "protocols": _protocols(task),
         "sample": _sample(task, settings),
