@@ -283,6 +283,7 @@ class Remote(Encoder):
         message = f"{self.card.name} was refused for {what} {answer}"
         return BadInput(message) if refused.status in BAD_INPUT else EmbarkError(message)
 
+
 @dataclass
 class Pace:
     """Spreads requests evenly, within limits of requests and tokens a minute."""
