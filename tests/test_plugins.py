@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -28,7 +29,8 @@ def installed(folder: Path, name: str, code: str) -> Path:
 
 def run(folder: Path, code: str, *flags: str) -> subprocess.CompletedProcess[str]:
     code = f"import sys; sys.path.insert(0, {str(folder)!r})\n{code}"
-    return subprocess.run([sys.executable, *flags, "-c", code], capture_output=True, text=True, check=False)
+    env = {**os.environ, "EMBARK_PLUGINS": "my-package,broken,second"}
+    return subprocess.run([sys.executable, *flags, "-c", code], capture_output=True, text=True, check=False, env=env)
 
 
 def test_a_plug_in_brings_models_families_tasks_and_benchmarks(tmp_path: Path) -> None:

@@ -35,9 +35,9 @@ def test_option_before_environment_before_file_before_default(bare: Path, monkey
     in_user_file(bare, 'home = "/user"\nworkers = 99\n')
     assert load_settings().home == Path("/user")
     assert load_settings().workers == 99
-    Path("embark.toml").write_text('home = "/project"\n')
-    assert load_settings().home == Path("/project")
-    assert load_settings().workers < 99  # one file counts, not a mixture
+    Path("embark.toml").write_text("workers = 98\n")
+    assert load_settings().home == Path("/user")
+    assert load_settings().workers == 98  # the folder's file counts before the user's, each setting by itself
     monkeypatch.setenv("EMBARK_HOME", "/environment")
     monkeypatch.setenv("EMBARK_WORKERS", "5")
     assert load_settings().home == Path("/environment")
@@ -105,7 +105,7 @@ def test_a_settings_file_that_is_not_text_is_an_error(bare: Path) -> None:
 
 def test_the_hub(bare: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert (load_settings().endpoint, load_settings().offline) == ("https://huggingface.co", False)
-    Path("embark.toml").write_text('endpoint = "https://mirror.example/hf/"\noffline = true\n')
+    in_user_file(bare, 'endpoint = "https://mirror.example/hf/"\noffline = true\n')
     assert (load_settings().endpoint, load_settings().offline) == ("https://mirror.example/hf", True)
     monkeypatch.setenv("EMBARK_ENDPOINT", "http://localhost:1")
     monkeypatch.setenv("EMBARK_OFFLINE", "no")

@@ -104,6 +104,15 @@ def receive(answer: Any, size: int | None = None) -> bytes:
         raise TemporaryFailure(str(error) or type(error).__name__) from None
 
 
+def check_token() -> None:
+    """An error for a hub token that no header can hold: the library's own message would show it."""
+    from huggingface_hub import get_token
+
+    token = get_token() or ""
+    if not (token.isascii() and token.isprintable()):
+        raise EmbarkError("HF_TOKEN (or what `hf auth login` stored) holds characters that no token has: set it again.")
+
+
 def retry_after(headers: Mapping[str, str] | Message) -> float | None:
     """The seconds that a Retry-After header asks for, as a number or as a date."""
     stated = headers.get("Retry-After", "")

@@ -5,11 +5,15 @@ A package names a function (or a `Plugin`) under the entry-point group "embark" 
     [project.entry-points.embark]
     mine = "my_package:plugin"
 
-Plug-ins are loaded when a catalogue is first used. One that fails is named in a warning and left out.
+A plug-in is code of somebody else, so it runs only where the user allows its distribution by name: EMBARK_PLUGINS,
+`plugins` in the user's settings file, `--plugins`, or `allow`. Plug-ins are loaded when a catalogue is first used. One
+that is not allowed, or fails, is named in a warning and left out.
 """
 
 from __future__ import annotations
 
+import re
+import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -17,6 +21,7 @@ from functools import cache
 from importlib.metadata import entry_points
 from typing import Any, TypeVar
 
+from embark.settings import allowed_plugins
 from embark.types import Benchmark, EmbarkError, ModelCard, Task
 
 GROUP = "embark"
@@ -35,6 +40,11 @@ class Plugin:
     loaders: Mapping[str, Any] = field(default_factory=dict)
     tasks: tuple[Task, ...] = ()
     benchmarks: tuple[Benchmark, ...] = ()
+
+
+def allow(*distributions: str) -> None:
+    """Let the plug-ins of these distributions run in this process; to be called before a catalogue is used."""
+    _ALLOWED.update(map(_normalized, distributions))
 
 
 def with_plugins(own: Iterable[T], kind: str, name: Callable[[T], str]) -> Iterator[T]:
@@ -65,6 +75,7 @@ def loaders(own: tuple[str, ...] = ()) -> Mapping[str, Any]:
     return out
 
 
+_ALLOWED: set[str] = set()  # distributions, besides those of the user's settings
 _LOADING: list[str] = []  # the plug-in that is being loaded
 
 
@@ -76,7 +87,13 @@ def _load() -> dict[str, Plugin]:
             "tables, such as embark.tasks.pocket.TASKS"
         )
     out = {}
-    for point in sorted(entry_points(group=GROUP), key=lambda point: point.name):
+    points = sorted(entry_points(group=GROUP), key=lambda point: point.name)
+    allowed = _ALLOWED | set(map(_normalized, allowed_plugins())) if points else set()
+    for point in points:
+        distribution = point.dist.name if point.dist else ""
+        if _normalized(distribution) not in allowed:
+            _warn(point.name, f"it is not run; if you trust it, allow it with EMBARK_PLUGINS={distribution}")
+            continue
         _LOADING.append(point.name)
         try:
             plugin: Any = point.load()
@@ -108,5 +125,14 @@ def _check(plugin: Plugin) -> None:
             raise TypeError(f"its loader {name!r} is neither 'module:function' nor a Loader of one")
 
 
+def _normalized(distribution: str) -> str:
+    """The name of a distribution as package indexes compare it."""
+    return re.sub("[-_.]+", "-", distribution).lower()
+
+
 def _warn(name: str, message: str) -> None:
-    warnings.warn(f"The embark plug-in '{name}': {message}.", stacklevel=2)
+    """A warning; where the user turned warnings into errors, a line: a plug-in's fault must not stop embark."""
+    try:
+        warnings.warn(f"The embark plug-in '{name}': {message}.", stacklevel=2)
+    except UserWarning as warning:
+        print(warning, file=sys.stderr)

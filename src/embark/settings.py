@@ -1,23 +1,34 @@
-"""Settings: each from an argument, else the environment, else the settings file, else a default."""
+"""Settings: each from an argument, else the environment, else a settings file, else a default.
+
+There are two files: the user's own (`embark/settings.toml` in the configuration folder) may set everything;
+`embark.toml` in the working folder, which may be a stranger's, only what no credential, connection or code depends on.
+"""
 
 from __future__ import annotations
 
 import os
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
+from embark.paths import Outside, inside
 from embark.types import EmbarkError
 
 NAMES = ("home", "results", "workers", "memory", "endpoint", "offline", "requests_per_minute", "tokens_per_minute")
 NUMBERS = ("workers", "memory", "requests_per_minute", "tokens_per_minute")
+PLUGINS = "plugins"  # the distributions whose plug-ins may run; no setting of a run, so not in `Settings`
+KNOWN = (*NAMES, PLUGINS)
+OF_FOLDER = ("results", "offline", *NUMBERS)  # what embark.toml of the working folder may set
 KINDS = {
     "offline": (bool, "true or false"),
+    PLUGINS: (list, "a list of distributions"),
     "endpoint": (str, "an address"),
     **dict.fromkeys(NUMBERS, (int, "a whole number")),
 }
+FOLDER_FILE = "embark.toml"
 YES = ("1", "true", "yes", "on")
 NO = ("0", "false", "no", "off")
 
@@ -28,7 +39,7 @@ class Settings:
 
     Data and models come from the hub at `endpoint` (else HF_ENDPOINT) into huggingface_hub's cache; `offline` (else
     HF_HUB_OFFLINE) uses only what is there. Models behind an API are asked at most `requests_per_minute`, for
-    `tokens_per_minute`, where your account has such limits.
+    `tokens_per_minute`, where your account has such limits. `notes` tell what the working folder's file set.
     """
 
     home: Path
@@ -39,6 +50,7 @@ class Settings:
     offline: bool = False
     requests_per_minute: int | None = None
     tokens_per_minute: int | None = None
+    notes: tuple[str, ...] = field(default=(), compare=False)
 
     @property
     def store(self) -> Path:
@@ -59,10 +71,12 @@ def load_settings(
     """The settings in force, each from the first place that states it: argument, environment, settings file."""
     values = (home, results, workers, memory, endpoint, offline, requests_per_minute, tokens_per_minute)
     arguments = dict(zip(NAMES, values, strict=True))
-    file = _settings_file()
+    of_user = _user_file()
+    of_folder = _folder_file()
 
     def pick(name: str, default: Any) -> Any:
-        for value in (arguments[name], os.environ.get(f"EMBARK_{name.upper()}"), file.get(name)):
+        places = (arguments[name], os.environ.get(f"EMBARK_{name.upper()}"), of_folder.get(name), of_user.get(name))
+        for value in places:
             if value not in (None, ""):
                 return value
         return default
@@ -80,15 +94,22 @@ def load_settings(
         return count
 
     return Settings(
-        home=Path(pick("home", cache_folder() / "embark")).expanduser(),
-        results=Path(pick("results", "results")).expanduser(),
+        home=_expanded(pick("home", None) or cache_folder() / "embark"),
+        results=_expanded(pick("results", "results")),
         workers=limit("workers") or _workers(),
         memory=limit("memory") or Settings.memory,
         endpoint=_address(pick("endpoint", os.environ.get("HF_ENDPOINT") or Settings.endpoint)),
         offline=_boolean(pick("offline", os.environ.get("HF_HUB_OFFLINE", "").lower() in YES)),
         requests_per_minute=limit("requests_per_minute"),
         tokens_per_minute=limit("tokens_per_minute"),
+        notes=(f"{FOLDER_FILE} of this folder sets {', '.join(of_folder)}",) if of_folder else (),
     )
+
+
+def allowed_plugins() -> set[str]:
+    """The distributions whose plug-ins may run: those that EMBARK_PLUGINS and the user's settings file name."""
+    names = os.environ.get("EMBARK_PLUGINS", "").split(",")
+    return {name.strip() for name in map(str, (*names, *_user_file().get(PLUGINS, ()))) if name.strip()}
 
 
 def cores() -> int:
@@ -102,6 +123,9 @@ def _workers() -> int:
 
 
 def _address(stated: str) -> str:
+    parts = urlsplit(stated)
+    if "@" in parts.netloc or parts.query:  # messages show the address
+        raise EmbarkError("The setting 'endpoint' holds a password: leave it out, and set HF_TOKEN to a token.")
     if not stated.startswith(("https://", "http://")):
         raise EmbarkError(f"The setting 'endpoint' must be an address such as {Settings.endpoint}, not '{stated}'.")
     return stated.rstrip("/")
@@ -115,17 +139,47 @@ def _boolean(stated: bool | str) -> bool:
 
 
 def cache_folder() -> Path:
-    """The user's cache folder."""
-    return Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser()
+    """The user's folder for what can be made again."""
+    if not os.environ.get("XDG_CACHE_HOME") and _no_home() and (home := os.environ.get("EMBARK_HOME")):
+        return Path(home) / "cache"
+    return _expanded(os.environ.get("XDG_CACHE_HOME") or "~/.cache")
 
 
-def _settings_file() -> Mapping[str, Any]:
-    """`embark.toml` in the working folder, else `embark/settings.toml` in the user's configuration folder."""
-    config = Path(os.environ.get("XDG_CONFIG_HOME") or "~/.config").expanduser()
-    for path in (Path("embark.toml"), config / "embark" / "settings.toml"):
-        if path.is_file():
-            return _parse(path)
-    return {}
+def _expanded(path: Path | str) -> Path:
+    if str(path).startswith("~") and _no_home():
+        raise EmbarkError(f"There is no home folder for {path}: set HOME, or EMBARK_HOME to a folder of embark's own.")
+    return Path(path).expanduser()
+
+
+def _no_home() -> bool:
+    """Whether this user has no home folder, as in many containers."""
+    return os.path.expanduser("~") == "~"
+
+
+def _user_file() -> Mapping[str, Any]:
+    """`embark/settings.toml` in the user's configuration folder, if there is one."""
+    config = os.environ.get("XDG_CONFIG_HOME") or (None if _no_home() else "~/.config")
+    path = config and Path(config, "embark", "settings.toml").expanduser()
+    return _parse(path) if path and path.is_file() else {}
+
+
+def _folder_file() -> Mapping[str, Any]:
+    """`embark.toml` in the working folder, if there is one: it came with the folder, perhaps from a stranger."""
+    path = Path(FOLDER_FILE)
+    values = _parse(path) if path.is_file() else {}
+    if refused := [name for name in values if name not in OF_FOLDER]:
+        places = f"EMBARK_{refused[0].upper()}{' or HF_ENDPOINT' * (refused[0] == 'endpoint')}"
+        raise EmbarkError(
+            f"{path.resolve()} must not set '{refused[0]}', as a folder may come from anybody: set {places}, or put it "
+            "into your own embark/settings.toml in ~/.config."
+        )
+    if values.get("offline") is False:
+        raise EmbarkError(f"{path.resolve()} may set 'offline' to true only: leave it out.")
+    try:
+        inside(Path(), os.path.expanduser(values.get("results", ".")))
+    except Outside as error:
+        raise EmbarkError(f"{path.resolve()}, setting 'results': {error} Set EMBARK_RESULTS or --results.") from None
+    return values
 
 
 def _parse(path: Path) -> Mapping[str, Any]:
@@ -133,9 +187,9 @@ def _parse(path: Path) -> Mapping[str, Any]:
         values = tomllib.loads(path.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise EmbarkError(f"The settings file {path} is not valid TOML: {error}") from error
-    if unknown := sorted(set(values) - set(NAMES)):
+    if unknown := sorted(set(values) - set(KNOWN)):
         raise EmbarkError(
-            f"The settings file {path} has unknown settings {', '.join(unknown)}; known: {', '.join(NAMES)}."
+            f"The settings file {path} has unknown settings {', '.join(unknown)}; known: {', '.join(KNOWN)}."
         )
     for name, value in values.items():
         kind, description = KINDS.get(name, (str, "a path"))

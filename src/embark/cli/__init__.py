@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import sys
+from contextlib import suppress
 from typing import Annotated, ClassVar
 
 import typer
@@ -11,6 +12,9 @@ import typer
 from embark import __version__
 from embark.cli import analyze, board, browse, compare, doctor, exchange, fetch, published, recommend, run, show
 from embark.cli.grammar import Command, Group
+from embark.cli.output import say
+from embark.plugins import allow
+from embark.settings import load_settings
 from embark.types import EmbarkError
 
 
@@ -47,8 +51,14 @@ def start(
     version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
     ] = False,
+    plugins: Annotated[
+        str, typer.Option("--plugins", metavar="NAMES", help="Run plug-ins of these distributions (a,b).")
+    ] = "",
 ) -> None:
     """What a multimodal embedding model can do: every item embedded once, every score with its interval."""
+    allow(*plugins.split(","))
+    with suppress(EmbarkError):  # whoever needs the settings tells it
+        say(*load_settings().notes)
 
 
 for command in (

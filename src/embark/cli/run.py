@@ -35,6 +35,9 @@ Folder = Annotated[
 TasksFile = Annotated[
     Path | None, typer.Option("--tasks-file", metavar="FILE", help="Your tasks: TOML, one [[task]] table a task.")
 ]
+AllowOutside = Annotated[
+    bool, typer.Option("--allow-outside", help="Let your CSV or TOML name files outside its folder.")
+]
 SkipUnreadable = Annotated[
     bool, typer.Option("--skip-unreadable", help="Score your data without files that do not decode.")
 ]
@@ -60,6 +63,7 @@ def run(
     task: TaskNames = None,
     folder: Folder = None,
     tasks_file: TasksFile = None,
+    allow_outside: AllowOutside = False,
     skip_unreadable: SkipUnreadable = False,
     protocol: ProtocolName = None,
     rescore: Rescore = False,
@@ -92,7 +96,7 @@ def run(
     settings = embark.load_settings(home, results, workers, offline=offline or None)
     report = embark.evaluate(
         model or None,
-        chosen_tasks(benchmark, task, folder, tasks_file, skip_unreadable),
+        chosen_tasks(benchmark, task, folder, tasks_file, skip_unreadable, allow_outside),
         protocol=protocol,
         settings=settings,
         rescore=rescore,
@@ -114,6 +118,7 @@ def plan(
     task: TaskNames = None,
     folder: Folder = None,
     tasks_file: TasksFile = None,
+    allow_outside: AllowOutside = False,
     protocol: ProtocolName = None,
     data: Annotated[bool, typer.Option("--data", help="Read the data of hub tasks, not just their rows.")] = False,
     device: Device = "auto",
@@ -136,7 +141,7 @@ def plan(
     """
     report = embark.plan(
         model or None,
-        chosen_tasks(benchmark, task, folder, tasks_file),
+        chosen_tasks(benchmark, task, folder, tasks_file, allow_outside=allow_outside),
         protocol=protocol,
         read_data=data or None,
         settings=embark.load_settings(home, offline=offline or None),
@@ -160,6 +165,7 @@ def chosen_tasks(
     folder: Path | None,
     tasks_file: Path | None,
     skip_unreadable: bool = False,
+    allow_outside: bool = False,
 ) -> Any:
     """What the options of a command name."""
     from dataclasses import replace
@@ -169,7 +175,8 @@ def chosen_tasks(
         raise typer.BadParameter("give either a benchmark or tasks, not both")
     if benchmark:
         return embark.get_benchmark(benchmark)
-    own = [*(embark.folder_task(folder) if folder else []), *(embark.load_tasks(tasks_file) if tasks_file else [])]
+    own = embark.folder_task(folder, allow_outside=allow_outside) if folder else []
+    own += embark.load_tasks(tasks_file, allow_outside=allow_outside) if tasks_file else []
     if skip_unreadable:
         own = [replace(row, unreadable="skip") for row in own]
     return [*(task or []), *own] or None

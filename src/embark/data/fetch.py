@@ -23,6 +23,7 @@ from urllib.parse import quote, urlsplit
 from embark import http
 from embark.data.atomic import atomically
 from embark.http import Refused, TemporaryFailure, with_retries
+from embark.paths import commit_name, component, relative_path
 from embark.settings import Settings
 from embark.types import EmbarkError
 
@@ -66,14 +67,14 @@ class Hub:
         if re.fullmatch("[0-9a-f]{40}", revision) or is_local(id):
             return revision
         if (id, revision) not in self._commits:
-            ref = self._folder(id) / f"ref-{quote(revision, safe='')}.json"
+            ref = self._folder(id) / f"ref-{component(revision)}.json"
             if self.offline:
                 if not ref.exists():
                     raise _offline_error(f"revision {revision} of dataset {id}")
-                commit = json.loads(ref.read_bytes())
+                commit = commit_name(json.loads(ref.read_bytes()), str(ref))
             else:
                 url = f"{self.endpoint}/api/datasets/{id}/revision/{quote(revision, safe='')}"
-                commit = self._ask(url, id, revision)[0]["sha"]
+                commit = commit_name(self._ask(url, id, revision)[0]["sha"], self.endpoint)
                 _save(ref, commit)
             self._commits[id, revision] = commit
         return self._commits[id, revision]
@@ -122,7 +123,7 @@ class Hub:
         return None
 
     def _folder(self, id: str) -> Path:
-        return self.home / "hub" / safe_path(id).replace("/", "__")
+        return self.home / "hub" / component(safe_path(id))
 
     # ── listing ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -175,6 +176,7 @@ class Hub:
     def _get(self, url: str) -> Any:
         from huggingface_hub.utils import build_hf_headers, get_session, hf_raise_for_status
 
+        http.check_token()
         try:
             response = get_session().get(url, headers=build_hf_headers(library_name="embark"), timeout=http.TIMEOUT)
             hf_raise_for_status(response)
@@ -225,6 +227,7 @@ class Hub:
     def _download_once(self, id: str, commit: str, file: RemoteFile, bar: _Bar) -> Path:
         from huggingface_hub import hf_hub_download
 
+        http.check_token()
         try:
             path = hf_hub_download(
                 id, file.path, repo_type="dataset", revision=commit, endpoint=self.endpoint, library_name="embark",
@@ -331,10 +334,7 @@ def is_local(id: str) -> bool:
 
 def safe_path(path: str) -> str:
     """A path that came from elsewhere, which must not lead out of its folder."""
-    parts = PurePosixPath(path).parts
-    if not parts or path.startswith("/") or ".." in parts:
-        raise EmbarkError(f"The hub names '{path}', which is not a path inside a dataset.")
-    return path
+    return relative_path(path, "The hub")
 
 
 def _snapshot(id: str, commit: str) -> Path:
@@ -347,8 +347,12 @@ def _snapshot(id: str, commit: str) -> Path:
 def _files_in(folder: Path) -> dict[str, RemoteFile]:
     if not folder.is_dir():
         raise EmbarkError(f"There is no folder {folder}.")
-    files = ((path.relative_to(folder).as_posix(), path) for path in sorted(folder.rglob("*")) if path.is_file())
-    return {name: RemoteFile(name, path.stat().st_size) for name, path in files}
+    files = ((path.relative_to(folder), path) for path in sorted(folder.rglob("*")) if path.is_file())
+    return {
+        name.as_posix(): RemoteFile(name.as_posix(), path.stat().st_size)
+        for name, path in files
+        if not (path.is_symlink() and any(part.startswith(".") for part in name.parts))  # hidden links lead anywhere
+    }
 
 
 def _checksum(path: Path, file: RemoteFile) -> str:

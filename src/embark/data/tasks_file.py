@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import tomllib
 from collections.abc import Callable, Mapping
-from dataclasses import MISSING, fields
+from dataclasses import MISSING, fields, replace
 from pathlib import Path
 from typing import Any
 
 from embark.catalogue import UnknownName
-from embark.data.readers import READERS, options
+from embark.data import readers
+from embark.data.readers import READERS
 from embark.settings import load_settings
 from embark.types import MODALITIES, EmbarkError, Pool, Source, Task
 
@@ -19,12 +21,15 @@ METRICS = {
     "retrieval": "ndcg_at_10", "choice": "accuracy", "zeroshot": "accuracy", "probe": "accuracy", "multilabel": "lrap",
     "clustering": "nmi", "pairs": "accuracy", "sts": "cosine_spearman", "robustness": "mean_corrupted",
 }  # fmt: skip
+OUTSIDE = "allow_outside"  # the option that tells the reader `folder`
+ALLOW = "--allow-outside (allow_outside=True)"
 ALIASES = {"licence": "license"}  # other spellings of fields
 
 
-def load_tasks(path: str | Path) -> list[Task]:
+def load_tasks(path: str | Path, *, allow_outside: bool = False) -> list[Task]:
     """The tasks of a TOML file. A source whose id is a folder (from the file's own place) is read from there.
 
+    Data lies in the file's folder; `allow_outside` lets the file name other places, and links lead there.
     `family`, `category` and `metric` may be left out, and so may the revision of a folder: its state is its revision.
     """
     file = Path(path).expanduser()
@@ -38,7 +43,7 @@ def load_tasks(path: str | Path) -> list[Task]:
     if content or not isinstance(tables, list) or not tables:
         extra = f"; it has {', '.join(content)} beside them" if content else ""
         raise EmbarkError(f"The tasks file {file} must hold [[task]] tables and nothing else{extra}.")
-    tasks = [_task(file, number, table) for number, table in enumerate(tables, 1)]
+    tasks = [_task(file, number, table, allow_outside) for number, table in enumerate(tables, 1)]
     names = [task.name for task in tasks]
     if twice := sorted({name for name in names if names.count(name) > 1}):
         raise EmbarkError(f"The tasks file {file} has more than one task named {', '.join(twice)}.")
@@ -64,7 +69,7 @@ class _InvalidField(Exception):
         self.path = path
 
 
-def _task(file: Path, number: int, table: Any) -> Task:
+def _task(file: Path, number: int, table: Any, allow_outside: bool) -> Task:
     name = table.get("name") if isinstance(table, dict) else None
     try:
         stated = _fields(Task, table)
@@ -72,11 +77,17 @@ def _task(file: Path, number: int, table: Any) -> Task:
         stated = {"family": "Own", "category": evaluator.capitalize(), "metric": METRICS.get(evaluator, "")} | stated
         _complete(Task, stated)
         source = stated["source"]
-        stated["source"] = _source(file, source)
+        stated["source"] = _source(file, source, allow_outside)
         for changes in stated.get("variants", {}).values():
             if "source" in changes:
-                changes["source"] = _source(file, source | changes["source"])
-        return _check_options(Task(**stated))
+                changes["source"] = _source(file, source | changes["source"], allow_outside)
+        row = _check_options(Task(**stated))
+        if not allow_outside:
+            for changes in ({}, *row.variants.values()):
+                _check_paths(file, replace(row, **changes))
+        elif "folder" in (row.reader, row.options.get("reader")):
+            return replace(row, options={**row.options, OUTSIDE: True})
+        return row
     except _InvalidField as error:
         place = f"field '{'.'.join(error.path)}': " if error.path else ""
         raise EmbarkError(f"{file}, task {name or f'number {number}'}: {place}{error}") from None
@@ -84,16 +95,41 @@ def _task(file: Path, number: int, table: Any) -> Task:
 
 def _check_options(task: Task) -> Task:
     """The task, if its reader knows all its options: an ignored option would leave the score under a wrong protocol."""
-    known = options(task)
+    known = readers.options(task)
     if known is not None and (unknown := [name for name in task.options if name not in known]):
         raise _InvalidField(str(UnknownName(f"option of '{task.reader}'", unknown[0], known)), "options")
     return task
 
 
-def _source(file: Path, stated: dict[str, Any]) -> Source:
+def _check_paths(file: Path, task: Task) -> None:
+    """Options that are paths must not lead out of the file's folder."""
+    for option in readers.path_options(task):
+        if option in task.options:
+            _check_inside(file, str(task.options[option]), "options", option)
+
+
+def _check_inside(file: Path, path: str, *where: str) -> None:
+    place = Path(os.path.realpath(file.parent / os.path.expanduser(path)))
+    if not place.is_relative_to(os.path.realpath(file.parent)):
+        raise _InvalidField(f"'{path}' is not in the file's folder; if that is meant: {ALLOW}", *where)
+
+
+def _check_links(folder: Path) -> None:
+    """No file of a folder may be a link that leads out of it."""
+    for path in sorted(folder.rglob("*")):
+        hidden = any(part.startswith(".") for part in path.relative_to(folder).parts)  # hidden links are not read
+        if path.is_symlink() and not hidden and not path.resolve().is_relative_to(folder):
+            message = f"{path} is a link that leads out of its folder; if that is meant: {ALLOW}"
+            raise _InvalidField(message, "source", "id")
+
+
+def _source(file: Path, stated: dict[str, Any], allow_outside: bool) -> Source:
     id = stated.get("id", "")
     folder = (file.parent / Path(id).expanduser()).resolve()
     if id and folder.is_dir():
+        if not allow_outside:
+            _check_inside(file, id, "source", "id")
+            _check_links(folder)
         return local_source(folder, **{name: value for name, value in stated.items() if name != "id"})
     if id.startswith((".", "/", "~")):
         raise _InvalidField(f"there is no folder {folder}", "source", "id")
@@ -199,6 +235,13 @@ def _map(read: Callable[[Any], Any]) -> Callable[[Any], dict[str, Any]]:
     return read_all
 
 
+def _options(value: Any) -> dict[str, Any]:
+    options = _map(lambda value: value)(value)
+    if OUTSIDE in options:  # the file may be a stranger's
+        raise _InvalidField(f"is the user's to say: {ALLOW}", OUTSIDE)
+    return options
+
+
 def _not_empty(read: Callable[[Any], Any]) -> Callable[[Any], Any]:
     def read_content(value: Any) -> Any:
         if not (content := read(value)):
@@ -230,7 +273,8 @@ _READ: dict[str, Callable[[Any], Any]] = {
     "splits": _not_empty(_texts),  # without a split or subset there is nothing to score
     "subsets": _not_empty(_map(_texts)),
     **dict.fromkeys(("columns", "instructions", "tags"), _map(_text)),
-    **dict.fromkeys(("params", "options"), _map(lambda value: value)),
+    "params": _map(lambda value: value),
+    "options": _options,
     "files": _map(_texts),
     "rows": _map(_whole),
     "items": _whole,

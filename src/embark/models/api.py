@@ -39,6 +39,8 @@ PIECE = re.compile(rb" ?(?:[A-Z]?[a-z]{1,3}|[A-Z])|[0-9]{1,3}|[ \t]{1,4}|.", re.
 LARGEST_REQUEST = 16 << 20  # bytes; an item that is larger goes alone
 DEADLINE = 900.0  # seconds for a request, with all its tries
 JITTER = 0.5
+LONGEST_MESSAGE = 500  # characters of a provider's answer
+TELLING = 4  # characters of a key that are not shown
 BAD_INPUT = (400, 413, 422)  # HTTP statuses that a single item of many can cause
 
 
@@ -230,18 +232,20 @@ class Remote(Encoder):
                 page = http.receive(answer)
         except TemporaryFailure as failure:
             self.pace.hold(failure.wait or 0.0)
-            message = self._message(failure.page, key)
-            raise TemporaryFailure(f"{failure}: {message}" if message else str(failure), failure.wait) from None
+            message = _provider_message(failure.page)
+            text = _without(key, f"{failure}: {message}" if message else str(failure))
+            raise TemporaryFailure(text, failure.wait) from None
         except Refused as refused:
             raise self._refusal(refused, key, items) from None
-        finite = [(position, row) for position, row in self._vectors(page, len(items)) if np.isfinite(row).all()]
+        vectors = self._vectors(page, len(items), key)
+        finite = [(position, row) for position, row in vectors if np.isfinite(row).all()]
         if not finite:
             raise TemporaryFailure(
                 f"it returned no vector of finite numbers for {len(items)} items, the first is {_preview(items[0])}"
             )
         return finite
 
-    def _vectors(self, page: bytes, count: int) -> list[tuple[int, Array]]:
+    def _vectors(self, page: bytes, count: int, key: str) -> list[tuple[int, Array]]:
         """The vectors in an answer about so many items, with their positions."""
         try:
             answer = self.provider.vectors(json.loads(page))
@@ -249,7 +253,7 @@ class Remote(Encoder):
         except (ValueError, TypeError, LookupError) as error:
             raise EmbarkError(
                 f"{self.card.name}: the answer of {self.endpoint} is not what its API promises "
-                f"({type(error).__name__}: {error}). Is that its address?"
+                f"({type(error).__name__}: {_without(key, str(error)[:LONGEST_MESSAGE])}). Is that its address?"
             ) from None
         positions = [position for position, _ in vectors]
         if not self.provider.indexed and len(vectors) != count:
@@ -279,20 +283,9 @@ class Remote(Encoder):
                 "key that may."
             )
         what = _preview(items[0]) if len(items) == 1 else f"{len(items)} items"
-        message = f"{self.card.name} was refused for {what} ({refused}): {self._message(refused.page, key)}"
+        answer = _without(key, f"({refused}): {_provider_message(refused.page)}")
+        message = f"{self.card.name} was refused for {what} {answer}"
         return BadInput(message) if refused.status in BAD_INPUT else EmbarkError(message)
-
-    def _message(self, page: bytes, key: str) -> str:
-        """The message in a provider's answer, without the key."""
-        text = page.decode("utf-8", "replace")
-        try:
-            message = json.loads(text)
-        except ValueError:
-            message = text.strip()
-        for name in ("error", "message", "detail"):
-            if isinstance(message, dict) and name in message:
-                message = message[name]
-        return (str(message).replace(key, "…") if key else str(message))[:500]
 
 
 @dataclass
@@ -318,6 +311,33 @@ class Pace:
         """Send no request for so many seconds, as the provider asked."""
         with self.lock:
             self.next = max(self.next, time.monotonic() + min(seconds, http.PATIENCE))
+
+
+def _provider_message(page: bytes) -> str:
+    """The message in a provider's answer."""
+    text = page.decode("utf-8", "replace")
+    try:
+        message = json.loads(text)
+    except ValueError:
+        message = text.strip()
+    for name in ("error", "message", "detail"):
+        if isinstance(message, dict) and name in message:
+            message = message[name]
+    return str(message)[:LONGEST_MESSAGE]
+
+
+def _without(key: str, text: str) -> str:
+    """A text without any part of the key: servers repeat its beginning or its end."""
+    out = []
+    position = 0
+    while position < len(text):
+        end = position
+        while end < len(text) and text[position : end + 1] in key:
+            end += 1
+        secret = end - position >= min(TELLING, len(key) or 1)
+        out.append("…" if secret else text[position])
+        position = end if secret else position + 1
+    return "".join(out)
 
 
 def _preview(item: RequestItem) -> str:

@@ -18,6 +18,7 @@ from urllib.request import Request
 
 from embark import http
 from embark.models.loading import Loading
+from embark.paths import COMMIT, commit_name
 from embark.settings import Settings, load_settings
 from embark.types import EmbarkError, ModelCard
 
@@ -187,21 +188,24 @@ def _hash(path: Path) -> str:
 
 def _commit(card: ModelCard, settings: Settings) -> str:
     """The commit that a revision stands for: vectors are named by commits, because branches move."""
-    if len(card.revision) == 40:
+    if COMMIT.fullmatch(card.revision):
         return card.revision
     import huggingface_hub as hf
 
+    http.check_token()
     try:
         if settings.offline:  # a downloaded snapshot lies in a folder that is named by its commit
             return Path(hf.snapshot_download(card.source, revision=card.revision, local_files_only=True)).name
-        return str(hf.HfApi(endpoint=settings.endpoint).model_info(card.source, revision=card.revision).sha)
+        commit = hf.HfApi(endpoint=settings.endpoint).model_info(card.source, revision=card.revision).sha
     except Exception as error:
         raise _fetch_error(card.source, card.revision, error) from error
+    return commit_name(commit, settings.endpoint)
 
 
 def _download_snapshot(source: str, revision: str, patterns: Sequence[str], settings: Settings) -> Path:
     import huggingface_hub as hf
 
+    http.check_token()
     try:
         folder = hf.snapshot_download(
             source, revision=revision, allow_patterns=list(patterns), endpoint=settings.endpoint,

@@ -25,6 +25,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from embark.data.atomic import atomically
+from embark.paths import place
 from embark.results.task_rows import from_json, to_json
 from embark.types import Array, EmbarkError, ModelCard, Task
 
@@ -119,17 +120,17 @@ class Results:
 
     def folder(self, model: str, revision: str) -> Path:
         """The folder of a model's results."""
-        return self.root / _safe(model) / _safe(revision)
+        return place(place(self.root, model), revision)
 
     def load(self, model: str, revision: str, task: str, protocol: str = "paper") -> TaskResult | None:
         """The stored result, if there is one of ours."""
-        path = self.folder(model, revision) / f"{_stem(task, protocol)}.json"
+        path = place(self.folder(model, revision), _stem(task, protocol), ".json")
         return _parse(path) if path.is_file() else None
 
     def save(self, result: TaskResult, card: ModelCard, outcomes: Sequence[Mapping[str, Any]]) -> TaskResult:
         """Write outcomes, then scores (the commit), each in one step; a kill leaves the old files or the new ones."""
         folder = self.folder(result.model, result.revision)
-        name = f"{_stem(result.task, result.protocol)}.json"
+        name = place(folder, _stem(result.task, result.protocol), ".json").name
         table = pa.concat_tables([pa.table(dict(columns)) for columns in outcomes], promote_options="default")
         _replace((folder / name).with_suffix(".parquet"), lambda out: pq.write_table(table, out, compression="zstd"))
         return self.write(result, card, name)
@@ -138,7 +139,7 @@ class Results:
         """Write scores alone; by default under a name that tells their protocol and the tool that made them."""
         folder = self.folder(result.model, result.revision)
         tool = "" if result.made_by == "embark" else f"~{result.made_by}"
-        path = folder / (name or f"{_stem(result.task, result.protocol)}{tool}.json")
+        path = folder / name if name else place(folder, _stem(result.task, result.protocol) + tool, ".json")
         meta = {"name": result.model, "revision": result.revision} if card is None else _meta(card)
         if card is not None or not (folder / "model_meta.json").exists():
             _replace(folder / "model_meta.json", lambda out: out.write(_json(meta).encode()))
@@ -161,14 +162,9 @@ class Results:
                 yield result
 
 
-def _safe(name: str) -> str:
-    """A name as one folder or file."""
-    return name.replace("/", "__")
-
-
 def _stem(task: str, protocol: str) -> str:
     """The file name of a result, without its ending; it names the protocol unless that is the paper's."""
-    return _safe(task if protocol == "paper" else f"{task}@{protocol}")
+    return task if protocol == "paper" else f"{task}@{protocol}"
 
 
 def outcome_columns(split: str, subset: str, ids: Sequence[str], outcomes: Mapping[str, Array]) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
+from embark.paths import component
 from embark.results import OURS, Record, Results, TaskResult
 from embark.types import EmbarkError, ModelCard, Task
 
@@ -79,7 +80,7 @@ def write_mteb(results: Iterable[TaskResult], cards: Mapping[str, ModelCard], fo
                 f"There are two results of {result.model} on {result.task}: export one protocol at a time."
             )
         seen.add(key)
-        written.append(Results(folder).write(result, cards.get(result.model), f"{result.task.replace('/', '__')}.json"))
+        written.append(Results(folder).write(result, cards.get(result.model), f"{component(result.task)}.json"))
     return written
 
 

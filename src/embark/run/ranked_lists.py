@@ -17,6 +17,7 @@ from embark.data import readers
 from embark.evaluators.topk import topk
 from embark.models import Loading
 from embark.models.encoder import Encoder
+from embark.paths import place
 from embark.planning import task_demand
 from embark.run.models import Models, choose_models
 from embark.run.workbench import Workbench, incompatibility, readable_items
@@ -55,7 +56,7 @@ class Ranking:
         if format not in FORMATS:
             raise UnknownName("format of ranked lists", format, FORMATS)
         part = "" if (self.split, self.subset) == ("test", "default") else f".{self.split}.{self.subset}"
-        path = folder / self.model.replace("/", "__") / f"{self.task.replace('/', '__')}{part}{FORMATS[format]}"
+        path = place(place(folder, self.model), f"{self.task}{part}", FORMATS[format])
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text("".join(f"{line}\n" for line in self.lines(format)), encoding="utf-8")
         return path

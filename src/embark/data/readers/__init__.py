@@ -94,6 +94,12 @@ def options(task: Task) -> tuple[str, ...] | None:
     return None if own is None or shared is None else (*own, *shared)
 
 
+def path_options(task: Task) -> tuple[str, ...]:
+    """The options of a task that are paths of this machine."""
+    reader = task.options.get("reader") if task.reader == "conditions" else task.reader
+    return tuple(getattr(_module(reader), "PATH_OPTIONS", ())) if reader in READERS else ()
+
+
 def read(task: Task, split: str, subset: str, hub: Hub) -> Dataset:
     """The items and truth of one split and subset of a task, checked for consistency."""
     for what, name, known in (

@@ -24,6 +24,7 @@ from embark.data.readers._table import as_list
 from embark.data.rows import Rows
 from embark.types import Dataset, EmbarkError, Item, Qrels, Side, Source, Task
 
+PATH_OPTIONS = ("labels",)
 VERSION = 1
 
 LABELS = "EMBARK_ARK_LABELS"

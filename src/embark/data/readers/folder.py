@@ -14,6 +14,7 @@ import numpy as np
 from embark.data import items
 from embark.data.fetch import Hub
 from embark.data.readers._table import first_few
+from embark.paths import Outside, inside
 from embark.types import Classes, Dataset, EmbarkError, Qrels, Side, Source, Task
 
 VERSION = 1
@@ -21,6 +22,7 @@ VERSION = 1
 FILE = ("file", "file_name", "filename", "image", "path")
 CAPTION = ("caption", "text")
 LABEL = ("label", "class")
+ALLOW = "allow it with --allow-outside (allow_outside=True)"
 
 Row = dict[str, str]
 
@@ -35,25 +37,29 @@ def folder_task(
     label: str | None = None,
     templates: Sequence[str] = ("a photo of {}",),
     language: str = "eng",
+    allow_outside: bool = False,
 ) -> list[Task]:
     """The tasks of a folder: text→image retrieval if its CSV has captions, zero-shot classification if it has labels.
 
     `table` names the CSV (else `metadata.csv` or the only one there is); `file`, `caption` and `label` name its columns
-    (else the usual names are looked for). Equal captions are one query, and a file named twice is one image.
+    (else the usual names are looked for). Equal captions are one query, and a file named twice is one image. The CSV
+    may name files outside the folder, and links lead there, only where `allow_outside` is true.
     """
     folder = Path(path).expanduser().resolve()
-    source = _table(folder, table)
+    source = _table(folder, table, allow_outside)
     rows = _rows(source)
     files = _column(source, rows, file, FILE)
     if files is None:
         raise EmbarkError(f"{source} has no column of files ({', '.join(FILE)}); its columns are {first_few(rows[0])}.")
+    if not allow_outside:
+        _check_inside(folder, source, rows, files)
     _check_files(folder, rows, files)
     captions = _column(source, rows, caption, CAPTION)
     labels = _column(source, rows, label, LABEL)
     origin = Source(id=str(folder), revision=_revision(folder, source, files), config=source.name)
     base = Task(
         name or folder.name, "Folder", "retrieval", "folder", origin, "hit_rate_at_1", "Retrieval", ("text", "image"),
-        subsets={"default": (language,)},
+        subsets={"default": (language,)}, options={"allow_outside": True} if allow_outside else {},
     )  # fmt: skip
     tasks = []
     if captions is not None:
@@ -83,7 +89,10 @@ def folder_task(
 def read_folder(task: Task, split: str, subset: str, hub: Hub) -> Dataset:
     """The items and truth of a task that `folder_task` made; a folder that has changed since is an error."""
     folder = Path(task.source.id)
-    source = _table(folder, task.source.config)
+    allow_outside = bool(task.options.get("allow_outside"))
+    source = _table(folder, task.source.config, allow_outside)
+    if not allow_outside:
+        _check_inside(folder, source, _rows(source), task.columns["file"])
     if _revision(folder, source, task.columns["file"]) != task.source.revision:
         advice = "make it again (embark run --folder, or folder_task in Python)"
         raise EmbarkError(f"The folder {folder} has changed since task {task.name} was made: {advice}.")
@@ -129,8 +138,16 @@ def _filled_rows(task: Task, rows: Sequence[Row], role: str) -> tuple[list[Row],
 # ── the table ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _table(folder: Path, name: str | None) -> Path:
+def _table(folder: Path, name: str | None, allow_outside: bool) -> Path:
     """The CSV of a folder: the one with this name, metadata.csv, or the only one."""
+    table = _find_table(folder, name)
+    try:
+        return table if allow_outside else inside(folder, name or table.name)
+    except Outside as error:
+        raise EmbarkError(f"The table {error} Put it there, or {ALLOW}.") from None
+
+
+def _find_table(folder: Path, name: str | None) -> Path:
     if not folder.is_dir():
         raise EmbarkError(f"There is no folder {folder}.")
     if name or (folder / "metadata.csv").is_file():
@@ -138,7 +155,7 @@ def _table(folder: Path, name: str | None) -> Path:
         if not chosen.is_file():
             raise EmbarkError(f"There is no file {chosen}.")
         return chosen
-    tables = sorted(folder.glob("*.csv"))
+    tables = sorted(path for path in folder.glob("*.csv") if path.is_file())  # a pipe would be waited for
     if not tables:
         raise EmbarkError(f"The folder {folder} has no CSV; it needs one with a row for each image.")
     if len(tables) > 1:
@@ -176,6 +193,15 @@ def _check_files(folder: Path, rows: Sequence[Row], column: str) -> None:
     names = dict.fromkeys(row[column] for row in rows)
     if missing := [name or "(no name)" for name in names if not name or not (folder / name).is_file()]:
         raise EmbarkError(f"{len(missing)} of {len(names)} files are not in {folder}: {first_few(missing)}.")
+
+
+def _check_inside(folder: Path, source: Path, rows: Sequence[Row], column: str) -> None:
+    """A CSV may come from anybody, and what it names may be sent to an API."""
+    for number, row in enumerate(rows, 1):
+        try:
+            inside(folder, row[column])
+        except Outside as error:
+            raise EmbarkError(f"Row {number} of {source}: {error} Put the file there, or {ALLOW}.") from None
 
 
 def _classes(source: Path, rows: Sequence[Row], files: str, labels: str) -> tuple[str, ...]:

@@ -1,0 +1,93 @@
+"""The gate for whatever comes from outside and becomes a path: names, commits, and paths inside a folder."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import unicodedata
+from pathlib import Path, PurePosixPath
+from urllib.parse import unquote_to_bytes
+
+from embark.types import EmbarkError
+
+LONGEST = 200  # bytes of a component; file systems take 255, and endings such as ".parquet" come on top
+HASHED = "%~"  # between the beginning of a long name and its hash
+FORBIDDEN = re.compile(r"[\x00-\x1f\x7f%\\\ud800-\udfff" + (r':*?"<>|]' if os.name == "nt" else "]"))
+AMBIGUOUS = re.compile(r"(?<=[_/])_|_(?=[_/])")  # "__" stands for "/"
+DEVICE = re.compile(r"(con|prn|aux|nul|com[0-9¹²³]|lpt[0-9¹²³]) *(\.|$)", re.IGNORECASE)  # on Windows
+CASELESS = re.compile(r"^.|[^a-z0-9-]", re.DOTALL)  # what is escaped where a name must differ in more than its case
+COMMIT = re.compile("[0-9a-f]{40}")
+
+
+class Outside(EmbarkError):
+    """A path that leads out of its folder."""
+
+
+def component(name: str) -> str:
+    """A name as one folder or file, on every system: "org/model" is "org__model".
+
+    What no file may be called is escaped as %XX; the end of a name that is too long is its hash.
+    """
+    escaped = AMBIGUOUS.sub(_escape, FORBIDDEN.sub(_escape, name)).replace("/", "__")
+    if DEVICE.match(escaped):
+        escaped = re.sub("^.", _escape, escaped)
+    return _shortened(re.sub(r"[. ]\Z", _escape, escaped), name)
+
+
+def original(component: str) -> str | None:
+    """The name that became this component; None for one that was too long."""
+    if HASHED in component:
+        return None
+    return unquote_to_bytes(component.removesuffix("%").replace("__", "/")).decode("utf-8", "surrogatepass")
+
+
+def place(folder: Path, name: str, ending: str = "") -> Path:
+    """The place of a name in a folder: its component, or another one where a name that differs in case has that."""
+    plain = f"{component(name)}{ending}"
+    present = os.listdir(folder) if folder.is_dir() else []
+    if plain in present or _folded(plain) not in map(_folded, present):
+        return folder / plain
+    return folder / f"{_shortened(CASELESS.sub(_escape, name), name)}{ending}"
+
+
+def inside(folder: Path, relative: str) -> Path:
+    """A path in a folder; one that leads out of it (absolute, "..", through a link) is refused."""
+    path = Path(relative)
+    if "\0" in relative or path.anchor or ".." in path.parts:
+        raise Outside(f"'{relative}' is not a path inside {folder}.")
+    if not Path(os.path.realpath(folder / path)).is_relative_to(os.path.realpath(folder)):
+        raise Outside(f"'{relative}' is a link that leads out of {folder}.")
+    return folder / path
+
+
+def relative_path(path: str, owner: str) -> str:
+    """A path that a hub or an archive (`owner`, for the message) names, if it stays inside whatever it is put into."""
+    parts = PurePosixPath(path).parts
+    if not parts or parts[0] == "/" or ".." in parts or FORBIDDEN.search(path.replace("%", "")):
+        raise Outside(f"{owner} names {path!r}, which is not a path inside a dataset.")
+    return path
+
+
+def commit_name(commit: object, owner: str) -> str:
+    """The commit that a hub names (`owner`, for the message), if it is one: 40 hexadecimal digits."""
+    if not (isinstance(commit, str) and COMMIT.fullmatch(commit)):
+        raise EmbarkError(f"{owner} names the commit {str(commit)[:60]!r}, which is none: is that the hub's address?")
+    return commit
+
+
+def _escape(match: re.Match[str]) -> str:
+    return "".join(f"%{byte:02X}" for byte in match[0].encode("utf-8", "surrogatepass"))
+
+
+def _shortened(escaped: str, name: str) -> str:
+    data = escaped.encode()
+    if len(data) <= LONGEST:
+        return escaped or "%"
+    digest = hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:32]
+    beginning = re.sub("%.?$", "", data[: LONGEST - len(HASHED) - len(digest)].decode("utf-8", "ignore"))
+    return f"{beginning}{HASHED}{digest}"
+
+
+def _folded(name: str) -> str:
+    return unicodedata.normalize("NFC", name).casefold()
