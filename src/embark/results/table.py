@@ -19,6 +19,7 @@ from embark.types import EmbarkError
 LESSER = ("metric", "chance")  # columns that a narrow terminal goes without, first to last
 HEAD = 10  # characters of a name over scores, before it is broken
 PIECES = r"(?<=[ /-])|(?<=[a-z0-9])(?=[A-Z][a-z])|(?=\()"  # where a name may be broken: patch14-384, ImageClustering
+FOOTNOTE = re.compile(r"\(([a-z]+)\) (.*)", re.DOTALL)  # as `footnoted` writes them
 ENDINGS = ("MultiChoice", "Classification", "Retrieval", "Clustering", "ZeroShot")
 NUMBERS = ("#", "95 %", "tasks", "Borda", "chance")  # columns of words that are set to the right
 
@@ -170,8 +171,10 @@ class Table:
     def _only(self, columns: Sequence[int]) -> Table:
         """Some of the columns, without footnotes that only others have."""
         rows = tuple(replace(row, cells=tuple(row.cells[i] for i in columns)) for row in self.rows)
-        marks = {f"({m})" for row in rows for cell in row.cells if isinstance(cell, Score) for m in cell.marks}
-        notes = tuple(note for note in self.notes if not note.startswith("(") or note.split(" ")[0] in marks)
+        marks = {mark for row in rows for cell in row.cells if isinstance(cell, Score) for mark in cell.marks}
+        notes = tuple(
+            note for note in self.notes if not (footnote := FOOTNOTE.fullmatch(note)) or footnote[1] in marks
+        )
         return replace(self, columns=tuple(self.columns[i] for i in columns), rows=rows, notes=notes)
 
     def format(self, style: str) -> str:
@@ -185,7 +188,7 @@ class Table:
 
         Then come the section and, in full, the footnotes.
         """
-        footnotes = dict(note[1:].split(") ", 1) for note in self.notes if note.startswith("("))
+        footnotes = {footnote[1]: footnote[2] for note in self.notes if (footnote := FOOTNOTE.fullmatch(note))}
         sections = any(row.section for row in self.rows)
         ends = [self._ends(column) for column in range(len(self.columns))]
         names = [f"{name}{end}" for name, several in zip(self.columns, ends, strict=True) for end in several]
@@ -196,7 +199,7 @@ class Table:
             if footnotes:
                 marked = zip(self.columns, row.cells, strict=True)
                 signs = [(name, sign) for name, cell in marked if isinstance(cell, Score) for sign in cell.marks]
-                line.append("; ".join(f"{name}: {footnotes[sign]}" for name, sign in signs))
+                line.append("; ".join(f"{name}: {footnotes.get(sign, sign)}" for name, sign in signs))
             lines.append(line)
         return names + ["section"] * sections + ["notes"] * bool(footnotes), lines
 
