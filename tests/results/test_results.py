@@ -6,6 +6,7 @@ import json
 import math
 import subprocess
 import sys
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from embark.results import SCORED_BY, Record, Results, TaskResult, fingerprint, long_table, outcome_columns
+from embark.results import SCORED_BY, Record, Replaced, Results, TaskResult, fingerprint, long_table, outcome_columns
 from embark.types import EmbarkError, ModelCard, Source, Task
 
 CARD = ModelCard("org/model", "r1", "none", ("text",), dim=2, options={"pooling": ("mean", "max")})
@@ -131,13 +132,17 @@ def test_outcomes_are_one_row_an_item(folder: Results) -> None:
         result().outcomes()
 
 
-@pytest.mark.parametrize("content", [b'{"task_name": "Wor', b"", b"\xff\xfe\x00"])
-def test_a_damaged_file_is_an_error_that_says_what_to_do(folder: Results, content: bytes) -> None:
+@pytest.mark.parametrize("content", [b'{"task_name": "Wor', b"", b"\xff\xfe\x00", bytes(300), b"[" * 100_000])
+def test_a_damaged_file_is_set_aside_and_named(folder: Results, content: bytes) -> None:
     path = folder.save(result(), CARD, [outcomes()]).path
     assert path is not None
     path.write_bytes(content)
-    with pytest.raises(EmbarkError, match=r"Words\.json is not valid JSON .*; delete it to compute it again"):
-        folder.load("org/model", "r1", "Words")
+    assert folder.load("org/model", "r1", "Words") is None
+    assert folder.notes[0].startswith(f"damaged and set aside as {path}.damaged (")
+    assert path.with_name("Words.json.damaged").read_bytes() == content
+    assert not path.exists()
+    assert list(folder.all()) == []
+    assert len(folder.notes) == 1
 
 
 @pytest.mark.parametrize("foreign", ['{"task_name": "Words", "scores": {}}', "[]", "3", "null", '"embark"'])
@@ -253,16 +258,20 @@ def test_a_number_that_is_none_is_null_and_comes_back(folder: Results, bad: floa
         lambda content: content["scores"]["test"][0]["embark"].pop("protocol"),
         lambda content: content["scores"]["test"][0]["embark"].update(colour="red"),
         lambda content: content["scores"].update(test=3),
+        lambda content: content.update(scores={}),
+        lambda content: content["embark"].update(score="0.5"),
+        lambda content: content["embark"].update(model=3),
+        lambda content: content["scores"]["test"][0].update(main_score=[1]),
     ],
 )
-def test_a_file_of_another_layout_is_an_error_that_says_what_to_do(folder: Results, spoil: Any) -> None:
+def test_a_file_of_another_layout_is_set_aside(folder: Results, spoil: Any) -> None:
     path = folder.save(result(), CARD, [outcomes()]).path
     assert path is not None
     content = json.loads(path.read_text())
     spoil(content)
     path.write_text(json.dumps(content))
-    with pytest.raises(EmbarkError, match=r"Words.json has the layout of another version .* delete it"):
-        folder.load("org/model", "r1", "Words")
+    assert folder.load("org/model", "r1", "Words") is None
+    assert "Words.json.damaged" in folder.notes[0]
 
 
 SAVER = """
@@ -283,8 +292,12 @@ def test_two_processes_may_save_the_same_task(folder: Results) -> None:
     args = [[sys.executable, "-c", SAVER, str(folder.root), score] for score in ("0.25", "0.75")]
     writers = [subprocess.Popen(one) for one in args]
     while any(writer.poll() is None for writer in writers):
-        for found in folder.all():
-            assert found.records[0].score in (0.25, 0.75)
-            assert found.outcomes().num_rows == 2
+        for stored in folder.all():
+            score = stored.records[0].score
+            assert score in (0.25, 0.75)
+            with suppress(Replaced):
+                assert stored.outcomes()["m"].to_pylist() == [score, score]  # never those of the other process
     assert [writer.wait() for writer in writers] == [0, 0]
+    [stored] = folder.all()
+    assert stored.outcomes()["m"].to_pylist() == [stored.score, stored.score]
     assert {path.name for path in folder.root.rglob("*.*")} == {"Words.json", "Words.parquet", "model_meta.json"}

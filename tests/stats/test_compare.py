@@ -370,7 +370,7 @@ def test_a_damaged_table_of_outcomes_is_refused_and_one_subset_under_another_pro
     assert "other protocols" in compare_results([a], [unlike], [TASK]).refused[TASK.name]
     assert b.path is not None
     b.path.with_suffix(".parquet").write_bytes(b"nonsense")
-    assert "cannot be read" in compare_results([a], [b], [TASK]).refused[TASK.name]
+    assert ".parquet is damaged" in compare_results([a], [b], [TASK]).refused[TASK.name]
 
 
 def test_probes_are_compared_as_their_interval_was_made(elsewhere: object) -> None:

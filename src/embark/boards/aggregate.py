@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from embark.boards.rules import Rule, rule_of
 from embark.models import MODELS
 from embark.published import ERRATUM, NOTE
-from embark.results import TaskResult
+from embark.results import COMMIT, TaskResult
 from embark.results.table import Score
 from embark.stats.means import Mean, ModelKey, by_model, mean_score, score
 from embark.types import Task
@@ -72,11 +72,13 @@ def standings(
 
 
 def _score(mean: Mean, scores: Mapping[str, Score]) -> Score:
-    """A mean with its interval; it inherits errata, which may have moved it, and the notes that all its tasks have."""
+    """A mean with its interval; it inherits what may have moved it (errata, data at another commit), and the notes that
+    all its tasks have.
+    """
     parts = [scores[task] for task in mean.weights if task in scores]
     marks = dict.fromkeys(mark for part in parts for mark in part.marks)
     shared = [mark for mark in marks if mark.startswith(NOTE) and all(mark in part.marks for part in parts)]
-    inherited = [mark for mark in marks if mark.startswith(ERRATUM) or mark in shared]
+    inherited = [mark for mark in marks if mark.startswith((ERRATUM, COMMIT)) or mark in shared]
     return mean_score(mean, scores, [*inherited, *[ZEROS.format(mean.zeros)] * bool(mean.zeros)])
 
 

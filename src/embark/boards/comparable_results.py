@@ -11,8 +11,8 @@ from typing import Any
 from embark import published as papers
 from embark.catalogue import Catalogue, counted, listed
 from embark.models import MODELS
-from embark.results import LONG_COLUMNS, Results, TaskResult, long_table
-from embark.results.table import Row, Score, Table, Tabular, data_frame
+from embark.results import LONG_COLUMNS, Results, TaskResult, long_table, mark_commits
+from embark.results.table import Row, Score, Table, Tabular, data_frame, footnoted
 from embark.results.task_rows import known_tasks
 from embark.run.score import fingerprint_of
 from embark.settings import Settings, load_settings
@@ -35,12 +35,12 @@ class ResultSet(Tabular):
         rows = [
             Row(
                 (result.model, result.revision, result.task, record.split, record.subset, record.metric,
-                 Score(record.score, *record.interval), result.protocol, result.made_by)
+                 Score(record.score, *record.interval, marks=record.warnings), result.protocol, result.made_by)
             )
             for result in self.results
             for record in result.records
         ]  # fmt: skip
-        return Table(COLUMNS, tuple(rows))
+        return footnoted(Table(COLUMNS, tuple(rows)))
 
     def to_frame(self) -> Any:
         """One row per record as a pandas data frame, with fingerprints, counts and warnings."""
@@ -65,15 +65,16 @@ def load_results(
     if not (published or own):
         raise EmbarkError("Neither published nor own results were asked for: choose one of them, or both.")
     folder = (settings or load_settings()).results
-    on_disk = list(Results(folder).all()) if own else []
+    stored = Results(folder)
+    on_disk = list(stored.all()) if own else []
     rows = rows_of(benchmark, tasks, protocol, known_tasks(on_disk))
     printed, unlike = published_results(rows) if published else ([], [])
     current, stale = own_results(rows, on_disk)
-    results = (*printed, *current)
+    results = (*printed, *mark_commits(current))
     if benchmark is None and tasks is None:
         scored = {result.task for result in results}
         rows = [row for row in rows if row.name in scored]
-    return ResultSet(tuple(rows), results, _notes(unlike, stale, current))
+    return ResultSet(tuple(rows), results, (*stored.notes, *_notes(unlike, stale, current)))
 
 
 def rows_of(

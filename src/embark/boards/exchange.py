@@ -81,7 +81,7 @@ def import_results(
         raise EmbarkError(f"{folder} holds no results of known tasks{why}.")
     written = tuple(results.write(result, None) for result in read.results)
     more = [f"left out: {len(reasons) - FEW} files more"] if len(reasons) > FEW else []
-    notes = (*(f"left out: {reason}" for reason in reasons[:FEW]), *more)
+    notes = (*results.notes, *(f"left out: {reason}" for reason in reasons[:FEW]), *more)
     return Imported(written, read.refused, results.root, notes)
 
 

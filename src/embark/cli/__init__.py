@@ -13,6 +13,7 @@ from embark import __version__
 from embark.cli import analyze, board, browse, compare, doctor, exchange, fetch, published, recommend, run, show
 from embark.cli.grammar import Command, Group
 from embark.cli.output import say
+from embark.escape import terminal
 from embark.plugins import allow
 from embark.settings import load_settings
 from embark.types import EmbarkError
@@ -89,7 +90,7 @@ def main() -> None:
     try:
         app()
     except EmbarkError as error:
-        print(f"error: {error}", file=sys.stderr)
+        print(f"error: {terminal(str(error))}", file=sys.stderr)
         sys.exit(2)
     except OSError as error:
         if error.filename is None and error.errno != errno.ENOSPC:  # not about the user's files: a bug of ours

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 import embark
+from embark import escape
 from embark.cli.output import BenchmarkName, Format, ResultsFolder, TaskNames, emit, print_table, say
 
 SHOWN = 20  # flipped items named each way
@@ -36,7 +37,7 @@ def compare(
     if show is not None:
         flips = embark.compare(a, b, tasks=show, settings=settings).flips(show)
         if style == "text":
-            print("\n".join(flips.lines(SHOWN)))
+            print("\n".join(map(escape.terminal, flips.lines(SHOWN))))
         else:
             emit(flips.table(), style, flips.as_dict())
         return
@@ -45,7 +46,7 @@ def compare(
         print_table(comparison.table())
         print()
         print_table(comparison.categories_table())
-        print(f"\n{comparison.sentence()}")
+        print(f"\n{escape.terminal(comparison.sentence())}")
     else:
         emit(comparison.table(), style, comparison.as_dict())
     say(*comparison.notes)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 import typer
 
 import embark
+from embark import escape
 from embark.catalogue import counted
 from embark.cli.grammar import Command, Group
 from embark.cli.output import Device, Format, Home, Offline, ProtocolName, ResultsFolder, emit, say
@@ -84,7 +85,7 @@ def _import(style: str, folder: Path, results: Path | None, **options: Any) -> N
     imported: Imported = embark.import_results(folder, settings=embark.load_settings(results=results), **options)
     say(*imported.notes)
     if style == "text":
-        print(imported.sentence())
+        print(escape.terminal(imported.sentence()))
     else:
         emit(imported.table(), style)
 

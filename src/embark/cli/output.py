@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from embark import escape
 from embark.catalogue import UnknownName
 
 if TYPE_CHECKING:  # importing numpy and others would slow down --help
@@ -81,7 +82,7 @@ STYLES = {"head": "bold", "section": "dim", "rule": "dim", "row": "", "total": "
 def say(*notes: str) -> None:
     """Print lines to standard error, beside the result."""
     for note in notes:
-        print(note, file=sys.stderr, flush=True)
+        print(escape.terminal(note), file=sys.stderr, flush=True)
 
 
 def terminal_width() -> int:
@@ -103,7 +104,7 @@ def emit(table: Table, style: str, data: Any = None) -> None:
 
 def print_json(value: Any) -> None:
     """Machine-readable output."""
-    print(json.dumps(_finite(value), indent=2, ensure_ascii=False, default=list))
+    print(escape.json(json.dumps(_finite(value), indent=2, ensure_ascii=False, default=list)))
 
 
 def _finite(value: Any) -> Any:
@@ -120,7 +121,8 @@ def print_table(table: Table) -> None:
     room = terminal_width()
     if table.width() > room and len(table.rows) <= FEW and table.models == "rows":
         table = table.transposed()
-    notes = [line for note in table.notes for line in textwrap.wrap(note, room, subsequent_indent="    ") or [""]]
+    whole = map(escape.terminal, table.notes)
+    notes = [line for note in whole for line in textwrap.wrap(note, room, subsequent_indent="    ") or [""]]
     if not sys.stdout.isatty():
         print("\n".join([*map(str, table.lines()), *notes]))
         return

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 import embark
+from embark import escape
 from embark.cli.output import (
     BenchmarkName,
     Compile,
@@ -154,7 +155,7 @@ def plan(
         print("\n".join((f"{benchmark or 'the chosen tasks'}: {report.summary()[0]}", *report.summary()[1:], "")))
         print_table(report.table())
     for of_model in report.models:
-        print(f"\n{of_model.model}")
+        print(f"\n{escape.terminal(of_model.model)}")
         print_table(of_model.table())
     say(*report.notes)
 

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 import embark
+from embark import escape
 from embark.cli.output import Format, Home, ResultsFolder, emit, wrapped
 
 WIDTH = 14  # of the names of facts
@@ -31,4 +32,4 @@ def show(
         emit(facts.table(), style, facts.as_dict())
         return
     for fact, line in (row.cells for row in facts.table().rows):
-        print(f"{fact:<{WIDTH}}{wrapped(str(line), WIDTH)}")
+        print(f"{fact:<{WIDTH}}{wrapped(escape.terminal(str(line)), WIDTH)}")

@@ -1,23 +1,44 @@
-"""Atomic file writes: a file appears whole or not at all, even with several writers or a killed process."""
+"""Atomic file writes: a file appears whole or not at all, whatever else writes, is killed or loses power."""
 
 from __future__ import annotations
 
 import os
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
 
 @contextmanager
 def atomically(path: Path) -> Iterator[BinaryIO]:
-    """A file to write, which replaces `path` if the block ends without an error."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+    """A file to write, which replaces `path`, durably, if the block ends without an error."""
+    _make_folder(path.parent)
     part = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}.part")  # machines that share a folder share no uuid
     try:
         with part.open("wb") as out:
             yield out
+            out.flush()
+            os.fsync(out.fileno())  # before the rename: a name must never come to stand for an empty file
         os.replace(part, path)
+        _sync(path.parent)
     finally:
         part.unlink(missing_ok=True)
+
+
+def _make_folder(folder: Path) -> None:
+    """Make a folder and those above it that are not there, each durable in the one that holds it."""
+    missing = [path for path in (folder, *folder.parents) if not path.exists()]
+    folder.mkdir(parents=True, exist_ok=True)
+    for path in reversed(missing):
+        _sync(path.parent)
+
+
+def _sync(folder: Path) -> None:
+    """Make the names in a folder durable; a file system that cannot do that for folders is left alone."""
+    with suppress(OSError):
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)

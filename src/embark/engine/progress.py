@@ -7,6 +7,8 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from embark.escape import terminal
+
 QUIET_SECONDS = 10.0  # between lines where there is no terminal
 MEGABYTE = 1_000_000
 
@@ -14,6 +16,7 @@ MEGABYTE = 1_000_000
 @contextmanager
 def progress(title: str, total: int, show: bool = True, what: str = "items") -> Iterator[Callable[[int], None]]:
     """Yields `advance(count)` for work on so many items, tasks or bytes; several may be shown at once."""
+    title = terminal(title)
     if not show or not total:
         yield lambda count: None
     elif sys.stderr.isatty():
@@ -35,7 +38,7 @@ def _bar(title: str, total: int, what: str) -> Iterator[Callable[[int], None]]:
 
     in_bytes = what == "bytes"
     with bars.Progress(
-        bars.TextColumn("{task.description}"),
+        bars.TextColumn("{task.description}", markup=False),
         bars.BarColumn(),
         bars.DownloadColumn() if in_bytes else bars.MofNCompleteColumn(),
         bars.TransferSpeedColumn() if in_bytes else Rate(),

@@ -5,20 +5,23 @@
 Scores under another protocol than the paper's lie beside them, as <Task>@<protocol>.json, and those of another tool as
 <Task>~<tool>.json, without outcomes.
 
-A record counts as computed when its protocol's and encoder's fingerprints are those of the run at hand.
+A record counts as computed when its protocol's and encoder's fingerprints are those of the run at hand. A file that
+cannot be read is set aside as *.damaged, and a note names it.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import errno
 import hashlib
 import json
 import math
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -35,6 +38,10 @@ SCORED_BY = (
 )  # fmt: skip
 OF_RESULT = ("model", "revision", "score", "interval", "protocol", "made_by")
 OURS = "embark"  # the key under which our fields stand in an mteb-shaped entry
+META = "model_meta.json"
+COMMIT = "scored on commit "  # how the mark of scores on other data begins
+PATIENCE = 20  # times, a twentieth of a second apart, that outcomes are looked at while another process writes them
+NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 @dataclass(frozen=True)
@@ -78,6 +85,7 @@ class TaskResult:
     protocol: str = "paper"  # by name; its fingerprint is on each record
     made_by: str = "embark"  # or the paper or the tool that computed it
     row: Task | None = None  # of a task that is not in the catalogue
+    checksum: str = field(default="", compare=False)  # sha256 of the file of outcomes; empty: not recorded
 
     @property
     def metric(self) -> str:
@@ -91,15 +99,41 @@ class TaskResult:
 
     def modalities(self) -> tuple[str, ...]:
         """What the model takes, as the card that was kept beside its scores says; nothing where there is none."""
-        path = None if self.path is None else self.path.with_name("model_meta.json")
+        path = None if self.path is None else self.path.with_name(META)
         facts = json.loads(path.read_text(encoding="utf-8")) if path and path.is_file() else {}
         return tuple(facts.get(OURS, {}).get("modalities", ()))
 
     def outcomes(self) -> pa.Table:
-        """One row per item: split, subset, id, and the outcome columns."""
+        """One row per item: split, subset, id, and the outcome columns; an error if they are not of this result."""
         if self.path is None:
             raise EmbarkError(f"The result of {self.model} on {self.task} is not on disk, so it has no outcomes.")
-        return pq.read_table(self.path.with_suffix(".parquet"))
+        path = self.path.with_suffix(".parquet")
+        for _ in range(PATIENCE):
+            data = path.read_bytes()
+            if not self.checksum or hashlib.sha256(data).hexdigest() == self.checksum:
+                break
+            if _stored_checksum(self.path) != self.checksum:
+                raise Replaced(f"The result {self.path} was replaced while it was read: read it again.")
+            time.sleep(0.05)  # another process has written outcomes, and its scores are to follow
+        else:
+            raise Damaged(path, "its content is not what was written with the scores")
+        try:
+            return pq.read_table(pa.BufferReader(data))
+        except (OSError, ValueError, KeyError) as error:  # pyarrow's errors among them
+            raise Damaged(path, _reason(error)) from error
+
+
+class Replaced(EmbarkError):
+    """A result that another process wrote anew while its outcomes were read."""
+
+
+class Damaged(EmbarkError):
+    """A file of results that cannot be read; `path` is its place."""
+
+    def __init__(self, path: Path, reason: str) -> None:
+        super().__init__(f"{path} is damaged ({reason}): run the task again, its vectors are kept.")
+        self.path = path
+        self.reason = reason
 
 
 def fingerprint(task: Task, split: str, subset: str, evaluator: int, reader: int, external_state: str = "") -> str:
@@ -113,27 +147,52 @@ def fingerprint(task: Task, split: str, subset: str, evaluator: int, reader: int
 
 
 class Results:
-    """The results folder."""
+    """The results folder; `notes` name the files that were set aside because they are damaged."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
+        self.notes: list[str] = []
 
     def folder(self, model: str, revision: str) -> Path:
         """The folder of a model's results."""
         return place(place(self.root, model), revision)
 
     def load(self, model: str, revision: str, task: str, protocol: str = "paper") -> TaskResult | None:
-        """The stored result, if there is one of ours."""
+        """The stored result, if there is one of ours that is whole, outcomes and all."""
         path = place(self.folder(model, revision), _stem(task, protocol), ".json")
-        return _parse(path) if path.is_file() else None
+        result = self._read(path)
+        if result is None or not (result.checksum or path.with_suffix(".parquet").exists()):
+            return result
+        try:
+            result.outcomes()
+        except Damaged as damage:
+            self._set_aside(damage)
+            return None
+        except FileNotFoundError:
+            self.notes.append(f"{path} has lost its outcomes ({path.stem}.parquet) and is computed again")
+            return None
+        return result
 
     def save(self, result: TaskResult, card: ModelCard, outcomes: Sequence[Mapping[str, Any]]) -> TaskResult:
-        """Write outcomes, then scores (the commit), each in one step; a kill leaves the old files or the new ones."""
-        folder = self.folder(result.model, result.revision)
-        name = place(folder, _stem(result.task, result.protocol), ".json").name
+        """Write outcomes, then scores (the commit), each in one step; a kill leaves the old files or the new ones.
+
+        Where another process saves the same task, the pair that stays is of one of them: whoever finds the other's
+        outcomes beside its own scores writes both again.
+        """
+        name = place(self.folder(result.model, result.revision), _stem(result.task, result.protocol), ".json").name
+        path = (self.folder(result.model, result.revision) / name).with_suffix(".parquet")
         table = pa.concat_tables([pa.table(dict(columns)) for columns in outcomes], promote_options="default")
-        _replace((folder / name).with_suffix(".parquet"), lambda out: pq.write_table(table, out, compression="zstd"))
-        return self.write(result, card, name)
+        sink = pa.BufferOutputStream()
+        pq.write_table(table, sink, compression="zstd")
+        data = sink.getvalue().to_pybytes()
+        result = dataclasses.replace(result, checksum=hashlib.sha256(data).hexdigest())
+        _json(_mteb(result))  # what cannot be written fails before anything is replaced
+        for _ in range(PATIENCE):
+            _replace(path, data)
+            saved = self.write(result, card, name)
+            if path.is_file() and path.read_bytes() == data:
+                break
+        return saved
 
     def write(self, result: TaskResult, card: ModelCard | None, name: str = "") -> TaskResult:
         """Write scores alone; by default under a name that tells their protocol and the tool that made them."""
@@ -141,9 +200,9 @@ class Results:
         tool = "" if result.made_by == "embark" else f"~{result.made_by}"
         path = folder / name if name else place(folder, _stem(result.task, result.protocol) + tool, ".json")
         meta = {"name": result.model, "revision": result.revision} if card is None else _meta(card)
-        if card is not None or not (folder / "model_meta.json").exists():
-            _replace(folder / "model_meta.json", lambda out: out.write(_json(meta).encode()))
-        _replace(path, lambda out: out.write(_json(_mteb(result)).encode()))
+        if card is not None or not (folder / META).exists():
+            _replace(folder / META, _json(meta))
+        _replace(path, _json(_mteb(result)))
         return dataclasses.replace(result, path=path)
 
     def check(self) -> None:
@@ -158,8 +217,25 @@ class Results:
     def all(self) -> Iterator[TaskResult]:
         """Every result of ours in the folder."""
         for path in sorted(self.root.glob("*/*/*.json")):
-            if path.name != "model_meta.json" and (result := _parse(path)) is not None:
+            if (result := self._read(path)) is not None:
                 yield result
+
+    def _read(self, path: Path) -> TaskResult | None:
+        """The result in a file, if there is one of ours; a damaged file is set aside."""
+        try:
+            return _parse(path) if path.is_file() else None
+        except Damaged as damage:
+            self._set_aside(damage)
+            return None
+
+    def _set_aside(self, damage: Damaged) -> None:
+        """Keep a damaged file under another name, so that what it held is computed again; a note says so."""
+        aside = damage.path.with_name(f"{damage.path.name}.damaged")
+        try:
+            damage.path.replace(aside)
+            self.notes.append(f"damaged and set aside as {aside} ({damage.reason}): the next run computes it again")
+        except OSError as error:
+            self.notes.append(f"damaged and left out: {damage.path} ({damage.reason}; {error.strerror})")
 
 
 def _stem(task: str, protocol: str) -> str:
@@ -192,9 +268,38 @@ def long_table(results: Iterable[TaskResult]) -> list[dict[str, Any]]:
     return rows
 
 
+def mark_commits(results: Iterable[TaskResult]) -> list[TaskResult]:
+    """The results, with a warning on those whose data is another commit than that of most results of the same task.
+
+    Where as many have one commit as the other, the newest result's counts.
+    """
+    listed = list(results)
+    commits: dict[str, list[str]] = {}
+    for result in sorted(listed, key=lambda result: result.date, reverse=True):
+        if result.made_by == "embark":  # other tools' results say so when they are imported
+            commits.setdefault(result.task, []).append(result.dataset_revision)
+    usual = {task: max(dict.fromkeys(of_task), key=of_task.count) for task, of_task in commits.items()}
+    return [
+        _warned(result, f"{COMMIT}{result.dataset_revision[:12]} of the data, other models on another")
+        if result.made_by == "embark" and result.dataset_revision != usual[result.task]
+        else result
+        for result in listed
+    ]
+
+
+def _warned(result: TaskResult, warning: str) -> TaskResult:
+    """A result with one more warning on each of its records."""
+    records = [
+        dataclasses.replace(record, warnings=tuple(dict.fromkeys((*record.warnings, warning))))
+        for record in result.records
+    ]
+    return dataclasses.replace(result, records=tuple(records))
+
+
 def _mteb(result: TaskResult) -> dict[str, Any]:
     """The file's content: mteb's result layout, our fields under one key."""
     row = {} if result.row is None else {"row": to_json(result.row)}
+    checksum = {"outcomes": result.checksum} if result.checksum else {}
     scores: dict[str, list[dict[str, Any]]] = {}
     for record in result.records:
         ours = {
@@ -227,59 +332,78 @@ def _mteb(result: TaskResult) -> dict[str, Any]:
         "evaluation_time": sum(sum(record.timings.values()) for record in result.records),
         "kg_co2_emissions": None,
         "date": result.date,
-        OURS: {name: getattr(result, name) for name in OF_RESULT} | row,
+        OURS: {name: getattr(result, name) for name in OF_RESULT} | row | checksum,
     }
 
 
 def _parse(path: Path) -> TaskResult | None:
+    """The result in a file, or None if the file is not of ours."""
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
-        raise EmbarkError(
-            f"The result file {path} is not valid JSON ({error}); delete it to compute it again."
-        ) from error
-    if not isinstance(content, dict) or OURS not in content:
+        content = json.loads(path.read_bytes())
+        if path.name == META:
+            dict(content)
+            return None
+        return _result(content, path) if isinstance(content, dict) and OURS in content else None
+    except FileNotFoundError:  # replaced or set aside by another process
         return None
-    try:
-        return _result(content, path)
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        reason = f"{type(error).__name__}: {error}"
-        raise EmbarkError(
-            f"The result file {path} has the layout of another version of embark ({reason}); "
-            "delete it to compute it again: its vectors are kept."
-        ) from error
+    except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
+        raise Damaged(path, _reason(error)) from error
+
+
+def _stored_checksum(path: Path) -> str | None:
+    """The checksum of the outcomes that a result file on disk names."""
+    result = _parse(path)
+    return None if result is None else result.checksum
+
+
+def _reason(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}"[:200]
 
 
 def _result(content: dict[str, Any], path: Path) -> TaskResult:
     top = content[OURS]
+    names: dict[str, Any] = {"model": _words(top["model"]), "revision": _words(top["revision"])}
+    names["task"] = _words(content["task_name"])
     records = []
     for split, entries in content["scores"].items():
         for entry in entries:
             ours = entry.pop(OURS)
-            subset = entry.pop("hf_subset")
-            languages = tuple(entry.pop("languages"))
+            subset = _words(entry.pop("hf_subset"))
+            languages = tuple(map(_words, entry.pop("languages")))
             score = _number(entry.pop("main_score"))
             metrics = {name: _number(value) for name, value in entry.items()}
             ours["fingerprint"] = ours.pop("protocol")
             ours["interval"] = _bounds(ours["interval"])
-            ours["warnings"] = tuple(ours["warnings"])
-            names = {"model": top["model"], "revision": top["revision"], "task": content["task_name"]}
+            ours["warnings"] = tuple(map(_words, ours["warnings"]))
             records.append(
                 Record(**names, split=split, subset=subset, languages=languages, score=score, metrics=metrics, **ours)
             )
+    if not records:
+        raise ValueError("it has no scores")
     return TaskResult(
-        top["model"], top["revision"], content["task_name"], content["dataset_revision"], tuple(records),
-        _number(top["score"]), _bounds(top["interval"]), content["date"], path, top.get("protocol", "paper"),
-        top.get("made_by", "embark"), row=from_json(top["row"]) if "row" in top else None,
+        **names, dataset_revision=_words(content["dataset_revision"]), records=tuple(records),
+        score=_number(top["score"]), interval=_bounds(top["interval"]), date=_number(content["date"]), path=path,
+        protocol=_words(top.get("protocol", "paper")), made_by=_words(top.get("made_by", "embark")),
+        row=from_json(top["row"]) if "row" in top else None, checksum=_words(top.get("outcomes", "")),
     )  # fmt: skip
 
 
-def _number(value: float | None) -> float:
+def _number(value: object) -> float:
     """A number of a result file: null stands for NaN, which JSON lacks."""
-    return float("nan") if value is None else value
+    if value is None:
+        return float("nan")
+    if isinstance(value, (int, float)):
+        return value
+    raise TypeError(f"{value!r} is not a number")
 
 
-def _bounds(interval: Sequence[float | None]) -> tuple[float, float]:
+def _words(value: object) -> str:
+    if isinstance(value, str):
+        return value
+    raise TypeError(f"{value!r} is not a text")
+
+
+def _bounds(interval: Sequence[object]) -> tuple[float, float]:
     low, high = interval
     return _number(low), _number(high)
 
@@ -289,8 +413,8 @@ def _meta(card: ModelCard) -> dict[str, Any]:
     return {"name": card.name, "revision": card.revision, OURS: facts}
 
 
-def _json(content: Mapping[str, Any]) -> str:
-    return json.dumps(_finite(content), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+def _json(content: Mapping[str, Any]) -> bytes:
+    return (json.dumps(_finite(content), indent=2, ensure_ascii=False, allow_nan=False) + "\n").encode()
 
 
 def _finite(value: Any) -> Any:
@@ -316,10 +440,14 @@ def _plain(value: Any) -> Any:
     raise TypeError(f"{type(value).__name__} has no place in a result file")
 
 
-def _replace(path: Path, write: Callable[[BinaryIO], object]) -> None:
+def _replace(path: Path, data: bytes) -> None:
     try:
         with atomically(path) as out:
-            write(out)
+            out.write(data)
     except OSError as error:
+        if error.errno in NO_ROOM:
+            need = f"There is no room for {path}: it needs {len(data):,} bytes ({error.strerror})."
+            advice = "Make room, or choose another disk with --results, and run again: no vector is lost."
+            raise EmbarkError(f"{need} {advice}") from error
         text = f"The scores could not be written to {path} ({error}). Solve that and run again: no vector is lost."
         raise EmbarkError(text) from error

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -80,6 +80,7 @@ def write_mteb(results: Iterable[TaskResult], cards: Mapping[str, ModelCard], fo
                 f"There are two results of {result.model} on {result.task}: export one protocol at a time."
             )
         seen.add(key)
+        result = replace(result, checksum="")  # its outcomes stay where they are
         written.append(Results(folder).write(result, cards.get(result.model), f"{component(result.task)}.json"))
     return written
 

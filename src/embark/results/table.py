@@ -8,26 +8,19 @@ import json
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from html import escape
 from itertools import groupby, zip_longest
 from math import isfinite
 from typing import Any, Literal, NamedTuple, TypeVar
 
+from embark import escape
 from embark.catalogue import UnknownName
 from embark.types import EmbarkError
 
 T = TypeVar("T")
 LESSER = ("metric", "chance")  # columns that are left out on a narrow terminal, in this order
-LATEX = {sign: "\\" + sign for sign in "&%$#_{}"} | {
-    "\\": r"\textbackslash{}",
-    "~": r"\textasciitilde{}",
-    "^": r"\textasciicircum{}",
-    "<": r"\textless{}",
-    ">": r"\textgreater{}",
-    "–": "--",
-}
 HEAD = 10  # characters of a name over scores, before it is broken
 PIECES = r"(?<=[ /-])|(?<=[a-z0-9])(?=[A-Z][a-z])|(?=\()"  # where a name may be broken: patch14-384, ImageClustering
+FOOTNOTE = re.compile(r"\(([a-z]+)\) (.*)", re.DOTALL)  # as `footnoted` writes them
 ENDINGS = ("MultiChoice", "Classification", "Retrieval", "Clustering", "ZeroShot")
 NUMBERS = ("#", "95 %", "tasks", "Borda", "chance")  # columns of words that are set to the right
 
@@ -143,8 +136,9 @@ class Table:
         for row in self.rows:
             if row.section != section:
                 section = row.section
-                yield Line("section", (f"— {section}",), none) if section else Line("rule", ("-" * self.width(),), none)
-            cells = tuple(p(shown(cell), w) for p, cell, w in zip(pad, row.cells, widths, strict=True))
+                rule = Line("rule", ("-" * self.width(),), none)
+                yield Line("section", (f"— {escape.terminal(section)}",), none) if section else rule
+            cells = tuple(p(escape.terminal(shown(cell)), w) for p, cell, w in zip(pad, row.cells, widths, strict=True))
             best = tuple(self._best(row, i) for i in range(len(widths)))
             yield Line("total" if row.total else "row", cells, best)
 
@@ -159,13 +153,13 @@ class Table:
         return any(isinstance(row.cells[column], Score) for row in self.rows)
 
     def _widths(self) -> list[int]:
-        cells = zip(*([shown(cell) for cell in row.cells] for row in self.rows), strict=True)
+        cells = zip(*([escape.terminal(shown(cell)) for cell in row.cells] for row in self.rows), strict=True)
         columns = list(cells) or [()] * len(self.columns)
         return [max(map(len, [*self._head(i), *column])) for i, column in enumerate(columns)]
 
     def _head(self, column: int) -> list[str]:
         """A column's name; over scores, which are narrow, a long one takes several lines."""
-        name = self.columns[column]
+        name = escape.terminal(self.columns[column])
         if len(name) <= HEAD or not self._scores(column):
             return [name]
         lines = [""]
@@ -178,8 +172,10 @@ class Table:
     def _only(self, columns: Sequence[int]) -> Table:
         """Some of the columns, without footnotes that only others have."""
         rows = tuple(replace(row, cells=tuple(row.cells[i] for i in columns)) for row in self.rows)
-        marks = {f"({m})" for row in rows for cell in row.cells if isinstance(cell, Score) for m in cell.marks}
-        notes = tuple(note for note in self.notes if not note.startswith("(") or note.split(" ")[0] in marks)
+        marks = {mark for row in rows for cell in row.cells if isinstance(cell, Score) for mark in cell.marks}
+        notes = tuple(
+            note for note in self.notes if not (footnote := FOOTNOTE.fullmatch(note)) or footnote[1] in marks
+        )
         return replace(self, columns=tuple(self.columns[i] for i in columns), rows=rows, notes=notes)
 
     def format(self, style: str) -> str:
@@ -193,7 +189,7 @@ class Table:
 
         Then come the section and, in full, the footnotes.
         """
-        footnotes = dict(note[1:].split(") ", 1) for note in self.notes if note.startswith("("))
+        footnotes = {footnote[1]: footnote[2] for note in self.notes if (footnote := FOOTNOTE.fullmatch(note))}
         sections = any(row.section for row in self.rows)
         ends = [self._ends(column) for column in range(len(self.columns))]
         names = [f"{name}{end}" for name, several in zip(self.columns, ends, strict=True) for end in several]
@@ -204,7 +200,7 @@ class Table:
             if footnotes:
                 marked = zip(self.columns, row.cells, strict=True)
                 signs = [(name, sign) for name, cell in marked if isinstance(cell, Score) for sign in cell.marks]
-                line.append("; ".join(f"{name}: {footnotes[sign]}" for name, sign in signs))
+                line.append("; ".join(f"{name}: {footnotes.get(sign, sign)}" for name, sign in signs))
             lines.append(line)
         return names + ["section"] * sections + ["notes"] * bool(footnotes), lines
 
@@ -338,7 +334,7 @@ def _signs(cell: Score) -> str:
 
 
 def _text(table: Table) -> str:
-    return "\n".join([*map(str, table.lines()), *table.notes])
+    return "\n".join([*map(str, table.lines()), *map(escape.terminal, table.notes)])
 
 
 def _words(table: Table, column: int) -> bool:
@@ -348,45 +344,44 @@ def _words(table: Table, column: int) -> bool:
 
 def _markdown(table: Table) -> str:
     rule = [":---" if _words(table, i) else "---:" for i in range(len(table.columns))]
-    lines: list[Sequence[str]] = [table.columns, rule]
+    lines: list[Sequence[str]] = [[escape.markdown(name) for name in table.columns], rule]
     for section, rows in groupby(table.rows, lambda row: row.section):
-        lines += [[f"**{section}**", *[""] * (len(rule) - 1)]] if section else []
+        lines += [[f"**{escape.markdown(section)}**", *[""] * (len(rule) - 1)]] if section else []
         for row in rows:
-            label, *cells = (shown(cell, full=True) for cell in row.cells)
+            label, *cells = (escape.markdown(shown(cell, full=True)) for cell in row.cells)
             lines.append([f"**{label}**" if row.total else label, *cells])  # apart from the section above
     return "\n".join(
         [
-            *("| " + " | ".join(cell.replace("|", r"\|") for cell in line) + " |" for line in lines),
-            *("\n" + n for n in table.notes),
+            *("| " + " | ".join(line) + " |" for line in lines),
+            *("\n" + escape.markdown(note) for note in table.notes),
         ]
     )
 
 
 def _latex(table: Table) -> str:
-    def safe(text: str) -> str:
-        return "".join(LATEX.get(sign, sign) for sign in text)
-
     layout = "".join("l" if _words(table, i) else "r" for i in range(len(table.columns)))
-    lines = [" & ".join(map(safe, table.columns)) + r" \\ \midrule"]
+    lines = [" & ".join(map(escape.latex, table.columns)) + r" \\ \midrule"]
     for section, rows in groupby(table.rows, lambda row: row.section):
         if section:
-            lines.append(rf"\multicolumn{{{len(layout)}}}{{l}}{{\textit{{{safe(section)}}}}} \\")
+            lines.append(rf"\multicolumn{{{len(layout)}}}{{l}}{{\textit{{{escape.latex(section)}}}}} \\")
         for row in rows:
             cells = [
                 "$" + shown(c, r" \pm ", marks=False) + "$" + _signs(c)
                 if isinstance(c, Score)
-                else safe(shown(c, full=True))
+                else escape.latex(shown(c, full=True))
                 for c in row.cells
             ]
             lines.append((r"\midrule " if row.total else "") + " & ".join(cells) + r" \\")
-    notes = [rf"\par\footnotesize {safe(note)}" for note in table.notes]  # below, where they can break into lines
+    notes = [rf"\par\footnotesize {escape.latex(note)}" for note in table.notes]  # below, where lines can break
     return "\n".join([rf"\begin{{tabular}}{{{layout}}}", r"\toprule", *lines, r"\bottomrule", r"\end{tabular}", *notes])
 
 
 def _csv(table: Table) -> str:
     out = io.StringIO()
     names, lines = table.flat()
-    csv.writer(out, lineterminator="\n").writerows([names, *lines])
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(map(escape.csv, names))
+    writer.writerows([escape.csv(value) if isinstance(value, str) else value for value in line] for line in lines)
     return out.getvalue().rstrip("\n")
 
 
@@ -410,17 +405,18 @@ def _json(table: Table) -> str:
         dict(zip(table.columns, map(plain, row.cells), strict=True)) | ({"section": row.section} if row.section else {})
         for row in table.rows
     ]
-    return json.dumps({"rows": rows, "notes": table.notes}, indent=2, ensure_ascii=False)
+    return escape.json(json.dumps({"rows": rows, "notes": table.notes}, indent=2, ensure_ascii=False))
 
 
 def _html(table: Table) -> str:
     """A table for notebooks and pages; every text in it is escaped."""
     sides = ["left" if _words(table, column) else "right" for column in range(len(table.columns))]
-    heads = [f'<th style="text-align:{side}">{escape(n)}</th>' for side, n in zip(sides, table.columns, strict=True)]
+    names = map(escape.html, table.columns)
+    heads = [f'<th style="text-align:{side}">{name}</th>' for side, name in zip(sides, names, strict=True)]
     lines = [f"<thead><tr>{''.join(heads)}</tr></thead>", "<tbody>"]
     for section, rows in groupby(table.rows, lambda row: row.section):
         if section:
-            lines.append(f'<tr><th colspan="{len(sides)}" style="text-align:left">{escape(section)}</th></tr>')
+            lines.append(f'<tr><th colspan="{len(sides)}" style="text-align:left">{escape.html(section)}</th></tr>')
         for row in rows:
             cells = [
                 f'<td style="text-align:{side}"{_title(cell)}>{_bold(cell, row.total or table._best(row, column))}</td>'
@@ -432,7 +428,7 @@ def _html(table: Table) -> str:
 
 def html_notes(notes: Sequence[str]) -> str:
     """Notes below a table, escaped."""
-    return "\n<p><small>" + "<br>\n".join(map(escape, notes)) + "</small></p>" if notes else ""
+    return "\n<p><small>" + "<br>\n".join(map(escape.html, notes)) + "</small></p>" if notes else ""
 
 
 def _title(cell: Cell) -> str:
@@ -443,7 +439,7 @@ def _title(cell: Cell) -> str:
 
 
 def _bold(cell: Cell, bold: bool) -> str:
-    text = escape(shown(cell, full=True))
+    text = escape.html(shown(cell, full=True))
     return f"<b>{text}</b>" if bold else text
 
 

@@ -25,7 +25,7 @@ from embark.planning import Demand, Plan
 from embark.results import Results, TaskResult
 from embark.results.table import Table, Tabular, data_frame
 from embark.run.models import Models, choose_models
-from embark.run.score import Scoring, encoder_fingerprint, fingerprint_of, score_task
+from embark.run.score import Scoring, commit_now, encoder_fingerprint, fingerprint_of, score_task
 from embark.run.stages import StagedWorkbench, Stages
 from embark.run.workbench import Workbench
 from embark.settings import Settings, load_settings
@@ -70,6 +70,7 @@ class Run(Tabular):
     embedded: int = 0
     seconds: float = 0.0
     folder: Path | None = None  # where the results are
+    warnings: list[str] = field(default_factory=list)  # about results on disk
 
     @property
     def items(self) -> int:
@@ -121,8 +122,8 @@ class Run(Tabular):
 
     @property
     def notes(self) -> tuple[str, ...]:  # type: ignore[override]
-        """The tasks that got no score, with the reason; tasks with the same reason share a line."""
-        return skipped_notes(self.skipped)
+        """The tasks that got no score, with the reason (tasks with the same share a line); warnings about results."""
+        return (*skipped_notes(self.skipped), *self.warnings)
 
     def to_frame(self) -> Any:
         """One row per (model, task, split, subset) as a pandas data frame."""
@@ -174,7 +175,7 @@ class _Evaluation:
         self.rescore = rescore
         self.folder = Results(bench.settings.results)
         self.id = uuid4().hex[:12]
-        self.run = Run(self.tasks, folder=bench.settings.results)
+        self.run = Run(self.tasks, folder=bench.settings.results, warnings=self.folder.notes)
         self.error: EmbarkError | None = None  # of a model that could not embed everything
 
     def evaluate(self, encoder: Encoder) -> None:
@@ -218,14 +219,25 @@ class _Evaluation:
         return applicable
 
     def _on_disk(self, task: Task, encoder: Encoder) -> TaskResult | None:
-        """The result on disk, if every part of it was made by this protocol and this encoder."""
+        """The result on disk, if every part of it was made by this protocol and this encoder, of the data as it is."""
         card = self.bench.card(encoder.card)
         result = self.folder.load(card.name, card.revision, task.name, task.protocol)
         if result is None:
             return None
         current = {part: (fingerprint_of(task, *part), encoder_fingerprint(card)) for part in task.parts}
         recorded = {(record.split, record.subset): (record.fingerprint, record.encoder) for record in result.records}
-        return result if current == recorded else None
+        return result if current == recorded and self._of_present_data(result, task) else None
+
+    def _of_present_data(self, result: TaskResult, task: Task) -> bool:
+        """Whether a result's data is at the commit that the row's branch has now; so it is if nobody can tell."""
+        try:
+            return commit_now(task, result.dataset_revision, self.bench.hub) == result.dataset_revision
+        except EmbarkError as error:
+            source = task.source
+            note = f"scores on disk stand, though {source.revision} of {source.id} could not be looked up: {error}"
+            if note not in self.run.warnings:
+                self.run.warnings.append(note)
+            return True
 
     def _embed(self, encoder: Encoder, planned: Plan, demands: dict[str, list[Demand]]) -> Report:
         """Embed what is missing. After a failure, vectors made so far are kept, and tasks that lack one are dropped."""

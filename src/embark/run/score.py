@@ -13,6 +13,7 @@ import numpy as np
 
 from embark import evaluators, results
 from embark.data import readers
+from embark.data.fetch import Hub
 from embark.engine.local import Report
 from embark.models.encoder import Encoder, fingerprint
 from embark.planning import Count, Demand
@@ -38,6 +39,13 @@ def fingerprint_of(task: Task, split: str, subset: str) -> str:
 def encoder_fingerprint(card: ModelCard) -> str:
     """The identity of a model in a record: the fingerprint of its vectors, and the similarity that compares them."""
     return f"{fingerprint(card)}-{card.similarity}"
+
+
+def commit_now(task: Task, recorded: str, hub: Hub) -> str:
+    """The commit that a task's data has now, where a result on disk has the `recorded` one."""
+    if recorded == task.source.revision:  # it names its content by itself: a commit, a folder's state
+        return recorded
+    return hub.resolve(task.source.id, task.source.revision)
 
 
 @dataclass(frozen=True)

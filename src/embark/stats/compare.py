@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from embark.catalogue import Catalogue, UnknownName, counted, listed
-from embark.results import Results, TaskResult
+from embark.results import Damaged, Results, TaskResult
 from embark.results.table import Cell, Exact, Interval, Row, Table, Tabular
 from embark.results.task_rows import known_tasks
 from embark.settings import Settings, load_settings
@@ -178,7 +178,8 @@ def compare(
     patterns, rows; your own tasks, too) choose among the tasks.
     """
     folder = (settings or load_settings()).results
-    results = list(Results(folder).all())
+    stored = Results(folder)
+    results = list(stored.all())
     if not results:
         raise EmbarkError(f"There are no results in {folder}. Make some: embark run")
     if benchmark is not None and tasks is not None:
@@ -188,7 +189,8 @@ def compare(
         benchmark = get_benchmark(benchmark)
     chosen = benchmark if tasks is None else tasks
     rows = list(known.values()) if chosen is None else choose_tasks(chosen, known=known)
-    comparison = replace(compare_results(_results_of_model(results, a), _results_of_model(results, b), rows), a=a, b=b)
+    comparison = compare_results(_results_of_model(results, a), _results_of_model(results, b), rows)
+    comparison = replace(comparison, a=a, b=b, notes=(*stored.notes, *comparison.notes))
     if not comparison.pairs and not comparison.refused:
         where = benchmark.name if benchmark else "a known task" if tasks is None else "the chosen tasks"
         raise EmbarkError(f"Neither {a} nor {b} has a score on {where} in {folder}.")
@@ -327,8 +329,13 @@ def _aligned(a: TaskResult | None, b: TaskResult | None) -> tuple[dict[str, Arra
     prints_a, prints_b = ({(r.split, r.subset): r.fingerprint for r in result.records} for result in (a, b))
     if prints_a != prints_b:
         raise NotComparable("the scores were made under other protocols, or on other data")
+    if a.dataset_revision != b.dataset_revision:
+        commits = f"{a.dataset_revision[:12]} and {b.dataset_revision[:12]}"
+        raise NotComparable(f"the scores are of different commits of the data ({commits}): run both models again")
     try:
         tables = [result.outcomes().sort_by([(key, "ascending") for key in KEYS]) for result in (a, b)]
+    except Damaged as damage:
+        raise NotComparable(str(damage)) from None
     except (EmbarkError, OSError, ValueError, KeyError):  # pyarrow's errors for a damaged or foreign file among them
         raise NotComparable("the outcomes of its items are not on disk, or cannot be read") from None
     if not tables[0].select(KEYS).equals(tables[1].select(KEYS)):

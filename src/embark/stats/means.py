@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from math import isnan
 from statistics import fmean
 
-from embark.results import TaskResult
+from embark.results import TaskResult, mark_commits
 from embark.results.table import Exact, Row, Score, Table, footnoted
 from embark.stats.intervals import combined_interval
 from embark.types import EmbarkError, Task
@@ -47,13 +47,14 @@ class Summary:
 def by_model(tasks: Sequence[Task], results: Iterable[TaskResult]) -> dict[ModelKey, dict[str, TaskResult]]:
     """The results of each model by task; revisions and sources are never merged.
 
-    Scores under another protocol than their row's, and scores that are not numbers, are left out.
+    Scores under another protocol than their row's, and scores that are not numbers, are left out; one on another commit
+    of its data than the others' is marked.
     """
     protocols = {task.name: task.protocol for task in tasks}
     results_by_model: dict[ModelKey, dict[str, TaskResult]] = {}
-    for result in results:
-        if protocols.get(result.task) == result.protocol and not isnan(result.score):
-            results_by_model.setdefault((result.model, result.revision, result.made_by), {})[result.task] = result
+    shown = [r for r in results if protocols.get(r.task) == r.protocol and not isnan(r.score)]
+    for result in mark_commits(shown):
+        results_by_model.setdefault((result.model, result.revision, result.made_by), {})[result.task] = result
     return results_by_model
 
 
