@@ -187,6 +187,7 @@ def _commit(card: ModelCard, settings: Settings) -> str:
         return card.revision
     import huggingface_hub as hf
 
+    http.guard_huggingface_hub(settings.endpoint)
     try:
         if settings.offline:  # a downloaded snapshot lies in a folder that is named by its commit
             return Path(hf.snapshot_download(card.source, revision=card.revision, local_files_only=True)).name
@@ -198,6 +199,7 @@ def _commit(card: ModelCard, settings: Settings) -> str:
 def _download_snapshot(source: str, revision: str, patterns: Sequence[str], settings: Settings) -> Path:
     import huggingface_hub as hf
 
+    http.guard_huggingface_hub(settings.endpoint)
     try:
         folder = hf.snapshot_download(
             source, revision=revision, allow_patterns=list(patterns), endpoint=settings.endpoint,

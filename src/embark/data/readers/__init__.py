@@ -13,6 +13,7 @@ import numpy as np
 
 from embark.catalogue import UnknownName
 from embark.data.fetch import Hub
+from embark.data.layout import NoFiles
 from embark.data.readers import _table
 from embark.data.rows import FilesBySource
 from embark.types import MODALITIES, Array, Dataset, EmbarkError, Qrels, Task, role_of
@@ -83,7 +84,8 @@ def external_state(task: Task) -> str:
 def needed_files(task: Task, hub: Hub) -> FilesBySource:
     """The files that reading a task takes, by dataset: those of its tables, unless its reader's module knows better."""
     own: Callable[[Task, Hub], FilesBySource] | None = getattr(_module(task.reader), "needed_files", None)
-    return own(task, hub) if own else [(task.source, _table.needed_files(task, hub))]
+    with _checked_listing(task, hub):
+        return own(task, hub) if own else [(task.source, _table.needed_files(task, hub))]
 
 
 def options(task: Task) -> tuple[str, ...] | None:
@@ -103,7 +105,7 @@ def read(task: Task, split: str, subset: str, hub: Hub) -> Dataset:
         if name not in known:
             raise UnknownName(what, name, known)
     reader: Reader = getattr(_module(task.reader), READERS[task.reader].split(":")[1])
-    with _without_garbage_collection():
+    with _without_garbage_collection(), _checked_listing(task, hub):
         data = reader(task, split, subset, hub)
     for problem in _problems(data):
         raise EmbarkError(f"Task {task.name} ({split}, {subset}) was read wrongly: {problem}.")
@@ -115,6 +117,16 @@ def read_unlabeled(task: Task, split: str, subset: str, hub: Hub) -> Dataset:
     """The items of a task, for rankings that are scored elsewhere; labels are read only where the reader needs them."""
     own: Reader | None = getattr(_module(task.reader), "read_unlabeled", None)
     return own(task, split, subset, hub) if own else read(task, split, subset, hub)
+
+
+@contextmanager
+def _checked_listing(task: Task, hub: Hub) -> Iterator[None]:
+    """A list of files that lacks what a task needs may be wrong: it is not kept."""
+    try:
+        yield
+    except NoFiles:
+        hub.forget(task.source.id, task.source.revision)
+        raise
 
 
 @contextmanager
