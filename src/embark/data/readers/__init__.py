@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import fields, replace
 from importlib import import_module
 from types import ModuleType
+from typing import Any
 
 import numpy as np
 
@@ -194,7 +195,21 @@ def _problems(data: Dataset) -> list[str]:
                 problems += _index_problems(spec.name, values, role, count)
             elif values is not None and len(values) != count:
                 problems.append(f"'{spec.name}' has {len(values)} rows for {count} items of side '{role}'")
+        problems += _value_problems(spec.name, values, getattr(data.truth, "names", None))
     return problems
+
+
+def _value_problems(name: str, values: Any, classes: Sequence[str] | None) -> list[str]:
+    """Grades and scores that are no finite numbers; labels that are no class, or tables of other classes."""
+    if not isinstance(values, np.ndarray) or values.dtype.kind not in "biuf" or name == "drawn":
+        return []
+    if classes is None or values.dtype.kind == "f":
+        invalid = np.argwhere(~np.isfinite(values))
+        return [f"'{name}' is {values[tuple(row)]} in row {row[0]}" for row in invalid[:1]]
+    if values.ndim == 2:
+        return [] if values.shape[1] == len(classes) else [f"'{name}' has other than {len(classes)} classes"]
+    outside = np.flatnonzero((values < 0) | (values >= len(classes)))
+    return [f"'{name}' is {values[row]} in row {row}, and there are {len(classes)} classes" for row in outside[:1]]
 
 
 def _index_problems(name: str, values: Array, role: str, count: int) -> list[str]:
