@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import http.client
+import logging
 import random
+import re
 import socket
 import time
 import urllib.error
@@ -14,6 +16,7 @@ from email.message import Message
 from email.utils import parsedate_to_datetime
 from math import inf
 from typing import Any, TypeVar
+from urllib.parse import urlsplit
 
 from embark.types import EmbarkError
 
@@ -21,10 +24,12 @@ TRIES = 6
 PAUSE = 1.0  # seconds before the second try; doubled each time
 PATIENCE = 300.0  # the longest pause in seconds, even if the server asks for a longer one
 TIMEOUT = 60.0  # seconds without a byte
+NOTICE = 2.0  # seconds of a pause from which on a line says why we wait
 BUSY = (408, 429, 500, 502, 503, 504)
 UNREACHABLE = (socket.gaierror, ConnectionRefusedError)  # no server at the address
 
 T = TypeVar("T")
+logger = logging.getLogger("embark")  # where nobody set up logging, Python shows its warnings on the screen
 
 
 class TemporaryFailure(Exception):
@@ -73,6 +78,8 @@ def with_retries(
             wait *= 1 + jitter * random.random()
             if tried == TRIES or time.monotonic() + wait > start + deadline:
                 break
+            if wait >= NOTICE:
+                logger.warning("%s: %s. Waiting %.0f s (try %d of %d).", what, why, wait, tried + 1, TRIES)
             pause(wait)
     times = f"{tried} times" if tried > 1 else "once"
     raise EmbarkError(f"{what} failed {times}: {why}. Run the same command to go on where it stopped.")
@@ -120,3 +127,59 @@ def retry_after(headers: Mapping[str, str] | Message) -> float | None:
         return max(0.0, float(stated) if stated.isdigit() else parsedate_to_datetime(stated).timestamp() - time.time())
     except (TypeError, ValueError):
         return None
+
+
+# ── huggingface_hub ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+HASH = re.compile("[0-9a-f]{40}([0-9a-f]{24})?")  # a commit, or what a file's content hashes to
+_ORIGINS: set[tuple[str, str | None, int | None]] = set()  # that may have a token
+
+
+def guard_huggingface_hub(endpoint: str) -> None:
+    """Give huggingface_hub a client that sends a token only to its own hubs and to `endpoint`, and nobody's odd names.
+
+    It sends the token wherever a listing's next page is, and makes paths of the commits and ETags that it is told.
+    """
+    from huggingface_hub import constants, set_client_factory
+    from huggingface_hub.utils import _http
+
+    _ORIGINS.update(map(_origin, (endpoint, constants.ENDPOINT, "https://huggingface.co")))
+    factory = _http._GLOBAL_CLIENT_FACTORY  # a user's own, it may be
+    if getattr(factory, "guarded", False):
+        return
+
+    def client() -> Any:
+        client = factory()
+        hooks = client.event_hooks
+        client.event_hooks = {
+            "request": [*hooks.get("request", []), _check_request],
+            "response": [*hooks.get("response", []), _check_response],
+        }
+        return client
+
+    client.guarded = True  # type: ignore[attr-defined]
+    set_client_factory(client)
+
+
+def _origin(address: str) -> tuple[str, str | None, int | None]:
+    parts = urlsplit(address)
+    return parts.scheme, parts.hostname, parts.port or {"https": 443, "http": 80}.get(parts.scheme)
+
+
+def _check_request(request: Any) -> None:
+    if "authorization" in request.headers and _origin(str(request.url)) not in _ORIGINS:
+        raise EmbarkError(f"The hub names a page at {request.url.host}: a token is not sent there. Check the endpoint.")
+
+
+def _check_response(response: Any) -> None:
+    """Refuse the name of a file or commit that is no hash; headers of other answers name neither."""
+    commit = response.headers.get("X-Repo-Commit")
+    if commit is None:
+        return
+    names = [commit]
+    if response.request.method == "HEAD" and response.status_code < 400:
+        tag = response.headers.get("X-Linked-Etag") or response.headers.get("ETag") or ""
+        names.append(tag.removeprefix("W/").strip('"'))
+    for name in names:
+        if not HASH.fullmatch(name):
+            raise EmbarkError(f"{response.url.host} calls a file or commit {name!r}, which is no hash: it is refused.")

@@ -91,5 +91,5 @@ def test_a_pair_with_a_hole_goes_as_a_whole(read: Make) -> None:
 
 def test_a_score_must_be_a_number(read: Make) -> None:
     held = {"sentence1": IMAGES[:2], "sentence2": IMAGES[2:4], "score": [1.0, float("nan")]}
-    with pytest.raises(EmbarkError, match="the score of row 1 of test is not a number"):
+    with pytest.raises(EmbarkError, match="'score' is nan in row 1 of test, not a finite number"):
         read("rendered-sts", "sts", {"data/test-0.parquet": held}, columns=STS)

@@ -1,7 +1,9 @@
 """Files of hub datasets at a pinned revision: huggingface_hub downloads them into its own cache, and we verify them.
 
 `home/hub/<id>` holds answers of the hub: `<commit>.json` lists the files of a commit, `ref-<branch>.json` names a
-branch's commit. A folder `<commit>` in it has files that an earlier version of embark downloaded; they are used, too.
+branch's commit, and `verified.jsonl` has the state of each file when its content was last verified: a file in another
+state is verified before it is used. A folder `<commit>` in it has files that an earlier version of embark downloaded;
+they are used, too.
 """
 
 from __future__ import annotations
@@ -9,7 +11,7 @@ from __future__ import annotations
 import errno
 import hashlib
 import json
-import re
+import shutil
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -22,13 +24,26 @@ from urllib.parse import quote, urlsplit
 
 from embark import http
 from embark.data.atomic import atomically
-from embark.http import Refused, TemporaryFailure, with_retries
-from embark.paths import commit_name, component, relative_path
+from embark.http import HASH, Refused, TemporaryFailure, logger, with_retries
+from embark.paths import component, relative_path
 from embark.settings import Settings
 from embark.types import EmbarkError
 
 CONNECTIONS = 4  # files downloaded at once
 LARGE = 16 << 20  # bytes from which on a download shows its progress
+
+# A listing of more than this is refused; the largest datasets have some 100,000 files, a page 1,000 of them.
+LISTING_FILES = 2_000_000
+LISTING_PAGES = 10_000
+LISTING_BYTES = 1 << 30
+ANSWER_BYTES = 64 << 20  # of one page
+LONGEST_PATH = 4096
+LARGEST_FILE = 1 << 50
+
+ROOM = (
+    "Make room, or choose a larger disk (HF_HOME for data, --home or EMBARK_HOME for the rest), and run the same "
+    "command: it goes on where it stopped."
+)
 
 # Shows the work on a number of bytes: progress(title, total) as advance, and then advance(count).
 Progress = Callable[[str, int], AbstractContextManager[Callable[[int], object]]]
@@ -49,6 +64,15 @@ class RemoteFile:
         return f"sha256 {self.sha256}" if self.sha256 else f"git object {self.oid}"
 
 
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    """What the hub's API answered: the value, the address of the next page (or ""), and how many bytes it was."""
+
+    value: Any
+    following: str
+    size: int
+
+
 class Hub:
     """The datasets of one hub, and folders of this machine that serve as datasets."""
 
@@ -59,24 +83,28 @@ class Hub:
         self.progress = progress
         self.opened: dict[tuple[str, str], dict[str, RemoteFile]] = {}  # by dataset and revision
         self._commits: dict[tuple[str, str], str] = {}
-        self._answered = False  # a hub that never answered is not asked again
+        self._verified: dict[str, dict[str, list[Any]]] = {}  # by dataset and path; what verified.jsonl holds
+        self._answered = False  # a hub that never answered is not asked again and again
         self._unreachable: EmbarkError | None = None
 
     def resolve(self, id: str, revision: str) -> str:
         """The commit that a revision stands for; a branch is looked up once for each Hub."""
-        if re.fullmatch("[0-9a-f]{40}", revision) or is_local(id):
+        if HASH.fullmatch(revision) or is_local(id):
             return revision
         if (id, revision) not in self._commits:
             ref = self._folder(id) / f"ref-{component(revision)}.json"
             if self.offline:
-                if not ref.exists():
+                commit = _stored(ref)
+                if not _is_hash(commit):
                     raise _offline_error(f"revision {revision} of dataset {id}")
-                commit = commit_name(json.loads(ref.read_bytes()), str(ref))
             else:
                 url = f"{self.endpoint}/api/datasets/{id}/revision/{quote(revision, safe='')}"
-                commit = commit_name(self._ask(url, id, revision)[0]["sha"], self.endpoint)
+                answer = self._ask(url, id, revision).value
+                commit = answer.get("sha") if isinstance(answer, dict) else None
+                if not _is_hash(commit):
+                    raise self._wrong(id, f"its commit at revision {revision} is {str(commit)[:80]!r}, not a hash")
                 _save(ref, commit)
-            self._commits[id, revision] = commit
+            self._commits[id, revision] = str(commit)
         return self._commits[id, revision]
 
     def commit(self, id: str, revision: str) -> str:
@@ -101,11 +129,12 @@ class Hub:
         commit = self.resolve(id, revision)
         for path in paths:
             if path not in tree:
+                self.forget(id, revision)
                 same_name = [name for name in tree if PurePosixPath(name).name == PurePosixPath(path).name]
                 advice = f" Did you mean {' or '.join(same_name[:3])}?" if same_name else ""
                 raise EmbarkError(f"Dataset {id} has no file '{path}' at revision {revision}.{advice}")
         self.opened.setdefault((id, revision), {}).update((path, tree[path]) for path in paths)
-        local = {path: file for path in paths if (file := self._find(id, commit, tree[path]))}
+        local = self._verified_files(id, commit, [tree[path] for path in dict.fromkeys(paths)])
         missing = [tree[path] for path in dict.fromkeys(paths) if path not in local]
         if missing and self.offline:
             more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
@@ -114,8 +143,14 @@ class Hub:
             local |= self._download_all(id, commit, missing)
         return [local[path] for path in paths]
 
+    def forget(self, id: str, revision: str) -> None:
+        """Have the files listed again next time: a list that something is missing in may be wrong."""
+        if not self.offline and not is_local(id):
+            (self._folder(id) / f"{self.resolve(id, revision)}.json").unlink(missing_ok=True)
+            _load_listing.cache_clear()
+
     def _find(self, id: str, commit: str, file: RemoteFile) -> Path | None:
-        """The file on this machine, if it is here and whole."""
+        """The file on this machine, if it is here and of the right size."""
         for folder in [Path(id)] if is_local(id) else [_snapshot(id, commit), self._folder(id) / commit]:
             path = folder / file.path
             if path.is_file() and path.stat().st_size == file.size:
@@ -125,6 +160,57 @@ class Hub:
     def _folder(self, id: str) -> Path:
         return self.home / "hub" / component(safe_path(id))
 
+    # ── verification ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _verified_files(self, id: str, commit: str, files: Sequence[RemoteFile]) -> dict[str, Path]:
+        """Those of the files that are on this machine, by path; content is read where it may have changed."""
+        local = [(file, path) for file in files if (path := self._find(id, commit, file))]
+        if not is_local(id):
+            changed = [(file, path) for file, path in local if self._record(id).get(str(path)) != _state(path, file)]
+            with ThreadPoolExecutor(CONNECTIONS) as pool:
+                damaged = [file for file, whole in pool.map(partial(self._verify, id), changed) if not whole]
+            if damaged:  # an older copy may be whole
+                rest = [(file, path) for file, path in local if file not in damaged]
+                return {file.path: path for file, path in rest} | self._verified_files(id, commit, damaged)
+        return {file.path: path for file, path in local}
+
+    def _verify(self, id: str, entry: tuple[RemoteFile, Path]) -> tuple[RemoteFile, bool]:
+        """Whether the content of a file is what the hub lists; one that is not is set aside."""
+        file, path = entry
+        state = _state(path, file)
+        checksum = _checksum(path, file)
+        if checksum == file.checksum:
+            self._note(id, path, state)
+            return file, True
+        wrong = f"{path} is not file '{file.path}' of dataset {id}: expected {file.checksum}, found {checksum}"
+        if self.offline:
+            raise EmbarkError(f"{wrong}. It was altered or damaged: run `embark fetch` without --offline.")
+        logger.warning("%s. It is set aside as *.damaged and downloaded again.", wrong)
+        _set_aside(path)
+        return file, False
+
+    def _record(self, id: str) -> dict[str, list[Any]]:
+        """The state of each file of a dataset when it was verified, by its path on this machine."""
+        if id not in self._verified:
+            lines = []
+            with suppress(OSError):
+                lines = (self._folder(id) / "verified.jsonl").read_text(encoding="utf-8").splitlines()
+            states: dict[str, list[Any]] = {}
+            for line in lines:
+                with suppress(ValueError, TypeError):  # a process may have died while it wrote
+                    path, *state = json.loads(line)
+                    states[path] = state
+            self._verified[id] = states
+        return self._verified[id]
+
+    def _note(self, id: str, path: Path, state: list[Any]) -> None:
+        self._record(id)[str(path)] = state
+        record = self._folder(id) / "verified.jsonl"
+        with suppress(OSError):  # it only saves time
+            record.parent.mkdir(parents=True, exist_ok=True)
+            with record.open("a", encoding="utf-8") as out:
+                out.write(f"\n{json.dumps([str(path), *state])}")  # behind what may be half a line
+
     # ── listing ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _tree(self, id: str, revision: str) -> dict[str, RemoteFile]:
@@ -132,33 +218,60 @@ class Hub:
             return _files_in(Path(id))
         commit = self.resolve(id, revision)
         listing = self._folder(id) / f"{commit}.json"
-        if not listing.exists():
-            if self.offline:
-                raise _offline_error(f"the list of files of dataset {id} ({revision})")
-            _save(listing, [asdict(file) for file in self._list(id, commit)])
+        with suppress(OSError, ValueError, TypeError, KeyError):  # one that cannot be read is asked for again
+            return _load_listing(str(listing))
+        if self.offline:
+            raise _offline_error(f"the list of files of dataset {id} ({revision})")
+        _save(listing, [asdict(file) for file in self._list(id, commit)])
         return _load_listing(str(listing))
 
-    def _list(self, id: str, commit: str) -> Iterator[RemoteFile]:
-        url = f"{self.endpoint}/api/datasets/{id}/tree/{commit}?recursive=true"
+    def _list(self, id: str, commit: str) -> list[RemoteFile]:
+        """The files that the hub lists, checked: what is wrong in a list would stay wrong, because it is kept."""
+        tree = f"/api/datasets/{id}/tree/{commit}"
+        url = f"{self.endpoint}{tree}?recursive=true"
+        files: dict[str, RemoteFile] = {}
+        seen: set[str] = set()
+        size = 0
         while url:
-            rows, url = self._ask(url, id, commit)
-            for row in rows:
+            if url in seen or len(seen) >= LISTING_PAGES or len(files) > LISTING_FILES or size > LISTING_BYTES:
+                raise self._wrong(id, f"it does not end (after {len(seen):,} pages and {len(files):,} files)")
+            seen.add(url)
+            page = self._ask(url, id, commit)
+            if not isinstance(page.value, list):
+                raise self._wrong(id, "it is no list")
+            for row in page.value:
+                file = _remote_file(row)
+                if file is None or file.path in files:
+                    raise self._wrong(id, f"it has the row {str(row)[:200]}")
                 if row["type"] == "file":
-                    lfs = row.get("lfs") or {}
-                    size = lfs.get("size", row["size"])
-                    yield RemoteFile(safe_path(row["path"]), size, lfs.get("oid", ""), row["oid"])
+                    files[file.path] = file
+            size += page.size
+            url = self._next_page(id, page.following, tree)
+        if not files:
+            raise self._wrong(id, "it is empty")
+        return list(files.values())
 
-    def _ask(self, url: str, id: str, revision: str) -> tuple[Any, str]:
-        """The answer of the hub's API about a dataset, and the address of the next page, if there is one."""
+    def _next_page(self, id: str, link: str, tree: str) -> str:
+        """A listing's next page at our endpoint: mirrors link to other hosts, and nothing is asked from those."""
+        parts = urlsplit(link)
+        if link and (parts.scheme not in ("http", "https") or not parts.path.endswith(tree)):
+            raise self._wrong(id, f"it goes on at {link[:200]}")
+        return f"{self.endpoint}{tree}?{parts.query}" if link else ""
 
-        def attempt() -> tuple[Any, str]:
+    def _wrong(self, id: str, reason: str) -> EmbarkError:
+        return EmbarkError(
+            f"{self.endpoint} describes dataset {id} wrongly: {reason}. "
+            "Nothing of it is kept: check the endpoint, or try again later."
+        )
+
+    def _ask(self, url: str, id: str, revision: str) -> _Answer:
+        """What the hub's API answers about a dataset."""
+
+        def attempt() -> _Answer:
             try:
-                response = self._get(url)
+                answer = self._get(url)
                 self._answered = True
-                following = response.links.get("next", {}).get("url", "")
-                return response.json(), self._at_endpoint(following) if following else ""
-            except json.JSONDecodeError as error:
-                raise TemporaryFailure(f"the answer is not JSON: {error}") from None
+                return answer
             except TemporaryFailure as failure:
                 if failure.unreachable and not self._answered:
                     advice = "Check the network or name a mirror (EMBARK_ENDPOINT); EMBARK_OFFLINE=1 uses what is here."
@@ -173,28 +286,33 @@ class Hub:
         except Refused as refused:
             raise self._refusal_error(refused, id, revision) from None
 
-    def _get(self, url: str) -> Any:
+    def _get(self, url: str) -> _Answer:
         from huggingface_hub.utils import build_hf_headers, get_session, hf_raise_for_status
 
         http.check_token()
+        http.guard_huggingface_hub(self.endpoint)
+        headers = build_hf_headers(library_name="embark")
+        body = bytearray()
         try:
-            response = get_session().get(url, headers=build_hf_headers(library_name="embark"), timeout=http.TIMEOUT)
-            hf_raise_for_status(response)
+            with get_session().stream("GET", url, headers=headers, timeout=http.TIMEOUT) as response:
+                hf_raise_for_status(response)
+                for block in response.iter_bytes(1 << 16):
+                    body += block
+                    if len(body) > ANSWER_BYTES:
+                        raise EmbarkError(f"{url} answers with more than {ANSWER_BYTES:,} bytes: check the endpoint.")
         except Exception as error:
             raise self._problem(error) from None
-        return response
-
-    def _at_endpoint(self, url: str) -> str:
-        """The same page at our endpoint, because a token must not be sent to another server."""
-        if url.startswith(f"{self.endpoint}/"):
-            return url
-        parts = urlsplit(url)
-        return f"{self.endpoint}{parts.path}?{parts.query}"
+        try:
+            value = json.loads(body)
+        except (ValueError, RecursionError) as error:
+            raise TemporaryFailure(f"the answer is not JSON: {error}") from None
+        return _Answer(value, response.links.get("next", {}).get("url", ""), len(body))
 
     # ── download ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _download_all(self, id: str, commit: str, files: Sequence[RemoteFile]) -> dict[str, Path]:
         total = sum(file.size for file in files)
+        _check_space(_snapshot(id, commit), total)
         shown = self.progress(f"Downloading {id}", total) if self.progress and total >= LARGE else nullcontext()
         with shown as advance, ThreadPoolExecutor(CONNECTIONS) as pool:
             bar = _Bar(advance)
@@ -214,12 +332,16 @@ class Hub:
             try:
                 path = with_retries(f"Downloading '{file.path}' of dataset {id}", attempt, bar.stopped.wait)
             except Refused as refused:
+                self.forget(id, commit)
                 raise self._refusal_error(refused, id, commit, file.path) from None
+            state = _state(path, file)
             checksum = _checksum(path, file)
             if checksum == file.checksum:
+                self._note(id, path, state)
                 return path
             path.resolve().unlink(missing_ok=True)  # the content; in the cache, the path is a link to it
             path.unlink(missing_ok=True)
+        self.forget(id, commit)
         raise EmbarkError(
             f"File '{file.path}' of dataset {id} arrived damaged twice: expected {file.checksum}, found {checksum}."
         )
@@ -228,6 +350,7 @@ class Hub:
         from huggingface_hub import hf_hub_download
 
         http.check_token()
+        http.guard_huggingface_hub(self.endpoint)
         try:
             path = hf_hub_download(
                 id, file.path, repo_type="dataset", revision=commit, endpoint=self.endpoint, library_name="embark",
@@ -278,8 +401,8 @@ class Hub:
         if refused.status != 404:
             return EmbarkError(f"{page} answered {refused}.")
         try:
-            newest = str(self._get(f"{self.endpoint}/api/datasets/{id}").json().get("sha"))
-        except (Refused, TemporaryFailure, ValueError):
+            newest = str(self._get(f"{self.endpoint}/api/datasets/{id}").value.get("sha"))
+        except (Refused, TemporaryFailure, AttributeError):
             return EmbarkError(f"There is no dataset {id} at {self.endpoint}.")
         if path and newest == revision:
             return EmbarkError(f"File '{path}' of dataset {id} is gone from revision {revision}.")
@@ -337,6 +460,56 @@ def safe_path(path: str) -> str:
     return relative_path(path, "The hub")
 
 
+def _is_hash(value: Any) -> bool:
+    return isinstance(value, str) and HASH.fullmatch(value) is not None
+
+
+def _remote_file(row: Any) -> RemoteFile | None:
+    """The file or folder of a listing's row; None where the row is not one."""
+    if not isinstance(row, dict) or row.get("type") not in ("file", "directory"):
+        return None
+    path = row.get("path")
+    lfs = row.get("lfs") or {}
+    if not isinstance(path, str) or len(path) > LONGEST_PATH or "\0" in path or not isinstance(lfs, dict):
+        return None
+    size = lfs.get("size", row.get("size", 0))
+    if type(size) is not int or not 0 <= size <= LARGEST_FILE:
+        return None
+    sha256 = lfs.get("oid", "")
+    if not _is_hash(row.get("oid")) or (lfs and not _is_hash(sha256)):
+        return None
+    return RemoteFile(safe_path(path), size, sha256, row["oid"])
+
+
+def _state(path: Path, file: RemoteFile) -> list[Any]:
+    """What changes when a file is written: its content was verified in this state."""
+    stat = path.stat()
+    return [stat.st_size, stat.st_mtime_ns, stat.st_ino, file.checksum]
+
+
+def _set_aside(path: Path) -> None:
+    """Rename a damaged file; in the cache, the path is a link to the content."""
+    content = path.resolve()
+    with suppress(FileNotFoundError):  # another process did it
+        if content.parent.name == "blobs" or not path.is_symlink():
+            content.replace(content.with_name(f"{content.name}.damaged"))
+        path.unlink(missing_ok=True)
+
+
+def _check_space(folder: Path, needed: int) -> None:
+    """An error where a download does not fit: it names how much is needed and free."""
+    if needed > _free(folder):
+        raise _full_disk(folder, needed)
+
+
+def _free(target: Path) -> int:
+    return shutil.disk_usage(next(path for path in (target, *target.parents) if path.exists())).free
+
+
+def _full_disk(target: Path, needed: int) -> EmbarkError:
+    return EmbarkError(f"The disk is full: {target} needs {needed:,} bytes, {_free(target):,} are free. {ROOM}")
+
+
 def _snapshot(id: str, commit: str) -> Path:
     """The folder of a commit in huggingface_hub's cache."""
     from huggingface_hub import constants
@@ -369,7 +542,17 @@ def _checksum(path: Path, file: RemoteFile) -> str:
 @lru_cache(maxsize=64)
 def _load_listing(path: str) -> dict[str, RemoteFile]:
     """A stored list of files; it never changes, because it is a commit's."""
-    return {row["path"]: RemoteFile(**row) for row in json.loads(Path(path).read_bytes())}
+    files = {row["path"]: RemoteFile(**row) for row in json.loads(Path(path).read_bytes())}
+    if not files:
+        raise ValueError("it is empty")  # as earlier versions of embark kept it
+    return files
+
+
+def _stored(path: Path) -> Any:
+    """The value of a JSON file; None where there is none, or it is damaged."""
+    with suppress(OSError, ValueError):
+        return json.loads(path.read_bytes())
+    return None
 
 
 def _save(path: Path, value: Any) -> None:
@@ -383,8 +566,7 @@ def _save(path: Path, value: Any) -> None:
 
 def _disk_error(error: OSError, target: Path, size: int) -> EmbarkError:
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
-        advice = "Make room, or choose a larger disk: HF_HOME for data, --home (EMBARK_HOME) for the rest."
-        return EmbarkError(f"The disk is full: {target} needs {size:,} bytes. {advice}")
+        return _full_disk(target, size)
     return EmbarkError(f"Cannot write {target}: {error.strerror or error}.")
 
 

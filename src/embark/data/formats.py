@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from embark.data import lazy_media
+from embark.data import lazy_media, limits
 from embark.data.sibling_files import SiblingFiles
 from embark.types import Bytes, EmbarkError
 
@@ -58,8 +58,24 @@ def open_table_file(path: Path, digests: Path, siblings: SiblingFiles | None = N
         if path.name.endswith(".tar"):
             return Shard(path, digests)
         return Records(path, siblings)
-    except (ValueError, OSError, EOFError, zlib.error, tarfile.TarError, csv.Error) as error:
+    except (ValueError, OSError, EOFError, zlib.error, tarfile.TarError, csv.Error, RecursionError) as error:
         raise _read_error(path, error) from error
+
+
+def _unpacked(path: Path) -> bytes:
+    """The content of a file that may be packed, which may not become more than `limits` has it."""
+    if path.suffix != ".gz":
+        return path.read_bytes()
+    limit = limits.unpacked(path.stat().st_size)
+    blocks = []
+    size = 0
+    with gzip.open(path) as file:
+        while block := file.read(1 << 20):
+            blocks.append(block)
+            size += len(block)
+            if size > limit:
+                raise ValueError(limits.explain("it", limit))
+    return b"".join(blocks)
 
 
 def _read_error(path: str | Path, error: Exception) -> EmbarkError:
@@ -143,8 +159,7 @@ class Records(TableFile):
     def __init__(self, path: Path, siblings: SiblingFiles | None = None) -> None:
         self.path = str(path)
         self.siblings = siblings
-        data = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
-        text = data.decode("utf-8-sig")
+        text = _unpacked(path).decode("utf-8-sig")
         ending = path.name.removesuffix(".gz").rpartition(".")[2]
         self.rows = _separated(text, "\t" if ending == "tsv" else ",") if ending in ("csv", "tsv") else _json(text)
         self.column_names = tuple(dict.fromkeys(name for row in self.rows for name in row))
@@ -240,6 +255,8 @@ class Shard(TableFile):
 def _array(data: bytes) -> Any:
     try:
         return np.load(io.BytesIO(data), allow_pickle=False)
+    except MemoryError:
+        raise ValueError("it states more values than memory holds") from None
     except ValueError as error:
         if "allow_pickle" in str(error):
             raise ValueError("it is an array of pickled objects, and unpickling could run code") from None

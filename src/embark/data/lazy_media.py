@@ -27,7 +27,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from embark.data import wav
+from embark.data import limits, wav
 from embark.data.atomic import atomically
 from embark.types import Array, EmbarkError, Media
 
@@ -193,9 +193,32 @@ def parquet_metadata(path: str) -> Any:
 
 
 def parquet_batches(path: str, columns: list[str], groups: list[int] | None = None) -> Iterator[Any]:
-    """The rows of these columns, in record batches; of all row groups unless some are named."""
-    with pq.ParquetFile(path, metadata=parquet_metadata(path)) as file:
-        yield from file.iter_batches(batch_size=BATCH, row_groups=groups, columns=columns)
+    """The rows of these columns, in record batches; of all row groups unless some are named.
+
+    A value of a dictionary may stand in every row, so small files can become large: batches are counted as they come.
+    """
+    metadata = parquet_metadata(path)
+    limit = limits.unpacked(os.path.getsize(path))
+    size = 0
+    with pq.ParquetFile(path, metadata=metadata) as file:
+        for batch in file.iter_batches(_batch_rows(metadata, columns, limit), row_groups=groups, columns=columns):
+            size += batch.nbytes
+            if size > limit:
+                raise ValueError(limits.explain("it", limit))
+            yield batch
+
+
+def _batch_rows(metadata: Any, columns: list[str], limit: int) -> int:
+    """The rows to decode at a time: fewer where any of them may hold a large value of a dictionary."""
+    rows = BATCH
+    for group in map(metadata.row_group, range(metadata.num_row_groups)):
+        for leaf in map(group.column, range(group.num_columns)):
+            if any(leaf.path_in_schema == name or leaf.path_in_schema.startswith(f"{name}.") for name in columns):
+                if leaf.total_uncompressed_size > limit or leaf.num_values * 8 > limit:
+                    raise ValueError(limits.explain(f"column '{leaf.path_in_schema}'", limit))
+                if leaf.has_dictionary_page:
+                    rows = min(rows, limits.UNPACKED // max(1, leaf.total_uncompressed_size))
+    return max(1, rows)
 
 
 @lru_cache(maxsize=512)
@@ -292,7 +315,13 @@ def archive_index(path: str) -> dict[str, Location]:
                 )
         return {file.filename: (file.header_offset, file.compress_size, file.compress_type) for file in files}
     with tarfile.open(path, "r:") as tar:
-        return {file.name.removeprefix("./"): (file.offset_data, file.size, TAR) for file in tar if file.isfile()}
+        index = {file.name.removeprefix("./"): (file.offset_data, file.size, TAR) for file in tar if file.isfile()}
+        end = tar.offset
+    with open(path, "rb") as data:
+        data.seek(end)
+        if data.read(tarfile.BLOCKSIZE) != bytes(tarfile.BLOCKSIZE):  # a tar ends with blocks of zeros
+            raise tarfile.ReadError(f"it is cut off after {len(index):,} files: it has no end marker")
+    return index
 
 
 @lru_cache(maxsize=64)
@@ -309,4 +338,14 @@ def _extract(path: str, offset: int, size: int, packing: int) -> bytes:
         data = file.read(size)
     if len(data) != size:
         raise EmbarkError(f"{path} is cut off: it ends within one of its files. Delete it and fetch it again.")
-    return zlib.decompress(data, -zlib.MAX_WBITS) if packing == zipfile.ZIP_DEFLATED else data
+    return _inflate(data, path) if packing == zipfile.ZIP_DEFLATED else data
+
+
+def _inflate(data: bytes, path: str) -> bytes:
+    limit = limits.unpacked(len(data))
+    stream = zlib.decompressobj(-zlib.MAX_WBITS)
+    unpacked = stream.decompress(data, limit)
+    if not stream.eof:
+        reason = limits.explain("one of its files", limit) if stream.unconsumed_tail else "one of its files is cut off"
+        raise EmbarkError(f"{path} cannot be read: {reason}.")
+    return unpacked

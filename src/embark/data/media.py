@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import struct
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
@@ -12,9 +13,12 @@ from typing import Any, TypeAlias
 import numpy as np
 from PIL import Image, ImageSequence, UnidentifiedImageError
 
+from embark.data import limits
 from embark.types import Audio, Content, EmbarkError, Media, Part, Text
 
 Frames: TypeAlias = Iterator[Callable[[], Image.Image]]  # decoded; calling one makes it an image
+
+UNSTATED = 0x7FFFF000  # a size from which on its writer did not know it
 
 # Between one and two times its size limit Pillow warns and decodes; where warnings are errors, the image would be lost.
 warnings.simplefilter("ignore", Image.DecompressionBombWarning)
@@ -50,7 +54,19 @@ def _media(part: Media, frames: int, sample_rate: int) -> Any:
 
 
 def open_image(data: bytes) -> Image.Image:
-    """The image with its pixels loaded: RGB or RGBA as stored, other modes converted to one of them."""
+    """The image with its pixels loaded, in RGB, or in RGBA where it has transparency.
+
+    | stored as                                  | becomes                                                            |
+    |--------------------------------------------|--------------------------------------------------------------------|
+    | RGB, RGBA of 8 bits                        | the same pixels                                                    |
+    | RGB, RGBA, grey of 16 bits                 | the upper 8 bits                                                   |
+    | grey, black and white, palette             | RGB; RGBA where an alpha channel, palette or color is transparent  |
+    | CMYK, YCbCr, LAB                           | RGB by Pillow's formulas, without the file's color profile         |
+    | animations                                 | their first frame                                                  |
+    | grey of 32 bits or of floats               | unreadable: their range is not fixed                               |
+
+    Models that take no transparency see it `on_white`.
+    """
     image: Image.Image = Image.open(io.BytesIO(data))
     image.load()
     if image.mode in ("RGB", "RGBA"):
@@ -115,7 +131,10 @@ def _animation_frames(data: bytes) -> Frames:
 def _video_frames(data: bytes) -> Frames:
     with _container(data) as container:
         if container.streams.video:
-            yield from (frame.to_image for frame in container.decode(video=0))
+            for frame in container.decode(video=0):
+                if frame.width * frame.height > limits.FRAME:
+                    raise UnreadableMedia(limits.explain(f"a frame of {frame.width} x {frame.height}", limits.FRAME))
+                yield frame.to_image
 
 
 def _packet_count(data: bytes) -> int:
@@ -125,18 +144,62 @@ def _packet_count(data: bytes) -> int:
 
 
 def _container(data: bytes) -> Any:
+    _check_whole(data)
     return optional_library("av", "Decoding video needs PyAV", "video").open(io.BytesIO(data))
 
 
 def open_audio(data: bytes, sample_rate: int) -> Audio:
     """The sound as mono float32 at a sample rate."""
     soundfile = optional_library("soundfile", "Decoding audio needs soundfile", "audio")
-    samples, rate = soundfile.read(io.BytesIO(data), dtype="float32", always_2d=True)
+    _check_whole(data)
+    with soundfile.SoundFile(io.BytesIO(data)) as sound:
+        if sound.frames * sound.channels > limits.SAMPLES:  # some formats state no length: this is then the largest
+            raise UnreadableMedia(limits.explain(f"audio of {len(data)} bytes", limits.SAMPLES, "samples"))
+        samples = sound.read(dtype="float32", always_2d=True)
+        if len(samples) < sound.frames and sound.format == "FLAC":
+            raise UnreadableMedia(
+                f"audio of {len(data)} bytes is cut off after {len(samples)} of {sound.frames} samples"
+            )
+        rate = sound.samplerate
+    if not np.isfinite(samples).all():
+        raise UnreadableMedia(f"audio of {len(data)} bytes has samples that are not finite numbers")
     mono = samples.mean(axis=1)
     resampled = mono if rate == sample_rate else _resample(mono, rate, sample_rate)
     if not len(resampled):
         raise UnreadableMedia(f"audio of {len(data)} bytes has no samples")
     return Audio(resampled, sample_rate)
+
+
+def _check_whole(data: bytes) -> None:
+    """An error for a wave or MP4 file that is cut off: decoders return what is left without a word."""
+    end = _wave_end(data) if data[:4] == b"RIFF" and data[8:12] == b"WAVE" else _mp4_end(data)
+    if end > len(data):
+        raise UnreadableMedia(f"{len(data)} bytes of sound or film are cut off: {end - len(data)} are missing")
+
+
+def _wave_end(data: bytes) -> int:
+    """Where the samples of a wave file end, as it states; 0 where it was written before that was known."""
+    offset = 12
+    while offset + 8 <= len(data):
+        name, size = struct.unpack_from("<4sI", data, offset)
+        if name == b"data":
+            return 0 if size >= UNSTATED else offset + 8 + int(size)
+        offset += 8 + size + size % 2
+    return 0
+
+
+def _mp4_end(data: bytes) -> int:
+    """Where the last box of content or of its index ends in an MP4 file, as it states; 0 for other files."""
+    offset = 0
+    end = 0
+    while data[4:8] == b"ftyp" and offset + 16 <= len(data):
+        size, name, long_size = struct.unpack_from(">I4sQ", data, offset)
+        size = long_size if size == 1 else size
+        if size < 8:  # 0: up to the end of the file
+            break
+        offset += size
+        end = offset if name in (b"mdat", b"moov") else end
+    return end
 
 
 def _resample(samples: Any, rate: int, wanted: int) -> Any:

@@ -7,8 +7,8 @@ import difflib
 import gzip
 import hashlib
 import lzma
-import shutil
 import tarfile
+import zlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -17,6 +17,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from embark.data import limits
 from embark.data.atomic import atomically
 from embark.data.fetch import Hub, RemoteFile
 from embark.data.formats import TableFile, open_table_file
@@ -182,10 +183,21 @@ def _unpack(parts: Sequence[Path], opener: Callable[[Any], Any] | None, folder: 
         try:
             with atomically(target) as out, ExitStack() as stack:
                 whole = _Concatenated([stack.enter_context(part.open("rb")) for part in parts])
-                shutil.copyfileobj(opener(whole) if opener else whole, out, BLOCK)
-        except (OSError, EOFError, lzma.LZMAError) as error:
+                _copy(
+                    opener(whole) if opener else whole, out, limits.unpacked(sum(part.stat().st_size for part in parts))
+                )
+        except (OSError, EOFError, lzma.LZMAError, zlib.error, ValueError) as error:
             raise EmbarkError(f"Cannot unpack {parts[0]} to {folder}: {error}.") from error
     return target
+
+
+def _copy(packed: Any, out: BinaryIO, limit: int) -> None:
+    size = 0
+    while block := packed.read(BLOCK):
+        size += len(block)
+        if size > limit:
+            raise ValueError(limits.explain("it", limit))
+        out.write(block)
 
 
 @dataclass(frozen=True)

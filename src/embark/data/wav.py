@@ -5,9 +5,11 @@ from __future__ import annotations
 import io
 import struct
 import wave
+from itertools import chain
 
 import numpy as np
 
+from embark.data import limits
 from embark.data.media import optional_library
 from embark.types import Array, EmbarkError
 
@@ -37,9 +39,13 @@ def from_video(data: bytes, rate: int) -> bytes:
     av = optional_library("av", "Reading the sound of a video needs PyAV", "video")
     with av.open(io.BytesIO(data)) as video:
         resampler = av.AudioResampler(format="s16", layout="mono", rate=rate)
-        frames = [part for frame in video.decode(audio=0) for part in resampler.resample(frame)]
-        frames += resampler.resample(None)
-    return _encode(b"".join(bytes(frame.planes[0])[: 2 * frame.samples] for frame in frames), rate)
+        sound = bytearray()
+        for frame in chain(video.decode(audio=0), [None]):  # None: what the resampler still holds
+            for part in resampler.resample(frame):
+                sound += bytes(part.planes[0])[: 2 * part.samples]
+            if len(sound) > 2 * limits.SAMPLES:
+                raise EmbarkError(f"{limits.explain('The sound of a video', limits.SAMPLES, 'samples')}.")
+    return _encode(bytes(sound), rate)
 
 
 def _encode(samples: bytes, rate: int) -> bytes:

@@ -193,6 +193,7 @@ def _commit(card: ModelCard, settings: Settings) -> str:
     import huggingface_hub as hf
 
     http.check_token()
+    http.guard_huggingface_hub(settings.endpoint)
     try:
         if settings.offline:  # a downloaded snapshot lies in a folder that is named by its commit
             return Path(hf.snapshot_download(card.source, revision=card.revision, local_files_only=True)).name
@@ -206,6 +207,7 @@ def _download_snapshot(source: str, revision: str, patterns: Sequence[str], sett
     import huggingface_hub as hf
 
     http.check_token()
+    http.guard_huggingface_hub(settings.endpoint)
     try:
         folder = hf.snapshot_download(
             source, revision=revision, allow_patterns=list(patterns), endpoint=settings.endpoint,

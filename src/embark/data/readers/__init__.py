@@ -8,11 +8,13 @@ from contextlib import contextmanager
 from dataclasses import fields, replace
 from importlib import import_module
 from types import ModuleType
+from typing import Any
 
 import numpy as np
 
 from embark.catalogue import UnknownName
 from embark.data.fetch import Hub
+from embark.data.layout import NoFiles
 from embark.data.readers import _table
 from embark.data.rows import FilesBySource
 from embark.types import MODALITIES, Array, Dataset, EmbarkError, Qrels, Task, role_of
@@ -83,7 +85,8 @@ def external_state(task: Task) -> str:
 def needed_files(task: Task, hub: Hub) -> FilesBySource:
     """The files needed to read a task, by dataset: as its reader's module states them, else those of its tables."""
     own: Callable[[Task, Hub], FilesBySource] | None = getattr(_module(task.reader), "needed_files", None)
-    return own(task, hub) if own else [(task.source, _table.needed_files(task, hub))]
+    with _checked_listing(task, hub):
+        return own(task, hub) if own else [(task.source, _table.needed_files(task, hub))]
 
 
 def options(task: Task) -> tuple[str, ...] | None:
@@ -109,7 +112,7 @@ def read(task: Task, split: str, subset: str, hub: Hub) -> Dataset:
         if name not in known:
             raise UnknownName(what, name, known)
     reader: Reader = getattr(_module(task.reader), READERS[task.reader].split(":")[1])
-    with _without_garbage_collection():
+    with _without_garbage_collection(), _checked_listing(task, hub):
         data = reader(task, split, subset, hub)
     for problem in _problems(data):
         raise EmbarkError(f"Task {task.name} ({split}, {subset}) was read wrongly: {problem}.")
@@ -121,6 +124,16 @@ def read_unlabeled(task: Task, split: str, subset: str, hub: Hub) -> Dataset:
     """The items of a task, for rankings that are scored elsewhere; labels are read only where the reader needs them."""
     own: Reader | None = getattr(_module(task.reader), "read_unlabeled", None)
     return own(task, split, subset, hub) if own else read(task, split, subset, hub)
+
+
+@contextmanager
+def _checked_listing(task: Task, hub: Hub) -> Iterator[None]:
+    """A list of files that lacks what a task needs may be wrong: it is not kept."""
+    try:
+        yield
+    except NoFiles:
+        hub.forget(task.source.id, task.source.revision)
+        raise
 
 
 @contextmanager
@@ -188,7 +201,21 @@ def _problems(data: Dataset) -> list[str]:
                 problems += _index_problems(spec.name, values, role, count)
             elif values is not None and len(values) != count:
                 problems.append(f"'{spec.name}' has {len(values)} rows for {count} items of side '{role}'")
+        problems += _value_problems(spec.name, values, getattr(data.truth, "names", None))
     return problems
+
+
+def _value_problems(name: str, values: Any, classes: Sequence[str] | None) -> list[str]:
+    """Grades and scores that are no finite numbers; labels that are no class, or tables of other classes."""
+    if not isinstance(values, np.ndarray) or values.dtype.kind not in "biuf" or name == "drawn":
+        return []
+    if classes is None or values.dtype.kind == "f":
+        invalid = np.argwhere(~np.isfinite(values))
+        return [f"'{name}' is {values[tuple(row)]} in row {row[0]}" for row in invalid[:1]]
+    if values.ndim == 2:
+        return [] if values.shape[1] == len(classes) else [f"'{name}' has other than {len(classes)} classes"]
+    outside = np.flatnonzero((values < 0) | (values >= len(classes)))
+    return [f"'{name}' is {values[row]} in row {row}, and there are {len(classes)} classes" for row in outside[:1]]
 
 
 def _index_problems(name: str, values: Array, role: str, count: int) -> list[str]:

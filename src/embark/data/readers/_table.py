@@ -11,16 +11,19 @@ Every such reader understands these options of a task:
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from types import MappingProxyType
 from typing import Any, TypeVar
 
+import numpy as np
+
 from embark.data import items
 from embark.data.fetch import Hub, RemoteFile
 from embark.data.rows import Rows, open_rows, split_files
-from embark.types import MODALITIES, EmbarkError, Item, Media, Modality, Task
+from embark.types import MODALITIES, Array, EmbarkError, Item, Media, Modality, Task
 
 OPTIONS = ("subset_is", "language", "splits", "where", "drop", "missing")
 ORDER: tuple[Modality, ...] = ("image", "video", "audio", "text")  # of the parts of a mixed item: words come last
@@ -45,6 +48,18 @@ class Table:
     def values(self, column: str) -> list[Any]:
         """The values of a column."""
         return self._select(self.rows.values(column))
+
+    def numbers_of(self, column: str) -> Array:
+        """The values of a column of numbers, as floats; one that is not a finite number is an error."""
+        cells = self.values(column)
+        floats = np.fromiter(map(_finite, cells), float, len(cells))
+        if len(invalid := np.flatnonzero(np.isnan(floats))):
+            row = int(invalid[0])
+            raise EmbarkError(
+                f"Task {self.task.name}: '{column}' is {cells[row]!r} in row {self.numbers[row]} of {self.split}, "
+                f"not a finite number ({len(invalid)} such rows). Mend the data."
+            )
+        return floats
 
     def media(self, kind: Modality, column: str) -> list[Media | None]:
         """A column of media, encoded and unread."""
@@ -103,6 +118,15 @@ class Table:
 
     def _select(self, cells: list[Any]) -> list[Any]:
         return cells if len(self.numbers) == len(cells) else [cells[number] for number in self.numbers]
+
+
+def _finite(cell: Any) -> float:
+    """The number in a cell, or NaN where there is none or no finite one."""
+    try:
+        number = float(cell)
+    except (TypeError, ValueError, OverflowError):
+        return math.nan
+    return number if math.isfinite(number) else math.nan
 
 
 def open_table(task: Task, split: str, subset: str, hub: Hub) -> Table:

@@ -117,7 +117,7 @@ def _judgements(
     table = table.with_values(*(QRELS_COLUMNS if graded else QRELS_COLUMNS[:2]))
     query = _positions(table.values(query_column), query_positions)
     document = _positions(table.values(document_column), document_positions)
-    grade = np.array(table.values(grade_column), float) if graded else np.ones(len(table))
+    grade = table.numbers_of(grade_column) if graded else np.ones(len(table))
     grade = grade.astype(np.int64) if (grade % 1 == 0).all() else grade
     warnings = (*table.skipped, *_unknown_ids(table, query, document))
     known = np.flatnonzero((query >= 0) & (document >= 0))

@@ -25,6 +25,7 @@ from embark.data.readers._table import Table, as_list, content_columns, first_fe
 from embark.types import Array, Classes, Dataset, EmbarkError, Groups, Item, Side, Split, Task
 
 VERSION = 2
+MOST_CLASSES = 10_000_000  # of numbered labels; a larger number is no class
 OPTIONS = ("train", "column", "clean", "labels")
 
 
@@ -110,7 +111,8 @@ def _class_names(task: Task, *tables: LabeledTable, descriptive: bool = False) -
     if descriptive or len(numbers) < len(labels):
         kind = "bare numbers" if descriptive else "both names and numbers"
         raise EmbarkError(f"Task {task.name}: column '{column}' holds {kind}: the row must list its `labels`.")
-    return tuple(str(number) for number in range(int(max(numbers)) + 1))
+    whole = [number for number in numbers if _number(number, {}) >= 0]
+    return tuple(str(number) for number in range(min(int(max(whole, default=0)), MOST_CLASSES) + 1))
 
 
 def _clean(task: Task, names: Sequence[str]) -> list[str]:
@@ -131,7 +133,7 @@ def _class_numbers(rows: LabeledTable, names: tuple[str, ...]) -> Array:
     several = bool(rows.labels) and isinstance(rows.labels[0], (list, tuple))
     by_name = {name: number for number, name in reversed(list(enumerate(names)))}  # of equal names, the first counts
     labels = _flat(rows.labels) if several else rows.labels
-    numbers = np.array([_number(label, by_name) if isinstance(label, str) else label for label in labels], np.int64)
+    numbers = np.array([_number(label, by_name) for label in labels], np.int64)
     unknown = np.flatnonzero((numbers < 0) | (numbers >= len(names)))
     if len(unknown):
         outside = first_few(dict.fromkeys(repr(labels[position]) for position in unknown))
@@ -146,9 +148,11 @@ def _class_numbers(rows: LabeledTable, names: tuple[str, ...]) -> Array:
     return table
 
 
-def _number(label: str, by_name: Mapping[str, int]) -> int:
-    """The number of a class name, or the number that the label spells; -1 if it is neither."""
-    return by_name[label] if label in by_name else int(label) if label.isdecimal() else -1
+def _number(label: Any, by_name: Mapping[str, int]) -> int:
+    """The number of a class name, or the number that the label is or spells; -1 if it is neither."""
+    if isinstance(label, str):
+        return by_name[label] if label in by_name else _number(int(label), {}) if label.isdecimal() else -1
+    return int(label) if label % 1 == 0 and label < 1 << 62 else -1  # infinity and NaN have no remainder
 
 
 def _flat(labels: Sequence[Any]) -> list[Any]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import json
+import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -246,10 +247,13 @@ def _judgement(row: Row) -> tuple[str, str, float]:
     return _id(row, QRELS_QUERY), _id(row, QRELS_DOCUMENT), float(grade)
 
 
+NUMBER = re.compile(r"[+-]?(\d+(\.\d+)?|nan|inf(inity)?)", re.IGNORECASE)  # as float() reads it; some are refused
+
+
 def _read_tsv(lines: Iterable[str]) -> Grades:
     """Judgements as query, document, grade; a header has no number in its third column."""
     rows = (line.strip().split("\t") for line in lines)
-    numeric = (row for row in rows if len(row) >= 3 and re.fullmatch(r"-?\d+(\.\d+)?", row[2]))
+    numeric = (row for row in rows if len(row) >= 3 and NUMBER.fullmatch(row[2]))
     return _grades((query, document, float(grade)) for query, document, grade, *_ in numeric)
 
 
@@ -257,6 +261,8 @@ def _grades(judgements: Iterable[tuple[str, str, float]]) -> Grades:
     """The grades by query and document; of a pair that is judged twice, the larger grade counts."""
     qrels: Grades = {}
     for query, document, grade in judgements:
+        if not math.isfinite(grade):
+            raise EmbarkError(f"The grade of document {document} for query {query} is {grade}. Mend the data.")
         grades = qrels.setdefault(query, {})
         grades[document] = max(grade, grades.get(document, grade))
     return qrels

@@ -9,7 +9,7 @@ import numpy as np
 
 from embark.data.fetch import Hub
 from embark.data.readers._table import open_table
-from embark.types import Dataset, EmbarkError, Gold, Side, Task
+from embark.types import Dataset, Gold, Side, Task
 
 VERSION = 2
 OPTIONS: tuple[str, ...] = ()
@@ -23,11 +23,7 @@ def read_rendered_sts(task: Task, split: str, subset: str, hub: Hub) -> Dataset:
     table, _ = table.with_items({kind: task.columns["left"]})  # first the rows that have both items, then the items
     table, right = table.with_items({kind: task.columns["right"]})
     table, left = table.with_items({kind: task.columns["left"]})
-    scores = np.array(table.values(score_column), dtype=np.float64)
-    invalid = np.flatnonzero(~np.isfinite(scores))
-    if len(invalid):
-        row = table.numbers[int(invalid[0])]
-        raise EmbarkError(f"Task {task.name}: the score of row {row} of {table.split} is not a number.")
+    scores = table.numbers_of(score_column)
     ids = tuple(map(str, table.numbers))
     positions = np.arange(len(table))
     sides = {"left": Side(ids, tuple(left)), "right": Side(ids, tuple(right))}

@@ -1,0 +1,86 @@
+"""Films and sounds that are damaged, cut off or no numbers are unreadable; silence is a sound."""
+
+from __future__ import annotations
+
+import io
+import struct
+
+import numpy as np
+import pytest
+
+from embark.data import media, wav
+from embark.types import Array, Content, Media
+
+soundfile = pytest.importorskip("soundfile")
+av = pytest.importorskip("av")
+
+
+def sound(samples: Array, kind: str = "WAV", subtype: str | None = None) -> bytes:
+    out = io.BytesIO()
+    soundfile.write(out, samples, 16_000, format=kind, subtype=subtype)
+    return bytes(out.getvalue())
+
+
+def heard(data: bytes) -> Content:
+    return media.decode([Media("audio", (data,))], 8, 16_000)[0]
+
+
+NOISE = np.random.default_rng(0).normal(0, 0.1, 16_000).astype(np.float32)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_fault_20_samples_that_are_no_numbers_are_unreadable(value: float) -> None:
+    samples = NOISE.copy()
+    samples[777] = value
+    with pytest.raises(media.UnreadableMedia, match="samples that are not finite numbers"):
+        heard(sound(samples, subtype="FLOAT"))
+
+
+@pytest.mark.parametrize(("kind", "subtype"), [("WAV", "PCM_16"), ("WAV", "FLOAT"), ("FLAC", "PCM_16")])
+@pytest.mark.parametrize("part", [0.2, 0.5, 0.95])
+def test_fault_20_a_sound_that_is_cut_off_is_unreadable(kind: str, subtype: str, part: float) -> None:
+    data = sound(NOISE, kind, subtype)
+    assert len(heard(data).value.samples) == len(NOISE)
+    with pytest.raises(media.UnreadableMedia):
+        heard(data[: int(len(data) * part)])
+
+
+def test_fault_20_a_sound_without_samples_is_unreadable_and_silence_is_not() -> None:
+    with pytest.raises(media.UnreadableMedia, match="has no samples"):
+        heard(sound(NOISE[:0]))
+    assert not heard(sound(np.zeros(16_000, np.float32))).value.samples.any()
+
+
+@pytest.mark.parametrize("size", [0x7FFFFFFF, 0xFFFFFFFF])
+def test_fault_20_a_sound_that_was_written_as_a_stream_is_read(size: int) -> None:
+    data = wav.from_samples(NOISE, 16_000)
+    at = data.index(b"data")
+    assert len(heard(data[: at + 4] + struct.pack("<I", size) + data[at + 8 :]).value.samples) == len(NOISE)
+
+
+@pytest.fixture(scope="module")
+def film(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    """A film whose index comes first, so that it plays although it is cut off."""
+    path = tmp_path_factory.mktemp("film") / "x.mp4"
+    noise = np.random.default_rng(0)
+    with av.open(str(path), "w", options={"movflags": "faststart"}) as container:
+        stream = container.add_stream("mpeg4", rate=25)
+        stream.width, stream.height, stream.pix_fmt = 64, 48, "yuv420p"
+        for _ in range(40):
+            frame = av.VideoFrame.from_ndarray(noise.integers(0, 255, (48, 64, 3), np.uint8))
+            container.mux(stream.encode(frame))
+        container.mux(stream.encode())
+    return path.read_bytes()
+
+
+@pytest.mark.parametrize("part", [0.2, 0.5, 0.95])
+def test_fault_20_a_film_that_is_cut_off_is_unreadable(film: bytes, part: float) -> None:
+    assert len(media.decode([Media("video", (film,))], 8, 16_000)[0].value) == 8
+    with pytest.raises(media.UnreadableMedia):
+        media.decode([Media("video", (film[: int(len(film) * part)],))], 8, 16_000)
+
+
+def test_fault_20_a_damaged_film_is_unreadable(film: bytes) -> None:
+    at = film.index(b"mdat") + 4
+    with pytest.raises(media.UnreadableMedia):
+        media.decode([Media("video", (film[:at] + bytes(len(film) - at),))], 8, 16_000)
