@@ -617,23 +617,27 @@ class _Index:
     """The newest sound entry of each distinct key: sorted by key, looked up by the first 64 bits, verified on all."""
 
     def __init__(self, objects: Sequence[_Object]) -> None:
-        words = np.concatenate([np.empty((0, 4), np.uint64), *(_words(thing.keys) for thing in objects)])
+        words = _join([_words(thing.keys) for thing in objects], np.empty((0, 4), np.uint64))
         self.objects = objects
         self.bases = np.cumsum([0] + [len(thing) for thing in objects])  # number of the first entry of each object
-        self.count = np.concatenate([np.empty(0, np.int64), *(thing.count for thing in objects)])
+        self.count = _join([thing.count for thing in objects], np.empty(0, np.int64))
         order = np.argsort(words[:, 0])
-        lost = np.concatenate([np.empty(0, bool), *(thing.lost for thing in objects)])
+        lost = _join([thing.lost for thing in objects], np.empty(0, bool))
         if lost.any():
             order = order[~lost[order]]
         prefix = words[order, 0]
-        if (prefix[1:] == prefix[:-1]).any():  # duplicates, or different keys with equal prefixes
-            order = np.sort(order)
-            order = order[np.lexsort(words[order].T[::-1])]
-            order = order[np.append((words[order[1:]] != words[order[:-1]]).any(axis=1), True)]  # the last is newest
+        alike = prefix[1:] == prefix[:-1]  # duplicates, or different keys with equal prefixes
+        if alike.any():
+            places = np.flatnonzero(np.append(alike, False) | np.append(False, alike))
+            entries = order[places]
+            order[places] = entries[np.lexsort((entries, *words[entries].T[::-1]))]
+            first = np.flatnonzero(alike)
+            alike[first] = (words[order[first]] == words[order[first + 1]]).all(axis=1)
+            order = order[np.append(~alike, True)]  # of equal keys the last is the newest
             prefix = words[order, 0]
-        self.words = words[order]
-        self.prefix = prefix
-        self.entry = order  # its number, over all objects
+        self.words = words  # of all entries
+        self.prefix = prefix  # of the distinct keys, sorted
+        self.entry = order  # the number of each distinct key's entry, over all objects
         edges = np.flatnonzero(prefix[1:] != prefix[:-1]) + 1  # where the next prefix begins
         self.longest = int(np.diff(np.concatenate([[0], edges, [len(order)]])).max())  # in practice 1: no collision
 
@@ -647,9 +651,9 @@ class _Index:
         start = np.empty(len(wanted), np.int64)
         start[order] = np.searchsorted(self.prefix, wanted[order, 0])
         for step in range(self.longest):
-            candidate = np.minimum(start + step, len(self.prefix) - 1)
+            candidate = self.entry[np.minimum(start + step, len(self.entry) - 1)]
             equal = (self.words[candidate] == wanted).all(axis=1)
-            entries[equal] = self.entry[candidate[equal]]
+            entries[equal] = candidate[equal]
         return entries
 
     def by_object(self, entries: Array) -> Iterator[tuple[_Object, Array]]:
@@ -696,6 +700,11 @@ class _Index:
 @lru_cache(maxsize=4)
 def _index(objects: tuple[_Object, ...], lost: int) -> _Index:
     return _Index(objects)
+
+
+def _join(arrays: Sequence[Array], none: Array) -> Array:
+    """The arrays as one, without a copy of a single one."""
+    return arrays[0] if len(arrays) == 1 else np.concatenate([none, *arrays])
 
 
 def _words(keys: Array) -> Array:

@@ -9,7 +9,7 @@ from typing import Annotated, ClassVar
 import typer
 
 from embark import __version__
-from embark.cli import analyze, board, browse, compare, doctor, exchange, fetch, published, recommend, run, show
+from embark.cli import analyze, board, browse, compare, doctor, exchange, fetch, published, recommend, run, show, store
 from embark.cli.grammar import Command, Group
 from embark.types import EmbarkError
 
@@ -17,7 +17,7 @@ from embark.types import EmbarkError
 class Commands(Group):
     """The commands by what they are for."""
     HEADS: ClassVar = {
-        "Run models": ("run", "plan", "fetch", "doctor"),
+        "Run models": ("run", "plan", "fetch", "doctor", "store"),
         "Read scores": ("leaderboard", "compare", "recommend", "analyze", "published"),
         "Look up": ("tasks", "benchmarks", "models", "show"),
         "Exchange": ("import", "export"),
@@ -69,6 +69,7 @@ app.add_typer(exchange.import_, name="import")
 app.add_typer(exchange.export, name="export")
 app.add_typer(analyze.app, name="analyze")
 app.add_typer(published.app, name="published")
+app.add_typer(store.app, name="store")
 
 
 INTERRUPTED = 130  # the status that typer leaves with after Ctrl-C
