@@ -89,7 +89,7 @@ def test_help_lists_the_commands() -> None:
 def test_an_interrupted_run_says_so_and_keeps_what_it_did(elsewhere: Path) -> None:
     words = [sys.executable, "-m", "embark", "run", "-m", "embark/pocket", "-t", "PocketNameToImage"]
     running = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    while running.poll() is None and not any(f.stat().st_size for f in elsewhere.glob("home/store/*/*/commits.bin")):
+    while running.poll() is None and not any(elsewhere.glob("home/store/*/*.vectors")):
         time.sleep(0.01)
     running.send_signal(signal.SIGINT)
     out, err = running.communicate(timeout=60)

@@ -43,6 +43,7 @@ PUBLIC = [
     "Settings",
     "Source",
     "Stages",
+    "StoreHealth",
     "Study",
     "Table",
     "Task",
@@ -50,6 +51,8 @@ PUBLIC = [
     "Text",
     "analyze",
     "check_published",
+    "check_store",
+    "clean_store",
     "compare",
     "doctor",
     "encoder",
@@ -77,8 +80,10 @@ PUBLIC = [
     "published",
     "rank",
     "recommend",
+    "repair_store",
     "reranker",
     "show",
+    "store_size",
 ]
 
 

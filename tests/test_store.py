@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import random
 import shutil
 import subprocess
@@ -13,14 +12,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import xxhash
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from embark.data.items import as_keys
-from embark.store import FORMAT, Space, Store, Writer
+from embark.store import FORMAT, MANY, Space, Store, Writer
 from embark.types import EmbarkError
-from segments import abandon, holds, keys, vectors, write
+from segments import alter, holds, keys, vectors, write, write_segment
 
 # ── reading and writing ──────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -101,11 +101,11 @@ def test_equal_prefixes_are_told_apart(space: Space) -> None:
     others = [b"prefix8\x20" + bytes(24), b"prefix8\x22" + bytes(24)]
     with space.writer() as writer:
         writer.add(as_keys(alike[:30:2] + others[:1]), vectors(range(16)))
-        writer.add(as_keys(alike[:30:2] + others[:1]), vectors(range(100, 116)))  # duplicates: the first wins
+        writer.add(as_keys(alike[:30:2] + others[:1]), vectors(range(100, 116)))  # duplicates: the newest wins
     space.refresh()
     assert len(space) == 16
     assert space.has(as_keys(alike + others)).tolist() == [n < 30 and n % 2 == 0 for n in range(41)] + [True, False]
-    np.testing.assert_array_equal(space.read(as_keys(alike[:30:2]))[:], vectors(range(15)))
+    np.testing.assert_array_equal(space.read(as_keys(alike[:30:2]))[:], vectors(range(100, 115)))
 
 
 def test_nothing_in_nothing_out(tmp_path: Path) -> None:
@@ -120,6 +120,24 @@ def test_nothing_in_nothing_out(tmp_path: Path) -> None:
     write(space, range(3))
     assert store.spaces() == ["ab"]
     assert space.read(keys([])).shape == (0, 3)
+
+
+def test_many_small_objects_become_few_and_readers_follow(space: Space) -> None:
+    writer = space.writer()
+    writer.add(keys([0]), vectors([0]))
+    writer.commit()
+    space.refresh()
+    before = space.read(keys([0]))  # not read yet
+    for number in range(1, 3 * MANY):
+        writer.add(keys([number]), vectors([number]))
+        writer.commit()
+        assert len(list(space.path.iterdir())) <= MANY + 3
+    np.testing.assert_array_equal(before[:], vectors([0]))  # its object is gone, its vector is not
+    writer.close()
+    space.refresh()
+    assert holds(space, range(3 * MANY))
+    assert space.objects <= 4
+    assert space.verify() == []
 
 
 class Model(RuleBasedStateMachine):
@@ -143,9 +161,7 @@ class Model(RuleBasedStateMachine):
     def end(self, who: int, how: str) -> None:
         if who in self.writers:
             writer, pending = self.writers[who]
-            if how == "crash":
-                abandon(writer)
-            else:
+            if how != "crash":
                 writer.commit() if how == "commit" else writer.close()
                 self.committed.update(pending)
                 pending.clear()
@@ -165,8 +181,6 @@ class Model(RuleBasedStateMachine):
         assert self.space.verify() == []
 
     def teardown(self) -> None:
-        for writer, _ in self.writers.values():
-            abandon(writer)
         shutil.rmtree(self.root)
 
 
@@ -196,6 +210,8 @@ def test_a_space_holds_one_kind_of_vector(space: Space) -> None:
             writer.add(keys([2]), wrong)
     assert holds(Space(space.path), [1, 3])
     assert len(list(space.path.iterdir())) == 1
+    write_segment(space, range(5, 9))  # of format 1, older
+    assert holds(space, [1, 3, 5, 6, 7, 8])
 
 
 def test_bad_arguments_are_refused(space: Space) -> None:
@@ -222,8 +238,9 @@ def test_bad_arguments_are_refused(space: Space) -> None:
 
 def test_a_newer_format_says_what_to_do(space: Space) -> None:
     path = write(space, range(3))
-    head = json.loads((path / "head.json").read_text())
-    (path / "head.json").write_text(json.dumps(head | {"format": FORMAT + 1, "codec": "zstd"}))
+    content = path.read_bytes()
+    header = content[:8] + (FORMAT + 1).to_bytes(4, "little") + content[12:40]
+    alter(path, header + xxhash.xxh3_64_intdigest(header).to_bytes(8, "little") + content[48:])
     with pytest.raises(EmbarkError, match=rf"newer embark \(format {FORMAT + 1}\); upgrade, or set EMBARK_HOME"):
         Space(space.path)
 
@@ -234,8 +251,8 @@ def test_segments_that_disagree_are_an_error(space: Space, tmp_path: Path) -> No
     with other.writer() as writer:
         writer.add(keys([9]), vectors([9], 8))
     (segment,) = other.path.iterdir()
-    segment.rename(space.path / "zz")
-    with pytest.raises(EmbarkError, match=r"3 dimensions.*zz has float32 vectors of 8 dimensions"):
+    segment.rename(space.path / "zz.vectors")
+    with pytest.raises(EmbarkError, match=r"3 dimensions.*zz.vectors has float32 vectors of 8 dimensions"):
         space.refresh()
 
 

@@ -42,6 +42,12 @@ Tasks of your own
     folder_task      the tasks of a folder of images with a CSV
     load_tasks       the tasks of a TOML file
 
+The store of vectors
+    store_size       whose vectors are stored, how many, how large
+    check_store      every byte verified, damage listed
+    repair_store     damaged vectors removed, sound ones kept
+    clean_store      what nobody reads deleted
+
 Exchange
     import_results   scores that mteb or MMEB's code made
     export_mteb      results as mteb reads them
@@ -54,7 +60,7 @@ Settings
 
 What functions return
     Comparison, Examination, Facts, FetchReport, Flips, Imported, Leaderboard, PlanReport, PublishedCheck,
-    Recommendation, ResultSet, Run, Study
+    Recommendation, ResultSet, Run, StoreHealth, Study
 
 What they are made of
     Record, TaskResult, Ranking, Matrix, Table, Score, EmbarkError
@@ -105,6 +111,7 @@ _HOMES = {
     "Settings": "settings",
     "Source": "types",
     "Stages": "run.stages",
+    "StoreHealth": "run.store_health",
     "Study": "studies.study",
     "Table": "results.table",
     "Task": "types",
@@ -112,6 +119,8 @@ _HOMES = {
     "Text": "types",
     "analyze": "studies.analyze",
     "check_published": "boards.rederive",
+    "check_store": "run.store_health",
+    "clean_store": "run.store_health",
     "compare": "stats.compare",
     "doctor": "run.examination",
     "encoder": "models.functions",
@@ -139,8 +148,10 @@ _HOMES = {
     "published": "published",
     "rank": "run.ranked_lists",
     "recommend": "studies.recommend",
+    "repair_store": "run.store_health",
     "reranker": "models.functions",
     "show": "boards.facts",
+    "store_size": "run.store_health",
 }
 _MODULES = ("analyze", "published")
 __all__ = sorted(_HOMES)

@@ -43,6 +43,11 @@ from embark.run.plans import plan as plan
 from embark.run.ranked_lists import Ranking as Ranking
 from embark.run.ranked_lists import rank as rank
 from embark.run.stages import Stages as Stages
+from embark.run.store_health import StoreHealth as StoreHealth
+from embark.run.store_health import check_store as check_store
+from embark.run.store_health import clean_store as clean_store
+from embark.run.store_health import repair_store as repair_store
+from embark.run.store_health import store_size as store_size
 from embark.settings import Settings as Settings
 from embark.settings import load_settings as load_settings
 from embark.stats.compare import Comparison as Comparison

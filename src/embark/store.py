@@ -1,54 +1,82 @@
-"""The vector store: key → vector, written once and never changed; safe against crashes and concurrent writers.
+"""Where vectors live: key → vector, written once and kept; safe against crashes, damage and concurrent writers.
 
-    ROOT/<space>/              the vectors of one encoder, named by its fingerprint
-        <segment>/             what one writer added; no other process ever writes here
-            head.json          format, space, dim, dtype, ragged
-            vectors.bin        rows of `dim` little-endian numbers
-            keys.bin           for each entry its 32-byte key and its number of rows (uint32; 1 unless ragged)
-            commits.bin        for each commit: entries and rows so far, crc32 of the keys and of the vectors that it
-                               added, crc32 of the record itself, carried on from the record before (first: the head)
+    ROOT/<space>/                               the vectors of one encoder, named by its fingerprint
+        <utc time>-<pid>-<random>.vectors       what one commit added: appears whole, is never changed
 
-A commit makes keys and vectors durable before its record is written, so that only what an intact record covers exists;
-whatever comes after is a torn tail and is ignored. A record that adds nothing seals the segment. Readers never write.
+    header   48 bytes: magic, format, bytes of the head, entries, rows, checksum of head and index, checksum of these
+    head     JSON: space, dim, dtype, ragged
+    index    for each entry its 32-byte key, its number of rows (uint32; 1 unless ragged) and the checksum of its bytes
+    rows     from the next multiple of 4096 on: `dim` little-endian numbers each
+
+A checksum is an xxh3_64; that of an entry is seeded by its key, so that bytes of another entry never pass for it. An
+entry is checked when it is first read in a process; one that is damaged counts as absent from then on, and the newest
+sound entry of a key is the one that is read. Readers never write. Putting, listing, reading and deleting whole objects
+is all that a store asks of its disk. Segments of format 1, which are folders, can still be read (see `_Segment`).
 """
 
 from __future__ import annotations
 
+import atexit
+import errno
 import json
 import os
 import secrets
+import shutil
 import struct
-import time
+import tempfile
+import warnings
 import zlib
-from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, suppress
-from dataclasses import asdict, dataclass, replace
-from functools import cached_property, lru_cache
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, suppress
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from functools import lru_cache
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from xxhash import xxh3_64_intdigest
 
 from embark.data.items import KEY
 from embark.types import Array, EmbarkError
 
-FORMAT = 1
+FORMAT = 2
+SUFFIX = ".vectors"
+PART = ".part"  # ends the name of an object that is being written
 DTYPES = {"float16": "<f2", "float32": "<f4", "uint8": "|u1"}  # name → on disk
 
 
 @dataclass(frozen=True)
 class Head:
-    """What kind of vectors a segment holds; it is the same for all segments of a space."""
+    """What kind of vectors an object holds; it is the same for all objects of a space."""
 
     space: str
     dim: int
     dtype: str
     ragged: bool
-    format: int = FORMAT
+
+    @property
+    def width(self) -> int:
+        """Bytes of a row."""
+        return self.dim * np.dtype(self.dtype).itemsize
 
     def __str__(self) -> str:
         return f"{'ragged ' * self.ragged}{self.dtype} vectors of {self.dim} dimensions"
+
+
+class DamagedVectors(EmbarkError):
+    """Stored vectors do not match their checksums. They count as absent from now on, so a run embeds them again."""
+
+    def __init__(self, path: Path, objects: Sequence[str], keys: Array) -> None:
+        self.path = path  # of the space
+        self.keys = keys
+        named = ", ".join(objects[:3]) + ("…" if objects[3:] else "")
+        super().__init__(
+            f"{len(keys):,} stored vectors in {path} are damaged (in {named}). A run that scores them embeds them "
+            "again (--rescore); embark store check lists all damage."
+        )
 
 
 @dataclass(frozen=True)
@@ -65,7 +93,7 @@ class Store:
 
     def spaces(self) -> list[str]:
         """The names of all spaces."""
-        return [path.name for path in _folders(self.root)]
+        return sorted(entry.name for entry in _list(self.root) if entry.is_dir() and entry.name.isalnum())
 
 
 class Space:
@@ -73,23 +101,19 @@ class Space:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._segments: tuple[_Segment, ...] = ()
+        self._objects: tuple[_Object, ...] = ()
         self.refresh()
 
     def refresh(self) -> None:
-        """Read what other writers have committed since it was opened or last refreshed."""
-        segments = tuple(segment for path in _folders(self.path) if (segment := _open(path)).commits)
-        for segment, other in pairwise(segments):
-            if segment.head != other.head:
-                raise EmbarkError(
-                    f"{segment.path} has {segment.head}, {other.path} has {other.head}: delete the wrong one."
-                )
-        if segments != self._segments:
-            self._segments = segments
-            self.__dict__.pop("_index", None)
+        """Read what any writer has committed since."""
+        self._objects = tuple(thing for thing in _open_all(self._folders) if len(thing))
+        for thing, other in pairwise(self._objects):
+            if thing.head != other.head:
+                heads = f"{thing.path} has {thing.head}, {other.path} has {other.head}"
+                raise EmbarkError(f"{heads}: delete the wrong one.")
 
     def __len__(self) -> int:
-        return len(self._index.count)
+        return len(self._index.entry)
 
     def has(self, keys: Array) -> Array:
         """Which of the keys are stored."""
@@ -97,55 +121,109 @@ class Space:
 
     def read(self, keys: Array) -> Vectors:
         """The vectors of the keys, in their order, without loading them yet."""
-        index = self._index  # one object throughout: another thread's refresh may replace it
-        places = index(keys)
-        if (missing := np.flatnonzero(places < 0)).size:
+        index = self._index
+        entries = index(keys)
+        if (missing := np.flatnonzero(entries < 0)).size:
             first = ", ".join(keys[row].tobytes().hex()[:16] + "…" for row in missing[:3])
             raise EmbarkError(f"{self.path} lacks {len(missing)} of {len(keys)} vectors; the first are {first}")
-        return Vectors(index.segments, index.first[places], index.count[places])
+        return Vectors(self.path, index, keys, entries)
+
+    def discard(self, keys: Array) -> int:
+        """Check the stored ones of these keys; those that are damaged count as absent from now on. Returns how many."""
+        damaged = 0
+        while True:  # below a damaged entry there may be an older one of the same key
+            index = self._index
+            entries = index(keys)
+            entries = np.unique(entries[entries >= 0])
+            lost = sum(thing.check(local) for thing, local in index.by_object(entries))
+            if not lost:
+                return damaged
+            damaged += lost
 
     def verify(self) -> list[str]:
         """Check every byte that was ever committed; a text for each problem, with what to do about it."""
-        segments = [_scan(path) for path in _folders(self.path)]
-        problems = [
-            (segment.path, replace(segment, commits=segment.commits[:count]).problem())
-            for segment in segments
-            for count in range(1, len(segment.commits) + 1)
-        ]
-        problems += [(segment.path, segment.damage) for segment in segments]
-        return [f"{path}: {text}; delete this folder to embed its items again" for path, text in problems if text]
+        problems = [(thing.path, text) for thing in _open_all(self._folders, again=True) for text in thing.problems()]
+        return [f"{path}: {text}; embark store repair leaves out what is damaged" for path, text in problems]
+
+    def repair(self) -> int:
+        """Write the sound entries of damaged objects anew, and delete those objects; returns how many."""
+        damaged = [thing for thing in _open_all(self._folders, again=True) if thing.problems()]
+        for thing in damaged:
+            _replace([thing])
+        self.refresh()
+        return len(damaged)
+
+    def collect(self, age: float = 86_400) -> int:
+        """Delete what nobody reads: parts older than `age` seconds, and objects whose entries all stand in newer ones.
+
+        Returns the bytes that are free now.
+        """
+        before = self.size
+        old = datetime.now(UTC).timestamp() - age
+        for entry in _list(self.path):
+            if entry.name.endswith(PART) and entry.stat().st_mtime < old:
+                _delete(Path(entry.path))
+        objects = _open_all(self._folders, again=True)
+        for thing in objects:
+            thing.check(np.arange(len(thing)))
+        newer: _Index | None = None
+        for position, thing in reversed(list(enumerate(objects))):
+            newer = newer or _Index(objects[position + 1 :])
+            sound = not thing.damage and not thing.lost.any()  # damage is for repair, not silently deleted
+            if len(thing) and sound and (newer(thing.keys) >= 0).all():
+                _delete(thing.path)
+            else:
+                newer = None
+        self.refresh()
+        return before - self.size
 
     def writer(self) -> Writer:
-        """A writer with a segment of its own; readers see what it committed after their next refresh."""
+        """A writer of objects; readers see what it committed after their next refresh."""
         return Writer(self)
 
     @property
     def head(self) -> Head | None:
         """The kind of the vectors; None as long as there are none."""
-        return self._segments[0].head if self._segments else None
+        return self._objects[0].head if self._objects else None
 
-    @cached_property
-    def _index(self) -> _Index:  # built at first use: writing needs none
-        return _Index(self._segments)
+    @property
+    def objects(self) -> int:
+        """How many objects hold its vectors."""
+        return len(self._objects)
+
+    @property
+    def size(self) -> int:
+        """Bytes on disk, leftovers included."""
+        files = (Path(folder, name) for root in self._folders for folder, _, names in os.walk(root) for name in names)
+        return sum(file.stat().st_size for file in files)
+
+    @property
+    def _folders(self) -> list[Path]:
+        overlay = _OVERLAYS.get(self.path.parent)
+        return [self.path, *([overlay / self.path.name] if overlay else [])]
+
+    @property
+    def _index(self) -> _Index:  # made at first use: writing needs none
+        return _index(self._objects, sum(int(thing.lost.sum()) for thing in self._objects))
 
 
 class Vectors:
-    """A lazy (n, dim) matrix, gathered from the mapped segments when indexed.
+    """A lazy (n, dim) matrix, gathered from the mapped objects and checked when indexed.
 
     In a ragged space every entry is a (rows, dim) matrix: indexing gives a list of them, `np.asarray` stacks them all,
     and entry i is then rows `offsets[i]` to `offsets[i + 1]`.
     """
 
-    def __init__(self, segments: Sequence[_Segment], first: Array, count: Array) -> None:
-        head = segments[0].head if segments else _NO_HEAD
+    def __init__(self, path: Path, index: _Index, keys: Array, entries: Array) -> None:
+        head = index.objects[0].head if index.objects else _NO_HEAD
         self.dtype = np.dtype(DTYPES[head.dtype])
         self.dim = head.dim
         self.ragged = head.ragged
-        self.offsets = np.concatenate([[0], np.cumsum(count)])
-        self._segments = segments
-        self._first = first  # row of each entry, numbered over all segments
-        self._count = count  # rows of each entry
-        self._bases = np.cumsum([0] + [segment.commits[-1].rows for segment in segments])  # first row of each segment
+        self.offsets = np.concatenate([[0], np.cumsum(index.count[entries])])
+        self._path = path
+        self._keys = keys
+        self._index = index
+        self._entries = entries
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -153,132 +231,207 @@ class Vectors:
         return int(self.offsets[-1]), self.dim
 
     def __len__(self) -> int:
-        return len(self._first)
+        return len(self._entries)
 
     def __getitem__(self, index: Any) -> Any:
-        first, count = self._first[index], self._count[index]
-        flat = self._gather(np.atleast_1d(first), np.atleast_1d(count))
-        if np.ndim(first) == 0:
+        chosen = np.arange(len(self))[index]
+        flat = self._gather(np.atleast_1d(chosen))
+        if np.ndim(chosen) == 0:
             return flat if self.ragged else flat[0]
-        return np.split(flat, np.cumsum(count))[:-1] if self.ragged else flat
+        return np.split(flat, np.cumsum(np.diff(self.offsets)[chosen]))[:-1] if self.ragged else flat
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
         if copy is False:
             raise ValueError("Stored vectors cannot become an array without a copy.")
-        return self._gather(self._first, self._count).astype(dtype or self.dtype, copy=False)
+        return self._gather(np.arange(len(self))).astype(dtype or self.dtype, copy=False)
 
-    def _gather(self, first: Array, count: Array, block: int = 512) -> Array:
-        """The rows of these entries; copied in the order of the disk, in blocks that fit the processor's cache."""
-        rows = np.repeat(first - np.cumsum(count) + count, count) + np.arange(count.sum())  # over all segments
-        order = np.argsort(rows, kind="stable")
-        cuts = np.searchsorted(rows, self._bases, sorter=order)
-        out = np.empty((len(rows), self.dim), self.dtype)
-        for segment, base, (start, stop) in zip(self._segments, self._bases, pairwise(cuts), strict=False):
-            for block_start in range(start, stop, block):
-                positions = order[block_start : min(block_start + block, stop)]
-                out[positions] = segment.matrix[rows[positions] - base]
-        return out
+    def _gather(self, chosen: Array, retries: int = 3) -> Array:
+        try:
+            return self._index.gather(self._path, self._entries[chosen])
+        except _Gone:  # a writer has merged small objects into one since
+            if not retries:
+                raise
+            fresh = Space(self._path).read(self._keys)
+            self._index, self._entries = fresh._index, fresh._entries
+            return self._gather(chosen, retries - 1)
 
 
 class Writer(AbstractContextManager["Writer"]):
-    """Adds vectors to a space. What was added is durable after `commit`; leaving the `with` block commits and seals."""
+    """Adds vectors to a space. What was added is durable after `commit`, which writes one object; leaving the `with`
+    block commits. A writer's many small objects become one, in steps of `MANY` and at the end.
+    """
 
     def __init__(self, space: Space) -> None:
         self._space = space
         self._head: Head | None = None
-        self._files: list[BinaryIO] = []  # keys, vectors, commits
-        self._committed = self._added = _Commit()
-        self._intact = True  # False during a write; stays False after an interrupted one, which leaves a torn tail
+        self._parts: list[tuple[Array, Array]] = []  # entries and rows that are not committed
+        self._small: list[Path] = []
+        self._closed = False
 
     def __exit__(self, *error: object) -> None:
         self.close()
 
     def add(self, keys: Array, vectors: Array | Sequence[Array], dtype: Any = None) -> None:
         """Append an (n, dim) matrix or, ragged, a list of n (rows, dim) matrices; stored as `dtype` if one is given."""
+        if self._closed:
+            raise EmbarkError("This writer was closed, or stopped at an earlier error; ask the space for a new one.")
         if len(keys) != len(vectors):
             raise EmbarkError(f"{len(keys)} keys came with {len(vectors)} vectors.")
         if len(keys) == 0:
             return
         ragged = not (isinstance(vectors, np.ndarray) and vectors.ndim == 2)
         flat = _flat(list(vectors) if ragged else [np.asarray(vectors)], dtype)
-        entries = np.empty(len(keys), _ENTRY)
-        entries["key"] = _words(keys).view(KEY)[:, 0]
-        entries["rows"] = [len(rows) for rows in vectors] if ragged else 1
+        words = _words(keys)
         head = Head(self._space.path.name, flat.shape[1], flat.dtype.name, ragged)
         if self._head is None:
             self._space.refresh()
         if (known := self._head or self._space.head) and known != head:
             raise EmbarkError(f"{self._space.path} holds {known}; {head} cannot be added to it.")
-        with self._writing():
-            if self._head is None:
-                self._begin(head)
-            self._files[0].write(entries.data)
-            self._files[1].write(flat.data)
-            before = self._added
-            self._added = _Commit(
-                entries=before.entries + len(entries),
-                rows=before.rows + len(flat),
-                keys=zlib.crc32(entries.data, before.keys),
-                vectors=zlib.crc32(flat.data, before.vectors),
-            )
+        entries = np.empty(len(keys), _ENTRY)
+        entries["key"] = words.view(KEY)[:, 0]
+        entries["rows"] = [len(rows) for rows in vectors] if ragged else 1
+        entries["sum"] = _checksums(words, _split(flat, entries["rows"]) if ragged else flat)
+        self._head = head
+        self._parts.append((entries, flat))
 
     def commit(self) -> None:
         """Make durable what was added so far."""
-        if self._added.entries > self._committed.entries:
-            self._record()
+        if not self._parts or self._head is None:
+            return
+        self._closed = True  # for good, if this fails
+        path = _write(self._space.path, self._head, self._parts)
+        self._closed = False
+        self._parts = []
+        if path.stat().st_size <= SMALL:
+            self._small.append(path)
+        self._merge(MANY)
 
     def close(self) -> None:
-        """Commit and seal. After a failed write the segment is left as it was last committed."""
-        try:
-            if self._files and self._intact:
-                self.commit()
-                self._record()
-        finally:
-            self._intact = False
-            for file in self._files:
-                with suppress(OSError):  # a full disk was reported when it was met; this is its unwritten tail
-                    file.close()
+        """Commit. After a failed write the space is left as it was last committed."""
+        if not self._closed:
+            self.commit()
+            self._merge(FEW)
+        self._closed = True
 
-    def _begin(self, head: Head) -> None:
-        name = f"{time.strftime('%Y%m%dT%H%M%S', time.gmtime())}-{os.getpid()}-{secrets.token_hex(4)}"
-        path = self._space.path / name
-        new_folders = [folder for folder in (path, *path.parents) if not folder.exists()]
-        path.mkdir(parents=True)
-        raw = json.dumps(asdict(head)).encode()
-        (path / "head.json").write_bytes(raw)
-        self._files = [(path / f"{name}.bin").open("xb", buffering=1 << 20) for name in ("keys", "vectors", "commits")]
-        for place in {path / "head.json", path, *path.parents[:2], *(folder.parent for folder in new_folders)}:
-            _sync(place)  # a new name is durable when the folder that holds it is
-        self._head = head
-        self._chain = zlib.crc32(raw)
-
-    def _record(self) -> None:
-        body = _COMMIT.pack(*self._added)
-        self._chain = zlib.crc32(body, self._chain)
-        with self._writing():
-            for file, last in zip(self._files, (b"", b"", body + self._chain.to_bytes(4, "little")), strict=True):
-                file.write(last)  # the record goes out once keys and vectors are on the disk, and not before
-                file.flush()
-                os.fsync(file.fileno())
-            self._committed = self._added = _Commit(self._added.entries, self._added.rows)
-
-    @contextmanager
-    def _writing(self) -> Iterator[None]:
-        if not self._intact:
-            raise EmbarkError("This writer was closed, or stopped at an earlier error; ask the space for a new one.")
-        self._intact = False
-        try:
-            yield
-        except OSError as error:
-            text = "The store at {} could not be written ({}); what was committed is safe. Solve that and run again."
-            raise EmbarkError(text.format(self._space.path.parent, error)) from error
-        self._intact = True
+    def _merge(self, most: int) -> None:
+        if len(self._small) > most:
+            objects = [thing for path in self._small if len(thing := _open(path, _stamp(path)))]
+            if not any(thing.check(np.arange(len(thing))) for thing in objects):  # damage stays where it can be seen
+                _replace(objects)
+            self._small = []
 
 
-# ── segments ─────────────────────────────────────────────────────────────────────────────────────────────────────────
-_ENTRY = np.dtype([("key", KEY), ("rows", "<u4")])
-_COMMIT = struct.Struct("<QQII")  # followed by its crc32
+# ── objects ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+SMALL = 4 << 20  # bytes of an object that is merged with others
+MANY = 64  # small objects that a writer leaves as long as it writes
+FEW = 16  # and when it closes
+ALIGNMENT = 4096
+BLOCK = 512  # entries that are copied and checked together: they fit the processor's cache
+LARGE = 64 << 20  # bytes that several threads gather
+MAGIC = b"EMBARKV\n"
+_HEADER = struct.Struct("<8sIIQQQ")  # magic, format, bytes of the head, entries, rows, checksum; followed by its own
+_ENTRY = np.dtype([("key", KEY), ("rows", "<u4"), ("sum", "<u8")])
 _NO_HEAD = Head("", 0, "float32", ragged=False)
+_Stamp = tuple[tuple[int, int, int], ...]  # size, time and number of each file
+
+
+class _Gone(EmbarkError):
+    """An object was deleted or cut since it was opened."""
+
+
+class _Object:
+    """The entries of one object, and what is known about them in this process."""
+
+    def __init__(
+        self, path: Path, stamp: _Stamp, head: Head, entries: Array, rows: int, offset: int, damage: str = ""
+    ) -> None:
+        self.path = path
+        self.stamp = stamp
+        self.head = head
+        self.entries = entries
+        self.rows = rows  # that lie in the file
+        self.offset = offset  # of the first row
+        self.damage = damage  # of what describes the entries; without a head there are none
+        self.count = entries["rows"].astype(np.int64)
+        self.first = np.cumsum(self.count) - self.count
+        self.lost = self.first + self.count > rows  # damaged: counts as absent
+        self.checked = np.zeros(len(entries), bool)
+
+    def __len__(self) -> int:
+        return len(self.entries)
+
+    @property
+    def keys(self) -> Array:
+        return self.entries["key"]
+
+    @property
+    def matrix(self) -> Array:
+        return _map(self.path, self.stamp, DTYPES[self.head.dtype], self.rows, self.head.dim, self.offset)
+
+    def copy(self, local: Array, out: Array, places: Array) -> None:
+        """Copy entries to rows of `out` that begin at `places`, and check those that were not checked before."""
+        rows: Any
+        if self.head.ragged:
+            matrix = self.matrix
+            firsts, counts = self.first[local].tolist(), self.count[local].tolist()
+            rows = [out[place : place + count] for place, count in zip(places.tolist(), counts, strict=True)]
+            for target, first, count in zip(rows, firsts, counts, strict=True):
+                target[:] = matrix[first : first + count]
+        else:
+            rows = self.matrix[self.first[local]]
+            out[places] = rows
+        fresh = np.flatnonzero(~self.checked[local])
+        if len(fresh) == len(local):
+            self._check(local, rows)
+        elif len(fresh):
+            self._check(local[fresh], [rows[row] for row in fresh] if self.head.ragged else rows[fresh])
+
+    def _check(self, local: Array, rows: Any) -> None:
+        sound = _checksums(_words(self.keys[local]), rows) == self.entries["sum"][local]
+        self.lost[local[~sound]] = True
+        self.checked[local] = True
+
+    def check(self, local: Array) -> int:
+        """Check entries that were not checked before; how many of all these are damaged."""
+        fresh = local[~(self.checked[local] | self.lost[local])]
+        block = max(1, min(BLOCK, int(LARGE // (1 + self.head.width * (self.count.max() if len(self) else 1)))))
+        for start in range(0, len(fresh), block):
+            part = fresh[start : start + block]
+            places = np.cumsum(self.count[part]) - self.count[part]
+            self.copy(part, np.empty((self.count[part].sum(), self.head.dim), DTYPES[self.head.dtype]), places)
+        return int(self.lost[local].sum())
+
+    def problems(self) -> list[str]:
+        """What is wrong with it; reads every byte."""
+        lost = self.check(np.arange(len(self)))
+        return [self.damage] * bool(self.damage) + [f"{lost:,} of {len(self):,} vectors are damaged"] * bool(lost)
+
+
+class _Segment(_Object):
+    """A segment of format 1: the folder of one writer, checked commit by commit.
+
+    head.json      format, space, dim, dtype, ragged
+    vectors.bin    the rows
+    keys.bin       for each entry its 32-byte key and its number of rows (uint32)
+    commits.bin    for each commit: entries and rows so far, crc32 of the keys and of the vectors that it added, crc32
+                   of the record itself, carried on from the record before (first: the head)
+    """
+
+    commits: tuple[_Commit, ...] = ()
+
+    @property
+    def matrix(self) -> Array:
+        return _map(self.path / "vectors.bin", self.stamp, DTYPES[self.head.dtype], self.rows, self.head.dim, 0)
+
+    def _check(self, local: Array, rows: Any) -> None:
+        ends = [commit.entries for commit in self.commits]
+        for position in np.unique(np.searchsorted(ends, local, side="right")).tolist():
+            before = self.commits[position - 1] if position else _Commit()
+            commit = self.commits[position]
+            entries = slice(before.entries, commit.entries)
+            if zlib.crc32(self.matrix[before.rows : commit.rows].data) != commit.vectors:
+                self.lost[entries] = True
+            self.checked[entries] = True
 
 
 class _Commit(NamedTuple):
@@ -288,109 +441,270 @@ class _Commit(NamedTuple):
     vectors: int = 0
 
 
-@dataclass(frozen=True)
-class _Segment:
-    path: Path
-    head: Head
-    commits: tuple[_Commit, ...]
-    damage: str = ""  # of its head or its records
-
-    @property
-    def matrix(self) -> Array:
-        return _map(self.path / "vectors.bin", DTYPES[self.head.dtype], self.commits[-1].rows, self.head.dim)
-
-    def entries(self, start: int = 0) -> Array:
-        return np.fromfile(
-            self.path / "keys.bin", _ENTRY, self.commits[-1].entries - start, offset=start * _ENTRY.itemsize
-        )
-
-    def problem(self) -> str:
-        """What is wrong with the last commit, or "". Quick for a sealed segment: its last commit added nothing."""
-        last = self.commits[-1]
-        before = self.commits[-2] if self.commits[1:] else _Commit()
-        width = self.head.dim * np.dtype(self.head.dtype).itemsize
-        for name, size in ("keys.bin", last.entries * _ENTRY.itemsize), ("vectors.bin", last.rows * width):
-            file = self.path / name
-            if not file.exists() or file.stat().st_size < size:
-                return f"{name} is shorter than commit {len(self.commits)} says"
-        if zlib.crc32(self.entries(before.entries).data) != last.keys:
-            return f"the keys of commit {len(self.commits)} are damaged"
-        if zlib.crc32(self.matrix[before.rows :].data) != last.vectors:
-            return f"the vectors of commit {len(self.commits)} are damaged"
-        return ""
+_SEGMENT_ENTRY = np.dtype([("key", KEY), ("rows", "<u4")])
+_COMMIT = struct.Struct("<QQII")  # followed by its crc32
+_SEGMENT_FILES = ("head.json", "vectors.bin", "keys.bin", "commits.bin")
+_OPENED: dict[Path, _Object] = {}  # every object that was opened in this process, as it was then
 
 
-def _open(path: Path) -> _Segment:
-    """A segment up to its last intact commit."""
-    segment = _scan(path)
-    while segment.commits and segment.problem():
-        segment = replace(segment, commits=segment.commits[:-1])
-    return segment
+def _open_all(folders: Iterable[Path], again: bool = False) -> list[_Object]:
+    """The objects of a space, oldest first; `again` forgets what is known about them."""
+    objects = []
+    for folder in folders:
+        paths = {Path(entry.path) for entry in _list(folder) if entry.name.endswith(SUFFIX) != entry.is_dir()}
+        for path in [path for path in _OPENED if path.parent == folder and path not in paths]:
+            _OPENED.pop(path, None)
+        for path in paths:
+            with suppress(FileNotFoundError):  # deleted since it was listed: what it held is in a newer one
+                objects.append(_open(path, _stamp(path), again))
+    return sorted(objects, key=lambda thing: thing.path.name)
 
 
-def _scan(path: Path) -> _Segment:
-    """A segment as its intact commit records describe it."""
-    try:
-        raw, records = (path / "head.json").read_bytes(), (path / "commits.bin").read_bytes()
-        fields = json.loads(raw)
-        if fields["format"] > FORMAT:
+def _open(path: Path, stamp: _Stamp, again: bool = False) -> _Object:
+    known = _OPENED.get(path)
+    if known is None or known.stamp != stamp or again:
+        known = _OPENED[path] = (_open_segment if path.suffix != SUFFIX else _open_object)(path, stamp)
+    return known
+
+
+def _open_object(path: Path, stamp: _Stamp) -> _Object:
+    """An object with its head and index verified; without entries if they are damaged."""
+    damaged = _Object(path, stamp, _NO_HEAD, np.empty(0, _ENTRY), 0, 0, "its index is damaged: its vectors are lost")
+    with path.open("rb") as file:
+        header = file.read(_HEADER.size + 8)
+        if len(header) < _HEADER.size + 8 or xxh3_64_intdigest(header[:-8]).to_bytes(8, "little") != header[-8:]:
+            return damaged
+        magic, version, head_size, count, rows, checksum = _HEADER.unpack_from(header)
+        if magic != MAGIC:
+            return damaged
+        if version > FORMAT:
             raise EmbarkError(
-                f"{path} was written by a newer embark (format {fields['format']}); "
+                f"{path} was written by a newer embark (format {version}); "
                 "upgrade, or set EMBARK_HOME to another folder."
             )
+        described = file.read(head_size + count * _ENTRY.itemsize)
+    if xxh3_64_intdigest(described) != checksum:
+        return damaged
+    head = Head(**json.loads(described[:head_size]))
+    entries = np.frombuffer(described, _ENTRY, count, head_size)
+    offset = _aligned(len(header) + len(described))
+    there = max(0, stamp[0][0] - offset) // head.width if head.width else rows
+    return _Object(path, stamp, head, entries, min(rows, there), offset, "its end is cut off" if there < rows else "")
+
+
+def _open_segment(path: Path, stamp: _Stamp) -> _Object:
+    """A segment's commits, as far as records and keys are sound and all vectors are there."""
+    empty = np.empty(0, _ENTRY)
+    try:
+        raw = (path / "head.json").read_bytes()
+        records = (path / "commits.bin").read_bytes()
+    except FileNotFoundError:  # a writer was just creating it, or died while doing so
+        return _Segment(path, stamp, _NO_HEAD, empty, 0, 0)
+    try:
+        fields = json.loads(raw)
+        if fields.pop("format") != 1:
+            raise ValueError
         head = Head(**fields)
-    except FileNotFoundError:  # a writer is just creating it, or died while doing so
-        return _Segment(path, _NO_HEAD, ())
-    except (ValueError, TypeError, KeyError):
-        return _Segment(path, _NO_HEAD, (), "head.json cannot be read" if records else "")
+    except (ValueError, TypeError, KeyError, AttributeError):
+        return _Segment(path, stamp, _NO_HEAD, empty, 0, 0, "head.json cannot be read" if records else "")
+    keys = (path / "keys.bin").read_bytes() if (path / "keys.bin").exists() else b""
+    rows_there = stamp[1][0] // head.width if head.width else 1 << 60
     chain = zlib.crc32(raw)
     commits: list[_Commit] = []
+    damage = ""
     for end in range(_COMMIT.size, len(records) - 3, _COMMIT.size + 4):
         chain = zlib.crc32(records[end - _COMMIT.size : end], chain)
         if records[end : end + 4] != chain.to_bytes(4, "little"):
-            return _Segment(path, head, tuple(commits), f"head.json or commit record {len(commits) + 1} is damaged")
-        commits.append(_Commit(*_COMMIT.unpack_from(records, end - _COMMIT.size)))
-    return _Segment(path, head, tuple(commits))
+            damage = f"head.json or commit record {len(commits) + 1} is damaged"
+            break
+        commit = _Commit(*_COMMIT.unpack_from(records, end - _COMMIT.size))
+        before = commits[-1] if commits else _Commit()
+        added = keys[before.entries * _SEGMENT_ENTRY.itemsize : commit.entries * _SEGMENT_ENTRY.itemsize]
+        if len(keys) < commit.entries * _SEGMENT_ENTRY.itemsize or commit.rows > rows_there:
+            damage = f"its files are shorter than commit {len(commits) + 1} says"
+            break
+        if zlib.crc32(added) != commit.keys:
+            damage = f"the keys of commit {len(commits) + 1} are damaged"
+            break
+        commits.append(commit)
+    last = commits[-1] if commits else _Commit()
+    plain = np.frombuffer(keys, _SEGMENT_ENTRY, last.entries)
+    entries = np.zeros(last.entries, _ENTRY)
+    entries["key"], entries["rows"] = plain["key"], plain["rows"]
+    segment = _Segment(path, stamp, head, entries, last.rows, 0, damage)
+    segment.commits = tuple(commits)
+    return segment
 
 
-@lru_cache(maxsize=128)  # a mapping holds a file descriptor, and a space may have thousands of segments
-def _map(path: Path, dtype: str, rows: int, dim: int) -> Array:
-    return np.asarray(np.memmap(path, dtype, "r", shape=(rows, dim))) if rows * dim else np.empty((rows, dim), dtype)
+def _write(folder: Path, head: Head, parts: Sequence[tuple[Array, Array]]) -> Path:
+    """Put entries and their rows as one object; into the overlay where the store cannot be written."""
+    index = np.concatenate([entries for entries, _ in parts])
+    rows = sum(len(flat) for _, flat in parts)
+    raw = json.dumps(asdict(head)).encode()
+    described = raw + index.tobytes()
+    header = _HEADER.pack(MAGIC, FORMAT, len(raw), len(index), rows, xxh3_64_intdigest(described))
+    top = header + xxh3_64_intdigest(header).to_bytes(8, "little") + described
+    chunks = [top.ljust(_aligned(len(top)), b"\0"), *(flat.data for _, flat in parts if flat.size)]
+    name = f"{datetime.now(UTC):%Y%m%dT%H%M%S.%f}-{os.getpid()}-{secrets.token_hex(4)}{SUFFIX}"
+    root = folder.parent
+    try:
+        if root not in _OVERLAYS:
+            try:
+                return _put(folder / name, chunks)
+            except OSError as error:
+                if error.errno not in (errno.EROFS, errno.EACCES, errno.EPERM):
+                    raise
+                _OVERLAYS[root] = _overlay(root, error)
+        return _put(_OVERLAYS[root] / folder.name / name, chunks)
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+            needed = _aligned(len(top)) + rows * head.width
+            raise EmbarkError(
+                f"There is no room in {root} for another {needed:,} bytes ({error.strerror}). "
+                "Everything committed is safe: make room and run again, and it goes on from there."
+            ) from error
+        text = f"The store at {root} could not be written ({error}); what was committed is safe."
+        raise EmbarkError(f"{text} Mend that and run again.") from error
+
+
+def _replace(objects: Sequence[_Object]) -> None:
+    """One new object with the sound entries of these, then no more these."""
+    heads = [thing.head for thing in objects if not thing.lost.all()]
+    parts = []
+    for thing in objects:
+        sound = np.flatnonzero(~thing.lost)
+        out = np.empty((thing.count[sound].sum(), thing.head.dim), DTYPES[thing.head.dtype])
+        thing.copy(sound, out, np.cumsum(thing.count[sound]) - thing.count[sound])
+        entries = thing.entries[sound].copy()
+        if isinstance(thing, _Segment):
+            entries["sum"] = _checksums(_words(entries["key"]), _split(out, entries["rows"]))
+        parts += [(entries, out)] * bool(len(sound))
+    if parts:
+        _write(objects[0].path.parent, heads[0], parts)
+    for thing in objects:
+        _delete(thing.path)
+
+
+@lru_cache(maxsize=128)  # a mapping holds a file descriptor, and a space may have thousands of objects
+def _map(path: Path, stamp: _Stamp, dtype: str, rows: int, dim: int, offset: int) -> Array:
+    if not rows * dim:
+        return np.empty((rows, dim), dtype)
+    try:
+        return np.asarray(np.memmap(path, dtype, "r", offset, (rows, dim)))
+    except (FileNotFoundError, ValueError) as error:
+        raise _Gone(f"{path} was deleted or cut while it was read; run again.") from error
+
+
+def _checksums(words: Array, rows: Iterable[Any]) -> Array:
+    """The checksum of each entry's rows."""
+    return np.fromiter(map(xxh3_64_intdigest, rows, words[:, 0].tolist()), np.uint64, len(words))
+
+
+def _split(flat: Array, count: Array) -> Iterator[Array]:
+    """The rows of each entry."""
+    ends = np.cumsum(count, dtype=np.int64)
+    return (flat[end - rows : end] for end, rows in zip(ends.tolist(), count.tolist(), strict=True))
+
+
+def _aligned(size: int) -> int:
+    return -(-size // ALIGNMENT) * ALIGNMENT
+
+
+# ── the index of a space ─────────────────────────────────────────────────────────────────────────────────────────────
 
 
 class _Index:
-    """The place of each distinct key: sorted by key, looked up by the first 64 bits, verified on all of them."""
+    """The newest sound entry of each distinct key: sorted by key, looked up by the first 64 bits, verified on all."""
 
-    def __init__(self, segments: Sequence[_Segment]) -> None:
-        entries = np.concatenate([np.empty(0, _ENTRY), *(segment.entries() for segment in segments)])
-        words = _words(entries["key"])
-        count = entries["rows"].astype(np.int64)
-        if count.sum() != sum(segment.commits[-1].rows for segment in segments):
-            raise EmbarkError(f"{segments[0].path.parent} is damaged: its keys and vectors disagree; verify it.")
+    def __init__(self, objects: Sequence[_Object]) -> None:
+        words = _join([_words(thing.keys) for thing in objects], np.empty((0, 4), np.uint64))
+        self.objects = objects
+        self.bases = np.cumsum([0] + [len(thing) for thing in objects])  # number of the first entry of each object
+        self.count = _join([thing.count for thing in objects], np.empty(0, np.int64))
         order = np.argsort(words[:, 0])
-        if (words[order[1:], 0] == words[order[:-1], 0]).any():  # duplicates, or different keys with equal prefixes
-            order = np.lexsort(words.T[::-1])
-            order = order[np.append(True, (words[order[1:]] != words[order[:-1]]).any(axis=1))]
-        self.segments = segments
-        self.words = words[order]
-        self.prefix = words[order, 0]
-        self.count = count[order]
-        self.first = (np.cumsum(count) - count)[order]
-        edges = np.flatnonzero(np.diff(self.prefix)) + 1  # where the next prefix begins
+        lost = _join([thing.lost for thing in objects], np.empty(0, bool))
+        if lost.any():
+            order = order[~lost[order]]
+        prefix = words[order, 0]
+        alike = prefix[1:] == prefix[:-1]  # duplicates, or different keys with equal prefixes
+        if alike.any():
+            places = np.flatnonzero(np.append(alike, False) | np.append(False, alike))
+            entries = order[places]
+            order[places] = entries[np.lexsort((entries, *words[entries].T[::-1]))]
+            first = np.flatnonzero(alike)
+            alike[first] = (words[order[first]] == words[order[first + 1]]).all(axis=1)
+            order = order[np.append(~alike, True)]  # of equal keys the last is the newest
+            prefix = words[order, 0]
+        self.words = words  # of all entries
+        self.prefix = prefix  # of the distinct keys, sorted
+        self.entry = order  # the number of each distinct key's entry, over all objects
+        edges = np.flatnonzero(prefix[1:] != prefix[:-1]) + 1  # where the next prefix begins
         self.longest = int(np.diff(np.concatenate([[0], edges, [len(order)]])).max())  # in practice 1: no collision
 
     def __call__(self, keys: Array) -> Array:
-        """The place of each key, -1 where there is none."""
+        """The entry of each key, -1 where there is none."""
         wanted = _words(keys)
+        entries = np.full(len(wanted), -1)
+        if not len(self.entry):
+            return entries
         order = np.argsort(wanted[:, 0])  # a search in order keeps to the cache, and is twice as fast with its sort
         start = np.empty(len(wanted), np.int64)
         start[order] = np.searchsorted(self.prefix, wanted[order, 0])
-        places = np.full(len(wanted), -1)
         for step in range(self.longest):
-            candidate = np.minimum(start + step, len(self.prefix) - 1)
+            candidate = self.entry[np.minimum(start + step, len(self.entry) - 1)]
             equal = (self.words[candidate] == wanted).all(axis=1)
-            places[equal] = candidate[equal]
-        return places
+            entries[equal] = candidate[equal]
+        return entries
+
+    def by_object(self, entries: Array) -> Iterator[tuple[_Object, Array]]:
+        """Sorted entries as numbers within their objects."""
+        cuts = np.searchsorted(entries, self.bases)
+        for thing, base, (start, stop) in zip(self.objects, self.bases, pairwise(cuts), strict=False):
+            if start < stop:
+                yield thing, entries[start:stop] - base
+
+    def gather(self, path: Path, entries: Array) -> Array:
+        """The rows of these entries, all of them checked; copied in the order of the disk."""
+        count = self.count[entries]
+        head = self.objects[0].head if self.objects else _NO_HEAD
+        out = np.empty((count.sum(), head.dim), DTYPES[head.dtype])
+        order = np.argsort(entries, kind="stable")
+        ordered = entries[order]
+        places = (np.cumsum(count) - count)[order]
+        blocks = []
+        start = 0
+        for thing, local in self.by_object(ordered):
+            for first in range(0, len(local), BLOCK):
+                part = local[first : first + BLOCK]
+                blocks.append((thing, part, places[start + first : start + first + len(part)]))
+            start += len(local)
+
+        def copy(block: tuple[_Object, Array, Array]) -> Array:
+            thing, local, rows = block
+            thing.copy(local, out, rows)
+            return local[thing.lost[local]]
+
+        if out.nbytes < LARGE:
+            lost = list(map(copy, blocks))
+        else:
+            with ThreadPoolExecutor(min(8, os.cpu_count() or 1)) as pool:
+                lost = list(pool.map(copy, blocks))
+        if any(map(len, lost)):
+            damaged = [(thing, local) for (thing, _, _), local in zip(blocks, lost, strict=True) if len(local)]
+            names = list(dict.fromkeys(thing.path.name for thing, _ in damaged))
+            keys = np.concatenate([thing.keys[np.unique(local)] for thing, local in damaged])
+            raise DamagedVectors(path, names, keys)
+        return out
+
+
+@lru_cache(maxsize=4)
+def _index(objects: tuple[_Object, ...], lost: int) -> _Index:
+    return _Index(objects)
+
+
+def _join(arrays: Sequence[Array], none: Array) -> Array:
+    """The arrays as one, without a copy of a single one."""
+    return arrays[0] if len(arrays) == 1 else np.concatenate([none, *arrays])
 
 
 def _words(keys: Array) -> Array:
@@ -410,13 +724,78 @@ def _flat(parts: list[Array], dtype: Any) -> Array:
         raise EmbarkError(f"{whole.dtype} vectors cannot be stored as {name}; the store holds {', '.join(DTYPES)}.")
     try:
         with np.errstate(over="raise"):
-            return np.ascontiguousarray(whole, DTYPES[name])
+            return np.array(whole, DTYPES[name], order="C")  # a copy: it is written later
     except FloatingPointError as error:
         raise EmbarkError(f"Some values are too large for {name}; store these vectors as float32.") from error
 
 
-def _folders(path: Path) -> list[Path]:
-    return sorted(entry for entry in path.iterdir() if entry.is_dir()) if path.is_dir() else []
+# ── the disk: put, list, delete; an object is read by mapping it ─────────────────────────────────────────────────────
+_OVERLAYS: dict[Path, Path] = {}  # stores that cannot be written → folders of this process
+
+
+def _put(path: Path, chunks: Sequence[Any]) -> Path:
+    """Write a file that appears whole or not at all, and is durable on return."""
+    part = path.with_name(path.name + PART)
+    folders = [folder for folder in (path.parent, *path.parent.parents) if not folder.exists()]
+    path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        with part.open("xb") as file:
+            for chunk in chunks:
+                file.write(chunk)
+            file.flush()
+            os.fsync(file.fileno())
+        part.rename(path)
+    except BaseException:
+        with suppress(OSError):
+            part.unlink()
+        raise
+    for folder in {path.parent, *(folder.parent for folder in folders)}:
+        _sync(folder)  # a new name is durable when the folder that holds it is
+    return path
+
+
+def _list(folder: Path) -> list[os.DirEntry[str]]:
+    """What lies in a folder; nothing if there is none."""
+    try:
+        with os.scandir(folder) as entries:
+            return list(entries)
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+
+
+def _delete(path: Path) -> None:
+    """Remove an object, or a segment of format 1."""
+    if path.is_dir():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
+
+
+def _stamp(path: Path) -> _Stamp:
+    """What changes when the files of an object are written."""
+    files = [path / name for name in _SEGMENT_FILES] if path.suffix != SUFFIX else [path]
+    stamps = []
+    for file in files:
+        try:
+            state = file.stat()
+            stamps.append((state.st_size, state.st_mtime_ns, state.st_ino))
+        except FileNotFoundError:
+            if file == path:
+                raise
+            stamps.append((0, 0, 0))
+    return tuple(stamps)
+
+
+def _overlay(root: Path, error: OSError) -> Path:
+    """A folder of this process, deleted when it ends, for the vectors of a store that cannot be written."""
+    folder = Path(tempfile.mkdtemp(prefix="embark-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    warnings.warn(
+        f"{root} cannot be written ({error.strerror}): new vectors are kept in {folder} until this process ends. "
+        "Set EMBARK_HOME to a folder of your own to keep them.",
+        stacklevel=2,
+    )
+    return folder
 
 
 def _sync(path: Path) -> None:

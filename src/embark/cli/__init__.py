@@ -10,7 +10,7 @@ from typing import Annotated, ClassVar
 import typer
 
 from embark import __version__
-from embark.cli import analyze, board, browse, compare, doctor, exchange, fetch, published, recommend, run, show
+from embark.cli import analyze, board, browse, compare, doctor, exchange, fetch, published, recommend, run, show, store
 from embark.cli.grammar import Command, Group
 from embark.cli.output import say
 from embark.escape import terminal
@@ -22,7 +22,7 @@ from embark.types import EmbarkError
 class Commands(Group):
     """The commands by what they are for."""
     HEADS: ClassVar = {
-        "Run models": ("run", "plan", "fetch", "doctor"),
+        "Run models": ("run", "plan", "fetch", "doctor", "store"),
         "Read scores": ("leaderboard", "compare", "recommend", "analyze", "published"),
         "Look up": ("tasks", "benchmarks", "models", "show"),
         "Exchange": ("import", "export"),
@@ -80,6 +80,7 @@ app.add_typer(exchange.import_, name="import")
 app.add_typer(exchange.export, name="export")
 app.add_typer(analyze.app, name="analyze")
 app.add_typer(published.app, name="published")
+app.add_typer(store.app, name="store")
 
 
 INTERRUPTED = 130  # the status that typer leaves with after Ctrl-C

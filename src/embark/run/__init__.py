@@ -30,6 +30,7 @@ from embark.run.stages import StagedWorkbench, Stages
 from embark.run.workbench import Workbench
 from embark.settings import Settings, load_settings
 from embark.stats.means import Column, by_model, grouped, mean_of_groups, mean_score, score, task_table
+from embark.store import DamagedVectors
 from embark.tasks import Tasks, choose_tasks
 from embark.types import EmbarkError, Task
 
@@ -68,6 +69,7 @@ class Run(Tabular):
     skipped: list[Skipped] = field(default_factory=list)
     computed: int = 0  # scores computed now; the others were on disk
     embedded: int = 0
+    damaged: int = 0  # stored vectors that did not match their checksums, and were embedded again
     seconds: float = 0.0
     folder: Path | None = None  # where the results are
     warnings: list[str] = field(default_factory=list)  # about results on disk
@@ -113,6 +115,11 @@ class Run(Tabular):
             f"Embedded {counted(self.embedded, 'item')} in a run of {self.seconds:.1f} s; "
             f"{counted(self.computed, 'score')} computed, {len(self.results) - self.computed} already on disk{place}."
         ]
+        if self.damaged:
+            lines.append(
+                f"{counted(self.damaged, 'stored vector')} did not match their checksums and were embedded again; "
+                "see: embark store check"
+            )
         if self.unique:
             lines.append(
                 f"The tasks ask for {self.items:,} items, {'' if self.exact else 'at most '}{self.unique:,} of them "
@@ -254,9 +261,9 @@ class _Evaluation:
             return Report(embedded=int(space.has(as_keys([need.key for need in planned.needs])).sum()))
 
     def _score(
-        self, encoder: Encoder, planned: Plan, demands: dict[str, list[Demand]], report: Report
+        self, encoder: Encoder, planned: Plan, demands: dict[str, list[Demand]], report: Report, again: bool = False
     ) -> dict[str, TaskResult]:
-        """Score several tasks at once; one that fails is reported."""
+        """Score several tasks at once; one that fails is reported, and damaged vectors are embedded again."""
         counts = {id(demand): count for demand, count in zip(planned.demands, planned.counts, strict=True)}
         tasks = [task for task in self.tasks if task.name in demands]
         workers = self.bench.settings.workers
@@ -269,18 +276,36 @@ class _Evaluation:
                 return error
 
         scored = {}
+        damaged: dict[str, list[Demand]] = {}
         with (
             progress(f"{encoder.card.name}: scoring", len(tasks), self.bench.show_progress, "tasks") as advance,
             ThreadPoolExecutor(workers) as pool,
         ):
             for task, outcome in zip(tasks, pool.map(score_one, tasks), strict=True):
                 advance(1)
-                if isinstance(outcome, EmbarkError):
+                if isinstance(outcome, DamagedVectors) and not again:
+                    damaged[task.name] = demands[task.name]
+                elif isinstance(outcome, EmbarkError):
                     self._skip(encoder, task.name, "failed", str(outcome))
                 else:
                     scored[task.name] = outcome
         self.run.computed += len(scored)
-        return scored
+        return scored | self._score_again(encoder, planned, damaged, report) if damaged else scored
+
+    def _score_again(
+        self, encoder: Encoder, planned: Plan, demands: dict[str, list[Demand]], report: Report
+    ) -> dict[str, TaskResult]:
+        """Embed the damaged vectors of these tasks again, and score once more."""
+        all_demands = [demand for of_task in demands.values() for demand in of_task]
+        space = self.bench.space(encoder.card)
+        for demand in all_demands:
+            for keys in demand.keys.values():
+                space.discard(keys)
+        renewed = self._embed(encoder, self.bench.plan(encoder, all_demands), demands)
+        self.run.damaged += renewed.embedded
+        self.run.embedded += renewed.embedded
+        renewed.unreadable |= report.unreadable
+        return self._score(encoder, planned, demands, renewed, again=True)
 
     def _skip(self, encoder: Encoder, task: str, kind: str, why: str) -> None:
         self.run.skipped.append(Skipped(encoder.card.name, task, kind, why))

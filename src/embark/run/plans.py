@@ -24,7 +24,7 @@ from embark.tasks import Tasks, choose_tasks
 from embark.types import EmbarkError, Task
 
 SAVINGS = 12  # rows of the savings table
-OVERHEAD = 36  # bytes that the store keeps for a vector beside its numbers
+OVERHEAD = 44  # bytes that the store keeps for a vector beside its numbers
 DECIMALS = {"seconds": ".1f", "dollars": ".4f"}
 
 

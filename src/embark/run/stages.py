@@ -185,7 +185,9 @@ class StagedWorkbench(Workbench):
         needs = list({need.key: need for need in needs}.values())
         with self.lock:  # tasks are scored in several threads, and there is one device
             space = self.space(model.card)
-            stored = space.has(as_keys([need.key for need in needs]))
+            keys_of_all = as_keys([need.key for need in needs])
+            space.discard(keys_of_all)
+            stored = space.has(keys_of_all)
             report = self.compute(model, [need for need, here in zip(needs, stored, strict=True) if not here])
             space.refresh()
         keys = [need.key for need in needs if need.key not in report.unreadable]

@@ -1,0 +1,113 @@
+"""The store's health: how large it is, whether every byte is sound, and what mends and cleans it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from embark.catalogue import counted
+from embark.results import Results
+from embark.results.table import Exact, Row, Table, Tabular
+from embark.settings import Settings, load_settings
+from embark.store import Space, Store
+
+
+@dataclass(frozen=True)
+class SpaceHealth:
+    """The vectors of one model: `damage` are texts of what is wrong, `mended` objects rewritten, `freed` bytes."""
+
+    space: str
+    models: tuple[str, ...]  # whose vectors they are, as far as results tell
+    vectors: int
+    objects: int
+    bytes: int
+    damage: tuple[str, ...] = ()
+    mended: int = 0
+    freed: int = 0
+
+
+@dataclass(frozen=True)
+class StoreHealth(Tabular):
+    """The spaces of a store, largest first, and what was done to them."""
+
+    folder: str
+    action: str  # "size", "check", "repair" or "gc"
+    spaces: tuple[SpaceHealth, ...]
+
+    @property
+    def damage(self) -> tuple[str, ...]:
+        """All that is wrong, a text each."""
+        return tuple(text for space in self.spaces for text in space.damage)
+
+    @property
+    def notes(self) -> tuple[str, ...]:  # type: ignore[override]
+        """What was found or done, in sentences."""
+        size = sum(space.bytes for space in self.spaces)
+        total = f"{self.folder}: {counted(sum(s.vectors for s in self.spaces), 'vector')}, {_size(size)}."
+        mended = sum(space.mended for space in self.spaces)
+        done = {
+            "size": (),
+            "check": self.damage or ("Every byte matches its checksum.",),
+            "repair": (f"{counted(mended, 'damaged object')} replaced by what was sound in them.",),
+            "gc": (f"{_size(sum(space.freed for space in self.spaces))} freed.",),
+        }
+        return (total, *done[self.action])
+
+    def table(self) -> Table:
+        """Spaces × vectors, objects, bytes."""
+        columns = ("space", "model", "vectors", "objects", "size", *(("damage",) if self.action == "check" else ()))
+        rows = []
+        for space in self.spaces:
+            cells: list[Any] = [space.space, ", ".join(space.models) or "unknown"]
+            cells += [Exact(count, f"{count:,}") for count in (space.vectors, space.objects)]
+            cells.append(Exact(space.bytes, _size(space.bytes)))
+            rows.append(Row((*cells, *([Exact(len(space.damage), str(len(space.damage)))] * (len(columns) == 6)))))
+        return Table(columns, tuple(rows))
+
+
+def store_size(settings: Settings | None = None) -> StoreHealth:
+    """How many vectors the store holds of which model, and their bytes."""
+    return _health("size", settings)
+
+
+def check_store(settings: Settings | None = None) -> StoreHealth:
+    """Verify every byte of the store; its `damage` lists what does not match its checksum."""
+    return _health("check", settings)
+
+
+def repair_store(settings: Settings | None = None) -> StoreHealth:
+    """Write the sound vectors of damaged objects anew and delete those; what is lost is embedded when it is needed."""
+    return _health("repair", settings)
+
+
+def clean_store(settings: Settings | None = None) -> StoreHealth:
+    """Delete what nobody reads: leftovers of killed writers, and objects that newer ones wholly supersede."""
+    return _health("gc", settings)
+
+
+def _health(action: str, settings: Settings | None) -> StoreHealth:
+    settings = settings or load_settings()
+    store = Store(settings.store)
+    models: dict[str, dict[str, None]] = {}
+    for result in Results(settings.results).all():
+        for record in result.records:
+            models.setdefault(record.encoder.split("-")[0], {})[result.model] = None
+    spaces = [_space(store.space(name), action, tuple(models.get(name, ()))) for name in store.spaces()]
+    return StoreHealth(str(settings.store), action, tuple(sorted(spaces, key=lambda space: -space.bytes)))
+
+
+def _space(space: Space, action: str, models: tuple[str, ...]) -> SpaceHealth:
+    damage = tuple(space.verify()) if action == "check" else ()
+    mended = space.repair() if action == "repair" else 0
+    freed = space.collect() if action == "gc" else 0
+    return SpaceHealth(space.path.name, models, len(space), space.objects, space.size, damage, mended, freed)
+
+
+def _size(count: int) -> str:
+    """Bytes as people read them."""
+    amount = float(count)
+    for unit in ("B", "kB", "MB", "GB"):
+        if amount < 1000:
+            return f"{amount:.0f} {unit}" if unit == "B" else f"{amount:.1f} {unit}"
+        amount /= 1000
+    return f"{amount:.1f} TB"

@@ -1,0 +1,52 @@
+"""Fault 4 and A3: flipped bits in any file of the store never reach a score; damaged vectors are embedded again."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+import embark
+from embark.settings import load_settings
+from embark.store import Space
+
+TASK = "PocketFlagZeroShot"
+
+
+def scores(run: embark.Run) -> list[float]:
+    return [result.score for result in run.results]
+
+
+@pytest.mark.parametrize("place", ["vectors", "index"])
+def test_fault_04_flipped_bits_are_found_and_embedded_again(tmp_path: Path, place: str) -> None:
+    settings = load_settings(tmp_path / "home", tmp_path / "results")
+    before = embark.evaluate("embark/pocket", TASK, settings=settings, show_progress=False)
+    paths = list(settings.store.glob("*/*.vectors"))
+    for path in paths:
+        content = bytearray(path.read_bytes())
+        start = int.from_bytes(content[16:24], "little") * 44 // 4096 * 4096 + 4096  # of the rows
+        damage = slice(start, None) if place == "vectors" else slice(60, 500)
+        content[damage] = bytes(len(content[damage]))  # zeroes, as a broken disk gives
+        path.write_bytes(content)
+        os.utime(path, (0, 0))
+    run = embark.evaluate("embark/pocket", TASK, settings=settings, rescore=True, show_progress=False)
+    assert scores(run) == scores(before)
+    assert run.embedded == before.embedded
+    assert run.damaged == (run.embedded if place == "vectors" else 0)
+    assert any("embedded again" in line for line in run.summary()) == (place == "vectors")
+    again = embark.evaluate("embark/pocket", TASK, settings=settings, rescore=True, show_progress=False)
+    assert (scores(again), again.embedded, again.damaged) == (scores(before), 0, 0)
+    assert len(Space(paths[0].parent).verify()) == len(paths)
+
+
+def test_fault_04_one_flipped_bit_costs_one_vector(tmp_path: Path) -> None:
+    settings = load_settings(tmp_path / "home", tmp_path / "results")
+    before = embark.evaluate("embark/pocket", TASK, settings=settings, show_progress=False)
+    path = next(settings.store.glob("*/*.vectors"))
+    content = bytearray(path.read_bytes())
+    content[-1000] ^= 0x40
+    path.write_bytes(content)
+    os.utime(path, (0, 0))
+    run = embark.evaluate("embark/pocket", TASK, settings=settings, rescore=True, show_progress=False)
+    assert (scores(run), run.embedded, run.damaged) == (scores(before), 1, 1)

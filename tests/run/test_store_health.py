@@ -1,0 +1,85 @@
+"""The store's health: its size by model, its damage, and what mends and cleans it."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+import embark
+from embark.cli import main
+from embark.settings import Settings, load_settings
+from embark.store import Store
+from segments import flip, holds, write
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    settings = load_settings(tmp_path / "home", tmp_path / "results")
+    write(Store(settings.store).space("ab"), range(3))
+    write(Store(settings.store).space("cd"), range(50), range(50, 60))
+    return settings
+
+
+def test_size_by_space_the_largest_first(settings: Settings) -> None:
+    health = embark.store_size(settings)
+    assert [(space.space, space.vectors, space.objects) for space in health.spaces] == [("cd", 60, 2), ("ab", 3, 1)]
+    assert sum(space.bytes for space in health.spaces) == sum(
+        path.stat().st_size for path in settings.store.rglob("*") if path.is_file()
+    )
+    assert "vectors" in str(health)
+    assert "63 vectors" in health.notes[0]
+
+
+def test_size_tells_whose_vectors_they_are(tmp_path: Path) -> None:
+    settings = load_settings(tmp_path / "home", tmp_path / "results")
+    embark.evaluate("embark/random", "PocketFlagZeroShot", settings=settings, show_progress=False)
+    (space,) = embark.store_size(settings).spaces
+    assert space.models == ("embark/random",)
+
+
+def test_an_empty_store_has_a_size(tmp_path: Path) -> None:
+    health = embark.store_size(load_settings(tmp_path / "none", tmp_path / "results"))
+    assert (health.spaces, health.damage) == ((), ())
+
+
+def test_damage_is_listed_mended_and_gone(settings: Settings) -> None:
+    path = min(settings.store.glob("cd/*"))
+    flip(path, path.stat().st_size - 12)
+    health = embark.check_store(settings)
+    assert health.damage == (f"{path}: 1 of 50 vectors are damaged; embark store repair leaves out what is damaged",)
+    assert health.damage[0] in health.notes
+    assert sum(space.mended for space in embark.repair_store(settings).spaces) == 1
+    assert embark.check_store(settings).damage == ()
+    assert holds(Store(settings.store).space("cd"), [*range(49), *range(50, 60)])
+
+
+def test_leftovers_are_deleted(settings: Settings) -> None:
+    part = settings.store / "ab" / "1.vectors.part"
+    part.write_bytes(b"x" * 1234)
+    os.utime(part, (time.time() - 90_000,) * 2)
+    assert sum(space.freed for space in embark.clean_store(settings).spaces) == 1234
+    assert embark.check_store(settings).damage == ()
+
+
+def test_commands(settings: Settings, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    def command(*words: str) -> tuple[int, str, str]:
+        monkeypatch.setattr("sys.argv", ["embark", "store", *words, "--home", str(settings.home)])
+        with pytest.raises(SystemExit) as left:
+            main()
+        return (int(left.value.code or 0), *capsys.readouterr())
+
+    monkeypatch.setenv("EMBARK_RESULTS", str(settings.results))
+    assert command("check")[0] == 0
+    path = min(settings.store.glob("cd/*"))
+    flip(path, 60)
+    code, out, err = command("check", "--format", "json")
+    assert (code, json.loads(out)["spaces"][0]["space"]) == (1, "cd")
+    assert str(path) in err
+    assert command("size")[0] == 0
+    assert "1 damaged object" in command("repair")[2]
+    assert "0 B freed" in command("gc")[2]
+    assert command("check")[0] == 0
