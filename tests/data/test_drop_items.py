@@ -80,7 +80,7 @@ def test_what_is_left_is_what_did_not_mention_the_dropped(case: tuple[Dataset, d
     data, dropped = case
     gone = {data.sides[role].ids[at] for role, positions in dropped.items() for at in positions}
     left = without(data, dropped)
-    expected = ("is empty", "there are 2 classes")  # the labels here are positions
+    expected = ("is empty", "2 classes")  # the labels here are positions
     assert not [problem for problem in _problems(left) if not any(part in problem for part in expected)]
     assert all(set(kept.ids).isdisjoint(gone) for kept in left.sides.values())
     assert sum(map(len, left.sides.values())) == sum(map(len, data.sides.values())) - len(gone)

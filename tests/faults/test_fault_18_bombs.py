@@ -73,7 +73,7 @@ def gzipped(path: Path, size: int, block: bytes) -> None:
 @pytest.mark.parametrize("ending", ["jsonl.gz", "csv.gz", "tgz"])
 def test_fault_18_packed_text_and_archives(tmp_path: Path, ending: str) -> None:
     path = tmp_path / f"x.{ending}"
-    gzipped(path, 9 * GIGABYTE, b'{"text": "aaaaaaaaaaaaaaaaaaaaaa"}\n' * 100_000)
+    gzipped(path, 9 * GIGABYTE, b'{"text": "' + b"a" * 4_000_000 + b'"}\n')
     assert "becomes more than" in refused(path)
     assert sum(file.stat().st_size for file in tmp_path.iterdir()) < GIGABYTE
 
@@ -91,11 +91,11 @@ def test_fault_18_parquet_with_one_large_value_in_every_row(tmp_path: Path, kind
 
 @linux
 @pytest.mark.slow
-def test_fault_18_parquet_with_a_thousand_million_rows(tmp_path: Path) -> None:
+def test_fault_18_parquet_with_many_millions_of_rows(tmp_path: Path) -> None:
     path = tmp_path / "x.parquet"
     block = pa.table({"number": pa.array(np.zeros(20_000_000, np.int64))})
     with pq.ParquetWriter(path, block.schema, compression="zstd") as out:
-        for _ in range(50):
+        for _ in range(4):
             out.write_table(block, row_group_size=20_000_000)
     assert "becomes more than" in refused(path)
 
@@ -107,7 +107,7 @@ def test_fault_18_sound(tmp_path: Path) -> None:
     path = tmp_path / "x.flac"
     block = np.zeros((5_000_000, 8), np.int16)
     with soundfile.SoundFile(path, "w", 48_000, 8, "PCM_16", format="FLAC") as out:
-        for _ in range(60):
+        for _ in range(30):
             out.write(block)
     assert "samples when it is decoded" in refused(path)
 
@@ -115,7 +115,7 @@ def test_fault_18_sound(tmp_path: Path) -> None:
 @linux
 @pytest.mark.slow
 def test_fault_18_a_file_of_a_zip(tmp_path: Path) -> None:
-    stream = zlib.compressobj(9, zlib.DEFLATED, -zlib.MAX_WBITS)
+    stream = zlib.compressobj(1, zlib.DEFLATED, -zlib.MAX_WBITS)
     packed = b"".join([*(stream.compress(bytes(1 << 24)) for _ in range(300)), stream.flush()])
     whole = zipped({"x": b"?"})
     # The file of one byte is replaced by the packed one: header, content, directory.

@@ -197,25 +197,28 @@ def parquet_batches(path: str, columns: list[str], groups: list[int] | None = No
 
     A value of a dictionary may stand in every row, so small files can become large: batches are counted as they come.
     """
-    metadata = parquet_metadata(path)
     limit = limits.unpacked(os.path.getsize(path))
     size = 0
-    with pq.ParquetFile(path, metadata=metadata) as file:
-        for batch in file.iter_batches(_batch_rows(metadata, columns, limit), row_groups=groups, columns=columns):
+    with pq.ParquetFile(path, metadata=parquet_metadata(path)) as file:
+        for batch in file.iter_batches(_batch_rows(path, columns, limit), row_groups=groups, columns=columns):
             size += batch.nbytes
             if size > limit:
-                raise ValueError(limits.explain("it", limit))
+                raise EmbarkError(f"{path} cannot be read: {limits.explain('it', limit)}.")
             yield batch
 
 
-def _batch_rows(metadata: Any, columns: list[str], limit: int) -> int:
+def _batch_rows(path: str, columns: list[str], limit: int) -> int:
     """The rows to decode at a time: fewer where any of them may hold a large value of a dictionary."""
     rows = BATCH
+    values = 0
+    metadata = parquet_metadata(path)
     for group in map(metadata.row_group, range(metadata.num_row_groups)):
         for leaf in map(group.column, range(group.num_columns)):
             if any(leaf.path_in_schema == name or leaf.path_in_schema.startswith(f"{name}.") for name in columns):
-                if leaf.total_uncompressed_size > limit or leaf.num_values * 8 > limit:
-                    raise ValueError(limits.explain(f"column '{leaf.path_in_schema}'", limit))
+                values += leaf.num_values
+                if leaf.total_uncompressed_size > limit or values * 8 > limit:
+                    reason = limits.explain(f"column '{leaf.path_in_schema}'", limit)
+                    raise EmbarkError(f"{path} cannot be read: {reason}.")
                 if leaf.has_dictionary_page:
                     rows = min(rows, limits.UNPACKED // max(1, leaf.total_uncompressed_size))
     return max(1, rows)
