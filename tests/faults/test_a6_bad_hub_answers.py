@@ -132,7 +132,7 @@ def test_a6_after_a_list_that_lacks_a_table_an_honest_hub_works(lying: LyingHub)
 def test_a6_after_a_list_with_another_checksum_an_honest_hub_works(lying: LyingHub, wrong: dict[str, Any]) -> None:
     sha = lying.add(ID, FILES)
     lying.lies = {"/tree/": ({}, rows(wrong))}
-    with pytest.raises(EmbarkError, match="came wrong twice"):
+    with pytest.raises(EmbarkError, match="arrived damaged twice"):
         client().get(ID, sha, "x.txt")
     lying.lies = {}
     assert client().get(ID, sha, "x.txt").read_bytes() == b"x"
