@@ -48,8 +48,8 @@ def test_fault_16_a_zip_that_is_cut_off_is_an_error(tmp_path: Path, part: float)
     ("name", "data"),
     [
         ("x.parquet", parquet({"text": ["a", "b"]})),
-        ("x.jsonl.gz", gzip.compress(b'{"text": "a"}\n' * 1000)),
-        ("x.csv.gz", gzip.compress(b"text\n" + b"a\n" * 1000)),
+        ("x.jsonl.gz", gzip.compress(b'{"text": "a"}\n' * 1000, mtime=0)),
+        ("x.csv.gz", gzip.compress(b"text\n" + b"a\n" * 1000, mtime=0)),
         ("x.json", b'[{"text": "a"}, {"text": "b"}]'),
         ("x.jsonl", b'{"text": "a"}\n{"text": "b"}'),
     ],
