@@ -40,12 +40,11 @@ def everything_in(folder: Path) -> set[Path]:
     return set(folder.rglob("*"))
 
 
-@pytest.mark.parametrize("commit", ["../../../x", "main", "A" * 40, "a" * 39, "", None, 7])
+@pytest.mark.parametrize("commit", ["../../../x", "x", "A" * 40, "a" * 39, 7])
 def test_a1_a_commit_that_is_none_is_refused(hub: FakeHub, elsewhere: Path, commit: object) -> None:
-    hub.add("me/data", {"test.csv": "a,b\n1,2\n"})
-    hub.branches["me/data", "main"] = commit  # type: ignore[assignment]
+    hub.add("me/data", {"test.csv": "a,b\n1,2\n"}, revision=commit)  # type: ignore[arg-type]
     before = everything_in(elsewhere)
-    with pytest.raises(EmbarkError, match=r"names the commit|answered HTTP|There is no|gone"):
+    with pytest.raises(EmbarkError, match="names the commit"):
         client().files("me/data", "main")
     assert not {path for path in everything_in(elsewhere) - before if path.is_file()}
 

@@ -55,7 +55,7 @@ def test_c_a_pipe_as_metadata_csv_is_not_waited_for(pictures: Callable[..., Path
     os.mkfifo(folder / "metadata.csv")
     code = f"import embark; embark.folder_task({str(folder)!r})"
     line = [sys.executable, "-c", code]
-    done = subprocess.run(line, capture_output=True, text=True, check=False, timeout=30)
+    done = subprocess.run(line, capture_output=True, text=True, check=False, timeout=10)
     assert "has no CSV" in done.stderr
 
 

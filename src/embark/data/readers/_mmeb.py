@@ -24,7 +24,7 @@ from embark.data.layout import natural
 from embark.data.lazy_media import video_from_frames
 from embark.data.readers import _table
 from embark.data.rows import Archive, FilesBySource, Rows, open_archive, open_rows
-from embark.paths import inside
+from embark.paths import inside, relative_path
 from embark.types import Dataset, EmbarkError, Item, Media, Modality, Qrels, Side, Source, Task, Text
 
 FRAMES = (".jpg", ".jpeg", ".png")
@@ -228,7 +228,7 @@ class ArchiveFolder:
 
     def _extract(self, path: str) -> Path:
         """A copy of a file of the archive on disk: parquet is read by position, and may be larger than memory."""
-        target = inside(self.archive.unpacked, self.name(path))
+        target = inside(self.archive.unpacked, relative_path(self.name(path), str(self.archive.path)))
         if not target.exists():
             try:
                 with atomically(target) as out:
