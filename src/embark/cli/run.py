@@ -144,14 +144,15 @@ def plan(
     )
     if style != "text":
         emit(report.table(), style, report.as_dict())
-        return
-    if report.outline is not None:
+    elif report.outline is not None:
         print("\n".join((f"{benchmark or 'the chosen tasks'}: {report.summary()[0]}", *report.summary()[1:], "")))
         print_table(report.table())
-    for of_model in report.models:
+    for of_model in report.models if style == "text" else ():
         print(f"\n{of_model.model}")
         print_table(of_model.table())
     say(*report.notes)
+    if any(skip.kind == "failed" for skip in report.skipped):
+        raise typer.Exit(1)
 
 
 def chosen_tasks(

@@ -65,7 +65,7 @@ def score_task(task: Task, demands: Sequence[tuple[Demand, Count]], scoring: Sco
         ids = [asking.data.sides[scores.unit].ids[row] for row in scores.rows]
         outcomes.append(results.outcome_columns(asking.split, asking.subset, ids, _with_ids(scores.outcomes, asking)))
         timings = {"embed": _embedding_time(scoring.report, count), "score": time.perf_counter() - start}
-        records.append(_record(asking, scores, card, scoring.run, count, timings))
+        records.append(_record(asking, scores, card, scoring, count, timings))
         parts.append(scores)
     result = TaskResult(
         model=card.name,
@@ -98,8 +98,10 @@ def _with_ids(outcomes: Mapping[str, Array], asking: Demand) -> dict[str, Any]:
 
 
 def _record(
-    asking: Demand, scores: Scores, card: ModelCard, run: str, count: Count, timings: Mapping[str, float]
+    asking: Demand, scores: Scores, card: ModelCard, scoring: Scoring, count: Count, timings: Mapping[str, float]
 ) -> Record:
+    report = scoring.report
+    halved = {"batch size": report.batch_size} if report.batch_size and count.missing else {}
     return Record(
         model=card.name,
         revision=card.revision,
@@ -114,7 +116,7 @@ def _record(
         metrics=scores.metrics,
         fingerprint=fingerprint_of(asking.task, asking.split, asking.subset),
         encoder=scored_by(card),
-        run=run,
+        run=scoring.run,
         counts={
             **scores.counts,
             "items": count.items,
@@ -124,8 +126,8 @@ def _record(
         },
         timings=timings,
         versions=_versions(),
-        loaded=card.loaded,
-        warnings=(*asking.data.skipped, *scores.warnings),
+        loaded={**card.loaded, **halved},  # what memory sufficed for
+        warnings=(*asking.data.skipped, *scores.warnings, *(report.warnings if count.missing else ())),
     )
 
 
