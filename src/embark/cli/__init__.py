@@ -114,7 +114,7 @@ def _secure_streams() -> None:
         sys.stdout.reconfigure(errors="plain")
 
 
-PLAIN = {"✓": "+", "✗": "x", "·": ".", "…": "...", "–": "-", "—": "-", "−": "-", "─": "-", "×": "x", "±": "+-", "’": "'"}
+PLAIN = {"✓": "+", "✗": "x", "·": ".", "…": "...", "–": "-", "—": "-", "−": "-", "─": "-", "×": "x", "±": "+-"}
 
 
 def _plain(error: UnicodeError) -> tuple[str, int]:

@@ -89,17 +89,22 @@ def run(
     embark run -m BAAI/bge-m3 -b ARK --caption Qwen/Qwen3-VL-8B-Instruct
     """
     from embark.results import long_table
+    from embark.run import NothingScored
+
     settings = embark.load_settings(home, results, workers, offline=offline or None)
-    report = embark.evaluate(
-        model or None,
-        chosen_tasks(benchmark, task, folder, tasks_file, skip_unreadable),
-        protocol=protocol,
-        settings=settings,
-        rescore=rescore,
-        batch_size=batch_size,
-        loading=embark.Loading(device, dtype, compile, trust),
-        stages=_stages(rewrite, caption, rerank),
-    )
+    try:
+        report = embark.evaluate(
+            model or None,
+            chosen_tasks(benchmark, task, folder, tasks_file, skip_unreadable),
+            protocol=protocol,
+            settings=settings,
+            rescore=rescore,
+            batch_size=batch_size,
+            loading=embark.Loading(device, dtype, compile, trust),
+            stages=_stages(rewrite, caption, rerank),
+        )
+    except NothingScored as failed:
+        report = failed.run
     if report.results or style != "text":
         data = {"results": long_table(report.results), "skipped": [vars(skip) for skip in report.skipped]}
         emit(report.table(), style, data)

@@ -174,7 +174,7 @@ def _embed_twice(
 
     Whatever fails meanwhile is left to the run itself, where it is named.
     """
-    spread = group[:: max(1, len(group) // count)][:count]
+    spread = [group[row] for row in sorted({row * (len(group) - 1) // max(1, count - 1) for row in range(count)})]
     sample = []
     for need in spread[1::2] + spread[::2]:  # neither the shortest nor the longest first: models sort by length
         with suppress(Exception):

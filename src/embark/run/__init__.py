@@ -133,6 +133,19 @@ class Run(Tabular):
         return data_frame(results.long_table(self.results))
 
 
+class CannotSave(EmbarkError):
+    """Results cannot be written: no model could be evaluated."""
+
+
+class NothingScored(EmbarkError):
+    """No task could be scored, and something failed; `run` is what there is to say about it."""
+
+    def __init__(self, run: Run) -> None:
+        notes = skipped_notes(skip for skip in run.skipped if skip.kind == "failed")
+        super().__init__("\n".join(["Nothing could be scored.", *notes]))
+        self.run = run
+
+
 def evaluate(
     model: Models | None = None,
     tasks: Tasks = None,
@@ -153,7 +166,7 @@ def evaluate(
     `rescore` computes scores again from the stored vectors, even those that are on disk. `loading` says where models
     that are given by name run, in which precision, and whose code is trusted. `stages` are models that work before and
     after: captions, rewritten queries, re-ranking. A failure, whatever it raises, costs the tasks that need what failed
-    or the model that cannot be loaded; `Run.skipped` lists them. It is raised if there is no result at all.
+    or the model that cannot be loaded; `Run.skipped` lists them. Where that leaves no result at all, it is raised.
     """
     start = time.perf_counter()
     chosen = choose_tasks(tasks, protocol)
@@ -181,7 +194,7 @@ class _Evaluation:
         self.folder = Results(bench.settings.results)
         self.log = FailureLog(bench.settings)
         self.run = Run(self.tasks, folder=bench.settings.results)
-        self.errors: list[Exception] = []
+        self.failed = False
 
     def require_data(self, models: Sequence[str | Encoder]) -> None:
         """Offline: refuse to begin where the data of a task is missing that has no result on disk yet."""
@@ -201,11 +214,13 @@ class _Evaluation:
             encoder = load_model(model, self.loading, self.bench.settings)
             demands = self._read(encoder, on_disk)
             if demands:
-                self.folder.check()
+                self._require_results_folder()
             planned = self.bench.plan(encoder, [asking for of_task in demands.values() for asking in of_task])
             report = self._embed(encoder, planned, demands)
             self.run.embedded += report.embedded
             self._score(encoder, planned, demands, report, scored)
+        except CannotSave:
+            raise
         except Exception as error:
             done = {*on_disk, *scored, *(skip.task for skip in self.run.skipped[failed_before:])}
             self._fail(model_name(model), [task.name for task in self.tasks if task.name not in done], error)
@@ -213,14 +228,17 @@ class _Evaluation:
         results_by_task = on_disk | scored
         self.run.results += [results_by_task[task.name] for task in self.tasks if task.name in results_by_task]
 
+    def _require_results_folder(self) -> None:
+        try:
+            self.folder.check()
+        except EmbarkError as error:
+            raise CannotSave(str(error)) from error
+
     def finished(self) -> Run:
         """The run; where something failed and there is nothing to show, that is an error."""
-        if not self.errors or self.run.results:
-            return self.run
-        failures = skipped_notes(skip for skip in self.run.skipped if skip.kind == "failed")
-        if len(failures) == 1 and isinstance(self.errors[0], EmbarkError):
-            raise self.errors[0]
-        raise EmbarkError("\n".join(["Nothing could be scored.", *failures])) from self.errors[0]
+        if self.failed and not self.run.results:
+            raise NothingScored(self.run)
+        return self.run
 
     def _read(self, encoder: Encoder, on_disk: dict[str, TaskResult]) -> dict[str, list[Demand]]:
         """What tasks ask for, by task, after results that are on disk were put there; unreadable tasks are left out."""
@@ -271,7 +289,8 @@ class _Evaluation:
         except Inconsistent:
             raise
         except Exception as error:
-            return self._embed_singly(encoder, planned, demands, error)
+            failure = error
+        return self._embed_singly(encoder, planned, demands, failure)
 
     def _embed_singly(
         self, encoder: Encoder, planned: Plan, demands: dict[str, list[Demand]], error: Exception
@@ -338,6 +357,6 @@ class _Evaluation:
 
     def _fail(self, model: str, tasks: Sequence[str], error: Exception) -> None:
         """Report that tasks got no score because of an error."""
-        self.errors.append(error)
+        self.failed = True  # the error itself is not kept: its frames hold what was on the device
         why = self.log.reason(error, f"{model}: {listed(tasks)}")
         self.run.skipped += [Skipped(model, task, "failed", why) for task in tasks]
