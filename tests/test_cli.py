@@ -271,9 +271,11 @@ def test_ones_own_data_is_scored_without_unreadable_files_if_asked(pictures: Pic
 
 
 def test_offline_asks_nobody(hub: FakeHub) -> None:
-    for command in (("run",), ("plan", "--data")):
-        result = CliRunner().invoke(app, [*command, "-m", "embark/random", "-t", "VOC2007", "--offline"])
-        assert "failed: VOC2007 for embark/random: Offline, and the list of files" in result.stderr
+    words = ["-m", "embark/random", "-t", "VOC2007", "--offline"]
+    ran = CliRunner().invoke(app, ["run", *words])
+    assert "Offline, and the data of 1 task is not on this machine: VOC2007" in str(ran.exception)
+    planned = CliRunner().invoke(app, ["plan", "--data", *words])
+    assert "failed: VOC2007 for embark/random: Offline, and the list of files" in planned.stderr
     assert hub.requests == []
 
 

@@ -8,8 +8,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 import embark
 from embark.results import Results
+from embark.run import NothingScored
 from embark.settings import load_settings
 
 
@@ -33,8 +36,9 @@ def test_fault_07_a_full_disk_names_what_results_need_and_the_run_resumes(
     for size in (100, smallest - 100):  # nothing fits, or all but the scores
         folder = tmp_path / str(size)
         settings = load_settings(results=folder)
-        with room(size):
-            full = embark.evaluate(tiny, tasks, settings=settings, show_progress=False)
+        with room(size), pytest.raises(NothingScored) as failure:
+            embark.evaluate(tiny, tasks, settings=settings, show_progress=False)
+        full = failure.value.run
         assert (full.results, {skip.kind for skip in full.skipped}) == ([], {"failed"})
         assert "There is no room for" in full.notes[0]
         assert " bytes (File too large). Make room, or choose another disk with --results" in full.notes[0]

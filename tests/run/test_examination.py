@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -46,3 +47,19 @@ def test_the_command_prints_what_the_function_returns(style: str) -> None:
     else:
         assert [check for check in checks if check not in ran.stdout] == []
         assert "examining text …" in ran.stderr
+
+
+def test_without_a_model_this_machine_is_examined(pocket_home: Path) -> None:
+    examination = doctor()
+    findings = {finding.check: finding for finding in examination.findings}
+    assert examination.faults == ()
+    assert findings["embark"].message == embark.__version__
+    assert findings["store"].message.endswith("GB")
+    assert "vectors of 1 models" in findings["store"].message
+    assert f"{pocket_home}, " in findings["home"].message
+    assert "torch " in findings["torch"].message
+    assert findings["torch"].message.startswith("sentence-transformers, ")
+    assert examination.sentence() == "This machine: no fault found."
+    ran = CliRunner().invoke(app, ["doctor"])
+    assert (ran.exit_code, ran.stderr) == (0, "This machine: no fault found.\n")
+    assert all(check in ran.stdout for check in ("python", "device", "store", "onnx"))

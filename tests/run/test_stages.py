@@ -202,8 +202,8 @@ def test_what_does_not_decode_follows_the_rows_policy(
     folder = pictures()
     (folder / "blue.png").write_bytes((folder / "blue.png").read_bytes()[:40])
     task = folder_task(folder)[0]
-    [skipped] = evaluate(reader_of_colours, task, stages=Stages(caption=captioner)).skipped
-    assert "1 items cannot be put into words" in skipped.why
+    with pytest.raises(EmbarkError, match="1 items cannot be put into words"):
+        evaluate(reader_of_colours, task, stages=Stages(caption=captioner))
     lenient = replace(task, unreadable="skip")
     [result] = evaluate(reader_of_colours, lenient, stages=Stages(caption=captioner)).results
     assert "left out 1 items that do not decode" in result.warnings

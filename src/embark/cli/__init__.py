@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import codecs
 import errno
+import io
+import os
 import sys
 from contextlib import suppress
 from typing import Annotated, ClassVar
@@ -88,6 +91,7 @@ INTERRUPTED = 130  # the status that typer leaves with after Ctrl-C
 
 def main() -> None:
     """Run the command line; errors that a user can act on are printed as a message, without a traceback."""
+    _secure_streams()
     try:
         app()
     except EmbarkError as error:
@@ -102,3 +106,31 @@ def main() -> None:
         if stopped.code == INTERRUPTED:
             print("interrupted; what was embedded is kept, run the same command to go on", file=sys.stderr)
         raise
+
+
+def _secure_streams() -> None:
+    """Standard streams that any letter can be written to.
+
+    A stream that the shell closed (2>&-) goes nowhere, instead of into the next file that is opened under its number.
+    """
+    for number, name, mode in ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w")):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # takes the lowest number, which is this one
+            os.set_inheritable(number, True)
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(number, mode, encoding="utf-8", closefd=False))  # noqa: SIM115
+    if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.errors == "strict":
+        codecs.register_error("plain", _plain)
+        sys.stdout.reconfigure(errors="plain")
+
+
+PLAIN = {"✓": "+", "✗": "x", "·": ".", "…": "...", "–": "-", "—": "-", "−": "-", "─": "-", "×": "x", "±": "+-"}
+
+
+def _plain(error: UnicodeError) -> tuple[str, int]:
+    """What is printed in place of letters that the output cannot take."""
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    return "".join(PLAIN.get(letter, "?") for letter in error.object[error.start : error.end]), error.end

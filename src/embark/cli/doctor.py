@@ -11,7 +11,9 @@ from embark.cli.output import Compile, Device, Format, Precision, Trust, emit, s
 
 
 def doctor(
-    model: Annotated[str, typer.Argument(help="Model name, checkpoint folder, or LOADER:SOURCE.")],
+    model: Annotated[
+        str | None, typer.Argument(help="Model name, checkpoint folder, or LOADER:SOURCE; without one, this machine.")
+    ] = None,
     device: Device = "auto",
     dtype: Precision = None,
     compile: Compile = False,
@@ -20,10 +22,13 @@ def doctor(
 ) -> None:
     """Examine a model before you trust its scores: in under a minute, on a few sample items.
 
+    Without a model: this machine. What is installed for which models, device, memory, room on the disk, the store.
+
     Checks shape, vectors that are finite, varied and fit to be stored, determinism, batches, order, instructions,
     roles, mixed items, declared length, speed and memory. Ends with status 1 if something is wrong.
 
     \b
+    embark doctor
     embark doctor embark/pocket
     embark doctor ./my-checkpoint --device cpu
     """

@@ -10,6 +10,7 @@ import math
 import shutil
 import sys
 import textwrap
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -81,8 +82,9 @@ STYLES = {"head": "bold", "section": "dim", "rule": "dim", "row": "", "total": "
 
 def say(*notes: str) -> None:
     """Print lines to standard error, beside the result."""
-    for note in notes:
-        print(escape.terminal(note), file=sys.stderr, flush=True)
+    with suppress(OSError):  # nobody reads any more
+        for note in notes:
+            print(escape.terminal(note), file=sys.stderr, flush=True)
 
 
 def terminal_width() -> int:
@@ -103,8 +105,9 @@ def emit(table: Table, style: str, data: Any = None) -> None:
 
 
 def print_json(value: Any) -> None:
-    """Machine-readable output."""
-    print(escape.json(json.dumps(_finite(value), indent=2, ensure_ascii=False, default=list)))
+    """Machine-readable output; escaped where the output cannot take every letter."""
+    escaped = "utf" not in (sys.stdout.encoding or "utf").lower()
+    print(escape.json(json.dumps(_finite(value), indent=2, ensure_ascii=escaped, default=list)))
 
 
 def _finite(value: Any) -> Any:

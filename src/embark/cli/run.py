@@ -94,17 +94,22 @@ def run(
     embark run -m BAAI/bge-m3 -b ARK --caption Qwen/Qwen3-VL-8B-Instruct
     """
     from embark.results import long_table
+    from embark.run import NothingScored
+
     settings = embark.load_settings(home, results, workers, offline=offline or None)
-    report = embark.evaluate(
-        model or None,
-        chosen_tasks(benchmark, task, folder, tasks_file, skip_unreadable, allow_outside),
-        protocol=protocol,
-        settings=settings,
-        rescore=rescore,
-        batch_size=batch_size,
-        loading=embark.Loading(device, dtype, compile, trust),
-        stages=_stages(rewrite, caption, rerank),
-    )
+    try:
+        report = embark.evaluate(
+            model or None,
+            chosen_tasks(benchmark, task, folder, tasks_file, skip_unreadable, allow_outside),
+            protocol=protocol,
+            settings=settings,
+            rescore=rescore,
+            batch_size=batch_size,
+            loading=embark.Loading(device, dtype, compile, trust),
+            stages=_stages(rewrite, caption, rerank),
+        )
+    except NothingScored as failed:
+        report = failed.run
     if report.results or style != "text":
         data = {"results": long_table(report.results), "skipped": [vars(skip) for skip in report.skipped]}
         emit(report.table(), style, data)
@@ -150,14 +155,15 @@ def plan(
     )
     if style != "text":
         emit(report.table(), style, report.as_dict())
-        return
-    if report.outline is not None:
+    elif report.outline is not None:
         print("\n".join((f"{benchmark or 'the chosen tasks'}: {report.summary()[0]}", *report.summary()[1:], "")))
         print_table(report.table())
-    for of_model in report.models:
+    for of_model in report.models if style == "text" else ():
         print(f"\n{escape.terminal(of_model.model)}")
         print_table(of_model.table())
     say(*report.notes)
+    if any(skip.kind == "failed" for skip in report.skipped):
+        raise typer.Exit(1)
 
 
 def chosen_tasks(

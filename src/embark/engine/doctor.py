@@ -20,13 +20,13 @@ from embark.data import wav
 from embark.data.items import key, media, mixed, text
 from embark.engine.check import check_vectors
 from embark.engine.local import prepare
+from embark.engine.self_check import apart, limit, pooled, unit_rows
 from embark.models.encoder import Encoder
 from embark.planning import Need
 from embark.types import MODALITIES, Array, EmbarkError, Item, Modality, Text
 
 Verdict = Literal["ok", "wrong", "note"]
 INSTRUCTION = "Retrieve the picture that shows the opposite of this."
-TOLERANCE = {"float32": 1e-4, "float16": 5e-3, "bfloat16": 2e-2}  # of the distance between two unit vectors
 SAME = 1e-6  # vectors nearer than this are equal
 TIMED = 16  # items of the speed check
 
@@ -92,7 +92,7 @@ def _check_samples(encoder: Encoder, kind: Modality, items: Sequence[Item]) -> I
 
 
 def _check_variety(kind: Modality, alone: Array) -> Finding:
-    spread = 1 - _unit(alone) @ _unit(alone).T
+    spread = 1 - unit_rows(alone) @ unit_rows(alone).T
     if spread.max() < SAME:
         raise Faulty("varied", "all inputs give the same vector: the input does not reach the model.")
     distances = spread[~np.eye(len(alone), dtype=bool)]
@@ -107,8 +107,8 @@ def _check_determinism(
     encoder: Encoder, kind: Modality, items: Sequence[Item], alone: Array, together: Array
 ) -> Finding:
     again = np.concatenate([_embed(encoder, [item]) for item in items])
-    worst = max(_distances(encoder, alone, again).max(), _distances(encoder, together, _embed(encoder, items)).max())
-    if worst > _tolerance(encoder) / 10 and not _is_permuted(encoder, alone, together):
+    worst = max(apart(encoder.card, alone, again).max(), apart(encoder.card, together, _embed(encoder, items)).max())
+    if worst > limit(encoder.card) / 10 and not _is_permuted(encoder, alone, together):
         raise Faulty(
             "deterministic",
             f"the same items gave different vectors the second time (up to {worst:.2g} apart): dropout or sampling is "
@@ -121,8 +121,8 @@ def _check_batch(encoder: Encoder, kind: Modality, alone: Array, together: Array
     worst = 0.0
     for rows in (together, many):
         same = alone[np.arange(len(rows)) % len(alone)]
-        worst = max(worst, float(_distances(encoder, same, rows).max()))
-        if worst <= _tolerance(encoder):
+        worst = max(worst, float(apart(encoder.card, same, rows).max()))
+        if worst <= limit(encoder.card):
             continue
         if _is_permuted(encoder, same, rows):
             return Finding(
@@ -141,7 +141,7 @@ def _check_batch(encoder: Encoder, kind: Modality, alone: Array, together: Array
 
 
 def _check_order(encoder: Encoder, kind: Modality, items: Sequence[Item], together: Array) -> Finding:
-    if _distances(encoder, _embed(encoder, items[::-1])[::-1], together).max() <= _tolerance(encoder):
+    if apart(encoder.card, _embed(encoder, items[::-1])[::-1], together).max() <= limit(encoder.card):
         return Finding(f"{kind}: order", "ok", "rows follow the items in any order")
     return Finding(f"{kind}: order", "wrong", "the same items in another order give other vectors or misplaced rows.")
 
@@ -185,7 +185,7 @@ def _check_mixed_items(encoder: Encoder) -> Iterator[Finding]:
         both = " and ".join(kinds[:2])
         yield Finding("mixed items", "wrong", f"an item of {both} cannot be embedded: {_reason(error)}")
         return
-    if whole.shape == first.shape and _distances(encoder, whole, first).max() < SAME:
+    if whole.shape == first.shape and apart(encoder.card, whole, first).max() < SAME:
         yield Finding(
             "mixed items", "wrong", f"the {kinds[1]} of a mixed item changes nothing: it does not reach the model."
         )
@@ -214,11 +214,11 @@ def _check_roles(encoder: Encoder) -> Iterator[Finding]:
     except Exception as error:
         yield Finding("instructions", "wrong", f"an item cannot be embedded with an instruction: {_reason(error)}")
         return
-    yield _check_instructions(encoder, float(_distances(encoder, query, instructed).max()))
+    yield _check_instructions(encoder, float(apart(encoder.card, query, instructed).max()))
     query_key, document_key = (key("", encoder.render(item, role, None)) for role in ("query", "document"))
     shared = query_key == document_key
-    distance = float(_distances(encoder, query, document).max())
-    if shared and distance > _tolerance(encoder):
+    distance = float(apart(encoder.card, query, document).max())
+    if shared and distance > limit(encoder.card):
         yield Finding(
             "roles",
             "wrong",
@@ -242,7 +242,7 @@ def _check_instructions(encoder: Encoder, moved: float) -> Finding:
             "wrong",
             "an instruction changes nothing, though the card says that the model reads it: the prompt is not applied.",
         )
-    if not encoder.card.instructed and moved > _tolerance(encoder):
+    if not encoder.card.instructed and moved > limit(encoder.card):
         return Finding(
             "instructions", "wrong", "an instruction changes vectors, but the card does not say instructed=True."
         )
@@ -261,8 +261,7 @@ def _embed(encoder: Encoder, items: Sequence[Item], role: str = "document", inst
     out: Any = encoder.embed([prepare(encoder, need) for need in needs])
     if len(out) != len(items):
         raise Faulty("shape", f"{len(items)} items went in and {len(out)} rows came out: one row per item is needed.")
-    late = isinstance(out, (list, tuple)) and np.ndim(out[0]) == 2
-    rows = np.asarray([np.asarray(tokens, np.float64).mean(axis=0) for tokens in out] if late else out, np.float64)
+    rows = pooled(out)
     if rows.ndim != 2:
         raise Faulty("shape", f"`embed` returned an array of shape {rows.shape}; (items, dimension) is needed.")
     if encoder.card.dim not in (None, rows.shape[1]):
@@ -283,29 +282,11 @@ def _reason(error: Exception) -> str:
     return str(error.args[-1]) if isinstance(error, Faulty) else f"{type(error).__name__}: {error}"
 
 
-def _tolerance(encoder: Encoder) -> float:
-    return TOLERANCE.get(encoder.card.dtype, TOLERANCE["float32"])
-
-
-def _unit(rows: Array) -> Array:
-    return np.asarray(rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-30))
-
-
-def _distances(encoder: Encoder, a: Array, b: Array) -> Array:
-    """The distance of the rows' directions or, where similarity depends on lengths, of their lengths if larger."""
-    direction = np.linalg.norm(_unit(a) - _unit(b), axis=1)
-    if encoder.card.similarity == "cosine":
-        return np.asarray(direction)
-    lengths = np.linalg.norm(a, axis=1), np.linalg.norm(b, axis=1)
-    length = np.abs(lengths[0] - lengths[1]) / np.maximum(np.maximum(*lengths), 1e-30)
-    return np.asarray(np.maximum(direction, length))
-
-
 def _is_permuted(encoder: Encoder, alone: Array, together: Array) -> bool:
     """Whether the rows of a batch are the right vectors in the wrong order."""
-    distance = np.linalg.norm(_unit(alone)[:, None] - _unit(together)[None], axis=2)
+    distance = np.linalg.norm(unit_rows(alone)[:, None] - unit_rows(together)[None], axis=2)
     nearest = distance.argmin(axis=1)
-    return bool((distance.min(axis=1) <= _tolerance(encoder)).all() and (nearest != np.arange(len(alone))).any())
+    return bool((distance.min(axis=1) <= limit(encoder.card)).all() and (nearest != np.arange(len(alone))).any())
 
 
 def _memory() -> int:

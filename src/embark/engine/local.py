@@ -23,8 +23,9 @@ from PIL import Image
 from embark.data.items import as_keys
 from embark.data.media import UnreadableMedia, decode
 from embark.engine.check import InvalidVectors, check_vectors
+from embark.engine.self_check import batch_warning
 from embark.engine.sink import Sink
-from embark.models.encoder import Encoder, Interrupted
+from embark.models.encoder import Billed, Encoder, Interrupted
 from embark.planning import Need
 from embark.store import Writer
 from embark.types import EmbarkError, Modality, Text
@@ -35,6 +36,7 @@ FIRST_BATCH = 32
 LARGEST_BATCH = 1024
 WORTH_IT = 1.05  # gain in items a second for which the batch size is doubled again
 NO_MEMORY = ("out of memory", "allocate memory", "alloc_failed", "bad_alloc", "bad allocation")  # of torch, onnx…
+CHECKED = 4  # items of the self-check
 MOST_BYTES = 1 << 30  # limit for prepared items: those of a batch, and those waiting for the next
 
 Ready: TypeAlias = tuple[Need, Any, int]  # a need, its prepared value (or the error that it is unreadable), its bytes
@@ -42,11 +44,27 @@ Ready: TypeAlias = tuple[Need, Any, int]  # a need, its prepared value (or the e
 
 @dataclass
 class Report:
-    """The result of embedding: how many vectors in how many seconds, and the items that do not decode."""
+    """The result of embedding: how many vectors in how many seconds, and the items that have none.
+
+    `unreadable` items do not decode; `too_large` ones do not fit the device's memory even alone. `batch_size` is what
+    batches came down to where memory did not suffice.
+    """
 
     embedded: int = 0
     seconds: float = 0.0
     unreadable: dict[bytes, str] = field(default_factory=dict)  # key → reason
+    too_large: dict[bytes, str] = field(default_factory=dict)  # key → reason
+    batch_size: int | None = None
+    warnings: tuple[str, ...] = ()
+
+    def add(self, other: Report) -> None:
+        """Count what was embedded after this."""
+        self.embedded += other.embedded
+        self.seconds += other.seconds
+        self.unreadable |= other.unreadable
+        self.too_large |= other.too_large
+        self.batch_size = min(filter(None, (self.batch_size, other.batch_size)), default=None)
+        self.warnings = tuple(dict.fromkeys((*self.warnings, *other.warnings)))
 
 
 @dataclass
@@ -81,18 +99,26 @@ def embed(
     *,
     workers: int = 2,
     batch_size: int | None = None,
+    self_check: bool = False,
     name: Callable[[Need], str] = lambda need: need.key.hex()[:12],
     advance: Callable[[int], None] = lambda items: None,
 ) -> Report:
     """Embed every need and commit its vector.
 
+    `self_check` begins with a few items of each kind, alone and in a batch; a model that mixes them up is an error.
     `name` returns the name of a needed item for messages; `advance` is called with the number of items just finished.
     """
     report = Report()
     start = time.perf_counter()
     with ThreadPoolExecutor(workers) as pool, _cancelling(pool), Sink(writer) as sink:
+        fixed = batch_size or encoder.batch_size
         for group in by_kind(needs):
-            fixed = batch_size or encoder.batch_size
+            if self_check and not isinstance(encoder, Billed):
+                before = len(group)
+                group = _embed_twice(encoder, group, min(CHECKED, fixed or CHECKED), sink, report, name)
+                advance(before - len(group))
+                if not group:
+                    continue
             size = BatchSize(fixed, fixed, growing=False) if fixed else BatchSize()
             with closing(_prepared(pool, encoder, group, workers, size, name)) as ready:
                 while done := _batch(encoder, ready, size, sink, report, name):
@@ -135,10 +161,42 @@ def _batch(
         batch_bytes += size_in_bytes
         if batch_bytes >= MOST_BYTES:
             break
-    for piece, vectors in _forward(encoder, batch, size, name):
+    for piece, vectors in _forward(encoder, batch, size, report, name):
         sink.put(as_keys([need.key for need, _ in piece]), vectors)
-    report.embedded += len(batch)
+        report.embedded += len(piece)
     return items
+
+
+def _embed_twice(
+    encoder: Encoder, group: list[Need], count: int, sink: Sink, report: Report, name: Callable[[Need], str]
+) -> list[Need]:
+    """Embed a few items alone and together, compare and store them; returns the others of the group.
+
+    Whatever fails meanwhile is left to the run itself, where it is named.
+    """
+    spread = [group[row] for row in sorted({row * (len(group) - 1) // max(1, count - 1) for row in range(count)})]
+    sample = []
+    for need in spread[1::2] + spread[::2]:  # neither the shortest nor the longest first: models sort by length
+        with suppress(Exception):
+            sample.append((need, prepare(encoder, need)))
+    if len(sample) < 2:
+        return group
+    needs = [need for need, _ in sample]
+    try:
+        together = encoder.embed([value for _, value in sample])
+        stored = check_vectors(together, encoder.card, needs, name)
+        alone = [encoder.embed([value])[0] for _, value in sample]
+        check_vectors(alone, encoder.card, needs, name)
+    except Exception as error:
+        if out_of_memory(error):
+            _free_device_memory()
+        return group
+    if warning := batch_warning(encoder.card, alone, together):
+        report.warnings += (warning,)
+    keys = [need.key for need in needs]
+    sink.put(as_keys(keys), stored)
+    report.embedded += len(keys)
+    return [need for need in group if need.key not in keys]
 
 
 def measure(encoder: Encoder, needs: Sequence[Need], sample: int = 24) -> dict[tuple[Modality, ...], float]:
@@ -290,9 +348,12 @@ def _prepared(
 
 
 def _forward(
-    encoder: Encoder, batch: list[tuple[Need, Any]], size: BatchSize, name: Callable[[Need], str]
+    encoder: Encoder, batch: list[tuple[Need, Any]], size: BatchSize, report: Report, name: Callable[[Need], str]
 ) -> Iterator[tuple[list[tuple[Need, Any]], Any]]:
-    """(piece, vectors) of the batch: one piece, or halves of halves where memory does not suffice."""
+    """(piece, vectors) of the batch: one piece, or halves of halves where memory does not suffice.
+
+    An item that does not fit even alone is reported, and the others go on.
+    """
     if not batch:
         return
     start = time.perf_counter()
@@ -304,22 +365,23 @@ def _forward(
             yield from _valid(encoder, [batch[row] for row in rows], np.stack([cut.done[row] for row in rows]), name)
         raise
     except Exception as error:
-        if not _out_of_memory(error):
+        if not out_of_memory(error):
             raise
-        if len(batch) == 1:
-            raise EmbarkError(
-                f"{encoder.card.name} has not enough memory for one item: {name(batch[0][0])}."
-            ) from error
     else:
         size.record_time(len(batch), time.perf_counter() - start)
         yield from _valid(encoder, batch, vectors, name)
         return
     # Outside the handler, because the error holds all that the failed pass had put on the device.
     _free_device_memory()
+    if len(batch) == 1:
+        need = batch[0][0]
+        report.too_large[need.key] = f"{encoder.card.name} has not enough memory for one item: {name(need)}"
+        return
     size.record_out_of_memory(len(batch))
+    report.batch_size = min(size.now, report.batch_size or size.now)
     half = len(batch) // 2
-    yield from _forward(encoder, batch[:half], size, name)
-    yield from _forward(encoder, batch[half:], size, name)
+    yield from _forward(encoder, batch[:half], size, report, name)
+    yield from _forward(encoder, batch[half:], size, report, name)
 
 
 def _valid(encoder: Encoder, batch: list[Any], vectors: Any, name: Callable[[Need], str]) -> Iterator[tuple[Any, Any]]:
@@ -335,7 +397,8 @@ def _valid(encoder: Encoder, batch: list[Any], vectors: Any, name: Callable[[Nee
     yield batch, stored
 
 
-def _out_of_memory(error: Exception) -> bool:
+def out_of_memory(error: Exception) -> bool:
+    """Whether an error says that memory did not suffice, of whatever library."""
     return isinstance(error, MemoryError) or any(words in str(error).lower() for words in NO_MEMORY)
 
 

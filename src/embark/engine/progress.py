@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from embark.escape import terminal
 
@@ -17,7 +17,7 @@ MEGABYTE = 1_000_000
 def progress(title: str, total: int, show: bool = True, what: str = "items") -> Iterator[Callable[[int], None]]:
     """Yields `advance(count)` for work on so many items, tasks or bytes; several may be shown at once."""
     title = terminal(title)
-    if not show or not total:
+    if not show or not total or sys.stderr is None:  # a process may have none
         yield lambda count: None
     elif sys.stderr.isatty():
         with _bar(title, total, what) as advance:
@@ -63,7 +63,8 @@ def _lines(title: str, total: int, what: str) -> Callable[[int], None]:
             shown = now
             rate = max(done, 1) / (now - start)
             speed = f"{rate / size:,.{0 if rate / size > 10 else 1}f}/s, {span((total - done) / rate)} left"
-            print(f"{title}: {done // size:,} of {total // size:,} {unit}, {speed}", file=sys.stderr, flush=True)
+            with suppress(OSError):  # nobody reads any more
+                print(f"{title}: {done // size:,} of {total // size:,} {unit}, {speed}", file=sys.stderr, flush=True)
 
     return advance
 

@@ -12,19 +12,21 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 from embark import evaluators, results
 from embark.catalogue import counted, listed
 from embark.data.items import as_keys
 from embark.engine.local import Report
 from embark.engine.progress import progress
+from embark.engine.self_check import Inconsistent
 from embark.models import Loading
-from embark.models.encoder import Encoder
+from embark.models.encoder import Billed, Encoder
 from embark.planning import Demand, Plan
 from embark.results import Results, TaskResult
 from embark.results.table import Table, Tabular, data_frame
-from embark.run.models import Models, choose_models
+from embark.run.failures import FailureLog
+from embark.run.fetching import require_data
+from embark.run.models import Models, load_model, model_card, model_name, name_models
 from embark.run.score import Scoring, commit_now, encoder_fingerprint, fingerprint_of, score_task
 from embark.run.stages import StagedWorkbench, Stages
 from embark.run.workbench import Workbench
@@ -32,7 +34,9 @@ from embark.settings import Settings, load_settings
 from embark.stats.means import Column, by_model, grouped, mean_of_groups, mean_score, score, task_table
 from embark.store import DamagedVectors
 from embark.tasks import Tasks, choose_tasks
-from embark.types import EmbarkError, Task
+from embark.types import EmbarkError, ModelCard, Task
+
+GIVE_UP = 3  # tasks in a row whose items a model fails to embed
 
 
 @dataclass(frozen=True)
@@ -137,6 +141,19 @@ class Run(Tabular):
         return data_frame(results.long_table(self.results), results.LONG_COLUMNS)
 
 
+class CannotSave(EmbarkError):
+    """Results cannot be written: no model could be evaluated."""
+
+
+class NothingScored(EmbarkError):
+    """No task could be scored, and something failed; `run` is what there is to say about it."""
+
+    def __init__(self, run: Run) -> None:
+        notes = skipped_notes(skip for skip in run.skipped if skip.kind == "failed")
+        super().__init__("\n".join(["Nothing could be scored.", *notes]))
+        self.run = run
+
+
 def evaluate(
     model: Models | None = None,
     tasks: Tasks = None,
@@ -156,62 +173,96 @@ def evaluate(
     `protocol` names another way of scoring than the paper's, for the tasks that have it; its results are kept apart.
     `rescore` computes scores again from the stored vectors, even those that are on disk. `loading` says where models
     that are given by name run, in which precision, and whose code is trusted. `stages` are models that work before and
-    after: captions, rewritten queries, re-ranking. A failure costs the tasks that need what failed, and `Run.skipped`
-    lists them; it is raised if there is no result at all.
+    after: captions, rewritten queries, re-ranking. A failure, whatever it raises, costs the tasks that need what failed
+    or the model that cannot be loaded; `Run.skipped` lists them. Where that leaves no result at all, it is raised.
     """
     start = time.perf_counter()
     chosen = choose_tasks(tasks, protocol)
     bench = Workbench(settings or load_settings(), batch_size, show_progress)
     if stages:
         bench = StagedWorkbench(stages, loading or Loading(), bench)
-    evaluation = _Evaluation(bench, chosen, rescore)
-    for encoder in choose_models(model, loading, bench.settings):
-        evaluation.evaluate(encoder)
-    if evaluation.error and not evaluation.run.results:
-        raise evaluation.error
+    models = name_models(model)
+    evaluation = _Evaluation(bench, chosen, rescore, loading)
+    if bench.settings.offline:
+        evaluation.require_data(models)
+    for name_or_encoder in models:
+        evaluation.evaluate(name_or_encoder)
     evaluation.run.seconds = time.perf_counter() - start
-    return evaluation.run
+    return evaluation.finished()
 
 
 class _Evaluation:
     """Several models over the same tasks, on one workbench, into one `Run`."""
 
-    def __init__(self, bench: Workbench, tasks: Sequence[Task], rescore: bool) -> None:
+    def __init__(self, bench: Workbench, tasks: Sequence[Task], rescore: bool, loading: Loading | None) -> None:
         self.bench = bench
         self.tasks = [bench.row(task) for task in tasks]
         self.rescore = rescore
+        self.loading = loading
         self.folder = Results(bench.settings.results)
-        self.id = uuid4().hex[:12]
+        self.log = FailureLog(bench.settings)
         self.run = Run(self.tasks, folder=bench.settings.results, warnings=self.folder.notes)
-        self.error: EmbarkError | None = None  # of a model that could not embed everything
+        self.failed = False
 
-    def evaluate(self, encoder: Encoder) -> None:
-        """Read, plan, embed and score the tasks that have no score of this model yet."""
-        results_by_task, demands = self._read(encoder)
-        if demands:
-            self.folder.check()
-        planned = self.bench.plan(encoder, [demand for of_task in demands.values() for demand in of_task])
-        report = self._embed(encoder, planned, demands)
-        results_by_task |= self._score(encoder, planned, demands, report)
-        self.run.embedded += report.embedded
+    def require_data(self, models: Sequence[str | Encoder]) -> None:
+        """Offline: refuse to begin where the data of a task is missing that has no result on disk yet."""
+        cards = [model_card(model) for model in models]
+
+        def recorded(task: Task) -> bool:
+            return None not in cards and all(self._result(card, task) is not None for card in cards if card)
+
+        require_data([task for task in self.tasks if self.rescore or not recorded(task)], self.bench.hub)
+
+    def evaluate(self, model: str | Encoder) -> None:
+        """Evaluate one model on the tasks that have no score of it yet; whatever fails costs tasks, not the run."""
+        on_disk: dict[str, TaskResult] = {}
+        scored: dict[str, TaskResult] = {}
+        failed_before = len(self.run.skipped)
+        try:
+            encoder = load_model(model, self.loading, self.bench.settings)
+            demands = self._read(encoder, on_disk)
+            if demands:
+                self._require_results_folder()
+            planned = self.bench.plan(encoder, [demand for of_task in demands.values() for demand in of_task])
+            report = self._embed(encoder, planned, demands)
+            self.run.embedded += report.embedded
+            self._score(encoder, planned, demands, report, scored)
+        except CannotSave:
+            raise
+        except Exception as error:
+            done = {*on_disk, *scored, *(skip.task for skip in self.run.skipped[failed_before:])}
+            self._fail(model_name(model), [task.name for task in self.tasks if task.name not in done], error)
+        self.run.computed += len(scored)
+        results_by_task = on_disk | scored
         self.run.results += [results_by_task[task.name] for task in self.tasks if task.name in results_by_task]
 
-    def _read(self, encoder: Encoder) -> tuple[dict[str, TaskResult], dict[str, list[Demand]]]:
-        """By task, the results on disk and the demands of the other tasks; a task that cannot be read is left out."""
-        on_disk: dict[str, TaskResult] = {}
+    def _require_results_folder(self) -> None:
+        try:
+            self.folder.check()
+        except EmbarkError as error:
+            raise CannotSave(str(error)) from error
+
+    def finished(self) -> Run:
+        """The run; where something failed and there is nothing to show, that is an error."""
+        if self.failed and not self.run.results:
+            raise NothingScored(self.run)
+        return self.run
+
+    def _read(self, encoder: Encoder, on_disk: dict[str, TaskResult]) -> dict[str, list[Demand]]:
+        """The demands by task, of tasks without a result in the folder; such results are put into `on_disk`."""
         demands: dict[str, list[Demand]] = {}
         tasks = self._applicable(encoder)
         with progress(f"{encoder.card.name}: reading", len(tasks), self.bench.show_progress, "tasks") as advance:
             for task in tasks:
-                if not self.rescore and (result := self._on_disk(task, encoder)):
-                    on_disk[task.name] = result
-                else:
-                    try:
+                try:
+                    if not self.rescore and (result := self._on_disk(task, encoder)):
+                        on_disk[task.name] = result
+                    else:
                         demands[task.name] = self.bench.demands(task, encoder)
-                    except EmbarkError as error:
-                        self._skip(encoder, task.name, "failed", str(error))
+                except Exception as error:
+                    self._fail(encoder.card.name, [task.name], error)
                 advance(1)
-        return on_disk, demands
+        return demands
 
     def _applicable(self, encoder: Encoder) -> list[Task]:
         """The tasks that the model can do; the others are reported before anything is embedded."""
@@ -228,7 +279,7 @@ class _Evaluation:
     def _on_disk(self, task: Task, encoder: Encoder) -> TaskResult | None:
         """The result on disk, if every part of it was made by this protocol and this encoder, of the data as it is."""
         card = self.bench.card(encoder.card)
-        result = self.folder.load(card.name, card.revision, task.name, task.protocol)
+        result = self._result(encoder.card, task)
         if result is None:
             return None
         current = {part: (fingerprint_of(task, *part), encoder_fingerprint(card)) for part in task.parts}
@@ -246,36 +297,69 @@ class _Evaluation:
                 self.run.warnings.append(note)
             return True
 
+    def _result(self, card: ModelCard, task: Task) -> TaskResult | None:
+        card = self.bench.card(card)
+        return self.folder.load(card.name, card.revision, task.name, task.protocol)
+
     def _embed(self, encoder: Encoder, planned: Plan, demands: dict[str, list[Demand]]) -> Report:
-        """Embed what is missing. After a failure, vectors made so far are kept, and tasks that lack one are dropped."""
+        """Embed what is missing. After a failure, the tasks that lack a vector are tried one by one, or dropped."""
         try:
             return self.bench.embed(encoder, planned)
-        except EmbarkError as error:
-            self.error = error
-            space = self.bench.space(encoder.card)
-            space.refresh()
-            for name in list(demands):
-                if not all(space.has(keys).all() for demand in demands[name] for keys in demand.keys.values()):
-                    del demands[name]
-                    self._skip(encoder, name, "failed", str(error))
-            return Report(embedded=int(space.has(as_keys([need.key for need in planned.needs])).sum()))
+        except Inconsistent:
+            raise
+        except Exception as error:
+            failure = error
+        return self._embed_singly(encoder, planned, demands, failure)
+
+    def _embed_singly(
+        self, encoder: Encoder, planned: Plan, demands: dict[str, list[Demand]], error: Exception
+    ) -> Report:
+        """Embed task by task, so that a failure costs only the tasks that need what failed.
+
+        A model that fails on several tasks in a row is given up; one that costs money is not tried again at all.
+        """
+        space = self.bench.space(encoder.card)
+        report = Report()
+        failures = GIVE_UP if isinstance(encoder, Billed) else 0
+        for name in list(demands):
+            missing = self.bench.plan(encoder, demands[name])
+            if not missing.needs:
+                continue
+            if failures < GIVE_UP:
+                try:
+                    report.add(self.bench.embed(encoder, missing))
+                    failures = 0
+                    continue
+                except Exception as of_task:
+                    failures += 1
+                    error = of_task
+            del demands[name]
+            self._fail(encoder.card.name, [name], error)
+        space.refresh()
+        report.embedded = int(space.has(as_keys([need.key for need in planned.needs])).sum())
+        return report
 
     def _score(
-        self, encoder: Encoder, planned: Plan, demands: dict[str, list[Demand]], report: Report, again: bool = False
-    ) -> dict[str, TaskResult]:
-        """Score several tasks at once; one that fails is reported, and damaged vectors are embedded again."""
+        self,
+        encoder: Encoder,
+        planned: Plan,
+        demands: dict[str, list[Demand]],
+        report: Report,
+        scored: dict[str, TaskResult],
+        again: bool = False,
+    ) -> None:
+        """Score several tasks at once, into `scored`; one that fails is reported, damaged vectors are embedded again."""
         counts = {id(demand): count for demand, count in zip(planned.demands, planned.counts, strict=True)}
         tasks = [task for task in self.tasks if task.name in demands]
         workers = self.bench.settings.workers
-        scoring = Scoring(self.bench, encoder, report, self.folder, self.id, min(workers, len(tasks)))
+        scoring = Scoring(self.bench, encoder, report, self.folder, self.log.id, min(workers, len(tasks)))
 
-        def score_one(task: Task) -> TaskResult | EmbarkError:
+        def score_one(task: Task) -> TaskResult | Exception:
             try:
                 return score_task(task, [(demand, counts[id(demand)]) for demand in demands[task.name]], scoring)
-            except EmbarkError as error:
+            except Exception as error:
                 return error
 
-        scored = {}
         damaged: dict[str, list[Demand]] = {}
         with (
             progress(f"{encoder.card.name}: scoring", len(tasks), self.bench.show_progress, "tasks") as advance,
@@ -285,17 +369,17 @@ class _Evaluation:
                 advance(1)
                 if isinstance(outcome, DamagedVectors) and not again:
                     damaged[task.name] = demands[task.name]
-                elif isinstance(outcome, EmbarkError):
-                    self._skip(encoder, task.name, "failed", str(outcome))
+                elif isinstance(outcome, Exception):
+                    self._fail(encoder.card.name, [task.name], outcome)
                 else:
                     scored[task.name] = outcome
-        self.run.computed += len(scored)
-        return scored | self._score_again(encoder, planned, damaged, report) if damaged else scored
+        if damaged:
+            renewed = self._embed_again(encoder, damaged)
+            renewed.unreadable |= report.unreadable
+            self._score(encoder, planned, damaged, renewed, scored, again=True)
 
-    def _score_again(
-        self, encoder: Encoder, planned: Plan, demands: dict[str, list[Demand]], report: Report
-    ) -> dict[str, TaskResult]:
-        """Embed the damaged vectors of these tasks again, and score once more."""
+    def _embed_again(self, encoder: Encoder, demands: dict[str, list[Demand]]) -> Report:
+        """Embed the damaged vectors of these tasks again."""
         all_demands = [demand for of_task in demands.values() for demand in of_task]
         space = self.bench.space(encoder.card)
         for demand in all_demands:
@@ -304,8 +388,13 @@ class _Evaluation:
         renewed = self._embed(encoder, self.bench.plan(encoder, all_demands), demands)
         self.run.damaged += renewed.embedded
         self.run.embedded += renewed.embedded
-        renewed.unreadable |= report.unreadable
-        return self._score(encoder, planned, demands, renewed, again=True)
+        return renewed
 
     def _skip(self, encoder: Encoder, task: str, kind: str, why: str) -> None:
         self.run.skipped.append(Skipped(encoder.card.name, task, kind, why))
+
+    def _fail(self, model: str, tasks: Sequence[str], error: Exception) -> None:
+        """Report that tasks got no score because of an error."""
+        self.failed = True  # the error itself is not kept: its frames hold what was on the device
+        why = self.log.reason(error, f"{model}: {listed(tasks)}")
+        self.run.skipped += [Skipped(model, task, "failed", why) for task in tasks]

@@ -1,4 +1,4 @@
-"""The examination of a model before its scores are trusted: `embark doctor` as a function."""
+"""The examination of a model, or of this machine, before scores are trusted: `embark doctor` as a function."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from embark.engine.doctor import Finding, examine
 from embark.models import get_model
 from embark.models.encoder import Encoder
 from embark.results.table import Row, Table, Tabular
-from embark.settings import Settings
+from embark.settings import Settings, load_settings
 
 SIGNS = {"ok": "✓", "wrong": "✗", "note": "·"}
 
 
 @dataclass(frozen=True)
 class Examination(Tabular):
-    """The findings of all checks of one model."""
+    """The findings of all checks of one model, or of this machine."""
 
     model: str
     findings: tuple[Finding, ...]
@@ -47,7 +47,7 @@ class Examination(Tabular):
 
 
 def doctor(
-    model: str | Encoder,
+    model: str | Encoder | None = None,
     *,
     device: str = "auto",
     dtype: str | None = None,
@@ -58,9 +58,14 @@ def doctor(
 ) -> Examination:
     """Examine a model on a few sample items: shape, finite and varied vectors, determinism, batches, order, roles…
 
-    A model is a name, a checkpoint folder, LOADER:SOURCE, or an encoder. The keywords up to `settings` are those of
+    A model is a name, a checkpoint folder, LOADER:SOURCE, or an encoder; without one, this machine is examined: what is
+    installed for which models, the device, room on the disk, the store. The keywords up to `settings` are those of
     `get_model`; `say` is called with the name of the next check.
     """
+    if model is None:
+        from embark.run.environment import environment
+
+        return Examination("This machine", environment(settings or load_settings()))
     name = model if isinstance(model, str) else model.card.name
     if isinstance(model, str):
         model = get_model(model, device=device, dtype=dtype, compile=compile, trust=trust, settings=settings)

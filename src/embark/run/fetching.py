@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from embark.catalogue import listed
+from embark.catalogue import counted, listed
 from embark.data import readers
 from embark.data.fetch import Hub, is_local
 from embark.engine.progress import progress
 from embark.results.table import Row, Table, Tabular, data_frame
+from embark.run.failures import FailureLog
 from embark.settings import Settings, load_settings
 from embark.tasks import Tasks, choose_tasks
 from embark.types import EmbarkError, Task
@@ -79,20 +81,43 @@ def fetch(
 
     `dry_run` finds out what is here and what is missing, and downloads nothing; so do settings that are offline.
     """
-    hub = Hub(settings or load_settings(), lambda title, total: progress(title, total, show_progress, "bytes"))
+    settings = settings or load_settings()
+    hub = Hub(settings, lambda title, total: progress(title, total, show_progress, "bytes"))
     only_look = dry_run or hub.offline
     chosen = [task for task in choose_tasks(tasks) if _from_hub(task)]
     problems: dict[str, list[str]] = {}
+    log = FailureLog(settings)
     for task in chosen:
         try:
             _list_files(task, hub) if only_look else _download(task, hub)
-        except EmbarkError as error:
-            problems.setdefault(str(error), []).append(task.name)
+        except Exception as error:  # it costs this task's data, not that of the others
+            problems.setdefault(log.reason(error, f"fetching {task.name}"), []).append(task.name)
     notes = [] if chosen else ["nothing to fetch: the data of these tasks is here already"]
     if dry_run and hub.opened:
         notes.append(ONLY_ROWS)
     notes += [f"failed: {listed(names)}: {why}" for why, names in problems.items()]
     return FetchReport(_datasets(hub), problems, tuple(notes))
+
+
+def require_data(tasks: Sequence[Task], hub: Hub) -> None:
+    """An error that lists the tasks whose files are not on this machine, for a run that must do without the hub."""
+    if missing := [task.name for task in tasks if _from_hub(task) and not _is_here(task, hub)]:
+        names = " ".join(f"-t '{name}'" for name in missing)
+        raise EmbarkError(
+            f"Offline, and the data of {counted(len(missing), 'task')} is not on this machine: {listed(missing)}. "
+            f"Get it beforehand: embark fetch {names}"
+        )
+
+
+def _is_here(task: Task, hub: Hub) -> bool:
+    """Whether all files that the task's row tells of are on this machine."""
+    try:
+        needed = readers.needed_files(task, hub)
+        return all(hub.has(source.id, source.revision, file) for source, files in needed for file in files)
+    except EmbarkError:  # nobody knows which files they are
+        return False
+    except Exception:  # what is here is damaged, which reading it will tell
+        return True
 
 
 def _from_hub(task: Task) -> bool:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
-from embark.models import Loading, get_model
+from embark.models import Loading, find_card, get_model
 from embark.models.encoder import Encoder
 from embark.settings import Settings
-from embark.types import EmbarkError
+from embark.types import EmbarkError, ModelCard
 
 DEFAULT_MODELS = ("embark/pocket", "embark/handmade", "embark/random")
 
@@ -23,6 +24,11 @@ def choose_models(
 
     `loading` says how those given by name are loaded.
     """
+    return [load_model(model, loading, settings) for model in name_models(models)]
+
+
+def name_models(models: Models | None) -> list[str | Encoder]:
+    """The models to load one by one; a name that stands for none is an error now, not after hours of another model."""
     models = DEFAULT_MODELS if models is None else models
     chosen: list[Any] = [models] if isinstance(models, str) or not isinstance(models, Iterable) else list(models)
     if not chosen:
@@ -30,5 +36,24 @@ def choose_models(
     for model in chosen:
         if not isinstance(model, str) and not hasattr(model, "card"):
             raise EmbarkError(f"{model!r} is no model: give a name or an encoder (embark.encoder wraps functions).")
-    options = vars(replace(loading or Loading(), settings=settings))
-    return [get_model(model, **options) if isinstance(model, str) else model for model in chosen]
+        model_card(model)
+    return chosen
+
+
+def load_model(model: str | Encoder, loading: Loading | None = None, settings: Settings | None = None) -> Encoder:
+    """The encoder of a name; an encoder is one already."""
+    if not isinstance(model, str):
+        return model
+    return get_model(model, **vars(replace(loading or Loading(), settings=settings)))
+
+
+def model_card(model: str | Encoder) -> ModelCard | None:
+    """The card of a model before it is loaded; None of a folder, which is looked at when it is loaded."""
+    if not isinstance(model, str):
+        return model.card
+    return None if Path(model).expanduser().is_dir() else find_card(model)
+
+
+def model_name(model: str | Encoder) -> str:
+    """What messages call a model."""
+    return model if isinstance(model, str) else model.card.name

@@ -17,7 +17,8 @@ from embark.models.encoder import Bill, Encoder
 from embark.planning import Count, Outline, Plan, outline
 from embark.results.table import Exact, Row, Table, Tabular, data_frame, html_notes
 from embark.run import Skipped, skipped_notes
-from embark.run.models import Models, choose_models
+from embark.run.failures import FailureLog
+from embark.run.models import Models, load_model, model_name, name_models
 from embark.run.workbench import Workbench, incompatibility
 from embark.settings import Settings, load_settings
 from embark.tasks import Tasks, choose_tasks
@@ -168,14 +169,27 @@ def plan(
     if not read_data:
         return PlanReport(tuple(chosen), outline=outline(chosen))
     bench = Workbench(settings or load_settings())
+    log = FailureLog(bench.settings)
     skipped: list[Skipped] = []
-    models = tuple(
-        _model_plan(bench, encoder, chosen, skipped) for encoder in choose_models(model, loading, bench.settings)
-    )
-    return PlanReport(tuple(chosen), models, tuple(skipped))
+    models: list[ModelPlan] = []
+    errors: list[Exception] = []
+    for name_or_encoder in name_models(model):
+        name = model_name(name_or_encoder)
+        try:
+            encoder = load_model(name_or_encoder, loading, bench.settings)
+            models.append(_model_plan(bench, encoder, chosen, skipped, log))
+        except Exception as error:  # it costs this model, not the others
+            errors.append(error)
+            why = log.reason(error, f"planning {name}")
+            skipped += [Skipped(name, task.name, "failed", why) for task in chosen]
+    if errors and not models:
+        raise EmbarkError("; ".join(skipped_notes(skipped))) from errors[0]
+    return PlanReport(tuple(chosen), tuple(models), tuple(skipped))
 
 
-def _model_plan(bench: Workbench, encoder: Encoder, tasks: Sequence[Task], skipped: list[Skipped]) -> ModelPlan:
+def _model_plan(
+    bench: Workbench, encoder: Encoder, tasks: Sequence[Task], skipped: list[Skipped], log: FailureLog
+) -> ModelPlan:
     demands = []
     for task in tasks:
         if why := incompatibility(encoder.card, task):
@@ -183,8 +197,9 @@ def _model_plan(bench: Workbench, encoder: Encoder, tasks: Sequence[Task], skipp
             continue
         try:
             demands += bench.demands(task, encoder)
-        except EmbarkError as error:
-            skipped.append(Skipped(encoder.card.name, task.name, "failed", str(error)))
+        except Exception as error:
+            why = log.reason(error, f"planning {task.name}")
+            skipped.append(Skipped(encoder.card.name, task.name, "failed", why))
     planned = bench.plan(encoder, demands)
     size = (encoder.card.dim or 1024) * np.dtype(encoder.card.stored).itemsize + OVERHEAD
     charged = bills(encoder, planned.needs, len(demands))

@@ -73,7 +73,7 @@ def score_task(task: Task, demands: Sequence[tuple[Demand, Count]], scoring: Sco
         ids = [demand.data.sides[scores.unit].ids[row] for row in scores.rows]
         outcomes.append(results.outcome_columns(demand.split, demand.subset, ids, _with_ids(scores.outcomes, demand)))
         timings = {"embed": _embedding_time(scoring.report, count), "score": time.perf_counter() - start}
-        records.append(_record(demand, scores, card, scoring.run, count, timings))
+        records.append(_record(demand, scores, card, scoring, count, timings))
         parts.append(scores)
     result = TaskResult(
         model=card.name,
@@ -106,8 +106,10 @@ def _with_ids(outcomes: Mapping[str, Array], demand: Demand) -> dict[str, Any]:
 
 
 def _record(
-    demand: Demand, scores: Scores, card: ModelCard, run: str, count: Count, timings: Mapping[str, float]
+    demand: Demand, scores: Scores, card: ModelCard, scoring: Scoring, count: Count, timings: Mapping[str, float]
 ) -> Record:
+    report = scoring.report
+    halved = {"batch size": report.batch_size} if report.batch_size and count.missing else {}
     return Record(
         model=card.name,
         revision=card.revision,
@@ -122,7 +124,7 @@ def _record(
         metrics=scores.metrics,
         fingerprint=fingerprint_of(demand.task, demand.split, demand.subset),
         encoder=encoder_fingerprint(card),
-        run=run,
+        run=scoring.run,
         counts={
             **scores.counts,
             "items": count.items,
@@ -132,8 +134,8 @@ def _record(
         },
         timings=timings,
         versions=_versions(),
-        loaded=card.loaded,
-        warnings=(*demand.data.skipped, *scores.warnings),
+        loaded={**card.loaded, **halved},  # what memory sufficed for
+        warnings=(*demand.data.skipped, *scores.warnings, *(report.warnings if count.missing else ())),
     )
 
 

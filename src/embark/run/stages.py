@@ -190,6 +190,8 @@ class StagedWorkbench(Workbench):
             stored = space.has(keys_of_all)
             report = self.compute(model, [need for need, here in zip(needs, stored, strict=True) if not here])
             space.refresh()
+        if report.too_large:
+            raise EmbarkError(f"{next(iter(report.too_large.values()))}. Use a device with more memory.")
         keys = [need.key for need in needs if need.key not in report.unreadable]
         rows = space.read(as_keys(keys))
         return dict(zip(keys, rows[np.arange(len(keys))], strict=True)), report.unreadable

@@ -35,6 +35,7 @@ class Workbench:
     batch_size: int | None = None
     show_progress: bool = True
     _datasets: dict[Any, Dataset] = field(default_factory=dict, repr=False)
+    _self_checked: set[str] = field(default_factory=set, repr=False)  # fingerprints
 
     def __post_init__(self) -> None:
         self.hub = Hub(self.settings, lambda title, total: progress(title, total, self.show_progress, "bytes"))
@@ -75,7 +76,11 @@ class Workbench:
             demand = planned.demands[need.demand]
             return f"{demand.task.name} {need.side} '{demand.data.sides[need.side].ids[need.row]}'"
 
-        return self.compute(encoder, planned.needs, batch_size=self.batch_size, name=name)
+        space = fingerprint(encoder.card)
+        unchecked = bool(planned.needs) and space not in self._self_checked
+        if unchecked:
+            self._self_checked.add(space)
+        return self.compute(encoder, planned.needs, batch_size=self.batch_size, self_check=unchecked, name=name)
 
     def compute(self, model: Encoder, needs: Sequence[Need], **options: Any) -> Report:
         """Have a model compute the needed vectors, and store them; `options` are those of `engine.local.embed`."""
@@ -138,7 +143,14 @@ def needed_items(task: Task, data: Dataset) -> Dataset:
 
 
 def readable_items(demand: Demand, report: Report) -> Demand:
-    """The demand after the task's policy on items that do not decode: left out with a warning, or an error."""
+    """The demand after the task's policy on items that do not decode: left out with a warning, or an error.
+
+    An item that is too large for the device's memory is always an error: another machine would score it.
+    """
+    for keys in demand.keys.values() if report.too_large else ():
+        if reasons := [report.too_large[key] for key in keys.tolist() if key in report.too_large]:
+            more = f", and for {len(reasons) - 1:,} more" if len(reasons) > 1 else ""
+            raise EmbarkError(f"{reasons[0]}{more}. Use a device with more memory, or --dtype bfloat16.")
     unreadable = {
         side: [row for row, key in enumerate(keys.tolist()) if key in report.unreadable]
         for side, keys in demand.keys.items()
