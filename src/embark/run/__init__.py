@@ -348,7 +348,7 @@ class _Evaluation:
         scored: dict[str, TaskResult],
         again: bool = False,
     ) -> None:
-        """Score several tasks at once, into `scored`; one that fails is reported, damaged vectors are embedded again."""
+        """Score several tasks at once, into `scored`. Failures are reported; damaged vectors are embedded again."""
         counts = {id(demand): count for demand, count in zip(planned.demands, planned.counts, strict=True)}
         tasks = [task for task in self.tasks if task.name in demands]
         workers = self.bench.settings.workers
