@@ -54,7 +54,7 @@ class Machine:
     def starts_again(self) -> None:
         """As in a new process: what it knew is forgotten, but for the disk."""
         torch.backends.mkldnn.enabled = True
-        self.patch.setattr(half_precision, "_chosen", cache(half_precision._chosen.__wrapped__))
+        self.patch.setattr(half_precision, "_choose_way", cache(half_precision._choose_way.__wrapped__))
         for variable in VARIABLES:
             self.patch.setenv(variable, "")
             self.patch.delenv(variable)
