@@ -206,7 +206,7 @@ def test_attention_is_switched_where_it_is_trapped_too(machine: Machine) -> None
 def test_a_cpu_that_survives_nothing_is_an_error(bert: Path, machine: Machine) -> None:
     machine.ends(*WAYS)
     for dtype in HALF:
-        with pytest.raises(EmbarkError, match=f"{dtype} cannot run on this CPU: .*--dtype float32"):
+        with pytest.raises(EmbarkError, match=f"{dtype} cannot run on this CPU: .*Use float32"):
             get_model(str(bert), device="cpu", dtype=dtype)
         machine.starts_again()
     assert machine.trials == list(WAYS)
@@ -217,7 +217,7 @@ def test_a_cpu_that_survives_nothing_is_an_error(bert: Path, machine: Machine) -
 def test_a_child_that_is_lost_counts_as_dead_but_only_now(by: str, machine: Machine) -> None:
     machine.ends(*WAYS, by=by)
     machine.patch.setattr(half_precision, "LIMIT", 0.3 if "sleep" in by else half_precision.LIMIT)
-    with pytest.raises(EmbarkError, match="--dtype float32"):
+    with pytest.raises(EmbarkError, match="Use float32"):
         secure("bfloat16", "cpu")
     assert not machine.answers.exists()
 
