@@ -13,6 +13,7 @@ import embark
 from embark.cli import app
 from embark.data.tasks_file import METRICS, local_source
 from embark.evaluators import EVALUATORS
+from embark.run import NothingScored
 from embark.types import EmbarkError, Pool
 from hub import FakeHub, parquet, png
 
@@ -95,8 +96,9 @@ def test_what_embark_writes_into_the_folder_is_not_its_state(
 
 def test_items_are_of_the_modalities_that_the_row_states(file: Path, reader_of_colours: embark.Encoder) -> None:
     file.write_text(FULL.replace('["text", "image"]', '["text"]'))
-    run = embark.evaluate(reader_of_colours, embark.load_tasks(file), show_progress=False)
-    assert [one.why for one in run.skipped] == [
+    with pytest.raises(NothingScored) as failure:
+        embark.evaluate(reader_of_colours, embark.load_tasks(file), show_progress=False)
+    assert [skip.why for skip in failure.value.run.skipped] == [
         "Task Pages has items of image, but its `modalities` are text. Correct its `modalities` or its `columns`."
     ]
 
