@@ -12,6 +12,7 @@ MARKDOWN = str.maketrans({sign: f"\\{sign}" for sign in "\\`*[]|"} | {"<": "&lt;
 LATEX = str.maketrans(
     {sign: f"\\{sign}" for sign in "&%$#_{}"}
     | {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "–": "--"}
+    | {"<": r"\textless{}", ">": r"\textgreater{}"}
     | {sign: f"{{{sign}}}" for sign in "[]*"}  # after the end of a row they would be its arguments
 )
 

@@ -44,7 +44,7 @@ def everything_in(folder: Path) -> set[Path]:
 def test_a1_a_commit_that_is_none_is_refused(hub: FakeHub, elsewhere: Path, commit: object) -> None:
     hub.add("me/data", {"test.csv": "a,b\n1,2\n"}, revision=commit)  # type: ignore[arg-type]
     before = everything_in(elsewhere)
-    with pytest.raises(EmbarkError, match="names the commit"):
+    with pytest.raises(EmbarkError, match=r"its commit at revision main is .*, not a hash"):
         client().files("me/data", "main")
     assert not {path for path in everything_in(elsewhere) - before if path.is_file()}
 
