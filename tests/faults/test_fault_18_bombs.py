@@ -116,7 +116,7 @@ def test_fault_18_sound(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_fault_18_a_file_of_a_zip(tmp_path: Path) -> None:
     stream = zlib.compressobj(1, zlib.DEFLATED, -zlib.MAX_WBITS)
-    packed = b"".join([*(stream.compress(bytes(1 << 24)) for _ in range(300)), stream.flush()])
+    packed = b"".join([*(stream.compress(bytes(1 << 24)) for _ in range(70)), stream.flush()])
     whole = zipped({"x": b"?"})
     # The file of one byte is replaced by the packed one: header, content, directory.
     header, directory = whole[:30] + whole[30:31], whole[whole.index(b"PK\1\2") :]
