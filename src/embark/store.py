@@ -39,12 +39,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from xxhash import xxh3_64_intdigest
 
+from embark.data.atomic import NO_ROOM, PART, atomically
 from embark.data.items import KEY
 from embark.types import Array, EmbarkError
 
 FORMAT = 2
 SUFFIX = ".vectors"
-PART = ".part"  # ends the name of an object that is being written
 DTYPES = {"float16": "<f2", "float32": "<f4", "uint8": "|u1"}  # name → on disk
 
 
@@ -488,8 +488,9 @@ def _open_object(path: Path, stamp: _Stamp) -> _Object:
     head = Head(**json.loads(described[:head_size]))
     entries = np.frombuffer(described, _ENTRY, count, head_size)
     offset = _aligned(len(header) + len(described))
-    there = max(0, stamp[0][0] - offset) // head.width if head.width else rows
-    return _Object(path, stamp, head, entries, min(rows, there), offset, "its end is cut off" if there < rows else "")
+    rows_there = max(0, stamp[0][0] - offset) // head.width if head.width else rows
+    damage = "its end is cut off" if rows_there < rows else ""
+    return _Object(path, stamp, head, entries, min(rows, rows_there), offset, damage)
 
 
 def _open_segment(path: Path, stamp: _Stamp) -> _Object:
@@ -557,14 +558,14 @@ def _write(folder: Path, head: Head, parts: Sequence[tuple[Array, Array]]) -> Pa
                 _OVERLAYS[root] = _overlay(root, error)
         return _put(_OVERLAYS[root] / folder.name / name, chunks)
     except OSError as error:
-        if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+        if error.errno in NO_ROOM:
             needed = _aligned(len(top)) + rows * head.width
             raise EmbarkError(
                 f"There is no room in {root} for another {needed:,} bytes ({error.strerror}). "
                 "Everything committed is safe: make room and run again, and it goes on from there."
             ) from error
         text = f"The store at {root} could not be written ({error}); what was committed is safe."
-        raise EmbarkError(f"{text} Mend that and run again.") from error
+        raise EmbarkError(f"{text} Solve that and run again.") from error
 
 
 def _replace(objects: Sequence[_Object]) -> None:
@@ -735,22 +736,9 @@ _OVERLAYS: dict[Path, Path] = {}  # stores that cannot be written → folders of
 
 def _put(path: Path, chunks: Sequence[Any]) -> Path:
     """Write a file that appears whole or not at all, and is durable on return."""
-    part = path.with_name(path.name + PART)
-    folders = [folder for folder in (path.parent, *path.parent.parents) if not folder.exists()]
-    path.parent.mkdir(parents=True, exist_ok=True)
-    try:
-        with part.open("xb") as file:
-            for chunk in chunks:
-                file.write(chunk)
-            file.flush()
-            os.fsync(file.fileno())
-        part.rename(path)
-    except BaseException:
-        with suppress(OSError):
-            part.unlink()
-        raise
-    for folder in {path.parent, *(folder.parent for folder in folders)}:
-        _sync(folder)  # a new name is durable when the folder that holds it is
+    with atomically(path) as file:
+        for chunk in chunks:
+            file.write(chunk)
     return path
 
 
@@ -796,10 +784,3 @@ def _overlay(root: Path, error: OSError) -> Path:
         stacklevel=2,
     )
     return folder
-
-
-def _sync(path: Path) -> None:
-    if os.name != "nt":  # Windows cannot open a folder
-        handle = os.open(path, os.O_RDONLY)
-        os.fsync(handle)
-        os.close(handle)

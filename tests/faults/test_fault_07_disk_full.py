@@ -32,7 +32,9 @@ with Store(Path(sys.argv[1])).space("5face").writer() as writer:
 
 
 def test_fault_07_a_file_that_may_not_grow_is_a_clean_stop(tmp_path: Path) -> None:
-    done = subprocess.run([sys.executable, "-c", WRITE, tmp_path / "store"], capture_output=True, text=True, timeout=60)
+    words = [sys.executable, "-c", WRITE, tmp_path / "store"]
+    env = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])}  # for segments.py
+    done = subprocess.run(words, capture_output=True, text=True, timeout=60, env=env)
     assert (done.returncode, done.stderr) == (0, "")
     needed = 4096 * 4 + 300 * 12
     assert f"There is no room in {tmp_path / 'store'} for another {needed:,} bytes (File too large)" in done.stdout

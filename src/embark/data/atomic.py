@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
+
+NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # errors of a disk, a quota or a file that is full
+NOT_FOR_FOLDERS = (errno.EACCES, errno.EINVAL, errno.EISDIR, errno.ENOTSUP, errno.EPERM)
+PART = ".part"  # ends the name of a file that is being written
 
 
 @contextmanager
 def atomically(path: Path) -> Iterator[BinaryIO]:
     """A file to write, which replaces `path`, durably, if the block ends without an error."""
     _make_folder(path.parent)
-    part = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}.part")  # machines that share a folder share no uuid
+    part = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}{PART}")  # machines that share a folder share no uuid
     try:
         with part.open("wb") as out:
             yield out
@@ -35,10 +40,13 @@ def _make_folder(folder: Path) -> None:
 
 
 def _sync(folder: Path) -> None:
-    """Make the names in a folder durable; a file system that cannot do that for folders is left alone."""
-    with suppress(OSError):
+    """Make the names in a folder durable; a system that cannot do that for folders is left alone."""
+    try:
         handle = os.open(folder, os.O_RDONLY)
         try:
             os.fsync(handle)
         finally:
             os.close(handle)
+    except OSError as error:
+        if error.errno not in NOT_FOR_FOLDERS:
+            raise

@@ -8,7 +8,6 @@ they are used, too.
 
 from __future__ import annotations
 
-import errno
 import hashlib
 import json
 import shutil
@@ -23,7 +22,7 @@ from typing import Any
 from urllib.parse import quote, urlsplit
 
 from embark import http
-from embark.data.atomic import atomically
+from embark.data.atomic import NO_ROOM, atomically
 from embark.http import HASH, Refused, TemporaryFailure, logger, with_retries
 from embark.paths import component, relative_path
 from embark.settings import Settings
@@ -565,7 +564,7 @@ def _save(path: Path, value: Any) -> None:
 
 
 def _disk_error(error: OSError, target: Path, size: int) -> EmbarkError:
-    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+    if error.errno in NO_ROOM:
         return _full_disk(target, size)
     return EmbarkError(f"Cannot write {target}: {error.strerror or error}.")
 

@@ -1,4 +1,4 @@
-"""Scores on disk: one JSON a (model, revision, task) that mteb's tools can read, outcomes in Parquet beside it.
+"""Scores on disk: one JSON per (model, revision, task) that mteb's tools can read, outcomes in Parquet beside it.
 
     results/<org>__<model>/<revision>/<Task>.json, <Task>.parquet, model_meta.json
 
@@ -12,7 +12,6 @@ cannot be read is set aside as *.damaged, and a note names it.
 from __future__ import annotations
 
 import dataclasses
-import errno
 import hashlib
 import json
 import math
@@ -27,7 +26,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from embark.data.atomic import atomically
+from embark.data.atomic import NO_ROOM, atomically
 from embark.paths import place
 from embark.results.task_rows import from_json, to_json
 from embark.types import Array, EmbarkError, ModelCard, Task
@@ -41,7 +40,6 @@ OURS = "embark"  # the key under which our fields stand in an mteb-shaped entry
 META = "model_meta.json"
 COMMIT = "scored on commit "  # how the mark of scores on other data begins
 PATIENCE = 20  # times, a twentieth of a second apart, that outcomes are looked at while another process writes them
-NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 @dataclass(frozen=True)
