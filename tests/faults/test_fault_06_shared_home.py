@@ -30,7 +30,9 @@ def together(root: Path, *before: str) -> list[str]:
     """Two processes that write at once, some keys both; what each prints."""
     words = [*before, sys.executable, "-c", WRITE, str(root)]
     env = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])}  # for segments.py
-    processes = [subprocess.Popen([*words, start], stdout=subprocess.PIPE, text=True, env=env) for start in ("0", "150")]
+    processes = [
+        subprocess.Popen([*words, start], stdout=subprocess.PIPE, text=True, env=env) for start in ("0", "150")
+    ]
     outputs = [process.communicate(timeout=60)[0] for process in processes]
     assert [process.returncode for process in processes] == [0, 0]
     return outputs
