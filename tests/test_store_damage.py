@@ -176,6 +176,17 @@ def sound_or_missing(space: Space, count: int) -> None:
     np.testing.assert_array_equal(np.asarray(space.read(keys(there))).reshape(-1, 3), vectors(there))
 
 
+@pytest.mark.parametrize(
+    "change", [(b"float32", b" loat32"), (b'"dim": 3', b'"dim":-3'), (b'"dim": 3', b'"dim":{}'), (b"false", b"3e999")]
+)
+def test_a_head_that_describes_no_vectors_is_damage(space: Space, change: tuple[bytes, bytes]) -> None:
+    path = write_segment(space, range(4)) / "head.json"
+    alter(path, path.read_bytes().replace(*change))
+    assert not len(Space(space.path))
+    (problem,) = Space(space.path).verify()
+    assert "head.json cannot be read" in problem
+
+
 # ── segments of format 1 ─────────────────────────────────────────────────────────────────────────────────────────────
 
 

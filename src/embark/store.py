@@ -485,12 +485,20 @@ def _open_object(path: Path, stamp: _Stamp) -> _Object:
         described = file.read(head_size + count * _ENTRY.itemsize)
     if xxh3_64_intdigest(described) != checksum:
         return damaged
-    head = Head(**json.loads(described[:head_size]))
+    head = _read_head(json.loads(described[:head_size]))
     entries = np.frombuffer(described, _ENTRY, count, head_size)
     offset = _aligned(len(header) + len(described))
     rows_there = max(0, stamp[0][0] - offset) // head.width if head.width else rows
     damage = "its end is cut off" if rows_there < rows else ""
     return _Object(path, stamp, head, entries, min(rows, rows_there), offset, damage)
+
+
+def _read_head(fields: dict[str, Any]) -> Head:
+    """A head as it was stored; a ValueError or TypeError if it describes no vectors."""
+    head = Head(**fields)
+    if head.dtype not in DTYPES or type(head.dim) is not int or head.dim < 0 or type(head.ragged) is not bool:
+        raise ValueError(f"{head} cannot be stored.")
+    return head
 
 
 def _open_segment(path: Path, stamp: _Stamp) -> _Object:
@@ -505,7 +513,7 @@ def _open_segment(path: Path, stamp: _Stamp) -> _Object:
         fields = json.loads(raw)
         if fields.pop("format") != 1:
             raise ValueError
-        head = Head(**fields)
+        head = _read_head(fields)
     except (ValueError, TypeError, KeyError, AttributeError):
         return _Segment(path, stamp, _NO_HEAD, empty, 0, 0, "head.json cannot be read" if records else "")
     keys = (path / "keys.bin").read_bytes() if (path / "keys.bin").exists() else b""
