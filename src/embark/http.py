@@ -25,6 +25,7 @@ PAUSE = 1.0  # seconds before the second try; doubled each time
 PATIENCE = 300.0  # the longest pause in seconds, even if the server asks for a longer one
 TIMEOUT = 60.0  # seconds without a byte
 NOTICE = 2.0  # seconds of a pause from which on a line says why we wait
+TELLING = 4  # characters of a secret that are not shown
 BUSY = (408, 429, 500, 502, 503, 504)
 UNREACHABLE = (socket.gaierror, ConnectionRefusedError)  # no server at the address
 
@@ -109,6 +110,27 @@ def receive(answer: Any, size: int | None = None) -> bytes:
         return bytes(answer.read(size) if size else answer.read())
     except (OSError, http.client.HTTPException) as error:
         raise TemporaryFailure(str(error) or type(error).__name__) from None
+
+
+def without_secret(secret: str, text: str) -> str:
+    """A text without any part of the secret: servers repeat its beginning or its end."""
+    out = []
+    position = 0
+    while position < len(text):
+        end = position
+        while end < len(text) and text[position : end + 1] in secret:
+            end += 1
+        shown = end - position < min(TELLING, len(secret) or 1)
+        out.append(text[position] if shown else "…")
+        position = position + 1 if shown else end
+    return "".join(out)
+
+
+def hub_message(text: str) -> str:
+    """The first line of what a hub says, without any part of the user's token."""
+    from huggingface_hub import get_token
+
+    return without_secret((get_token() or "").removeprefix("hf_"), next(iter(text.strip().splitlines()), ""))
 
 
 def check_token() -> None:

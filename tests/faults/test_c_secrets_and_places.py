@@ -12,6 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from huggingface_hub import constants
 
 import embark
 from embark.models.hub import fetch_checkpoint
@@ -136,3 +137,37 @@ def test_c_no_part_of_a_key_that_a_server_repeats_is_shown(monkeypatch: pytest.M
     parts = {KEY[start : start + 4] for start in range(len(KEY) - 3)}
     assert "…" in str(error.value)
     assert not [part for part in parts if part in str(error.value)]
+
+
+class EchoingHub(QuietHandler):
+    """A hub that refuses everything and repeats the token it was sent, in each place that reaches a message."""
+
+    def do_GET(self) -> None:
+        token = self.headers.get("Authorization", "")
+        self.send_response(418, f"wrong {token}")
+        self.send_header("X-Error-Message", f"no such {token[-9:]}")
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+    do_HEAD = do_GET
+
+
+def test_c_no_part_of_a_token_that_a_hub_repeats_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    token = "hf_QweRtyUiopAsdfGhjkl"
+    server = LocalServer(EchoingHub)
+    monkeypatch.setenv("HF_TOKEN", token)
+    monkeypatch.setattr(constants, "ENDPOINT", server.endpoint)
+    monkeypatch.setenv("EMBARK_ENDPOINT", server.endpoint)
+    card = ModelCard("me/model", "0" * 40, "text", ("text",), source="me/model")
+    hub = client()
+    try:
+        for attempt in (
+            lambda: hub.resolve("me/data", "main"),
+            lambda: hub.files("me/data", "0" * 40),
+            lambda: fetch_checkpoint(card, embark.Loading()),
+        ):
+            with pytest.raises(EmbarkError) as error:
+                attempt()
+            assert not [part for start in range(3, 18) if (part := token[start : start + 4]) in str(error.value)]
+    finally:
+        server.close()

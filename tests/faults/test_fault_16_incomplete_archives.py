@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import gzip
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+import embark
+from embark import evaluate, folder_task
 from embark.data.formats import open_table_file
 from embark.data.rows import Archive
 from embark.types import EmbarkError
@@ -71,3 +74,12 @@ def test_fault_16_rows_that_are_missing_are_counted(read: Make) -> None:
     assert rows("text,label\na,x\nb,y\nc,x\n") == 3
     with pytest.raises(EmbarkError, match=r"has 2 rows at revision .* expected 3"):
         rows("text,label\na,x\nb,y\n")
+
+
+def test_fault_16_what_nothing_tells_is_counted_beside_the_score(tiny: embark.Encoder, pictures: Any) -> None:
+    folder = pictures()
+    for rows in (3, 2):
+        table = (folder / "metadata.csv").read_text().splitlines(keepends=True)
+        (folder / "metadata.csv").write_text("".join(table[: rows + 1]))
+        run = evaluate(tiny, folder_task(folder))
+        assert [note for note in run.notes if f"Retrieval has {2 * rows} items" in note]

@@ -7,8 +7,11 @@ import struct
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from embark.data import media, wav
+from embark.data.containers import SEGMENT, stated_end
 from embark.types import Array, Content, Media
 
 soundfile = pytest.importorskip("soundfile")
@@ -25,6 +28,7 @@ def heard(data: bytes) -> Content:
     return media.decode([Media("audio", (data,))], 8, 16_000)[0]
 
 
+KINDS = [b"RIFF1234WAVE", b"RIFF", b"OggS", b"\x1a\x45\xdf\xa3" + SEGMENT, b"1234ftyp", b""]
 NOISE = np.random.default_rng(0).normal(0, 0.1, 16_000).astype(np.float32)
 
 
@@ -36,7 +40,9 @@ def test_fault_20_samples_that_are_no_numbers_are_unreadable(value: float) -> No
         heard(sound(samples, subtype="FLOAT"))
 
 
-@pytest.mark.parametrize(("kind", "subtype"), [("WAV", "PCM_16"), ("WAV", "FLOAT"), ("FLAC", "PCM_16")])
+@pytest.mark.parametrize(
+    ("kind", "subtype"), [("WAV", "PCM_16"), ("WAV", "FLOAT"), ("FLAC", "PCM_16"), ("OGG", "VORBIS")]
+)
 @pytest.mark.parametrize("part", [0.2, 0.5, 0.95])
 def test_fault_20_a_sound_that_is_cut_off_is_unreadable(kind: str, subtype: str, part: float) -> None:
     data = sound(NOISE, kind, subtype)
@@ -58,13 +64,14 @@ def test_fault_20_a_sound_that_was_written_as_a_stream_is_read(size: int) -> Non
     assert len(heard(data[: at + 4] + struct.pack("<I", size) + data[at + 8 :]).value.samples) == len(NOISE)
 
 
-@pytest.fixture(scope="module")
-def film(tmp_path_factory: pytest.TempPathFactory) -> bytes:
-    """A film whose index comes first, so that it plays although it is cut off."""
-    path = tmp_path_factory.mktemp("film") / "x.mp4"
+@pytest.fixture(scope="module", params=["mp4", "mkv", "webm", "avi"])
+def film(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    """A film; that of an MP4 has its index first, so that it plays although it is cut off."""
+    path = tmp_path_factory.mktemp("film") / f"x.{request.param}"
     noise = np.random.default_rng(0)
-    with av.open(str(path), "w", options={"movflags": "faststart"}) as container:
-        stream = container.add_stream("mpeg4", rate=25)
+    options = {"movflags": "faststart"} if request.param == "mp4" else {}
+    with av.open(str(path), "w", options=options) as container:
+        stream = container.add_stream("libvpx" if request.param == "webm" else "mpeg4", rate=25)
         stream.width, stream.height, stream.pix_fmt = 64, 48, "yuv420p"
         for _ in range(40):
             frame = av.VideoFrame.from_ndarray(noise.integers(0, 255, (48, 64, 3), np.uint8))
@@ -80,7 +87,21 @@ def test_fault_20_a_film_that_is_cut_off_is_unreadable(film: bytes, part: float)
         media.decode([Media("video", (film[: int(len(film) * part)],))], 8, 16_000)
 
 
+def test_fault_20_a_film_that_was_written_as_a_stream_is_read(film: bytes) -> None:
+    start = film.find(SEGMENT)
+    if start >= 0:  # Matroska: the size is unknown where all its bits are set
+        film = film[: start + 4] + b"\x01" + b"\xff" * 7 + film[start + 12 :]
+    assert len(media.decode([Media("video", (film,))], 8, 16_000)[0].value) == 8
+
+
+@pytest.mark.parametrize("film", ["mp4", "avi"], indirect=True)  # others have no index that lists the frames
 def test_fault_20_a_damaged_film_is_unreadable(film: bytes) -> None:
-    at = film.index(b"mdat") + 4
+    start = len(film) // 10
     with pytest.raises(media.UnreadableMedia):
-        media.decode([Media("video", (film[:at] + bytes(len(film) - at),))], 8, 16_000)
+        media.decode([Media("video", (film[:start] + bytes(len(film) - start),))], 8, 16_000)
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.binary(max_size=64), st.sampled_from(KINDS))
+def test_fault_20_whatever_follows_the_first_bytes_has_an_end(tail: bytes, kind: bytes) -> None:
+    assert stated_end(kind + tail) >= 0

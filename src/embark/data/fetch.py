@@ -372,18 +372,19 @@ class Hub:
             return error
         if isinstance(error, errors.LocalEntryNotFoundError) and isinstance(error.__cause__, Exception):
             error = error.__cause__  # why it had to look for the file here
-        reason = next(iter(str(error).strip().splitlines()), type(error).__name__)
+        reason = http.hub_message(str(error)) or type(error).__name__
         response = getattr(error, "response", None)
-        if isinstance(error, (errors.OfflineModeIsEnabled, ValueError)):
-            return EmbarkError(reason)
         if response is not None:
             status = int(response.status_code)
-            reason = f"HTTP {status} {response.reason_phrase}"
+            phrase = http.hub_message(response.reason_phrase)
+            reason = f"HTTP {status} {phrase}"
             if status in http.BUSY:
                 return TemporaryFailure(reason, http.retry_after(response.headers))
             if not str(response.url).startswith(f"{self.endpoint}/"):  # a link to storage may have run out
                 return TemporaryFailure(reason)
-            return Refused(status, response.reason_phrase)
+            return Refused(status, phrase)
+        if isinstance(error, (errors.OfflineModeIsEnabled, ValueError)):
+            return EmbarkError(reason)
         if isinstance(error, OSError) and error.errno is not None and target:
             return _disk_error(error, target, size)
         unreachable = any(isinstance(cause, http.UNREACHABLE) for cause in _causes(error))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import struct
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
@@ -14,11 +13,10 @@ import numpy as np
 from PIL import Image, ImageSequence, UnidentifiedImageError
 
 from embark.data import limits
+from embark.data.containers import stated_end
 from embark.types import Audio, Content, EmbarkError, Media, Part, Text
 
 Frames: TypeAlias = Iterator[Callable[[], Image.Image]]  # decoded; calling one makes it an image
-
-UNSTATED = 0x7FFFF000  # a size from which on its writer did not know it
 
 # Between one and two times its size limit Pillow warns and decodes; where warnings are errors, the image would be lost.
 warnings.simplefilter("ignore", Image.DecompressionBombWarning)
@@ -171,35 +169,10 @@ def open_audio(data: bytes, sample_rate: int) -> Audio:
 
 
 def _check_whole(data: bytes) -> None:
-    """An error for a wave or MP4 file that is cut off: decoders return what is left without a word."""
-    end = _wave_end(data) if data[:4] == b"RIFF" and data[8:12] == b"WAVE" else _mp4_end(data)
+    """An error for a sound or film that is cut off."""
+    end = stated_end(data)
     if end > len(data):
         raise UnreadableMedia(f"{len(data)} bytes of sound or film are cut off: {end - len(data)} are missing")
-
-
-def _wave_end(data: bytes) -> int:
-    """Where the samples of a wave file end, as it states; 0 where it was written before that was known."""
-    offset = 12
-    while offset + 8 <= len(data):
-        name, size = struct.unpack_from("<4sI", data, offset)
-        if name == b"data":
-            return 0 if size >= UNSTATED else offset + 8 + int(size)
-        offset += 8 + size + size % 2
-    return 0
-
-
-def _mp4_end(data: bytes) -> int:
-    """Where the last box of content or of its index ends in an MP4 file, as it states; 0 for other files."""
-    offset = 0
-    end = 0
-    while data[4:8] == b"ftyp" and offset + 16 <= len(data):
-        size, name, long_size = struct.unpack_from(">I4sQ", data, offset)
-        size = long_size if size == 1 else size
-        if size < 8:  # 0: up to the end of the file
-            break
-        offset += size
-        end = offset if name in (b"mdat", b"moov") else end
-    return end
 
 
 def _resample(samples: Any, rate: int, wanted: int) -> Any:

@@ -26,7 +26,7 @@ from urllib.request import Request
 import numpy as np
 
 from embark import http
-from embark.http import Refused, TemporaryFailure
+from embark.http import Refused, TemporaryFailure, without_secret
 from embark.models.encoder import Bill, Encoder, Interrupted
 from embark.models.loading import Loading
 from embark.models.providers import PROVIDERS, RequestPart, RequestParts
@@ -40,7 +40,6 @@ LARGEST_REQUEST = 16 << 20  # bytes; an item that is larger goes alone
 DEADLINE = 900.0  # seconds for a request, with all its tries
 JITTER = 0.5
 LONGEST_MESSAGE = 500  # characters of a provider's answer
-TELLING = 4  # characters of a key that are not shown
 BAD_INPUT = (400, 413, 422)  # HTTP statuses that a single item of many can cause
 
 
@@ -233,7 +232,7 @@ class Remote(Encoder):
         except TemporaryFailure as failure:
             self.pace.hold(failure.wait or 0.0)
             message = _provider_message(failure.page)
-            text = _without(key, f"{failure}: {message}" if message else str(failure))
+            text = without_secret(key, f"{failure}: {message}" if message else str(failure))
             raise TemporaryFailure(text, failure.wait) from None
         except Refused as refused:
             raise self._refusal(refused, key, items) from None
@@ -253,7 +252,7 @@ class Remote(Encoder):
         except (ValueError, TypeError, LookupError) as error:
             raise EmbarkError(
                 f"{self.card.name}: the answer of {self.endpoint} is not what its API promises "
-                f"({type(error).__name__}: {_without(key, str(error)[:LONGEST_MESSAGE])}). Is that its address?"
+                f"({type(error).__name__}: {without_secret(key, str(error)[:LONGEST_MESSAGE])}). Is that its address?"
             ) from None
         positions = [position for position, _ in vectors]
         if not self.provider.indexed and len(vectors) != count:
@@ -283,7 +282,7 @@ class Remote(Encoder):
                 "key that may."
             )
         what = _preview(items[0]) if len(items) == 1 else f"{len(items)} items"
-        answer = _without(key, f"({refused}): {_provider_message(refused.page)}")
+        answer = without_secret(key, f"({refused}): {_provider_message(refused.page)}")
         message = f"{self.card.name} was refused for {what} {answer}"
         return BadInput(message) if refused.status in BAD_INPUT else EmbarkError(message)
 
@@ -324,20 +323,6 @@ def _provider_message(page: bytes) -> str:
         if isinstance(message, dict) and name in message:
             message = message[name]
     return str(message)[:LONGEST_MESSAGE]
-
-
-def _without(key: str, text: str) -> str:
-    """A text without any part of the key: servers repeat its beginning or its end."""
-    out = []
-    position = 0
-    while position < len(text):
-        end = position
-        while end < len(text) and text[position : end + 1] in key:
-            end += 1
-        secret = end - position >= min(TELLING, len(key) or 1)
-        out.append("…" if secret else text[position])
-        position = end if secret else position + 1
-    return "".join(out)
 
 
 def _preview(item: RequestItem) -> str:

@@ -253,7 +253,7 @@ def _download_file(card: ModelCard, loading: Loading) -> Path:
 def _fetch_error(source: str, revision: str, error: Exception) -> EmbarkError:
     from huggingface_hub import errors
 
-    reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+    reason = http.hub_message(str(error)) or type(error).__name__
     advice = "Check the name and the network"
     if isinstance(error, errors.GatedRepoError):
         reason = "it is gated"

@@ -133,8 +133,16 @@ class Run(Tabular):
 
     @property
     def notes(self) -> tuple[str, ...]:  # type: ignore[override]
-        """The tasks that got no score, with the reason (tasks with the same share a line); warnings about results."""
-        return (*skipped_notes(self.skipped), *self.warnings)
+        """The tasks that got no score, with the reason (tasks with the same share a line); warnings about results; the
+        size of own data that say nothing about it: a file cut off between two lines cannot be told in another way.
+        """
+        sizes = {
+            result.task: sum(record.counts.get("items", 0) for record in result.records)
+            for result in self.results
+            if result.row and not result.row.rows
+        }
+        counts = [f"Own data: {listed([f'{task} has {size:,} items' for task, size in sizes.items()])}."] * bool(sizes)
+        return (*skipped_notes(self.skipped), *self.warnings, *counts)
 
     def to_frame(self) -> Any:
         """One row per (model, task, split, subset) as a pandas data frame."""
