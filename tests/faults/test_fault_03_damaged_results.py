@@ -77,9 +77,9 @@ def test_fault_03_a_damaged_result_is_computed_again(run: Callable[[], Run], suf
     assert again.results[0].outcomes() == whole.results[0].outcomes()
     aside = path.with_name(f"{path.name}.damaged")
     assert aside.read_bytes() == damaged
-    [note] = again.notes
+    [note] = again.warnings
     assert str(aside) in note
-    assert run().notes == ()
+    assert run().warnings == []
 
 
 def test_fault_03_outcomes_that_are_gone_are_computed_again(run: Callable[[], Run]) -> None:
