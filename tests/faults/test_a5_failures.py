@@ -137,3 +137,11 @@ def test_a5_plans_and_fetching_contain_failures_too(
     assert {(skip.model, skip.task) for skip in planned.skipped} >= {("test/tiny", "Bad"), ("test/failing", "Good")}
     fetched = embark.fetch([bad, good], show_progress=False)
     assert list(fetched.problems.values()) == [["Bad"]]
+
+
+def test_a5_ranked_lists_contain_failures_too(tiny: embark.Encoder, pictures: Pictures) -> None:
+    retrieval, _ = folder_task(pictures())
+    rankings = embark.rank([Failing(tiny), tiny], [retrieval], show_progress=False)
+    assert next(rankings).model == "test/tiny"
+    with pytest.raises(embark.EmbarkError, match=r"ranked\.\nPagesRetrieval for test/failing: RuntimeError"):
+        next(rankings)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 import embark
 from embark.settings import load_settings
 from embark.store import Space
+from segments import flip
 
 TASK = "PocketFlagZeroShot"
 
@@ -50,3 +52,14 @@ def test_fault_04_one_flipped_bit_costs_one_vector(tmp_path: Path) -> None:
     os.utime(path, (0, 0))
     run = embark.evaluate("embark/pocket", TASK, settings=settings, rescore=True, show_progress=False)
     assert (scores(run), run.embedded, run.damaged) == (scores(before), 1, 1)
+
+
+def test_fault_04_ranked_lists_embed_damaged_vectors_again(tiny: embark.Encoder, pictures: Callable[..., Path]) -> None:
+    retrieval, _ = embark.folder_task(pictures())
+    (whole,) = embark.rank(tiny, [retrieval], show_progress=False)
+    paths = list(load_settings().store.rglob("*.vectors"))
+    for path in paths:
+        flip(path, path.stat().st_size - 1)
+    (again,) = embark.rank(tiny, [retrieval], show_progress=False)
+    assert (again.documents, again.scores.tolist()) == (whole.documents, whole.scores.tolist())
+    assert len(list(load_settings().store.rglob("*.vectors"))) > len(paths)

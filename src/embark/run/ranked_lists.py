@@ -19,6 +19,7 @@ from embark.models import Loading
 from embark.models.encoder import Encoder
 from embark.paths import place
 from embark.planning import task_demand
+from embark.run.failures import FailureLog
 from embark.run.models import Models, choose_models
 from embark.run.workbench import Workbench, incompatibility, readable_items
 from embark.settings import Settings, load_settings
@@ -71,17 +72,30 @@ def rank(
     loading: Loading | None = None,
     show_progress: bool = True,
 ) -> Iterator[Ranking]:
-    """The rankings of one or more models on retrieval tasks, by similarity alone: the `depth` best documents."""
+    """The rankings of one or more models on retrieval tasks, by similarity alone: the `depth` best documents.
+
+    A failure costs its task; when all others are ranked, one error lists what failed.
+    """
     chosen = choose_tasks(tasks)
     if others := [task.name for task in chosen if task.evaluator != "retrieval"]:
         raise EmbarkError(f"Only retrieval tasks rank a corpus; {', '.join(others[:3])} do otherwise. Leave them out.")
     bench = _Unlabeled(settings or load_settings(), show_progress=show_progress)
+    log = FailureLog(bench.settings)
+    failures = []
     for encoder in choose_models(model, loading, bench.settings):
         for task in chosen:
             if why := incompatibility(encoder.card, task):
                 raise EmbarkError(f"{encoder.card.name} cannot do {task.name}: {why}.")
-            for split, subset in task.parts:
-                yield _ranking(bench, encoder, task, split, subset, depth)
+            for part in task.parts:
+                try:
+                    ranking = _ranking(bench, encoder, task, *part, depth)
+                except Exception as error:
+                    where = f"{task.name} for {encoder.card.name}"
+                    failures.append(f"{where}: {log.reason(error, where)}")
+                else:
+                    yield ranking
+    if failures:
+        raise EmbarkError("\n".join(["Some tasks could not be ranked.", *failures]))
 
 
 class _Unlabeled(Workbench):
@@ -93,6 +107,8 @@ class _Unlabeled(Workbench):
 
 def _ranking(bench: Workbench, encoder: Encoder, task: Task, split: str, subset: str, depth: int) -> Ranking:
     demand = task_demand(task, split, subset, bench.read(task, split, subset), encoder)
+    for keys in demand.keys.values():
+        bench.space(encoder.card).discard(keys)  # damaged vectors are embedded again
     demand = readable_items(demand, bench.embed(encoder, bench.plan(encoder, [demand])))
     vectors = bench.vectors(encoder, demand)
     documents = demand.data.sides["document"].ids
