@@ -94,11 +94,12 @@ def test_fault_03_tables_name_the_damaged_file_and_go_on(run: Callable[[], Run],
     retrieval, zeroshot = run().results
     CUT(path_of(retrieval))
     shown = read(published=False)
-    assert f"{retrieval.path}.damaged" in shown.notes[0]
+    assert f"left out: {retrieval.path} is damaged" in shown.notes[0]
+    assert path_of(retrieval).is_file()  # readers change nothing
     assert [task.name for task in shown.tasks] == [zeroshot.task]
 
 
-@pytest.mark.parametrize(("suffix", "reason"), [(".json", "set aside"), (".parquet", "Retrieval.parquet is damaged")])
+@pytest.mark.parametrize(("suffix", "reason"), [(".json", "left out"), (".parquet", "Retrieval.parquet is damaged")])
 def test_fault_03_compare_goes_on_without_it(run: Callable[..., Run], suffix: str, reason: str) -> None:
     retrieval, zeroshot = run().results
     run(embark.encoder(text=alike, image=alike, name="test/other", revision="1"))
@@ -113,4 +114,13 @@ def test_fault_03_a_damaged_card_costs_nothing(run: Callable[[], Run]) -> None:
     CUT(path)
     shown = embark.load_results(published=False)
     assert len(shown.results) == 2
-    assert "model_meta.json.damaged" in shown.notes[0]
+    assert "model_meta.json is damaged" in shown.notes[0]
+
+
+def test_fault_03_an_export_says_what_it_leaves_out(
+    run: Callable[[], Run], tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    retrieval, zeroshot = run().results
+    CUT(path_of(retrieval))
+    assert [result.task for result in embark.export_mteb(tmp_path / "out")] == [zeroshot.task]
+    assert f"{retrieval.path} is damaged" in caplog.text

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -17,6 +18,7 @@ from embark.settings import Settings, load_settings
 from embark.tasks import under_protocol
 from embark.types import EmbarkError
 
+logger = logging.getLogger("embark")
 FEW = 8  # refused files that are named
 
 
@@ -92,10 +94,12 @@ def export_mteb(
 
     One protocol at a time, because mteb knows one result per task: the paper's, or another for tasks that have it.
     """
-    source = (settings or load_settings()).results
-    own = [result for result in Results(source).all() if result.made_by == "embark"]
+    results = Results((settings or load_settings()).results)
+    own = [result for result in results.all() if result.made_by == "embark"]
+    for note in results.notes:
+        logger.warning("%s", note)
     protocols = {task.name: task.protocol for task in under_protocol(protocol, list(known_tasks(own).values()))}
     chosen = [result for result in own if result.protocol == protocols.get(result.task, "paper")]
     if not chosen:
-        raise EmbarkError(f"There are no results of yours under that protocol in {source}. Make some: embark run")
+        raise EmbarkError(f"There are no results of yours under that protocol in {results.root}. Make some: embark run")
     return write_mteb(chosen, MODELS, Path(folder))

@@ -6,7 +6,7 @@ Scores under another protocol than the paper's lie beside them, as <Task>@<proto
 <Task>~<tool>.json, without outcomes.
 
 A record counts as computed when its protocol's and encoder's fingerprints are those of the run at hand. A file that
-cannot be read is set aside as *.damaged, and a note names it.
+cannot be read is named by a note and left out; a run sets it aside as *.damaged and computes it again.
 """
 
 from __future__ import annotations
@@ -145,7 +145,7 @@ def fingerprint(task: Task, split: str, subset: str, evaluator: int, reader: int
 
 
 class Results:
-    """The results folder; `notes` name the files that were set aside because they are damaged."""
+    """The results folder; `notes` name the files that are damaged. A run sets them aside, readers leave them."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -158,11 +158,10 @@ class Results:
     def load(self, model: str, revision: str, task: str, protocol: str = "paper") -> TaskResult | None:
         """The stored result, if there is one of ours that is whole, outcomes and all."""
         path = place(self.folder(model, revision), _stem(task, protocol), ".json")
-        result = self._read(path)
-        if result is None or not (result.checksum or path.with_suffix(".parquet").exists()):
-            return result
         try:
-            result.outcomes()
+            result = _parse(path) if path.is_file() else None
+            if result is not None and (result.checksum or path.with_suffix(".parquet").exists()):
+                result.outcomes()
         except Damaged as damage:
             self._set_aside(damage)
             return None
@@ -213,18 +212,15 @@ class Results:
             raise EmbarkError(f"Scores cannot be written to {self.root} ({error.strerror}): set --results.") from error
 
     def all(self) -> Iterator[TaskResult]:
-        """Every result of ours in the folder."""
+        """Every result of ours in the folder; notes name those that are damaged."""
         for path in sorted(self.root.glob("*/*/*.json")):
-            if (result := self._read(path)) is not None:
+            try:
+                result = _parse(path) if path.is_file() else None
+            except Damaged as damage:
+                self.notes.append(f"left out: {damage}")
+                continue
+            if result is not None:
                 yield result
-
-    def _read(self, path: Path) -> TaskResult | None:
-        """The result in a file, if there is one of ours; a damaged file is set aside."""
-        try:
-            return _parse(path) if path.is_file() else None
-        except Damaged as damage:
-            self._set_aside(damage)
-            return None
 
     def _set_aside(self, damage: Damaged) -> None:
         """Keep a damaged file under another name, so that what it held is computed again; a note says so."""
