@@ -1,4 +1,4 @@
-"""`embark fetch`: the data of tasks, beforehand."""
+"""`embark fetch` and `embark check`: the data of tasks, beforehand, and whether it is what their rows say."""
 
 from __future__ import annotations
 
@@ -37,4 +37,30 @@ def fetch(
         emit(report.table(), style, report.as_dict())
     say(*report.notes)
     if report.problems:
+        raise typer.Exit(1)
+
+
+def check(
+    benchmark: BenchmarkName = None,
+    task: TaskNames = None,
+    tasks_file: TasksFile = None,
+    style: Format = "text",
+    home: Home = None,
+) -> None:
+    """Hold the rows of tasks against the hub, without downloading the data.
+
+    Listings, the footers of Parquet files and the first rows of others tell whether the revision exists, files and
+    columns are found, rows are as many as stated, classes are in order, ids occur once and the license is the same.
+    Megabytes are read, by ranges. The exit status is 1 where anything differs.
+
+    \b
+    embark check -b 'MIEB(lite)'
+    embark check -t 'UniBench/*' --format csv
+    """
+    if not (benchmark or task or tasks_file):
+        raise typer.BadParameter("give a benchmark (-b) or tasks (-t)")
+    report = embark.check(chosen_tasks(benchmark, task, None, tasks_file), settings=embark.load_settings(home))
+    emit(report.table(), style)
+    say(*report.notes)
+    if report.differences:
         raise typer.Exit(1)

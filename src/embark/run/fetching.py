@@ -84,7 +84,7 @@ def fetch(
     settings = settings or load_settings()
     hub = Hub(settings, lambda title, total: progress(title, total, show_progress, "bytes"))
     only_look = dry_run or hub.offline
-    chosen = [task for task in choose_tasks(tasks) if _from_hub(task)]
+    chosen = [task for task in choose_tasks(tasks) if from_hub(task)]
     problems: dict[str, list[str]] = {}
     log = FailureLog(settings)
     for task in chosen:
@@ -101,7 +101,7 @@ def fetch(
 
 def require_data(tasks: Sequence[Task], hub: Hub) -> None:
     """An error that lists the tasks whose files are not on this machine, for a run that must do without the hub."""
-    if missing := [task.name for task in tasks if _from_hub(task) and not _is_here(task, hub)]:
+    if missing := [task.name for task in tasks if from_hub(task) and not _is_here(task, hub)]:
         names = " ".join(f"-t '{name}'" for name in missing)
         raise EmbarkError(
             f"Offline, and the data of {counted(len(missing), 'task')} is not on this machine: {listed(missing)}. "
@@ -120,7 +120,7 @@ def _is_here(task: Task, hub: Hub) -> bool:
         return True
 
 
-def _from_hub(task: Task) -> bool:
+def from_hub(task: Task) -> bool:
     """Whether a task's data is on the hub: that of Pocket comes with the package, and a folder is on this machine."""
     return not task.reader.startswith("pocket") and not is_local(task.source.id)
 
