@@ -10,12 +10,13 @@ from typing import Any
 import numpy as np
 
 from embark.boards.matrix import Matrix, load_matrix
+from embark.catalogue import check_name
 from embark.evaluators.sts import correlation as correlation_of
 from embark.results.table import Row, Table, named
 from embark.settings import Settings
 from embark.stats.statistics import interval
 from embark.studies.plotting import color, short_task
-from embark.studies.study import Study, check_name
+from embark.studies.study import Study
 from embark.tasks import Tasks
 from embark.types import Array, Benchmark, EmbarkError
 

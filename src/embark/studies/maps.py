@@ -10,6 +10,7 @@ from typing import Any, Unpack
 
 import numpy as np
 
+from embark.catalogue import check_name
 from embark.evaluators.ranks import take
 from embark.evaluators.similarity import whole
 from embark.results.table import Row, Table, short
@@ -18,7 +19,7 @@ from embark.run.models import Models
 from embark.studies.geometry import first_label, part_of
 from embark.studies.plotting import color, marker
 from embark.studies.stored_tasks import SharedArguments, one_stored_task
-from embark.studies.study import Study, check_name
+from embark.studies.study import Study
 from embark.types import Array, Classes, EmbarkError, Groups, Split, Task
 
 METHODS = {"umap": "UMAP", "tsne": "t-SNE", "pca": "PCA (two main axes)"}

@@ -10,11 +10,12 @@ from typing import Any
 import numpy as np
 
 from embark.boards.matrix import Matrix, load_matrix
+from embark.catalogue import check_name
 from embark.results import Results, TaskResult
 from embark.results.table import Exact, Row, Score, Table, short
 from embark.settings import Settings, load_settings
 from embark.studies.plotting import COLORS, first_names, label_points
-from embark.studies.study import Study, applicable, check_name
+from embark.studies.study import Study, applicable
 from embark.tasks import Tasks
 from embark.types import Array, Benchmark, EmbarkError, ModelCard
 

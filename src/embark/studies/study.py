@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from base64 import b64encode
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from html import escape
 from io import BytesIO
 from pathlib import Path
 from typing import Any
 
-from embark.catalogue import UnknownName
 from embark.results.table import Table, Tabular
 from embark.types import EmbarkError
 
@@ -92,9 +91,3 @@ class Study(Tabular, ABC):
 def applicable(notes: Mapping[str, object]) -> tuple[str, ...]:
     """The notes whose condition is met, from all notes with their conditions."""
     return tuple(note for note, condition in notes.items() if condition)
-
-
-def check_name(what: str, name: str, known: Collection[str]) -> None:
-    """An error that tells the known names, unless this is one of them."""
-    if name not in known:
-        raise UnknownName(what, name, known)
