@@ -1,4 +1,4 @@
-"""The registry of everything that has a name: look-up with suggestions, globs, groups, and lists of names for messages."""
+"""The registry of everything that has a name: look-up with suggestions and globs, and names in groups and messages."""
 
 from __future__ import annotations
 

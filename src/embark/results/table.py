@@ -13,7 +13,7 @@ from math import isfinite
 from typing import Any, Literal, NamedTuple, TypeVar
 
 from embark import escape
-from embark.catalogue import UnknownName
+from embark.catalogue import check_name
 from embark.types import EmbarkError
 
 T = TypeVar("T")
@@ -180,8 +180,7 @@ class Table:
 
     def format(self, style: str) -> str:
         """The table as text, markdown, latex, csv, json or html."""
-        if style not in FORMATS:
-            raise UnknownName("table format", style, FORMATS)
+        check_name("table format", style, FORMATS)
         return FORMATS[style](self)
 
     def flat(self) -> tuple[list[str], list[list[str | float | None]]]:
@@ -391,15 +390,8 @@ def _json(table: Table) -> str:
             return dict(zip(("low", "high"), _values(cell, ("", "")), strict=True))
         if not isinstance(cell, Score):
             return _raw(cell)
-        score, low, high = (_raw(number) for number in (cell.value, cell.low, cell.high))
-        return {
-            "score": score,
-            "low": low,
-            "high": high,
-            "tasks": cell.count,
-            "of": cell.of,
-            "marks": cell.marks,
-        }
+        numbers = dict(zip(("score", "low", "high"), _values(cell, ("", "", "")), strict=True))
+        return numbers | {"tasks": cell.count, "of": cell.of, "marks": cell.marks}
 
     rows = [
         dict(zip(table.columns, map(plain, row.cells), strict=True)) | ({"section": row.section} if row.section else {})

@@ -22,7 +22,7 @@ from embark.engine.self_check import Inconsistent
 from embark.models import Loading
 from embark.models.encoder import Billed, Encoder
 from embark.planning import Demand, Plan
-from embark.results import Results, TaskResult
+from embark.results import CannotSave, Results, TaskResult
 from embark.results.table import Table, Tabular, data_frame
 from embark.run.failures import FailureLog
 from embark.run.fetching import require_data
@@ -141,10 +141,6 @@ class Run(Tabular):
         return data_frame(results.long_table(self.results), results.LONG_COLUMNS)
 
 
-class CannotSave(EmbarkError):
-    """Results cannot be written: no model could be evaluated."""
-
-
 class NothingScored(EmbarkError):
     """No task could be scored, and something failed; `run` is what there is to say about it."""
 
@@ -222,7 +218,7 @@ class _Evaluation:
             encoder = load_model(model, self.loading, self.bench.settings)
             demands = self._read(encoder, on_disk)
             if demands:
-                self._require_results_folder()
+                self.folder.check()
             planned = self.bench.plan(encoder, [demand for of_task in demands.values() for demand in of_task])
             report = self._embed(encoder, planned, demands)
             self.run.embedded += report.embedded
@@ -235,12 +231,6 @@ class _Evaluation:
         self.run.computed += len(scored)
         results_by_task = on_disk | scored
         self.run.results += [results_by_task[task.name] for task in self.tasks if task.name in results_by_task]
-
-    def _require_results_folder(self) -> None:
-        try:
-            self.folder.check()
-        except EmbarkError as error:
-            raise CannotSave(str(error)) from error
 
     def finished(self) -> Run:
         """The run; where something failed and there is nothing to show, that is an error."""
