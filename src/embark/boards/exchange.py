@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Literal
 
 from embark import published
-from embark.catalogue import UnknownName, counted, listed
+from embark.catalogue import check_name, counted, listed
 from embark.models import MODELS
 from embark.results import Results, TaskResult
 from embark.results.exchange import is_mmeb, read_mmeb, read_mteb, write_mteb
@@ -72,8 +72,7 @@ def import_results(
             "(--protocol paper, if MMEB-V3's code made them)."
         )
     else:
-        if protocol not in (known := {"paper", *(score.protocol for score in published.scores("MMEB-V3"))}):
-            raise UnknownName("protocol of MMEB", protocol, known)
+        check_name("protocol of MMEB", protocol, {"paper", *(score.protocol for score in published.scores("MMEB-V3"))})
         read = read_mmeb(folder, tasks, model, revision, protocol)
     reasons = [f"{path.relative_to(folder)}: {why}" for path, why in read.refused.items()]
     if not read.results:

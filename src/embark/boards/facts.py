@@ -12,7 +12,7 @@ from typing import Any, Literal
 from embark.boards.aggregate import Standing, standings
 from embark.boards.comparable_results import own_results, published_results
 from embark.boards.leaderboards import ranked
-from embark.catalogue import UnknownName
+from embark.catalogue import UnknownName, group_values
 from embark.data import readers
 from embark.data.fetch import Hub
 from embark.evaluators import EVALUATORS
@@ -61,10 +61,11 @@ class Facts(Tabular, Mapping[str, Any]):
 
     def table(self) -> Table:
         """One row per fact; several texts, and tables, take a row each."""
-        rows = []
-        for name, fact in self.facts.items():
-            for number, line in enumerate(_lines(name, fact)):
-                rows.append(Row(("" if number else name, line)))
+        rows = [
+            Row(("" if number else name, line))
+            for name, fact in self.facts.items()
+            for number, line in enumerate(_lines(name, fact))
+        ]
         return Table(("fact", "value"), tuple(rows))
 
 
@@ -266,10 +267,8 @@ def _task(task: Task) -> dict[str, Any]:
 
 def _sizes(task: Task) -> dict[str, str]:
     """Items by side, over all subsets."""
-    sides: dict[str, dict[str, int]] = {}
-    for pool in task.pools:
-        sides.setdefault(pool.side, {})[pool.id] = pool.items
-    sizes = {side: f"{sum(pools.values()):,} items" for side, pools in sides.items()}
+    sides = group_values((pool.side, (pool.id, pool.items)) for pool in task.pools)
+    sizes = {side: f"{sum(dict(pools).values()):,} items" for side, pools in sides.items()}
     return sizes | ({"distinct": f"{size(task):,} items"} if len(sides) > 1 else {})
 
 
@@ -307,13 +306,12 @@ def _sample(task: Task, settings: Settings) -> dict[str, str]:
 
 
 def _item(item: Item) -> str:
-    parts = []
-    for part in item.parts:
-        if isinstance(part, Text):
-            parts.append(f"“{part.text[:TEXT]}{'…' if len(part.text) > TEXT else ''}”")
-        else:
-            parts.append(f"[{part.kind}{_measures(part.kind, part.read())}]")
-    return " ".join(parts)
+    return " ".join(
+        f"“{part.text[:TEXT]}{'…' if len(part.text) > TEXT else ''}”"
+        if isinstance(part, Text)
+        else f"[{part.kind}{_measures(part.kind, part.read())}]"
+        for part in item.parts
+    )
 
 
 def _measures(kind: str, chunks: tuple[bytes, ...]) -> str:

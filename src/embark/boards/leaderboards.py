@@ -11,9 +11,9 @@ import numpy as np
 
 from embark.boards.aggregate import Standing, standings
 from embark.boards.comparable_results import ResultSet, load_results, printed_scores, rows_of
-from embark.boards.matrix import matrix
+from embark.boards.matrix import DEFAULT_RULE, matrix
 from embark.boards.rules import Rule, by_difficulty, rule_of
-from embark.catalogue import Catalogue, UnknownName, counted, listed
+from embark.catalogue import Catalogue, check_name, counted, listed
 from embark.models import MODELS, get_models
 from embark.results import Results, TaskResult
 from embark.results.table import Row, Table, Tabular, first, footnoted
@@ -24,7 +24,6 @@ from embark.stats.ranking import FEWEST, Place
 from embark.tasks import DEFAULT_BENCHMARK, Tasks, Wanted, get_benchmark
 from embark.types import Array, Benchmark, EmbarkError, Task
 
-DEFAULT_RULE = "mean-of-categories"
 ENOUGH = 0.9  # share of a benchmark's tasks that a model needs scores on to be ranked
 UNRANKED = f"#: – is not ranked, because it lacks scores on {100 * ENOUGH:.0f} % of the tasks"
 PARTIAL = "over those tasks that have a score, not over all"
@@ -218,8 +217,7 @@ def no_results(
 def _rule_by_difficulty(loaded: ResultSet, model: str, name: str) -> tuple[list[Task], Rule]:
     """The tasks that a model has a score on, and the rule that weights each by its distance from a full score."""
     field = matrix(loaded.tasks, loaded.results)
-    if model not in field.models:
-        raise UnknownName(f"model with results on {name}", model, field.models)
+    check_name(f"model with results on {name}", model, field.models)
     values = field.values[field.models.index(model)].tolist()
     scores = {task: value for task, value in zip(field.names, values, strict=True) if not isnan(value)}
     return [task for task in loaded.tasks if task.name in scores], by_difficulty(model, scores)

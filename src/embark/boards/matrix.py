@@ -10,7 +10,7 @@ import numpy as np
 
 from embark.boards.comparable_results import load_results
 from embark.boards.rules import RULES
-from embark.catalogue import UnknownName, listed
+from embark.catalogue import check_name, group_values, listed
 from embark.models import MODELS
 from embark.published import ERRATUM
 from embark.results import TaskResult
@@ -123,17 +123,13 @@ def group_of(task: Task, by: str) -> str:
     """The group of a task: its category, the task itself, or one of its tags (type, capability, domain…)."""
     if by in ("category", "task"):
         return task.category if by == "category" else task.name
-    if by not in task.tags:
-        raise UnknownName(f"grouping of {task.name}", by, ("category", "task", *task.tags))
+    check_name(f"grouping of {task.name}", by, ("category", "task", *task.tags))
     return task.tags[by]
 
 
 def grouped(tasks: Sequence[Task], by: str) -> dict[str, list[int]]:
     """The columns of each group, groups in the order of the tasks."""
-    groups: dict[str, list[int]] = {}
-    for column, task in enumerate(tasks):
-        groups.setdefault(group_of(task, by), []).append(column)
-    return groups
+    return group_values((group_of(task, by), column) for column, task in enumerate(tasks))
 
 
 def weights(tasks: Sequence[Task], rule: str) -> Array:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
-from statistics import fmean, median
+from statistics import fmean
 from typing import Any
 
 import numpy as np
 
 from embark.boards.rules import RULES
+from embark.catalogue import group_values
 from embark.evaluators.sts import correlation
 from embark.published import Published, errata, results, scores
 from embark.results.table import Row, Table, Tabular
@@ -138,10 +140,8 @@ def check_published() -> PublishedCheck:
 
 def check() -> list[Check]:
     """Every aggregate of the shipped tables that its published parts determine."""
-    by_table: dict[str, list[Derived]] = {}
-    for part in (_mieb_table_22, _mieb_table_2, _mmeb_averages, _mmeb_repeats, _mmeb_counts, _ark, _unibench):
-        for cell in part():
-            by_table.setdefault(cell.table, []).append(cell)
+    families = (_mieb_table_22, _mieb_table_2, _mmeb_averages, _mmeb_repeats, _mmeb_counts, _ark, _unibench)
+    by_table = group_values((cell.table, cell) for cells_of in families for cell in cells_of())
     return [_checked(table, cells) for table, cells in by_table.items()]
 
 
@@ -162,33 +162,11 @@ def lite_agreement() -> LiteAgreement:
     return LiteAgreement(len(models), correlation(rankdata(a), rankdata(b)), correlation(a, b))
 
 
-def collapsed_probes() -> list[Published]:
-    """MIEB's linear probes that predicted one class for everything.
-
-    Their accuracy is that class's share of the test items: a whole number of items, near chance, far below all others.
-    """
-    probes = [score for score in scores("MIEB") if score.kind == "task" and TASKS[score.name].evaluator == "probe"]
-    checks = []
-    for score in probes:
-        task = TASKS[score.name]
-        items = score.value * task.rows.get(score.split, 0)
-        usual = median(other.value for other in probes if other.name == score.name)
-        whole = abs(items - round(items)) < 1e-6 * task.rows.get(score.split, 0)  # scores are published to six digits
-        if task.chance and whole and score.value < min(2 * task.chance, usual / 10):
-            checks.append(score)
-    return checks
-
-
 def _checked(table: str, cells: Sequence[Derived]) -> Check:
-    known: dict[str, int] = {}
-    unexplained = []
-    for cell in cells:
-        if not cell.agrees:
-            if (name := cell.erratum) is not None:
-                known[name] = known.get(name, 0) + 1
-            else:
-                unexplained.append(cell)
-    return Check(table, len(cells), len(cells) - sum(known.values()) - len(unexplained), known, tuple(unexplained))
+    wrong = [(cell, cell.erratum) for cell in cells if not cell.agrees]
+    known = Counter(erratum for _, erratum in wrong if erratum is not None)
+    unexplained = tuple(cell for cell, erratum in wrong if erratum is None)
+    return Check(table, len(cells), len(cells) - len(wrong), dict(known), unexplained)
 
 
 def _known(check: Check) -> str:
@@ -205,10 +183,8 @@ def _aggregates(family: str, *tables: str) -> Iterator[Published]:
 
 def _by_model(benchmark: str) -> dict[str, Values]:
     """{model: {task: value}} of a benchmark, under the paper's protocol."""
-    values: dict[str, Values] = {}
-    for result in results(benchmark):
-        values.setdefault(result.model, {})[result.task] = result.score
-    return values
+    scores_of = group_values((result.model, (result.task, result.score)) for result in results(benchmark))
+    return {model: dict(task_scores) for model, task_scores in scores_of.items()}
 
 
 def _summaries(benchmark: str) -> dict[str, Summary]:
@@ -228,10 +204,7 @@ def _mieb_table_2() -> Iterator[Derived]:
 
 def _mieb_table_22() -> Iterator[Derived]:
     tasks = TASKS.match(get_benchmark("MIEB(Multilingual)").tasks)
-    groups: dict[str, list[str]] = {}
-    for task in tasks:
-        if task.name not in LEFT_OUT:
-            groups.setdefault(_column_22(task), []).append(task.name)
+    groups = group_values((_column_22(task), task.name) for task in tasks if task.name not in LEFT_OUT)
     values = _by_model("MIEB(Multilingual)")
     for cell in _aggregates("MIEB", "MIEB Table 22"):
         of = values[cell.model]

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from embark import evaluators, results
-from embark.catalogue import counted, listed
+from embark.catalogue import counted, group_values, listed
 from embark.data.items import as_keys
 from embark.engine.local import Report
 from embark.engine.progress import progress
@@ -51,14 +51,14 @@ class Skipped:
 
 def skipped_notes(skipped: Iterable[Skipped]) -> tuple[str, ...]:
     """One line per reason and model, with the tasks that it holds for."""
-    reasons: dict[tuple[str, str, str], dict[str, None]] = {}
-    for skip in skipped:
-        model = "" if skip.kind == "not available" else skip.model
-        why = skip.why.replace(skip.task, "{task}")  # the same reason for several tasks is one reason
-        reasons.setdefault((skip.kind, model, why), {})[skip.task] = None
+
+    def reason(skip: Skipped) -> tuple[str, str, str]:
+        """Kind, model and text; the same one for several tasks is one reason."""
+        return skip.kind, "" if skip.kind == "not available" else skip.model, skip.why.replace(skip.task, "{task}")
+
     notes = []
-    for (kind, model, why), tasks in reasons.items():
-        names = list(tasks)
+    for (kind, model, why), tasks in group_values((reason(skip), skip.task) for skip in skipped).items():
+        names = list(dict.fromkeys(tasks))
         why = why.replace("{task}", names[0] if len(names) == 1 else "each")
         notes.append(f"{kind}: {listed(names)}{f' for {model}' if model else ''}: {why}")
     return tuple(notes)
@@ -259,9 +259,10 @@ class _Evaluation:
         applicable = []
         for task in self.tasks:
             if task.evaluator not in evaluators.EVALUATORS:
-                self._skip(encoder, task.name, "not available", f"there is no evaluator '{task.evaluator}'")
-            elif why := self.bench.incompatibility(encoder.card, task):
-                self._skip(encoder, task.name, "not applicable", why)
+                why = f"there is no evaluator '{task.evaluator}'"
+                self.run.skipped.append(Skipped(encoder.card.name, task.name, "not available", why))
+            elif reason := self.bench.incompatibility(encoder.card, task):
+                self.run.skipped.append(Skipped(encoder.card.name, task.name, "not applicable", reason))
             else:
                 applicable.append(task)
         return applicable
@@ -379,9 +380,6 @@ class _Evaluation:
         self.run.damaged += renewed.embedded
         self.run.embedded += renewed.embedded
         return renewed
-
-    def _skip(self, encoder: Encoder, task: str, kind: str, why: str) -> None:
-        self.run.skipped.append(Skipped(encoder.card.name, task, kind, why))
 
     def _fail(self, model: str, tasks: Sequence[str], error: Exception) -> None:
         """Report that tasks got no score because of an error."""

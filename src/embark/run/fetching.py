@@ -138,9 +138,13 @@ def _download(task: Task, hub: Hub) -> None:
 
 
 def _datasets(hub: Hub) -> tuple[FetchedDataset, ...]:
-    datasets = []
-    for (id, revision), files in sorted(hub.opened.items()):
-        present = sum(file.size for file in files.values() if hub.has(id, revision, file))
-        size = sum(file.size for file in files.values())
-        datasets.append(FetchedDataset(id, revision, len(files), size, present))
-    return tuple(datasets)
+    return tuple(
+        FetchedDataset(
+            id,
+            revision,
+            files=len(files),
+            bytes=sum(file.size for file in files.values()),
+            present=sum(file.size for file in files.values() if hub.has(id, revision, file)),
+        )
+        for (id, revision), files in sorted(hub.opened.items())
+    )

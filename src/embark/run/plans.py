@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from embark.catalogue import counted, listed
+from embark.catalogue import counted, group_values, listed
 from embark.data.fetch import is_local
 from embark.engine.local import measure
 from embark.engine.price import bills, total
@@ -41,9 +41,7 @@ class ModelPlan:
 
     def rows(self) -> list[dict[str, Any]]:
         """One row per task (its splits and subsets together), then the total."""
-        demands: dict[str, list[int]] = {}
-        for number, demand in enumerate(self.plan.demands):
-            demands.setdefault(demand.task.name, []).append(number)
+        demands = group_values((demand.task.name, number) for number, demand in enumerate(self.plan.demands))
         counts = self.plan.counts
         rows = [
             self._row(task, sum((counts[number] for number in numbers), Count()), numbers)
