@@ -135,18 +135,15 @@ def own_results(rows: Sequence[Task], results: Sequence[TaskResult]) -> tuple[li
 
 def _notes(unlike: Sequence[TaskResult], stale: Sequence[TaskResult], current: Sequence[TaskResult]) -> tuple[str, ...]:
     """Notes on the results that were left out, each with the reason."""
-    notes = []
-    if unlike:
-        models = Counter(result.task for result in unlike)
-        tasks = listed([f"{task} of {counted(count, 'model')}" for task, count in models.items()])
-        why = "the paper had other data or another measure (embark published errata)"
-        notes.append(f"left out, because {why}: {tasks}")
-    if outdated := _names(stale):
-        why = "scored under another protocol, or on other data, than the row has now (run again to compare)"
-        notes.append(f"left out, because {why}: {outdated}")
-    if void := _names([result for result in current if isnan(result.score)]):
-        notes.append(f"left out, because the score is not a number: {void}")
-    return tuple(notes)
+    models = Counter(result.task for result in unlike)
+    reasons = {
+        "the paper had other data or another measure (embark published errata)": listed(
+            [f"{task} of {counted(count, 'model')}" for task, count in models.items()]
+        ),
+        "scored under another protocol, or on other data, than the row has now (run again to compare)": _names(stale),
+        "the score is not a number": _names([result for result in current if isnan(result.score)]),
+    }
+    return tuple(f"left out, because {why}: {names}" for why, names in reasons.items() if names)
 
 
 def _names(results: Sequence[TaskResult]) -> str:

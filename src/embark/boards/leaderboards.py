@@ -16,7 +16,7 @@ from embark.boards.rules import Rule, by_difficulty, rule_of
 from embark.catalogue import Catalogue, check_name, counted, listed
 from embark.models import MODELS, get_models
 from embark.results import Results, TaskResult
-from embark.results.table import Row, Table, Tabular, first, footnoted
+from embark.results.table import Row, Table, Tabular, applicable, first, footnoted
 from embark.settings import Settings, load_settings
 from embark.stats import ranking
 from embark.stats.means import Column, names, task_table
@@ -83,22 +83,22 @@ class Leaderboard(Tabular):
 
     def _footnotes(self, shown: Sequence[Entry]) -> tuple[str, ...]:
         protocols = ", ".join(dict.fromkeys(task.protocol for task in self.tasks))
-        notes = [f"{counted(len(self.tasks), 'task')} by the rule {self.rule}, protocol {protocols}"]
-        notes += [UNRANKED] * any(entry.place is None for entry in shown)
         ranked = sum(entry.place is not None for entry in self.entries)
-        if ranked > 1 and self.resampled == "nothing":
-            notes.append(f"95 %: fewer than {FEWEST} tasks of equal weight say nothing about other tasks")
-        elif ranked > 1:
-            drawn = "the items of each task" if self.resampled == "items" else "the tasks"
-            notes.append(f"95 %: of the rank, when {drawn} are drawn again, the same for all {ranked} models")
-            notes.append(TIES)
+        sure = self.resampled != "nothing"
+        drawn = "the items of each task" if self.resampled == "items" else "the tasks"
         models = [entry.model for entry in self.entries]
-        if len(models) > 1 and any(model.mean.partial for model in models):
-            common = f"the {len(models)} models share {len(shared(self.tasks, models))} of the tasks"
-            notes.append(
-                f"{common}: --comparable (comparable=True in Python) ranks them over those; fewer models may share more"
-            )
-        return tuple(notes)
+        partial = len(models) > 1 and any(model.mean.partial for model in models)
+        common = f"the {len(models)} models share {len(shared(self.tasks, models))} of the tasks"
+        notes = {
+            f"{counted(len(self.tasks), 'task')} by the rule {self.rule}, protocol {protocols}": True,
+            UNRANKED: any(entry.place is None for entry in shown),
+            f"95 %: fewer than {FEWEST} tasks of equal weight say nothing about other tasks": ranked > 1 and not sure,
+            f"95 %: of the rank, when {drawn} are drawn again, the same for all {ranked} models": ranked > 1 and sure,
+            TIES: ranked > 1 and sure,
+            f"{common}: --comparable (comparable=True in Python) ranks them over those; "
+            "fewer models may share more": partial,
+        }
+        return applicable(notes)
 
 
 def leaderboard(

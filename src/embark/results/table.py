@@ -6,7 +6,7 @@ import csv
 import io
 import json
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby, zip_longest
 from math import isfinite
@@ -249,6 +249,11 @@ def data_frame(rows: Sequence[Any], columns: Sequence[str] | None = None) -> Any
     except ImportError as error:
         raise EmbarkError("Data frames need pandas: pip install pandas. Tables print and export without it.") from error
     return pandas.DataFrame(rows, columns=columns)
+
+
+def applicable(notes: Mapping[str, object]) -> tuple[str, ...]:
+    """The notes whose condition is met, from all notes with their conditions."""
+    return tuple(note for note, condition in notes.items() if condition)
 
 
 def first(rows: Sequence[T], top: int | None) -> Sequence[T]:

@@ -23,7 +23,7 @@ from embark.models import Loading
 from embark.models.encoder import Billed, Encoder
 from embark.planning import Demand, Plan
 from embark.results import CannotSave, Results, TaskResult
-from embark.results.table import Table, Tabular, data_frame
+from embark.results.table import Table, Tabular, applicable, data_frame
 from embark.run.failures import FailureLog
 from embark.run.fetching import require_data
 from embark.run.models import Models, load_model, model_card, model_name, name_models
@@ -115,21 +115,16 @@ class Run(Tabular):
     def summary(self) -> tuple[str, ...]:
         """What the run took, in sentences."""
         place = f" in {self.folder}" if self.folder else ""
-        lines = [
+        sentences = {
             f"Embedded {counted(self.embedded, 'item')} in a run of {self.seconds:.1f} s; "
-            f"{counted(self.computed, 'score')} computed, {len(self.results) - self.computed} already on disk{place}."
-        ]
-        if self.damaged:
-            lines.append(
-                f"{counted(self.damaged, 'stored vector')} did not match their checksums and were embedded again; "
-                "see: embark store check"
-            )
-        if self.unique:
-            lines.append(
-                f"The tasks ask for {self.items:,} items, {'' if self.exact else 'at most '}{self.unique:,} of them "
-                f"distinct: {self.items - self.unique:,} are shared (reuse ratio {self.reuse:.2f})."
-            )
-        return tuple(lines)
+            f"{counted(self.computed, 'score')} computed, {len(self.results) - self.computed} already on "
+            f"disk{place}.": True,
+            f"{counted(self.damaged, 'stored vector')} did not match their checksums and were embedded again; "
+            "see: embark store check": self.damaged,
+            f"The tasks ask for {self.items:,} items, {'' if self.exact else 'at most '}{self.unique:,} of them "
+            f"distinct: {self.items - self.unique:,} are shared (reuse ratio {self.reuse:.2f}).": self.unique,
+        }
+        return applicable(sentences)
 
     @property
     def notes(self) -> tuple[str, ...]:  # type: ignore[override]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from base64 import b64encode
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from html import escape
 from io import BytesIO
@@ -86,8 +85,3 @@ class Study(Tabular, ABC):
             # Without a date, the same study is the same file.
             figure.savefig(image, format=format, dpi=200, metadata={"Date": None} if format == "svg" else None)
         return image.getvalue()
-
-
-def applicable(notes: Mapping[str, object]) -> tuple[str, ...]:
-    """The notes whose condition is met, from all notes with their conditions."""
-    return tuple(note for note, condition in notes.items() if condition)
