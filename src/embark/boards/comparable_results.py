@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import filterfalse
 from math import isnan
 from typing import Any
 
@@ -64,8 +65,7 @@ def load_results(
     """
     if not (published or own):
         raise EmbarkError("Neither published nor own results were asked for: choose one of them, or both.")
-    folder = (settings or load_settings()).results
-    stored = Results(folder)
+    stored = Results((settings or load_settings()).results)
     on_disk = list(stored.all()) if own else []
     rows = rows_of(benchmark, tasks, protocol, known_tasks(on_disk))
     printed, unlike = published_results(rows) if published else ([], [])
@@ -124,13 +124,12 @@ def own_results(rows: Sequence[Task], results: Sequence[TaskResult]) -> tuple[li
     of_rows = [result for result in results if (result.task, result.protocol) in wanted]
     scored = {result.task for result in of_rows if result.made_by == "embark"}
     expected = {row.name: {fingerprint_of(row, *part) for part in row.parts} for row in rows if row.name in scored}
-    current: list[TaskResult] = []
-    stale: list[TaskResult] = []
-    for result in of_rows:
+
+    def is_current(result: TaskResult) -> bool:
         fingerprints = {record.fingerprint for record in result.records}
-        valid = result.made_by != "embark" or fingerprints == expected[result.task]
-        (current if valid else stale).append(result)
-    return current, stale
+        return result.made_by != "embark" or fingerprints == expected[result.task]
+
+    return list(filter(is_current, of_rows)), list(filterfalse(is_current, of_rows))
 
 
 def _notes(unlike: Sequence[TaskResult], stale: Sequence[TaskResult], current: Sequence[TaskResult]) -> tuple[str, ...]:

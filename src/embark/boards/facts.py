@@ -79,8 +79,7 @@ def show(name: str, *, settings: Settings | None = None) -> Facts:
         return _task_facts(TASKS[name], list(Results(settings.results).all()), settings)
     if name in BENCHMARKS:
         benchmark = BENCHMARKS[name]
-        more = {"published": _published(benchmark)}
-        return _facts("benchmark", benchmark, dataclasses.asdict(benchmark), more)
+        return _facts("benchmark", benchmark, dataclasses.asdict(benchmark), {"published": _published(benchmark)})
     if name in MODELS or ":" in name or (name and Path(name).expanduser().is_dir()):
         card = find_card(name)
         return _facts("model", card, _model(card), {"published": _published(card)})

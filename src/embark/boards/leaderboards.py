@@ -198,8 +198,7 @@ def no_results(
     benchmark: str | Benchmark | None, tasks: Tasks, protocol: str | None, settings: Settings
 ) -> EmbarkError:
     """The error for a board or analysis without results: the reason, and how to get results."""
-    rows = rows_of(benchmark, tasks) if benchmark is not None else []
-    printed = printed_scores(rows)
+    printed = printed_scores([] if benchmark is None else rows_of(benchmark, tasks))
     if tables := dict.fromkeys(score.table for score in printed if score.protocol == protocol != "paper"):
         commands = " and ".join(f"embark published show '{table}'" for table in tables)
         return EmbarkError(f"Under {protocol} only aggregates are published, not scores by task. See them: {commands}")
@@ -236,15 +235,13 @@ def _filter_models(
     passing = present.keys() if names is None else Catalogue("model among these results", present, str).match(names)
     notes: tuple[str, ...] = ()
     if not (families is types is modalities is max_parameters is None):
-        cards = get_models(families=families, types=types, modalities=modalities, max_parameters=max_parameters)
+        allowed = get_models(families=families, types=types, modalities=modalities, max_parameters=max_parameters)
         if unknown := [name for name in passing if name not in MODELS]:
             notes = (f"left out, because no card tells what they are: {listed(unknown)}",)
-        allowed = {card.name for card in cards}
-        passing = [name for name in passing if name in allowed]
+        passing = [name for name in passing if MODELS.get(name) in allowed]
     if not passing:
         raise EmbarkError("No model with results passes the filters.")
-    chosen = set(passing)
-    return [result for result in results if result.model in chosen], notes
+    return [result for result in results if result.model in passing], notes
 
 
 def _common(tasks: Sequence[Task], results: Sequence[TaskResult]) -> list[Task]:

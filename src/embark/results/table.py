@@ -6,7 +6,7 @@ import csv
 import io
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby, zip_longest
 from math import isfinite
@@ -127,19 +127,23 @@ class Table:
 
     def lines(self) -> Iterator[Line]:
         """The lines of its text form, without the notes."""
-        widths, section, heads = self._widths(), "", list[tuple[str, ...]]()
+        widths = self._widths()
         none = (False,) * len(widths)
-        pad = [str.ljust if _words(self, i) else str.rjust for i in range(len(widths))]
-        for names in zip_longest(*(reversed(self._head(i)) for i in range(len(widths))), fillvalue=""):
-            heads.append(tuple(p(name, w) for p, name, w in zip(pad, names, widths, strict=True)))
-        yield from (Line("head", names, none) for names in reversed(heads))
+        pads = [str.ljust if _words(self, i) else str.rjust for i in range(len(widths))]
+
+        def padded(texts: Iterable[str]) -> tuple[str, ...]:
+            return tuple(pad(text, width) for pad, text, width in zip(pads, texts, widths, strict=True))
+
+        heads = zip_longest(*(reversed(self._head(i)) for i in range(len(widths))), fillvalue="")
+        yield from (Line("head", padded(names), none) for names in reversed(list(heads)))
+        section = ""
         for row in self.rows:
             if row.section != section:
                 section = row.section
                 rule = Line("rule", ("-" * self.width(),), none)
                 yield Line("section", (f"— {escape.terminal(section)}",), none) if section else rule
-            cells = tuple(p(escape.terminal(shown(cell)), w) for p, cell, w in zip(pad, row.cells, widths, strict=True))
             best = tuple(self._best(row, i) for i in range(len(widths)))
+            cells = padded(escape.terminal(shown(cell)) for cell in row.cells)
             yield Line("total" if row.total else "row", cells, best)
 
     def _best(self, row: Row, column: int) -> bool:

@@ -179,7 +179,9 @@ def evaluate(
     for name_or_encoder in models:
         evaluation.evaluate(name_or_encoder)
     evaluation.run.seconds = time.perf_counter() - start
-    return evaluation.finished()
+    if evaluation.failed and not evaluation.run.results:
+        raise NothingScored(evaluation.run)
+    return evaluation.run
 
 
 class _Evaluation:
@@ -226,12 +228,6 @@ class _Evaluation:
         self.run.computed += len(scored)
         results_by_task = on_disk | scored
         self.run.results += [results_by_task[task.name] for task in self.tasks if task.name in results_by_task]
-
-    def finished(self) -> Run:
-        """The run; where something failed and there is nothing to show, that is an error."""
-        if self.failed and not self.run.results:
-            raise NothingScored(self.run)
-        return self.run
 
     def _read(self, encoder: Encoder, on_disk: dict[str, TaskResult]) -> dict[str, list[Demand]]:
         """The demands by task, of tasks without a result in the folder; such results are put into `on_disk`."""

@@ -67,10 +67,11 @@ class ExternalCorrelations(Study):
             cells.sort(key=lambda cell: -cell[1].value)
             rows += [Row((group, *astuple(r)), measure) for group, r in cells]
         name = self.correlation.capitalize()
+        fewest = min(r.n for r in self.values.values())
         unmatched = listed([*map(short, self.unmatched)], 3)
         notes = {
             f"{name} r of a {self.by}'s mean score and the measure; 95 %, models resampled.": True,
-            "With so few models an interval this wide says: more are needed.": any(r.n < 10 for r in self.values.values()),
+            "With so few models an interval this wide says: more are needed.": fewest < 10,
             f"No scores on all tasks of a {self.by} here for: {unmatched}.": self.unmatched,
         }
         return Table((self.by, "r", "low", "high", "models"), tuple(rows), applicable(notes))

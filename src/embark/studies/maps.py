@@ -47,8 +47,7 @@ def map(
     `shared`: protocol, embed (what is not stored; else it is an error), loading, settings, show_progress.
     """
     _check(by, method)
-    tasks = one_stored_task(model, task, **shared)
-    return Maps(tuple(lay_out(embedded, by, method, subset) for embedded in tasks))
+    return Maps(tuple(lay_out(embedded, by, method, subset) for embedded in one_stored_task(model, task, **shared)))
 
 
 @dataclass(frozen=True)
