@@ -62,7 +62,8 @@ class Leaderboard(Tabular):
         partial = any(entry.model.mean.partial for entry in shown)
         scores = (*["tasks"] * partial, *["Borda"] * self.borda, *totals, *groups)
         rows = []
-        for label, (model, place, points) in zip(self._labels(), shown, strict=False):
+        labels = names([(entry.model.model, entry.model.revision, entry.model.source) for entry in self.entries])
+        for label, (model, place, points) in zip(labels, shown, strict=False):
             rank = ("–", "", "") if place is None else (str(place.rank), place.interval, place.tie)
             covered = [f"{model.mean.count}/{model.mean.of}"] * partial
             cells = (*map(model.totals.get, totals), *map((model.tasks | model.categories).get, groups))
@@ -77,9 +78,6 @@ class Leaderboard(Tabular):
         totals = self.rule(self.tasks, {task.name: 0.0 for task in self.tasks}).totals
         labels = {name: str(self.rule).replace("-", " ").capitalize() if name == "mean" else name for name in totals}
         return task_table(self.tasks, models, labels)
-
-    def _labels(self) -> list[str]:
-        return names([(entry.model.model, entry.model.revision, entry.model.source) for entry in self.entries])
 
     def _footnotes(self, shown: Sequence[Entry]) -> tuple[str, ...]:
         protocols = ", ".join(dict.fromkeys(task.protocol for task in self.tasks))
@@ -238,7 +236,7 @@ def _filter_models(
         allowed = get_models(families=families, types=types, modalities=modalities, max_parameters=max_parameters)
         if unknown := [name for name in passing if name not in MODELS]:
             notes = (f"left out, because no card tells what they are: {listed(unknown)}",)
-        passing = [name for name in passing if MODELS.get(name) in allowed]
+        passing = [name for name in passing if name in MODELS and MODELS[name] in allowed]
     if not passing:
         raise EmbarkError("No model with results passes the filters.")
     return [result for result in results if result.model in passing], notes

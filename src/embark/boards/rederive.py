@@ -13,7 +13,7 @@ import numpy as np
 from embark.boards.rules import RULES
 from embark.catalogue import group_values
 from embark.evaluators.sts import correlation
-from embark.published import Published, errata, results, scores
+from embark.published import PrintedCell, Published, errata, results, scores
 from embark.results.table import Row, Table, Tabular
 from embark.stats.means import Summary
 from embark.tasks import TASKS, get_benchmark
@@ -42,6 +42,7 @@ TABLE_22 = {
     "Any2AnyMultilingualRetrieval": "Retrieval (multilingual)",
     "VisualSTS(multi)": "Visual STS (multilingual)",
 }
+MMEB_TABLES = [f"MMEB-V3 Table {number}" for number in (2, 5, 6, 7, 8, 9, 10)]  # that print aggregates beside tasks
 ALSO_TASKS = {"perception-only": "ARK/Daily-Life", "fine-grained visual reasoning": "ARK/Fine-Grained"}
 
 
@@ -64,12 +65,11 @@ class Derived:
     @property
     def erratum(self) -> str | None:
         """The erratum that describes this disagreement."""
-        for erratum in errata():
-            for cell in erratum.cells:
-                same = (cell.table, cell.model, cell.name) == (self.table, self.model, self.name)
-                if same and _near(cell.published, self.published) and _near(cell.derived, self.derived):
-                    return erratum.id
-        return None
+        return next((erratum.id for erratum in errata() if any(map(self._is, erratum.cells))), None)
+
+    def _is(self, cell: PrintedCell) -> bool:
+        same = (cell.table, cell.model, cell.name) == (self.table, self.model, self.name)
+        return same and _near(cell.published, self.published) and _near(cell.derived, self.derived)
 
 
 @dataclass(frozen=True)
@@ -228,21 +228,19 @@ def _mmeb_averages() -> Iterator[Derived]:
     values = _by_model("MMEB-V3")
     rule = RULES["mmeb"]
     summaries = {model: (rule(tasks, of, ["audio"]), rule(new, of, ["audio"])) for model, of in values.items()}
-    for number in (2, 3, 5, 6, 7, 8, 9, 10):
-        for cell in _aggregates("MMEB-V3", f"MMEB-V3 Table {number}"):
-            summary = summaries[cell.model][number == 2]
-            mean = (summary.groups | summary.totals)[cell.name]
-            yield Derived(cell.table, cell.model, cell.name, cell.value, mean.value, 0.1 * POINT)
+    for cell in _aggregates("MMEB-V3", "MMEB-V3 Table 3", *MMEB_TABLES):
+        summary = summaries[cell.model][cell.table == "MMEB-V3 Table 2"]
+        mean = (summary.groups | summary.totals)[cell.name]
+        yield Derived(cell.table, cell.model, cell.name, cell.value, mean.value, 0.1 * POINT)
 
 
 def _mmeb_repeats() -> Iterator[Derived]:
     """Group means that Table 3 prints, too."""
     summary = {(cell.model, cell.name): cell.value for cell in _aggregates("MMEB-V3", "MMEB-V3 Table 3")}
-    for number in (2, 5, 6, 7, 8, 9, 10):
-        for cell in _aggregates("MMEB-V3", f"MMEB-V3 Table {number}"):
-            if (cell.model, cell.name) in summary and cell.name not in ("All", "All*"):
-                table = f"{cell.table} against Table 3"
-                yield Derived(table, cell.model, cell.name, cell.value, summary[cell.model, cell.name], 0)
+    for cell in _aggregates("MMEB-V3", *MMEB_TABLES):
+        if (cell.model, cell.name) in summary and cell.name not in ("All", "All*"):
+            table = f"{cell.table} against Table 3"
+            yield Derived(table, cell.model, cell.name, cell.value, summary[cell.model, cell.name], 0)
 
 
 def _mmeb_counts() -> Iterator[Derived]:

@@ -85,6 +85,13 @@ def say(*notes: str) -> None:
             print(escape.terminal(note), file=sys.stderr, flush=True)
 
 
+def finish(*notes: str, failed: object = False) -> None:
+    """Print the last lines to standard error; where something failed, the command ends with status 1."""
+    say(*notes)
+    if failed:
+        raise typer.Exit(1)
+
+
 def terminal_width() -> int:
     """Characters that a line has room for."""
     return shutil.get_terminal_size((WIDTH, 24)).columns

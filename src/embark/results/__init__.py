@@ -171,13 +171,12 @@ class Results:
             return result
         try:
             result.outcomes()
+            return result
         except Damaged as damage:
             self._set_aside(damage)
-            return None
         except FileNotFoundError:
             self.notes.append(f"{path} has lost its outcomes ({path.stem}.parquet) and is computed again")
-            return None
-        return result
+        return None
 
     def save(self, result: TaskResult, card: ModelCard, outcomes: Sequence[Mapping[str, Any]]) -> TaskResult:
         """Write outcomes, then scores (the commit), each in one step; a kill leaves the old files or the new ones.
