@@ -13,7 +13,7 @@ from embark import published as papers
 from embark.catalogue import Catalogue, counted, listed
 from embark.models import MODELS
 from embark.results import LONG_COLUMNS, Results, TaskResult, long_table, mark_commits
-from embark.results.table import Row, Score, Table, Tabular, data_frame, footnoted
+from embark.results.table import Noted, Row, Score, Table, data_frame, footnoted
 from embark.results.task_rows import known_tasks
 from embark.run.score import fingerprint_of
 from embark.settings import Settings, load_settings
@@ -24,12 +24,11 @@ COLUMNS = ("model", "revision", "task", "split", "subset", "metric", "score", "p
 
 
 @dataclass(frozen=True)
-class ResultSet(Tabular):
+class ResultSet(Noted):
     """Results that may be compared, the rows of their tasks, and notes on what was left out."""
 
     tasks: tuple[Task, ...]
     results: tuple[TaskResult, ...]
-    notes: tuple[str, ...] = ()
 
     def table(self) -> Table:
         """One row per record: a model on one split and subset of a task."""
@@ -74,7 +73,7 @@ def load_results(
     if benchmark is None and tasks is None:
         scored = {result.task for result in results}
         rows = [row for row in rows if row.name in scored]
-    return ResultSet(tuple(rows), results, (*stored.notes, *_notes(unlike, stale, current)))
+    return ResultSet(tuple(rows), results, notes=(*stored.notes, *_notes(unlike, stale, current)))
 
 
 def rows_of(

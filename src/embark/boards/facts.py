@@ -12,13 +12,13 @@ from typing import Any, Literal
 from embark.boards.aggregate import Standing, standings
 from embark.boards.comparable_results import own_results, published_results
 from embark.boards.leaderboards import ranked
-from embark.catalogue import UnknownName, group_values
+from embark.catalogue import check_name, group_values
 from embark.data import readers
 from embark.data.fetch import Hub
 from embark.evaluators import EVALUATORS
 from embark.models import MODELS, find_card
 from embark.results import Results, TaskResult
-from embark.results.table import Row, Score, Table, Tabular
+from embark.results.table import Noted, Row, Score, Table
 from embark.results.task_rows import known_tasks
 from embark.run.score import fingerprint_of
 from embark.settings import Settings, load_settings
@@ -34,7 +34,7 @@ EMPTY: tuple[Any, ...] = (None, "", [], {}, ())
 
 
 @dataclass(frozen=True)
-class Facts(Tabular, Mapping[str, Any]):
+class Facts(Noted, Mapping[str, Any]):
     """What is known about a task, benchmark or model: a mapping, in the order in which people ask.
 
     `row` is the Task, Benchmark or ModelCard itself.
@@ -44,7 +44,6 @@ class Facts(Tabular, Mapping[str, Any]):
     row: Task | Benchmark | ModelCard
     facts: Mapping[str, Any]
     more: Mapping[str, Any]  # what the row itself does not state
-    notes: tuple[str, ...] = ()
 
     def __getitem__(self, name: str) -> Any:
         return self.facts[name]
@@ -75,18 +74,15 @@ def show(name: str, *, settings: Settings | None = None) -> Facts:
     A task's sample item is there when its data is on this machine; nothing is downloaded.
     """
     settings = settings or load_settings()
-    if name in TASKS:
-        return _task_facts(TASKS[name], list(Results(settings.results).all()), settings)
-    if name in BENCHMARKS:
+    if name not in TASKS and name in BENCHMARKS:  # a task goes before all else of its name
         benchmark = BENCHMARKS[name]
         return _facts("benchmark", benchmark, dataclasses.asdict(benchmark), {"published": _published(benchmark)})
-    if name in MODELS or ":" in name or (name and Path(name).expanduser().is_dir()):
+    if name not in TASKS and (name in MODELS or ":" in name or (name and Path(name).expanduser().is_dir())):
         card = find_card(name)
         return _facts("model", card, _model(card), {"published": _published(card)})
     results = list(Results(settings.results).all())
     known = known_tasks(results)
-    if name not in known:
-        raise UnknownName("task, benchmark or model", name, [*known, *BENCHMARKS, *MODELS])
+    check_name("task, benchmark or model", name, [*known, *BENCHMARKS, *MODELS])
     return _task_facts(known[name], results, settings)
 
 

@@ -16,7 +16,7 @@ from embark.boards.rules import Rule, by_difficulty, rule_of
 from embark.catalogue import Catalogue, check_name, counted, listed
 from embark.models import MODELS, get_models
 from embark.results import Results, TaskResult
-from embark.results.table import Row, Table, Tabular, applicable, first, footnoted
+from embark.results.table import Noted, Row, Table, applicable, first, footnoted
 from embark.settings import Settings, load_settings
 from embark.stats import ranking
 from embark.stats.means import Column, names, task_table
@@ -39,7 +39,7 @@ class Entry(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Leaderboard(Tabular):
+class Leaderboard(Noted):
     """Models best first, then those without enough scores, by how many they have.
 
     `resampled` is what the intervals of ranks come from: items, tasks, or nothing.
@@ -50,7 +50,6 @@ class Leaderboard(Tabular):
     rule: Rule
     resampled: str
     borda: bool = False
-    notes: tuple[str, ...] = ()
 
     def table(self, top: int | None = None, room: int | None = None) -> Table:
         """One row per model, one column per total, then one per group; only the `top` models.

@@ -404,8 +404,7 @@ def _bounds(interval: Sequence[object]) -> tuple[float, float]:
 
 
 def _meta(card: ModelCard) -> dict[str, Any]:
-    facts = {field.name: getattr(card, field.name) for field in dataclasses.fields(card)}
-    return {"name": card.name, "revision": card.revision, OURS: facts}
+    return {"name": card.name, "revision": card.revision, OURS: vars(card)}
 
 
 def _json(content: Mapping[str, Any]) -> bytes:

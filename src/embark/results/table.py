@@ -7,7 +7,7 @@ import io
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import groupby, zip_longest
 from math import isfinite
 from typing import Any, Literal, NamedTuple, TypeVar
@@ -244,6 +244,13 @@ class Tabular:
 
     def _repr_html_(self) -> str:
         return self.table().format("html") + html_notes(self.notes)
+
+
+@dataclass(frozen=True)
+class Noted(Tabular):
+    """A value that can be seen as a table, and was made together with its notes."""
+
+    notes: tuple[str, ...] = field(default=(), kw_only=True)
 
 
 def data_frame(rows: Sequence[Any], columns: Sequence[str] | None = None) -> Any:

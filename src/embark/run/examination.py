@@ -9,7 +9,7 @@ from typing import Any
 from embark.engine.doctor import Finding, examine
 from embark.models import Loading
 from embark.models.encoder import Encoder
-from embark.results.table import Row, Table, Tabular
+from embark.results.table import Noted, Row, Table
 from embark.run.models import load_model, model_name
 from embark.settings import Settings, load_settings
 
@@ -17,12 +17,11 @@ SIGNS = {"ok": "✓", "wrong": "✗", "note": "·"}
 
 
 @dataclass(frozen=True)
-class Examination(Tabular):
+class Examination(Noted):
     """The findings of all checks of one model, or of this machine."""
 
     model: str
     findings: tuple[Finding, ...]
-    notes: tuple[str, ...] = ()
 
     @property
     def faults(self) -> tuple[Finding, ...]:

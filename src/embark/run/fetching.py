@@ -10,7 +10,7 @@ from embark.catalogue import counted, listed
 from embark.data import readers
 from embark.data.fetch import Hub, is_local
 from embark.engine.progress import progress
-from embark.results.table import Row, Table, Tabular, applicable, data_frame
+from embark.results.table import Noted, Row, Table, applicable, data_frame
 from embark.run.failures import FailureLog
 from embark.settings import Settings, load_settings
 from embark.tasks import Tasks, choose_tasks
@@ -37,12 +37,11 @@ class FetchedDataset:
 
 
 @dataclass(frozen=True)
-class FetchReport(Tabular):
+class FetchReport(Noted):
     """What was fetched, or would be; `problems` are the tasks whose data could not be had, by reason."""
 
     datasets: tuple[FetchedDataset, ...]
     problems: dict[str, list[str]]
-    notes: tuple[str, ...] = ()
 
     def rows(self) -> list[dict[str, Any]]:
         """One row per dataset."""
@@ -95,7 +94,7 @@ def fetch(
             problems.setdefault(log.reason(error, f"fetching {task.name}"), []).append(task.name)
     notes = applicable({NOTHING: not chosen, ONLY_ROWS: dry_run and hub.opened})
     failures = [f"failed: {listed(names)}: {why}" for why, names in problems.items()]
-    return FetchReport(_datasets(hub), problems, (*notes, *failures))
+    return FetchReport(_datasets(hub), problems, notes=(*notes, *failures))
 
 
 def require_data(tasks: Sequence[Task], hub: Hub) -> None:

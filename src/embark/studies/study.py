@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from base64 import b64encode
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from html import escape
 from io import BytesIO
 from pathlib import Path
 from typing import Any
 
-from embark.results.table import Table, Tabular
+from embark.results.table import Noted, Table
 from embark.types import EmbarkError
 
 FORMATS = (".svg", ".pdf", ".png")
@@ -28,13 +28,11 @@ STYLE = {
 
 
 @dataclass(frozen=True)
-class Study(Tabular, ABC):
+class Study(Noted, ABC):
     """The outcome of an analysis: `print` shows its table, a notebook its table and its drawing.
 
     `notes` tell which scores were used and what was left out; the table has notes of its own on how to read it.
     """
-
-    notes: tuple[str, ...] = field(default=(), kw_only=True)
 
     @property
     @abstractmethod
