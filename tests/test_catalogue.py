@@ -80,7 +80,7 @@ def test_a_name_is_checked() -> None:
     check_name("format", "csv", {"csv": 1, "json": 2})
     with pytest.raises(UnknownName, match=r"no format named 'cvs'. Did you mean csv\?"):
         check_name("format", "cvs", ("csv", "json"))
-    with pytest.raises(UnknownName, match="no format named 'x'. See the list."):
+    with pytest.raises(UnknownName, match=r"no format named 'x'\. See the list\."):
         check_name("format", "x", ("csv", "json"), "See the list.")
 
 
