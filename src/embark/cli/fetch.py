@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 import embark
-from embark.cli.output import BenchmarkName, Format, Home, TaskNames, emit, say
+from embark.cli.output import BenchmarkName, Format, Home, TaskNames, emit, finish
 from embark.cli.run import TasksFile, chosen_tasks
 
 
@@ -35,9 +35,7 @@ def fetch(
     report = embark.fetch(chosen_tasks(benchmark, task, None, tasks_file), dry_run=dry_run, settings=settings)
     if report.datasets or style != "text":
         emit(report.table(), style, report.as_dict())
-    say(*report.notes)
-    if report.problems:
-        raise typer.Exit(1)
+    finish(*report.notes, failed=report.problems)
 
 
 def check(
@@ -61,6 +59,4 @@ def check(
         raise typer.BadParameter("give a benchmark (-b) or tasks (-t)")
     report = embark.check(chosen_tasks(benchmark, task, None, tasks_file), settings=embark.load_settings(home))
     emit(report.table(), style)
-    say(*report.notes)
-    if report.differences:
-        raise typer.Exit(1)
+    finish(*report.notes, failed=report.differences)

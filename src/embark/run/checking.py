@@ -18,7 +18,7 @@ from embark.data.fetch import Hub
 from embark.data.layout import card_head, is_table
 from embark.data.remote import TableHead, table_head
 from embark.engine.progress import progress
-from embark.results.table import Row, Table, Tabular, data_frame
+from embark.results.table import Noted, Row, Table, data_frame
 from embark.run.failures import FailureLog
 from embark.run.fetching import from_hub
 from embark.settings import Settings, load_settings
@@ -44,11 +44,10 @@ class Finding:
 
 
 @dataclass(frozen=True)
-class CheckReport(Tabular):
+class CheckReport(Noted):
     """The findings about all tasks, in their order."""
 
     findings: tuple[Finding, ...]
-    notes: tuple[str, ...] = ()
 
     @property
     def differences(self) -> tuple[Finding, ...]:
@@ -96,7 +95,7 @@ def check(tasks: Tasks, *, settings: Settings | None = None, show_progress: bool
     notes = [f"{finding.task}: {finding.check}: {finding.text}" for finding in findings if finding.agrees is False]
     differing = len({finding.task for finding in findings if finding.agrees is False})
     summary = f"{len(chosen) - differing:,} of {len(chosen):,} tasks agree with the hub."
-    return CheckReport(tuple(findings), (*notes, summary))
+    return CheckReport(tuple(findings), notes=(*notes, summary))
 
 
 def _findings(task: Task, hub: Hub) -> Iterator[Finding]:
