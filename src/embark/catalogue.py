@@ -1,4 +1,4 @@
-"""The registry of everything that has a name: look-up with suggestions, globs, and lists of names for messages."""
+"""The registry of everything that has a name: look-up with suggestions, globs, lists of names for messages, groups."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from typing import Generic, TypeVar
 from embark.types import EmbarkError
 
 T = TypeVar("T")
+K = TypeVar("K")
+V = TypeVar("V")
 FEW = 12  # names that a message can list
 
 
@@ -96,6 +98,14 @@ def match_words(what: str, known: Iterable[str], patterns: str | Iterable[str] |
 def listed(names: Sequence[str], most: int = FEW) -> str:
     """Names separated by commas; of many, only the first."""
     return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
+
+
+def group_values(pairs: Iterable[tuple[K, V]]) -> dict[K, list[V]]:
+    """The values of each key, in order."""
+    groups: dict[K, list[V]] = {}
+    for key, value in pairs:
+        groups.setdefault(key, []).append(value)
+    return groups
 
 
 def counted(number: int, noun: str) -> str:

@@ -20,6 +20,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from PIL import Image
 
+from embark.catalogue import group_values
 from embark.data.items import as_keys
 from embark.data.media import UnreadableMedia, decode
 from embark.engine.check import InvalidVectors, check_vectors
@@ -213,9 +214,7 @@ def measure(encoder: Encoder, needs: Sequence[Need], sample: int = 24) -> dict[t
 
 def by_kind(needs: Sequence[Need]) -> list[list[Need]]:
     """Needs grouped by kind of item, short texts first: batches are even and need little padding."""
-    groups: dict[tuple[Modality, ...], list[Need]] = {}
-    for need in needs:
-        groups.setdefault(need.item.modalities, []).append(need)
+    groups = group_values((need.item.modalities, need) for need in needs)
     return [sorted(group, key=_length) for group in groups.values()]
 
 

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from embark.catalogue import group_values
 from embark.models.device import POOLING, pad, to_device, to_numpy, without_gradients
 from embark.models.encoder import Encoder, embed_in_groups, require_tokens
 from embark.models.hf import Tokenizer, check_vocabulary, load_model, quiet
@@ -98,9 +99,7 @@ class SentenceEncoder(Prompted):
         if self.plain:
             return _Input(prompt, route, ("text",), join_texts(own))
         # Named by kind, because the library would take a text that looks like an address for an image to fetch.
-        values: dict[Modality, list[Any]] = {}
-        for content in own:
-            values.setdefault(content.kind, []).append(library_value(content))
+        values = group_values((content.kind, library_value(content)) for content in own)
         by_kind = {kind: parts[0] if len(parts) == 1 else parts for kind, parts in values.items()}
         return _Input(prompt, route, tuple(sorted(by_kind)), by_kind)
 

@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from embark.catalogue import group_values
 from embark.data.atomic import atomically
 from embark.data.fetch import Hub
 from embark.data.formats import open_table_file
@@ -196,7 +197,7 @@ class ArchiveFolder:
     @cached_property
     def folders(self) -> dict[str, list[str]]:
         """The files of each folder."""
-        return _table.group_values((path.rpartition("/")[0], path) for path in self.names)
+        return group_values((path.rpartition("/")[0], path) for path in self.names)
 
     def find(self, path: str) -> str:
         """The file whose name, and folder if the path has one, are those at the end of a path of another machine."""
@@ -207,7 +208,7 @@ class ArchiveFolder:
 
     @cached_property
     def _by_ending(self) -> dict[str, list[str]]:
-        return _table.group_values(
+        return group_values(
             (ending, path)
             for path, name in self.names.items()
             for ending in (name.rpartition("/")[2], "/".join(name.split("/")[-2:]))

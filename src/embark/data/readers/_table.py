@@ -16,10 +16,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from types import MappingProxyType
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
+from embark.catalogue import listed
 from embark.data import items
 from embark.data.fetch import Hub, RemoteFile
 from embark.data.rows import Rows, open_rows, split_files
@@ -27,8 +28,6 @@ from embark.types import MODALITIES, Array, EmbarkError, Item, Media, Modality, 
 
 OPTIONS = ("subset_is", "language", "splits", "where", "drop", "missing")
 ORDER: tuple[Modality, ...] = ("image", "video", "audio", "text")  # of the parts of a mixed item: words come last
-K = TypeVar("K")
-V = TypeVar("V")
 NAMED = 5  # rows or ids that a message names
 
 
@@ -204,16 +203,7 @@ def content_columns(columns: Mapping[str, str], prefix: str = "") -> dict[Modali
 
 def first_few(names: Iterable[str]) -> str:
     """The first few names, and how many more there are."""
-    every = list(names)
-    return ", ".join(every[:NAMED]) + (f" and {len(every) - NAMED} more" if len(every) > NAMED else "")
-
-
-def group_values(pairs: Iterable[tuple[K, V]]) -> dict[K, list[V]]:
-    """The values of each key, in order."""
-    groups: dict[K, list[V]] = {}
-    for key, value in pairs:
-        groups.setdefault(key, []).append(value)
-    return groups
+    return listed(list(names), NAMED)
 
 
 def as_list(cell: Any) -> list[Any]:

@@ -7,11 +7,12 @@ from functools import lru_cache, partial
 
 import numpy as np
 
+from embark.catalogue import group_values
 from embark.data import items, wav
 from embark.data.fetch import Hub
 from embark.data.readers import _mmeb
 from embark.data.readers._mmeb import ArchiveFolder, Corpus, Query
-from embark.data.readers._table import first_few, group_values
+from embark.data.readers._table import first_few
 from embark.data.rows import Rows
 from embark.types import Dataset, EmbarkError, Item, Media, Task
 

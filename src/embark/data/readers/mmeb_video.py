@@ -9,12 +9,12 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import PurePosixPath
 
+from embark.catalogue import group_values
 from embark.data import items
 from embark.data.fetch import Hub
 from embark.data.layout import natural
 from embark.data.readers import _mmeb
 from embark.data.readers._mmeb import ArchiveFolder, Corpus, Query
-from embark.data.readers._table import group_values
 from embark.data.rows import Rows
 from embark.types import Dataset, EmbarkError, Item, Media, Task
 

@@ -12,10 +12,10 @@ from random import Random
 
 import numpy as np
 
+from embark.catalogue import group_values
 from embark.data import drawing, emoji, items
 from embark.data.emoji import Emoji
 from embark.data.fetch import Hub
-from embark.data.readers._table import group_values
 from embark.types import Array, Classes, Dataset, Gold, Groups, Item, Matches, Qrels, Side, Split, Task
 
 VERSION = 1
