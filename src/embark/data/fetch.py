@@ -288,7 +288,6 @@ class Hub:
     def _get(self, url: str) -> _Answer:
         from huggingface_hub.utils import build_hf_headers, get_session, hf_raise_for_status
 
-        http.check_token()
         http.guard_huggingface_hub(self.endpoint)
         headers = build_hf_headers(library_name="embark")
         body = bytearray()
@@ -348,7 +347,6 @@ class Hub:
     def _download_once(self, id: str, commit: str, file: RemoteFile, bar: _Bar) -> Path:
         from huggingface_hub import hf_hub_download
 
-        http.check_token()
         http.guard_huggingface_hub(self.endpoint)
         try:
             path = hf_hub_download(

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Lock
 from typing import Any
 
-from embark.models.device import to_device
+from embark.models.device import pad, to_device, to_numpy, without_gradients
+from embark.models.encoder import Tower
 from embark.models.hub import Checkpoint
 from embark.models.loading import Loading
-from embark.types import EmbarkError
+from embark.types import Array, EmbarkError
 
 VOCABULARIES = ("tokenizer.json", "*vocab*", "*.model", "*.tiktoken")
 CLIP_MEAN = (0.48145466, 0.4578275, 0.40821073)  # of pixels
@@ -136,6 +137,21 @@ class Tokenizer:
     def padding(self) -> int:
         """The padding token; 0 where the checkpoint names none, as padding is masked."""
         return int(self.inner.pad_token_id or 0)
+
+
+def text_tower(
+    tokenizer: Tokenizer,
+    model: Any,
+    forward: Callable[[Any, Any], Any],
+    prepare: Callable[[str], list[int]] | None = None,
+) -> Tower:
+    """The tower of texts: `prepare` (default: the tokenizer), then `forward` from ids and mask to vectors."""
+
+    @without_gradients
+    def embed(rows: list[list[int]]) -> Array:
+        return to_numpy(forward(*pad(rows, tokenizer.padding, "right", model.device)))
+
+    return Tower(embed, prepare or tokenizer)
 
 
 OFFSET = ("roberta", "xlm-roberta", "camembert", "mpnet")  # model types that count positions from two
