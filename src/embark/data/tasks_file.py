@@ -186,34 +186,31 @@ def _complete(kind: type, stated: Mapping[str, Any]) -> None:
             raise _InvalidField("is missing", spec.name)
 
 
-def _text(value: Any) -> str:
-    if not isinstance(value, str) or not value:
-        raise _InvalidField(f"must be a text, not {value!r}")
+def _require(valid: bool, kind: str, value: Any) -> Any:
+    """The value, if it is valid as what `kind` describes."""
+    if not valid:
+        raise _InvalidField(f"must be {kind}, not {value!r}")
     return value
+
+
+def _text(value: Any) -> str:
+    return str(_require(isinstance(value, str) and value != "", "a text", value))
 
 
 def _texts(value: Any) -> tuple[str, ...]:
-    if not isinstance(value, list):
-        raise _InvalidField(f"must be a list of texts, not {value!r}")
-    return tuple(_text(text) for text in value)
+    return tuple(map(_text, _require(isinstance(value, list), "a list of texts", value)))
 
 
 def _whole(value: Any) -> int:
-    if type(value) is not int or value < 0:  # true is an int, too
-        raise _InvalidField(f"must be a whole number, not {value!r}")
-    return value
+    return int(_require(type(value) is int and value >= 0, "a whole number", value))  # true is an int, too
 
 
 def _number(value: Any) -> float:
-    if type(value) not in (int, float):
-        raise _InvalidField(f"must be a number, not {value!r}")
-    return float(value)
+    return float(_require(type(value) in (int, float), "a number", value))
 
 
 def _flag(value: Any) -> bool:
-    if not isinstance(value, bool):
-        raise _InvalidField(f"must be true or false, not {value!r}")
-    return value
+    return bool(_require(isinstance(value, bool), "true or false", value))
 
 
 def _one_of(what: str, known: Mapping[str, Any] | tuple[str, ...]) -> Callable[[Any], str]:
@@ -228,9 +225,8 @@ def _one_of(what: str, known: Mapping[str, Any] | tuple[str, ...]) -> Callable[[
 
 def _map(read: Callable[[Any], Any]) -> Callable[[Any], dict[str, Any]]:
     def read_all(value: Any) -> dict[str, Any]:
-        if not isinstance(value, dict):
-            raise _InvalidField(f"must be a table, not {value!r}")
-        return {name: _read_field(name, read, content) for name, content in value.items()}
+        table = _require(isinstance(value, dict), "a table", value)
+        return {name: _read_field(name, read, content) for name, content in table.items()}
 
     return read_all
 
@@ -252,9 +248,7 @@ def _not_empty(read: Callable[[Any], Any]) -> Callable[[Any], Any]:
 
 
 def _pools(value: Any) -> tuple[Pool, ...]:
-    if not isinstance(value, list):
-        raise _InvalidField(f"must be a list of tables, not {value!r}")
-    pools = [_fields(Pool, table) for table in value]
+    pools = [_fields(Pool, table) for table in _require(isinstance(value, list), "a list of tables", value)]
     for pool in pools:
         _complete(Pool, pool)
     return tuple(Pool(**pool) for pool in pools)

@@ -8,10 +8,10 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
-from functools import cached_property
+from functools import cached_property, wraps
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -60,6 +60,17 @@ class Corpus:
         if name not in self.items:
             self.items[name] = make()
         return name
+
+
+def reader(read: Callable[[Task, str, Hub, Corpus], Iterable[Query]]) -> Callable[[Task, str, str, Hub], Dataset]:
+    """The reader of a function that yields the queries of a split and adds their candidates to a corpus."""
+
+    @wraps(read)
+    def read_dataset(task: Task, split: str, subset: str, hub: Hub) -> Dataset:
+        corpus = Corpus()
+        return dataset(task, list(read(task, split, hub, corpus)), corpus, split)
+
+    return read_dataset
 
 
 def dataset(task: Task, queries: Sequence[Query], corpus: Corpus, split: str | None = None) -> Dataset:
