@@ -68,8 +68,7 @@ def evaluate(truth: Split, vectors: Mapping[str, Any], params: Mapping[str, Any]
 
 def narrow(truth: Split, params: Mapping[str, Any]) -> tuple[Split, dict[str, Array]]:
     """Draw the samples now, so that only the training rows that some run learns from need vectors."""
-    shots, runs, seed = sampling_params(truth, params, shots=16)
-    return with_samples(truth, samples(truth.train, shots, runs, seed))
+    return with_samples(truth, samples(truth.train, *sampling_params(truth, params, shots=16)))
 
 
 def with_samples(truth: Split, samples_of_runs: Sequence[Array]) -> tuple[Split, dict[str, Array]]:
