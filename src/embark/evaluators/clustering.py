@@ -7,7 +7,7 @@ The published protocol is MiniBatchKMeans on the raw vectors, which can collapse
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -100,8 +100,7 @@ def assignment(table: Array) -> tuple[Array, Array]:
     """The one-to-one assignment of clusters to labels with the most items right: rows and columns of the table."""
     from scipy.optimize import linear_sum_assignment
 
-    row, column = linear_sum_assignment(table, maximize=True)
-    return row, column
+    return cast("tuple[Array, Array]", linear_sum_assignment(table, maximize=True))
 
 
 def _check(truth: Groups, items: int, labels: int) -> None:

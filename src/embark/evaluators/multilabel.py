@@ -44,15 +44,13 @@ def evaluate(truth: Split, vectors: Mapping[str, Any], params: Mapping[str, Any]
     used: Array = np.any(truth.test, axis=0)  # as published, a label that no test item has is not predicted
     train = truth.train[:, used]
     test = truth.test[:, used]
-    classifier = params.get("classifier", "logistic")
-    if classifier not in CLASSIFIERS:
-        raise EmbarkError(f"Unknown classifier '{classifier}'; known: {', '.join(CLASSIFIERS)}.")
+    classify = CLASSIFIERS[params.get("classifier", "logistic")]
     samples_of_runs = drawn_samples(truth, samples, shots, runs, seed)
     if not len(samples_of_runs[0]):
         raise EmbarkError("No training item has a label: there is nothing to learn.")
     test_vectors = whole(vectors["test"], "dot")
     jobs = labeled_samples(vectors["train"], train, samples_of_runs)
-    predictions = in_parallel(lambda job: CLASSIFIERS[classifier](*job, test_vectors), jobs)
+    predictions = in_parallel(lambda job: classify(*job, test_vectors), jobs)
     items = {
         name: np.stack([measure(test, run.predicted, run.score) for run in predictions])
         for name, measure in PER_ITEM.items()

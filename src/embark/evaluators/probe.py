@@ -45,8 +45,6 @@ def evaluate(truth: Split, vectors: Mapping[str, Any], params: Mapping[str, Any]
             f"All training items are of one class ('{truth.names[classes[0]]}'): there is nothing to learn."
         )
     kind = params.get("probe", "published")
-    if kind not in MAX_ITER:
-        raise EmbarkError(f"Unknown probe '{kind}'; known: {', '.join(MAX_ITER)}.")
     max_iter = int(params.get("max_iter", MAX_ITER[kind]))
     samples_of_runs = drawn_samples(truth, samples, shots, runs, seed)
     fitted = probes(truth.train, samples_of_runs, vectors, kind, max_iter, seed)

@@ -268,8 +268,7 @@ class GridProcessor:
     def _images(self, images: Sequence[Any], pixels: Sequence[int] | None) -> MediaInput:
         out = self._patches(images, pixels)
         counts = (out["image_grid_thw"].prod(1) // self.processor.merge_size**2).tolist()
-        prompt = "".join(f"{self.start}{self.image_token * count}{self.end}" for count in counts)
-        return MediaInput(prompt, dict(out))
+        return MediaInput("".join(f"{self.start}{self.image_token * count}{self.end}" for count in counts), dict(out))
 
     def _native(self, frames: Sequence[Any]) -> MediaInput:
         import torch

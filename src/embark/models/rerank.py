@@ -32,8 +32,7 @@ def load(card: ModelCard, loading: Loading) -> Reranker:
     candidates = (tokenizer.inner.pad_token_id, getattr(config, "pad_token_id", None), tokenizer.inner.eos_token_id)
     # Decoders read the score at the last token that is not this one: it must be the one that rows are padded with.
     config.pad_token_id = next((token for token in candidates if token is not None), 0)
-    ready = loaded_card(checkpoint.card, loading, 1, ("text",), stored="float32")
-    return CrossEncoder(ready, model, tokenizer)
+    return CrossEncoder(loaded_card(checkpoint.card, loading, 1, ("text",), stored="float32"), model, tokenizer)
 
 
 def load_yes_no(card: ModelCard, loading: Loading) -> Reranker:
@@ -98,18 +97,17 @@ class CrossEncoder(Reranker):
         return to_numpy(self.model(**inputs).logits[:, 0])
 
 
+@dataclass(eq=False)
 class PromptReranker(Reranker):
     """Query and document in one prompt (the card's "template"); `head` scores the state of its last token."""
 
-    def __init__(self, card: ModelCard, chat: Chat, head: Callable[[Any], Any]) -> None:
-        self.card = card
-        self.chat = chat
-        self.head = head
-        self.template: str = card.options["template"]
+    card: ModelCard
+    chat: Chat
+    head: Callable[[Any], Any]
 
     def render(self, query: Item, document: Item, instruction: str | None) -> Rendered:
         """The instruction where the template has a field for it, the query, the document."""
-        if INSTRUCTION not in self.template:
+        if INSTRUCTION not in self.card.options["template"]:
             return super().render(query, document, instruction)
         first = Text(instruction or self.card.options["instruction"])
         return Rendered((first, *query.parts, *document.parts), str(1 + len(query.parts)))
@@ -117,9 +115,10 @@ class PromptReranker(Reranker):
     def prepare(self, contents: Sequence[Content], mode: str) -> Prompt:
         """The prompt's tokens and tensors; media stand before texts in query and document, as in training."""
         query, document = super().prepare(contents, mode)
-        instruction = query[:1] if INSTRUCTION in self.template else []
+        template = self.card.options["template"]
+        instruction = query[:1] if INSTRUCTION in template else []
         body, tail = fill_template(
-            self.template,
+            template,
             instruction=instruction,
             query=_media_first(query[len(instruction) :]),
             document=_media_first(document),

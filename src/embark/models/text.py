@@ -7,7 +7,7 @@ import logging
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from logging.handlers import BufferingHandler
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -241,18 +241,17 @@ def load(card: ModelCard, loading: Loading) -> Encoder:
     ready = loaded_card(
         checkpoint.card, loading, int(config.hidden_size), ("text",), options={"pooling": _pooling(config), **options}
     )
-    return TextEncoder(ready, model, tokenizer)
+    return TextEncoder(ready, model, tokenizer, Prompts.from_options(options))
 
 
+@dataclass(eq=False)
 class TextEncoder(Prompted):
     """A transformer, its tokeniser, and a pooling over the states of its last layer."""
 
-    def __init__(self, card: ModelCard, model: Any, tokenizer: Tokenizer) -> None:
-        self.card = card
-        self.model = model
-        self.tokenizer = tokenizer
-        self.prompts = Prompts.from_options(card.options)
-        self.pool = POOLING[card.options["pooling"]]
+    card: ModelCard
+    model: Any
+    tokenizer: Tokenizer
+    prompts: Prompts
 
     def prepare(self, contents: Sequence[Content], mode: str) -> tuple[list[int], int]:
         """(tokens, the number of tokens at the beginning that are not pooled)."""
@@ -276,7 +275,7 @@ class TextEncoder(Prompted):
         hidden = self.model(input_ids=ids, attention_mask=mask, **causal).last_hidden_state
         for row, (_, skipped) in enumerate(batch):
             mask[row, :skipped] = 0
-        vectors = self.pool(hidden, mask)
+        vectors = POOLING[self.card.options["pooling"]](hidden, mask)
         if self.card.options.get("normalise"):
             vectors = torch.nn.functional.normalize(vectors.float(), dim=-1)
         return to_numpy(vectors)

@@ -35,8 +35,7 @@ def read(task: Task, split: str, hub: Hub, corpus: Corpus) -> Iterator[Query]:
             for image in tuples
             for kind in ENDINGS
         ]
-        query = corpus.items[_name(own, task.options["query"])]
-        yield Query(query, [_name(own, task.options["target"])], candidates)
+        yield Query(corpus.items[_name(own, task.options["query"])], [_name(own, task.options["target"])], candidates)
 
 
 def _captions(folder: ArchiveFolder, rows: Sequence[Mapping[str, Any]]) -> dict[int, str]:

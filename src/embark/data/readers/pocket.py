@@ -389,5 +389,4 @@ def _retrieval(queries: Mapping[str, Item], documents: Mapping[str, Item], pairs
     for query, document in pairs:
         relevant.setdefault(queries[query], set()).update(positions[documents[document]])
     rows = [(query, position, 1) for query, item in enumerate(queries.values()) for position in sorted(relevant[item])]
-    sides = {"query": items.side(queries), "document": items.side(documents)}
-    return Dataset(sides, Qrels(*np.array(rows).T))
+    return Dataset({"query": items.side(queries), "document": items.side(documents)}, Qrels(*np.array(rows).T))
