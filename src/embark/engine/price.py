@@ -19,8 +19,7 @@ def bills(encoder: Encoder, needs: Iterable[Need], demands: int) -> list[Bill]:
     if not isinstance(encoder, Billed):
         return []
     out = [Bill(0.0, 0.0)] * demands
-    groups = group_values(((need.demand, need.item.modalities), need) for need in needs)
-    for (demand, kinds), group in groups.items():
+    for (demand, kinds), group in group_values(((need.demand, need.item.modalities), need) for need in needs).items():
         sample = group if kinds == ("text",) else group[:: max(1, len(group) // SAMPLE)][:SAMPLE]
         sample_bills: list[Bill] = []
         for need in sample:

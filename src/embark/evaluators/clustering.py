@@ -32,8 +32,9 @@ def evaluate(truth: Groups, vectors: Mapping[str, Any], params: Mapping[str, Any
     labels = np.unique(truth.label)
     _check(truth, len(items), len(labels))
     seed = params.get("seed", 42)
-    batch_size = params.get("batch_size", 500)
-    published = _fit(MiniBatchKMeans(len(labels), batch_size=batch_size, n_init="auto", random_state=seed), items)
+    published = _fit(
+        MiniBatchKMeans(len(labels), batch_size=params.get("batch_size", 500), n_init="auto", random_state=seed), items
+    )
     starts = int(np.clip(WORK // (items.size * len(labels)), 1, STARTS))
     sound = _fit(KMeans(len(labels), n_init=starts, random_state=seed), items)
     table, *_ = contingency(truth.label, published.labels_)

@@ -98,6 +98,16 @@ def rename_tensors(state: Mapping[str, Any], names: Mapping[str, str]) -> dict[s
     return out
 
 
+def two_layers(state: Mapping[str, Any], activation: Any) -> Any:
+    """Two linear layers with an activation between them, which their weights call 0, 1 and 2."""
+    import torch
+
+    first, second = (torch.nn.Linear(*reversed(state[f"{layer}.weight"].shape)) for layer in (0, 2))
+    layers = torch.nn.Sequential(first, activation, second)
+    layers.load_state_dict(state)
+    return layers
+
+
 def image_processor(checkpoint: Checkpoint, **options: Any) -> Any:
     """The checkpoint's image processor on Pillow: other back-ends make other pixels, and so other vectors."""
     from transformers import AutoImageProcessor

@@ -39,8 +39,7 @@ def load(card: ModelCard, loading: Loading) -> Encoder:
             f"it knows {', '.join(TYPES)}."
         )
     model = load_model(AutoModel, base, loading)
-    if base is not checkpoint:
-        merge(model, checkpoint)
+    merge(model, checkpoint)
     dim = config.get_text_config().hidden_size
     card = complete_card(checkpoint.card, loading, config.model_type, dim, ("text", "image", "video"))
     with_processor = checkpoint if (checkpoint.folder / "preprocessor_config.json").is_file() else base

@@ -11,7 +11,7 @@ from embark.models.cards.rerank import JINA, QWEN3, QWEN3_VL
 from embark.models.chat import Chat, fill_template
 from embark.models.device import pad, to_numpy, without_gradients
 from embark.models.encoder import Reranker
-from embark.models.hf import Tokenizer, load_model, read_weights
+from embark.models.hf import Tokenizer, load_model, read_weights, two_layers
 from embark.models.loading import Loading, loaded_card
 from embark.models.mllm import QWEN_VL, Prompt
 from embark.types import Array, Content, EmbarkError, Item, ModelCard, Rendered, Text
@@ -55,20 +55,13 @@ def load_jina(card: ModelCard, loading: Loading) -> Reranker:
 
     checkpoint = hub.fetch_checkpoint(card, loading).with_options(**{**JINA, **card.options})
     chat = Chat(checkpoint, loading, head=False)
-    head = {
-        name: tensor.to(chat.model.device, chat.model.dtype)
-        for name, tensor in read_weights(checkpoint).items()
-        if name.startswith("score.")
-    }
-    if not head:
+    weights = read_weights(checkpoint).items()
+    state = {name.removeprefix("score."): tensor for name, tensor in weights if name.startswith("score.")}
+    if not state:
         raise EmbarkError(f"The checkpoint of {checkpoint.name} has no weights named score.…, which score a pair.")
-
-    def score(states: Any) -> Any:
-        hidden = torch.nn.functional.linear(states, head["score.0.weight"], head["score.0.bias"]).relu()
-        return torch.nn.functional.linear(hidden, head["score.2.weight"], head["score.2.bias"])[:, 0]
-
+    head = two_layers(state, torch.nn.ReLU()).to(chat.model.device, chat.model.dtype)
     ready = loaded_card(checkpoint.card, loading, 1, card.modalities or chat.modalities, stored="float32")
-    return PromptReranker(ready, chat, score)
+    return PromptReranker(ready, chat, lambda states: head(states)[:, 0])
 
 
 @dataclass(eq=False)

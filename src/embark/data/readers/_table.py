@@ -12,7 +12,7 @@ Every such reader understands these options of a task:
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from types import MappingProxyType
@@ -24,7 +24,7 @@ from embark.catalogue import listed
 from embark.data import items
 from embark.data.fetch import Hub, RemoteFile
 from embark.data.rows import Rows, open_rows, split_files
-from embark.types import MODALITIES, Array, EmbarkError, Item, Media, Modality, Task
+from embark.types import MODALITIES, Array, Classes, Dataset, EmbarkError, Item, Media, Modality, Side, Task
 
 OPTIONS = ("subset_is", "language", "splits", "where", "drop", "missing")
 ORDER: tuple[Modality, ...] = ("image", "video", "audio", "text")  # of the parts of a mixed item: words come last
@@ -194,6 +194,25 @@ def subset_kind(task: Task, subset: str) -> str:
     if kind not in ("", "config", "split", "column"):
         raise EmbarkError(f"Task {task.name}: 'subset_is' must be config, split or column, not '{kind}'.")
     return str(kind)
+
+
+def zeroshot_dataset(
+    side: Side,
+    labels: Array,
+    names: tuple[str, ...],
+    templates: Sequence[str],
+    prompt_id: Callable[[int, int], str],
+    skipped: tuple[str, ...] = (),
+    words: Sequence[str] = (),
+) -> Dataset:
+    """Items with their labels, and a prompt for each class and template, whose numbers `prompt_id` gets.
+
+    `words` are the class names as prompts have them, where those are not the names.
+    """
+    ids = [prompt_id(number, template) for number in range(len(names)) for template in range(len(templates))]
+    prompts = Side(tuple(ids), tuple(items.prompts(words or names, templates)))
+    truth = Classes(labels, np.repeat(np.arange(len(names)), len(templates)), names)
+    return Dataset({"item": side, "prompt": prompts}, truth, skipped)
 
 
 def content_columns(columns: Mapping[str, str], prefix: str = "") -> dict[Modality, str]:

@@ -16,7 +16,8 @@ from embark.catalogue import group_values
 from embark.data import drawing, emoji, items
 from embark.data.emoji import Emoji
 from embark.data.fetch import Hub
-from embark.types import Array, Classes, Dataset, Gold, Groups, Item, Matches, Qrels, Side, Split, Task
+from embark.data.readers._table import zeroshot_dataset
+from embark.types import Array, Dataset, Gold, Groups, Item, Matches, Qrels, Side, Split, Task
 
 VERSION = 1
 
@@ -128,14 +129,13 @@ def zeroshot(task: Task, split: str, subset: str, hub: Hub) -> Dataset:
     """Items, and a prompt for each class and template."""
     examples = _examples(task)
     labels, names = _class_numbers(examples)
-    ids = [
-        name if len(task.templates) == 1 else f"{name}-{number}"
-        for name in names
-        for number in range(len(task.templates))
-    ]
-    prompts = Side(tuple(ids), tuple(items.prompts(names, task.templates)))
-    prompt_class = np.repeat(np.arange(len(names)), len(task.templates))
-    return Dataset({"item": _side(examples), "prompt": prompts}, Classes(labels, prompt_class, names))
+    return zeroshot_dataset(
+        _side(examples),
+        labels,
+        names,
+        task.templates,
+        lambda number, template: names[number] if len(task.templates) == 1 else f"{names[number]}-{template}",
+    )
 
 
 # ── pairs and similarity ─────────────────────────────────────────────────────────────────────────────────────────────
