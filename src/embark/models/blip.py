@@ -77,9 +77,13 @@ def load_blip2(card: ModelCard, loading: Loading) -> Encoder:
         ).last_hidden_state
         return to_numpy(hidden[:, 0])
 
-    ready = loaded_card(checkpoint.card, loading, model.config.qformer_config.hidden_size, fusion="native")
-    embed_texts = text_tower(tokenizer, model, text_states).embed
-    return JointEncoder(ready, preprocessor.prepare, tokens, embed_texts, embed_images)
+    return JointEncoder(
+        loaded_card(checkpoint.card, loading, model.config.qformer_config.hidden_size, fusion="native"),
+        preprocessor.prepare,
+        tokens,
+        text_tower(tokenizer, model, text_states).embed,
+        embed_images,
+    )
 
 
 # ── BLIP's parts: (checkpoint, model, tokeniser, image processor) ────────────────────────────────────────────────────

@@ -36,8 +36,12 @@ def load_blip(card: ModelCard, loading: Loading) -> Generator:
 
     checkpoint = hub.fetch_checkpoint(card, loading)
     model = load_model(BlipForConditionalGeneration, checkpoint, loading)
-    ready = loaded_card(checkpoint.card, loading, 1, ("image",), stored="uint8")
-    return CaptionGenerator(ready, model, image_preprocessor(image_processor(checkpoint)), Tokenizer(checkpoint))
+    return CaptionGenerator(
+        loaded_card(checkpoint.card, loading, 1, ("image",), stored="uint8"),
+        model,
+        image_preprocessor(image_processor(checkpoint)),
+        Tokenizer(checkpoint),
+    )
 
 
 @dataclass(eq=False)

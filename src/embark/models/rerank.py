@@ -45,8 +45,11 @@ def load_yes_no(card: ModelCard, loading: Loading) -> Reranker:
         chat.model.base_model.compile()  # scores bypass `forward`, which is all that compiling the whole would cover
     answers = [chat.tokenizer.inner.convert_tokens_to_ids(checkpoint.card.options[word]) for word in ("yes", "no")]
     yes, no = chat.model.get_output_embeddings().weight[answers].float()
-    ready = loaded_card(checkpoint.card, loading, 1, card.modalities or chat.modalities, stored="float32")
-    return PromptReranker(ready, chat, lambda states: states.float() @ (yes - no))
+    return PromptReranker(
+        loaded_card(checkpoint.card, loading, 1, card.modalities or chat.modalities, stored="float32"),
+        chat,
+        lambda states: states.float() @ (yes - no),
+    )
 
 
 def load_jina(card: ModelCard, loading: Loading) -> Reranker:
@@ -60,8 +63,11 @@ def load_jina(card: ModelCard, loading: Loading) -> Reranker:
     if not state:
         raise EmbarkError(f"The checkpoint of {checkpoint.name} has no weights named score.…, which score a pair.")
     head = two_layers(state, torch.nn.ReLU()).to(chat.model.device, chat.model.dtype)
-    ready = loaded_card(checkpoint.card, loading, 1, card.modalities or chat.modalities, stored="float32")
-    return PromptReranker(ready, chat, lambda states: head(states)[:, 0])
+    return PromptReranker(
+        loaded_card(checkpoint.card, loading, 1, card.modalities or chat.modalities, stored="float32"),
+        chat,
+        lambda states: head(states)[:, 0],
+    )
 
 
 @dataclass(eq=False)

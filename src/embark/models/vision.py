@@ -25,9 +25,8 @@ def load_dino(card: ModelCard, loading: Loading) -> Encoder:
     if (kind := checkpoint.config.get("model_type", "")) not in DINO:
         raise EmbarkError(f"{card.name} is of model type '{kind}'; this loader knows {', '.join(DINO)}.")
     model = load_model(AutoModel, checkpoint, loading)
-    ready = loaded_card(checkpoint.card, loading, model.config.hidden_size, ("image", "video"))
     return Towers(
-        ready,
+        loaded_card(checkpoint.card, loading, model.config.hidden_size, ("image", "video")),
         pixel_towers(image_processor(checkpoint), model, lambda **inputs: model(**inputs).last_hidden_state[:, 0]),
     )
 

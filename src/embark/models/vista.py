@@ -50,8 +50,13 @@ def load(card: ModelCard, loading: Loading) -> Encoder:
         return to_numpy(first_state(hidden))
 
     text = text_tower(tokenizer, bert, lambda ids, mask: first_state(bert(input_ids=ids, attention_mask=mask)))
-    ready = loaded_card(checkpoint.card, loading, bert.config.hidden_size, fusion="native")
-    return JointEncoder(ready, preprocessor.prepare, tokens, text.embed, embed_images)
+    return JointEncoder(
+        loaded_card(checkpoint.card, loading, bert.config.hidden_size, fusion="native"),
+        preprocessor.prepare,
+        tokens,
+        text.embed,
+        embed_images,
+    )
 
 
 def build_modules(checkpoint: Checkpoint, text_checkpoint: Checkpoint) -> tuple[Any, Any, Any]:
