@@ -66,16 +66,10 @@ def _unpacked(path: Path) -> bytes:
     """The content of a file that may be packed, which may not become more than `limits` has it."""
     if path.suffix != ".gz":
         return path.read_bytes()
-    limit = limits.unpacked(path.stat().st_size)
-    blocks = []
-    size = 0
+    out = io.BytesIO()
     with gzip.open(path) as file:
-        while block := file.read(1 << 20):
-            blocks.append(block)
-            size += len(block)
-            if size > limit:
-                raise ValueError(limits.explain("it", limit))
-    return b"".join(blocks)
+        limits.copy(file, out, limits.unpacked(path.stat().st_size))
+    return out.getvalue()
 
 
 def _read_error(path: str | Path, error: Exception) -> EmbarkError:

@@ -9,6 +9,7 @@ from typing import Any
 
 import yaml
 
+from embark.catalogue import listed
 from embark.types import EmbarkError, Source
 
 TABLES = ("parquet", "jsonl", "json", "csv", "tsv", "tar", "jsonl.gz", "json.gz", "csv.gz", "tsv.gz")
@@ -61,7 +62,7 @@ def choose(source: Source, split: str, config: str | None, paths: Sequence[str],
         return chosen
     what = f"split '{split}'" + (f" of config '{config}'" if config else "")
     by_patterns = f" (patterns: {', '.join(patterns)})" if patterns is not None else ""
-    raise NoFiles(f"Dataset {source.id} has no files for {what}{by_patterns}. Its files: {_listed(paths)}.")
+    raise NoFiles(f"Dataset {source.id} has no files for {what}{by_patterns}. Its files: {listed(paths) or 'none'}.")
 
 
 def is_table(path: str) -> bool:
@@ -104,10 +105,6 @@ def _glob(pattern: str) -> re.Pattern[str]:
         return {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}.get(token) or re.escape(token)
 
     return re.compile(translated(pattern))
-
-
-def _listed(paths: Sequence[str]) -> str:
-    return ", ".join(paths[:12]) + (f" and {len(paths) - 12} more" if len(paths) > 12 else "") or "none"
 
 
 # ── the card ─────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -188,32 +188,30 @@ def _check_modalities(task: Task, data: Dataset) -> None:
         )
 
 
-def _problems(data: Dataset) -> list[str]:
+def _problems(data: Dataset) -> Iterator[str]:
     """A text for each inconsistency between the sides, their ids and the truth."""
-    problems: list[str] = []
     for role, side in data.sides.items():
         if len(side.ids) != len(side.items):
-            problems.append(f"side '{role}' has {len(side.ids)} ids for {len(side.items)} items")
+            yield f"side '{role}' has {len(side.ids)} ids for {len(side.items)} items"
         if len(set(side.ids)) != len(side.ids):
-            problems.append(f"side '{role}' has repeated ids")
+            yield f"side '{role}' has repeated ids"
         if not len(side):
-            problems.append(f"side '{role}' is empty")
+            yield f"side '{role}' is empty"
         base = data.sides.get(role_of(role))
         if base is None or len(base) != len(side):
-            problems.append(f"side '{role}' is not a variant of a side of the same length")
+            yield f"side '{role}' is not a variant of a side of the same length"
     for spec in fields(data.truth):
         values = getattr(data.truth, spec.name)
         for kind, role in spec.metadata.items():
             if role not in data.sides:
-                problems.append(f"there is no side '{role}'")
+                yield f"there is no side '{role}'"
                 continue
             count = len(data.sides[role])
             if kind == "index":
-                problems += _index_problems(spec.name, values, role, count)
+                yield from _index_problems(spec.name, values, role, count)
             elif values is not None and len(values) != count:
-                problems.append(f"'{spec.name}' has {len(values)} rows for {count} items of side '{role}'")
-        problems += _value_problems(spec.name, values, getattr(data.truth, "names", None))
-    return problems
+                yield f"'{spec.name}' has {len(values)} rows for {count} items of side '{role}'"
+        yield from _value_problems(spec.name, values, getattr(data.truth, "names", None))
 
 
 def _value_problems(name: str, values: Any, classes: Sequence[str] | None) -> list[str]:
@@ -221,8 +219,7 @@ def _value_problems(name: str, values: Any, classes: Sequence[str] | None) -> li
     if not isinstance(values, np.ndarray) or values.dtype.kind not in "biuf" or name == "drawn":
         return []
     if classes is None or values.dtype.kind == "f":
-        invalid = np.argwhere(~np.isfinite(values))
-        return [f"'{name}' is {values[tuple(row)]} in row {row[0]}" for row in invalid[:1]]
+        return [f"'{name}' is {values[tuple(row)]} in row {row[0]}" for row in np.argwhere(~np.isfinite(values))[:1]]
     if values.ndim == 2:
         return [] if values.shape[1] == len(classes) else [f"'{name}' has other than {len(classes)} classes"]
     outside = np.flatnonzero((values < 0) | (values >= len(classes)))
