@@ -289,7 +289,7 @@ class Soak:
     def wrong(self, kind: str, number: int, detail: object) -> None:
         self.count[kind] += number
         if number and len(self.problems) < 50:
-            self.problems.append(f"{kind} (run {self.count['runs']:,}): {number}: {detail}"[:2000])
+            self.problems.append(f"{kind} (run {self.count['runs']:,}): {number}: {detail}"[:400])
 
     # ── processes ────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -338,7 +338,7 @@ class Soak:
 
     def compare(self, revision: str, scored: dict[str, Any]) -> None:
         unlike = [task for task, numbers in scored.items() if numbers != self.reference[revision][task]]
-        self.wrong("wrong scores", len(unlike), {task: scored[task] for task in unlike})
+        self.wrong("wrong scores", len(unlike), f"model {revision}, {unlike}")
 
     # ── looking and damaging ─────────────────────────────────────────────────────────────────────────────────────────
 
