@@ -18,6 +18,7 @@ hung runs             processes that took longer than a minute
 from __future__ import annotations
 
 import argparse
+import faulthandler
 import hashlib
 import json
 import math
@@ -76,6 +77,7 @@ def main() -> None:
     args = parser.parse_args()
     if args.process:
         folder, log, job = args.process
+        faulthandler.enable()
         work(Path(folder), load_tasks(Path(folder)), Path(log), Job(*json.loads(job)))
         return
     with tempfile.TemporaryDirectory(dir=args.folder) as name:
@@ -289,7 +291,7 @@ class Soak:
     def wrong(self, kind: str, number: int, detail: object) -> None:
         self.count[kind] += number
         if number and len(self.problems) < 50:
-            self.problems.append(f"{kind} (run {self.count['runs']:,}): {number}: {detail}"[:400])
+            self.problems.append(f"{kind} (run {self.count['runs']:,}): {number}: {detail}"[:1500])
 
     # ── processes ────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -305,6 +307,7 @@ class Soak:
         def target() -> None:
             if fresh:
                 words = [sys.executable, __file__, "--process", str(self.folder), str(log), json.dumps(job)]
+                print("a fresh interpreter", file=sys.stderr, flush=True)
                 os.execv(sys.executable, words)
             work(self.folder, self.tasks, log, job)
 
@@ -322,7 +325,7 @@ class Soak:
         if status == signal.SIGKILL:
             self.wrong("hung runs", 1, process.job)
         elif status or not entries or "scores" not in entries[-1]:
-            self.wrong("failed runs", 1, f"status {status}: {process.errors()}")
+            self.wrong("failed runs", 1, f"{process.job}, status {status}: {process.errors()}")
         else:
             self.judge(process.job, entries[-1])
         return entries
@@ -469,6 +472,7 @@ def fork(target: Callable[[], None], log: Path) -> int:
         errors = os.open(log.with_suffix(".err"), os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
         os.dup2(errors, 1)
         os.dup2(errors, 2)
+        faulthandler.enable()  # where it was, if a signal ends it
         target()
         status = 0
     except BaseException:

@@ -19,6 +19,11 @@ from embark.data.readers import _table
 from embark.data.rows import FilesBySource
 from embark.types import MODALITIES, Array, Dataset, EmbarkError, Qrels, Task, role_of
 
+
+class UnexpectedData(EmbarkError):
+    """Data that a reader does not understand; the error that it met is the cause."""
+
+
 Reader = Callable[[Task, str, str, Hub], Dataset]
 
 WIDEST = 64  # characters of ids that are kept in an array of fixed width
@@ -85,7 +90,7 @@ def external_state(task: Task) -> str:
 def needed_files(task: Task, hub: Hub) -> FilesBySource:
     """The files needed to read a task, by dataset: as its reader's module states them, else those of its tables."""
     own: Callable[[Task, Hub], FilesBySource] | None = getattr(_module(task.reader), "needed_files", None)
-    with _checked_listing(task, hub):
+    with _checked_listing(task, hub), _expected_data(task, hub):
         return own(task, hub) if own else [(task.source, _table.needed_files(task, hub))]
 
 
@@ -112,10 +117,10 @@ def read(task: Task, split: str, subset: str, hub: Hub) -> Dataset:
         if name not in known:
             raise UnknownName(what, name, known)
     reader: Reader = getattr(_module(task.reader), READERS[task.reader].split(":")[1])
-    with _without_garbage_collection(), _checked_listing(task, hub):
+    with _without_garbage_collection(), _checked_listing(task, hub), _expected_data(task, hub):
         data = reader(task, split, subset, hub)
-    for problem in _problems(data):
-        raise EmbarkError(f"Task {task.name} ({split}, {subset}) was read wrongly: {problem}.")
+        for problem in _problems(data):
+            raise EmbarkError(f"Task {task.name} ({split}, {subset}) was read wrongly: {problem}.")
     _check_modalities(task, data)
     return replace(_with_ids(data), revision=hub.commit(task.source.id, task.source.revision))
 
@@ -134,6 +139,21 @@ def _checked_listing(task: Task, hub: Hub) -> Iterator[None]:
     except NoFiles:
         hub.forget(task.source.id, task.source.revision)
         raise
+
+
+@contextmanager
+def _expected_data(task: Task, hub: Hub) -> Iterator[None]:
+    """Whatever a reader raises about data that it does not expect is an error that names the data."""
+    try:
+        yield
+    except EmbarkError:
+        raise
+    except Exception as error:
+        files = _table.first_few(path for opened in hub.opened.values() for path in opened)
+        raise UnexpectedData(
+            f"Task {task.name}: the data of {task.source.id} ({files or 'no files'}) is not what the reader "
+            f"'{task.reader}' expects ({type(error).__name__}: {error}): it is damaged, or of another layout."
+        ) from error
 
 
 @contextmanager
