@@ -91,6 +91,8 @@ class Parquet(TableFile):
         top, *fields = [column] if column in self.column_names else column.split(".")
         batches = lazy_media.parquet_batches(self.path, [column])
         values = [value for batch in batches for value in batch.column(top).to_pylist()]
+        if len(values) != len(self):
+            raise ValueError(f"column '{column}' has {len(values):,} of {len(self):,} rows")
         for field in fields:
             values = [None if value is None else value.get(field) for value in values]
         return values
