@@ -321,12 +321,27 @@ def damaged_cards(dice: random.Random) -> None:
     """The card of a dataset."""
     text = damaged_bytes(CARD.encode(), dice).decode(errors="replace")
     if dice.random() < 0.4:
-        value = dice.choice(["[", "{}", "[[]]", "*x", "&x [*x]", "!!python/name:os.system", "3", "null", "- - -", "'"])
+        value = dice.choice(
+            [
+                "[",
+                "{}",
+                "[[]]",
+                "*x",
+                "&x [*x]",
+                "!!python/name:os.system",
+                "3",
+                "null",
+                "- - -",
+                "'",
+                "**/" * 12 + "x",
+                "[z-a]",
+            ]
+        )
         lines = CARD.splitlines()
         number = dice.randrange(2, 12)
         lines[number] = lines[number].partition(":")[0] + ": " + value
         text = "\n".join(lines) + "\n"
-    paths = ["data/test-0.parquet", "data/train-0.parquet", "x/0.parquet", "more/a/b.csv", "README.md"]
+    paths = ["data/test-0.parquet", "data/train-0.parquet", "x/0.parquet", "more/a/b.csv", "1²2.csv", "README.md"]
     with bounded("org/data"):
         card_configs(text, "org/data")
         choose(Source("org/data", "1"), dice.choice(["test", "train"]), dice.choice(["no", None]), paths, lambda: text)
