@@ -143,17 +143,20 @@ def _checked_listing(task: Task, hub: Hub) -> Iterator[None]:
 
 @contextmanager
 def _expected_data(task: Task, hub: Hub) -> Iterator[None]:
-    """Whatever a reader raises about data that it does not expect is an error that names the data."""
+    """Whatever a reader raises about data that it does not expect is an error that names the task or its data."""
     try:
         yield
-    except EmbarkError:
-        raise
     except Exception as error:
-        files = _table.first_few(path for opened in hub.opened.values() for path in opened)
-        raise UnexpectedData(
-            f"Task {task.name}: the data of {task.source.id} ({files or 'no files'}) is not what the reader "
-            f"'{task.reader}' expects ({type(error).__name__}: {error}): it is damaged, or of another layout."
-        ) from error
+        files = [path for opened in hub.opened.values() for path in opened]
+        if not isinstance(error, EmbarkError):
+            named = _table.first_few(files) or "no files"
+            raise UnexpectedData(
+                f"Task {task.name}: the data of {task.source.id} ({named}) is not what the reader '{task.reader}' "
+                f"expects ({type(error).__name__}: {error}): it is damaged, or of another layout."
+            ) from error
+        if not any(name in str(error) for name in (task.name, task.source.id, *files)):
+            error.args = (f"Task {task.name} ({_table.first_few(files) or task.source.id}): {error}",)
+        raise
 
 
 @contextmanager
