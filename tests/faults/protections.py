@@ -90,7 +90,7 @@ def main(patterns: Sequence[str]) -> int:
     with ThreadPoolExecutor(PROCESSES) as pool:
         for row, outcome in zip(chosen, pool.map(run_without, chosen), strict=True):
             outcomes.append(outcome)
-            print(f"{row.test}\n    {row.title}\n    {outcome.verdict}: {outcome.reason[:140]}", flush=True)
+            print(f"{row.test}\n    {row.title}\n    {outcome.verdict}: {outcome.reason[:200]}", flush=True)
     counts = {verdict: sum(outcome.verdict == verdict for outcome in outcomes) for verdict in (*PROVEN, PASSES, BROKEN)}
     print(f"{len(outcomes)} removals:", ", ".join(f"{count} {verdict}" for verdict, count in counts.items() if count))
     return int(any(outcome.verdict not in PROVEN for outcome in outcomes))
@@ -151,12 +151,14 @@ def _run(names: Sequence[str], folder: Path, seconds: float, edits: Sequence[Edi
 
 def _outcome(status: int, output: str) -> Outcome:
     lines = output.splitlines()
-    reason = next((line[1:].strip() for line in lines if line.startswith("E ")), "")
+    errors = [line[1:].strip() for line in lines if line.startswith("E ")]
+    failed = [line for line in lines if line.startswith("FAILED ")]
+    reason = " ".join(errors[:3] or [line.partition(" - ")[2] for line in failed])
     if status == 0:
         return Outcome(PASSES if " passed" in lines[-1] else SKIPPED)
     if status == -signal.SIGKILL or "MemoryError" in reason:
         return Outcome(NO_MEMORY, reason)
-    if status == 1 and any(line.startswith("FAILED") for line in lines):
+    if status == 1 and failed:
         return Outcome(FAILS, reason)
     return Outcome(BROKEN, f"status {status}: {reason or output[-500:]}")
 
@@ -175,12 +177,14 @@ ONLY_RECORDED = "if self._record(id).get(str(path)) not in (None, _state(path, f
 STATE = "return [stat.st_size, stat.st_mtime_ns, stat.st_ino, file.checksum]"
 COMMIT = 'commit = answer.get("sha") if isinstance(answer, dict) else None\n                if not _is_hash(commit):'
 ANY_COMMIT = 'commit = answer.get("sha") if isinstance(answer, dict) else None\n                if commit is None:'
-KEPT_LIST = "with suppress(OSError, ValueError, TypeError, KeyError):"
+STORED_LIST = "with suppress(OSError, ValueError, TypeError, KeyError):"
 LINK = 'if link and (parts.scheme not in ("http", "https") or not parts.path.endswith(tree)):'
 OUTER = "except Exception as error:\n            done ="
 INNER = "except Exception as error:\n            failure = error"
 NUMBERS = "if len(invalid := np.flatnonzero(np.isnan(floats))):"
-FINITE = Edit("data/readers/__init__.py", "invalid = np.argwhere(~np.isfinite(values))", "invalid = np.empty((0, 1), int)")
+CHECKED = "data/readers/__init__.py"
+FINITE = Edit(CHECKED, "invalid = np.argwhere(~np.isfinite(values))", "invalid = np.empty((0, 1), int)")
+CLASSES = Edit(CHECKED, "outside = np.flatnonzero((values < 0) | (values >= len(classes)))", "outside = []")
 RESULT_ERRORS = "except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:"
 CHECKSUM = "if not self.checksum or hashlib.sha256(data).hexdigest() == self.checksum:"
 READ_RESULT = "return _parse(path) if path.is_file() else None\n        except Damaged as damage:"
@@ -333,7 +337,7 @@ PROTECTIONS = (
         f"except {NONE} as error:\n                    self._fail(",
     ),
     Removal(
-        "test_a5_a_bad_value_and_a_truncated_listing_cost_their_tasks", FETCH, KEPT_LIST, "with suppress(OSError):",
+        "test_a5_a_bad_value_and_a_truncated_listing_cost_their_tasks", FETCH, STORED_LIST, "with suppress(OSError):",
     ),
     Removal(
         "test_a5_a_bug_in_one_model_costs_that_model_and_is_logged", "run/__init__.py",
@@ -346,7 +350,8 @@ PROTECTIONS = (
     ),
     Removal(
         "test_a5_a_bug_in_an_evaluator_costs_the_task", "run/__init__.py",
-        "except Exception as error:\n                return error", f"except {NONE} as error:\n                return error",
+        "except Exception as error:\n                return error",
+        f"except {NONE} as error:\n                return error",
     ),
     Removal(
         "test_a5_a_model_that_cannot_be_loaded_costs_that_model", "run/__init__.py",
@@ -385,7 +390,8 @@ PROTECTIONS = (
         FETCH, "RemoteFile(safe_path(path), size", "RemoteFile(path, size",
     ),
     Removal(
-        "test_a6_a_wrong_list_is_refused_and_not_kept", FETCH, "not isinstance(path, str) or len(path) > LONGEST_PATH or", "",
+        "test_a6_a_wrong_list_is_refused_and_not_kept", FETCH,
+        "not isinstance(path, str) or len(path) > LONGEST_PATH or", "",
     ),
     Removal(
         "test_a6_a_wrong_list_is_refused_and_not_kept", FETCH,
@@ -396,7 +402,7 @@ PROTECTIONS = (
         "if file is None or file.path in files:", "if file is None:",
     ),
     Removal("test_a6_a_commit_that_is_no_hash_is_refused_and_not_kept", FETCH, COMMIT, ANY_COMMIT),
-    Removal("test_a6_a_kept_list_that_is_damaged_is_asked_for_again", FETCH, KEPT_LIST, "with suppress(OSError):"),
+    Removal("test_a6_a_kept_list_that_is_damaged_is_asked_for_again", FETCH, STORED_LIST, "with suppress(OSError):"),
     Removal(
         "test_a6_a_kept_list_that_is_damaged_is_asked_for_again", FETCH,
         'if not files:\n        raise ValueError("it is empty")', "",
@@ -445,13 +451,10 @@ PROTECTIONS = (
     Removal(
         "test_a7_a_label_that_is_no_class_is_an_error", "data/readers/labelled.py",
         "    if len(unknown):", "    if False:",
-        (Edit("data/readers/__init__.py", "outside = np.flatnonzero((values < 0) | (values >= len(classes)))", "outside = []"),),
+        (CLASSES,),
     ),
     Removal("test_a7_whatever_reader_made_it_a_truth_is_checked", *FINITE),
-    Removal(
-        "test_a7_whatever_reader_made_it_a_truth_is_checked", "data/readers/__init__.py",
-        "outside = np.flatnonzero((values < 0) | (values >= len(classes)))", "outside = []",
-    ),
+    Removal("test_a7_whatever_reader_made_it_a_truth_is_checked", *CLASSES),
     Removal(
         "test_a7_whatever_reader_made_it_a_truth_is_checked", "data/readers/__init__.py",
         "return [] if values.shape[1] == len(classes) else", "return [] if True else",
@@ -690,12 +693,14 @@ PROTECTIONS = (
     ),
     Removal("test_fault_17_a_truncated_image_is_unreadable", "data/media.py", "    image.load()\n", ""),
     Removal(
-        "test_fault_17_a_truncated_image_is_unreadable", "data/media.py", "except Exception as error:", f"except {NONE} as error:",
+        "test_fault_17_a_truncated_image_is_unreadable", "data/media.py",
+        "except Exception as error:", f"except {NONE} as error:",
     ),
     Removal("test_fault_18_packed_text_and_archives", "data/formats.py", "if size > limit:", "if False:"),
-    Removal("test_fault_18_packed_text_and_archives", "data/rows.py", "if size > limit:", "if False:"),
+    Removal("test_fault_18_packed_text_and_archives[tgz]", "data/rows.py", "if size > limit:", "if False:"),
     Removal(
-        "test_fault_18_parquet_with_one_large_value_in_every_row", "data/lazy_media.py", "if size > limit:", "if False:",
+        "test_fault_18_parquet_with_one_large_value_in_every_row", "data/lazy_media.py",
+        "if size > limit:", "if False:",
     ),
     Removal(
         "test_fault_18_parquet_with_one_large_value_in_every_row", "data/lazy_media.py",
@@ -715,7 +720,8 @@ PROTECTIONS = (
     Removal("test_fault_18_limits_hold_for_every_kind", "data/formats.py", "if size > limit:", "if False:"),
     Removal("test_fault_18_limits_hold_for_every_kind", "data/rows.py", "if size > limit:", "if False:"),
     Removal(
-        "test_fault_18_limits_hold_for_every_kind", "data/lazy_media.py", "stream.decompress(data, limit)", "stream.decompress(data)",
+        "test_fault_18_limits_hold_for_every_kind", "data/lazy_media.py",
+        "stream.decompress(data, limit)", "stream.decompress(data)",
     ),
     Removal("test_fault_18_limits_hold_for_every_kind", "data/lazy_media.py", "if size > limit:", "if False:"),
     Removal(
@@ -727,7 +733,8 @@ PROTECTIONS = (
         "if frame.width * frame.height > limits.FRAME:", "if False:",
     ),
     Removal(
-        "test_fault_19_pictures_of_every_mode_become_rgb", "data/media.py", 'if image.mode.startswith("I;16"):', "if False:",
+        "test_fault_19_pictures_of_every_mode_become_rgb", "data/media.py",
+        'if image.mode.startswith("I;16"):', "if False:",
     ),
     Removal(
         "test_fault_19_pictures_of_every_mode_become_rgb", "data/media.py",
@@ -743,8 +750,9 @@ PROTECTIONS = (
     ),
     Removal("test_fault_20_a_sound_that_is_cut_off_is_unreadable", "data/media.py", CUT_OFF, "if False:"),
     Removal(
-        "test_fault_20_a_sound_that_is_cut_off_is_unreadable", "data/media.py",
+        "test_fault_20_a_sound_that_is_cut_off_is_unreadable[0.2-FLAC-PCM_16]", "data/media.py",
         'if len(samples) < sound.frames and sound.format == "FLAC":', "if False:",
+        (Edit("data/media.py", "except Exception as error:", f"except {NONE} as error:"),),  # libsndfile tells it, too
     ),
     Removal(
         "test_fault_20_a_sound_without_samples_is_unreadable_and_silence_is_not", "data/media.py",
@@ -760,7 +768,8 @@ PROTECTIONS = (
         "return 0 if size == mask else start", "return start",
     ),
     Removal(
-        "test_fault_20_a_damaged_film_is_unreadable", "data/media.py", "except Exception as error:", f"except {NONE} as error:",
+        "test_fault_20_a_damaged_film_is_unreadable", "data/media.py",
+        "except Exception as error:", f"except {NONE} as error:",
     ),
     Removal(
         "test_fault_20_whatever_follows_the_first_bytes_has_an_end", "data/containers.py", "if size < 8:", "if False:",
@@ -770,7 +779,8 @@ PROTECTIONS = (
         "if start + 27 > len(data):", "if False:",
     ),
     Removal(
-        "test_fault_20_whatever_follows_the_first_bytes_has_an_end", "data/containers.py", 'data.ljust(8, b"\\0")', "data",
+        "test_fault_20_whatever_follows_the_first_bytes_has_an_end", "data/containers.py",
+        'data.ljust(8, b"\\0")', "data",
     ),
     # ── 21 to 25 ─────────────────────────────────────────────────────────────────────────────────────────────────────
     Removal(
@@ -821,7 +831,8 @@ PROTECTIONS = (
     Removal("test_fault_23_every_name_is_one_folder_of_its_own", "paths.py", "if DEVICE.match(escaped):", "if False:"),
     Removal("test_fault_23_every_name_is_one_folder_of_its_own", "paths.py", AMBIGUOUS, "FORBIDDEN.sub(_escape, name)"),
     Removal(
-        "test_fault_23_every_name_is_one_folder_of_its_own", "paths.py", 're.sub(r"[. ]\\Z", _escape, escaped)', "escaped",
+        "test_fault_23_every_name_is_one_folder_of_its_own", "paths.py",
+        're.sub(r"[. ]\\Z", _escape, escaped)', "escaped",
     ),
     Removal("test_fault_23_every_name_is_one_folder_of_its_own", "paths.py", "if len(data) <= LONGEST:", "if True:"),
     Removal("test_fault_23_every_name_is_one_folder_of_its_own", "paths.py", PLACE, "if True:"),
@@ -841,7 +852,8 @@ PROTECTIONS = (
         "if _normalized(distribution) not in allowed:", "if False:",
     ),
     Removal(
-        "test_fault_24_the_user_allows_it_by_name", "plugins.py", "if _normalized(distribution) not in allowed:", "if False:",
+        "test_fault_24_the_user_allows_it_by_name", "plugins.py",
+        "if _normalized(distribution) not in allowed:", "if False:",
     ),
     Removal(
         "test_fault_24_a_folder_does_not_allow_plug_ins", "settings.py",
@@ -862,6 +874,10 @@ PROTECTIONS = (
         'return json.dumps({"rows": rows, "notes": table.notes}, indent=2, ensure_ascii=False)',
     ),
     Removal(
+        "test_fault_25_no_format_has_control_characters", "results/table.py",
+        "tuple(p(escape.terminal(shown(cell)), w)", "tuple(p(shown(cell), w)",
+    ),
+    Removal(
         "test_fault_25_a_csv_cell_is_the_text_or_its_escape_and_never_a_formula", "escape.py",
         "return f\"'{text}\" if text.lstrip().startswith(FORMULAS) else text", "return text",
     ),
@@ -874,12 +890,24 @@ PROTECTIONS = (
         "return terminal(text).translate(MARKDOWN)", "return terminal(text)",
     ),
     Removal(
+        "test_fault_25_a_markdown_table_has_its_columns_and_nothing_else", "results/table.py",
+        "(escape.markdown(shown(cell, full=True)) for cell", "(escape.terminal(shown(cell, full=True)) for cell",
+    ),
+    Removal(
+        "test_fault_25_latex_has_no_commands_but_ours", "results/table.py",
+        "else escape.latex(shown(c, full=True))", "else escape.terminal(shown(c, full=True))",
+    ),
+    Removal(
         "test_fault_25_latex_has_no_commands_but_ours", "escape.py",
         "return terminal(text).translate(LATEX)", "return terminal(text)",
     ),
     Removal(
         "test_fault_25_html_has_no_tags_but_ours", "escape.py",
         "return entities.escape(terminal(text))", "return terminal(text)",
+    ),
+    Removal(
+        "test_fault_25_html_has_no_tags_but_ours", "results/table.py",
+        "text = escape.html(shown(cell, full=True))", "text = escape.terminal(shown(cell, full=True))",
     ),
     Removal(
         "test_fault_25_json_keeps_the_text", "escape.py",

@@ -8,7 +8,7 @@ from datetime import date
 
 import pytest
 
-from faults.protections import PROCESSES, PROTECTIONS, PROVEN, ROOT, UNPROTECTED, run_without, files_of_tests
+from faults.protections import PROCESSES, PROTECTIONS, PROVEN, ROOT, UNPROTECTED, files_of_tests, run_without
 
 
 def test_every_protection_is_once_in_its_file() -> None:
