@@ -14,6 +14,7 @@ import shutil
 import signal
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -91,8 +92,8 @@ def main(patterns: Sequence[str]) -> int:
         for row, outcome in zip(chosen, pool.map(run_without, chosen), strict=True):
             outcomes.append(outcome)
             print(f"{row.test}\n    {row.title}\n    {outcome.verdict}: {outcome.reason[:200]}", flush=True)
-    counts = {verdict: sum(outcome.verdict == verdict for outcome in outcomes) for verdict in (*ACCEPTED, PASSES, BROKEN)}
-    print(f"{len(outcomes)} removals:", ", ".join(f"{count} {verdict}" for verdict, count in counts.items() if count))
+    counts = Counter(outcome.verdict for outcome in outcomes)
+    print(f"{len(outcomes)} removals:", ", ".join(f"{count} {verdict}" for verdict, count in counts.items()))
     return int(any(outcome.verdict not in ACCEPTED for outcome in outcomes))
 
 
