@@ -177,8 +177,7 @@ def clustering(statistic: str) -> Simulation:
         for scale in (2.2, 2.2, 2.7):
             vectors = scale * directions[label] + 0.5 * hard + rng.normal(size=(n, 16))
             fitted = clusterings(vectors.astype(np.float32), groups, int(rng.integers(2**31)))
-            outcomes = {"label": label} | {f"cluster_run{run}": clusters for run, clusters in enumerate(fitted, 1)}
-            parts.append(Part(statistic, statistic, outcomes, Observations.apart(n)))
+            parts.append(Part(statistic, statistic, {"label": label} | fitted, Observations.apart(n)))
         return judged([parts[0]], [parts[1]], [parts[2]])
 
     return simulate

@@ -8,7 +8,7 @@ bad fit is not taken for a bad model.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,6 +21,7 @@ from embark.types import Array, EmbarkError, Groups, Scores
 VERSION = 2
 PARAMS = {"batch_size": int, "seed": int, "runs": int}
 RUNS = 10  # seeds over which the score is averaged
+REFITS = 5  # runs that are fitted again to both halves of the items: how much other items would move the clusters
 STARTS = 10  # largest number of starts of the full k-means; the best start counts
 WORK = 2e9  # limit of starts × items × dimensions × clusters, to take seconds; there is always one start
 ROUNDING = 1e-6  # scatter below this share of the sum of squared lengths counts as zero
@@ -40,11 +41,11 @@ def evaluate(truth: Groups, vectors: Mapping[str, Any], params: Mapping[str, Any
     runs = params.get("runs", RUNS)
     if runs < 1:
         raise EmbarkError(f"The parameter 'runs' must be at least 1, not {runs}.")
-    published, *others = [_mini_batch(items, len(labels), seed + run, params.get("batch_size", 500)) for run in range(runs)]
+    fits = _fits(items, len(labels), seed, runs, params.get("batch_size", 500))
+    published = fits[0]
     starts = int(np.clip(WORK // (items.size * len(labels)), 1, STARTS))
     sound = _fit(KMeans(len(labels), n_init=starts, random_state=seed), items)
-    clusters = [fit.labels_.astype(np.int64) for fit in (published, *others)]
-    of_runs = [_measures(truth.label, labels_of_run) for labels_of_run in clusters]
+    of_runs = [_measures(truth.label, fit.labels_) for fit in fits]
     values = {name: float(np.mean([measures[name] for measures in of_runs])) for name in of_runs[0]}
     main = main_measure(params, "nmi", values, "Clustering")
     metrics = values | {f"published_{name}": value for name, value in of_runs[0].items()}
@@ -52,28 +53,55 @@ def evaluate(truth: Groups, vectors: Mapping[str, Any], params: Mapping[str, Any
     metrics |= {"inertia": float(published.inertia_), "sound_inertia": float(sound.inertia_)}
     scatter = float(items.var(axis=0, dtype=np.float64).sum() * len(items))
     scatter = scatter if scatter > ROUNDING * float(np.square(items, dtype=np.float64).sum()) else 0.0
-    filled = len(np.unique(clusters[0]))
+    filled = len(np.unique(published.labels_))
     return Scores(
         metrics,
         main,
         "item",
         np.arange(len(items)),
-        {"label": truth.label} | {f"cluster_run{number}": of_run for number, of_run in enumerate(clusters, 1)},
+        {"label": truth.label} | _columns(items, fits, seed),
         statistic=main,
         counts={"items": len(items), "groups": len(labels), "clusters": filled, "runs": runs},
         warnings=_warnings(metrics, main, filled, len(labels), scatter),
     )
 
 
-def clusterings(items: Array, groups: int, seed: int, runs: int = RUNS, batch_size: int = 500) -> list[Array]:
-    """The cluster of each item in every run of the published clusterer."""
-    return [_mini_batch(items, groups, seed + run, batch_size).labels_ for run in range(runs)]
+def clusterings(items: Array, groups: int, seed: int, runs: int = RUNS, batch_size: int = 500) -> dict[str, Array]:
+    """The cluster of each item in every run and every refit of the published clusterer, as columns of outcomes."""
+    return _columns(items, _fits(items, groups, seed, runs, batch_size), seed)
 
 
-def _mini_batch(items: Array, groups: int, seed: int, batch_size: int) -> Any:
+def _fits(items: Array, groups: int, seed: int, runs: int, batch_size: int) -> list[Any]:
     from sklearn.cluster import MiniBatchKMeans
 
-    return _fit(MiniBatchKMeans(groups, batch_size=batch_size, n_init="auto", random_state=seed), items)
+    models = [
+        MiniBatchKMeans(groups, batch_size=batch_size, n_init="auto", random_state=seed + run) for run in range(runs)
+    ]
+    return [_fit(model, items) for model in models]
+
+
+def _columns(items: Array, fits: Sequence[Any], seed: int) -> dict[str, Array]:
+    """cluster_run1… of the runs; cluster_refit1 and 2 of the first run, fitted again to either half of the items, and
+    so on. The halves are the same for every model.
+    """
+    from sklearn.base import clone
+
+    columns = {f"cluster_run{number}": fit.labels_.astype(np.int32) for number, fit in enumerate(fits, 1)}
+    if len(items) < 2 * fits[0].n_clusters:
+        return columns
+    for run, fit in enumerate(fits[:REFITS]):
+        order = np.random.default_rng([seed, run]).permutation(len(items))
+        for half, rows in enumerate(np.array_split(order, 2), 1):
+            again = _fit(clone(fit).set_params(init=fit.cluster_centers_, n_init=1), items[rows])
+            columns[f"cluster_refit{2 * run + half}"] = _predicted(again, items)
+    return columns
+
+
+def _predicted(fit: Any, items: Array) -> Array:
+    from threadpoolctl import threadpool_limits
+
+    with blas_threads(1), threadpool_limits(1, user_api="openmp"):
+        return np.asarray(fit.predict(items), np.int32)
 
 
 def _measures(label: Array, cluster: Array) -> dict[str, float]:

@@ -161,9 +161,10 @@ class Evidence:
         runs = np.zeros((size, size))
         uncertain = np.zeros((size, size))
         for part in {entry.part: None for entry in self._entries if len(entry.pushes.runs) > 1}:
-            excess, run_freedom = self._runs(part, size)
-            runs += excess
-            uncertain += excess**2 / run_freedom
+            entries = [entry for entry in self._entries if entry.part == part]
+            for excess, run_freedom in (_of_runs(entries, size), _of_refits(entries, size)):
+                runs += excess
+                uncertain += excess**2 / run_freedom
         variance = items + runs
         # Satterthwaite: as if the sum of variances were one.
         spread = items**2 / freedom + uncertain
@@ -199,22 +200,30 @@ class Evidence:
         factor = np.sqrt(np.divide(count, count - 1, out=np.ones(size), where=finite))
         return covariance * factor[:, None] * factor, count
 
-    def _runs(self, part: Hashable, size: int) -> tuple[Array, float]:
-        """Variances of differences between models by the runs of a part, without what its items bring; their freedom."""
-        entries = [entry for entry in self._entries if entry.part == part]
-        runs = {len(entry.pushes.runs) for entry in entries}
-        count = min(runs)
-        deviation = np.zeros((count, size))
-        residual = np.zeros((max(entry.pushes.items.shape[1] for entry in entries) * count, size))
-        for entry in entries:
-            values = entry.pushes.runs[:count]
-            deviation[:, entry.model] = entry.weight * (values - values.mean())
-            own = entry.pushes.items[:count]
-            rest = entry.weight * (own - own.mean(axis=0)).ravel()
-            residual[: len(rest), entry.model] = rest
-        scale = max(count * (count - 1), 1)
-        excess = _differences(deviation.T @ deviation / scale) - _differences(residual.T @ residual / scale)
-        return np.maximum(excess, 0), max(count - 1, 1)
+
+def _of_runs(entries: Sequence[_Entry], size: int) -> tuple[Array, float]:
+    """Variances of differences between models by the runs of a part, without what its items bring; their freedom."""
+    count = min(len(entry.pushes.runs) for entry in entries)
+    deviation = np.zeros((count, size))
+    residual = np.zeros((max(entry.pushes.items.shape[1] for entry in entries) * count, size))
+    for entry in entries:
+        values = entry.pushes.runs[:count]
+        deviation[:, entry.model] = entry.weight * (values - values.mean())
+        own = entry.pushes.items[:count]
+        rest = entry.weight * (own - own.mean(axis=0)).ravel()
+        residual[: len(rest), entry.model] = rest
+    scale = max(count * (count - 1), 1)
+    excess = _differences(deviation.T @ deviation / scale) - _differences(residual.T @ residual / scale)
+    return np.maximum(excess, 0), max(count - 1, 1)
+
+
+def _of_refits(entries: Sequence[_Entry], size: int) -> tuple[Array, float]:
+    """Variances of differences between models by clusters that other items would make; their freedom."""
+    count = min(len(entry.pushes.refits) for entry in entries)
+    deviation = np.zeros((count, size))
+    for entry in entries:
+        deviation[:, entry.model] = entry.weight * entry.pushes.refits[:count]
+    return _differences(deviation.T @ deviation / max(count, 1)), max(count, 1)
 
 
 def _sums(numbers: Array, models: Array, values: Array, size: int) -> Array:

@@ -8,7 +8,7 @@ variances of scores and differences, whoever shares the items: see `shared`.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -23,11 +23,14 @@ Outcomes = Mapping[str, Array]
 class Pushes:
     """A score on one split and subset: `runs` are the scores of its runs (one, where it has none), and `items` what
     each item pushes each of them, (runs, items).
+
+    `refits` are deviations of the score, drawn at random, where other items would make other clusters.
     """
 
     runs: Array
     items: Array
     scale: str = "share"  # from 0 to 1; "signed": from −1; "correlation"
+    refits: Array = field(default_factory=lambda: np.empty(0))
 
     @property
     def value(self) -> float:
@@ -104,10 +107,10 @@ def _values(statistic: str, main: str, outcomes: Outcomes) -> Array:
     return np.stack(columns).astype(np.float64)
 
 
-def run_columns(name: str, outcomes: Outcomes) -> list[Array]:
+def run_columns(name: str, outcomes: Outcomes, kind: str = "run") -> list[Array]:
     """The columns name_run1, name_run2…"""
-    columns = []
-    while (column := f"{name}_run{len(columns) + 1}") in outcomes:
+    columns: list[Array] = []
+    while (column := f"{name}_{kind}{len(columns) + 1}") in outcomes:
         columns.append(np.asarray(outcomes[column]))
     return columns
 
@@ -162,7 +165,7 @@ def _clusterings(outcomes: Outcomes) -> list[Array]:
 
 
 def _nmi(main: str, outcomes: Outcomes) -> Pushes:
-    return _over_runs(outcomes, _nmi_of_run, "share")
+    return _over_runs(outcomes, _nmi_of_run, "nmi")
 
 
 def _nmi_of_run(label: Array, cluster: Array) -> tuple[float, Array]:
@@ -179,7 +182,7 @@ def _nmi_of_run(label: Array, cluster: Array) -> tuple[float, Array]:
 
 
 def _ari(main: str, outcomes: Outcomes) -> Pushes:
-    return _over_runs(outcomes, _ari_of_run, "signed")
+    return _over_runs(outcomes, _ari_of_run, "ari")
 
 
 def _ari_of_run(label: Array, cluster: Array) -> tuple[float, Array]:
@@ -197,7 +200,8 @@ def _ari_of_run(label: Array, cluster: Array) -> tuple[float, Array]:
 
 
 def _cluster_accuracy(main: str, outcomes: Outcomes) -> Pushes:
-    return _of_means(_placed(outcomes))
+    values = _of_means(_placed(outcomes))
+    return replace(values, refits=_refits(outcomes, "cluster_accuracy"))
 
 
 def _placed(outcomes: Outcomes) -> Array:
@@ -212,11 +216,22 @@ def _placed(outcomes: Outcomes) -> Array:
     return np.stack(placed).astype(np.float64)
 
 
-def _over_runs(outcomes: Outcomes, of_run: Callable[[Array, Array], tuple[float, Array]], scale: str) -> Pushes:
+def _over_runs(outcomes: Outcomes, of_run: Callable[[Array, Array], tuple[float, Array]], measure: str) -> Pushes:
     runs = [of_run(outcomes["label"], clusters) for clusters in _clusterings(outcomes)]
     influence = np.stack([values for _, values in runs])
     influence -= influence.mean(axis=1, keepdims=True)
-    return Pushes(np.array([value for value, _ in runs]), influence / influence.shape[1], scale)
+    values = np.array([value for value, _ in runs])
+    scale = "signed" if measure == "ari" else "share"
+    return Pushes(values, influence / influence.shape[1], scale, _refits(outcomes, measure))
+
+
+def _refits(outcomes: Outcomes, measure: str) -> Array:
+    """Half the difference that fits to either half of the items make: as far as other items would move the score, by
+    moving the clusters.
+    """
+    columns = run_columns("cluster", outcomes, "refit")
+    scores = [float(from_contingency(contingency(outcomes["label"], column)[0])[measure]) for column in columns]
+    return (np.array(scores[::2]) - np.array(scores[1::2])) / 2
 
 
 STATISTICS: dict[str, Callable[[str, Outcomes], Pushes]] = {
