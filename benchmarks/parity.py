@@ -133,8 +133,9 @@ def clustering(inputs: Inputs, truth: Mapping[str, Any]) -> Scores:
     label = np.array(truth["labels"])
     params = {"batch_size": truth["batch_size"], "seed": truth["seed"], "runs": 2}
     scores = evaluate("clustering", Groups(label, _names(label.max() + 1)), {"item": inputs["items"]}, params)
-    published = {name.removeprefix("published_"): v for name, v in scores.metrics.items() if name.startswith("published_")}
-    return replace(scores, metrics=published)
+    prefix = "published_"
+    measures = {name.removeprefix(prefix): v for name, v in scores.metrics.items() if name.startswith(prefix)}
+    return replace(scores, metrics=measures)
 
 
 def sts(inputs: Inputs, truth: Mapping[str, Any]) -> Scores:

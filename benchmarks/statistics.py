@@ -22,20 +22,20 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-sys.path = [place for place in sys.path if Path(place).resolve() != Path(__file__).resolve().parent]  # not `statistics`
+sys.path = [place for place in sys.path if Path(place).resolve() != Path(__file__).resolve().parent]  # its name is taken
 for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(variable, "1")  # a process a core
 
-import numpy as np
+import numpy as np  # noqa: E402
 
-from embark.evaluators import evaluate
-from embark.evaluators.clustering import clusterings
-from embark.evaluators.probe import columns, samples
-from embark.stats.paired import difference
-from embark.stats.ranking import Spread, over_tasks, places
-from embark.stats.shared import Evidence, Observations, Part, interval, interval_of, scale_of
-from embark.stats.statistics import pushes
-from embark.types import Array, Split
+from embark.evaluators import evaluate  # noqa: E402
+from embark.evaluators.clustering import clusterings  # noqa: E402
+from embark.evaluators.probe import columns, samples  # noqa: E402
+from embark.stats.paired import difference  # noqa: E402
+from embark.stats.ranking import Spread, over_tasks, places  # noqa: E402
+from embark.stats.shared import Evidence, Observations, Part, interval, interval_of, scale_of  # noqa: E402
+from embark.stats.statistics import pushes  # noqa: E402
+from embark.types import Array, Split  # noqa: E402
 
 LEVEL = 0.05
 CHUNKS = 8  # pieces of a cell for each worker

@@ -28,6 +28,7 @@ DEFAULT_RULE = "mean-of-categories"
 ENOUGH = 0.9  # share of a benchmark's tasks that a model needs scores on to be ranked
 UNRANKED = f"#: – is not ranked, because it lacks scores on {100 * ENOUGH:.0f} % of the tasks"
 PARTIAL = "over those tasks that have a score, not over all"
+KINDS = "items are not to be had: kinds of tasks count as independent draws, tasks of one kind do not"
 TIES = "tie: models with one letter cannot be told apart (paired differences, corrected for the number of pairs)"
 
 
@@ -88,10 +89,12 @@ class Leaderboard(Tabular):
         notes += [UNRANKED] * any(entry.place is None for entry in shown)
         ranked = sum(entry.place is not None for entry in self.entries)
         if ranked > 1 and self.resampled == "nothing":
-            notes.append(f"95 %: fewer than {FEWEST} tasks of equal weight say nothing about other tasks")
+            notes.append(f"95 %: fewer than {FEWEST} kinds of tasks of equal weight say nothing about other tasks")
         elif ranked > 1:
-            drawn = "the items of each task" if self.resampled == "items" else "the tasks"
-            notes.append(f"95 %: of the rank, when {drawn} are drawn again, the same for all {ranked} models")
+            kinds = len({kind_of(task) for task in self.tasks})
+            others = "other items of the same tasks" if self.resampled == "items" else f"{kinds} other kinds of tasks"
+            notes.append(f"95 %: of the rank, on {others}, the same for all {ranked} models")
+            notes += [KINDS] * (self.resampled == "tasks")
             notes.append(TIES)
         models = [entry.model for entry in self.entries]
         if len(models) > 1 and any(model.mean.partial for model in models):
@@ -172,22 +175,22 @@ def ranked(tasks: Sequence[Task], models: Sequence[Standing], borda: bool = Fals
         weights = np.full(values.shape, 1 / max(len(tasks), 1))
     totals = (weights * np.nan_to_num(values)).sum(axis=1)
     enough = [number for number, model in enumerate(models) if model.mean.count >= ENOUGH * model.mean.of]
-    draws = None
-    freedom = np.inf
+    spread = None
     resampled = "items"
     if not borda:
-        draws = ranking.over_items([models[i].results for i in enough], [models[i].weights for i in enough])
-    if draws is None:
-        freedom = ranking.freedom(weights[enough])
-        resampled = "tasks"
-        draws = ranking.over_tasks(values[enough], weights[enough])
-    if freedom < FEWEST - 1:
-        draws = None
-        resampled = "nothing"
-    places = dict(zip(enough, ranking.places(totals[enough], draws, freedom), strict=True))
+        spread = ranking.over_items([models[i].readings for i in enough], [models[i].weights for i in enough])
+    if spread is None:
+        spread = ranking.over_tasks(values[enough], weights[enough], [kind_of(task) for task in tasks])
+        resampled = "nothing" if spread is None else "tasks"
+    places = dict(zip(enough, ranking.places(totals[enough], spread), strict=True))
     gaps = [0 if number in places else len(tasks) - len(model.tasks) for number, model in enumerate(models)]
     order = sorted(range(len(models)), key=lambda number: (number not in places, gaps[number], -totals[number]))
     return [Entry(models[i], places.get(i), totals[i] * len(tasks)) for i in order], resampled
+
+
+def kind_of(task: Task) -> str:
+    """The kind of a task: tasks of one kind favour the same models, so only kinds count as independent."""
+    return task.tags.get("type", task.category)
 
 
 def shared(tasks: Sequence[Task], models: Sequence[Standing]) -> list[Task]:

@@ -1,9 +1,9 @@
 """Clustering: how well clusters of the vectors agree with the groups of the items.
 
 The published protocol is one fit of MiniBatchKMeans on the raw vectors. Another seed gives another score, so the score
-is the mean over several seeds, and the published fit, that of the first seed, is reported beside it (`published_…`). The
-clusterer can collapse clusters: the scores of a full k-means (`sound_…`) and both inertias are reported, too, so that a
-bad fit is not taken for a bad model.
+is the mean over several seeds, and the published fit, that of the first seed, is reported beside it (`published_…`).
+The clusterer can collapse clusters: the scores of a full k-means (`sound_…`) and both inertias are reported, too, so
+that a bad fit is not taken for a bad model.
 """
 
 from __future__ import annotations
@@ -188,7 +188,8 @@ def _warnings(metrics: Mapping[str, float], main: str, clusters: int, groups: in
     warnings = []
     inertia = metrics["inertia"]
     best = metrics["sound_inertia"]
-    comparison = f"a full k-means gives {main} {metrics[f'sound_{main}']:.4f} instead of {metrics[f'published_{main}']:.4f}."
+    score, sound = metrics[f"published_{main}"], metrics[f"sound_{main}"]
+    comparison = f"a full k-means gives {main} {sound:.4f} instead of {score:.4f}."
     if clusters < groups:
         warnings.append(f"MiniBatchKMeans collapsed: it fills {clusters} of {groups} clusters; {comparison}")
     rounding = 1e-5 * scatter

@@ -1,7 +1,7 @@
 """95 % intervals from a score, its variance and the degrees of freedom of that variance.
 
-Shares (means of outcomes between 0 and 1, NMI) get Wilson's interval, with as many trials as the variance stands for: it
-stays on the scale, is lopsided near an end, and covers well for few items. Correlations are taken on Fisher's scale,
+Shares (means of outcomes between 0 and 1, NMI) get Wilson's interval, with as many trials as the variance stands for:
+it stays on the scale, is lopsided near an end, and covers well for few items. Correlations are taken on Fisher's scale,
 differences are symmetric.
 """
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from collections.abc import Mapping
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
 from embark.results import Damaged, TaskResult
-from embark.stats.shared import ItemNumbers, Part
-from embark.stats.statistics import STATISTICS, Outcomes, run_columns
+from embark.stats.shared import Evidence, ItemNumbers, Observations, Part, interval_of
+from embark.stats.statistics import STATISTICS, Outcomes, Pushes, pushes, run_columns
 from embark.types import EmbarkError
 
 KEYS = ("split", "subset", "id")
@@ -56,3 +57,62 @@ def statistic_of(result: TaskResult, columns: Outcomes) -> str:
     if not names and metric not in columns:
         raise NotComparable(f"its items have no outcome that {metric} could be computed from")
     return names[0] if names else "mean"
+
+
+class Reading(NamedTuple):
+    """What the items of one split and subset push its score."""
+
+    key: tuple[str, str]
+    observations: Observations
+    pushes: Pushes
+
+
+class Readings:
+    """The outcomes of a model's results by task, each read once and when it is needed.
+
+    `numbers` are the items of all models that are compared.
+    """
+
+    def __init__(self, results: Mapping[str, TaskResult], numbers: ItemNumbers | None = None) -> None:
+        self.results = results
+        self.numbers = numbers or ItemNumbers()
+        self._read: dict[str, list[Reading]] = {}
+
+    @property
+    def on_disk(self) -> bool:
+        """Whether there are outcomes of all results."""
+        return all(result.path is not None and result.made_by == "embark" for result in self.results.values())
+
+    def of(self, task: str) -> list[Reading]:
+        """The parts of a task; an error where they cannot be read."""
+        if task not in self._read:
+            parts = parts_of(self.results[task], self.numbers)
+            self._read[task] = [
+                Reading(key, part.observations, pushes(part.statistic, part.main, part.outcomes))
+                for key, part in parts.items()
+            ]
+        return self._read[task]
+
+    def add(self, evidence: Evidence, weights: Mapping[str, float], model: int = 0) -> list[str]:
+        """Add the weighted sum of the tasks to the evidence on a model, and return the scales of its scores."""
+        scales = []
+        for task in (name for name in self.results if name in weights):
+            parts = self.of(task)
+            for key, observations, values in parts:
+                evidence.add((task, *key), observations, values, weights[task] / len(parts), model)
+                scales.append(values.scale)
+        return scales
+
+    def interval(self, value: float, weights: Mapping[str, float]) -> tuple[float, float] | None:
+        """Interval of a weighted mean of the tasks' scores; None where outcomes are not on disk, or do not vary."""
+        if not self.on_disk:
+            return None
+        evidence = Evidence()
+        try:
+            scales = self.add(evidence, weights)
+        except EmbarkError:
+            return None
+        uncertainty = evidence.of() if scales else None
+        if uncertainty is None or uncertainty.variance <= 0:
+            return None
+        return interval_of(value, uncertainty, "share" if set(scales) == {"share"} else "signed")

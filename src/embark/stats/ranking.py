@@ -1,9 +1,9 @@
 """Ranks with their uncertainty: 95 % rank intervals and tie groups, from the variances of paired differences.
 
-What is hard for all models moves none of their ranks. Where the outcomes of single items are on disk, the variances are
-those over items: what other items of the same tasks would have said (see `shared`). Otherwise they are those over groups
-of like tasks: what other kinds of tasks would have said. Tasks of one kind favour the same models, so they do not count
-as independent; the kinds do. That is the harder question, and its intervals are the wider ones.
+What is hard for all models moves none of their ranks. Where the outcomes of single items are on disk, the variances
+are those over items: what other items of the same tasks would have said (see `shared`). Otherwise they are those over
+groups of like tasks: what other kinds of tasks would have said. Tasks of one kind favour the same models, so they do
+not count as independent; the kinds do. That is the harder question, and its intervals are the wider ones.
 """
 
 from __future__ import annotations
@@ -14,12 +14,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from embark.results import TaskResult
 from embark.stats.compare import holm
 from embark.stats.intervals import LEVEL
-from embark.stats.outcomes import parts_of
-from embark.stats.shared import Evidence, ItemNumbers
-from embark.stats.statistics import pushes
+from embark.stats.outcomes import Readings
+from embark.stats.shared import Evidence
 from embark.types import Array, EmbarkError
 
 FEWEST = 5  # groups of tasks of equal weight below which they say nothing about others
@@ -102,33 +100,18 @@ def over_tasks(values: Array, weights: Array, groups: Sequence[Hashable]) -> Spr
     return Spread(variance, np.minimum(count[:, None], count) - 1)
 
 
-def over_items(results: Sequence[Mapping[str, TaskResult]], weights: Sequence[Mapping[str, float]]) -> Spread | None:
+def over_items(models: Sequence[Readings], weights: Sequence[Mapping[str, float]]) -> Spread | None:
     """The spread of totals over items, the same for all models; None where some outcomes are not on disk."""
-    if any(result.path is None or result.made_by != "embark" for by_task in results for result in by_task.values()):
+    if not models or not all(model.on_disk for model in models):
         return None
-    evidence = evidence_of(results, weights)
-    if evidence is None:
+    evidence = Evidence(len(models))
+    try:
+        for number, (model, share) in enumerate(zip(models, weights, strict=True)):
+            model.add(evidence, share, number)
+    except EmbarkError:
         return None
     variance, freedom = evidence.differences
     return Spread(variance[:-1, :-1], freedom[:-1, :-1])
-
-
-def evidence_of(
-    results: Sequence[Mapping[str, TaskResult]], weights: Sequence[Mapping[str, float]]
-) -> Evidence | None:
-    """The totals of models over tasks as sums of what items push them; None where outcomes cannot be read."""
-    evidence = Evidence(len(results))
-    numbers = ItemNumbers()
-    try:
-        for model, (by_task, share) in enumerate(zip(results, weights, strict=True)):
-            for task in (name for name in by_task if name in share):
-                parts = parts_of(by_task[task], numbers)
-                for key, part in parts.items():
-                    values = pushes(part.statistic, part.main, part.outcomes)
-                    evidence.add((task, *key), part.observations, values, share[task] / len(parts), model)
-    except EmbarkError:
-        return None
-    return evidence
 
 
 def points(values: Array) -> Array:

@@ -8,8 +8,8 @@ share an item:
 
     Σ over items (sum of the pushes that stand on it)²  −  Σ over pairs of items (sum of the pushes that stand on both)²
 
-Runs (a probe's training samples, a clusterer's seeds) were drawn, too: their variance is added, less the part of it that
-the items have brought already. Intervals are Student's, with the degrees of freedom of the few that count most.
+Runs (a probe's training samples, a clusterer's seeds) were drawn, too: their variance is added, less the part of it
+that the items have brought already. Intervals are Student's, with the degrees of freedom of the few that count most.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from embark.stats.intervals import NO_SPREAD, correlation_interval, share_interval
 from embark.stats.statistics import Outcomes, Pushes, certain, pushes
-from embark.types import Array
+from embark.types import Array, Gold, Qrels, Truth
 
 FEW = 10  # queries that one document may answer on average and still be an item; a document of more is a class
 
@@ -63,7 +63,7 @@ class ItemNumbers:
     _by_id: dict[tuple[str, str], int] = field(default_factory=dict)
     _count: int = 0
 
-    def numbers(self, source: str, ids: Sequence[str], contents: Sequence[int] | None = None) -> Array:
+    def numbers(self, source: str, ids: Sequence[str], contents: Sequence[int | None] | None = None) -> Array:
         """The numbers of items with these ids and, where they are known, hashes of their contents."""
         out = np.empty(len(ids), np.int64)
         for place, name in enumerate(ids):
@@ -80,33 +80,35 @@ class ItemNumbers:
             out[place] = number
         return out
 
-    def observations(self, source: str, columns: Mapping[str, Sequence[object]]) -> Observations:
+    def observations(self, source: str, columns: Mapping[str, Sequence[Any]]) -> Observations:
         """The items behind rows of outcomes: `id` and `content`, and those of a `partner` where there is one.
 
         Results of old have ids alone.
         """
-        first = self.numbers(source, columns["id"], columns.get("content"))  # type: ignore[arg-type]
+        first = self.numbers(source, columns["id"], columns.get("content"))
         partner = columns.get("partner", columns.get("right"))
-        if partner is None or not len(partner) or any(name is None for name in partner):
+        if partner is None or any(name is None for name in partner):
             return Observations(first, first)
-        return Observations(first, self.numbers(source, partner, columns.get("partner_content")))  # type: ignore[arg-type]
+        return Observations(first, self.numbers(source, partner, columns.get("partner_content")))
 
 
-def sole_answers(query: Array, document: Array, scored: Array) -> Array | None:
-    """The only document that is relevant to each scored query, if all have one and it answers few: captions of one
-    picture stand on it. None where documents are rather classes, or queries have several.
+def partners(truth: Truth, rows: Array) -> tuple[str, Array] | None:
+    """The second items of observations, as a side and positions in it: the other halves of pairs; or, of the queries
+    `rows`, the only documents that answer them.
 
-    `query` and `document` are the pairs of relevant documents.
+    Queries that share their only document vary together: captions of one picture. None where some have several, or
+    where documents answer so many that they are rather classes.
     """
-    if len(query) != len(scored) or len(np.unique(query)) != len(query):
+    if isinstance(truth, Gold):
+        return "right", truth.right
+    if not isinstance(truth, Qrels):
         return None
-    answer = np.empty(len(scored), np.int64)
-    place = np.searchsorted(scored, query)
-    if (place >= len(scored)).any() or (scored[place] != query).any():
+    relevant = truth.grade > 0
+    query, document = np.unique(np.stack([truth.query[relevant], truth.document[relevant]], 1), axis=0).T
+    if not np.array_equal(query, rows):
         return None
-    answer[place] = document
-    sizes = np.unique(answer, return_counts=True)[1]
-    return answer if (sizes**2).sum() <= FEW * sizes.sum() else None
+    sizes = np.unique(document, return_counts=True)[1]
+    return ("document", document) if (sizes**2).sum() <= FEW * sizes.sum() else None
 
 
 # ── evidence ─────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -194,7 +196,7 @@ class Evidence:
             both = _sums(pair[~alone], model[~alone], push[~alone], size)
             pairs = _sums(pair, model, push, size)
             covariance -= both.T @ both
-            # Never less than if pairs varied by themselves: with few items, the difference above may come out at nothing.
+            # Never less than if pairs varied by themselves: with few items, the difference may come out at nothing.
             covariance = _at_least(covariance, pairs.T @ pairs)
         finite = np.isfinite(count) & (count > 1)
         factor = np.sqrt(np.divide(count, count - 1, out=np.ones(size), where=finite))
@@ -229,12 +231,13 @@ def _of_refits(entries: Sequence[_Entry], size: int) -> tuple[Array, float]:
 def _sums(numbers: Array, models: Array, values: Array, size: int) -> Array:
     """Sums by item and model: (items, models)."""
     unique, place = np.unique(numbers, return_inverse=True)
-    return np.bincount(place * size + models, values, minlength=len(unique) * size).reshape(len(unique), size)
+    sums = np.bincount(place * size + models, values, minlength=len(unique) * size)
+    return np.asarray(sums.reshape(len(unique), size))
 
 
 def _differences(covariance: Array) -> Array:
     diagonal = np.diag(covariance)
-    return np.maximum(diagonal[:, None] + diagonal - 2 * covariance, 0)
+    return np.asarray(np.maximum(diagonal[:, None] + diagonal - 2 * covariance, 0))
 
 
 def _at_least(covariance: Array, least: Array) -> Array:
@@ -242,7 +245,7 @@ def _at_least(covariance: Array, least: Array) -> Array:
     variance = np.maximum(_differences(covariance), _differences(least))
     # Back to covariances: the last row compares with nothing.
     own = variance[:, -1]
-    return (own[:, None] + own - variance) / 2
+    return np.asarray((own[:, None] + own - variance) / 2)
 
 
 # ── intervals ────────────────────────────────────────────────────────────────────────────────────────────────────────

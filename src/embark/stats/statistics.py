@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from embark.evaluators.clustering import assignment, contingency, from_contingency
-from embark.stats.intervals import NO_SPREAD, certain_interval, mean_interval
+from embark.stats.intervals import NO_SPREAD, certain_interval
 from embark.types import Array, EmbarkError
 
 Outcomes = Mapping[str, Array]
@@ -67,13 +67,6 @@ def certain(statistic: str, main: str, outcomes: Outcomes, items: int) -> tuple[
     if np.ptp(values) > NO_SPREAD:
         return None
     return certain_interval(float(values.flat[0]), items, -1.0 if values.flat[0] < 0 else 0.0)
-
-
-def interval_of_outcomes(statistic: str, main: str, outcomes: Outcomes) -> tuple[float, float]:
-    """Interval of a score whose items are all different; see `shared.interval` for those that share items."""
-    from embark.stats.shared import Observations, part_interval
-
-    return part_interval(statistic, main, outcomes, Observations.apart(len(next(iter(outcomes.values())))))
 
 
 # ── means ────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -231,7 +224,7 @@ def _refits(outcomes: Outcomes, measure: str) -> Array:
     """
     columns = run_columns("cluster", outcomes, "refit")
     scores = [float(from_contingency(contingency(outcomes["label"], column)[0])[measure]) for column in columns]
-    return (np.array(scores[::2]) - np.array(scores[1::2])) / 2
+    return np.asarray((np.array(scores[::2]) - np.array(scores[1::2])) / 2)
 
 
 STATISTICS: dict[str, Callable[[str, Outcomes], Pushes]] = {
