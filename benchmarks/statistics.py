@@ -22,7 +22,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-sys.path = [place for place in sys.path if Path(place).resolve() != Path(__file__).resolve().parent]  # its name is taken
+HERE = Path(__file__).resolve().parent
+sys.path = [place for place in sys.path if Path(place).resolve() != HERE]  # `statistics` is Python's own module
 for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(variable, "1")  # a process a core
 
