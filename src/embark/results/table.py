@@ -302,8 +302,9 @@ def letters(number: int) -> str:
 
 
 def shown(cell: Cell, between: str = " ± ", marks: bool = True, full: bool = False) -> str:
-    """A cell as people read it: percent, and the interval as half its width or, where it is lopsided, by its ends; names
-    are short, unless in `full`.
+    """A cell as people read it: percent, and the interval as half its width or, where it is lopsided, by its ends.
+
+    Names are short, unless in `full`.
     """
     if isinstance(cell, Exact):
         return cell.value if full and isinstance(cell.value, str) else cell.text
