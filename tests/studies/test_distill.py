@@ -113,7 +113,7 @@ def test_the_representative_is_the_task_in_the_middle() -> None:
 
 def test_representatives_are_what_removal_ends_with_on_the_published_scores() -> None:
     representatives = distill(by="type", representatives=True)
-    lite_set = distill(by="type", size=10)
+    lite_set = distill(by="type", size=10, method="repeats")
     assert isinstance(representatives, Representatives)
     assert isinstance(lite_set, LiteSet)
     assert set(representatives.tasks) == set(lite_set.tasks)

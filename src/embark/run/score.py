@@ -14,15 +14,15 @@ import numpy as np
 from embark import evaluators, results
 from embark.data import readers
 from embark.data.fetch import Hub
-from embark.data.items import digest
 from embark.engine.local import Report
 from embark.models.encoder import Encoder, fingerprint
 from embark.planning import Count, Demand
 from embark.results import Record, Results, TaskResult
+from embark.run.embedded_task import item_columns
 from embark.run.workbench import Workbench, readable_items
-from embark.stats.shared import ItemNumbers, Part, interval, partners
+from embark.stats.shared import ItemNumbers, Part, interval
 from embark.tasks import TASKS
-from embark.types import Array, ModelCard, Scores, Side, Task
+from embark.types import Array, ModelCard, Scores, Task
 
 
 def fingerprint_of(task: Task, split: str, subset: str) -> str:
@@ -72,7 +72,7 @@ def score_task(task: Task, demands: Sequence[tuple[Demand, Count]], scoring: Sco
         start = time.perf_counter()
         demand = readable_items(demand, scoring.report)
         scores = scoring.bench.score(scoring.encoder, demand, scoring.tasks_at_once)
-        items = item_columns(demand, scores)
+        items = item_columns(demand.data.sides, demand.data.truth, scores)
         columns = _with_ids(scores.outcomes, demand) | {name: items[name] for name in items if name != "id"}
         outcomes.append(results.outcome_columns(demand.split, demand.subset, items["id"], columns))
         part = Part(scores.statistic, scores.main, scores.outcomes, numbers.observations("", items))
@@ -92,26 +92,6 @@ def score_task(task: Task, demands: Sequence[tuple[Demand, Count]], scoring: Sco
         row=None if task.name in TASKS else task,
     )
     return scoring.folder.save(result, card, outcomes)
-
-
-def item_columns(demand: Demand, scores: Scores) -> dict[str, list[Any]]:
-    """The items that each outcome stands on: `id` and `content` (a hash, the same for every model) of its own, and
-    those of a `partner`: the other half of a pair, or the only document that answers a query.
-    """
-    columns = _named(demand.data.sides[scores.unit], scores.rows)
-    partner = partners(demand.data.truth, scores.rows)
-    if partner is not None:
-        side, rows = partner
-        of_partner = _named(demand.data.sides[side], rows)
-        columns |= {"partner": of_partner["id"], "partner_content": of_partner["content"]}
-    return columns
-
-
-def _named(side: Side, rows: Array) -> dict[str, list[Any]]:
-    """The ids and contents of items."""
-    positions = rows.tolist()
-    distinct = {row: int.from_bytes(digest(side.items[row].parts)[:8], "big", signed=True) for row in set(positions)}
-    return {"id": [side.ids[row] for row in positions], "content": [distinct[row] for row in positions]}
 
 
 def _embedding_time(report: Report, count: Count) -> float:

@@ -62,7 +62,6 @@ def statistic_of(result: TaskResult, columns: Outcomes) -> str:
 class Reading(NamedTuple):
     """What the items of one split and subset push its score."""
 
-    key: tuple[str, str]
     observations: Observations
     pushes: Pushes
 
@@ -88,8 +87,7 @@ class Readings:
         if task not in self._read:
             parts = parts_of(self.results[task], self.numbers)
             self._read[task] = [
-                Reading(key, part.observations, pushes(part.statistic, part.main, part.outcomes))
-                for key, part in parts.items()
+                Reading(part.observations, pushes(part.statistic, part.main, part.outcomes)) for part in parts.values()
             ]
         return self._read[task]
 
@@ -98,8 +96,8 @@ class Readings:
         scales = []
         for task in (name for name in self.results if name in weights):
             parts = self.of(task)
-            for key, observations, values in parts:
-                evidence.add((task, *key), observations, values, weights[task] / len(parts), model)
+            for observations, values in parts:
+                evidence.add(task, observations, values, weights[task] / len(parts), model)
                 scales.append(values.scale)
         return scales
 

@@ -40,9 +40,9 @@ def difference(a: Sequence[Part], b: Sequence[Part]) -> Difference:
         for own, other in zip(a, b, strict=True)
     ]
     evidence = Evidence(2)
-    for number, (part, values) in enumerate(zip(a, pairs, strict=True)):
+    for part, values in zip(a, pairs, strict=True):
         for model, of_model in enumerate(values):
-            evidence.add(number, part.observations, of_model, 1 / len(pairs), model)
+            evidence.add("", part.observations, of_model, 1 / len(pairs), model)
     value = float(np.mean([own.value - other.value for own, other in pairs]))
     items = max(part.observations.items for part in a)
     variance, freedom = evidence.between(0, 1)

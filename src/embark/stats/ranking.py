@@ -61,13 +61,14 @@ def places(totals: Array, spread: Spread | None) -> list[Place]:
     if spread is None or not len(totals):
         return [Place(place) for place in rank.tolist()]
     p = _p_values(totals, spread)
+    same = (np.abs(totals[:, None] - totals) < 1e-12) & (spread.variance < 1e-24)  # on other items, too
     low, high = np.empty(len(totals), int), np.empty(len(totals), int)
     for model in range(len(totals)):
         others = np.arange(len(totals)) != model
         apart = np.array(holm(p[model, others].tolist())) < 1 - LEVEL
         above = totals[others] > totals[model]
         low[model] = 1 + (apart & above).sum()
-        high[model] = len(totals) - (apart & ~above).sum()
+        high[model] = len(totals) - (apart & ~above).sum() - same[model, others].sum()
     order = np.argsort(-totals, kind="stable")
     ties = [""] * len(totals)
     start = 0

@@ -116,7 +116,7 @@ def partners(truth: Truth, rows: Array) -> tuple[str, Array] | None:
 
 class _Entry(NamedTuple):
     model: int
-    part: Hashable
+    task: Hashable
     weight: float
     observations: Observations
     pushes: Pushes
@@ -137,10 +137,10 @@ class Evidence:
         self._entries: list[_Entry] = []
 
     def add(
-        self, part: Hashable, observations: Observations, values: Pushes, weight: float = 1.0, model: int = 0
+        self, task: Hashable, observations: Observations, values: Pushes, weight: float = 1.0, model: int = 0
     ) -> None:
-        """Add a model's score on one part (split and subset of a task); models share the runs of a part."""
-        self._entries.append(_Entry(model, part, weight, observations, values))
+        """Add a model's score on one split and subset of a task; these and the models share the task's runs."""
+        self._entries.append(_Entry(model, task, weight, observations, values))
 
     def of(self, model: int = 0) -> Uncertainty:
         """The variance of a model's score."""
@@ -162,8 +162,8 @@ class Evidence:
         freedom = np.maximum(np.minimum(count[:, None], count), 2) - 1
         runs = np.zeros((size, size))
         uncertain = np.zeros((size, size))
-        for part in {entry.part: None for entry in self._entries if len(entry.pushes.runs) > 1}:
-            entries = [entry for entry in self._entries if entry.part == part]
+        for task in {entry.task: None for entry in self._entries if len(entry.pushes.runs) > 1}:
+            entries = [entry for entry in self._entries if entry.task == task]
             for excess, run_freedom in (_of_runs(entries, size), _of_refits(entries, size)):
                 runs += excess
                 uncertain += excess**2 / run_freedom
@@ -204,16 +204,20 @@ class Evidence:
 
 
 def _of_runs(entries: Sequence[_Entry], size: int) -> tuple[Array, float]:
-    """Variances of differences between models by the runs of a part, without what its items bring; their freedom."""
+    """Variances of differences between models by the runs of a task, without what its items bring; their freedom."""
     count = min(len(entry.pushes.runs) for entry in entries)
     deviation = np.zeros((count, size))
-    residual = np.zeros((max(entry.pushes.items.shape[1] for entry in entries) * count, size))
+    residuals: list[list[Array]] = [[] for _ in range(size)]
     for entry in entries:
         values = entry.pushes.runs[:count]
-        deviation[:, entry.model] = entry.weight * (values - values.mean())
+        deviation[:, entry.model] += entry.weight * (values - values.mean())
         own = entry.pushes.items[:count]
-        rest = entry.weight * (own - own.mean(axis=0)).ravel()
-        residual[: len(rest), entry.model] = rest
+        residuals[entry.model].append(entry.weight * (own - own.mean(axis=0)).ravel())
+    residual = np.zeros((max(sum(map(len, parts)) for parts in residuals), size))
+    for model, parts in enumerate(residuals):
+        if parts:
+            column = np.concatenate(parts)
+            residual[: len(column), model] = column
     scale = max(count * (count - 1), 1)
     excess = _differences(deviation.T @ deviation / scale) - _differences(residual.T @ residual / scale)
     return np.maximum(excess, 0), max(count - 1, 1)
@@ -224,7 +228,7 @@ def _of_refits(entries: Sequence[_Entry], size: int) -> tuple[Array, float]:
     count = min(len(entry.pushes.refits) for entry in entries)
     deviation = np.zeros((count, size))
     for entry in entries:
-        deviation[:, entry.model] = entry.weight * entry.pushes.refits[:count]
+        deviation[:, entry.model] += entry.weight * entry.pushes.refits[:count]
     return _differences(deviation.T @ deviation / max(count, 1)), max(count, 1)
 
 
@@ -269,8 +273,8 @@ def interval(parts: Sequence[Part]) -> tuple[float, float]:
     """Interval of a task's score, the mean over its parts: an item in several moves all of them."""
     values = [pushes(part.statistic, part.main, part.outcomes) for part in parts]
     evidence = Evidence()
-    for number, (part, of_part) in enumerate(zip(parts, values, strict=True)):
-        evidence.add(number, part.observations, of_part, 1 / len(parts))
+    for part, of_part in zip(parts, values, strict=True):
+        evidence.add("", part.observations, of_part, 1 / len(parts))
     value = float(np.mean([of_part.value for of_part in values]))
     uncertainty = evidence.of()
     items = max(part.observations.items for part in parts)

@@ -169,8 +169,7 @@ def rank_models(
     means = np.stack([_mean(within.values[:, list(columns)]) for columns in columns_of.values()], axis=1)
     totals = _mean(means)
     complete = np.flatnonzero(scored == len(used))
-    sources = [matrix.tasks[column].source.id for column in used]
-    complete_places, sure = _places(within.values[np.ix_(complete, used)], weights[used], sources)
+    complete_places, sure = _places(within.values[np.ix_(complete, used)], weights[used])
     place_of = dict(zip(complete.tolist(), complete_places, strict=True))
 
     def best_first(row: int) -> tuple[bool, int, float]:
@@ -232,11 +231,13 @@ def _mean(values: Array) -> Array:
     return np.asarray(np.where(count > 0, np.nansum(values, axis=1) / np.maximum(count, 1), np.nan))
 
 
-def _places(values: Array, weights: Array, sources: Sequence[str]) -> tuple[list[Place], bool]:
-    """Ranks with intervals and ties, and whether there are enough tasks for them: those of one source count as one."""
+def _places(values: Array, weights: Array) -> tuple[list[Place], bool]:
+    """Ranks with intervals and ties, and whether there are enough tasks for them. The kinds of tasks are what was asked
+    for, so the tasks count as drawn, and not the kinds.
+    """
     if not len(values):
         return [], False
-    spread = over_tasks(values, np.broadcast_to(weights, values.shape), sources)
+    spread = over_tasks(values, np.broadcast_to(weights, values.shape), range(len(weights)))
     return places(values @ weights, spread), spread is not None
 
 

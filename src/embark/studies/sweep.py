@@ -12,9 +12,9 @@ from typing import Any, Literal
 import numpy as np
 
 from embark.results.table import Row, Score, Table, footnoted, short
-from embark.run.embedded_task import Embedded, EmbeddedPart
+from embark.run.embedded_task import Embedded
 from embark.stats.paired import difference
-from embark.stats.shared import ItemNumbers, Part, interval, partners
+from embark.stats.shared import ItemNumbers, Part, interval
 from embark.studies.plotting import color
 from embark.studies.study import Study
 from embark.types import Array, Scores
@@ -179,7 +179,7 @@ def score_variants(variants: Sequence[Variant], paired: bool = True) -> Curve:
     points = []
     for variant in variants:
         scores = [part.scores() for part in variant.task.parts]
-        columns = [_items(part, of_part) for part, of_part in zip(variant.task.parts, scores, strict=True)]
+        columns = [part.items(of_part) for part, of_part in zip(variant.task.parts, scores, strict=True)]
         ids = [of_part["id"] for of_part in columns]
         numbers = ItemNumbers()
         parts = [
@@ -194,16 +194,6 @@ def score_variants(variants: Sequence[Variant], paired: bool = True) -> Curve:
         first_ids = first_ids or ids
     metric = task.task.metric if paired else first_main.rpartition("_at_")[0] or first_main
     return Curve(task, metric, sum(map(len, first_ids)), tuple(points))
-
-
-def _items(part: EmbeddedPart, scores: Scores) -> dict[str, list[str]]:
-    """The ids of the items that each outcome stands on."""
-    columns = {"id": [part.ids[scores.unit][row] for row in scores.rows]}
-    partner = partners(part.truth, scores.rows)
-    if partner is not None:
-        side, rows = partner
-        columns["partner"] = [part.ids[side][row] for row in rows]
-    return columns
 
 
 def _percentages(points: Sequence[Point]) -> Array:
