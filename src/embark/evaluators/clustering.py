@@ -8,7 +8,8 @@ that a bad fit is not taken for a bad model.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -41,10 +42,12 @@ def evaluate(truth: Groups, vectors: Mapping[str, Any], params: Mapping[str, Any
     runs = params.get("runs", RUNS)
     if runs < 1:
         raise EmbarkError(f"The parameter 'runs' must be at least 1, not {runs}.")
-    fits = _fits(items, len(labels), seed, runs, params.get("batch_size", 500))
-    published = fits[0]
     starts = int(np.clip(WORK // (items.size * len(labels)), 1, STARTS))
-    sound = _fit(KMeans(len(labels), n_init=starts, random_state=seed), items)
+    with _one_thread():
+        fits = _fits(items, len(labels), seed, runs, params.get("batch_size", 500))
+        clusters = _columns(items, fits, seed)
+        sound = KMeans(len(labels), n_init=starts, random_state=seed).fit(items)
+    published = fits[0]
     of_runs = [_measures(truth.label, fit.labels_) for fit in fits]
     values = {name: float(np.mean([measures[name] for measures in of_runs])) for name in of_runs[0]}
     main = main_measure(params, "nmi", values, "Clustering")
@@ -59,7 +62,7 @@ def evaluate(truth: Groups, vectors: Mapping[str, Any], params: Mapping[str, Any
         main,
         "item",
         np.arange(len(items)),
-        {"label": truth.label} | _columns(items, fits, seed),
+        {"label": truth.label} | clusters,
         statistic=main,
         counts={"items": len(items), "groups": len(labels), "clusters": filled, "runs": runs},
         warnings=_warnings(metrics, main, filled, len(labels), scatter),
@@ -68,7 +71,8 @@ def evaluate(truth: Groups, vectors: Mapping[str, Any], params: Mapping[str, Any
 
 def clusterings(items: Array, groups: int, seed: int, runs: int = RUNS, batch_size: int = 500) -> dict[str, Array]:
     """The cluster of each item in every run and every refit of the published clusterer, as columns of outcomes."""
-    return _columns(items, _fits(items, groups, seed, runs, batch_size), seed)
+    with _one_thread():
+        return _columns(items, _fits(items, groups, seed, runs, batch_size), seed)
 
 
 def _fits(items: Array, groups: int, seed: int, runs: int, batch_size: int) -> list[Any]:
@@ -77,7 +81,7 @@ def _fits(items: Array, groups: int, seed: int, runs: int, batch_size: int) -> l
     models = [
         MiniBatchKMeans(groups, batch_size=batch_size, n_init="auto", random_state=seed + run) for run in range(runs)
     ]
-    return [_fit(model, items) for model in models]
+    return [model.fit(items) for model in models]
 
 
 def _columns(items: Array, fits: Sequence[Any], seed: int) -> dict[str, Array]:
@@ -92,16 +96,9 @@ def _columns(items: Array, fits: Sequence[Any], seed: int) -> dict[str, Array]:
     for run, fit in enumerate(fits[:REFITS]):
         order = np.random.default_rng([seed, run]).permutation(len(items))
         for half, rows in enumerate(np.array_split(order, 2), 1):
-            again = _fit(clone(fit).set_params(init=fit.cluster_centers_, n_init=1), items[rows])
-            columns[f"cluster_refit{2 * run + half}"] = _predicted(again, items)
+            again = clone(fit).set_params(init=fit.cluster_centers_, n_init=1).fit(items[rows])
+            columns[f"cluster_refit{2 * run + half}"] = again.predict(items).astype(np.int32)
     return columns
-
-
-def _predicted(fit: Any, items: Array) -> Array:
-    from threadpoolctl import threadpool_limits
-
-    with blas_threads(1), threadpool_limits(1, user_api="openmp"):
-        return np.asarray(fit.predict(items), np.int32)
 
 
 def _measures(label: Array, cluster: Array) -> dict[str, float]:
@@ -167,14 +164,17 @@ def _check(truth: Groups, items: int, labels: int) -> None:
         raise EmbarkError(f"Each of the {items} items has a label of its own: there are no groups to find.")
 
 
-def _fit(model: Any, items: Array) -> Any:
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    """Sums are then made in one order whatever the machine, and a busy machine does not stall on OpenMP.
+
+    Fewer distinct items than clusters raise a ConvergenceWarning, which `_warnings` reports in its own words.
+    """
     from sklearn.exceptions import ConvergenceWarning
     from threadpoolctl import threadpool_limits
 
-    # One thread: sums are then made in one order whatever the machine, and a busy machine does not stall on OpenMP.
-    # Fewer distinct items than clusters raise a ConvergenceWarning, which `_warnings` reports in its own words.
     with blas_threads(1, ConvergenceWarning), threadpool_limits(1, user_api="openmp"):
-        return model.fit(items)
+        yield
 
 
 def _warnings(metrics: Mapping[str, float], main: str, clusters: int, groups: int, scatter: float) -> tuple[str, ...]:
