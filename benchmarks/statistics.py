@@ -5,7 +5,8 @@ python benchmarks/statistics.py [--quick] [--json | --markdown FILE] [--workers 
 Every cell draws many data sets of which the truth is known, and has embark's own functions make intervals and p-values:
 `coverage` is the share of 95 % intervals that hold the truth (the score's mean over all data sets), `type_1` the share
 of cases in which equal models are told apart at 5 %, `power` that share for models that do differ. Of leaderboards,
-`coverage` is that of rank intervals, and `type_1` the share in which any of the equal models are parted.
+`coverage` is the share of boards of equal models on which all rank intervals at once hold all ranks, `type_1` the share
+of those on which any two models are parted, and `power` the share of pairs of different models that are.
 `n` is the number of independent items (of kinds of tasks, for leaderboards without items).
 """
 
@@ -47,7 +48,8 @@ START, END = "<!-- made by benchmarks/statistics.py -->", "<!-- end -->"
 class Draw(NamedTuple):
     """One data set: the score with its interval, and p-values of an equal model and of a better one.
 
-    A leaderboard has, instead, the share of ranks that their intervals cover and whether equal models were parted.
+    A leaderboard has, instead, whether all rank intervals of equal models hold all ranks, whether any were parted, and
+    the share of pairs of different models that were.
     """
 
     value: float = np.nan
@@ -57,6 +59,7 @@ class Draw(NamedTuple):
     better: float = np.nan
     covered: float = np.nan
     parted: float = np.nan
+    ordered: float = np.nan
 
 
 Simulation = Callable[[np.random.Generator, int], Draw]
@@ -325,10 +328,9 @@ def board_over_items(models: int) -> Simulation:
     """Leaderboards of outcomes: equal models over tasks that share items, then models that hardly differ."""
 
     def simulate(rng: np.random.Generator, n: int) -> Draw:
-        parted = any(place.tie != "A" for place in _item_board(rng, n, (0.0,) * models))
-        gains = tuple((0.15 * np.arange(models)[::-1]).tolist())
-        board = _item_board(rng, n, gains)
-        return Draw(covered=_covered(board, np.array(gains)), parted=float(parted))
+        equal = _item_board(rng, n, (0.0,) * models)
+        different = _item_board(rng, n, tuple((0.15 * np.arange(models)).tolist()))
+        return _of_boards(equal, different)
 
     return simulate
 
@@ -343,9 +345,7 @@ def board_over_tasks(models: int) -> Simulation:
     """Leaderboards of published scores: ten tasks of each of `n` kinds, and models that are good at some kinds."""
 
     def simulate(rng: np.random.Generator, n: int) -> Draw:
-        parted = any(place.tie != "A" for place in _task_board(rng, n, np.zeros(models)))
-        gains = 0.02 * np.arange(models)[::-1]
-        return Draw(covered=_covered(_task_board(rng, n, gains), gains), parted=float(parted))
+        return _of_boards(_task_board(rng, n, np.zeros(models)), _task_board(rng, n, 0.02 * np.arange(models)))
 
     return simulate
 
@@ -359,10 +359,15 @@ def _task_board(rng: np.random.Generator, n: int, gains: Array) -> list[Any]:
     return places(values.mean(axis=1), over_tasks(values, weights, kind.tolist()))
 
 
-def _covered(board: list[Any], truth: Array) -> float:
-    """The share of models whose rank interval holds the true rank."""
-    ranks = 1 + (truth[:, None] < truth).sum(axis=1)
-    return float(np.mean([place.low <= rank <= place.high for place, rank in zip(board, ranks, strict=True)]))
+def _of_boards(equal: list[Any], different: list[Any]) -> Draw:
+    """What a board of equal models and one of different models show."""
+    letters = np.array([place.tie for place in different])
+    apart = letters[:, None] != letters
+    return Draw(
+        covered=float(all((place.low, place.high) == (1, len(equal)) for place in equal)),
+        parted=float(any(place.tie != "A" for place in equal)),
+        ordered=float(apart.sum() / (len(letters) * (len(letters) - 1))),
+    )
 
 
 # ── the run ──────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -401,17 +406,17 @@ def cells(quick: bool) -> Iterator[Cell]:
 def draws(cell: Cell, replicates: int, seed: int) -> Array:
     """So many data sets of a cell."""
     rng = np.random.default_rng([seed, cell.n, *cell.kind.encode()])
-    return np.array([cell.simulation(rng, cell.n) for _ in range(replicates)], np.float64).reshape(replicates, 7)
+    return np.array([cell.simulation(rng, cell.n) for _ in range(replicates)], np.float64).reshape(replicates, 8)
 
 
 def summary(cell: Cell, found: Array) -> Row:
     """The rates of a cell."""
-    value, low, high, equal, better, covered, parted = found.T
+    value, low, high, equal, better, covered, parted, ordered = found.T
     if np.isnan(parted).all():
         truth = value.mean()
         hold = (low <= truth) & (truth <= high)
         return Row(cell.kind, cell.n, len(found), *(float(x.mean()) for x in (hold, equal < LEVEL, better < LEVEL)))
-    return Row(cell.kind, cell.n, len(found), float(covered.mean()), float(parted.mean()))
+    return Row(cell.kind, cell.n, len(found), *(float(x.mean()) for x in (covered, parted, ordered)))
 
 
 def _job(job: tuple[bool, int, int, int]) -> Array:
@@ -444,7 +449,7 @@ def main() -> int:
     with ProcessPoolExecutor(args.workers) as pool:
         waiting = []
         for number, cell in sorted(chosen, key=lambda pair: -pair[1].cost):
-            usual = (750, 300) if args.quick else (2_000, 1_000)
+            usual = (750, 500) if args.quick else (2_000, 1_000)
             replicates = args.replicates or usual[cell.cost >= DEAR]
             sizes = [min(CHUNK, replicates - start) for start in range(0, replicates, CHUNK)]
             jobs = [pool.submit(_job, (args.quick, number, size, seed)) for seed, size in enumerate(sizes)]

@@ -86,7 +86,7 @@ class Embedded:
 
 def item_columns(sides: Mapping[str, Side | Sequence[str]], truth: Truth, scores: Scores) -> dict[str, list[Any]]:
     """The items that each outcome stands on: `id` and `content` (a hash, the same for every model) of its own, and
-    those of a `partner`: the other half of a pair, or the only document that answers a query.
+    those of a `partner`: the other half of a pair, or the document that answers a query.
 
     Sides of ids alone tell no contents.
     """

@@ -94,9 +94,9 @@ class ItemNumbers:
 
 def partners(truth: Truth, rows: Array) -> tuple[str, Array] | None:
     """The second items of observations, as a side and positions in it: the other halves of pairs; or, of the queries
-    `rows`, the only documents that answer them.
+    `rows`, the documents that answer them (of several, the first).
 
-    Queries that share their only document vary together: captions of one picture. None where some have several, or
+    Queries that share their document vary together: captions of one picture. None where some queries have none, or
     where documents answer so many that they are rather classes.
     """
     if isinstance(truth, Gold):
@@ -104,7 +104,9 @@ def partners(truth: Truth, rows: Array) -> tuple[str, Array] | None:
     if not isinstance(truth, Qrels):
         return None
     relevant = truth.grade > 0
-    query, document = np.unique(np.stack([truth.query[relevant], truth.document[relevant]], 1), axis=0).T
+    pairs = np.unique(np.stack([truth.query[relevant], truth.document[relevant]], 1), axis=0)
+    query, first = np.unique(pairs[:, 0], return_index=True)
+    document = pairs[first, 1]
     if not np.array_equal(query, rows):
         return None
     sizes = np.unique(document, return_counts=True)[1]
@@ -283,7 +285,16 @@ def interval(parts: Sequence[Part]) -> tuple[float, float]:
         exact = [certain(part.statistic, part.main, part.outcomes, items) for part in parts]
         ends = [end or (of_part.value, of_part.value) for end, of_part in zip(exact, values, strict=True)]
         return float(np.mean([low for low, _ in ends])), float(np.mean([high for _, high in ends]))
+    if len(parts) == 1 and _right_or_wrong(parts[0]):
+        uncertainty = Uncertainty(value * (1 - value) / items, np.inf)  # which the share alone determines
     return interval_of(value, uncertainty, scale_of([of_part.scale for of_part in values]))
+
+
+def _right_or_wrong(part: Part) -> bool:
+    """Whether the score is a share of independent items that are right."""
+    values = part.outcomes.get(part.main)
+    apart = part.observations.items == len(part.observations.first)
+    return part.statistic == "mean" and values is not None and apart and bool(np.isin(values, (0, 1)).all())
 
 
 def scale_of(scales: Sequence[str]) -> str:
