@@ -29,6 +29,7 @@ ENOUGH = 0.9  # share of a benchmark's tasks that a model needs scores on to be 
 UNRANKED = f"#: – is not ranked, because it lacks scores on {100 * ENOUGH:.0f} % of the tasks"
 PARTIAL = "over those tasks that have a score, not over all"
 KINDS = "items are not to be had: kinds of tasks count as independent draws, tasks of one kind do not"
+DATED = "some outcomes were written before items had hashes: what tasks share is known by ids alone; run them again"
 TIES = "tie: models with one letter cannot be told apart (paired differences, corrected for the number of pairs)"
 
 
@@ -95,6 +96,7 @@ class Leaderboard(Tabular):
             others = "other items of the same tasks" if self.resampled == "items" else f"{kinds} other kinds of tasks"
             notes.append(f"95 %: of the rank, on {others}, the same for all {ranked} models")
             notes += [KINDS] * (self.resampled == "tasks")
+            notes += [DATED] * (self.resampled == "items" and any(entry.model.readings.dated for entry in self.entries))
             notes.append(TIES)
         models = [entry.model for entry in self.entries]
         if len(models) > 1 and any(model.mean.partial for model in models):

@@ -37,7 +37,7 @@ class EmbeddedPart:
 
     def items(self, scores: Scores) -> dict[str, list[Any]]:
         """The items that each outcome stands on, see `item_columns`."""
-        return item_columns(self.sides or self.ids, self.truth, scores)
+        return item_columns({**self.ids, **self.sides}, self.truth, scores)
 
     def changed(self, change: Change) -> EmbeddedPart:
         """The part with every vector changed."""

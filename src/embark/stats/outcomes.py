@@ -75,6 +75,7 @@ class Readings:
     def __init__(self, results: Mapping[str, TaskResult], numbers: ItemNumbers | None = None) -> None:
         self.results = results
         self.numbers = numbers or ItemNumbers()
+        self.dated = False  # whether some were written before contents were, so that ids alone tell what is shared
         self._read: dict[str, list[Reading]] = {}
 
     @property
@@ -86,6 +87,7 @@ class Readings:
         """The parts of a task; an error where they cannot be read."""
         if task not in self._read:
             parts = parts_of(self.results[task], self.numbers)
+            self.dated = self.dated or any("content" not in part.outcomes for part in parts.values())
             self._read[task] = [
                 Reading(part.observations, pushes(part.statistic, part.main, part.outcomes)) for part in parts.values()
             ]
