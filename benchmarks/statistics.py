@@ -132,10 +132,12 @@ def strict_pairs(rng: np.random.Generator, n: int) -> Draw:
 
 
 def probe_parts(rng: np.random.Generator, n: int) -> list[Part]:
-    """Linear probes of three models, fitted: new examples for every run, new test items, vectors of 12 dimensions."""
+    """Linear probes of three models, fitted: new test items, and examples for every run from a pool so large that runs
+    hardly share any.
+    """
     classes, shots, runs = 5, 8, 5
     parts = []
-    test_label, train_label = rng.integers(classes, size=n), np.repeat(np.arange(classes), 60)
+    test_label, train_label = rng.integers(classes, size=n), np.repeat(np.arange(classes), 300)
     order = int(rng.integers(2**31))
     hard = rng.normal(size=n)[:, None], rng.normal(size=len(train_label))[:, None]
     for scale in (0.9, 0.9, 1.05):
