@@ -15,7 +15,8 @@ from embark.data.items import as_keys, text
 from embark.engine.local import Report
 from embark.planning import Demand
 from embark.run.workbench import needed_items, readable_items
-from embark.stats.statistics import interval, joint_interval
+from embark.stats.shared import Observations, Part
+from embark.stats.shared import interval as interval_of_parts
 from embark.types import (
     Array,
     Classes,
@@ -87,6 +88,12 @@ def data_of(truth: Truth, vectors: Mapping[str, Array]) -> Dataset:
 KINDS = sorted(evaluators.EVALUATORS)
 
 
+def interval(*scores: Scores) -> tuple[float, float]:
+    """Of the mean of scores over the same items."""
+    parts = [Part(s.statistic, s.main, s.outcomes, Observations.apart(len(s.rows))) for s in scores]
+    return interval_of_parts(parts)
+
+
 # ── intervals ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -95,7 +102,7 @@ def test_the_main_score_lies_in_an_interval_of_sensible_width(kind: str) -> None
     widths = []
     for size in (60, 600):
         found = evaluators.evaluate(*case(kind, size, 1.5))
-        low, high = interval(found.statistic, found.main, found.outcomes)
+        low, high = interval(found)
         assert 0 < low <= found.value <= high <= 1
         widths.append(high - low)
     assert 0.01 < widths[1] < (0.5 if found.statistic == "runs" else widths[0]) <= 0.5  # more items, not more runs
@@ -106,7 +113,7 @@ def test_the_main_score_lies_in_an_interval_of_sensible_width(kind: str) -> None
 @pytest.mark.parametrize("kind", KINDS)
 def test_few_items_and_perfect_scores_have_an_interval_too(kind: str, size: int, noise: float) -> None:
     found = evaluators.evaluate(*case(kind, size, noise))
-    low, high = interval(found.statistic, found.main, found.outcomes)
+    low, high = interval(found)
     assert -1 <= low <= found.value + 1e-12
     assert found.value - 1e-12 <= high <= 1 + 1e-12
     assert high > low or (kind, noise) == ("sts", 0)  # equal pairs: a constant similarity scores 0 by definition
@@ -116,13 +123,13 @@ def test_few_items_and_perfect_scores_have_an_interval_too(kind: str, size: int,
 def test_copies_of_a_subset_add_no_certainty(kind: str) -> None:
     """The same pictures in several languages: their scores rise and fall together."""
     found = evaluators.evaluate(*case(kind, 200, 1.5))
-    one = interval(found.statistic, found.main, found.outcomes)
-    low, high = joint_interval([found] * 4, [one] * 4)
+    one = interval(found)
+    low, high = interval(*[found] * 4)
     assert high - low == pytest.approx(one[1] - one[0], rel=0.1)
     others = [evaluators.evaluate(*case(kind, size, 1.5)) for size in (200, 210, 220, 230)]
-    around = [interval(each.statistic, each.main, each.outcomes) for each in others]
+    around = [interval(each) for each in others]
     value = float(np.mean([each.value for each in others]))
-    low, high = joint_interval(others, around)
+    low, high = interval(*others)
     assert low <= value <= high
     assert high - low < max(b - a for a, b in around)
 
@@ -130,7 +137,7 @@ def test_copies_of_a_subset_add_no_certainty(kind: str) -> None:
 def test_a_measure_without_items_says_that_it_has_no_interval() -> None:
     found = evaluators.evaluate(*case("probe", 30)[:3], {"metric": "f1"})
     with pytest.raises(EmbarkError, match="choose one that items have"):
-        interval(found.statistic, found.main, found.outcomes)
+        interval(found)
 
 
 # ── narrowing ────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from embark.evaluators import evaluate, pairs
+from embark.evaluators import evaluate
 from embark.types import Array, EmbarkError, Matches, Scores
 
 
@@ -83,11 +83,13 @@ def test_against_every_sample_by_itself(n: int, m: int, strict: bool, seed: int)
 
 
 def test_blocks_and_shared_items_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    from embark.evaluators import similarity
+
     rng = np.random.default_rng(0)
     vectors = {"image": rng.normal(size=(6, 5)), "text": rng.normal(size=(8, 5)).astype(np.float16)}
     truth = Matches(rng.integers(0, 6, (50, 2)), rng.integers(0, 8, (50, 2)))
     whole = evaluate("pairs", truth, vectors, {})
-    monkeypatch.setattr(pairs, "SAMPLES", 7)
+    monkeypatch.setattr(similarity, "BLOCK_BYTES", 256 * 7 * 20)
     blocked = evaluate("pairs", truth, vectors, {})
     assert whole.metrics == blocked.metrics
     assert blocked.rows.tolist() == truth.image[:, 0].tolist()
@@ -103,3 +105,12 @@ def test_bad_inputs_are_errors() -> None:
         score(images, images, similarity="euclid")
     with pytest.raises(EmbarkError, match="not finite, the first at row 1"):
         score(images, images * [[[1], [np.nan]]])
+
+
+def test_c8_captions_of_one_direction_tie_whatever_their_lengths() -> None:
+    """C8: strict pairs whose captions differ in length alone scored 11.7 % instead of 0, by rounding."""
+    rng = np.random.default_rng(0)
+    images = rng.normal(size=(400, 2, 64))
+    direction = rng.normal(size=(400, 1, 64))
+    texts = direction.astype(np.float16) * np.array([1.0, 3.0])[:, None]  # halves, so that the product is exact
+    assert score(images, texts, strict=True, metric="text_acc").value == 0

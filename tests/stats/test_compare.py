@@ -21,8 +21,10 @@ from embark.cli import app
 from embark.evaluators.clustering import contingency, from_contingency
 from embark.results import Record, Results, TaskResult, outcome_columns
 from embark.settings import load_settings
-from embark.stats.compare import Flips, compare, compare_results, flipped_items, holm, replicates_of, sign_flip
-from embark.stats.intervals import REPLICATES, percentiles
+from embark.stats.compare import Flips, compare, compare_results, flipped_items, holm
+from embark.stats.outcomes import parts_of
+from embark.stats.paired import sign_flip
+from embark.stats.shared import ItemNumbers, interval
 from embark.tasks import TASKS
 from embark.types import Array, EmbarkError, ModelCard, Task
 
@@ -100,12 +102,12 @@ def test_holm_by_hand() -> None:
 @pytest.mark.slow
 def test_p_values_are_uniform_where_nothing_differs() -> None:
     rng = np.random.default_rng(0)
-    p = np.sort([sign_flip(rng.standard_normal(40), seed) for seed in range(400)])
+    p = np.sort([sign_flip(rng.standard_normal(40), seed=seed) for seed in range(400)])
     assert np.abs(p - (np.arange(400) + 0.5) / 400).max() < 0.07  # Kolmogorov–Smirnov, 1.36 / √400
 
 
 def test_p_values_do_not_reject_too_often_on_right_or_wrong() -> None:
-    p = np.array([sign_flip(coins(2 * seed) - coins(2 * seed + 1), seed) for seed in range(300)])
+    p = np.array([sign_flip(coins(2 * seed) - coins(2 * seed + 1), seed=seed) for seed in range(300)])
     assert (p < 0.05).mean() < 0.08
     assert (p < 0.5).mean() == pytest.approx(0.5, abs=0.1)
 
@@ -374,11 +376,11 @@ def test_a_damaged_table_of_outcomes_is_refused_and_one_subset_under_another_pro
 
 
 def test_probes_are_compared_as_their_interval_was_made(elsewhere: object) -> None:
-    """Runs and items are both resampled, for a record's interval, for its replicates and for a comparison."""
+    """C2: runs and items both count, for a record's interval and for what a comparison reads of it."""
     [probe] = embark.evaluate("embark/handmade", "PocketSpokenLanguageProbe", show_progress=False).results
     [record] = probe.records
     assert record.statistic == "runs"
-    low, high = percentiles(replicates_of(probe, REPLICATES))
-    assert (low, high) == pytest.approx(record.interval, abs=0.01)  # items in another order draw a little otherwise
+    again = interval(list(parts_of(probe, ItemNumbers()).values()))
+    assert again == pytest.approx(record.interval)
     older = dataclasses.replace(probe, records=(dataclasses.replace(record, statistic=""),))
-    assert percentiles(replicates_of(older, REPLICATES)) == (low, high)  # the outcomes of older records tell it
+    assert interval(list(parts_of(older, ItemNumbers()).values())) == again  # the outcomes of older records tell it

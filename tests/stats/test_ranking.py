@@ -19,7 +19,8 @@ from embark.boards.leaderboards import rank_models, shared
 from embark.results import Record, TaskResult
 from embark.results.table import Table
 from embark.stats import ranking
-from embark.stats.ranking import Place, over_items, over_tasks, places, points
+from embark.stats.outcomes import Readings
+from embark.stats.ranking import Place, Spread, over_items, over_tasks, places, points
 from embark.types import Source, Task
 
 RNG = np.random.default_rng(7)
@@ -31,8 +32,8 @@ def equal(models: int, tasks: int) -> np.ndarray:
 
 
 def ranked(values: np.ndarray) -> list[Place]:
-    weights = equal(*values.shape)
-    return places(values.mean(axis=1), over_tasks(values, weights), ranking.freedom(weights))
+    """Of tasks of different kinds."""
+    return places(values.mean(axis=1), over_tasks(values, equal(*values.shape), range(values.shape[1])))
 
 
 def test_a_model_that_is_better_everywhere_is_first_for_sure() -> None:
@@ -97,17 +98,19 @@ def test_places_are_consistent(models: int, seed: int) -> None:
 def test_gaps_and_weights() -> None:
     values = np.array([[0.2, 0.4, 0.9], [0.2, np.nan, 0.9]])
     weights = np.array([[0.25, 0.25, 0.5], [0.5, 0.0, 0.5]])
-    drawn = over_tasks(values, weights)
-    assert drawn.mean(axis=0) == pytest.approx([0.6, 0.55], abs=0.05)  # a ratio of few draws is a little off
-    assert drawn.min() >= 0.2 - 1e-12
-    assert drawn.max() <= 0.9 + 1e-12
-    assert np.isfinite(drawn).all()  # a draw of the missing task alone
-    assert ranking.freedom(weights) == pytest.approx(1.0)
+    assert over_tasks(values, weights, "abc") is None  # too few to tell
+    values, weights = np.tile(values, 3), np.tile(weights, 3) / 3
+    spread = over_tasks(values, weights, range(9))
+    assert spread is not None
+    assert spread.freedom.min() == pytest.approx(5)  # six tasks of equal weight
+    push = weights * (np.nan_to_num(values) - [[0.6], [0.55]]) * np.sqrt([[8 / 7], [6 / 5]])
+    assert spread.variance[0, 1] == pytest.approx(((push[0] - push[1]) ** 2).sum())
 
 
 @given(st.floats(0, 12), st.floats(4, 300))
 def test_p_values_are_student_s(t: float, freedom: float) -> None:
-    assert ranking._two_sided(t, freedom) == pytest.approx(2 * student.sf(t, freedom), abs=2e-3)
+    spread = Spread(np.array([[0.0, 1.0], [1.0, 0.0]]), np.full((2, 2), freedom))
+    assert ranking._p_values(np.array([0.0, t]), spread)[0, 1] == pytest.approx(2 * student.sf(t, freedom))
 
 
 @given(st.lists(st.lists(st.sampled_from([0.1, 0.5, 0.9, np.nan]), min_size=4, max_size=4), min_size=1, max_size=5))
@@ -136,7 +139,7 @@ def test_a_missing_score_gets_no_borda_points() -> None:
 
 
 def task(at: int) -> Task:
-    category = ("Retrieval", "Reasoning")[at % 2]
+    category = f"Kind {at % 6}"
     return Task(f"T{at}", "Test", "retrieval", "none", Source("test/data", "1"), "accuracy", category, ("text",))
 
 
@@ -172,7 +175,8 @@ def test_models_with_gaps_are_ranked_with_enough_tasks_and_shown_without_rank_ot
     assert made.notes[0] == "(a) over those tasks that have a score, not over all"
     assert made.notes[1] == "12 tasks by the rule mean-of-categories, protocol paper"
     assert made.notes[2].startswith("#: – is not ranked")
-    assert "when the tasks are drawn again, the same for all 2 models" in made.notes[3]
+    assert made.notes[3] == "95 %: of the rank, on 6 other kinds of tasks, the same for all 2 models"
+    assert made.notes[4].startswith("items are not to be had")
     common = shared(TASKS, standings(TASKS, rows(("a", 0.5, 12, "published"), ("c", 0.9, 3, "embark"))))
     assert [one.name for one in common] == ["T0", "T1", "T2"]
     assert shared(TASKS, standings(TASKS, [result("a", "T0", 1.0), result("b", "T1", 1.0)])) == []
@@ -202,7 +206,7 @@ def test_a_few_tasks_tell_nothing_about_others() -> None:
     few = TASKS[:3]
     made = board(few, [result(model, one.name, 0.1 * at) for at, model in enumerate("ab") for one in few])
     assert [row.cells[:3] for row in made.rows] == [("1", "", ""), ("2", "", "")]
-    assert "fewer than 5 tasks" in made.notes[-1]
+    assert "fewer than 5 kinds of tasks" in made.notes[-1]
 
 
 def test_an_empty_leaderboard_is_a_table() -> None:
@@ -233,8 +237,8 @@ def test_items_are_resampled_where_their_outcomes_are_here(tmp_path: Path) -> No
         ("2", "2", "B", "fair"),
         ("3", "3", "C", "poor"),
     ]
-    assert "when the items of each task are drawn again" in made.notes[1]
+    assert "on other items of the same tasks" in made.notes[1]
     mixed = [*found, *(result("paper", one.name, 0.5, "published") for one in few)]
-    assert "fewer than 5 tasks" in board(few, mixed).notes[-1]
+    assert "fewer than 5 kinds of tasks" in board(few, mixed).notes[-1]
     Path(str(found[0].path)).with_suffix(".parquet").unlink()
-    assert over_items([{"T0": found[0]}], [{"T0": 1.0}]) is None
+    assert over_items([Readings({"T0": found[0]})], [{"T0": 1.0}]) is None

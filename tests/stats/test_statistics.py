@@ -13,8 +13,19 @@ from scipy.stats import rankdata
 from embark.evaluators.clustering import contingency, from_contingency
 from embark.evaluators.sts import correlation
 from embark.stats.intervals import mean_interval
-from embark.stats.statistics import STATISTICS, interval, replicates
+from embark.stats.shared import Observations, part_interval
+from embark.stats.statistics import STATISTICS, pushes
 from embark.types import Array, EmbarkError
+
+
+def interval(statistic: str, main: str, outcomes: dict[str, Array]) -> tuple[float, float]:
+    """Of items that are all different."""
+    return part_interval(statistic, main, outcomes, Observations.apart(len(next(iter(outcomes.values())))))
+
+
+def deviation(statistic: str, main: str, outcomes: dict[str, Array]) -> float:
+    """The standard error by the pushes of the items."""
+    return float(np.sqrt((pushes(statistic, main, outcomes).items.mean(axis=0) ** 2).sum()))
 
 
 def related(n: int, rho: float, rng: np.random.Generator) -> dict[str, Array]:
@@ -65,7 +76,7 @@ def test_correlations_spread_as_resampled_pairs_do(statistic: str, ties: bool) -
     outcomes = {"gold": x, "similarity": y, "gold_rank": rankdata(x), "similarity_rank": rankdata(y)}
     ranked = rankdata if statistic == "spearman" else np.asarray
     slow = slowly(outcomes, lambda o: correlation(ranked(o["gold"]), ranked(o["similarity"])))
-    assert replicates(statistic, "x", outcomes).std() == pytest.approx(slow.std(), rel=0.15)
+    assert deviation(statistic, "x", outcomes) == pytest.approx(slow.std(), rel=0.15)
 
 
 @pytest.mark.parametrize("pairs", [2, 3, 4, 9, 1000])
@@ -95,11 +106,12 @@ def test_clusterings_spread_as_resampled_tables_do(statistic: str, items: int, g
     table, *_ = contingency(outcomes["label"], outcomes["cluster"])
     value = float(from_contingency(table)[statistic])
     draws = np.random.default_rng(1).multinomial(items, table.ravel() / items, size=2000).reshape(-1, *table.shape)
-    slow, fast = from_contingency(draws)[statistic], replicates(statistic, statistic, outcomes)
-    assert fast.std() == pytest.approx(slow.std(), rel=0.1)
+    slow = from_contingency(draws)[statistic]
+    fast = deviation(statistic, statistic, outcomes)
+    assert fast == pytest.approx(slow.std(), rel=0.1)
     low, high = interval(statistic, statistic, outcomes)
     assert low < value < high
-    assert fast.mean() == pytest.approx(value, abs=0.1 * slow.std())  # where NMI by resampling is biased upwards
+    assert pushes(statistic, statistic, outcomes).value == pytest.approx(value)
 
 
 def test_a_perfect_clustering_is_not_certain() -> None:
@@ -110,7 +122,7 @@ def test_a_perfect_clustering_is_not_certain() -> None:
             assert high == 1
             assert (0.3 if items == 20 else 0.97) < low < 1
     alone = {"label": np.zeros(9), "cluster": np.zeros(9)}
-    assert replicates("nmi", "nmi", alone, 3).tolist() == replicates("ari", "ari", alone, 3).tolist() == [1, 1, 1]
+    assert pushes("nmi", "nmi", alone).value == pushes("ari", "ari", alone).value == 1
 
 
 @given(st.integers(0, 1000))
@@ -151,7 +163,7 @@ def test_runs_cover_the_mean_over_runs_and_items() -> None:
 def test_means_are_left_to_mean_interval() -> None:
     values = np.random.default_rng(0).random(900)
     assert interval("mean", "x", {"x": values}) == mean_interval(values)
-    assert replicates("mean", "x", {"x": values}).std() == pytest.approx(values.std() / 30, rel=0.1)
+    assert deviation("mean", "x", {"x": values}) == pytest.approx(values.std() / 30)
 
 
 # ── all ──────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -163,7 +175,7 @@ def test_the_answer_of_many_items_does_not_vary(statistic: str) -> None:
     outcomes = related(n, 0.5, np.random.default_rng(0)) | clustered(n, 100, 0.6) | repeated(n, 0.5, 0.6, 0.7)
     found = interval(statistic, "accuracy_run1" if statistic == "mean" else "accuracy", outcomes)
     assert found == interval(statistic, "accuracy_run1" if statistic == "mean" else "accuracy", outcomes)
-    assert 0 < width(found) < (0.3 if statistic == "runs" else 0.02)
+    assert 0 < width(found) < (0.5 if statistic == "runs" else 0.02)  # three runs tell little
 
 
 def test_unknown_statistics_and_missing_runs_are_errors() -> None:

@@ -113,7 +113,7 @@ def test_the_representative_is_the_task_in_the_middle() -> None:
 
 def test_representatives_are_what_removal_ends_with_on_the_published_scores() -> None:
     representatives = distill(by="type", representatives=True)
-    lite_set = distill(by="type", size=10)
+    lite_set = distill(by="type", size=10, method="repeats")
     assert isinstance(representatives, Representatives)
     assert isinstance(lite_set, LiteSet)
     assert set(representatives.tasks) == set(lite_set.tasks)
@@ -140,3 +140,33 @@ def test_files_name_tasks_as_commands_take_them() -> None:
     near = [row["nearest kept"] for row in rows if row["lite set"] == "left out"]
     assert near
     assert set(near) <= kept
+
+
+def test_c5_a_lite_set_stands_beside_random_ones() -> None:
+    """C5: removing repeats, and MIEB-lite itself, are no better than lots; following the totals is, also held out."""
+    sets = {method: distill(by="type", size=51, method=method) for method in ("repeats", "totals")}
+    sets["lite"] = distill(by="type", check="MIEB(lite)")
+    chance = {name: lite_set.fidelity.chance for name, lite_set in sets.items() if isinstance(lite_set, LiteSet)}
+    assert chance["repeats"].spearman == pytest.approx(0.982, abs=0.004)
+    assert chance["repeats"].better > 0.85
+    assert chance["repeats"].verdict == "drawing lots does better"
+    assert chance["lite"].spearman == pytest.approx(0.990, abs=0.003)
+    assert chance["lite"].rest == pytest.approx(0.972, abs=0.002)  # against the other 79 tasks
+    assert chance["totals"].smaller <= 0.05
+    assert sets["totals"].fidelity.error < 0.6 * chance["totals"].error
+    assert "random sets with the same counts by type" in "".join(sets["totals"].table().notes)
+
+
+def test_c5_mieb_lites_own_rule() -> None:
+    lite_set = distill(by="type", method="average")
+    assert isinstance(lite_set, LiteSet)
+    assert len(lite_set.tasks) == 72
+    assert {task.tags["type"] for task in lite_set.matrix.tasks if task.name in lite_set.tasks} == {
+        task.tags["type"] for task in lite_set.matrix.tasks
+    }
+    with pytest.raises(EmbarkError, match="takes no size"):
+        distill(by="type", method="average", size=51)
+    with pytest.raises(EmbarkError, match="needs a size"):
+        distill(by="type", method="totals")
+    with pytest.raises(EmbarkError, match="method"):
+        distill(by="type", method="magic", size=51)

@@ -6,7 +6,7 @@ Missing tasks are explicit: a mean over fewer tasks than the benchmark has says 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from embark.boards.rules import Rule, rule_of
 from embark.models import MODELS
@@ -14,6 +14,8 @@ from embark.published import ERRATUM, NOTE
 from embark.results import COMMIT, TaskResult
 from embark.results.table import Score
 from embark.stats.means import Mean, ModelKey, by_model, mean_score, score
+from embark.stats.outcomes import Readings
+from embark.stats.shared import ItemNumbers
 from embark.types import Task
 
 ZEROS = "with zeros for the {} tasks of a modality that the model does not take"
@@ -23,7 +25,8 @@ ZEROS = "with zeros for the {} tasks of a modality that the model does not take"
 class Standing:
     """One model's aggregates on a benchmark; `categories` are the groups of the benchmark's rule.
 
-    `weights` tells how much each task counts in the rule's first total; `results` are those that were aggregated.
+    `weights` tells how much each task counts in the rule's first total; `results` are those that were aggregated, and
+    `readings` their outcomes, where they are on disk.
     """
 
     model: str
@@ -33,6 +36,7 @@ class Standing:
     totals: dict[str, Score]
     weights: Mapping[str, float]
     results: Mapping[str, TaskResult]
+    readings: Readings = field(repr=False, compare=False)
 
     @property
     def mean(self) -> Score:
@@ -56,22 +60,24 @@ def standings(
 ) -> list[Standing]:
     """One standing per model and source, in the order of the results; `by_model` chooses among the results."""
     rule = rule_of(rule)
+    numbers = ItemNumbers()
     out = []
     for (model, revision, _), by_task in by_model(tasks, results).items():
         scores = {task.name: score(by_task[task.name]) for task in tasks if task.name in by_task}
         summary = rule(tasks, {name: value.value for name, value in scores.items()}, _missing_modality(rule, by_task))
-        groups = {name: _score(mean, scores) for name, mean in summary.groups.items()}
-        totals = {name: _score(mean, scores) for name, mean in summary.totals.items()}
+        readings = Readings(by_task, numbers)
+        groups = {name: _score(mean, scores, readings) for name, mean in summary.groups.items()}
+        totals = {name: _score(mean, scores, readings) for name, mean in summary.totals.items()}
         weights = next(iter(summary.totals.values())).weights
         if rule.second_axis is not None:
             more_groups, more_totals = rule.second_axis(tasks, by_task)
             groups |= more_groups
             totals |= more_totals
-        out.append(Standing(model, revision, scores, groups, totals, weights, by_task))
+        out.append(Standing(model, revision, scores, groups, totals, weights, by_task, readings))
     return out
 
 
-def _score(mean: Mean, scores: Mapping[str, Score]) -> Score:
+def _score(mean: Mean, scores: Mapping[str, Score], readings: Readings) -> Score:
     """A mean with its interval; it inherits what may have moved it (errata, data at another commit), and the notes that
     all its tasks have.
     """
@@ -79,7 +85,7 @@ def _score(mean: Mean, scores: Mapping[str, Score]) -> Score:
     marks = dict.fromkeys(mark for part in parts for mark in part.marks)
     shared = [mark for mark in marks if mark.startswith(NOTE) and all(mark in part.marks for part in parts)]
     inherited = [mark for mark in marks if mark.startswith((ERRATUM, COMMIT)) or mark in shared]
-    return mean_score(mean, scores, [*inherited, *[ZEROS.format(mean.zeros)] * bool(mean.zeros)])
+    return mean_score(mean, scores, [*inherited, *[ZEROS.format(mean.zeros)] * bool(mean.zeros)], readings)
 
 
 def _missing_modality(rule: Rule, results: Mapping[str, TaskResult]) -> tuple[str, ...]:

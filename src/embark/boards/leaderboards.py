@@ -27,6 +27,9 @@ from embark.types import Array, Benchmark, EmbarkError, Task
 ENOUGH = 0.9  # share of a benchmark's tasks that a model needs scores on to be ranked
 UNRANKED = f"#: – is not ranked, because it lacks scores on {100 * ENOUGH:.0f} % of the tasks"
 PARTIAL = "over those tasks that have a score, not over all"
+KINDS = "items are not to be had: kinds of tasks count as independent draws, tasks of one kind do not"
+DATED = "some outcomes were written before items had hashes: what tasks share is known by ids alone; run them again"
+FEW_KINDS = f"95 %: fewer than {FEWEST} kinds of tasks of equal weight say nothing about other tasks"
 TIES = "tie: models with one letter cannot be told apart (paired differences, corrected for the number of pairs)"
 
 
@@ -81,17 +84,21 @@ class Leaderboard(Noted):
     def _footnotes(self, shown: Sequence[Entry]) -> tuple[str, ...]:
         protocols = ", ".join(dict.fromkeys(task.protocol for task in self.tasks))
         ranked = sum(entry.place is not None for entry in self.entries)
-        sure = self.resampled != "nothing"
-        drawn = "the items of each task" if self.resampled == "items" else "the tasks"
+        sure = ranked > 1 and self.resampled != "nothing"
+        by_items = self.resampled == "items"
+        kinds = len({kind_of(task) for task in self.tasks})
+        others = "other items of the same tasks" if by_items else f"{kinds} other kinds of tasks"
         models = [entry.model for entry in self.entries]
         partial = len(models) > 1 and any(model.mean.partial for model in models)
         common = f"the {len(models)} models share {len(shared(self.tasks, models))} of the tasks"
         notes = {
             f"{counted(len(self.tasks), 'task')} by the rule {self.rule}, protocol {protocols}": True,
             UNRANKED: any(entry.place is None for entry in shown),
-            f"95 %: fewer than {FEWEST} tasks of equal weight say nothing about other tasks": ranked > 1 and not sure,
-            f"95 %: of the rank, when {drawn} are drawn again, the same for all {ranked} models": ranked > 1 and sure,
-            TIES: ranked > 1 and sure,
+            FEW_KINDS: ranked > 1 and not sure,
+            f"95 %: of the rank, on {others}, the same for all {ranked} models": sure,
+            KINDS: sure and not by_items,
+            DATED: sure and by_items and any(entry.model.readings.dated for entry in self.entries),
+            TIES: sure,
             f"{common}: --comparable (comparable=True in Python) ranks them over those; "
             "fewer models may share more": partial,
         }
@@ -168,22 +175,22 @@ def ranked(tasks: Sequence[Task], models: Sequence[Standing], borda: bool = Fals
         weights = np.full(values.shape, 1 / max(len(tasks), 1))
     totals = (weights * np.nan_to_num(values)).sum(axis=1)
     enough = [number for number, model in enumerate(models) if model.mean.count >= ENOUGH * model.mean.of]
-    draws = None
-    freedom = np.inf
+    spread = None
     resampled = "items"
     if not borda:
-        draws = ranking.over_items([models[i].results for i in enough], [models[i].weights for i in enough])
-    if draws is None:
-        freedom = ranking.freedom(weights[enough])
-        resampled = "tasks"
-        draws = ranking.over_tasks(values[enough], weights[enough])
-    if freedom < FEWEST - 1:
-        draws = None
-        resampled = "nothing"
-    places = dict(zip(enough, ranking.places(totals[enough], draws, freedom), strict=True))
+        spread = ranking.over_items([models[i].readings for i in enough], [models[i].weights for i in enough])
+    if spread is None:
+        spread = ranking.over_tasks(values[enough], weights[enough], [kind_of(task) for task in tasks])
+        resampled = "nothing" if spread is None else "tasks"
+    places = dict(zip(enough, ranking.places(totals[enough], spread), strict=True))
     gaps = [0 if number in places else len(tasks) - len(model.tasks) for number, model in enumerate(models)]
     order = sorted(range(len(models)), key=lambda number: (number not in places, gaps[number], -totals[number]))
     return [Entry(models[i], places.get(i), totals[i] * len(tasks)) for i in order], resampled
+
+
+def kind_of(task: Task) -> str:
+    """The kind of a task: tasks of one kind favour the same models, so only kinds count as independent."""
+    return task.tags.get("type", task.category)
 
 
 def shared(tasks: Sequence[Task], models: Sequence[Standing]) -> list[Task]:

@@ -1,12 +1,15 @@
 """Clustering: how well clusters of the vectors agree with the groups of the items.
 
-The published protocol is MiniBatchKMeans on the raw vectors, which can collapse clusters. The scores of a full k-means
-(`sound_…`) and both inertias are reported beside it, so that a bad fit of the clusterer is not taken for a bad model.
+The published protocol is one fit of MiniBatchKMeans on the raw vectors. Another seed gives another score, so the score
+is the mean over several seeds, and the published fit, that of the first seed, is reported beside it (`published_…`).
+The clusterer can collapse clusters: the scores of a full k-means (`sound_…`) and both inertias are reported, too, so
+that a bad fit is not taken for a bad model.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, cast
 
 import numpy as np
@@ -16,8 +19,10 @@ from embark.evaluators.threads import blas_threads
 from embark.metrics import main_measure
 from embark.types import Array, EmbarkError, Groups, Scores
 
-VERSION = 1
-PARAMS = {"batch_size": int, "seed": int}
+VERSION = 2
+PARAMS = {"batch_size": int, "seed": int, "runs": int}
+RUNS = 10  # seeds over which the score is averaged
+REFITS = 5  # runs that are fitted again to both halves of the items: how much other items would move the clusters
 STARTS = 10  # largest number of starts of the full k-means; the best start counts
 WORK = 2e9  # limit of starts × items × dimensions × clusters, to take seconds; there is always one start
 ROUNDING = 1e-6  # scatter below this share of the sum of squared lengths counts as zero
@@ -25,36 +30,79 @@ SLACK = 0.2  # how much worse than the full k-means the published one may be bef
 
 
 def evaluate(truth: Groups, vectors: Mapping[str, Any], params: Mapping[str, Any]) -> Scores:
-    """Agreement of clusters with groups. Parameters: batch_size, seed, metric."""
-    from sklearn.cluster import KMeans, MiniBatchKMeans
+    """Agreement of clusters with groups, the mean over runs. Parameters: batch_size, seed (of the first run), runs,
+    metric.
+    """
+    from sklearn.cluster import KMeans
 
     items = whole(vectors["item"], "dot")
     labels = np.unique(truth.label)
     _check(truth, len(items), len(labels))
     seed = params.get("seed", 42)
-    published = _fit(
-        MiniBatchKMeans(len(labels), batch_size=params.get("batch_size", 500), n_init="auto", random_state=seed), items
-    )
+    runs = params.get("runs", RUNS)
+    if runs < 1:
+        raise EmbarkError(f"The parameter 'runs' must be at least 1, not {runs}.")
     starts = int(np.clip(WORK // (items.size * len(labels)), 1, STARTS))
-    sound = _fit(KMeans(len(labels), n_init=starts, random_state=seed), items)
-    table, *_ = contingency(truth.label, published.labels_)
-    sound_table, *_ = contingency(truth.label, sound.labels_)
-    values = {name: float(value) for name, value in from_contingency(table).items()}
+    with _one_thread():
+        fits = _fits(items, len(labels), seed, runs, params.get("batch_size", 500))
+        clusters = _columns(items, fits, seed)
+        sound = KMeans(len(labels), n_init=starts, random_state=seed).fit(items)
+    published = fits[0]
+    of_runs = [_measures(truth.label, fit.labels_) for fit in fits]
+    values = {name: float(np.mean([measures[name] for measures in of_runs])) for name in of_runs[0]}
     main = main_measure(params, "nmi", values, "Clustering")
-    metrics = values | {f"sound_{name}": float(value) for name, value in from_contingency(sound_table).items()}
+    metrics = values | {f"published_{name}": value for name, value in of_runs[0].items()}
+    metrics |= {f"sound_{name}": value for name, value in _measures(truth.label, sound.labels_).items()}
     metrics |= {"inertia": float(published.inertia_), "sound_inertia": float(sound.inertia_)}
     scatter = float(items.var(axis=0, dtype=np.float64).sum() * len(items))
     scatter = scatter if scatter > ROUNDING * float(np.square(items, dtype=np.float64).sum()) else 0.0
+    filled = len(np.unique(published.labels_))
     return Scores(
         metrics,
         main,
         "item",
         np.arange(len(items)),
-        {"label": truth.label, "cluster": published.labels_.astype(np.int64)},
+        {"label": truth.label} | clusters,
         statistic=main,
-        counts={"items": len(items), "groups": len(labels), "clusters": table.shape[1]},
-        warnings=_warnings(metrics, main, table.shape[1], len(labels), scatter),
+        counts={"items": len(items), "groups": len(labels), "clusters": filled, "runs": runs},
+        warnings=_warnings(metrics, main, filled, len(labels), scatter),
     )
+
+
+def clusterings(items: Array, groups: int, seed: int, runs: int = RUNS, batch_size: int = 500) -> dict[str, Array]:
+    """The cluster of each item in every run and every refit of the published clusterer, as columns of outcomes."""
+    with _one_thread():
+        return _columns(items, _fits(items, groups, seed, runs, batch_size), seed)
+
+
+def _fits(items: Array, groups: int, seed: int, runs: int, batch_size: int) -> list[Any]:
+    from sklearn.cluster import MiniBatchKMeans
+
+    models = [
+        MiniBatchKMeans(groups, batch_size=batch_size, n_init="auto", random_state=seed + run) for run in range(runs)
+    ]
+    return [model.fit(items) for model in models]
+
+
+def _columns(items: Array, fits: Sequence[Any], seed: int) -> dict[str, Array]:
+    """cluster_run1… of the runs; cluster_refit1 and 2 of the first run, fitted again to either half of the items, and
+    so on. The halves are the same for every model.
+    """
+    from sklearn.base import clone
+
+    columns = {f"cluster_run{number}": fit.labels_.astype(np.int32) for number, fit in enumerate(fits, 1)}
+    if len(items) < 2 * fits[0].n_clusters:
+        return columns
+    for run, fit in enumerate(fits[:REFITS]):
+        order = np.random.default_rng([seed, run]).permutation(len(items))
+        for half, rows in enumerate(np.array_split(order, 2), 1):
+            again = clone(fit).set_params(init=fit.cluster_centers_, n_init=1).fit(items[rows])
+            columns[f"cluster_refit{2 * run + half}"] = again.predict(items).astype(np.int32)
+    return columns
+
+
+def _measures(label: Array, cluster: Array) -> dict[str, float]:
+    return {name: float(value) for name, value in from_contingency(contingency(label, cluster)[0]).items()}
 
 
 def contingency(label: Array, cluster: Array) -> tuple[Array, Array, Array]:
@@ -115,14 +163,17 @@ def _check(truth: Groups, items: int, labels: int) -> None:
         raise EmbarkError(f"Each of the {items} items has a label of its own: there are no groups to find.")
 
 
-def _fit(model: Any, items: Array) -> Any:
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    """Sums are then made in one order whatever the machine, and a busy machine does not stall on OpenMP.
+
+    Fewer distinct items than clusters raise a ConvergenceWarning, which `_warnings` reports in its own words.
+    """
     from sklearn.exceptions import ConvergenceWarning
     from threadpoolctl import threadpool_limits
 
-    # One thread: sums are then made in one order whatever the machine, and a busy machine does not stall on OpenMP.
-    # Fewer distinct items than clusters raise a ConvergenceWarning, which `_warnings` reports in its own words.
     with blas_threads(1, ConvergenceWarning), threadpool_limits(1, user_api="openmp"):
-        return model.fit(items)
+        yield
 
 
 def _warnings(metrics: Mapping[str, float], main: str, clusters: int, groups: int, scatter: float) -> tuple[str, ...]:
@@ -136,7 +187,8 @@ def _warnings(metrics: Mapping[str, float], main: str, clusters: int, groups: in
     warnings = []
     inertia = metrics["inertia"]
     best = metrics["sound_inertia"]
-    comparison = f"a full k-means gives {main} {metrics[f'sound_{main}']:.4f} instead of {metrics[main]:.4f}."
+    score, sound = metrics[f"published_{main}"], metrics[f"sound_{main}"]
+    comparison = f"a full k-means gives {main} {sound:.4f} instead of {score:.4f}."
     if clusters < groups:
         warnings.append(f"MiniBatchKMeans collapsed: it fills {clusters} of {groups} clusters; {comparison}")
     rounding = 1e-5 * scatter

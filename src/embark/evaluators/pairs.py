@@ -11,12 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from embark.evaluators.similarity import whole
+from embark.evaluators.similarity import check, exact, whole
 from embark.types import Array, EmbarkError, Matches, Scores
 
-VERSION = 1
+VERSION = 2
 PARAMS = {"strict": bool}
-SAMPLES = 2_048  # scored at a time
 
 
 def evaluate(truth: Matches, vectors: Mapping[str, Any], params: Mapping[str, Any]) -> Scores:
@@ -28,8 +27,11 @@ def evaluate(truth: Matches, vectors: Mapping[str, Any], params: Mapping[str, An
         raise EmbarkError("There are no samples of images and texts to match.")
     similarity = params.get("similarity", "cosine")
     strict = bool(params.get("strict", False))
-    images, texts = whole(vectors["image"], similarity), whole(vectors["text"], similarity)
-    scores = _scores(images, texts, truth.image, truth.text)
+    similarity = "cosine" if similarity == "maxsim" else similarity  # items have one vector here, as in `whole`
+    for side in ("image", "text"):
+        check(vectors[side], similarity)
+    images, texts = whole(vectors["image"], "dot"), whole(vectors["text"], "dot")
+    scores = _scores(images, texts, truth.image, truth.text, similarity)
     by_image = _all_right(scores, strict)
     by_text = _all_right(scores.swapaxes(1, 2), strict)
     right = {"text_acc": by_image, "image_acc": by_text, "accuracy": by_image & by_text}
@@ -47,13 +49,12 @@ def evaluate(truth: Matches, vectors: Mapping[str, Any], params: Mapping[str, An
     )
 
 
-def _scores(images: Array, texts: Array, image: Array, text: Array) -> Array:
-    """(samples, images, texts). Not a matrix product: equal vectors must give equal scores to the last bit."""
-    scores = np.empty((len(image), image.shape[1], text.shape[1]), np.float32)
-    for start in range(0, len(image), SAMPLES):
-        rows = slice(start, start + SAMPLES)
-        np.einsum("snd,smd->snm", images[image[rows]], texts[text[rows]], out=scores[rows])
-    return scores
+def _scores(images: Any, texts: Any, image: Array, text: Array, similarity: str) -> Array:
+    """(samples, images, texts). As exact as ranks are: texts of one direction tie, whatever their lengths were."""
+    shape = len(image), image.shape[1], text.shape[1]
+    query = np.broadcast_to(image[:, :, None], shape)
+    document = np.broadcast_to(text[:, None], shape)
+    return exact(images, texts, query.ravel(), document.ravel(), similarity).reshape(shape)
 
 
 def _all_right(scores: Array, strict: bool) -> Array:

@@ -17,6 +17,7 @@ from embark.types import Array, Classes, EmbarkError, Scores
 
 VERSION = 2
 TOP = 5
+COLLAPSED = 0.9  # share of the items that get one class, from which on the score is one of collapse
 
 
 def evaluate(truth: Classes, vectors: Mapping[str, Any], params: Mapping[str, Any]) -> Scores:
@@ -47,7 +48,26 @@ def evaluate(truth: Classes, vectors: Mapping[str, Any], params: Mapping[str, An
     if truth.label.ndim == 1:  # where items have several labels, a class has no precision
         values |= metrics.classification(truth.label, top[:, 0], classes)
     return Scores(
-        values, main, "item", np.arange(len(items)), outcomes, counts={"items": len(items), "classes": classes}
+        values,
+        main,
+        "item",
+        np.arange(len(items)),
+        outcomes,
+        counts={"items": len(items), "classes": classes},
+        warnings=_collapse(truth, top[:, 0]),
+    )
+
+
+def _collapse(truth: Classes, predicted: Array) -> tuple[str, ...]:
+    """A warning if nearly all items get one class, though they are of several."""
+    several = truth.label.ndim == 2 or len(np.unique(truth.label)) > 1
+    given = np.bincount(predicted, minlength=len(truth.names))
+    right = truth.label[:, given.argmax()].mean() if truth.label.ndim == 2 else (truth.label == given.argmax()).mean()
+    if not several or given.max() < COLLAPSED * len(predicted) or right >= COLLAPSED:
+        return ()
+    return (
+        f"the classes collapsed: {given.max():,} of {len(predicted):,} items get '{truth.names[given.argmax()]}', "
+        f"to which {right:.0%} belong; the score says little about the model",
     )
 
 

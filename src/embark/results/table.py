@@ -22,6 +22,7 @@ HEAD = 10  # characters of a name over scores, before it is broken
 PIECES = r"(?<=[ /-])|(?<=[a-z0-9])(?=[A-Z][a-z])|(?=\()"  # where a name may be broken: patch14-384, ImageClustering
 FOOTNOTE = re.compile(r"\(([a-z]+)\) (.*)", re.DOTALL)  # as `footnoted` writes them
 ENDINGS = ("MultiChoice", "Classification", "Retrieval", "Clustering", "ZeroShot")
+LOPSIDED = 0.1  # share of its mean length by which an arm of an interval may be longer, before both ends are shown
 NUMBERS = ("#", "95 %", "tasks", "Borda", "chance")  # columns of words that are set to the right
 
 
@@ -316,7 +317,10 @@ def letters(number: int) -> str:
 
 
 def shown(cell: Cell, between: str = " ± ", marks: bool = True, full: bool = False) -> str:
-    """A cell as people read it: percent and half the width of the interval; names are short, unless in `full`."""
+    """A cell as people read it: percent, and the interval as half its width or, where it is lopsided, by its ends.
+
+    Names are short, unless in `full`.
+    """
     if isinstance(cell, Exact):
         return cell.value if full and isinstance(cell.value, str) else cell.text
     if isinstance(cell, Interval):
@@ -325,8 +329,18 @@ def shown(cell: Cell, between: str = " ± ", marks: bool = True, full: bool = Fa
         return (f"{cell:,}" if isinstance(cell, int) else f"{cell:.3f}") if isfinite(cell) else "–"
     if not isinstance(cell, Score):
         return cell if cell is not None else "–"
-    half = f"{between}{50 * (cell.high - cell.low):.1f}" if isfinite(cell.high - cell.low) else ""
-    return f"{round(100 * cell.value, 1) + 0.0:.1f}{half}{_signs(cell) if marks else ''}"  # adding zero: no -0.0
+    value = f"{round(100 * cell.value, 1) + 0.0:.1f}"  # adding zero: no -0.0
+    return f"{value}{_ends(cell, between)}{_signs(cell) if marks else ''}"
+
+
+def _ends(cell: Score, between: str) -> str:
+    """Half the width of the interval, or both of its ends where it is lopsided by more than a tenth."""
+    below, above = 100 * (cell.value - cell.low), 100 * (cell.high - cell.value)
+    if not isfinite(above + below):
+        return ""
+    if abs(above - below) > max(LOPSIDED * (above + below) / 2, 0.1):  # less than a tenth of a point is not seen
+        return f" [{100 * cell.low + 0.0:.1f}, {100 * cell.high + 0.0:.1f}]"
+    return f"{between}{(above + below) / 2:.1f}"
 
 
 def _raw(cell: Cell) -> str | float | Score | Interval | None:

@@ -32,6 +32,7 @@ from embark.run.stages import StagedWorkbench, Stages
 from embark.run.workbench import Workbench
 from embark.settings import Settings, load_settings
 from embark.stats.means import Column, by_model, grouped, mean_of_groups, mean_score, score, task_table
+from embark.stats.outcomes import Readings
 from embark.store import MissingVectors
 from embark.tasks import Tasks, choose_tasks
 from embark.types import EmbarkError, ModelCard, Task
@@ -109,7 +110,8 @@ class Run(Tabular):
         for key, results_by_task in by_model(self.tasks, self.results).items():
             scores = {task: score(result) for task, result in results_by_task.items()}
             means = mean_of_groups(categories, {task: task_score.value for task, task_score in scores.items()})
-            models.append(Column(key, scores, {"mean": mean_score(means.totals["mean"], scores)}))
+            mean = mean_score(means.totals["mean"], scores, readings=Readings(results_by_task))
+            models.append(Column(key, scores, {"mean": mean}))
         return task_table(self.tasks, models, {"mean": "Mean of categories"})
 
     def summary(self) -> tuple[str, ...]:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from embark import evaluators
+from embark.data.items import digest
 from embark.evaluators.similarity import has_token_vectors, tokens_of
-from embark.types import Array, Scores, Task, Truth
+from embark.stats.shared import partners
+from embark.types import Array, Scores, Side, Task, Truth
 
 Change = Callable[[Array], Array]  # of (n, dim) float32 rows
 
@@ -27,10 +29,15 @@ class EmbeddedPart:
     params: Mapping[str, Any]
     ids: Mapping[str, Sequence[str]]
     modalities: Mapping[str, str]  # side → "text", "image", "text+image"
+    sides: Mapping[str, Side] = field(default_factory=dict)  # the items themselves, where they are at hand
 
     def scores(self) -> Scores:
         """The evaluator's scores of the vectors."""
         return evaluators.evaluate(self.evaluator, self.truth, self.vectors, self.params)
+
+    def items(self, scores: Scores) -> dict[str, list[Any]]:
+        """The items that each outcome stands on, see `item_columns`."""
+        return item_columns({**self.ids, **self.sides}, self.truth, scores)
 
     def changed(self, change: Change) -> EmbeddedPart:
         """The part with every vector changed."""
@@ -75,6 +82,30 @@ class Embedded:
     def under(self, **params: Any) -> Embedded:
         """The task with other parameters of its evaluator."""
         return replace(self, parts=tuple(replace(part, params={**part.params, **params}) for part in self.parts))
+
+
+def item_columns(sides: Mapping[str, Side | Sequence[str]], truth: Truth, scores: Scores) -> dict[str, list[Any]]:
+    """The items that each outcome stands on: `id` and `content` (a hash, the same for every model) of its own, and
+    those of a `partner`: the other half of a pair, or the document that answers a query.
+
+    Sides of ids alone tell no contents.
+    """
+    columns = _named(sides[scores.unit], scores.rows)
+    partner = partners(truth, scores.rows)
+    if partner is not None:
+        side, rows = partner
+        of_partner = _named(sides[side], rows)
+        columns |= {f"partner{'' if name == 'id' else f'_{name}'}": column for name, column in of_partner.items()}
+    return columns
+
+
+def _named(side: Side | Sequence[str], rows: Array) -> dict[str, list[Any]]:
+    """The ids and contents of items."""
+    positions = rows.tolist()
+    if not isinstance(side, Side):
+        return {"id": [side[row] for row in positions]}
+    content = {row: int.from_bytes(digest(side.items[row].parts)[:8], "big", signed=True) for row in set(positions)}
+    return {"id": [side.ids[row] for row in positions], "content": [content[row] for row in positions]}
 
 
 def changed(vectors: Any, change: Change) -> Any:

@@ -18,8 +18,9 @@ from embark.engine.local import Report
 from embark.models.encoder import Encoder, fingerprint
 from embark.planning import Count, Demand
 from embark.results import Record, Results, TaskResult
+from embark.run.embedded_task import item_columns
 from embark.run.workbench import Workbench, readable_items
-from embark.stats.statistics import interval, task_interval
+from embark.stats.shared import ItemNumbers, Part, interval
 from embark.tasks import TASKS
 from embark.types import Array, ModelCard, Scores, Task
 
@@ -63,18 +64,21 @@ class Scoring:
 def score_task(task: Task, demands: Sequence[tuple[Demand, Count]], scoring: Scoring) -> TaskResult:
     """Score every split and subset of a task, and save the result."""
     card = scoring.bench.card(scoring.encoder.card)
-    parts: list[Scores] = []
+    parts: list[Part] = []
     records: list[Record] = []
     outcomes: list[dict[str, Any]] = []
+    numbers = ItemNumbers()
     for demand, count in demands:
         start = time.perf_counter()
         demand = readable_items(demand, scoring.report)
         scores = scoring.bench.score(scoring.encoder, demand, scoring.tasks_at_once)
-        ids = [demand.data.sides[scores.unit].ids[row] for row in scores.rows]
-        outcomes.append(results.outcome_columns(demand.split, demand.subset, ids, _with_ids(scores.outcomes, demand)))
+        items = item_columns(demand.data.sides, demand.data.truth, scores)
+        columns = _with_ids(scores.outcomes, demand) | {name: items[name] for name in items if name != "id"}
+        outcomes.append(results.outcome_columns(demand.split, demand.subset, items["id"], columns))
+        part = Part(scores.statistic, scores.main, scores.outcomes, numbers.observations("", items))
         timings = {"embed": _embedding_time(scoring.report, count), "score": time.perf_counter() - start}
-        records.append(_record(demand, scores, card, scoring, count, timings))
-        parts.append(scores)
+        records.append(_record(demand, scores, interval([part]), card, scoring, count, timings))
+        parts.append(part)
     result = TaskResult(
         model=card.name,
         revision=card.revision,
@@ -82,7 +86,7 @@ def score_task(task: Task, demands: Sequence[tuple[Demand, Count]], scoring: Sco
         dataset_revision=demands[0][0].data.revision or task.source.revision,
         records=tuple(records),
         score=float(np.mean([record.score for record in records])),
-        interval=task_interval(parts, [columns["id"] for columns in outcomes], [r.interval for r in records]),
+        interval=records[0].interval if len(parts) == 1 else interval(parts),
         date=time.time(),
         protocol=task.protocol,
         row=None if task.name in TASKS else task,
@@ -106,7 +110,13 @@ def _with_ids(outcomes: Mapping[str, Array], demand: Demand) -> dict[str, Any]:
 
 
 def _record(
-    demand: Demand, scores: Scores, card: ModelCard, scoring: Scoring, count: Count, timings: Mapping[str, float]
+    demand: Demand,
+    scores: Scores,
+    ends: tuple[float, float],
+    card: ModelCard,
+    scoring: Scoring,
+    count: Count,
+    timings: Mapping[str, float],
 ) -> Record:
     report = scoring.report
     halved = {"batch size": report.batch_size} if report.batch_size and count.missing else {}
@@ -119,7 +129,7 @@ def _record(
         languages=demand.task.subsets[demand.subset],
         metric=scores.main,
         score=scores.value,
-        interval=interval(scores.statistic, scores.main, scores.outcomes),
+        interval=ends,
         statistic=scores.statistic,
         metrics=scores.metrics,
         fingerprint=fingerprint_of(demand.task, demand.split, demand.subset),

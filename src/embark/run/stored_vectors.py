@@ -88,6 +88,7 @@ class Stored(Workbench):
             self.params(demand.task, self.encoder.card),
             {name: side.ids for name, side in sides.items()},
             {name: _modalities(side) for name, side in sides.items()},
+            sides,
         )
 
 

@@ -1,33 +1,27 @@
 """Two models on the same items: the differences, their significance, and the items behind them.
 
-Only scores of one protocol are compared, item by item. A mean of items gets a bootstrap interval and a sign-flip test;
-a statistic of all items together (a rank correlation, NMI) is resampled with the same items for both models.
+Only scores of one protocol are compared, item by item; see `paired` for the test.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from math import erfc, sqrt
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
 from embark.catalogue import Catalogue, UnknownName, counted, listed
-from embark.results import Damaged, Results, TaskResult
+from embark.results import Results, TaskResult
 from embark.results.table import Cell, Exact, Interval, Row, Table, Tabular
 from embark.results.task_rows import known_tasks
 from embark.settings import Settings, load_settings
-from embark.stats.intervals import LEVEL, REPLICATES, percentiles, subset_interval
-from embark.stats.statistics import STATISTICS, replicates
+from embark.stats.intervals import LEVEL
+from embark.stats.outcomes import NotComparable, Parts, parts_of
+from embark.stats.paired import difference
+from embark.stats.shared import ItemNumbers
 from embark.tasks import Tasks, choose_tasks, get_benchmark
 from embark.types import Array, Benchmark, EmbarkError, Task
-
-FLIPS = 10_000
-MAGNITUDES = 128  # distinct sizes of a difference kept apart in the sign-flip test
-KEYS = ("split", "subset", "id")
-
-Columns: TypeAlias = Mapping[str, Array]
 
 
 @dataclass(frozen=True)
@@ -160,10 +154,6 @@ class Comparison(Tabular):
         }
 
 
-class NotComparable(EmbarkError):
-    """Two results that must not be compared; the message says why."""
-
-
 def compare(
     a: str,
     b: str,
@@ -222,23 +212,17 @@ def flipped_items(a: Sequence[TaskResult], b: Sequence[TaskResult], task: Task) 
 
     Right is an outcome of 1; where outcomes are not right or wrong, a first hit at rank 1.
     """
-    columns_a, columns_b, _ = _aligned(_result(a, task), _result(b, task))
-    right_a = _right(columns_a, task)
-    right_b = _right(columns_b, task)
-    several = len(np.unique(columns_a["subset"])) > 1
-    pairs = zip(columns_a["subset"], columns_a["id"], strict=True)
-    names = np.array([f"{subset}/{item}" if several else str(item) for subset, item in pairs], dtype=object)
-    return names[right_a & ~right_b].tolist(), names[right_b & ~right_a].tolist()
-
-
-def replicates_of(result: TaskResult, draws: int, seed: int = 0) -> Array:
-    """The score of a result in resamples of its items; results with the same items and seed share the draws."""
-    try:
-        table = result.outcomes().sort_by([(key, "ascending") for key in KEYS])
-    except (OSError, ValueError, KeyError):  # pyarrow's errors for a damaged or foreign file among them
-        raise NotComparable("the outcomes of its items are not on disk, or cannot be read") from None
-    columns = {name: table[name].to_numpy() for name in table.column_names}
-    return _replicates(statistic_of(result, columns), result.metric, columns, _parts(columns), draws, seed)
+    parts_a, parts_b = _aligned(_result(a, task), _result(b, task))
+    only_a: list[str] = []
+    only_b: list[str] = []
+    several = len({subset for _, subset in parts_a}) > 1
+    for (_, subset), part in parts_a.items():
+        right_a = _right(part.outcomes, task)
+        right_b = _right(parts_b[_, subset].outcomes, task)
+        names = np.array([f"{subset}/{item}" if several else str(item) for item in part.outcomes["id"]], dtype=object)
+        only_a += names[right_a & ~right_b].tolist()
+        only_b += names[right_b & ~right_a].tolist()
+    return only_a, only_b
 
 
 def holm(p: Sequence[float]) -> list[float]:
@@ -250,80 +234,17 @@ def holm(p: Sequence[float]) -> list[float]:
     return [float(value) for value in corrected]
 
 
-def sign_flip(differences: Array, seed: int = 0) -> float:
-    """Two-sided p-value of a sum of paired differences, if the sign of each were random.
-
-    Flipping signs is drawing, for every size of a difference, how many are positive: the cost does not grow with the
-    number of items. Sizes beyond `MAGNITUDES` are grouped by their root mean square, which keeps the null's variance.
-    """
-    scaled = np.asarray(differences, np.float64) / max(float(np.abs(differences).max(initial=0)), np.finfo(float).tiny)
-    size, count = np.unique(np.abs(scaled).round(9), return_counts=True)
-    size, count = size[size > 0], count[size > 0]
-    if len(size) > MAGNITUDES:
-        parts = np.array_split(np.sort(np.abs(scaled[scaled != 0])), MAGNITUDES)
-        size, count = np.array([np.sqrt((part**2).mean()) for part in parts]), np.array([len(part) for part in parts])
-    positive = np.random.default_rng(seed).binomial(count, 0.5, size=(FLIPS, len(count)))
-    null = np.abs((2 * positive - count) @ size)
-    return float((1 + np.count_nonzero(null >= abs(scaled.sum()) - 1e-6)) / (1 + FLIPS))
-
-
 def _pair(task: Task, a: TaskResult | None, b: TaskResult | None) -> Pair:
-    columns_a, columns_b, part = _aligned(a, b)
+    parts_a, parts_b = _aligned(a, b)
     assert a is not None
     assert b is not None
-    statistic = statistic_of(a, columns_a)
-    if statistic == "mean":
-        low, high, p = mean_difference(columns_a[a.metric] - columns_b[a.metric], columns_a["id"], part)
-    else:
-        draws_a, draws_b = (_replicates(statistic, a.metric, columns, part) for columns in (columns_a, columns_b))
-        low, high = percentiles(draws_a - draws_b)
-        # A normal tail with the bootstrap's spread: counting draws could not get below 1 in 1,000, which Holm's
-        # correction over a large benchmark would always turn into a tie.
-        p = erfc(abs(a.score - b.score) / (sqrt(2) * max(float((draws_a - draws_b).std()), 1e-300)))
-    return Pair(task.name, task.category, a.score, b.score, low, high, p, len(np.unique(columns_a["id"])))
+    _, low, high, p = difference(list(parts_a.values()), [parts_b[key] for key in parts_a])
+    items = np.unique(np.concatenate([part.outcomes["id"] for part in parts_a.values()]).astype(np.str_))
+    return Pair(task.name, task.category, a.score, b.score, low, high, p, len(items))
 
 
-def statistic_of(result: TaskResult, columns: Columns) -> str:
-    """The name of the statistic that computes a result's score from its outcomes.
-
-    It is recorded with the result; for older records it is inferred from the columns of the outcomes.
-    """
-    if recorded := result.records[0].statistic:
-        return recorded
-    metric = result.metric
-    if f"{metric}_run1" in columns:
-        return "runs"
-    names = [name for name in (metric, metric.rpartition("_")[2]) if name in STATISTICS]
-    if not names and metric not in columns:
-        raise NotComparable(f"its items have no outcome that {metric} could be computed from")
-    return names[0] if names else "mean"
-
-
-def _replicates(
-    statistic: str, metric: str, columns: Columns, part: Array, draws: int = REPLICATES, seed: int = 0
-) -> Array:
-    """The score in resamples of the items. One seed for all: models, and parts with the same items, share the draws."""
-    parts = [{name: values[part == p] for name, values in columns.items()} for p in np.unique(part)]
-    return np.asarray(np.mean([replicates(statistic, metric, values, draws, seed) for values in parts], axis=0))
-
-
-def mean_difference(difference: Array, ids: Array, part: Array) -> tuple[float, float, float]:
-    """Interval and p-value of the mean over parts of mean differences.
-
-    An item that is in several parts is resampled with all its appearances.
-    """
-    sizes = np.bincount(part)
-    share = np.bincount(np.unique(ids, return_inverse=True)[1], difference / sizes[part])
-    sign = -1.0 if share.sum() < 0 else 1.0  # makes b against a an exact mirror image of a against b
-    rows = [part == p for p in range(len(sizes))]
-    low, high = subset_interval([sign * difference[mask] for mask in rows], [ids[mask] for mask in rows])
-    if not difference.any():
-        low = -high  # no item differs: on other items, either model could be better
-    return (low, high, sign_flip(share)) if sign > 0 else (-high, -low, sign_flip(share))
-
-
-def _aligned(a: TaskResult | None, b: TaskResult | None) -> tuple[dict[str, Array], dict[str, Array], Array]:
-    """The outcomes of both, row by row the same item, and the part (split, subset) that each row belongs to."""
+def _aligned(a: TaskResult | None, b: TaskResult | None) -> tuple[Parts, Parts]:
+    """The outcomes of both by split and subset, row by row the same item."""
     if a is None or b is None:
         raise NotComparable(f"only {(a or b).model} has a score")  # type: ignore[union-attr]
     prints_a, prints_b = ({(r.split, r.subset): r.fingerprint for r in result.records} for result in (a, b))
@@ -332,26 +253,16 @@ def _aligned(a: TaskResult | None, b: TaskResult | None) -> tuple[dict[str, Arra
     if a.dataset_revision != b.dataset_revision:
         commits = f"{a.dataset_revision[:12]} and {b.dataset_revision[:12]}"
         raise NotComparable(f"the scores are of different commits of the data ({commits}): run both models again")
-    try:
-        tables = [result.outcomes().sort_by([(key, "ascending") for key in KEYS]) for result in (a, b)]
-    except Damaged as damage:
-        raise NotComparable(str(damage)) from None
-    except (EmbarkError, OSError, ValueError, KeyError):  # pyarrow's errors for a damaged or foreign file among them
-        raise NotComparable("the outcomes of its items are not on disk, or cannot be read") from None
-    if not tables[0].select(KEYS).equals(tables[1].select(KEYS)):
+    numbers = ItemNumbers()
+    parts_a, parts_b = parts_of(a, numbers), parts_of(b, numbers)
+    if parts_a.keys() != parts_b.keys() or any(
+        not np.array_equal(part.outcomes["id"], parts_b[key].outcomes["id"]) for key, part in parts_a.items()
+    ):
         raise NotComparable("the models were scored on other items (some were left out)")
-    columns_a, columns_b = ({name: table[name].to_numpy() for name in table.column_names} for table in tables)
-    return columns_a | {"id": columns_a["id"].astype(np.str_)}, columns_b, _parts(columns_a)
+    return parts_a, parts_b
 
 
-def _parts(columns: Columns) -> Array:
-    """The part (split and subset) that each row belongs to, as a number."""
-    keys = list(zip(columns["split"], columns["subset"], strict=True))
-    numbers = {key: number for number, key in enumerate(dict.fromkeys(keys))}
-    return np.array([numbers[key] for key in keys], np.int64)
-
-
-def _right(columns: Columns, task: Task) -> Array:
+def _right(columns: Mapping[str, Array], task: Task) -> Array:
     values = columns.get(task.metric)
     if values is not None and np.isin(values, (0, 1)).all():
         return np.asarray(values == 1)

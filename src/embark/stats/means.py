@@ -12,6 +12,7 @@ from embark.catalogue import group_values
 from embark.results import TaskResult, mark_commits
 from embark.results.table import Exact, Row, Score, Table, footnoted
 from embark.stats.intervals import combined_interval
+from embark.stats.outcomes import Readings
 from embark.types import EmbarkError, Task
 
 ModelKey = tuple[str, str, str]  # model, revision, source of the scores
@@ -92,12 +93,19 @@ def mean_of_groups(groups: Mapping[str, Sequence[str]], values: Values) -> Summa
     return Summary(means, {"mean": total})
 
 
-def mean_score(mean: Mean, scores: Mapping[str, Score], marks: Sequence[str] = ()) -> Score:
-    """A mean of independent scores with its interval and footnotes."""
-    parts = [(scores[task], weight) for task, weight in mean.weights.items() if task in scores]
-    values = [part.value for part, _ in parts]
-    intervals = [(part.low, part.high) for part, _ in parts]
-    interval = combined_interval(values, intervals, [weight for _, weight in parts])
+def mean_score(
+    mean: Mean, scores: Mapping[str, Score], marks: Sequence[str] = (), readings: Readings | None = None
+) -> Score:
+    """A mean of scores with its interval and footnotes.
+
+    With the `readings` of its outcomes, items that its tasks share move them together; without, tasks are independent.
+    """
+    interval = None if readings is None else readings.interval(mean.value, mean.weights)
+    if interval is None:
+        parts = [(scores[task], weight) for task, weight in mean.weights.items() if task in scores]
+        values = [part.value for part, _ in parts]
+        ends = [(part.low, part.high) for part, _ in parts]
+        interval = combined_interval(values, ends, [weight for _, weight in parts])
     return Score(mean.value, *interval, mean.count, mean.of, tuple(marks), mean.zeros)
 
 

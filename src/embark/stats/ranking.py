@@ -1,28 +1,27 @@
-"""Ranks with their uncertainty: 95 % rank intervals and tie groups, from resampled totals.
+"""Ranks with their uncertainty: 95 % rank intervals and tie groups, from the variances of paired differences.
 
-All models of a ranking are resampled alike, so what is hard for all of them moves none of their ranks. Where the
-outcomes of single items are on disk, items are resampled: what other items of the same tasks would have said. Otherwise
-tasks are, each with its weight in the total: what other tasks of the same kind would have said. That is the harder
-question, and its intervals are the wider ones.
+What is hard for all models moves none of their ranks. Where the outcomes of single items are on disk, the variances
+are those over items: what other items of the same tasks would have said (see `shared`). Otherwise they are those over
+groups of like tasks: what other kinds of tasks would have said. Tasks of one kind favour the same models, so they do
+not count as independent; the kinds do. That is the harder question, and its intervals are the wider ones.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from math import erfc, isfinite, log1p, sqrt
-from zlib import crc32
+from typing import NamedTuple
 
 import numpy as np
 
-from embark.results import TaskResult
 from embark.results.table import letters
-from embark.stats.compare import replicates_of
-from embark.stats.intervals import LEVEL, REPLICATES
+from embark.stats.compare import holm
+from embark.stats.intervals import LEVEL
+from embark.stats.outcomes import Readings
+from embark.stats.shared import Evidence
 from embark.types import Array, EmbarkError
 
-DRAWS = 500  # of the items: ranks are coarse, and every score is resampled
-FEWEST = 5  # tasks of equal weight below which resampling them says nothing
+FEWEST = 5  # groups of tasks of equal weight below which they say nothing about others
 
 
 @dataclass(frozen=True)
@@ -42,25 +41,39 @@ class Place:
         return str(self.low) if self.low == self.high else f"{self.low}–{self.high}"
 
 
-def places(totals: Array, draws: Array | None, freedom: float = np.inf) -> list[Place]:
-    """From totals (models,) and their resamples (draws, models); `freedom` are the degrees of freedom of the t-tests.
+class Spread(NamedTuple):
+    """Variances of the differences of every two totals, (models, models), and their degrees of freedom."""
+
+    variance: Array
+    freedom: Array
+
+
+def places(totals: Array, spread: Spread | None) -> list[Place]:
+    """The places of models with these totals.
 
     A tie group is the best model left and those right after it, as many as cannot be told apart: from the last one up,
-    models leave while any two in the group differ significantly (paired t-tests with the resampled spread, corrected
-    for the number of pairs). So models that are equal are parted in at most 5 % of cases, though the best of them was
-    picked by its score. A rank's interval is that of the resamples, and covers its tie group, since resamples alone are
-    too sure of the order of models that hardly differ.
+    models leave while any two in the group differ significantly (paired t-tests, corrected for the number of pairs). So
+    models that are equal are parted in at most 5 % of cases, however many there are, if the variances are right; though
+    the best of them was picked by its score. A rank lies below as many models as are significantly better, and above as
+    many as are worse (Holm's correction over all other models); its interval covers its tie group.
     """
-    rank = _ranks(totals[None])[0]
-    if draws is None or not len(totals):
+    better = (totals[:, None] < totals - 1e-15).sum(axis=1)
+    rank = better + 1
+    if spread is None or not len(totals):
         return [Place(place) for place in rank.tolist()]
-    ends = [(1 - LEVEL) / 2, (1 + LEVEL) / 2]
-    low, high = np.quantile(_ranks(draws), ends, axis=0, method="closest_observation").astype(int)
+    p = _p_values(totals, spread)
+    same = (np.abs(totals[:, None] - totals) < 1e-12) & (spread.variance < 1e-24)  # on other items, too
+    low, high = np.empty(len(totals), int), np.empty(len(totals), int)
+    for model in range(len(totals)):
+        others = np.arange(len(totals)) != model
+        apart = np.array(holm(p[model, others].tolist())) < 1 - LEVEL
+        above = totals[others] > totals[model]
+        low[model] = 1 + (apart & above).sum()
+        high[model] = len(totals) - (apart & ~above).sum() - same[model, others].sum()
     order = np.argsort(-totals, kind="stable")
     ties = [""] * len(totals)
     start = 0
-    p = _p_values(totals[order], draws[:, order], freedom)
-    for group, end in enumerate(_ends(p)):
+    for group, end in enumerate(_ends(p[np.ix_(order, order)])):
         members = order[start:end]
         low[members] = np.minimum(low[members], rank[members].min())
         high[members] = np.maximum(high[members], rank[members].max())
@@ -70,37 +83,37 @@ def places(totals: Array, draws: Array | None, freedom: float = np.inf) -> list[
     return [Place(*place) for place in zip(rank.tolist(), low.tolist(), high.tolist(), ties, strict=True)]
 
 
-def over_tasks(values: Array, weights: Array, seed: int = 0) -> Array:
-    """Totals in resamples of the tasks: (draws, models), from scores and weights (models, tasks); no score is NaN."""
-    tasks = values.shape[1]
-    counts = np.random.default_rng(seed).multinomial(tasks, np.full(tasks, 1 / tasks), size=REPLICATES)
-    weighted = weights * np.nan_to_num(values)
-    above, below = counts @ weighted.T, counts @ weights.T
-    return np.asarray(np.where(below > 0, above / np.where(below > 0, below, 1), weighted.sum(axis=1)))
+def over_tasks(values: Array, weights: Array, groups: Sequence[Hashable]) -> Spread | None:
+    """The spread of totals over groups of like tasks, from scores and weights (models, tasks) and each task's group.
 
-
-def freedom(weights: Array) -> float:
-    """Degrees of freedom of a weighted mean over tasks: as many equal weights as would vary like these, less one."""
-    share = weights / weights.sum(axis=1, keepdims=True)
-    return float((1 / (share**2).sum(axis=1)).min(initial=np.inf)) - 1
-
-
-def over_items(results: Sequence[Mapping[str, TaskResult]], weights: Sequence[Mapping[str, float]]) -> Array | None:
-    """Totals in resamples of the items: (draws, models); None where some outcomes are not on disk."""
-    if any(
-        result.path is None or result.made_by != "embark"
-        for results_by_task in results
-        for result in results_by_task.values()
-    ):
+    No score is NaN. None where the groups are too few to tell.
+    """
+    numbers = {group: number for number, group in enumerate(dict.fromkeys(groups))}
+    member = np.zeros((len(groups), len(numbers)))
+    member[np.arange(len(groups)), [numbers[group] for group in groups]] = 1
+    share = weights / np.maximum(weights.sum(axis=1, keepdims=True), 1e-300)
+    filled = np.nan_to_num(values)
+    totals = (share * filled).sum(axis=1)
+    count = 1 / ((share @ member) ** 2).sum(axis=1)
+    if not len(values) or count.min() < FEWEST - 1e-9:
         return None
-    totals = np.zeros((DRAWS, len(results)))
+    push = (share * (filled - totals[:, None])) @ member * np.sqrt(count / (count - 1))[:, None]
+    variance = ((push[:, None] - push) ** 2).sum(axis=2)
+    return Spread(variance, np.minimum(count[:, None], count) - 1)
+
+
+def over_items(models: Sequence[Readings], weights: Sequence[Mapping[str, float]]) -> Spread | None:
+    """The spread of totals over items, the same for all models; None where some outcomes are not on disk."""
+    if not models or not all(model.on_disk for model in models):
+        return None
+    evidence = Evidence(len(models))
     try:
-        for model, (results_by_task, share) in enumerate(zip(results, weights, strict=True)):
-            for task in results_by_task.keys() & share.keys():  # one seed per task: models resample the same items
-                totals[:, model] += share[task] * replicates_of(results_by_task[task], DRAWS, crc32(task.encode()))
+        for number, (model, share) in enumerate(zip(models, weights, strict=True)):
+            model.add(evidence, share, number)
     except EmbarkError:
         return None
-    return totals
+    variance, freedom = evidence.differences
+    return Spread(variance[:-1, :-1], freedom[:-1, :-1])
 
 
 def points(values: Array) -> Array:
@@ -113,22 +126,17 @@ def points(values: Array) -> Array:
     return np.where(np.isnan(values), 0.0, below + (ties - 1) / 2)
 
 
-def _ranks(totals: Array) -> Array:
-    """One more than the number of models above, row by row."""
-    ranks = np.ones(totals.shape, int)
-    for model, column in enumerate(totals.T):
-        ranks[:, model] += (totals > column[:, None]).sum(axis=1)
-    return ranks
-
-
-def _p_values(totals: Array, draws: Array, freedom: float) -> Array:
+def _p_values(totals: Array, spread: Spread) -> Array:
     """The p-value of the difference of every two models."""
-    spread = np.stack([(draws - column[:, None]).std(axis=0) for column in draws.T])
-    if isfinite(freedom):
-        spread *= sqrt((freedom + 1) / freedom)  # a bootstrap divides by n, where n - 1 is due
+    from scipy.special import ndtr, stdtr
+
+    error = np.sqrt(np.maximum(spread.variance, 0))
     difference = np.abs(totals[:, None] - totals)
-    t = np.divide(difference, spread, out=np.where(difference > 0, np.inf, 0.0), where=spread > 0)
-    return np.array([_two_sided(value, freedom) for value in t.ravel().tolist()]).reshape(t.shape)
+    difference = np.where(difference < 1e-12, 0, difference)
+    t = np.divide(difference, error, out=np.where(difference > 0, np.inf, 0.0), where=error > 1e-12)
+    finite = np.isfinite(spread.freedom)
+    freedom = np.where(finite, np.maximum(spread.freedom, 1.0), 1.0)
+    return np.asarray(2 * np.where(finite, stdtr(freedom, -t), ndtr(-t)))
 
 
 def _ends(p: Array) -> list[int]:
@@ -140,12 +148,3 @@ def _ends(p: Array) -> list[int]:
             end -= 1
         ends.append(end)
     return ends[1:]
-
-
-def _two_sided(t: float, freedom: float) -> float:
-    """The p-value of a t statistic, by Wallace's normal approximation: from four degrees of freedom never too small
-    by more than rounding, and to 0.001.
-    """
-    if not isfinite(t * freedom):
-        return erfc(t / sqrt(2))
-    return erfc((8 * freedom + 1) / (8 * freedom + 3) * sqrt(freedom * log1p(t * t / freedom) / 2))

@@ -14,7 +14,7 @@ from embark.catalogue import check_name
 from embark.evaluators.sts import correlation as correlation_of
 from embark.results.table import Row, Table, applicable, named
 from embark.settings import Settings
-from embark.stats.statistics import interval
+from embark.stats.shared import Observations, part_interval
 from embark.studies.plotting import color, short_task
 from embark.studies.study import Study
 from embark.tasks import Tasks
@@ -202,7 +202,7 @@ def correlate_tasks(
 
 
 def agreement(x: Array, y: Array, correlation: str = "spearman") -> Agreement:
-    """Correlation of two columns over models, the models resampled; no narrower than Fisher's interval."""
+    """Correlation of two columns over models, with its interval over other models; no narrower than Fisher's."""
     from scipy.stats import rankdata
 
     check_name("correlation", correlation, CORRELATIONS)
@@ -212,8 +212,8 @@ def agreement(x: Array, y: Array, correlation: str = "spearman") -> Agreement:
     if n <= 3 or np.ptp(x) == 0 or np.ptp(y) == 0:
         return Agreement(value, -1.0, 1.0, n)
     outcomes = {"gold": x, "similarity": y, "gold_rank": ranks[0], "similarity_rank": ranks[1]}
-    low, high = interval(correlation, correlation, outcomes, seed=SEED)
-    # Few models look alike by luck more often than resampling them shows.
+    low, high = part_interval(correlation, correlation, outcomes, Observations.apart(n))
+    # Few models look alike by luck more often than their spread shows.
     half = 1.96 * np.sqrt((1.06 if correlation == "spearman" else 1.0) / (n - 3))
     middle = np.arctanh(np.clip(value, -1 + 1e-12, 1 - 1e-12))
     return Agreement(

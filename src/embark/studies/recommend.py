@@ -18,7 +18,7 @@ from embark.catalogue import UnknownName, match_words
 from embark.models import parameter_count
 from embark.results.table import Exact, Row, Score, Table, applicable, first, named, short
 from embark.settings import Settings
-from embark.stats.ranking import FEWEST, Place, freedom, over_tasks, places
+from embark.stats.ranking import Place, over_tasks, places
 from embark.studies.plotting import color, marker
 from embark.studies.study import Study
 from embark.tasks import Tasks
@@ -139,7 +139,7 @@ class Recommendation(Study):
         more = len(self.models) - shown
         notes = {
             f"Mean over the needs of the mean over their tasks ({counts}).": True,
-            "Models with one tie letter cannot be told apart. Ranks: 95 %. Both: tasks resampled.": self.sure,
+            "Models with one tie letter cannot be told apart. Ranks: 95 %. Both: on other tasks like these.": self.sure,
             "Too few tasks to say how sure the order is: close models may well change places.": not self.sure,
             "Without a rank: some of the tasks have no score; the mean is over the others.": partial,
             "Tasks in several languages count with their mean over languages.": self.multilingual,
@@ -232,13 +232,13 @@ def _mean(values: Array) -> Array:
 
 
 def _places(values: Array, weights: Array) -> tuple[list[Place], bool]:
-    """Ranks with intervals and ties, and whether there are enough tasks for them."""
+    """Ranks with intervals and ties, and whether there are enough tasks for them. The kinds of tasks are what was asked
+    for, so the tasks count as drawn, and not the kinds.
+    """
     if not len(values):
         return [], False
-    every_weight = np.broadcast_to(weights, values.shape)
-    degrees = freedom(every_weight)
-    draws = over_tasks(values, every_weight)
-    return places(values @ weights, draws, max(degrees, 1.0)), degrees + 1 >= FEWEST
+    spread = over_tasks(values, np.broadcast_to(weights, values.shape), range(len(weights)))
+    return places(values @ weights, spread), spread is not None
 
 
 def _row(model: RecommendedModel, sure: bool, covered: list[str]) -> Row:

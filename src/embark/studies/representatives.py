@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from embark.boards.matrix import Matrix, grouped
+from embark.boards.matrix import Matrix, group_of, grouped
 from embark.published import scores
 from embark.results.table import Cell, Row, Table, named, short
 from embark.studies.correlate import correlations
@@ -106,7 +106,8 @@ def find_representatives(matrix: Matrix, by: str = "category", correlation: str 
         representatives(_groups(matrix, np.delete(matrix.values, model, axis=0), by, correlation))
         for model in range(len(matrix.models))
     ]
-    measured = fidelity(matrix, representatives(groups), without)
+    names = [group_of(task, by) for task in matrix.tasks]
+    measured = fidelity(matrix, representatives(groups), without, names, by)
     return Representatives(matrix, by, correlation, groups, measured, notes=matrix.notes)
 
 

@@ -12,10 +12,9 @@ from typing import Any, Literal
 import numpy as np
 
 from embark.results.table import Row, Score, Table, footnoted, short
-from embark.run.embedded_task import Embedded, EmbeddedPart
-from embark.stats.compare import mean_difference
-from embark.stats.intervals import percentiles
-from embark.stats.statistics import interval, replicates, task_interval
+from embark.run.embedded_task import Embedded
+from embark.stats.paired import difference
+from embark.stats.shared import ItemNumbers, Part, interval
 from embark.studies.plotting import color
 from embark.studies.study import Study
 from embark.types import Array, Scores
@@ -174,22 +173,27 @@ class Sweep(Study):
 def score_variants(variants: Sequence[Variant], paired: bool = True) -> Curve:
     """Score every variant; differences are from the first, unless the variants measure different things."""
     task = variants[0].task
-    first: list[Scores] = []
+    first: list[Part] = []
     first_ids: list[list[str]] = []
+    first_main = ""
     points = []
     for variant in variants:
         scores = [part.scores() for part in variant.task.parts]
-        ids = [_ids(part, of_part) for part, of_part in zip(variant.task.parts, scores, strict=True)]
-        difference = _difference(scores, first, ids) if paired and ids == first_ids else None
-        points.append(Point(variant, _score(scores, ids), difference))
-        first = first or scores
+        columns = [part.items(of_part) for part, of_part in zip(variant.task.parts, scores, strict=True)]
+        ids = [of_part["id"] for of_part in columns]
+        numbers = ItemNumbers()
+        parts = [
+            Part(of_part.statistic, of_part.main, of_part.outcomes, numbers.observations("", items))
+            for of_part, items in zip(scores, columns, strict=True)
+        ]
+        change = difference(parts, first) if paired and ids == first_ids else None
+        apart = None if change is None else Score(change.value, change.low, change.high)
+        points.append(Point(variant, _score(scores, parts), apart))
+        first_main = first_main or scores[0].main
+        first = first or parts
         first_ids = first_ids or ids
-    metric = task.task.metric if paired else first[0].main.rpartition("_at_")[0] or first[0].main
-    return Curve(task, metric, sum(len(scores.rows) for scores in first), tuple(points))
-
-
-def _ids(part: EmbeddedPart, scores: Scores) -> list[str]:
-    return [part.ids[scores.unit][row] for row in scores.rows]
+    metric = task.task.metric if paired else first_main.rpartition("_at_")[0] or first_main
+    return Curve(task, metric, sum(map(len, first_ids)), tuple(points))
 
 
 def _percentages(points: Sequence[Point]) -> Array:
@@ -197,27 +201,8 @@ def _percentages(points: Sequence[Point]) -> Array:
     return 100 * np.array([(point.score.value, point.score.low, point.score.high) for point in points]).T
 
 
-def _score(parts: Sequence[Scores], ids: Sequence[Sequence[str]]) -> Score:
+def _score(scores: Sequence[Scores], parts: Sequence[Part]) -> Score:
     """The mean over the parts, with its interval."""
-    value = float(np.mean([scores.value for scores in parts]))
-    warnings = dict.fromkeys(warning for scores in parts for warning in scores.warnings)
-    intervals = [interval(scores.statistic, scores.main, scores.outcomes) for scores in parts]
-    return Score(value, *task_interval(parts, ids, intervals), marks=tuple(warnings))
-
-
-def _difference(parts: Sequence[Scores], first: Sequence[Scores], ids: Sequence[Sequence[str]]) -> Score:
-    """The difference of two means over parts, with the same items on both sides."""
-    pairs = list(zip(parts, first, strict=True))
-    value = float(np.mean([scores.value - other.value for scores, other in pairs]))
-    if all(scores.statistic == "mean" for scores in parts):
-        apart = [scores.outcomes[scores.main] - other.outcomes[other.main] for scores, other in pairs]
-        part = np.repeat(np.arange(len(apart)), [len(values) for values in apart])
-        item_ids = np.concatenate([np.asarray(part_ids, np.str_) for part_ids in ids])
-        low, high, _ = mean_difference(np.concatenate(apart), item_ids, part)
-        return Score(value, low, high)
-    drawn = np.mean([_replicates(scores) - _replicates(other) for scores, other in pairs], axis=0)
-    return Score(value, *percentiles(drawn))
-
-
-def _replicates(scores: Scores) -> Array:
-    return replicates(scores.statistic, scores.main, scores.outcomes)  # one seed: both sides draw the same items
+    value = float(np.mean([of_part.value for of_part in scores]))
+    warnings = dict.fromkeys(warning for of_part in scores for warning in of_part.warnings)
+    return Score(value, *interval(parts), marks=tuple(warnings))

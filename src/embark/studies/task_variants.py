@@ -172,6 +172,7 @@ def as_ranking(part: EmbeddedPart) -> EmbeddedPart:
         truth=Qrels(item, right_class, np.ones(len(item), np.int64)),
         vectors={"query": part.vectors["item"], "document": classes},
         ids={"query": part.ids["item"], "document": part.truth.names},
+        sides={"query": part.sides["item"]} if part.sides else {},
     )
 
 

@@ -43,6 +43,9 @@ def distill(
     threshold: Annotated[float, typer.Option("--threshold", help="Correlation above which one of two tasks goes.")] = (
         0.9
     ),
+    method: Annotated[
+        str | None, typer.Option("--method", help="totals (the default with --size), repeats, or average (MIEB's).")
+    ] = None,
     by: By = "category",
     correlation: Correlation = "spearman",
     representatives: Annotated[
@@ -52,9 +55,10 @@ def distill(
         str | None, typer.Option("--check", help="Instead, judge this benchmark as a lite set of the other.")
     ] = None,
 ) -> None:
-    """A lite set of tasks, and how well it stands for all: totals, ranks, and models held out.
+    """A lite set of tasks, and how well it stands for all: totals, ranks, models held out, and random sets beside it.
 
-    Tasks that repeat another of their group are left out; every group keeps at least one.
+    With a size, tasks are chosen whose mean follows that of their group (totals); else those that repeat another of
+    their group are left out (repeats). Every group keeps at least one.
 
     \b
     embark analyze distill --size 51 --by type

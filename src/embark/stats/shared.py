@@ -1,0 +1,310 @@
+"""Variances of scores that share items: of records, tasks, categories, totals, boards and comparisons alike.
+
+Every observation stands on one item (a query, a picture to classify) or on two (a pair of sentences; a caption and the
+only picture that answers it). Two observations that have an item in common may vary together, whatever task, subset or
+model they belong to; all others are independent. A score is, to first order, a sum of what its observations push it, so
+the variance of any weighted sum or difference of scores is the sum of push × push over all pairs of observations that
+share an item:
+
+    Σ over items (sum of the pushes that stand on it)²  −  Σ over pairs of items (sum of the pushes that stand on both)²
+
+Runs (a probe's training samples, a clusterer's seeds) were drawn, too: their variance is added, less the part of it
+that the items have brought already. Intervals are Student's, with the degrees of freedom of the few that count most.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from embark.stats.intervals import NO_SPREAD, correlation_interval, share_interval
+from embark.stats.statistics import Outcomes, Pushes, certain, pushes
+from embark.types import Array, Gold, Qrels, Truth
+
+FEW = 10  # queries that one document may answer on average and still be an item; a document of more is a class
+
+
+class Observations(NamedTuple):
+    """The items that each observation stands on, as numbers; `second` equals `first` where it stands on one."""
+
+    first: Array
+    second: Array
+
+    @classmethod
+    def apart(cls, count: int) -> Observations:
+        """So many observations on different items."""
+        numbers = np.arange(count)
+        return cls(numbers, numbers)
+
+    @property
+    def cluster(self) -> Array:
+        """One item of each observation: of a caption and its picture, the picture."""
+        return self.second
+
+    @property
+    def items(self) -> int:
+        """How many items they stand on; of captions and pictures, how many of either, whichever are fewer."""
+        return min(len(np.unique(self.first)), len(np.unique(self.second)))
+
+
+@dataclass
+class ItemNumbers:
+    """A number for every item, whatever it is called: equal content is one item, and so are equal ids of one source.
+
+    Ids that are equal by accident (rows that are merely counted) do no harm: pushes of unrelated observations cancel
+    out on average. An item is never joined to two others, so that chains of accidents do not grow.
+    """
+
+    _by_content: dict[int, int] = field(default_factory=dict)
+    _by_id: dict[tuple[str, str], int] = field(default_factory=dict)
+    _count: int = 0
+
+    def numbers(self, source: str, ids: Sequence[str], contents: Sequence[int | None] | None = None) -> Array:
+        """The numbers of items with these ids and, where they are known, hashes of their contents."""
+        out = np.empty(len(ids), np.int64)
+        for place, name in enumerate(ids):
+            content = None if contents is None else contents[place]
+            number = None if content is None else self._by_content.get(content)
+            if number is None:
+                number = self._by_id.get((source, name))
+            if number is None:
+                number = self._count
+                self._count += 1
+            self._by_id.setdefault((source, name), number)
+            if content is not None:
+                self._by_content.setdefault(content, number)
+            out[place] = number
+        return out
+
+    def observations(self, source: str, columns: Mapping[str, Sequence[Any]]) -> Observations:
+        """The items behind rows of outcomes: `id` and `content`, and those of a `partner` where there is one.
+
+        Results of old have ids alone.
+        """
+        first = self.numbers(source, columns["id"], columns.get("content"))
+        partner = columns.get("partner", columns.get("right"))
+        if partner is None or any(name is None for name in partner):
+            return Observations(first, first)
+        return Observations(first, self.numbers(source, partner, columns.get("partner_content")))
+
+
+def partners(truth: Truth, rows: Array) -> tuple[str, Array] | None:
+    """The second items of observations, as a side and positions in it: the other halves of pairs; or, of the queries
+    `rows`, the documents that answer them (of several, the first).
+
+    Queries that share their document vary together: captions of one picture. None where some queries have none, or
+    where documents answer so many that they are rather classes.
+    """
+    if isinstance(truth, Gold):
+        return "right", truth.right
+    if not isinstance(truth, Qrels):
+        return None
+    relevant = truth.grade > 0
+    pairs = np.unique(np.stack([truth.query[relevant], truth.document[relevant]], 1), axis=0)
+    query, first = np.unique(pairs[:, 0], return_index=True)
+    document = pairs[first, 1]
+    if not np.array_equal(query, rows):
+        return None
+    sizes = np.unique(document, return_counts=True)[1]
+    return ("document", document) if (sizes**2).sum() <= FEW * sizes.sum() else None
+
+
+# ── evidence ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class _Entry(NamedTuple):
+    model: int
+    task: Hashable
+    weight: float
+    observations: Observations
+    pushes: Pushes
+
+
+class Uncertainty(NamedTuple):
+    """The variance of a score or a difference, and its degrees of freedom."""
+
+    variance: float
+    freedom: float
+
+
+class Evidence:
+    """The scores of several models (on a task, a benchmark) as weighted sums over parts, and how they vary together."""
+
+    def __init__(self, models: int = 1) -> None:
+        self.models = models
+        self._entries: list[_Entry] = []
+
+    def add(
+        self, task: Hashable, observations: Observations, values: Pushes, weight: float = 1.0, model: int = 0
+    ) -> None:
+        """Add a model's score on one split and subset of a task; these and the models share the task's runs."""
+        self._entries.append(_Entry(model, task, weight, observations, values))
+
+    def of(self, model: int = 0) -> Uncertainty:
+        """The variance of a model's score."""
+        return self.between(model, self.models)
+
+    def between(self, a: int, b: int) -> Uncertainty:
+        """The variance of the difference of two models' scores."""
+        variance, freedom = self.differences
+        return Uncertainty(float(variance[a, b]), float(freedom[a, b]))
+
+    @cached_property
+    def differences(self) -> tuple[Array, Array]:
+        """Variances of the differences of every two models, and their degrees of freedom; the last row and column
+        compare with nothing, which makes them the variances of the scores themselves.
+        """
+        size = self.models + 1
+        covariance, count = self._items(size)
+        items = _differences(covariance)
+        freedom = np.maximum(np.minimum(count[:, None], count), 2) - 1
+        runs = np.zeros((size, size))
+        uncertain = np.zeros((size, size))
+        for task in {entry.task: None for entry in self._entries if len(entry.pushes.runs) > 1}:
+            entries = [entry for entry in self._entries if entry.task == task]
+            for excess, run_freedom in (_of_runs(entries, size), _of_refits(entries, size)):
+                runs += excess
+                uncertain += excess**2 / run_freedom
+        variance = items + runs
+        # Satterthwaite: as if the sum of variances were one.
+        spread = items**2 / freedom + uncertain
+        return variance, np.divide(variance**2, spread, out=np.full_like(spread, np.inf), where=spread > 0)
+
+    def _items(self, size: int) -> tuple[Array, Array]:
+        """Covariances of the scores over items, and the effective number of items of each."""
+        entries = self._entries
+        model = np.concatenate([np.full(len(e.observations.first), e.model) for e in entries])
+        first = np.concatenate([e.observations.first for e in entries])
+        second = np.concatenate([e.observations.second for e in entries])
+        push = np.concatenate([e.weight * e.pushes.items.mean(axis=0) for e in entries])
+        share = np.concatenate([np.full(n := len(e.observations.first), abs(e.weight) / n) for e in entries])
+        alone = first == second
+        numbers = np.concatenate([first, second[~alone]])
+        models = np.concatenate([model, model[~alone]])
+        held = np.concatenate([np.where(alone, share, share / 2), share[~alone] / 2])
+        items = _sums(numbers, models, np.concatenate([push, push[~alone]]), size)
+        shares = _sums(numbers, models, held, size)
+        total = shares.sum(axis=0)
+        squares = np.divide((shares**2).sum(axis=0), total**2, out=np.zeros(size), where=total > 0)
+        count = np.divide(1.0, squares, out=np.full(size, np.inf), where=squares > 0)
+        covariance = items.T @ items
+        if not alone.all():
+            low, high = np.minimum(first, second), np.maximum(first, second)
+            pair = low * (int(high.max()) + 1) + high
+            both = _sums(pair[~alone], model[~alone], push[~alone], size)
+            pairs = _sums(pair, model, push, size)
+            covariance -= both.T @ both
+            # Never less than if pairs varied by themselves: with few items, the difference may come out at nothing.
+            covariance = _at_least(covariance, pairs.T @ pairs)
+        finite = np.isfinite(count) & (count > 1)
+        factor = np.sqrt(np.divide(count, count - 1, out=np.ones(size), where=finite))
+        return covariance * factor[:, None] * factor, count
+
+
+def _of_runs(entries: Sequence[_Entry], size: int) -> tuple[Array, float]:
+    """Variances of differences between models by the runs of a task, without what its items bring; their freedom."""
+    count = min(len(entry.pushes.runs) for entry in entries)
+    deviation = np.zeros((count, size))
+    residuals: list[list[Array]] = [[] for _ in range(size)]
+    for entry in entries:
+        values = entry.pushes.runs[:count]
+        deviation[:, entry.model] += entry.weight * (values - values.mean())
+        own = entry.pushes.items[:count]
+        residuals[entry.model].append(entry.weight * (own - own.mean(axis=0)).ravel())
+    residual = np.zeros((max(sum(map(len, parts)) for parts in residuals), size))
+    for model, parts in enumerate(residuals):
+        if parts:
+            column = np.concatenate(parts)
+            residual[: len(column), model] = column
+    scale = max(count * (count - 1), 1)
+    excess = _differences(deviation.T @ deviation / scale) - _differences(residual.T @ residual / scale)
+    return np.maximum(excess, 0), max(count - 1, 1)
+
+
+def _of_refits(entries: Sequence[_Entry], size: int) -> tuple[Array, float]:
+    """Variances of differences between models by clusters that other items would make; their freedom."""
+    count = min(len(entry.pushes.refits) for entry in entries)
+    deviation = np.zeros((count, size))
+    for entry in entries:
+        deviation[:, entry.model] += entry.weight * entry.pushes.refits[:count]
+    return _differences(deviation.T @ deviation / max(count, 1)), max(count, 1)
+
+
+def _sums(numbers: Array, models: Array, values: Array, size: int) -> Array:
+    """Sums by item and model: (items, models)."""
+    unique, place = np.unique(numbers, return_inverse=True)
+    sums = np.bincount(place * size + models, values, minlength=len(unique) * size)
+    return np.asarray(sums.reshape(len(unique), size))
+
+
+def _differences(covariance: Array) -> Array:
+    diagonal = np.diag(covariance)
+    return np.asarray(np.maximum(diagonal[:, None] + diagonal - 2 * covariance, 0))
+
+
+def _at_least(covariance: Array, least: Array) -> Array:
+    """The covariance, raised where the variance of a score or a difference would fall below that of `least`."""
+    variance = np.maximum(_differences(covariance), _differences(least))
+    # Back to covariances: the last row compares with nothing.
+    own = variance[:, -1]
+    return np.asarray((own[:, None] + own - variance) / 2)
+
+
+# ── intervals ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class Part(NamedTuple):
+    """The outcomes of one split and subset, and the items that they stand on."""
+
+    statistic: str
+    main: str
+    outcomes: Outcomes
+    observations: Observations
+
+
+def part_interval(statistic: str, main: str, outcomes: Outcomes, observations: Observations) -> tuple[float, float]:
+    """Interval of the score on one split and subset; deterministic."""
+    return interval([Part(statistic, main, outcomes, observations)])
+
+
+def interval(parts: Sequence[Part]) -> tuple[float, float]:
+    """Interval of a task's score, the mean over its parts: an item in several moves all of them."""
+    values = [pushes(part.statistic, part.main, part.outcomes) for part in parts]
+    evidence = Evidence()
+    for part, of_part in zip(parts, values, strict=True):
+        evidence.add("", part.observations, of_part, 1 / len(parts))
+    value = float(np.mean([of_part.value for of_part in values]))
+    uncertainty = evidence.of()
+    items = max(part.observations.items for part in parts)
+    correlated = parts[0].statistic in ("pearson", "spearman")
+    if uncertainty.variance < NO_SPREAD**2 or (correlated and items <= 3):
+        exact = [certain(part.statistic, part.main, part.outcomes, items) for part in parts]
+        ends = [end or (of_part.value, of_part.value) for end, of_part in zip(exact, values, strict=True)]
+        return float(np.mean([low for low, _ in ends])), float(np.mean([high for _, high in ends]))
+    if len(parts) == 1 and _right_or_wrong(parts[0]):
+        uncertainty = Uncertainty(value * (1 - value) / items, np.inf)  # which the share alone determines
+    return interval_of(value, uncertainty, scale_of([of_part.scale for of_part in values]))
+
+
+def _right_or_wrong(part: Part) -> bool:
+    """Whether the score is a share of independent items that are right."""
+    values = part.outcomes.get(part.main)
+    apart = part.observations.items == len(part.observations.first)
+    return part.statistic == "mean" and values is not None and apart and bool(np.isin(values, (0, 1)).all())
+
+
+def scale_of(scales: Sequence[str]) -> str:
+    """The scale of a mean of scores."""
+    kinds = set(scales)
+    return kinds.pop() if len(kinds) == 1 else "signed"
+
+
+def interval_of(value: float, uncertainty: Uncertainty, scale: str) -> tuple[float, float]:
+    """Interval of a score on its scale."""
+    if scale == "correlation":
+        return correlation_interval(value, *uncertainty)
+    return share_interval(value, *uncertainty, low=0.0 if scale == "share" else -1.0)
