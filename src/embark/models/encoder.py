@@ -5,12 +5,12 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
-from embark.types import MODALITIES, Array, Content, EmbarkError, Item, Modality, ModelCard, Rendered, Text
+from embark.types import MODALITIES, Array, Content, EmbarkError, Item, Modality, ModelCard, Rendered, Style, Text
 
 
 class Encoder(Protocol):
@@ -49,6 +49,40 @@ class Billed(Protocol):
     def bill(self, prepared: Any) -> Bill:
         """The price of one prepared item."""
         ...
+
+
+@runtime_checkable
+class Styled(Protocol):
+    """An encoder whose card may have an answer to a row's style: how the paper of a benchmark ran it."""
+
+    def render_styled(self, item: Item, role: str, instruction: str | None, style: Style) -> Rendered:
+        """Exactly what the model will see of an item in a role, as the card answers the style; else as `render`.
+
+        What changes pixels or tokens is in the mode, and so in the key; where nothing changes, the key is the usual.
+        """
+        ...
+
+
+def render_item(
+    encoder: Encoder, item: Item, role: str, instruction: str | None, style: Style | None = None
+) -> Rendered:
+    """Exactly what an encoder will see of an item of a row with that style."""
+    if style is None:
+        return encoder.render(item, role, instruction)
+    instruction = style.instruction(role, item, instruction)
+    if isinstance(encoder, Styled):
+        rendered = encoder.render_styled(item, role, instruction, style)
+    else:
+        rendered = encoder.render(item, role, instruction)
+    other_frames = "video" in item.modalities and style.frames not in (None, encoder.card.frames)
+    return replace(rendered, frames=style.frames) if other_frames else rendered
+
+
+def style_used(card: ModelCard, style: Style | None) -> str:
+    """How a result says which rendering was used: empty where the row has no style."""
+    if style is None:
+        return ""
+    return f"{style.name}: {'as the paper ran it' if style.name in card.styles else 'as its card says'}"
 
 
 class Interrupted(EmbarkError):

@@ -173,7 +173,7 @@ class StagedWorkbench(Workbench):
         needs = []
         for row, (q, d) in enumerate(zip(query.tolist(), document.tolist(), strict=True)):
             seen = self.reranker.render(queries[q], documents[d], instruction)
-            needs.append(_Pair(key(space, seen), Item(seen.parts), "pair", instruction, 0, row, seen.mode))
+            needs.append(_Pair(key(space, seen), Item(seen.parts), "pair", instruction, 0, row, mode=seen.mode))
         stored, unreadable = self._outputs(_RerankerAsEncoder(self.reranker), needs)
         if unreadable:
             raise EmbarkError(f"{len(unreadable)} pairs cannot be re-ranked: {next(iter(unreadable.values()))}")
@@ -201,7 +201,7 @@ class StagedWorkbench(Workbench):
 class _Pair(Need):
     """A missing score; its item holds what the re-ranker will see."""
 
-    mode: str
+    mode: str = ""
 
     def render(self, encoder: Encoder) -> Rendered:
         return Rendered(self.item.parts, self.mode)
