@@ -13,17 +13,19 @@ from typing import Any
 import numpy as np
 import pytest
 
+from embark.data.media import decode
 from embark.models import Encoder, get_model
 from embark.models.cards.dual import CARDS
 from embark.models.dual import ARCHITECTURES, load
-from embark.models.encoder import fingerprint, unit
+from embark.models.encoder import fingerprint, render_item, unit
 from embark.models.loading import Loading
-from embark.types import EmbarkError, ModelCard
+from embark.types import EmbarkError, ModelCard, Style
 from tiny import (
     SENTENCES,
     TEXTS,
     byte_bpe,
     film,
+    item,
     one_by_one,
     picture,
     prepared,
@@ -335,3 +337,29 @@ def test_cards_are_of_sizes_that_their_names_say() -> None:
         assert said in ([], [str(card.image_size)]), card.name
         assert card.fusion == "sum"
         assert card.options.get("tokens", card.context) == card.context
+
+
+def test_b6_a_style_changes_pixels_and_keys_of_pictures_alone(folders: dict[str, Path]) -> None:
+    card = ModelCard(
+        "tiny/siglip", "main", "dual", ("text", "image", "video"), source=str(folders["siglip"]),
+        styles={"UniBench": {"pixels": "openai-16"}},
+    )  # fmt: skip
+    model = load(card, Loading(device="cpu"))
+    style = Style("UniBench")
+
+    def ready(thing: Any, shown: Style | None) -> tuple[Any, Any]:
+        rendered = render_item(model, item(thing), "item", None, shown)
+        return rendered, model.prepare(decode(rendered.parts, 2, 16_000), rendered.mode)
+
+    for thing in (PICTURES[1], film(1, 2)):
+        (usual, own), (styled, papers) = ready(thing, None), ready(thing, style)
+        assert (usual.mode, styled.mode) == ("", "openai-16")
+        alone = np.concatenate([model.embed([own]), model.embed([papers])])
+        assert not same(alone[0], alone[1])
+        assert same(model.embed([own, papers]), alone)
+    assert ready("a dog", style)[0] == ready("a dog", None)[0]
+    space = fingerprint(model.card)
+    assert fingerprint(replace(model.card, styles={})) == space  # vectors of other rows stay valid
+    plain = load(replace(card, styles={}), Loading(device="cpu"))
+    with pytest.raises(EmbarkError, match="cannot prepare pictures as its card says for a style: 'openai-16'"):
+        plain.prepare(decode(item(PICTURES[0]).parts, 2, 16_000), "openai-16")

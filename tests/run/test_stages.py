@@ -179,11 +179,27 @@ def test_all_stages_together(retrieval: Task, captioner: Generator, judge: Reran
     assert result.model == "test/blind + test/writer + test/captioner + test/judge"
 
 
+def test_b5_a_reranker_scores_pairs_of_images_and_texts(blind: embark.Encoder) -> None:
+    """A cross score is a scorer of pairs: it stands in place of the vectors' similarity."""
+    knows = reranker(
+        Counted(lambda pairs: [len(str(text)) if isinstance(text, str) else 0 for text, _ in pairs]),
+        modalities=("text", "image"),
+        name="test/long",
+    )
+    plain = evaluate(blind, "PocketHairPairs").results[0]
+    run = evaluate(blind, "PocketHairPairs", stages=Stages(rerank=knows))
+    [result] = run.results
+    assert run.skipped == []
+    assert result.model == "test/blind + test/long"
+    assert result.records[0].counts["samples"] == plain.records[0].counts["samples"]
+    assert result.records[0].metrics["image_acc"] == 0  # a text has one score, whichever image it stands with
+
+
 def test_tasks_that_stages_cannot_help_are_said(tiny: embark.Encoder, pictures: Pictures, captioner: Generator) -> None:
     _, zeroshot = folder_task(pictures())
     judge = reranker(overlap, name="test/reads")
     found = {
-        "no queries to rewrite": Stages(rerank=judge),
+        "no rankings to re-rank": Stages(rerank=judge),
         "nothing to caption": Stages(caption=captioner),
         "test/reads takes no image": Stages(rerank=judge),
     }

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from math import isqrt
 from typing import Any
 
 from embark.models.device import compile_children, pad, to_numpy, without_gradients
-from embark.models.encoder import Encoder, Tower, Towers, image_towers
+from embark.models.encoder import Encoder, Reranker, Tower, Towers, image_towers
 from embark.models.hf import Tokenizer, image_processor, load_model, load_tensors, rename_tensors
 from embark.models.hub import Checkpoint, companion_checkpoint, fetch_checkpoint, fetch_weights_file, is_weights_file
 from embark.models.joint import JointEncoder, truncate
 from embark.models.loading import Loading, loaded_card
-from embark.models.pixels import ImageInputs, image_preprocessor
-from embark.types import Array, EmbarkError, ModelCard
+from embark.models.pixels import ImageInputs, image_preprocessor, styled_preparations
+from embark.types import Array, Content, EmbarkError, Item, ModelCard, Rendered, Style
 
 CAPTION = 32  # tokens of a text without an image, as BLIP-2's retrieval models were trained
 
@@ -42,7 +43,62 @@ def load(card: ModelCard, loading: Loading) -> Encoder:
         return to_numpy(normalize(model.vision_proj(hidden[:, 0]), dim=-1))
 
     ready = loaded_card(checkpoint.card, loading, model.config.image_text_hidden_size, fusion=card.fusion or "unit-sum")
-    return Towers(ready, {"text": Tower(embed_texts, tokenizer), **image_towers(embed_images, preprocessor.prepare)})
+    styled = styled_preparations(card)
+    images = image_towers(embed_images, preprocessor.prepare, styled)
+    matcher = BlipMatcher(
+        replace(ready, kind="reranker", dim=1, stored="float32", options={**ready.options, "head": "itm"}),
+        model,
+        tokenizer,
+        preprocessor,
+        {"": preprocessor.prepare, **styled},
+    )
+    return BlipEncoder(ready, {"text": Tower(embed_texts, tokenizer), **images}, matcher)
+
+
+@dataclass(eq=False)
+class BlipEncoder(Towers):
+    """BLIP's towers, and its image–text-matching head beside them."""
+
+    matcher: Reranker
+
+    def render_pair(self, image: Item, text: Item, style: Style) -> Rendered:
+        """The text, then the picture; the mode is that of the picture alone."""
+        return Rendered((*text.parts, *image.parts), self.render_styled(image, "image", None, style).mode)
+
+
+@dataclass(eq=False)
+class BlipMatcher(Reranker):
+    """The logit that a text belongs to a picture, of a text encoder that attends to the picture's patches."""
+
+    card: ModelCard
+    model: Any
+    tokenizer: Tokenizer
+    preprocessor: Any
+    preparations: Mapping[str, Callable[[Any], ImageInputs]]  # by mode
+
+    def prepare(self, contents: Sequence[Content], mode: str) -> tuple[list[int], ImageInputs]:
+        """(tokens of the text, pixels)."""
+        text, image = contents
+        return self.tokenizer(text.value), self.preparations[mode](image.value)
+
+    @without_gradients
+    def score(self, batch: Sequence[tuple[list[int], ImageInputs]]) -> Array:
+        """One pass over the pairs; a picture that stands in several of them is looked at once."""
+        import torch
+
+        images = {inputs["pixel_values"].tobytes(): inputs for _, inputs in batch}
+        numbers = {pixels: number for number, pixels in enumerate(images)}
+        patches = self.model.vision_model(**self.preprocessor.batch(list(images.values()), self.model))
+        rows = torch.tensor([numbers[inputs["pixel_values"].tobytes()] for _, inputs in batch])
+        seen = patches.last_hidden_state[rows.to(self.model.device)]
+        ids, mask = pad([tokens for tokens, _ in batch], self.tokenizer.padding, "right", self.model.device)
+        hidden = self.model.text_encoder(
+            input_ids=ids,
+            attention_mask=mask,
+            encoder_hidden_states=seen,
+            encoder_attention_mask=mask.new_ones(seen.shape[:2]),
+        ).last_hidden_state
+        return to_numpy(self.model.itm_head(hidden[:, 0])[:, 1])
 
 
 def load_blip2(card: ModelCard, loading: Loading) -> Encoder:

@@ -12,7 +12,7 @@ from embark.models.encoder import Encoder, Tower, Towers, image_towers
 from embark.models.hf import Tokenizer, image_processor, load_model
 from embark.models.hub import Checkpoint, fetch_checkpoint
 from embark.models.loading import Loading, loaded_card
-from embark.models.pixels import ImageInputs, image_preprocessor
+from embark.models.pixels import ImageInputs, image_preprocessor, styled_preparations
 from embark.types import Array, EmbarkError, Modality, ModelCard
 
 
@@ -88,7 +88,7 @@ def _image_towers(model: Any, checkpoint: Checkpoint) -> dict[Modality, Tower]:
     def embed(rows: list[ImageInputs]) -> Array:
         return _vectors(model.get_image_features(**preprocessor.batch(rows, model)))
 
-    return image_towers(embed, preprocessor.prepare)
+    return image_towers(embed, preprocessor.prepare, styled_preparations(checkpoint.card))
 
 
 def _vectors(out: Any) -> Array:

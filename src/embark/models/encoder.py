@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
@@ -111,6 +111,22 @@ class Reranker(Protocol):
         ...
 
 
+@runtime_checkable
+class Matching(Protocol):
+    """An encoder that can also score a picture and a text together, by a head of its own that reads both (a cross
+    score); where its card's answer to a style says `matching`, that is added to the similarity of their vectors.
+    """
+
+    @property
+    def matcher(self) -> Reranker:
+        """The head, as a re-ranker of texts (queries) and pictures (documents)."""
+        ...
+
+    def render_pair(self, image: Item, text: Item, style: Style) -> Rendered:
+        """Exactly what the head will see of a pair, as the card answers the style."""
+        ...
+
+
 class Generator(Protocol):
     """A model that writes text about items: captions, rewritten queries. `render` and `prepare` may be left out."""
 
@@ -174,12 +190,19 @@ def embed_in_groups(
     return [out[row] for row in range(len(batch))]
 
 
+PICTURES = frozenset({"image", "video"})
+
+
 @dataclass(frozen=True)
 class Tower:
-    """The encoder of one modality: `prepare` takes one part, in a worker; `embed` takes many prepared ones."""
+    """The encoder of one modality: `prepare` takes one part, in a worker; `embed` takes many prepared ones.
+
+    `styled` are other ways to prepare, by the `pixels` of a card's answer to a style; `embed` takes all alike.
+    """
 
     embed: Callable[[list[Any]], Array]
     prepare: Callable[[Any], Any] = lambda value: value
+    styled: Mapping[str, Callable[[Any], Any]] = field(default_factory=dict)
 
 
 @dataclass(eq=False)
@@ -189,9 +212,23 @@ class Towers(Encoder):
     card: ModelCard
     towers: Mapping[Modality, Tower]
 
+    def render_styled(self, item: Item, role: str, instruction: str | None, style: Style) -> Rendered:
+        """The item; the mode is the `pixels` of the card's answer to the style, where the item has pictures."""
+        rendered = self.render(item, role, instruction)
+        pixels = self.card.styles.get(style.name, {}).get("pixels", "")
+        return replace(rendered, mode=pixels) if pixels and set(item.modalities) & PICTURES else rendered
+
     def prepare(self, contents: Sequence[Content], mode: str) -> list[tuple[Modality, Any]]:
         """Each part with its modality, prepared by that tower."""
-        return [(content.kind, self.towers[content.kind].prepare(content.value)) for content in contents]
+        return [(content.kind, self._preparation(content.kind, mode)(content.value)) for content in contents]
+
+    def _preparation(self, kind: Modality, mode: str) -> Callable[[Any], Any]:
+        tower = self.towers[kind]
+        if not mode or kind not in PICTURES:
+            return tower.prepare
+        if mode not in tower.styled:
+            raise EmbarkError(f"{self.card.name} cannot prepare pictures as its card says for a style: '{mode}'.")
+        return tower.styled[mode]
 
     def embed(self, batch: Sequence[list[tuple[Modality, Any]]]) -> Array:
         """All parts of one modality in one pass, then one vector per item."""
@@ -244,10 +281,18 @@ def frame_mean(image: Tower) -> Tower:
         starts = np.cumsum([0] + [len(video) for video in videos[:-1]])
         return unit(np.add.reduceat(vectors, starts))
 
-    return Tower(embed, lambda frames: [image.prepare(frame) for frame in frames])
+    def of_frames(prepare: Callable[[Any], Any]) -> Callable[[list[Any]], list[Any]]:
+        return lambda frames: [prepare(frame) for frame in frames]
+
+    styled = {name: of_frames(prepare) for name, prepare in image.styled.items()}
+    return Tower(embed, of_frames(image.prepare), styled)
 
 
-def image_towers(embed: Callable[[list[Any]], Array], prepare: Callable[[Any], Any]) -> dict[Modality, Tower]:
+def image_towers(
+    embed: Callable[[list[Any]], Array],
+    prepare: Callable[[Any], Any],
+    styled: Mapping[str, Callable[[Any], Any]] | None = None,
+) -> dict[Modality, Tower]:
     """The tower of images, and that of videos as the mean of their frames."""
-    image = Tower(embed, prepare)
+    image = Tower(embed, prepare, styled or {})
     return {"image": image, "video": frame_mean(image)}

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from embark.models.encoder import Encoder, Interrupted, render_item
+from embark.models.encoder import Encoder, Interrupted, Matching, Reranker, render_item
 from embark.types import Array, Content, Item, Rendered, Style
 
 
@@ -29,6 +29,18 @@ class Replicas(Encoder):
     def render_styled(self, item: Item, role: str, instruction: str | None, style: Style) -> Rendered:
         """As a copy renders it."""
         return render_item(self.copies[0], item, role, instruction, style)
+
+    @property
+    def matcher(self) -> Reranker:
+        """That of a copy, where it has one."""
+        matcher: Reranker = getattr(self.copies[0], "matcher")  # noqa: B009  # without one, this is no `Matching`
+        return matcher
+
+    def render_pair(self, image: Item, text: Item, style: Style) -> Rendered:
+        """As a copy renders it."""
+        copy = self.copies[0]
+        assert isinstance(copy, Matching)
+        return copy.render_pair(image, text, style)
 
     def prepare(self, contents: Sequence[Content], mode: str) -> Any:
         """As a copy prepares it; prepared values are on the CPU."""

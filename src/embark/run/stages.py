@@ -11,13 +11,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
-from threading import Lock
 from typing import Any
 
 import numpy as np
 
 from embark.data.drop_items import without
-from embark.data.items import as_keys, key
+from embark.data.items import key
+from embark.evaluators.pairs import PairScores
 from embark.evaluators.rerank import Reranked, shortlist
 from embark.models import Loading, get_generator, get_reranker
 from embark.models.encoder import Encoder, Generator, Reranker, fingerprint
@@ -75,7 +75,6 @@ class StagedWorkbench(Workbench):
     def __init__(self, stages: Stages, loading: Loading, bench: Workbench) -> None:
         super().__init__(bench.settings, bench.batch_size, bench.show_progress)
         self.depth = stages.depth
-        self.lock = Lock()
         self.prompts = prompts() | dict(stages.prompts)
         options = {**vars(loading), "settings": bench.settings}
         self.generators: dict[str, Generator] = {
@@ -114,8 +113,10 @@ class StagedWorkbench(Workbench):
         return incompatibility(card, task) or self._nothing_to_do(self._plain_rows[task.name])
 
     def _nothing_to_do(self, task: Task) -> str | None:
-        if task.evaluator not in RANKINGS and (self.reranker is not None or "rewrite" in self.generators):
-            return "there are no queries to rewrite, or rankings to re-rank"
+        if task.evaluator not in RANKINGS and "rewrite" in self.generators:
+            return "there are no queries to rewrite"
+        if task.evaluator not in (*RANKINGS, "pairs") and self.reranker is not None:
+            return "there are no rankings to re-rank, and no pairs of images and texts to score"
         media: tuple[Modality, ...] = tuple(kind for kind in task.modalities if kind != "text")
         captioner = self.generators.get("caption")
         if captioner and not media:
@@ -151,7 +152,7 @@ class StagedWorkbench(Workbench):
         space = fingerprint(model.card)
         keys = {item: key(space, model.render(item, prompt)) for item in dict.fromkeys(items)}
         needs = [Need(text_key, item, stage, prompt, 0, row) for row, (item, text_key) in enumerate(keys.items())]
-        stored, unreadable = self._outputs(_GeneratorAsEncoder(model), needs)
+        stored, unreadable = self.outputs(_GeneratorAsEncoder(model), needs)
         return {
             item: None if text_key in unreadable else bytes(stored[text_key]).decode()[:-1]
             for item, text_key in keys.items()
@@ -160,65 +161,24 @@ class StagedWorkbench(Workbench):
     # ── after the retriever ──────────────────────────────────────────────────────────────────────────────────────────
 
     def score_inputs(self, encoder: Encoder, demand: Demand, params: Mapping[str, Any]) -> dict[str, Any]:
-        """The stored vectors, and the best pairs of a first ranking with the re-ranker's scores."""
+        """The stored vectors, and the best pairs of a first ranking with the re-ranker's scores; of pairs of images and
+        texts, the re-ranker's scores in place of the vectors' similarity.
+        """
+        reranker = self.reranker
+        if reranker is None:
+            return super().score_inputs(encoder, demand, params)
         vectors = self.vectors(encoder, demand)
-        if self.reranker is None:
-            return vectors
+        if demand.task.evaluator == "pairs":
+            scores = self.scores_of_samples(reranker, demand, lambda image, text: reranker.render(text, image, None))
+            return {**vectors, "pairs": PairScores(scores, added=False)}
         truth: Any = demand.data.truth
         query, document = shortlist(demand.task.evaluator, truth, vectors, params, self.depth)
         queries = demand.data.sides["query"].items
         documents = demand.data.sides["document"].items
         instruction = demand.task.instructions.get("query")
-        space = fingerprint(self.reranker.card)
-        needs = []
-        for row, (q, d) in enumerate(zip(query.tolist(), document.tolist(), strict=True)):
-            seen = self.reranker.render(queries[q], documents[d], instruction)
-            needs.append(_Pair(key(space, seen), Item(seen.parts), "pair", instruction, 0, row, mode=seen.mode))
-        stored, unreadable = self._outputs(_RerankerAsEncoder(self.reranker), needs)
-        if unreadable:
-            raise EmbarkError(f"{len(unreadable)} pairs cannot be re-ranked: {next(iter(unreadable.values()))}")
-        scores = np.array([stored[need.key][0] for need in needs], np.float32)
-        return {**vectors, "reranked": Reranked(query, document, scores)}
-
-    def _outputs(self, model: Encoder, needs: Sequence[Need]) -> tuple[dict[bytes, Array], dict[bytes, str]]:
-        """Outputs by key, after the missing ones were computed; and by key, the reasons why items do not decode."""
-        needs = list({need.key: need for need in needs}.values())
-        with self.lock:  # tasks are scored in several threads, and there is one device
-            space = self.space(model.card)
-            keys_of_all = as_keys([need.key for need in needs])
-            space.discard(keys_of_all)
-            stored = space.has(keys_of_all)
-            report = self.compute(model, [need for need, here in zip(needs, stored, strict=True) if not here])
-            space.refresh()
-        if report.too_large:
-            raise EmbarkError(f"{next(iter(report.too_large.values()))}. Use a device with more memory.")
-        keys = [need.key for need in needs if need.key not in report.unreadable]
-        rows = space.read(as_keys(keys))
-        return dict(zip(keys, rows[np.arange(len(keys))], strict=True)), report.unreadable
-
-
-@dataclass(frozen=True)
-class _Pair(Need):
-    """A missing score; its item holds what the re-ranker will see."""
-
-    mode: str = ""
-
-    def render(self, encoder: Encoder) -> Rendered:
-        return Rendered(self.item.parts, self.mode)
-
-
-class _RerankerAsEncoder(Encoder):
-    """A re-ranker for the engine: a score is a vector of one number."""
-
-    def __init__(self, model: Reranker) -> None:
-        self.model = model
-        self.card = model.card
-
-    def prepare(self, contents: Sequence[Content], mode: str) -> Any:
-        return self.model.prepare(contents, mode)
-
-    def embed(self, batch: Sequence[Any]) -> Array:
-        return np.asarray(self.model.score(batch), np.float32)[:, None]
+        pairs = zip(query.tolist(), document.tolist(), strict=True)
+        seen = [reranker.render(queries[q], documents[d], instruction) for q, d in pairs]
+        return {**vectors, "reranked": Reranked(query, document, self.pair_scores(reranker, seen))}
 
 
 class _GeneratorAsEncoder(Encoder):
