@@ -63,13 +63,7 @@ class RemoteFile:
         return f"sha256 {self.sha256}" if self.sha256 else f"git object {self.oid}"
 
 
-@dataclass(frozen=True, slots=True)
-class _Answer:
-    """What the hub's API answered: the value, the address of the next page (or ""), and how many bytes it was."""
-
-    value: Any
-    following: str
-    size: int
+Answer = tuple[Any, str, int]  # of the hub's API: the value, the address of the next page (or ""), its bytes
 
 
 class Hub:
@@ -92,13 +86,15 @@ class Hub:
             return revision
         if (id, revision) not in self._commits:
             ref = self._folder(id) / f"ref-{component(revision)}.json"
+            commit: Any = None
             if self.offline:
-                commit = _stored(ref)
+                with suppress(OSError, ValueError):
+                    commit = json.loads(ref.read_bytes())
                 if not _is_hash(commit):
                     raise _offline_error(f"revision {revision} of dataset {id}")
             else:
                 url = f"{self.endpoint}/api/datasets/{id}/revision/{quote(revision, safe='')}"
-                answer = self._ask(url, id, revision).value
+                answer, *_ = self._ask(url, id, revision)
                 commit = answer.get("sha") if isinstance(answer, dict) else None
                 if not _is_hash(commit):
                     raise self._wrong(id, f"its commit at revision {revision} is {str(commit)[:80]!r}, not a hash")
@@ -141,6 +137,43 @@ class Hub:
         if missing:
             local |= self._download_all(id, commit, missing)
         return [local[path] for path in paths]
+
+    def read_range(self, id: str, revision: str, file: RemoteFile, start: int, size: int) -> bytes:
+        """Some bytes of a file, without downloading the others; of a file on this machine, from there."""
+        commit = self.resolve(id, revision)
+        if path := self._find(id, commit, file):
+            with path.open("rb") as local:
+                local.seek(start)
+                return local.read(size)
+        if self.offline:
+            raise _offline_error(f"file '{file.path}' of dataset {id} ({revision})")
+        url = f"{self.endpoint}/datasets/{id}/resolve/{commit}/{quote(file.path)}"
+        attempt = partial(self._get_range, url, start, min(size, file.size - start))
+        try:
+            return with_retries(f"Reading '{file.path}' of dataset {id}", attempt)
+        except Refused as refused:
+            raise self._refusal_error(refused, id, revision, file.path) from None
+
+    def _get_range(self, url: str, start: int, size: int) -> bytes:
+        from huggingface_hub.utils import build_hf_headers, get_session, hf_raise_for_status
+
+        http.guard_huggingface_hub(self.endpoint)
+        headers = build_hf_headers(library_name="embark") | {"Range": f"bytes={start}-{start + size - 1}"}
+        body = bytearray()
+        try:
+            with get_session().stream("GET", url, headers=headers, timeout=http.TIMEOUT, follow_redirects=True) as page:
+                hf_raise_for_status(page)
+                skip = start if page.status_code == 200 else 0  # a server without ranges sends all
+                for block in page.iter_bytes(1 << 16):
+                    body += block[skip:]
+                    skip = max(0, skip - len(block))
+                    if len(body) >= size:
+                        break
+        except Exception as error:
+            raise self._problem(error) from None
+        if len(body) < size:
+            raise TemporaryFailure(f"{len(body):,} bytes came instead of {size:,}")
+        return bytes(body[:size])
 
     def forget(self, id: str, revision: str) -> None:
         """Have the files listed again next time: a list that something is missing in may be wrong."""
@@ -191,14 +224,12 @@ class Hub:
     def _record(self, id: str) -> dict[str, list[Any]]:
         """The state of each file of a dataset when it was verified, by its path on this machine."""
         if id not in self._verified:
-            lines = []
-            with suppress(OSError):
-                lines = (self._folder(id) / "verified.jsonl").read_text(encoding="utf-8").splitlines()
             states: dict[str, list[Any]] = {}
-            for line in lines:
-                with suppress(ValueError, TypeError):  # a process may have died while it wrote
-                    path, *state = json.loads(line)
-                    states[path] = state
+            with suppress(OSError):
+                for line in (self._folder(id) / "verified.jsonl").read_text(encoding="utf-8").splitlines():
+                    with suppress(ValueError, TypeError):  # a process may have died while it wrote
+                        path, *state = json.loads(line)
+                        states[path] = state
             self._verified[id] = states
         return self._verified[id]
 
@@ -235,17 +266,17 @@ class Hub:
             if url in seen or len(seen) >= LISTING_PAGES or len(files) > LISTING_FILES or size > LISTING_BYTES:
                 raise self._wrong(id, f"it does not end (after {len(seen):,} pages and {len(files):,} files)")
             seen.add(url)
-            page = self._ask(url, id, commit)
-            if not isinstance(page.value, list):
+            rows, following, page_size = self._ask(url, id, commit)
+            if not isinstance(rows, list):
                 raise self._wrong(id, "it is no list")
-            for row in page.value:
+            for row in rows:
                 file = _remote_file(row)
                 if file is None or file.path in files:
                     raise self._wrong(id, f"it has the row {str(row)[:200]}")
                 if row["type"] == "file":
                     files[file.path] = file
-            size += page.size
-            url = self._next_page(id, page.following, tree)
+            size += page_size
+            url = self._next_page(id, following, tree)
         if not files:
             raise self._wrong(id, "it is empty")
         return list(files.values())
@@ -263,10 +294,10 @@ class Hub:
             "Nothing of it is kept: check the endpoint, or try again later."
         )
 
-    def _ask(self, url: str, id: str, revision: str) -> _Answer:
+    def _ask(self, url: str, id: str, revision: str) -> Answer:
         """What the hub's API answers about a dataset."""
 
-        def attempt() -> _Answer:
+        def attempt() -> Answer:
             try:
                 answer = self._get(url)
                 self._answered = True
@@ -285,10 +316,9 @@ class Hub:
         except Refused as refused:
             raise self._refusal_error(refused, id, revision) from None
 
-    def _get(self, url: str) -> _Answer:
+    def _get(self, url: str) -> Answer:
         from huggingface_hub.utils import build_hf_headers, get_session, hf_raise_for_status
 
-        http.check_token()
         http.guard_huggingface_hub(self.endpoint)
         headers = build_hf_headers(library_name="embark")
         body = bytearray()
@@ -305,13 +335,14 @@ class Hub:
             value = json.loads(body)
         except (ValueError, RecursionError) as error:
             raise TemporaryFailure(f"the answer is not JSON: {error}") from None
-        return _Answer(value, response.links.get("next", {}).get("url", ""), len(body))
+        return value, response.links.get("next", {}).get("url", ""), len(body)
 
     # ── download ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _download_all(self, id: str, commit: str, files: Sequence[RemoteFile]) -> dict[str, Path]:
         total = sum(file.size for file in files)
-        _check_space(_snapshot(id, commit), total)
+        if total > _free(_snapshot(id, commit)):
+            raise _full_disk(_snapshot(id, commit), total)
         shown = self.progress(f"Downloading {id}", total) if self.progress and total >= LARGE else nullcontext()
         with shown as advance, ThreadPoolExecutor(CONNECTIONS) as pool:
             bar = _Bar(advance)
@@ -348,7 +379,6 @@ class Hub:
     def _download_once(self, id: str, commit: str, file: RemoteFile, bar: _Bar) -> Path:
         from huggingface_hub import hf_hub_download
 
-        http.check_token()
         http.guard_huggingface_hub(self.endpoint)
         try:
             path = hf_hub_download(
@@ -401,7 +431,7 @@ class Hub:
         if refused.status != 404:
             return EmbarkError(f"{page} answered {refused}.")
         try:
-            newest = str(self._get(f"{self.endpoint}/api/datasets/{id}").value.get("sha"))
+            newest = str(self._get(f"{self.endpoint}/api/datasets/{id}")[0].get("sha"))
         except (Refused, TemporaryFailure, AttributeError):
             return EmbarkError(f"There is no dataset {id} at {self.endpoint}.")
         if path and newest == revision:
@@ -496,17 +526,12 @@ def _set_aside(path: Path) -> None:
         path.unlink(missing_ok=True)
 
 
-def _check_space(folder: Path, needed: int) -> None:
-    """An error where a download does not fit: it names how much is needed and free."""
-    if needed > _free(folder):
-        raise _full_disk(folder, needed)
-
-
 def _free(target: Path) -> int:
     return shutil.disk_usage(next(path for path in (target, *target.parents) if path.exists())).free
 
 
 def _full_disk(target: Path, needed: int) -> EmbarkError:
+    """The error where a download does not fit: it names how much is needed and free."""
     return EmbarkError(f"The disk is full: {target} needs {needed:,} bytes, {_free(target):,} are free. {ROOM}")
 
 
@@ -546,13 +571,6 @@ def _load_listing(path: str) -> dict[str, RemoteFile]:
     if not files:
         raise ValueError("it is empty")  # as earlier versions of embark kept it
     return files
-
-
-def _stored(path: Path) -> Any:
-    """The value of a JSON file; None where there is none, or it is damaged."""
-    with suppress(OSError, ValueError):
-        return json.loads(path.read_bytes())
-    return None
 
 
 def _save(path: Path, value: Any) -> None:

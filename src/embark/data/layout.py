@@ -9,6 +9,7 @@ from typing import Any
 
 import yaml
 
+from embark.catalogue import listed
 from embark.types import EmbarkError, Source
 
 TABLES = ("parquet", "jsonl", "json", "csv", "tsv", "tar", "jsonl.gz", "json.gz", "csv.gz", "tsv.gz")
@@ -61,7 +62,7 @@ def choose(source: Source, split: str, config: str | None, paths: Sequence[str],
         return chosen
     what = f"split '{split}'" + (f" of config '{config}'" if config else "")
     by_patterns = f" (patterns: {', '.join(patterns)})" if patterns is not None else ""
-    raise NoFiles(f"Dataset {source.id} has no files for {what}{by_patterns}. Its files: {_listed(paths)}.")
+    raise NoFiles(f"Dataset {source.id} has no files for {what}{by_patterns}. Its files: {listed(paths) or 'none'}.")
 
 
 def is_table(path: str) -> bool:
@@ -106,10 +107,6 @@ def _glob(pattern: str) -> re.Pattern[str]:
     return re.compile(translated(pattern))
 
 
-def _listed(paths: Sequence[str]) -> str:
-    return ", ".join(paths[:12]) + (f" and {len(paths) - 12} more" if len(paths) > 12 else "") or "none"
-
-
 # ── the card ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -152,8 +149,7 @@ def _data_files(value: Any, id: str) -> Iterator[tuple[str, str]]:
 
 def card_configs(card: str, id: str = "?") -> list[dict[str, Any]]:
     """The `configs` of a dataset card, which is Markdown after a head of YAML; every value in them is a text."""
-    head = re.match(r"\ufeff?---\s*\n(.*?\n)---\s*(\n|$)", card.replace("\r\n", "\n"), re.DOTALL)
-    block = re.search(r"^configs:.*\n(?:(?:[ \t-].*|#.*)?\n)*", head[1], re.MULTILINE) if head else None
+    block = re.search(r"^configs:.*\n(?:(?:[ \t-].*|#.*)?\n)*", card_head(card), re.MULTILINE)
     if block is None:
         return []
     try:
@@ -167,3 +163,9 @@ def card_configs(card: str, id: str = "?") -> list[dict[str, Any]]:
             f"The card of dataset {id} has `configs` that are not understood ({reason}): name the files in the row."
         ) from None
     return configs
+
+
+def card_head(card: str) -> str:
+    """The head of a dataset card, which is YAML; empty where there is none."""
+    head = re.match(r"\ufeff?---\s*\n(.*?\n)---\s*(\n|$)", card.replace("\r\n", "\n"), re.DOTALL)
+    return head[1] if head else ""

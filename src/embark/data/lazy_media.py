@@ -20,7 +20,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
@@ -129,8 +129,7 @@ class ParquetColumn(MediaSequence):
         return int(parquet_metadata(self.path).num_rows)
 
     def read(self, position: int) -> bytes | None:
-        data: bytes | None = self.scalar(position).as_py()
-        return data
+        return cast("bytes | None", self.scalar(position).as_py())
 
     def scalar(self, row: int) -> Any:
         """The cell of a row as an Arrow scalar: binary, or a list."""
@@ -165,8 +164,7 @@ class SampleColumn(ParquetColumn):
         sound = self.scalar(position)
         if not sound.is_valid:
             return None
-        samples = np.asarray(sound["array"].values, np.float64)
-        return wav.from_samples(samples, int(sound["sampling_rate"].as_py()))
+        return wav.from_samples(np.asarray(sound["array"].values, np.float64), int(sound["sampling_rate"].as_py()))
 
     def _null_leaf(self) -> str:
         return f"{self.name}.sampling_rate"

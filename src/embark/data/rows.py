@@ -27,7 +27,6 @@ from embark.data.sibling_files import SiblingFiles
 from embark.types import EmbarkError, Media, Modality, Source
 
 FilesBySource = list[tuple[Source, list[RemoteFile]]]
-BLOCK = 1 << 20
 
 
 class Rows:
@@ -136,8 +135,8 @@ class Archive:
             return
         with self.path.open("rb") as archive:
             archive.seek(file.offset)
-            for start in range(0, file.size, BLOCK):
-                out.write(archive.read(min(BLOCK, file.size - start)))
+            for start in range(0, file.size, limits.BLOCK):
+                out.write(archive.read(min(limits.BLOCK, file.size - start)))
 
     def _file(self, name: str) -> ArchiveFile:
         if name not in self._positions:
@@ -183,21 +182,11 @@ def _unpack(parts: Sequence[Path], opener: Callable[[Any], Any] | None, folder: 
         try:
             with atomically(target) as out, ExitStack() as stack:
                 whole = _Concatenated([stack.enter_context(part.open("rb")) for part in parts])
-                _copy(
-                    opener(whole) if opener else whole, out, limits.unpacked(sum(part.stat().st_size for part in parts))
-                )
+                limit = limits.unpacked(sum(part.stat().st_size for part in parts))
+                limits.copy(opener(whole) if opener else whole, out, limit)
         except (OSError, EOFError, lzma.LZMAError, zlib.error, ValueError) as error:
             raise EmbarkError(f"Cannot unpack {parts[0]} to {folder}: {error}.") from error
     return target
-
-
-def _copy(packed: Any, out: BinaryIO, limit: int) -> None:
-    size = 0
-    while block := packed.read(BLOCK):
-        size += len(block)
-        if size > limit:
-            raise ValueError(limits.explain("it", limit))
-        out.write(block)
 
 
 @dataclass(frozen=True)

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from embark.models.device import stack
+from embark.models.device import stack, to_numpy, without_gradients
+from embark.models.encoder import Tower, image_towers
 from embark.models.hf import CLIP_MEAN, CLIP_SPREAD
-from embark.types import Array, EmbarkError, ModelCard
+from embark.types import Array, EmbarkError, Modality, ModelCard
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -32,6 +33,22 @@ def image_preprocessor(processor: Any) -> BytePreprocessor | LibraryPreprocessor
     if _is_plain(processor):
         return BytePreprocessor(_fit(processor), _byte_values(processor))
     return LibraryPreprocessor(processor)
+
+
+def pixel_towers(
+    processor: Any, model: Any, forward: Callable[..., Any], card: ModelCard | None = None
+) -> dict[Modality, Tower]:
+    """The towers of images and videos; `forward` takes the processor's arrays of a batch, by name, to vectors.
+
+    With a card, also the preparations that its answers to styles name.
+    """
+    preprocessor = image_preprocessor(processor)
+
+    @without_gradients
+    def embed(rows: list[ImageInputs]) -> Array:
+        return to_numpy(forward(**preprocessor.batch(rows, model)))
+
+    return image_towers(embed, preprocessor.prepare, styled_preparations(card) if card else None)
 
 
 @dataclass(frozen=True)

@@ -22,10 +22,9 @@ from embark.evaluators.rerank import Reranked, shortlist
 from embark.models import Loading, get_generator, get_reranker
 from embark.models.encoder import Encoder, Generator, Reranker, fingerprint
 from embark.planning import Demand, Need
-from embark.run.workbench import Workbench, incompatibility, with_variants
+from embark.run.workbench import ModelAsEncoder, Workbench, incompatibility, with_variants
 from embark.types import (
     Array,
-    Content,
     Dataset,
     EmbarkError,
     Item,
@@ -181,18 +180,12 @@ class StagedWorkbench(Workbench):
         return {**vectors, "reranked": Reranked(query, document, self.pair_scores(reranker, seen))}
 
 
-class _GeneratorAsEncoder(Encoder):
-    """A generator for the engine: a text is a matrix with one byte per row. A newline keeps it from being empty."""
-
-    def __init__(self, model: Generator) -> None:
-        self.model = model
-        self.card = model.card
+class _GeneratorAsEncoder(ModelAsEncoder):
+    """A text is a matrix with one byte per row. A newline keeps it from being empty."""
 
     def render(self, item: Item, role: str, instruction: str | None) -> Rendered:
-        return self.model.render(item, instruction or "")
-
-    def prepare(self, contents: Sequence[Content], mode: str) -> Any:
-        return self.model.prepare(contents, mode)
+        rendered: Rendered = self.model.render(item, instruction or "")
+        return rendered
 
     def embed(self, batch: Sequence[Any]) -> list[Array]:
         return [

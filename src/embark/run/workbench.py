@@ -21,7 +21,7 @@ from embark.data.items import as_keys, key
 from embark.engine.local import Report, embed
 from embark.engine.progress import progress
 from embark.evaluators.pairs import PairScores
-from embark.models.encoder import Encoder, Matching, Reranker, fingerprint
+from embark.models.encoder import Encoder, Generator, Matching, Reranker, fingerprint
 from embark.planning import Demand, Need, Plan, plan, task_demand
 from embark.settings import Settings
 from embark.store import Space, Store
@@ -209,15 +209,19 @@ class _Pair(Need):
         return Rendered(self.item.parts, self.mode)
 
 
-class _RerankerAsEncoder(Encoder):
-    """A re-ranker for the engine: a score is a vector of one number."""
+class ModelAsEncoder(Encoder):
+    """A re-ranker or generator for the engine."""
 
-    def __init__(self, model: Reranker) -> None:
-        self.model = model
+    def __init__(self, model: Reranker | Generator) -> None:
+        self.model: Any = model
         self.card = model.card
 
     def prepare(self, contents: Sequence[Content], mode: str) -> Any:
         return self.model.prepare(contents, mode)
+
+
+class _RerankerAsEncoder(ModelAsEncoder):
+    """A score is a vector of one number."""
 
     def embed(self, batch: Sequence[Any]) -> Array:
         return np.asarray(self.model.score(batch), np.float32)[:, None]

@@ -16,6 +16,7 @@ from embark.catalogue import UnknownName
 from embark.data.fetch import Hub
 from embark.data.layout import NoFiles
 from embark.data.readers import _table
+from embark.data.readers._table import TableFiles as TableFiles
 from embark.data.rows import FilesBySource
 from embark.types import MODALITIES, Array, Dataset, EmbarkError, Qrels, Task, role_of
 
@@ -87,6 +88,16 @@ def needed_files(task: Task, hub: Hub) -> FilesBySource:
     own: Callable[[Task, Hub], FilesBySource] | None = getattr(_module(task.reader), "needed_files", None)
     with _checked_listing(task, hub):
         return own(task, hub) if own else [(task.source, _table.needed_files(task, hub))]
+
+
+def tables(task: Task, hub: Hub) -> list[TableFiles]:
+    """The tables of a task with their files, where its reader is one of tables."""
+    module = _module(task.reader)
+    own: Callable[[Task, Hub], list[TableFiles]] | None = getattr(module, "tables", None)
+    if own is None and hasattr(module, "needed_files"):
+        return []
+    with _checked_listing(task, hub):
+        return (own or _table.tables)(task, hub)
 
 
 def options(task: Task) -> tuple[str, ...] | None:
@@ -177,32 +188,30 @@ def _check_modalities(task: Task, data: Dataset) -> None:
         )
 
 
-def _problems(data: Dataset) -> list[str]:
+def _problems(data: Dataset) -> Iterator[str]:
     """A text for each inconsistency between the sides, their ids and the truth."""
-    problems: list[str] = []
     for role, side in data.sides.items():
         if len(side.ids) != len(side.items):
-            problems.append(f"side '{role}' has {len(side.ids)} ids for {len(side.items)} items")
+            yield f"side '{role}' has {len(side.ids)} ids for {len(side.items)} items"
         if len(set(side.ids)) != len(side.ids):
-            problems.append(f"side '{role}' has repeated ids")
+            yield f"side '{role}' has repeated ids"
         if not len(side):
-            problems.append(f"side '{role}' is empty")
+            yield f"side '{role}' is empty"
         base = data.sides.get(role_of(role))
         if base is None or len(base) != len(side):
-            problems.append(f"side '{role}' is not a variant of a side of the same length")
+            yield f"side '{role}' is not a variant of a side of the same length"
     for spec in fields(data.truth):
         values = getattr(data.truth, spec.name)
         for kind, role in spec.metadata.items():
             if role not in data.sides:
-                problems.append(f"there is no side '{role}'")
+                yield f"there is no side '{role}'"
                 continue
             count = len(data.sides[role])
             if kind == "index":
-                problems += _index_problems(spec.name, values, role, count)
+                yield from _index_problems(spec.name, values, role, count)
             elif values is not None and len(values) != count:
-                problems.append(f"'{spec.name}' has {len(values)} rows for {count} items of side '{role}'")
-        problems += _value_problems(spec.name, values, getattr(data.truth, "names", None))
-    return problems
+                yield f"'{spec.name}' has {len(values)} rows for {count} items of side '{role}'"
+        yield from _value_problems(spec.name, values, getattr(data.truth, "names", None))
 
 
 def _value_problems(name: str, values: Any, classes: Sequence[str] | None) -> list[str]:
@@ -210,8 +219,7 @@ def _value_problems(name: str, values: Any, classes: Sequence[str] | None) -> li
     if not isinstance(values, np.ndarray) or values.dtype.kind not in "biuf" or name == "drawn":
         return []
     if classes is None or values.dtype.kind == "f":
-        invalid = np.argwhere(~np.isfinite(values))
-        return [f"'{name}' is {values[tuple(row)]} in row {row[0]}" for row in invalid[:1]]
+        return [f"'{name}' is {values[tuple(row)]} in row {row[0]}" for row in np.argwhere(~np.isfinite(values))[:1]]
     if values.ndim == 2:
         return [] if values.shape[1] == len(classes) else [f"'{name}' has other than {len(classes)} classes"]
     outside = np.flatnonzero((values < 0) | (values >= len(classes)))

@@ -12,23 +12,22 @@ Every such reader understands these options of a task:
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from types import MappingProxyType
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
+from embark.catalogue import listed
 from embark.data import items
 from embark.data.fetch import Hub, RemoteFile
 from embark.data.rows import Rows, open_rows, split_files
-from embark.types import MODALITIES, Array, EmbarkError, Item, Media, Modality, Task
+from embark.types import MODALITIES, Array, Classes, Dataset, EmbarkError, Item, Media, Modality, Side, Task
 
 OPTIONS = ("subset_is", "language", "splits", "where", "drop", "missing")
 ORDER: tuple[Modality, ...] = ("image", "video", "audio", "text")  # of the parts of a mixed item: words come last
-K = TypeVar("K")
-V = TypeVar("V")
 NAMED = 5  # rows or ids that a message names
 
 
@@ -157,27 +156,42 @@ def open_split(
     return _drop_broken(table, task.options.get("drop", {}).get(split, ()))
 
 
-def needed_files(task: Task, hub: Hub) -> list[RemoteFile]:
-    """The files of a task's tables, and those that match the patterns in its option `files`.
+@dataclass(frozen=True)
+class TableFiles:
+    """The files of one table of a task, the names that the task's `rows` may have for it, and the column of its ids."""
 
-    The tables are those of its splits, of the options `train` and `corpus`, of its subsets, and of each config in the
-    option `configs`.
+    files: tuple[RemoteFile, ...]
+    keys: tuple[str, ...]
+    id: str = ""
+
+
+def tables(task: Task, hub: Hub) -> list[TableFiles]:
+    """The tables of a task: of its splits, of the options `train` and `corpus`, of its subsets, and of each config in
+    the option `configs`.
     """
-    source = task.source
     options = task.options
     train = options.get("train", "train" if task.evaluator in ("probe", "multilabel") else None)
-    splits = dict.fromkeys((*source.splits, *options.get("corpus", ()), *([train] if train else ())))
-    tables = dict.fromkeys(
-        (config, stored)
-        for subset in task.subsets
-        for own, stored in (config_and_split(task, split, subset) for split in splits)
-        for config in options.get("configs", (own,))
-    )
-    files = {file.path: file for config, stored in tables for file in split_files(source, stored, hub, config)}
+    splits = dict.fromkeys((*task.source.splits, *options.get("corpus", ()), *([train] if train else ())))
+    keys: dict[tuple[str | None, str], dict[str, None]] = {}
+    for subset in task.subsets:
+        for split in splits:
+            own, stored = config_and_split(task, split, subset)
+            for config in options.get("configs", (own,)):
+                names = (stored, split) if config is None else (f"{config}/{stored}", f"{config}/{split}")
+                keys.setdefault((config, stored), {}).update(dict.fromkeys(names))
+    return [
+        TableFiles(tuple(split_files(task.source, stored, hub, config)), tuple(names))
+        for (config, stored), names in keys.items()
+    ]
+
+
+def needed_files(task: Task, hub: Hub) -> list[RemoteFile]:
+    """The files of a task's tables, and those that match the patterns in its option `files`."""
+    files = {file.path: file for table in tables(task, hub) for file in table.files}
     files |= {
         file.path: file
-        for file in hub.files(source.id, source.revision)
-        if any(fnmatchcase(file.path, pattern) for pattern in options.get("files", ()))
+        for file in hub.files(task.source.id, task.source.revision)
+        if any(fnmatchcase(file.path, pattern) for pattern in task.options.get("files", ()))
     }
     return list(files.values())
 
@@ -197,6 +211,25 @@ def subset_kind(task: Task, subset: str) -> str:
     return str(kind)
 
 
+def zeroshot_dataset(
+    side: Side,
+    labels: Array,
+    names: tuple[str, ...],
+    templates: Sequence[str],
+    prompt_id: Callable[[int, int], str],
+    skipped: tuple[str, ...] = (),
+    words: Sequence[str] = (),
+) -> Dataset:
+    """Items with their labels, and a prompt for each class and template, whose numbers `prompt_id` gets.
+
+    `words` are the class names as prompts have them, where those are not the names.
+    """
+    ids = [prompt_id(number, template) for number in range(len(names)) for template in range(len(templates))]
+    prompts = Side(tuple(ids), tuple(items.prompts(words or names, templates)))
+    truth = Classes(labels, np.repeat(np.arange(len(names)), len(templates)), names)
+    return Dataset({"item": side, "prompt": prompts}, truth, skipped)
+
+
 def content_columns(columns: Mapping[str, str], prefix: str = "") -> dict[Modality, str]:
     """The columns that hold content, by modality."""
     return {kind: columns[prefix + kind] for kind in ORDER if prefix + kind in columns}
@@ -204,16 +237,7 @@ def content_columns(columns: Mapping[str, str], prefix: str = "") -> dict[Modali
 
 def first_few(names: Iterable[str]) -> str:
     """The first few names, and how many more there are."""
-    every = list(names)
-    return ", ".join(every[:NAMED]) + (f" and {len(every) - NAMED} more" if len(every) > NAMED else "")
-
-
-def group_values(pairs: Iterable[tuple[K, V]]) -> dict[K, list[V]]:
-    """The values of each key, in order."""
-    groups: dict[K, list[V]] = {}
-    for key, value in pairs:
-        groups.setdefault(key, []).append(value)
-    return groups
+    return listed(list(names), NAMED)
 
 
 def as_list(cell: Any) -> list[Any]:

@@ -142,8 +142,7 @@ def _records(task: Task, folder: str, hub: Hub) -> dict[str, Mapping[str, Any]]:
 def _table(source: Source, path: str, hub: Hub) -> list[dict[str, Any]]:
     """The rows of a metadata table; file names are relative to it."""
     folder = PurePosixPath(path).parent
-    table = open_table_file(hub.get(source.id, source.revision, path), hub.home / "digests")
-    rows = Rows(path, [table]).records()
+    rows = Rows(path, [open_table_file(hub.get(source.id, source.revision, path), hub.home / "digests")]).records()
     return [row | {"images": [str(folder / name) for name in _file_names(row)]} for row in rows]
 
 

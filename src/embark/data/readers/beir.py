@@ -25,7 +25,7 @@ import numpy as np
 
 from embark.data.fetch import Hub
 from embark.data.layout import NoFiles
-from embark.data.readers._table import Table, content_columns, first_few, open_split, subset_kind
+from embark.data.readers._table import Table, TableFiles, content_columns, first_few, open_split, subset_kind
 from embark.data.rows import FilesBySource, split_files
 from embark.types import MODALITIES, Array, Dataset, EmbarkError, Matches, Qrels, Side, Task
 
@@ -55,11 +55,21 @@ def read_beir(task: Task, split: str, subset: str, hub: Hub) -> Dataset:
     return Dataset(sides, Qrels(query, document, grade), skipped)
 
 
+def tables(task: Task, hub: Hub) -> list[TableFiles]:
+    """The three tables, whatever their names."""
+    places: dict[tuple[str, str], TableFiles] = {}
+    for name, split, subset in product(NAMES, task.source.splits, task.subsets):
+        config, stored = _config_and_split(task, name, split, subset, hub)
+        if (config, stored) not in places:
+            files = split_files(task.source, stored, hub, config)
+            column = task.columns.get({"corpus": "corpus_id", "queries": "query_id"}.get(name, ""), "")
+            places[config, stored] = TableFiles(tuple(files), _keys(config, stored, name, split), column)
+    return list(places.values())
+
+
 def needed_files(task: Task, hub: Hub) -> FilesBySource:
     """The files of the three tables, whatever their names."""
-    parts = product(NAMES, task.source.splits, task.subsets)
-    places = dict.fromkeys(_config_and_split(task, *part, hub) for part in parts)
-    files = {file.path: file for config, stored in places for file in split_files(task.source, stored, hub, config)}
+    files = {file.path: file for table in tables(task, hub) for file in table.files}
     return [(task.source, list(files.values()))]
 
 
@@ -79,8 +89,13 @@ def _side(table: Table, role: str) -> tuple[Side, dict[str, int], tuple[str, ...
 
 def _open(task: Task, name: str, split: str, subset: str, hub: Hub) -> Table:
     config, stored = _config_and_split(task, name, split, subset, hub)
-    table = open_split(task, stored, config, hub, keys=[f"{config}/{split}", f"{name}/{split}"])
+    table = open_split(task, stored, config, hub, keys=_keys(config, stored, name, split))
     return replace(table, split=name)  # so that warnings about rows name the table
+
+
+def _keys(config: str, stored: str, name: str, split: str) -> tuple[str, ...]:
+    """What a task's `rows` may call a table."""
+    return f"{config}/{stored}", f"{config}/{split}", f"{name}/{split}"
 
 
 def _config_and_split(task: Task, name: str, split: str, subset: str, hub: Hub) -> tuple[str, str]:
@@ -104,8 +119,7 @@ def _ids(table: Table, role: str) -> list[str]:
 
 
 def _id_column(table: Table, role: str) -> str:
-    column = table.task.columns.get(f"{role}_id")
-    return column or table.rows.first_column("id", "_id", f"{role}-id") or "id"
+    return table.task.columns.get(f"{role}_id") or table.rows.first_column("id", "_id", f"{role}-id") or "id"
 
 
 def _judgements(

@@ -13,9 +13,9 @@ import numpy as np
 
 from embark.data import items
 from embark.data.fetch import Hub
-from embark.data.readers._table import first_few
+from embark.data.readers._table import first_few, zeroshot_dataset
 from embark.paths import Outside, inside
-from embark.types import Classes, Dataset, EmbarkError, Qrels, Side, Source, Task
+from embark.types import Dataset, EmbarkError, Qrels, Side, Source, Task
 
 VERSION = 1
 
@@ -113,11 +113,14 @@ def _retrieval(task: Task, folder: Path, rows: Sequence[Row]) -> Dataset:
 def _zeroshot(task: Task, folder: Path, rows: Sequence[Row]) -> Dataset:
     filled, warnings = _filled_rows(task, rows, "label")
     labels = {row[task.columns["file"]]: task.labels.index(row[task.columns["label"]]) for row in filled}
-    ids = [f"{label}-{number}" for label in task.labels for number in range(1, len(task.templates) + 1)]
-    prompts = items.side(dict(zip(ids, items.prompts(task.labels, task.templates), strict=True)))
-    prompt_class = np.repeat(np.arange(len(task.labels)), len(task.templates))
-    truth = Classes(np.array(list(labels.values())), prompt_class, task.labels)
-    return Dataset({"item": _images(folder, labels), "prompt": prompts}, truth, warnings)
+    return zeroshot_dataset(
+        _images(folder, labels),
+        np.array(list(labels.values())),
+        task.labels,
+        task.templates,
+        lambda number, template: f"{task.labels[number]}-{template + 1}",
+        warnings,
+    )
 
 
 def _images(folder: Path, names: Iterable[str]) -> Side:

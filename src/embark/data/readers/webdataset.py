@@ -14,8 +14,9 @@ import numpy as np
 
 from embark.data import items
 from embark.data.fetch import Hub
+from embark.data.readers._table import zeroshot_dataset
 from embark.data.rows import Rows, open_rows
-from embark.types import Array, Classes, Dataset, EmbarkError, Item, Matches, Side, Task
+from embark.types import Array, Dataset, EmbarkError, Item, Matches, Side, Task
 
 VERSION = 1
 
@@ -30,9 +31,15 @@ def zeroshot(task: Task, split: str, subset: str, hub: Hub) -> Dataset:
     """
     rows = open_rows(task.source, split, hub, expected=task.rows.get(split))
     names, templates, warnings = _class_names_and_templates(task, hub)
-    sides = {"item": _side(_images(task, rows, 1)), "prompt": _side(items.prompts(names, templates))}
-    prompt_class = np.repeat(np.arange(len(names)), len(templates))
-    return Dataset(sides, Classes(_labels(task, rows, names), prompt_class, names), warnings)
+    images = _side(_images(task, rows, 1))
+    return zeroshot_dataset(
+        images,
+        _labels(task, rows, names),
+        names,
+        templates,
+        lambda number, template: str(number * len(templates) + template),
+        warnings,
+    )
 
 
 def relation(task: Task, split: str, subset: str, hub: Hub) -> Dataset:
