@@ -135,8 +135,18 @@ def _record(
         },
         timings=timings,
         versions=_versions(),
-        loaded={**card.loaded, **halved, **({"style": used} if used else {})},  # what memory sufficed for
-        warnings=(*demand.data.skipped, *scores.warnings, *(report.warnings if count.missing else ())),
+        loaded={
+            **card.loaded,
+            **halved,  # what memory sufficed for
+            **({"style": used} if used else {}),
+            **scoring.bench.stage_facts(demand),
+        },
+        warnings=(
+            *demand.data.skipped,
+            *scores.warnings,
+            *(report.warnings if count.missing else ()),
+            *scoring.bench.stage_notes(demand.task),
+        ),
     )
 
 

@@ -6,6 +6,7 @@ a key of exactly what the model saw: nothing is written or scored twice, and a k
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -15,6 +16,8 @@ from typing import Any
 
 import numpy as np
 
+from embark import published as papers
+from embark.catalogue import check_name
 from embark.data.drop_items import without
 from embark.data.items import key
 from embark.evaluators.pairs import PairScores
@@ -22,6 +25,7 @@ from embark.evaluators.rerank import Reranked, shortlist
 from embark.models import Loading, get_generator, get_reranker
 from embark.models.encoder import Encoder, Generator, Reranker, fingerprint
 from embark.planning import Demand, Need
+from embark.run.score import fingerprint_of
 from embark.run.workbench import ModelAsEncoder, Workbench, incompatibility, with_variants
 from embark.types import (
     Array,
@@ -54,18 +58,43 @@ class Stages:
 
     `rewrite` is a generator that rewrites the text of every query. `caption` is one that puts every image, sound and
     film into words, so that a model of text can do any task. `rerank` orders the `depth` best documents of each query
-    anew. `prompts` replaces what "rewrite" and "caption" are asked.
+    anew. `prompts` are what "rewrite" and "caption" are asked instead of our own words: texts, or files that hold them.
     """
 
     rewrite: str | Generator | None = None
     caption: str | Generator | None = None
     rerank: str | Reranker | None = None
     depth: int = DEPTH
-    prompts: Mapping[str, str] = field(default_factory=dict)
+    prompts: Mapping[str, str | Path] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if self.depth < 1:
             raise EmbarkError(f"Re-ranking needs at least one document per query, not {self.depth}.")
+        for stage in self.prompts:
+            check_name("stage with a prompt", stage, prompts())
+            if getattr(self, stage) is None:
+                raise EmbarkError(
+                    f"There is a prompt for '{stage}', but no model that it is for: name one (--{stage})."
+                )
+
+    def own_prompts(self) -> dict[str, str]:
+        """The user's prompts, exactly as given; of a file, all but its last line feed."""
+        return {stage: _prompt_text(stage, prompt) for stage, prompt in self.prompts.items()}
+
+
+def prompt_hash(prompt: str) -> str:
+    """The name of a prompt in results."""
+    return hashlib.sha256(prompt.encode()).hexdigest()[:12]
+
+
+def _prompt_text(stage: str, prompt: str | Path) -> str:
+    try:
+        text = prompt if isinstance(prompt, str) else prompt.read_text(encoding="utf-8").removesuffix("\n")
+    except (OSError, UnicodeDecodeError) as error:
+        raise EmbarkError(f"The prompt for '{stage}' cannot be read from {prompt}: {error}.") from error
+    if not text.strip():
+        raise EmbarkError(f"The prompt for '{stage}' is empty.")
+    return text
 
 
 class StagedWorkbench(Workbench):
@@ -74,7 +103,8 @@ class StagedWorkbench(Workbench):
     def __init__(self, stages: Stages, loading: Loading, bench: Workbench) -> None:
         super().__init__(bench.settings, bench.batch_size, bench.show_progress)
         self.depth = stages.depth
-        self.prompts = prompts() | dict(stages.prompts)
+        self.own_prompts = stages.own_prompts()
+        self.prompts = prompts() | self.own_prompts
         options = {**vars(loading), "settings": bench.settings}
         self.generators: dict[str, Generator] = {
             stage: get_generator(model, **options) if isinstance(model, str) else model
@@ -93,13 +123,30 @@ class StagedWorkbench(Workbench):
         stages: dict[str, Any] = {
             stage: [fingerprint(model.card), self.prompts[stage]] for stage, model in self.generators.items()
         }
-        names = [task.protocol] * (task.protocol != "paper") + list(stages)
+        names = [task.protocol] * (task.protocol != "paper") + [_protocol_word(task, stage) for stage in stages]
         if self.reranker is not None:
             stages["rerank"] = [fingerprint(self.reranker.card), self.depth]
             names.append(f"rerank-{self.depth}")
         only_text: dict[str, Any] = {"modalities": ("text",), "mixed": False} if "caption" in stages else {}
         return replace(
             task, params={**task.params, "stages": stages}, protocol="+".join(names), variants={}, **only_text
+        )
+
+    def stage_facts(self, demand: Demand) -> dict[str, Any]:
+        """The fingerprint of the row without stages, and the hash of each prompt."""
+        row = fingerprint_of(self._plain_rows[demand.task.name], demand.split, demand.subset)
+        return {
+            "stages": {"row": row, "prompts": {stage: prompt_hash(self.prompts[stage]) for stage in self.generators}}
+        }
+
+    def stage_notes(self, task: Task) -> tuple[str, ...]:
+        """Whose prompts were used, where a paper printed scores under the same protocol, made with its own prompts."""
+        if task.protocol == "paper" or task.protocol not in published_protocols(task.family):
+            return ()
+        return tuple(
+            f"the prompt for '{stage}' is {'the user' if stage in self.own_prompts else 'embark'}'s "
+            f"({prompt_hash(self.prompts[stage])}), not the published one"
+            for stage in self.generators
         )
 
     def card(self, card: ModelCard) -> ModelCard:
@@ -192,6 +239,17 @@ class _GeneratorAsEncoder(ModelAsEncoder):
             np.frombuffer(f"{text}\n".encode(errors="replace"), np.uint8)[:, None]
             for text in self.model.generate(batch)
         ]
+
+
+def _protocol_word(task: Task, stage: str) -> str:
+    """A stage in a protocol's name: a paper's own word for it, where the task's family has published scores of it."""
+    word = {"caption": "captions"}.get(stage, stage)
+    return word if word in published_protocols(task.family) else stage
+
+
+def published_protocols(family: str) -> frozenset[str]:
+    """The protocols of the scores that are published for a family."""
+    return frozenset(score.protocol for score in papers.scores(family)) if family in papers.FAMILIES else frozenset()
 
 
 def _media(part: Part) -> bool:

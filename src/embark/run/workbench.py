@@ -198,6 +198,14 @@ class Workbench:
         """The reason why a model cannot do a task, or None if it can."""
         return incompatibility(card, task)
 
+    def stage_facts(self, demand: Demand) -> dict[str, Any]:
+        """What a record says about stages: the fingerprint of the row without them, and the hashes of their prompts."""
+        return {}
+
+    def stage_notes(self, task: Task) -> tuple[str, ...]:
+        """What a table says below scores that stand beside published ones of the same stages."""
+        return ()
+
 
 @dataclass(frozen=True)
 class _Pair(Need):
