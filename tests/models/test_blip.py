@@ -14,7 +14,7 @@ import pytest
 from embark import evaluate, load_settings
 from embark.data.media import decode
 from embark.evaluators import pairs
-from embark.models import LOADERS, Encoder, get_model
+from embark.models import LOADERS, MODELS, Encoder, get_model
 from embark.models.cards.blip import unibench_answer
 from embark.models.encoder import fingerprint, unit
 from embark.models.joint import truncate
@@ -149,6 +149,35 @@ def test_a_blip_without_heads_is_refused(blip: Path, tmp_path: Path) -> None:
     saved(tmp_path, transformers.BlipForQuestionAnswering(config), wordpiece())
     with pytest.raises(EmbarkError, match=r"lacks 6 weights of BlipForImageTextRetrieval, the first is itm_head\.bias"):
         get_model(str(tmp_path), device="cpu")
+
+
+def test_a8_a_blip_for_questions_embeds_with_heads_drawn_by_a_seed(blip: Path, tmp_path: Path) -> None:
+    """MIEB's two: published vectors came out of projections that nobody trained."""
+    config = transformers.BlipConfig.from_pretrained(blip)
+    torch.manual_seed(1)
+    answering = transformers.BlipForQuestionAnswering(config).eval()
+    eyes = transformers.BlipImageProcessorPil.from_pretrained(blip)
+    saved(tmp_path, answering, wordpiece(), eyes)
+
+    def load(seed: int) -> Any:
+        card = ModelCard(
+            "tiny/vqa", "main", "blip", ("text", "image", "video"), source=str(tmp_path),
+            options={"untrained_heads": seed},
+        )  # fmt: skip
+        return LOADERS["blip"](card, Loading(device="cpu"))
+
+    first, again, other = load(0), load(0), load(1)
+    assert same(vectors(first, PICTURES), vectors(again, PICTURES))
+    assert not same(vectors(first, PICTURES), vectors(other, PICTURES))
+    assert fingerprint(first.card) != fingerprint(other.card)
+    with torch.inference_mode():
+        states = answering.vision_model(pixels(blip, PICTURES)).last_hidden_state[:, 0].numpy()
+    draw = torch.randn((12, 24), generator=torch.Generator().manual_seed(0)).numpy()
+    assert same(vectors(first, PICTURES), unit(states @ draw.T))
+    for name in ("base", "capfilt-large"):
+        card = MODELS[f"Salesforce/blip-vqa-{name}"]
+        assert card.aliases == {"MIEB": card.name}
+        assert card.options == {"untrained_heads": 0}
 
 
 def test_pickled_weights_need_consent(blip: Path, tmp_path: Path) -> None:

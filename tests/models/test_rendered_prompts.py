@@ -6,6 +6,7 @@ Media stand as [image], [video], [audio]. The table in docs/models.md has the sa
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -183,7 +184,8 @@ LINES = (
     *(Line("ARK/Biology", model, "query", "", "a bird", "a bird", "ARK Tables 6 and 7; the model's hub page")
       for model in ("BAAI/bge-m3", "Qwen/Qwen3-Embedding-4B", "AQ-MedAI/Diver-Retriever-4B",
                     "openai/clip-vit-large-patch14-336", "BAAI/BGE-VL-large", "google/siglip-so400m-patch14-384",
-                    "facebook/metaclip-2-worldwide-huge-quickgelu", V2, "Bytedance/Seed1.6-embedding-1215")),
+                    "facebook/metaclip-2-worldwide-huge-quickgelu", "BAAI/EVA-CLIP-18B", V2,
+                    "Bytedance/Seed1.6-embedding-1215")),
     Line("ARK/Biology", "reasonir/ReasonIR-8B", "query", "", "a bird", "<|embed|>\na bird", "the model's hub page"),
     Line("ARK/Biology", "qihoo360/RzenEmbed", "query", "", "a bird", f"{CHAT}a bird{ANSWER}<|endoftext|>",
          "the model's hub page"),
@@ -195,6 +197,27 @@ LINES = (
          f"<|im_start|>system\nRepresent the user's input.<|im_end|>\n<|im_start|>user\na bird{ANSWER}",
          "the model's hub page"),
 )  # fmt: skip
+
+
+def table() -> str:
+    """The lines as the table of docs/models.md: models that see texts and pictures as they are share a row."""
+    rows: dict[tuple[str, ...], list[str]] = {}
+    for line in LINES:
+        item = " + ".join(filter(None, (line.media, "text" * bool(line.text))))
+        plain = line.seen in (line.text, f"[{line.media}]")
+        seen = "as it is" if plain else f"`{line.seen!r}`".replace("|", "\\|")
+        family = TASKS[line.task].family
+        everywhere = plain and family != "MMEB-V3"
+        place = (family, "all", item) if everywhere else (family, line.task, f"{line.role}: {item}")
+        rows.setdefault((*place, seen), []).append(card(line.model).family)
+    head = "| benchmark | task | item | models | what they see |\n| --- | --- | --- | --- | --- |\n"
+    cells = [(b, t, w, ", ".join(dict.fromkeys(names)), seen) for (b, t, w, seen), names in rows.items()]
+    return head + "".join(f"| {' | '.join(row)} |\n" for row in cells)
+
+
+def test_the_documentation_has_the_table() -> None:
+    page = Path(__file__).parents[2] / "docs" / "models.md"
+    assert table() in page.read_text(encoding="utf-8")
 
 
 def item_of(media: str, text: str) -> Item:

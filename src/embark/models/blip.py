@@ -9,7 +9,15 @@ from typing import Any
 
 from embark.models.device import compile_children, pad, to_numpy, without_gradients
 from embark.models.encoder import Encoder, Reranker, Towers
-from embark.models.hf import Tokenizer, image_processor, load_model, load_tensors, rename_tensors, text_tower
+from embark.models.hf import (
+    Tokenizer,
+    image_processor,
+    load_model,
+    load_tensors,
+    read_weights,
+    rename_tensors,
+    text_tower,
+)
 from embark.models.hub import Checkpoint, companion_checkpoint, fetch_checkpoint, fetch_weights_file, is_weights_file
 from embark.models.joint import JointEncoder, truncate
 from embark.models.loading import Loading, loaded_card
@@ -20,7 +28,8 @@ CAPTION = 32  # tokens of a text without an image, as BLIP-2's retrieval models 
 
 
 def load(card: ModelCard, loading: Loading) -> Encoder:
-    """BLIP: the projected [CLS] of either tower, at unit length. Captioning and VQA checkpoints lack these heads.
+    """BLIP: the projected [CLS] of either tower, at unit length. Captioning and VQA checkpoints lack these heads; the
+    option `untrained_heads` is a seed that draws them at random, as MIEB's runs of such checkpoints had them.
 
     A source is a repository or folder of transformers, or one file of BLIP's authors.
     """
@@ -149,9 +158,34 @@ def _from_transformers(card: ModelCard, loading: Loading) -> tuple[Checkpoint, A
     from transformers import BlipForImageTextRetrieval
 
     checkpoint = fetch_checkpoint(card, loading)
-    model = load_model(BlipForImageTextRetrieval, checkpoint, loading)
+    seed = card.options.get("untrained_heads")
+    parts = {} if seed is None else _with_untrained_heads(checkpoint, seed)
+    model = load_model(BlipForImageTextRetrieval, checkpoint, loading, **parts)
     tokenizer = Tokenizer(checkpoint, card.context or model.config.text_config.max_position_embeddings)
     return checkpoint, model, tokenizer, image_processor(checkpoint)
+
+
+def _with_untrained_heads(checkpoint: Checkpoint, seed: int) -> dict[str, Any]:
+    """The towers of a checkpoint without heads (one that answers questions), and heads drawn at random by a seed.
+
+    So MIEB ran such checkpoints; its own draw is not known. The spread is the library's.
+    """
+    import torch
+    from transformers import BlipConfig
+
+    config = BlipConfig.from_pretrained(checkpoint.folder, local_files_only=True)
+    towers = ("vision_model.", "text_encoder.")
+    state = {name: tensor for name, tensor in read_weights(checkpoint).items() if name.startswith(towers)}
+    text, vision = config.text_config.hidden_size, config.vision_config.hidden_size
+    widths = {
+        "vision_proj": (config.image_text_hidden_size, vision),
+        "text_proj": (config.image_text_hidden_size, text),
+    }
+    generator = torch.Generator().manual_seed(seed)
+    for name, shape in {**widths, "itm_head": (2, text)}.items():
+        state[f"{name}.weight"] = torch.randn(shape, generator=generator) * config.initializer_range
+        state[f"{name}.bias"] = torch.zeros(shape[0])
+    return {"state": state, "config": config}
 
 
 NAMES = {  # the authors' → transformers'; the text tower and the heads are called alike

@@ -34,3 +34,6 @@ CARDS: tuple[ModelCard, ...] = (
     *rerank.CARDS,
     *generate.CARDS,
 )
+
+_XVLM = "its weights lie on Google Drive alone, for a Swin and a BERT of its authors' own code"
+NO_CARD = {"xvlm_coco": _XVLM, "xvlm_flickr": _XVLM}  # models of the papers that embark does not load, and why

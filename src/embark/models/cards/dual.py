@@ -152,6 +152,15 @@ OTHERS = (
         styles=UNIBENCH,
         reference="https://arxiv.org/abs/2112.04482", description="The contrastive towers of a model with many goals.",
     ),
+    # Text and image tower have 0.7 and 17.5 billion parameters (the model's page).
+    _row(
+        "BAAI/EVA-CLIP-18B", "ecb774f7cbba81ad031555b951e126e78f978186", 1536, parameters=18_100_000_000,
+        dtype="float16", image_size=224, context=77, options={"own_code": True, "tokens": 77}, family="EVA-CLIP",
+        data=2700, objective="contrastive", license="Apache-2.0", reference="https://arxiv.org/abs/2402.04252",
+        aliases={"ARK": "EVA-CLIP-18B"},
+        description="The largest of EVA's CLIP models. Runs its own code (--trust), which was written for transformers "
+        "4; pictures are prepared as OpenAI's CLIP prepares them, as its page says.",
+    ),
     _row(
         "BAAI/AltCLIP", "main", 768, image_size=224, context=77, options={"tokens": 77}, family="AltCLIP",
         objective="contrastive", license="CreativeML OpenRAIL-M", reference="https://arxiv.org/abs/2211.06679",
