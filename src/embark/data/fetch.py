@@ -226,8 +226,9 @@ class Hub:
         if id not in self._verified:
             states: dict[str, list[Any]] = {}
             with suppress(OSError):
-                for line in (self._folder(id) / "verified.jsonl").read_text(encoding="utf-8").splitlines():
-                    with suppress(ValueError, TypeError):  # a process may have died while it wrote
+                text = (self._folder(id) / "verified.jsonl").read_text(encoding="utf-8", errors="replace")
+                for line in text.splitlines():
+                    with suppress(ValueError, TypeError, RecursionError):  # a process may have died while it wrote
                         path, *state = json.loads(line)
                         states[path] = state
             self._verified[id] = states
@@ -248,11 +249,12 @@ class Hub:
             return _files_in(Path(id))
         commit = self.resolve(id, revision)
         listing = self._folder(id) / f"{commit}.json"
-        with suppress(OSError, ValueError, TypeError, KeyError):  # one that cannot be read is asked for again
+        with suppress(OSError, ValueError, TypeError, KeyError, RecursionError):  # a damaged one is asked for again
             return _load_listing(str(listing))
         if self.offline:
             raise _offline_error(f"the list of files of dataset {id} ({revision})")
-        _save(listing, [asdict(file) for file in self._list(id, commit)])
+        rows = [asdict(file) for file in self._list(id, commit)]
+        _save(listing, {"files": rows, "checksum": _listing_checksum(rows)})
         return _load_listing(str(listing))
 
     def _list(self, id: str, commit: str) -> list[RemoteFile]:
@@ -567,10 +569,18 @@ def _checksum(path: Path, file: RemoteFile) -> str:
 @lru_cache(maxsize=64)
 def _load_listing(path: str) -> dict[str, RemoteFile]:
     """A stored list of files; it never changes, because it is a commit's."""
-    files = {row["path"]: RemoteFile(**row) for row in json.loads(Path(path).read_bytes())}
+    stored = json.loads(Path(path).read_bytes())
+    rows = stored["files"] if isinstance(stored, dict) else stored  # a bare list, as earlier versions kept it
+    if isinstance(stored, dict) and stored["checksum"] != _listing_checksum(rows):
+        raise ValueError("it is not what was written")  # a file that is not in the list would not be missed
+    files = {row["path"]: RemoteFile(**row) for row in rows}
     if not files:
         raise ValueError("it is empty")  # as earlier versions of embark kept it
     return files
+
+
+def _listing_checksum(rows: Any) -> str:
+    return hashlib.sha256(json.dumps(rows).encode()).hexdigest()
 
 
 def _save(path: Path, value: Any) -> None:

@@ -29,6 +29,7 @@ import pyarrow.parquet as pq
 
 from embark.data import limits, wav
 from embark.data.atomic import atomically
+from embark.data.errors import errors_about
 from embark.types import Array, EmbarkError, Media
 
 ROW_GROUP_BYTES = 1 << 30  # of row groups in memory
@@ -75,11 +76,13 @@ class LazyBytes:
     position: int
 
     def __call__(self) -> bytes:
-        return _checked(self.sequence.read(self.position), self.sequence, self.position)
+        with errors_about(self.sequence.path):
+            return _checked(self.sequence.read(self.position), self.sequence, self.position)
 
     def sha256(self) -> bytes:
         """The hash of the bytes."""
-        return bytes(_hashes(self.sequence, self.position // BLOCK)[self.position % BLOCK])
+        with errors_about(self.sequence.path):
+            return bytes(_hashes(self.sequence, self.position // BLOCK)[self.position % BLOCK])
 
 
 # ── kept hashes ──────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -179,9 +182,10 @@ class ListElement:
     position: int
 
     def __call__(self) -> bytes:
-        element = self.column.scalar(self.row).values[self.position]
-        data = element["bytes"] if pa.types.is_struct(element.type) else element
-        return _checked(data.as_py(), self.column, self.row)
+        with errors_about(self.column.path):
+            element = self.column.scalar(self.row).values[self.position]
+            data = element["bytes"] if pa.types.is_struct(element.type) else element
+            return _checked(data.as_py(), self.column, self.row)
 
 
 @lru_cache(maxsize=512)
@@ -296,7 +300,8 @@ class ArchiveFile(LazyBytes):
     packing: int
 
     def __call__(self) -> bytes:
-        return _extract(self.sequence.path, self.offset, self.size, self.packing)
+        with errors_about(self.sequence.path):
+            return _extract(self.sequence.path, self.offset, self.size, self.packing)
 
 
 TAR = -1  # the packing of files in a tar, whose offset is that of the bytes; else zip's, with the offset of a header

@@ -13,6 +13,7 @@ from typing import Any
 
 from embark.catalogue import UnknownName
 from embark.data import readers
+from embark.data.errors import errors_about
 from embark.data.readers import READERS
 from embark.settings import load_settings
 from embark.types import MODALITIES, EmbarkError, Pool, Source, Task
@@ -38,13 +39,14 @@ def load_tasks(path: str | Path, *, allow_outside: bool = False) -> list[Task]:
         content = tomllib.loads(file.read_text(encoding="utf-8"))
     except OSError as error:
         raise EmbarkError(f"The tasks file {file} cannot be read: {error.strerror}.") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (ValueError, RecursionError) as error:
         raise EmbarkError(f"The tasks file {file} is not valid TOML: {error}") from error
     tables = content.pop("task", None)
     if content or not isinstance(tables, list) or not tables:
         extra = f"; it has {', '.join(content)} beside them" if content else ""
         raise EmbarkError(f"The tasks file {file} must hold [[task]] tables and nothing else{extra}.")
-    tasks = [_task(file, number, table, allow_outside) for number, table in enumerate(tables, 1)]
+    with errors_about(f"The tasks file {file}"):
+        tasks = [_task(file, number, table, allow_outside) for number, table in enumerate(tables, 1)]
     names = [task.name for task in tasks]
     if twice := sorted({name for name in names if names.count(name) > 1}):
         raise EmbarkError(f"The tasks file {file} has more than one task named {', '.join(twice)}.")

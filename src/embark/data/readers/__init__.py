@@ -20,6 +20,11 @@ from embark.data.readers._table import TableFiles as TableFiles
 from embark.data.rows import FilesBySource
 from embark.types import MODALITIES, Array, Dataset, EmbarkError, Qrels, Task, role_of
 
+
+class UnexpectedData(EmbarkError):
+    """Data that a reader does not understand; the error that it met is the cause."""
+
+
 Reader = Callable[[Task, str, str, Hub], Dataset]
 
 WIDEST = 64  # characters of ids that are kept in an array of fixed width
@@ -86,7 +91,7 @@ def external_state(task: Task) -> str:
 def needed_files(task: Task, hub: Hub) -> FilesBySource:
     """The files needed to read a task, by dataset: as its reader's module states them, else those of its tables."""
     own: Callable[[Task, Hub], FilesBySource] | None = getattr(_module(task.reader), "needed_files", None)
-    with _checked_listing(task, hub):
+    with _checked_listing(task, hub), _expected_data(task, hub):
         return own(task, hub) if own else [(task.source, _table.needed_files(task, hub))]
 
 
@@ -123,10 +128,10 @@ def read(task: Task, split: str, subset: str, hub: Hub) -> Dataset:
         if name not in known:
             raise UnknownName(what, name, known)
     reader: Reader = getattr(_module(task.reader), READERS[task.reader].split(":")[1])
-    with _without_garbage_collection(), _checked_listing(task, hub):
+    with _without_garbage_collection(), _checked_listing(task, hub), _expected_data(task, hub):
         data = reader(task, split, subset, hub)
-    for problem in _problems(data):
-        raise EmbarkError(f"Task {task.name} ({split}, {subset}) was read wrongly: {problem}.")
+        for problem in _problems(data):
+            raise EmbarkError(f"Task {task.name} ({split}, {subset}) was read wrongly: {problem}.")
     _check_modalities(task, data)
     return replace(_with_ids(data), revision=hub.commit(task.source.id, task.source.revision))
 
@@ -144,6 +149,24 @@ def _checked_listing(task: Task, hub: Hub) -> Iterator[None]:
         yield
     except NoFiles:
         hub.forget(task.source.id, task.source.revision)
+        raise
+
+
+@contextmanager
+def _expected_data(task: Task, hub: Hub) -> Iterator[None]:
+    """Whatever a reader raises about data that it does not expect is an error that names the task or its data."""
+    try:
+        yield
+    except Exception as error:
+        files = [path for opened in hub.opened.values() for path in opened]
+        if not isinstance(error, EmbarkError):
+            named = _table.first_few(files) or "no files"
+            raise UnexpectedData(
+                f"Task {task.name}: the data of {task.source.id} ({named}) is not what the reader '{task.reader}' "
+                f"expects ({type(error).__name__}: {error}): it is damaged, or of another layout."
+            ) from error
+        if not any(name in str(error) for name in (task.name, task.source.id, *files)):
+            error.args = (f"Task {task.name} ({_table.first_few(files) or task.source.id}): {error}",)
         raise
 
 

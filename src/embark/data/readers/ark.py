@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from embark.data import items
+from embark.data.errors import errors_about
 from embark.data.fetch import Hub
 from embark.data.formats import open_table_file
 from embark.data.readers._table import as_list
@@ -85,7 +86,8 @@ def labels(task: Task) -> dict[str, Label]:
         )
     if not path.is_file():
         raise EmbarkError(f"There is no labels file {path} ({LABELS}).")
-    rows = csv.DictReader(io.StringIO(path.read_bytes().decode("utf-8-sig"), newline=""))
+    with errors_about(path):
+        rows = list(csv.DictReader(io.StringIO(path.read_bytes().decode("utf-8-sig"), newline="")))
     by_query: dict[str, Label] = {}
     for number, row in enumerate(rows, 1):
         query, document = ((row.get(name) or "").strip() for name in ("query_id", "corpus_id"))

@@ -7,6 +7,7 @@ import hashlib
 import io
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from os.path import isfile  # False for a name that no file can have, too
 from pathlib import Path
 
 import numpy as np
@@ -194,7 +195,7 @@ def _column(source: Path, rows: Sequence[Row], wanted: str | None, usual: Sequen
 
 def _check_files(folder: Path, rows: Sequence[Row], column: str) -> None:
     names = dict.fromkeys(row[column] for row in rows)
-    if missing := [name or "(no name)" for name in names if not name or not (folder / name).is_file()]:
+    if missing := [name or "(no name)" for name in names if not name or not isfile(folder / name)]:
         raise EmbarkError(f"{len(missing)} of {len(names)} files are not in {folder}: {first_few(missing)}.")
 
 
@@ -232,6 +233,6 @@ def _revision(folder: Path, source: Path, column: str) -> str:
     """Changes with the CSV and with the name, size or time of any file in it."""
     state = hashlib.sha256(source.read_bytes())
     for name in sorted({row[column] for row in _rows(source)}):
-        stat = (folder / name).stat() if (folder / name).is_file() else None
+        stat = (folder / name).stat() if isfile(folder / name) else None
         state.update(f"\0{name}\0{stat.st_size if stat else ''}\0{stat.st_mtime_ns if stat else ''}".encode())
     return state.hexdigest()[:12]

@@ -71,6 +71,8 @@ def questions(task: Task, split: str, hub: Hub, corpus: Corpus) -> Iterator[Quer
         rows = _mmeb.task_rows(task, split, hub, config)
         for video, question, choices, answer in QUESTIONS[task.options["parser"]](rows):
             names = [corpus.add(name, partial(items.text, text)) for name, text in choices]
+            if not 0 <= answer < len(names):
+                raise EmbarkError(f"{rows.name}: the answer to '{question}' is none of its {len(names)} choices.")
             frames = videos.video(f"{config}/{video}" if config else video)
             yield Query(_mmeb.compose(frames, question), [names[answer]], names)
 
