@@ -237,8 +237,9 @@ class Pool:
 class Style:
     """How the paper of a row showed items to its models; a card may have an answer to it, under its name.
 
-    `templates` put {media}, {instruction} and {text} in order, by role ("document"), or for items of text alone
-    ("document:text"); where a template has no {instruction}, no model reads one. `frames` are taken from each video.
+    `templates` put {media}, {instruction} and {text} in order ({item}: all parts in their own order), by role
+    ("document"), or for items of text alone ("document:text"); where a template has no {instruction}, no model reads
+    one. `frames` are taken from each video.
     """
 
     name: str

@@ -262,6 +262,20 @@ def test_b3_instructions_of_directions_reach_the_omni_embedder() -> None:
     assert len({planned(task, NEMOTRON, "query", item_of("", "a dog")).parts for task in tasks}) == 3
 
 
+def test_b4_every_row_of_mmeb_states_both_sides() -> None:
+    rows = [task for task in TASKS.values() if task.family == "MMEB-V3"]
+    assert all(row.style is not None and {"query", "document"} <= row.style.templates.keys() for row in rows)
+    assert {row.style.frames for row in rows if row.style} == {8, None}
+    assert all(row.style.frames == row.options.get("frames") for row in rows if row.style)
+
+
+def test_b4_screens_stand_where_the_text_has_them() -> None:
+    """The GUI rows' texts have their pictures inside: src/data/eval_dataset/gui_dataset.py@1e402c4."""
+    screens = Item((Text("state 1: "), Media("image", (b"1",)), Text(" then "), Media("image", (b"2",))))
+    task = TASKS["MMEB/GAE-guiact-q2t"]
+    assert sketch(card(V2), screens, "document", None, task.style) == "state 1: [image] then [image]"
+
+
 def test_b3_the_omni_embedder_has_the_papers_limits() -> None:
     answer = card(NEMOTRON).styles["MMEB-V3"]
     assert (answer["pixels"][1], answer["context"]) == (64 * 28 * 28, 2048)

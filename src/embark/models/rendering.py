@@ -44,7 +44,7 @@ def render_prompt(
     media = [part for part in item.parts if not isinstance(part, Text)]
     templates = options.get("asking", options["templates"]) if instructed else options["templates"]
     row_template = style.template(role, item) if style else None
-    row = compose(row_template, media, sentence, text, options.get("gap", False))
+    row = compose(row_template, media, sentence, text, options.get("gap", False), item.parts)
     row_text = _row_text(compose(row_template, [], sentence, text, options.get("gap", False)))
     if options.get("squeeze"):
         row_text = " ".join(row_text.split()) or " "
@@ -65,13 +65,20 @@ def render_prompt(
     return Rendered(parts, _mode(card, style, answer, item))
 
 
-def compose(template: str | None, media: Sequence[Part], instruction: str, text: str, gap: bool = False) -> list[Part]:
+def compose(
+    template: str | None,
+    media: Sequence[Part],
+    instruction: str,
+    text: str,
+    gap: bool = False,
+    parts: Sequence[Part] = (),
+) -> list[Part]:
     """A row's template, filled: a field without content goes, and with it the blank that would have parted it.
 
-    `gap`: the blank before an empty text stays, as some models' code left it.
+    `gap`: the blank before an empty text stays, as some models' code left it. `parts` are {item}, in their order.
     """
     template = template or TEMPLATE
-    if media and "{media}" not in template:
+    if media and not re.search(r"\{(media|item)\}", template):
         template = f"{{media}} {template}"
     if not media:
         template = re.sub(r"\{media\} *", "", template)
@@ -79,7 +86,12 @@ def compose(template: str | None, media: Sequence[Part], instruction: str, text:
         template = re.sub(r"\{instruction\} ?", "", template)
     if not text:
         template = re.sub(r"\{text\}" if gap else r" ?\{text\}", "", template)
-    fields: dict[str, Sequence[Part]] = {"{media}": media, "{instruction}": [Text(instruction)], "{text}": [Text(text)]}
+    fields: dict[str, Sequence[Part]] = {
+        "{media}": media,
+        "{instruction}": [Text(instruction)],
+        "{text}": [Text(text)],
+        "{item}": parts or [Text(text)],
+    }
     pieces = [fields.get(piece, [Text(piece)]) for piece in re.split(r"(\{[a-z]+\})", template)]
     return _merge_texts([part for piece in pieces for part in piece])
 

@@ -122,7 +122,7 @@ class Workbench:
         """The evaluator's inputs: the stored vectors of each side, and pair scores where the style wants them."""
         vectors = self.vectors(encoder, demand)
         style = demand.task.style
-        if demand.task.evaluator != "pairs" or style is None:
+        if demand.task.evaluator != "pairs" or style is None or "image" not in demand.task.modalities:
             return vectors
         if "matching" not in encoder.card.styles.get(style.name, {}):
             return vectors

@@ -56,7 +56,7 @@ BESIDE_SOUND = "{media} [AUDIO]"
 
 
 def _style(options: Mapping[str, Any], query: str, document: str, ways: str) -> Style:
-    """The style of a row: its query's template is that of `options` where `query` is empty; none: it is not known."""
+    """The style of a row: its query's template is that of `options` where `query` is empty."""
     template = str(options.get("template", ""))
     if options.get("instruction") == "row":  # the reader has written it into the text
         template = PLAIN_TEXT
@@ -66,8 +66,7 @@ def _style(options: Mapping[str, Any], query: str, document: str, ways: str) -> 
         template = WITH_MEDIA
     if "{media}" not in template and ways.split()[0] != "T":
         template = f"{{media}} {template}"
-    templates = {"query": query or template, "document": document} if document else {}
-    return Style("MMEB-V3", templates, options.get("frames"))
+    return Style("MMEB-V3", {"query": query or template, "document": document}, options.get("frames"))
 
 
 
@@ -95,7 +94,7 @@ def _row(
 ) -> Task:
     """`ways` are the modalities of query and target ("I+T T"); `shared` names pools that other rows hold too, by side.
 
-    `shown` are the paper's templates of query (empty: that of the options) and document (empty: not known).
+    `shown` are the paper's templates of query (empty: that of the options) and document.
     """
     known = {"query": queries, "document": documents}
     unknown = " and ".join(
@@ -604,7 +603,7 @@ def _interface(name: str, direction: str) -> Task:
             HUB, PINNED, splits=(direction,), reference="https://arxiv.org/abs/2506.22056",
             files={f"{config}/{direction}": (f"gui_tasks/GAE-{folder}/{config}/{direction}-*.parquet",) for config in ("queries", "corpus")},
         ),
-        sizes="paper: 8.2K and 78K over the eight", shown=("", ""),
+        sizes="paper: 8.2K and 78K over the eight", shown=("{item}", "{item}"),
         columns={
             "query_id": "qry_id", "query_text": "qry_text", "query_images": "qry_image_path", "positive_id": "pos_id", "positive_text": "pos_text",
             "positive_images": "pos_image_path", "document_id": "cand_id", "document_text": "cand_text", "document_images": "cand_image_path",
