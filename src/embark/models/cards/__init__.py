@@ -35,5 +35,5 @@ CARDS: tuple[ModelCard, ...] = (
     *generate.CARDS,
 )
 
-_XVLM = "its weights lie on Google Drive alone, for a Swin and a BERT of its authors' own code"
+_XVLM = "the weights (on Google Drive) fit their authors' code alone"
 NO_CARD = {"xvlm_coco": _XVLM, "xvlm_flickr": _XVLM}  # models of the papers that embark does not load, and why
