@@ -35,5 +35,5 @@ CARDS: tuple[ModelCard, ...] = (
     *generate.CARDS,
 )
 
-_XVLM = "the weights (on Google Drive) fit their authors' code alone"
+_XVLM = "their weights fit their authors' code alone"
 NO_CARD = {"xvlm_coco": _XVLM, "xvlm_flickr": _XVLM}  # models of the papers that embark does not load, and why
