@@ -46,6 +46,7 @@ PUBLIC = [
     "Stages",
     "StoreHealth",
     "Study",
+    "Style",
     "Table",
     "Task",
     "TaskResult",

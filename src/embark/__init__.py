@@ -67,7 +67,7 @@ What they are made of
     Record, TaskResult, Ranking, Matrix, Table, Score, EmbarkError
 
 What tasks and models are
-    Benchmark, Task, Source, Item, Text, Media, Rendered, Content, ModelCard, Encoder, Reranker, Generator
+    Benchmark, Task, Source, Style, Item, Text, Media, Rendered, Content, ModelCard, Encoder, Reranker, Generator
 
 What functions return has `.table()`, `.to_frame()` (pandas), a display for notebooks, and `.notes` on what was left
 out; studies have `.plot(file)`, too. Every function that reads folders takes `settings`.
@@ -115,6 +115,7 @@ _HOMES = {
     "Stages": "run.stages",
     "StoreHealth": "run.store_health",
     "Study": "studies.study",
+    "Style": "types",
     "Table": "results.table",
     "Task": "types",
     "TaskResult": "results",

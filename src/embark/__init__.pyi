@@ -70,6 +70,7 @@ from embark.types import Media as Media
 from embark.types import ModelCard as ModelCard
 from embark.types import Rendered as Rendered
 from embark.types import Source as Source
+from embark.types import Style as Style
 from embark.types import Task as Task
 from embark.types import Text as Text
 

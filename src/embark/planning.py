@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 from embark.catalogue import group_values
 from embark.data.items import as_keys, key
-from embark.models.encoder import Encoder, fingerprint
-from embark.types import Array, Dataset, Item, Rendered, Task, role_of
+from embark.models.encoder import Encoder, fingerprint, render_item
+from embark.types import Array, Dataset, Item, Rendered, Style, Task, role_of
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class Demand:
 
 @dataclass(frozen=True)
 class Need:
-    """A vector to compute: its key, the item and instruction to embed, and where the item stands.
+    """A vector to compute: its key, the item, instruction and style to embed it with, and where the item stands.
 
     Of several places that need the vector, this is the first: the plan's `demand`, its `side`, and the `row` in it.
     """
@@ -39,10 +39,11 @@ class Need:
     instruction: str | None
     demand: int
     row: int
+    style: Style | None = None
 
     def render(self, encoder: Encoder) -> Rendered:
         """Exactly what the encoder will see."""
-        return encoder.render(self.item, role_of(self.side), self.instruction)
+        return render_item(encoder, self.item, role_of(self.side), self.instruction, self.style)
 
 
 @dataclass(frozen=True)
@@ -81,7 +82,7 @@ def task_demand(task: Task, split: str, subset: str, data: Dataset, encoder: Enc
     def keys_of(side: str, items: Sequence[Item]) -> Array:
         role = role_of(side)
         instruction = task.instructions.get(role)
-        return as_keys([key(space, encoder.render(item, role, instruction)) for item in items])
+        return as_keys([key(space, render_item(encoder, item, role, instruction, task.style)) for item in items])
 
     return Demand(task, split, subset, data, {name: keys_of(name, side.items) for name, side in data.sides.items()})
 
@@ -110,7 +111,7 @@ def plan(demands: Iterable[Demand], stored: Callable[[Array], Array]) -> Plan:
             if not present:
                 item = current.data.sides[side].items[row]
                 instruction = current.task.instructions.get(role_of(side))
-                missing.append(Need(vector_key, item, side, instruction, number, row))
+                missing.append(Need(vector_key, item, side, instruction, number, row, current.task.style))
         items = sum(len(keys) for keys in current.keys.values())
         counts.append(Count(items, len(places), int(is_stored.sum()), first, len(missing)))
         needs += missing

@@ -75,6 +75,7 @@ class Rendered:
 
     parts: tuple[Part, ...]
     mode: str = ""
+    frames: int | None = None  # taken from each video, where a row's style says so; None: as many as the card says
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,6 +234,30 @@ class Pool:
 
 
 @dataclass(frozen=True)
+class Style:
+    """How the paper of a row showed items to its models; a card may have an answer to it, under its name.
+
+    `templates` put {media}, {instruction} and {text} in order ({item}: all parts in their own order), by role
+    ("document"), or for items of text alone ("document:text"); where a template has no {instruction}, no model reads
+    one. `frames` are taken from each video.
+    """
+
+    name: str
+    templates: Mapping[str, str] = field(default_factory=dict)
+    frames: int | None = None
+
+    def template(self, role: str, item: Item) -> str | None:
+        """The template for an item in a role; None where the paper's is not known."""
+        only_text = self.templates.get(f"{role}:text") if item.modalities == ("text",) else None
+        return self.templates.get(role) if only_text is None else only_text
+
+    def instruction(self, role: str, item: Item, instruction: str | None) -> str | None:
+        """The row's instruction for an item in a role; None where the paper's template has no place for one."""
+        template = self.template(role, item)
+        return instruction if template is None or "{instruction}" in template else None
+
+
+@dataclass(frozen=True)
 class Task:
     """A row of data: which dataset, read how, scored how. A row states everything that changes the score."""
 
@@ -257,6 +282,7 @@ class Task:
     chance: float | None = None
     rows: Mapping[str, int] = field(default_factory=dict)  # expected by "config/split" (or "split")
     pools: tuple[Pool, ...] = ()  # the items that it embeds, as far as they are known without the data
+    style: Style | None = None  # how the paper showed items to models; None: each model as its card says
     protocol: str = "paper"
     variants: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # other protocols: the fields that differ
     notes: tuple[str, ...] = ()
@@ -324,6 +350,7 @@ class ModelCard:
     reference: str = ""
     description: str = ""
     aliases: Mapping[str, str] = field(default_factory=dict)  # its names in the papers' tables, by benchmark family
+    styles: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # its answers to styles: options that differ
     loaded: Mapping[str, Any] = field(default_factory=dict)  # how it was loaded: device, libraries, trusted code
 
     @property

@@ -114,3 +114,32 @@ def test_c8_captions_of_one_direction_tie_whatever_their_lengths() -> None:
     direction = rng.normal(size=(400, 1, 64))
     texts = direction.astype(np.float16) * np.array([1.0, 3.0])[:, None]  # halves, so that the product is exact
     assert score(images, texts, strict=True, metric="text_acc").value == 0
+
+
+def test_b5_pair_scores_are_added_or_stand_alone() -> None:
+    """A model that reads image and text together (BLIP's matching head, a re-ranker) is a scorer of pairs."""
+    truth = Matches(np.array([[0], [1]]), np.array([[0, 1], [2, 3]]))
+    vectors = {"image": np.array(turned(0, 0)), "text": np.array(turned(10, 40, 10, 40))}
+    logits = np.array([[[0.0, 0.1]], [[0.0, 2.0]]], np.float32)
+    scored = {
+        kind: evaluate("pairs", truth, {**vectors, "pairs": given}, {"metric": "text_acc"})
+        .outcomes["text_acc"]
+        .tolist()
+        for kind, given in {
+            "cosine": None,
+            "added": pairs.PairScores(logits, added=True),
+            "alone": pairs.PairScores(logits, added=False),
+        }.items()
+    }
+    assert scored == {"cosine": [1, 1], "added": [1, 0], "alone": [0, 0]}
+
+
+def test_b5_late_interaction_scores_pairs_by_maxsim() -> None:
+    truth = Matches(np.array([[0]]), np.array([[0, 1]]))
+    image = [np.array(turned(0, 90), np.float32)]
+    texts = [np.array(turned(2, 88), np.float32), np.array(turned(45, 45, 45), np.float32)]
+    found = evaluate("pairs", truth, {"image": image, "text": texts}, {"metric": "text_acc", "similarity": "maxsim"})
+    expected = [2 * np.cos(np.radians(2)), 3 * np.cos(np.radians(45))]
+    assert found.value == float(np.argmax(expected) == 0)
+    scores = pairs._compare(truth, {"image": image, "text": texts}, "maxsim")
+    assert scores[0, 0].tolist() == pytest.approx(expected)

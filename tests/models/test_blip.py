@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from shutil import copytree
 from typing import Any
@@ -10,10 +11,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from embark.models import Encoder, get_model
-from embark.models.encoder import unit
+from embark import evaluate, load_settings
+from embark.data.media import decode
+from embark.evaluators import pairs
+from embark.models import LOADERS, MODELS, Encoder, get_model
+from embark.models.cards.blip import unibench_answer
+from embark.models.encoder import fingerprint, unit
 from embark.models.joint import truncate
-from embark.types import EmbarkError
+from embark.models.loading import Loading
+from embark.run.workbench import Workbench
+from embark.tasks import TASKS
+from embark.types import Content, EmbarkError, ModelCard, Style
 from tiny import TEXTS, film, one_by_one, picture, prepared, same, saved, vectors, wordpiece
 
 torch = pytest.importorskip("torch")
@@ -87,11 +95,89 @@ def test_blip_keeps_to_the_rules(blip: Path) -> None:
     assert same(vectors(model, [film(1)])[0], unit(unit(vectors(model, film(1))).sum(0)))
 
 
+def styled(folder: Path) -> Any:
+    """The checkpoint under a card with UniBench's answer."""
+    card = ModelCard(
+        "tiny/blip", "main", "blip", ("text", "image", "video"), source=str(folder), styles=unibench_answer(32)
+    )
+    return LOADERS["blip"](card, Loading(device="cpu"))
+
+
+def test_b5_the_matching_head_scores_as_the_library_does(blip: Path) -> None:
+    model = styled(blip)
+    reference = transformers.BlipForImageTextRetrieval.from_pretrained(blip).eval()
+    with torch.inference_mode():
+        expected = reference(**_given(blip), use_itm_head=True).itm_score[:, 1]
+    matcher = model.matcher
+    pairs = [[Content("text", text), Content("image", image)] for text, image in zip(TEXTS, PICTURES, strict=True)]
+    ready = [matcher.prepare(pair, "") for pair in pairs]
+    assert same(matcher.score(ready), expected)
+    assert same(np.concatenate([matcher.score([one]) for one in ready]), expected)
+    repeated = matcher.score([ready[0], (ready[1][0], ready[0][1]), ready[1]])  # a picture twice in one batch
+    assert same(repeated[[0, 2]], expected[:2])
+    assert fingerprint(matcher.card) != fingerprint(model.card)
+
+
+def test_b5_relation_tasks_of_unibench_add_the_matching_logit(blip: Path, elsewhere: Path) -> None:
+    """UniBench's seven BLIP models; cosine alone is protocol `native`, and what MIEB has."""
+    model = styled(blip)
+    task = replace(TASKS["PocketHairPairs"], style=Style("UniBench"), variants={"native": {"style": None}})
+    run = evaluate(model, [task], show_progress=False)
+    native = evaluate(model, [task], protocol="native", show_progress=False)
+    [result], [plain] = run.results, native.results
+    assert result.records[0].loaded["style"] == "UniBench: as the paper ran it"
+    assert "style" not in plain.records[0].loaded
+    bench = Workbench(load_settings(), show_progress=False)
+    [demand] = bench.demands(task, model)
+    inputs = bench.score_inputs(model, demand, {})
+    matching = inputs["pairs"].scores
+    assert matching.shape == (*demand.data.truth.image.shape, demand.data.truth.text.shape[1])
+    sides = demand.data.sides
+    rendered = model.render_pair(sides["image"].items[0], sides["text"].items[0], task.style)
+    contents = decode(rendered.parts, 8, 16_000)
+    assert rendered.mode == "openai-32"
+    assert same(model.matcher.score([model.matcher.prepare(contents, rendered.mode)]), matching[0, 0, :1])
+    sums = pairs.evaluate(demand.data.truth, inputs, {"metric": "text_acc", "strict": True})
+    alone = pairs.evaluate(demand.data.truth, {**inputs, "pairs": None}, {"metric": "text_acc", "strict": True})
+    assert sums.metrics == result.records[0].metrics
+    assert alone.outcomes.keys() == sums.outcomes.keys()
+    assert evaluate(model, [task], rescore=True, show_progress=False).embedded == 0
+
+
 def test_a_blip_without_heads_is_refused(blip: Path, tmp_path: Path) -> None:
     config = transformers.BlipConfig.from_pretrained(blip)
     saved(tmp_path, transformers.BlipForQuestionAnswering(config), wordpiece())
     with pytest.raises(EmbarkError, match=r"lacks 6 weights of BlipForImageTextRetrieval, the first is itm_head\.bias"):
         get_model(str(tmp_path), device="cpu")
+
+
+def test_a8_a_blip_for_questions_embeds_with_heads_drawn_by_a_seed(blip: Path, tmp_path: Path) -> None:
+    """MIEB's two: published vectors came out of projections that nobody trained."""
+    config = transformers.BlipConfig.from_pretrained(blip)
+    torch.manual_seed(1)
+    answering = transformers.BlipForQuestionAnswering(config).eval()
+    eyes = transformers.BlipImageProcessorPil.from_pretrained(blip)
+    saved(tmp_path, answering, wordpiece(), eyes)
+
+    def load(seed: int) -> Any:
+        card = ModelCard(
+            "tiny/vqa", "main", "blip", ("text", "image", "video"), source=str(tmp_path),
+            options={"untrained_heads": seed},
+        )  # fmt: skip
+        return LOADERS["blip"](card, Loading(device="cpu"))
+
+    first, again, other = load(0), load(0), load(1)
+    assert same(vectors(first, PICTURES), vectors(again, PICTURES))
+    assert not same(vectors(first, PICTURES), vectors(other, PICTURES))
+    assert fingerprint(first.card) != fingerprint(other.card)
+    with torch.inference_mode():
+        states = answering.vision_model(pixels(blip, PICTURES)).last_hidden_state[:, 0].numpy()
+    draw = torch.randn((12, 24), generator=torch.Generator().manual_seed(0)).numpy()
+    assert same(vectors(first, PICTURES), unit(states @ draw.T))
+    for name in ("base", "capfilt-large"):
+        card = MODELS[f"Salesforce/blip-vqa-{name}"]
+        assert card.aliases == {"MIEB": card.name}
+        assert card.options == {"untrained_heads": 0}
 
 
 def test_pickled_weights_need_consent(blip: Path, tmp_path: Path) -> None:

@@ -6,9 +6,11 @@ import re
 from collections import Counter
 
 import pytest
+from typer.testing import CliRunner
 
-from embark.models import LOADERS, MODELS
-from embark.types import MODALITIES, ModelCard
+from embark.cli import app
+from embark.models import LOADERS, MODELS, NO_CARD, find_card
+from embark.types import MODALITIES, EmbarkError, ModelCard
 from matrix import every
 
 CARDS = every(MODELS.values())
@@ -57,13 +59,15 @@ ARK = """
     Qwen3-VL-Embed-2B Qwen3-VL-Embed-8B Doubao-Embedding-Vision
 """
 PAPERS = {"MIEB": (MIEB, 50), "UniBench": (UNIBENCH, 60), "MMEB": (MMEB, 7), "ARK": (ARK, 19)}
-WITHOUT = {  # why no card
-    "Salesforce/blip-vqa-base": "made to answer questions: its projections were never trained",
-    "Salesforce/blip-vqa-capfilt-large": "made to answer questions: its projections were never trained",
-    "xvlm_coco": "published for its authors' own code alone",
-    "xvlm_flickr": "published for its authors' own code alone",
-    "EVA-CLIP-18B": "needs its own code, of an older transformers",
-}
+
+
+def test_b10_models_without_a_card_say_why() -> None:
+    assert set(NO_CARD) == {"xvlm_coco", "xvlm_flickr"}
+    with pytest.raises(EmbarkError, match="xvlm_coco has no card: their weights fit"):
+        find_card("xvlm_coco")
+    shown = CliRunner().invoke(app, ["models"])
+    assert "UniBench's xvlm_coco, xvlm_flickr have no card: their weights fit" in shown.stderr
+    assert "xvlm" not in CliRunner().invoke(app, ["models", "--family", "CLIP"]).stderr
 
 
 @pytest.mark.parametrize("paper", PAPERS)
@@ -72,8 +76,8 @@ def test_every_model_of_the_papers_has_a_card(paper: str) -> None:
     names = listed.split()
     known = {card.aliases[paper] for card in MODELS.values() if paper in card.aliases}
     assert len(names) == len(set(names)) == count
-    assert [name for name in names if name not in known and name not in WITHOUT] == []
-    assert [name for name in names if name in known and name in WITHOUT] == []
+    assert [name for name in names if name not in known and name not in NO_CARD] == []
+    assert [name for name in names if name in known and name in NO_CARD] == []
 
 
 def test_names_in_the_papers_belong_to_one_model() -> None:

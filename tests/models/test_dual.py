@@ -13,17 +13,19 @@ from typing import Any
 import numpy as np
 import pytest
 
-from embark.models import Encoder, get_model
+from embark.data.media import decode
+from embark.models import MODELS, Encoder, get_model
 from embark.models.cards.dual import CARDS
 from embark.models.dual import ARCHITECTURES, load
-from embark.models.encoder import fingerprint, unit
+from embark.models.encoder import fingerprint, render_item, unit
 from embark.models.loading import Loading
-from embark.types import EmbarkError, ModelCard
+from embark.types import EmbarkError, ModelCard, Style
 from tiny import (
     SENTENCES,
     TEXTS,
     byte_bpe,
     film,
+    item,
     one_by_one,
     picture,
     prepared,
@@ -335,3 +337,50 @@ def test_cards_are_of_sizes_that_their_names_say() -> None:
         assert said in ([], [str(card.image_size)]), card.name
         assert card.fusion == "sum"
         assert card.options.get("tokens", card.context) == card.context
+
+
+def test_b6_a_style_changes_pixels_and_keys_of_pictures_alone(folders: dict[str, Path]) -> None:
+    card = ModelCard(
+        "tiny/siglip", "main", "dual", ("text", "image", "video"), source=str(folders["siglip"]),
+        styles={"UniBench": {"pixels": "openai-16"}},
+    )  # fmt: skip
+    model = load(card, Loading(device="cpu"))
+    style = Style("UniBench")
+
+    def ready(thing: Any, shown: Style | None) -> tuple[Any, Any]:
+        rendered = render_item(model, item(thing), "item", None, shown)
+        return rendered, model.prepare(decode(rendered.parts, 2, 16_000), rendered.mode)
+
+    for thing in (PICTURES[1], film(1, 2)):
+        (usual, own), (styled, papers) = ready(thing, None), ready(thing, style)
+        assert (usual.mode, styled.mode) == ("", "openai-16")
+        alone = np.concatenate([model.embed([own]), model.embed([papers])])
+        assert not same(alone[0], alone[1])
+        assert same(model.embed([own, papers]), alone)
+    assert ready("a dog", style)[0] == ready("a dog", None)[0]
+    space = fingerprint(model.card)
+    assert fingerprint(replace(model.card, styles={})) == space  # vectors of other rows stay valid
+    plain = load(replace(card, styles={}), Loading(device="cpu"))
+    with pytest.raises(EmbarkError, match="cannot prepare pictures as its card says for a style: 'openai-16'"):
+        plain.prepare(decode(item(PICTURES[0]).parts, 2, 16_000), "openai-16")
+
+
+def test_b2_a_checkpoint_with_code_of_its_own_runs_it_after_consent(
+    folders: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """EVA-CLIP-18B: the methods of CLIP in a class of its own, no preprocessing beside it."""
+    from transformers import dynamic_module_utils
+
+    monkeypatch.setattr(dynamic_module_utils, "HF_MODULES_CACHE", str(tmp_path / "modules"))
+    folder = Path(shutil.copytree(folders["clip"], tmp_path / "eva"))
+    (folder / "preprocessor_config.json").unlink()
+    (folder / "modeling_eva.py").write_text("from transformers import CLIPModel\n\n\nclass Eva(CLIPModel):\n    pass\n")
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps({**config, "auto_map": {"AutoModel": "modeling_eva.Eva"}}))
+    card = replace(MODELS["BAAI/EVA-CLIP-18B"], source=str(folder), dim=None, dtype="float32")
+    assert card.options["own_code"]
+    with pytest.raises(EmbarkError, match=r"its modelling code would run.*--trust local-") as refused:
+        load(card, Loading(device="cpu"))
+    model = load(card, Loading(device="cpu", trust=str(refused.value).split("--trust ")[1].split()[0]))
+    plain = get_model(str(folders["clip"]), device="cpu")
+    assert same(vectors(model, [*TEXTS, *PICTURES]), vectors(plain, [*TEXTS, *PICTURES]))

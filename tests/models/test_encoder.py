@@ -125,6 +125,7 @@ SAME: dict[str, Any] = {
     "image_price": 0.2,
     "aliases": {"MIEB": "other"},
     "loaded": {"device": "cpu"},
+    "styles": {"MIEB": {"pixels": "openai-224"}},
     "license": "MIT",
     "reference": "https://example.org",
     "description": "Other words.",
@@ -151,6 +152,7 @@ READ = {  # fields that code of models may read although they are no part of the
     "instructed": "what `render` makes of it is in the key",
     "kind": "which protocol it follows",
     "loaded": "how it was put to work",
+    "styles": "what `render` makes of an answer, and its facts about pixels and tokens (the mode), are in the key",
     **dict.fromkeys(("price", "image_price"), "the bill"),
 }
 LISTED = {"__init__": {"family", "parameters"}}  # which `get_models` filters by

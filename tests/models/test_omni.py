@@ -11,11 +11,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+from embark.data.items import key
+from embark.data.media import decode
 from embark.models import LOADERS, Encoder, get_model
 from embark.models.cards import mllm as cards
-from embark.models.encoder import unit
+from embark.models.encoder import fingerprint, render_item, unit
 from embark.models.loading import Loading
-from embark.types import EmbarkError, ModelCard, Text
+from embark.types import EmbarkError, ModelCard, Style, Text
 from tiny import TEXTS, byte_bpe, film, item, one_by_one, picture, prepared, same, saved, sound, vectors
 
 torch = pytest.importorskip("torch")
@@ -100,6 +102,30 @@ def states(folder: Path, model: Any, prompt: str, **media: Any) -> Any:
 def chat(content: str, answer: bool = True) -> str:
     turns = f"<|im_start|>system\nYou are a helpful assistant.<|im_end|>\n<|im_start|>user\n{content}<|im_end|>\n"
     return f"{turns}<|im_start|>assistant\n" if answer else turns
+
+
+def test_b3_an_answer_to_a_style_caps_pictures_and_texts(folder: Path) -> None:
+    """Nemotron omni in MMEB-V3: smaller pictures and shorter texts than its card has, and the row's instruction."""
+    answer = {**cards.NEMOTRON_MMEB["MMEB-V3"], "pixels": (64, 256), "context": 40}
+    model = spoken(folder, cards.NEMOTRON, styles={"MMEB-V3": answer}, context=4096)
+    style = Style("MMEB-V3", {"query": "{media}\n{instruction} {text}\n"}, 2)
+
+    def ready(thing: Any, shown: Style | None) -> tuple[Any, Any]:
+        rendered = render_item(model, item(*thing), "query", "Find it:", shown)
+        contents = decode(rendered.parts, rendered.frames or model.card.frames, 16_000)
+        return rendered, model.prepare(contents, rendered.mode)
+
+    long = " ".join(["a dog"] * 60)
+    usual, whole = ready((picture(1, (64, 64)), "dog"), None)
+    styled, small = ready((picture(1, (64, 64)), "dog"), style)
+    assert usual.mode == ""
+    assert styled.mode.startswith("MMEB-V3 ")
+    assert len(whole.media[0]["pixel_values"]) > len(small.media[0]["pixel_values"]) == 16
+    assert len(ready((long,), None)[1].ids) > len(ready((long,), style)[1].ids) == 40
+    assert ready((film(0, 6),), style)[0].frames == 2
+    assert same(vectors(model, ["dog"], "query"), model.embed([ready(("dog",), None)[1]]))
+    space = fingerprint(model.card)
+    assert key(space, usual) != key(space, styled)
 
 
 def test_a_folder_is_recognised(folder: Path) -> None:

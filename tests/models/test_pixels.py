@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from embark.models.device import stack
-from embark.models.pixels import BytePreprocessor, Fit, LibraryPreprocessor, image_preprocessor
+from embark.models.pixels import BytePreprocessor, Fit, LibraryPreprocessor, image_preprocessor, openai_pixels
 from tiny import picture
 
 torch = pytest.importorskip("torch")
@@ -41,7 +41,7 @@ PICTURES = [picture(at, shape, mode) for at, shape in enumerate(SHAPES) for mode
 
 def processor(name: str, **more: Any) -> Any:
     kind, told = PROCESSORS[name]
-    return getattr(transformers, f"{kind}ImageProcessorPil")(**told, **more)
+    return getattr(transformers, f"{kind}ImageProcessorPil")(**{**told, **more})
 
 
 def by_the_library(library: Any, image: Image.Image, **settings: Any) -> Any:
@@ -117,3 +117,33 @@ def test_stacks_take_arrays_and_tensors() -> None:
     bytes_, half = np.arange(6, dtype=np.uint8).reshape(2, 3), torch.zeros(1, dtype=torch.bfloat16)
     assert torch.equal(stack([bytes_, bytes_ + 1], half)[1], torch.arange(1, 7, dtype=torch.uint8).reshape(2, 3))
     assert torch.equal(stack([torch.ones(2), torch.zeros(2)], half), torch.tensor([[1, 1], [0, 0]]).bfloat16())
+
+
+# ── how UniBench prepared all pictures ───────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("image", PICTURES[9:], ids=lambda image: f"{image.size}-{image.mode}")
+def test_b6_unibenchs_pixels(image: Image.Image) -> None:
+    """Resize(17, bicubic), CenterCrop(17), ToTensor, Normalize of torchvision, written out; SigLIP and CLIPA have other
+    pixels, which protocol `native` shows them.
+    """
+    side = 17
+    shorter = min(image.size)
+    wide, high = (int(side * length / shorter) for length in image.size)
+    resized = image.convert("RGB").resize((wide, high), Image.Resampling.BICUBIC)
+    top, left = round((high - side) / 2.0), round((wide - side) / 2.0)
+    crop = np.asarray(resized)[top : top + side, left : left + side].astype(np.float32) / 255
+    mean, spread = (0.48145466, 0.4578275, 0.40821073), (0.26862954, 0.26130258, 0.27577711)
+    expected = ((crop - np.float32(mean)) / np.float32(spread)).transpose(2, 0, 1)
+    assert np.allclose(openai_pixels(image, side), expected, atol=1e-6)
+
+
+def test_b6_pictures_of_a_style_and_others_share_a_batch() -> None:
+    look = image_preprocessor(processor("siglip", size=SQUARE))
+    assert isinstance(look, BytePreprocessor)
+    image = picture(4, (30, 21))
+    own = look.prepare(image)
+    styled = {"pixel_values": openai_pixels(image, 17)}
+    mixed = look.batch([own, styled], MODEL)["pixel_values"]
+    assert np.array_equal(mixed[0], look.batch([own], MODEL)["pixel_values"][0])
+    assert np.array_equal(mixed[1], styled["pixel_values"])

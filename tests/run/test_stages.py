@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,13 +14,15 @@ from typer.testing import CliRunner
 
 import embark
 from embark import folder_task
+from embark.boards.comparable_results import own_results, published_results
+from embark.boards.leaderboards import rank_models
 from embark.cli import app
 from embark.cli.run import _stages
 from embark.models.encoder import Generator, Reranker, fingerprint
 from embark.models.functions import generator, reranker
 from embark.results import Results
 from embark.run import evaluate
-from embark.run.stages import Stages, prompts
+from embark.run.stages import Stages, prompt_hash, prompts
 from embark.settings import load_settings
 from embark.store import Store
 from embark.tasks import TASKS
@@ -179,11 +182,83 @@ def test_all_stages_together(retrieval: Task, captioner: Generator, judge: Reran
     assert result.model == "test/blind + test/writer + test/captioner + test/judge"
 
 
+def test_b2_prompts_are_sent_as_given_and_results_carry_their_hash(
+    tiny: embark.Encoder, pictures: Pictures, tmp_path: Path
+) -> None:
+    heard = Counted(describe)
+    captioner = generator(heard, modalities=("image",), name="test/captioner", revision="1")
+    file = tmp_path / "caption.txt"
+    file.write_text("Say {exactly} what\nyou see.\n", encoding="utf-8")
+    retrieval = folder_task(pictures())[0]
+    runs = [
+        evaluate(tiny, retrieval, stages=Stages(caption=captioner, prompts=own), rescore=True).results[0].records[0]
+        for own in ({}, {"caption": file}, {"caption": "Say {exactly} what\nyou see."})
+    ]
+    assert {"Say {exactly} what\nyou see.", prompts()["caption"]} <= set(heard.asked)
+    hashes = [record.loaded["stages"]["prompts"]["caption"] for record in runs]
+    assert hashes == [prompt_hash(prompts()["caption"]), *[prompt_hash("Say {exactly} what\nyou see.")] * 2]
+    assert runs[1].fingerprint == runs[2].fingerprint != runs[0].fingerprint
+
+
+def test_b2_prompts_that_cannot_be_sent_are_errors(tmp_path: Path) -> None:
+    with pytest.raises(EmbarkError, match="no stage with a prompt named 'captoin'"):
+        Stages(caption="a/b", prompts={"captoin": "Describe it."})
+    with pytest.raises(
+        EmbarkError, match=r"a prompt for 'rewrite', but no model that it is for: name one \(--rewrite\)"
+    ):
+        Stages(caption="a/b", prompts={"rewrite": "Write it anew."})
+    with pytest.raises(EmbarkError, match="cannot be read from"):
+        Stages(caption="a/b", prompts={"caption": tmp_path / "none.txt"}).own_prompts()
+    with pytest.raises(EmbarkError, match="The prompt for 'caption' is empty"):
+        Stages(caption="a/b", prompts={"caption": " \n"}).own_prompts()
+    file = tmp_path / "p.txt"
+    assert _stages(None, "a/b", None, [f"caption={file}"]) == Stages(caption="a/b", prompts={"caption": file})
+    result = CliRunner().invoke(app, ["run", "-m", "embark/random", "--caption", "a/b", "--prompt", "caption"])
+    assert result.exit_code == 2
+
+
+def test_b2_captions_of_ark_stand_beside_the_published_ones(tiny: embark.Encoder, pictures: Pictures) -> None:
+    """Own runs carry the published table's protocol, and a footnote says whose prompts they had."""
+    captioner = generator(describe, modalities=("image",), name="test/captioner", revision="1")
+    ark = TASKS["ARK/Biology"]
+    like_ark = replace(folder_task(pictures())[0], family="ARK", name="ARK/Biology", metric="recall_at_1")
+    for own, whose in (({}, "embark"), ({"caption": "Describe it."}, "the user")):
+        stages = Stages(caption=captioner, prompts=own)
+        [result] = evaluate(tiny, like_ark, stages=stages).results
+        assert result.protocol == "captions"
+        note = f"the prompt for 'caption' is {whose}'s"
+        assert any(warning.startswith(note) for warning in result.warnings)
+    row = replace(like_ark, protocol="captions")
+    current, stale = own_results([row], [result])
+    assert (current, stale) == ([result], [])
+    printed, _ = published_results([replace(ark, protocol="captions")])
+    assert {entry.protocol for entry in printed} == {"captions"}
+    board = rank_models([row], [*printed, *current])
+    assert {"BAAI/bge-m3", f"{tiny.card.name} + test/captioner"} <= {entry.model.model for entry in board.entries}
+    assert any("not the published one" in note for note in board.tasks_table().notes)
+
+
+def test_b5_a_reranker_scores_pairs_of_images_and_texts(blind: embark.Encoder) -> None:
+    """A cross score is a scorer of pairs: it stands in place of the vectors' similarity."""
+    knows = reranker(
+        Counted(lambda pairs: [len(str(text)) if isinstance(text, str) else 0 for text, _ in pairs]),
+        modalities=("text", "image"),
+        name="test/long",
+    )
+    plain = evaluate(blind, "PocketHairPairs").results[0]
+    run = evaluate(blind, "PocketHairPairs", stages=Stages(rerank=knows))
+    [result] = run.results
+    assert run.skipped == []
+    assert result.model == "test/blind + test/long"
+    assert result.records[0].counts["samples"] == plain.records[0].counts["samples"]
+    assert result.records[0].metrics["image_acc"] == 0  # a text has one score, whichever image it stands with
+
+
 def test_tasks_that_stages_cannot_help_are_said(tiny: embark.Encoder, pictures: Pictures, captioner: Generator) -> None:
     _, zeroshot = folder_task(pictures())
     judge = reranker(overlap, name="test/reads")
     found = {
-        "no queries to rewrite": Stages(rerank=judge),
+        "no rankings to re-rank": Stages(rerank=judge),
         "nothing to caption": Stages(caption=captioner),
         "test/reads takes no image": Stages(rerank=judge),
     }
@@ -197,8 +272,6 @@ def test_tasks_that_stages_cannot_help_are_said(tiny: embark.Encoder, pictures: 
 def test_what_does_not_decode_follows_the_rows_policy(
     reader_of_colours: embark.Encoder, pictures: Pictures, captioner: Generator
 ) -> None:
-    from dataclasses import replace
-
     folder = pictures()
     (folder / "blue.png").write_bytes((folder / "blue.png").read_bytes()[:40])
     task = folder_task(folder)[0]

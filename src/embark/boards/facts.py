@@ -12,11 +12,12 @@ from typing import Any, Literal
 from embark.boards.aggregate import Standing, standings
 from embark.boards.comparable_results import own_results, published_results
 from embark.boards.leaderboards import ranked
-from embark.catalogue import check_name, group_values
+from embark.catalogue import check_name, group_values, listed
 from embark.data import readers
 from embark.data.fetch import Hub
 from embark.evaluators import EVALUATORS
 from embark.models import MODELS, find_card
+from embark.models.rendering import sketch
 from embark.results import Results, TaskResult
 from embark.results.table import Noted, Row, Score, Table
 from embark.results.task_rows import known_tasks
@@ -24,7 +25,7 @@ from embark.run.score import fingerprint_of
 from embark.settings import Settings, load_settings
 from embark.stats.means import names, score
 from embark.tasks import BENCHMARKS, TASKS, size
-from embark.types import Benchmark, EmbarkError, Item, ModelCard, Task, Text, role_of
+from embark.types import Benchmark, EmbarkError, Item, Media, ModelCard, Style, Task, Text, role_of
 
 SHOWN = 12  # values of a list
 PARTS = 3  # splits and subsets whose fingerprints are shown
@@ -200,10 +201,31 @@ def _model(card: ModelCard) -> dict[str, Any]:
         "loaded by": card.loader,
         "from": f"{card.source or 'embark itself'}, revision {card.revision}",
         "options": {key: repr(value) if isinstance(value, str) else value for key, value in _flat(card.options)},
+        "sees": _prompts(card),
+        "answers": {key: repr(value) if isinstance(value, str) else value for key, value in _flat(card.styles)},
         "license": card.license,
         "reference": card.reference,
         "known as": {family: name for family, name in card.aliases.items() if name != card.name},
     }
+
+
+def _prompts(card: ModelCard) -> dict[str, str]:
+    """What a multimodal language model sees of a picture with a text, by role, and where a paper ran it otherwise."""
+    if "templates" not in card.options:
+        return {}
+    item = Item((Media("image", ()), Text("{text}")))
+    rows = {"": None} | {name: row.style for name in card.styles if (row := _row_of(name))}
+    return {
+        f"{role}{' in ' * bool(name)}{name}": repr(sketch(card, item, role, "{instruction}", style))
+        for name, style in rows.items()
+        for role in ("query", "document")
+    }
+
+
+def _row_of(style: str) -> Task | None:
+    """A row of that style whose templates are known: questions about pictures first, as most models answer those."""
+    rows = [row for row in TASKS.values() if row.style and row.style.name == style and row.style.templates]
+    return next((row for row in rows if "image" in row.modalities and row.mixed), next(iter(rows), None))
 
 
 def _vectors(card: ModelCard) -> str:
@@ -252,12 +274,23 @@ def _task(task: Task) -> dict[str, Any]:
         "instructions": task.instructions,
         "labels": task.labels,
         "templates": task.templates,
+        "shown": _shown(task.style),
         "unreadable": "items that do not decode are left out" if task.unreadable == "skip" else "",
         "tags": task.tags,
         "sizes": _sizes(task),
         "variants": {name: _differences(task, name) for name in task.variants},
         "notes": task.notes,
     }
+
+
+def _shown(style: Style | None) -> dict[str, str]:
+    """How the paper showed items to models: templates by role, frames of a film, whose cards have answers."""
+    if style is None:
+        return {}
+    frames = {"frames": f"{style.frames} of a film"} if style.frames else {}
+    answers = [card.name for card in MODELS.values() if style.name in card.styles]
+    whom = {f"as {style.name}": f"cards with an answer: {listed(answers)}"} if answers else {}
+    return {role: repr(template) for role, template in style.templates.items()} | frames | whom
 
 
 def _sizes(task: Task) -> dict[str, str]:
@@ -272,6 +305,9 @@ def _differences(task: Task, protocol: str) -> str:
     other = task.under(protocol)
     changed = []
     for name in task.variants[protocol]:
+        if name == "style":
+            changed.append("models see what their cards say" if other.style is None else f"style {other.style.name}")
+            continue
         old, new = (getattr(row, name) for row in (task, other))
         if dataclasses.is_dataclass(old):
             old, new = vars(old), vars(new)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 import embark
-from embark.cli.output import Families, Format, MaxParams, Modalities, Types, emit, listing
+from embark.cli.output import Families, Format, MaxParams, Modalities, Types, emit, listing, say
 
 if TYPE_CHECKING:  # importing numpy and others would slow down --help
     from embark.types import ModelCard, Task
@@ -104,6 +104,9 @@ def models(
     embark models --family CLIP --max-params 200M
     embark models --kind reranker
     """
+    from embark.catalogue import group_values, listed
+    from embark.models import MODELS, NO_CARD
+
     cards = embark.get_models(
         names,
         modalities=modality,
@@ -115,6 +118,9 @@ def models(
     )
     columns = ("model", "family", "gives", "size", "takes")  # as much as fits: the rest is in JSON
     emit(listing(columns, list(map(_model, cards))), style, list(map(asdict, cards)))
+    if len(cards) == len(MODELS):
+        reasons = group_values((reason, name) for name, reason in NO_CARD.items())
+        say(*(f"UniBench's {listed(names)} have no card: {reason}." for reason, names in reasons.items()))
 
 
 def _task(task: Task) -> tuple[Any, ...]:

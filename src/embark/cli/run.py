@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -58,6 +59,12 @@ Rerank = Annotated[
 ]
 
 
+Prompt = Annotated[
+    list[str] | None,
+    typer.Option("--prompt", metavar="STAGE=FILE", help="Your prompt for rewrite or caption; may be given twice."),
+]
+
+
 def run(
     model: ModelNames = None,
     benchmark: BenchmarkName = None,
@@ -77,6 +84,7 @@ def run(
     rewrite: Rewrite = None,
     caption: Caption = None,
     rerank: Rerank = None,
+    prompt: Prompt = None,
     offline: Offline = False,
     style: Format = "text",
     home: Home = None,
@@ -106,7 +114,7 @@ def run(
             rescore=rescore,
             batch_size=batch_size,
             loading=embark.Loading(device, dtype, compile, trust),
-            stages=_stages(rewrite, caption, rerank),
+            stages=_stages(rewrite, caption, rerank, prompt or []),
         )
     except NothingScored as failed:
         report = failed.run
@@ -173,7 +181,6 @@ def chosen_tasks(
     """What the options of a command name."""
     from dataclasses import replace
 
-
     if benchmark and (task or folder or tasks_file):
         raise typer.BadParameter("give either a benchmark or tasks, not both")
     if benchmark:
@@ -185,11 +192,17 @@ def chosen_tasks(
     return [*(task or []), *own] or None
 
 
-def _stages(rewrite: str | None, caption: str | None, rerank: str | None) -> Any:
+def _stages(rewrite: str | None, caption: str | None, rerank: str | None, prompts: Sequence[str] = ()) -> Any:
     from embark.run.stages import DEPTH
 
-    if not (rewrite or caption or rerank):
+    if not (rewrite or caption or rerank or prompts):
         return None
+    files = dict(prompt.partition("=")[::2] for prompt in prompts)
+    if missing := [stage for stage, file in files.items() if not file]:
+        raise typer.BadParameter(
+            f"'{missing[0]}' names no file; write rewrite=FILE or caption=FILE", param_hint="--prompt"
+        )
+    paths = {stage: Path(file) for stage, file in files.items()}
     name, _, depth = (rerank or "").rpartition(":")
     stated = bool(name) and depth.isdigit()
-    return embark.Stages(rewrite, caption, name if stated else rerank, int(depth) if stated else DEPTH)
+    return embark.Stages(rewrite, caption, name if stated else rerank, int(depth) if stated else DEPTH, paths)

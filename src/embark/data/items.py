@@ -55,7 +55,8 @@ def digest(parts: tuple[Part, ...], mode: str = "") -> bytes:
 
 def key(space: str, rendered: Rendered) -> bytes:
     """The key of a stored vector: the encoder's fingerprint and exactly what the encoder will see."""
-    return hashlib.sha256(f"{space}\0{DECODING}\0".encode() + digest(rendered.parts, rendered.mode)).digest()
+    mode = rendered.mode if rendered.frames is None else f"{rendered.mode}\0{rendered.frames} frames"
+    return hashlib.sha256(f"{space}\0{DECODING}\0".encode() + digest(rendered.parts, mode)).digest()
 
 
 def as_keys(keys: list[bytes]) -> Array:

@@ -221,7 +221,8 @@ def by_kind(needs: Sequence[Need]) -> list[list[Need]]:
 def prepare(encoder: Encoder, need: Need) -> Any:
     """The encoder's input for a need: decoded media, and the encoder's own CPU work on them."""
     rendered = need.render(encoder)
-    return encoder.prepare(decode(rendered.parts, encoder.card.frames, encoder.card.sample_rate), rendered.mode)
+    contents = decode(rendered.parts, rendered.frames or encoder.card.frames, encoder.card.sample_rate)
+    return encoder.prepare(contents, rendered.mode)
 
 
 def _try(encoder: Encoder, needs: Sequence[Need]) -> None:

@@ -1,37 +1,44 @@
 """Image–text pairs: within a sample of a few images and texts, is every image matched with its text, and vice versa?
 
 Text j belongs to image j; an image or text without a partner is a distractor. Ties go to the lower index, or
-count as wrong where the protocol is `strict` (Winoground's).
+count as wrong where the protocol is `strict` (Winoground's). An image and a text are compared by their vectors (one
+each, or of tokens: maxsim of the text over the image), by pair scores of a model that reads both, or by their sum.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from embark.evaluators.similarity import check, exact, whole
+from embark.evaluators.similarity import check, exact, has_token_vectors, whole
 from embark.types import Array, EmbarkError, Matches, Scores
 
 VERSION = 2
 PARAMS = {"strict": bool}
 
 
+class PairScores(NamedTuple):
+    """Scores of every image with every text of a sample, (samples, images, texts), of a model that reads both.
+
+    `added`: they are added to the similarity of the vectors; else they stand alone.
+    """
+
+    scores: Array
+    added: bool
+
+
 def evaluate(truth: Matches, vectors: Mapping[str, Any], params: Mapping[str, Any]) -> Scores:
     """Shares of samples in which all images, all texts, or both find their partners.
 
-    Parameters: similarity, strict, metric.
+    Parameters: similarity, strict, metric. `vectors` may hold `PairScores` under "pairs".
     """
     if not len(truth.image):
         raise EmbarkError("There are no samples of images and texts to match.")
     similarity = params.get("similarity", "cosine")
     strict = bool(params.get("strict", False))
-    similarity = "cosine" if similarity == "maxsim" else similarity  # items have one vector here, as in `whole`
-    for side in ("image", "text"):
-        check(vectors[side], similarity)
-    images, texts = whole(vectors["image"], "dot"), whole(vectors["text"], "dot")
-    scores = _scores(images, texts, truth.image, truth.text, similarity)
+    scores = _compare(truth, vectors, similarity)
     by_image = _all_right(scores, strict)
     by_text = _all_right(scores.swapaxes(1, 2), strict)
     right = {"text_acc": by_image, "image_acc": by_text, "accuracy": by_image & by_text}
@@ -49,12 +56,26 @@ def evaluate(truth: Matches, vectors: Mapping[str, Any], params: Mapping[str, An
     )
 
 
-def _scores(images: Any, texts: Any, image: Array, text: Array, similarity: str) -> Array:
-    """(samples, images, texts). As exact as ranks are: texts of one direction tie, whatever their lengths were."""
-    shape = len(image), image.shape[1], text.shape[1]
-    query = np.broadcast_to(image[:, :, None], shape)
-    document = np.broadcast_to(text[:, None], shape)
-    return exact(images, texts, query.ravel(), document.ravel(), similarity).reshape(shape)
+def _compare(truth: Matches, vectors: Mapping[str, Any], similarity: str) -> Array:
+    """(samples, images, texts): how well each text fits each image.
+
+    As exact as ranks are: texts of one direction tie, whatever their lengths were.
+    """
+    pairs: PairScores | None = vectors.get("pairs")
+    if pairs is not None and not pairs.added:
+        return pairs.scores
+    shape = (*truth.image.shape, truth.text.shape[1])
+    image = np.broadcast_to(truth.image[:, :, None], shape).ravel()
+    text = np.broadcast_to(truth.text[:, None, :], shape).ravel()
+    if similarity == "maxsim" and has_token_vectors(vectors["image"]):
+        scores = exact(vectors["text"], vectors["image"], text, image, similarity)
+    else:
+        similarity = "cosine" if similarity == "maxsim" else similarity  # items have one vector here, as in `whole`
+        for side in ("image", "text"):
+            check(vectors[side], similarity)
+        scores = exact(whole(vectors["image"], "dot"), whole(vectors["text"], "dot"), image, text, similarity)
+    scores = scores.reshape(shape)
+    return scores if pairs is None else scores + pairs.scores
 
 
 def _all_right(scores: Array, strict: bool) -> Array:

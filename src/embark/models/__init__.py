@@ -10,7 +10,7 @@ from typing import Any, TypeAlias, cast
 
 from embark import plugins
 from embark.catalogue import Catalogue, UnknownName, match_words
-from embark.models.cards import CARDS
+from embark.models.cards import CARDS, NO_CARD
 from embark.models.encoder import Encoder, Generator, Reranker
 from embark.models.functions import encoder, generator, reranker
 from embark.models.loading import Loader, Loading
@@ -20,6 +20,7 @@ from embark.types import EmbarkError, ModelCard
 __all__ = [
     "LOADERS",
     "MODELS",
+    "NO_CARD",
     "Encoder",
     "Generator",
     "Loading",
@@ -200,6 +201,8 @@ def _unlisted(name: str, revision: str) -> ModelCard:
         raise EmbarkError(f"There is no loader '{loader}' for {name}; there are {', '.join(loaders())}.")
     if name.startswith((".", "/", "~")):
         raise EmbarkError(f"There is no folder {name}; a checkpoint is a folder with its files.")
+    if name in NO_CARD:
+        raise EmbarkError(f"{name} has no card: {NO_CARD[name]}.")
     return MODELS[name]  # raises the error with suggestions
 
 

@@ -2,24 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from math import isqrt
 from typing import Any
 
 from embark.models.device import compile_children, pad, to_numpy, without_gradients
-from embark.models.encoder import Encoder, Towers
-from embark.models.hf import Tokenizer, image_processor, load_model, load_tensors, rename_tensors, text_tower
+from embark.models.encoder import Encoder, Reranker, Towers
+from embark.models.hf import (
+    Tokenizer,
+    image_processor,
+    load_model,
+    load_tensors,
+    read_weights,
+    rename_tensors,
+    text_tower,
+)
 from embark.models.hub import Checkpoint, companion_checkpoint, fetch_checkpoint, fetch_weights_file, is_weights_file
 from embark.models.joint import JointEncoder, truncate
 from embark.models.loading import Loading, loaded_card
-from embark.models.pixels import ImageInputs, image_preprocessor, pixel_towers
-from embark.types import Array, EmbarkError, ModelCard
+from embark.models.pixels import ImageInputs, image_preprocessor, pixel_towers, styled_preparations
+from embark.types import Array, Content, EmbarkError, Item, ModelCard, Rendered, Style
 
 CAPTION = 32  # tokens of a text without an image, as BLIP-2's retrieval models were trained
 
 
 def load(card: ModelCard, loading: Loading) -> Encoder:
-    """BLIP: the projected [CLS] of either tower, at unit length. Captioning and VQA checkpoints lack these heads.
+    """BLIP: the projected [CLS] of either tower, at unit length. Captioning and VQA checkpoints lack these heads; the
+    option `untrained_heads` is a seed that draws them at random, as MIEB's runs of such checkpoints had them.
 
     A source is a repository or folder of transformers, or one file of BLIP's authors.
     """
@@ -38,10 +48,64 @@ def load(card: ModelCard, loading: Loading) -> Encoder:
         lambda ids, mask: first_state(model.text_encoder(input_ids=ids, attention_mask=mask), model.text_proj),
     )
     images = pixel_towers(
-        processor, model, lambda **inputs: first_state(model.vision_model(**inputs), model.vision_proj)
+        processor, model, lambda **inputs: first_state(model.vision_model(**inputs), model.vision_proj), card
     )
     ready = loaded_card(checkpoint.card, loading, model.config.image_text_hidden_size, fusion=card.fusion or "unit-sum")
-    return Towers(ready, {"text": text, **images})
+    preprocessor = image_preprocessor(processor)
+    matcher = BlipMatcher(
+        replace(ready, kind="reranker", dim=1, stored="float32", options={**ready.options, "head": "itm"}),
+        model,
+        tokenizer,
+        preprocessor,
+        {"": preprocessor.prepare, **styled_preparations(card)},
+    )
+    return BlipEncoder(ready, {"text": text, **images}, matcher)
+
+
+@dataclass(eq=False)
+class BlipEncoder(Towers):
+    """BLIP's towers, and its image–text-matching head beside them."""
+
+    matcher: Reranker
+
+    def render_pair(self, image: Item, text: Item, style: Style) -> Rendered:
+        """The text, then the picture; the mode is that of the picture alone."""
+        return Rendered((*text.parts, *image.parts), self.render_styled(image, "image", None, style).mode)
+
+
+@dataclass(eq=False)
+class BlipMatcher(Reranker):
+    """The logit that a text belongs to a picture, of a text encoder that attends to the picture's patches."""
+
+    card: ModelCard
+    model: Any
+    tokenizer: Tokenizer
+    preprocessor: Any
+    preparations: Mapping[str, Callable[[Any], ImageInputs]]  # by mode
+
+    def prepare(self, contents: Sequence[Content], mode: str) -> tuple[list[int], ImageInputs]:
+        """(tokens of the text, pixels)."""
+        text, image = contents
+        return self.tokenizer(text.value), self.preparations[mode](image.value)
+
+    @without_gradients
+    def score(self, batch: Sequence[tuple[list[int], ImageInputs]]) -> Array:
+        """One pass over the pairs; a picture that stands in several of them is looked at once."""
+        import torch
+
+        images = {inputs["pixel_values"].tobytes(): inputs for _, inputs in batch}
+        numbers = {pixels: number for number, pixels in enumerate(images)}
+        patches = self.model.vision_model(**self.preprocessor.batch(list(images.values()), self.model))
+        rows = torch.tensor([numbers[inputs["pixel_values"].tobytes()] for _, inputs in batch])
+        seen = patches.last_hidden_state[rows.to(self.model.device)]
+        ids, mask = pad([tokens for tokens, _ in batch], self.tokenizer.padding, "right", self.model.device)
+        hidden = self.model.text_encoder(
+            input_ids=ids,
+            attention_mask=mask,
+            encoder_hidden_states=seen,
+            encoder_attention_mask=mask.new_ones(seen.shape[:2]),
+        ).last_hidden_state
+        return to_numpy(self.model.itm_head(hidden[:, 0])[:, 1])
 
 
 def load_blip2(card: ModelCard, loading: Loading) -> Encoder:
@@ -94,9 +158,34 @@ def _from_transformers(card: ModelCard, loading: Loading) -> tuple[Checkpoint, A
     from transformers import BlipForImageTextRetrieval
 
     checkpoint = fetch_checkpoint(card, loading)
-    model = load_model(BlipForImageTextRetrieval, checkpoint, loading)
+    seed = card.options.get("untrained_heads")
+    parts = {} if seed is None else _with_untrained_heads(checkpoint, seed)
+    model = load_model(BlipForImageTextRetrieval, checkpoint, loading, **parts)
     tokenizer = Tokenizer(checkpoint, card.context or model.config.text_config.max_position_embeddings)
     return checkpoint, model, tokenizer, image_processor(checkpoint)
+
+
+def _with_untrained_heads(checkpoint: Checkpoint, seed: int) -> dict[str, Any]:
+    """The towers of a checkpoint without heads (one that answers questions), and heads drawn at random by a seed.
+
+    So MIEB ran such checkpoints; its own draw is not known. The spread is the library's.
+    """
+    import torch
+    from transformers import BlipConfig
+
+    config = BlipConfig.from_pretrained(checkpoint.folder, local_files_only=True)
+    towers = ("vision_model.", "text_encoder.")
+    state = {name: tensor for name, tensor in read_weights(checkpoint).items() if name.startswith(towers)}
+    text, vision = config.text_config.hidden_size, config.vision_config.hidden_size
+    widths = {
+        "vision_proj": (config.image_text_hidden_size, vision),
+        "text_proj": (config.image_text_hidden_size, text),
+    }
+    generator = torch.Generator().manual_seed(seed)
+    for name, shape in {**widths, "itm_head": (2, text)}.items():
+        state[f"{name}.weight"] = torch.randn(shape, generator=generator) * config.initializer_range
+        state[f"{name}.bias"] = torch.zeros(shape[0])
+    return {"state": state, "config": config}
 
 
 NAMES = {  # the authors' → transformers'; the text tower and the heads are called alike

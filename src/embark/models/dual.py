@@ -41,17 +41,24 @@ ARCHITECTURES = {  # by config.json's model_type
 
 
 def load(card: ModelCard, loading: Loading) -> Encoder:
-    """Both towers. Option of the card: `tokens`, at which texts are cut."""
+    """Both towers. Options of the card: `tokens`, at which texts are cut; `own_code`: the checkpoint brings a class
+    with the same methods, which runs only for a trusted revision.
+    """
     import transformers
 
     checkpoint = fetch_checkpoint(card, loading)
     architecture = _architecture(checkpoint)
-    model = load_model(getattr(transformers, architecture.model), checkpoint, loading)
+    if card.options.get("own_code"):
+        checkpoint.require_trust("its modelling code would run")
+        kind = transformers.AutoModel
+    else:
+        kind = getattr(transformers, architecture.model)
+    model = load_model(kind, checkpoint, loading)
     compile_children(model, loading)
     text = _text_tower(model, checkpoint, architecture)
     dim = text.embed([text.prepare("a")]).shape[1]
     images = pixel_towers(
-        image_processor(checkpoint), model, lambda **inputs: _vectors(model.get_image_features(**inputs))
+        _image_processor(checkpoint, model), model, lambda **inputs: _vectors(model.get_image_features(**inputs)), card
     )
     return Towers(loaded_card(checkpoint.card, loading, dim, fusion=card.fusion or "sum"), {"text": text, **images})
 
@@ -64,6 +71,16 @@ def _architecture(checkpoint: Checkpoint) -> Architecture:
             f"{', '.join(ARCHITECTURES)}."
         )
     return ARCHITECTURES[kind]
+
+
+def _image_processor(checkpoint: Checkpoint, model: Any) -> Any:
+    """The checkpoint's; CLIP's at the model's size, where a checkpoint with code of its own has none."""
+    from transformers import CLIPImageProcessorPil
+
+    if (checkpoint.folder / "preprocessor_config.json").is_file() or "own_code" not in checkpoint.card.options:
+        return image_processor(checkpoint)
+    side = model.config.vision_config.image_size
+    return CLIPImageProcessorPil(size={"shortest_edge": side}, crop_size={"height": side, "width": side})
 
 
 def _text_tower(model: Any, checkpoint: Checkpoint, architecture: Architecture) -> Tower:

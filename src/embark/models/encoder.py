@@ -5,13 +5,13 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
 from embark.catalogue import group_values
-from embark.types import MODALITIES, Array, Content, EmbarkError, Item, Modality, ModelCard, Rendered, Text
+from embark.types import MODALITIES, Array, Content, EmbarkError, Item, Modality, ModelCard, Rendered, Style, Text
 
 
 class Encoder(Protocol):
@@ -52,6 +52,40 @@ class Billed(Protocol):
         ...
 
 
+@runtime_checkable
+class Styled(Protocol):
+    """An encoder whose card may have an answer to a row's style: how the paper of a benchmark ran it."""
+
+    def render_styled(self, item: Item, role: str, instruction: str | None, style: Style) -> Rendered:
+        """Exactly what the model will see of an item in a role, as the card answers the style; else as `render`.
+
+        What changes pixels or tokens is in the mode, and so in the key; where nothing changes, the key is the usual.
+        """
+        ...
+
+
+def render_item(
+    encoder: Encoder, item: Item, role: str, instruction: str | None, style: Style | None = None
+) -> Rendered:
+    """Exactly what an encoder will see of an item of a row with that style."""
+    if style is None:
+        return encoder.render(item, role, instruction)
+    instruction = style.instruction(role, item, instruction)
+    if isinstance(encoder, Styled):
+        rendered = encoder.render_styled(item, role, instruction, style)
+    else:
+        rendered = encoder.render(item, role, instruction)
+    other_frames = "video" in item.modalities and style.frames not in (None, encoder.card.frames)
+    return replace(rendered, frames=style.frames) if other_frames else rendered
+
+
+def style_used(card: ModelCard, style: Style | None) -> str:
+    """How a result says which rendering was used: empty where the row has no style."""
+    if style is None:
+        return ""
+    return f"{style.name}: {'as the paper ran it' if style.name in card.styles else 'as its card says'}"
+
+
 class Interrupted(EmbarkError):
     """An error in the middle of a batch; `done` are the vectors computed before it, by position in the batch."""
 
@@ -75,6 +109,22 @@ class Reranker(Protocol):
 
     def score(self, batch: Sequence[Any]) -> Array:
         """The relevance of each document to its query: one number per prepared pair, higher is better."""
+        ...
+
+
+@runtime_checkable
+class Matching(Protocol):
+    """An encoder that can also score a picture and a text together, by a head of its own that reads both (a cross
+    score); where its card's answer to a style says `matching`, that is added to the similarity of their vectors.
+    """
+
+    @property
+    def matcher(self) -> Reranker:
+        """The head, as a re-ranker of texts (queries) and pictures (documents)."""
+        ...
+
+    def render_pair(self, image: Item, text: Item, style: Style) -> Rendered:
+        """Exactly what the head will see of a pair, as the card answers the style."""
         ...
 
 
@@ -138,12 +188,19 @@ def embed_in_groups(
     return [out[row] for row in range(len(batch))]
 
 
+PICTURES = frozenset({"image", "video"})
+
+
 @dataclass(frozen=True)
 class Tower:
-    """The encoder of one modality: `prepare` takes one part, in a worker; `embed` takes many prepared ones."""
+    """The encoder of one modality: `prepare` takes one part, in a worker; `embed` takes many prepared ones.
+
+    `styled` are other ways to prepare, by the `pixels` of a card's answer to a style; `embed` takes all alike.
+    """
 
     embed: Callable[[list[Any]], Array]
     prepare: Callable[[Any], Any] = lambda value: value
+    styled: Mapping[str, Callable[[Any], Any]] = field(default_factory=dict)
 
 
 @dataclass(eq=False)
@@ -153,9 +210,23 @@ class Towers(Encoder):
     card: ModelCard
     towers: Mapping[Modality, Tower]
 
+    def render_styled(self, item: Item, role: str, instruction: str | None, style: Style) -> Rendered:
+        """The item; the mode is the `pixels` of the card's answer to the style, where the item has pictures."""
+        rendered = self.render(item, role, instruction)
+        pixels = self.card.styles.get(style.name, {}).get("pixels", "")
+        return replace(rendered, mode=pixels) if pixels and set(item.modalities) & PICTURES else rendered
+
     def prepare(self, contents: Sequence[Content], mode: str) -> list[tuple[Modality, Any]]:
         """Each part with its modality, prepared by that tower."""
-        return [(content.kind, self.towers[content.kind].prepare(content.value)) for content in contents]
+        return [(content.kind, self._preparation(content.kind, mode)(content.value)) for content in contents]
+
+    def _preparation(self, kind: Modality, mode: str) -> Callable[[Any], Any]:
+        tower = self.towers[kind]
+        if not mode or kind not in PICTURES:
+            return tower.prepare
+        if mode not in tower.styled:
+            raise EmbarkError(f"{self.card.name} cannot prepare pictures as its card says for a style: '{mode}'.")
+        return tower.styled[mode]
 
     def embed(self, batch: Sequence[list[tuple[Modality, Any]]]) -> Array:
         """All parts of one modality in one pass, then one vector per item."""
@@ -204,10 +275,18 @@ def frame_mean(image: Tower) -> Tower:
         starts = np.cumsum([0] + [len(video) for video in videos[:-1]])
         return unit(np.add.reduceat(vectors, starts))
 
-    return Tower(embed, lambda frames: [image.prepare(frame) for frame in frames])
+    def of_frames(prepare: Callable[[Any], Any]) -> Callable[[list[Any]], list[Any]]:
+        return lambda frames: [prepare(frame) for frame in frames]
+
+    styled = {name: of_frames(prepare) for name, prepare in image.styled.items()}
+    return Tower(embed, of_frames(image.prepare), styled)
 
 
-def image_towers(embed: Callable[[list[Any]], Array], prepare: Callable[[Any], Any]) -> dict[Modality, Tower]:
+def image_towers(
+    embed: Callable[[list[Any]], Array],
+    prepare: Callable[[Any], Any],
+    styled: Mapping[str, Callable[[Any], Any]] | None = None,
+) -> dict[Modality, Tower]:
     """The tower of images, and that of videos as the mean of their frames."""
-    image = Tower(embed, prepare)
+    image = Tower(embed, prepare, styled or {})
     return {"image": image, "video": frame_mean(image)}

@@ -7,7 +7,6 @@ serves LLaVA-NeXT, Qwen2-VL, Qwen2.5-VL and Qwen3-VL here, and Qwen2.5-Omni in `
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -18,7 +17,8 @@ from embark.models.encoder import Encoder, require_tokens
 from embark.models.hf import Tokenizer, image_processor, load_model
 from embark.models.loading import Loading, loaded_card
 from embark.models.lora import adapter_and_base, merge
-from embark.types import Array, Content, EmbarkError, Item, Modality, ModelCard, Part, Rendered, Text
+from embark.models.rendering import answer_of, render_prompt
+from embark.types import Array, Content, EmbarkError, Item, Modality, ModelCard, Rendered, Style
 
 QWEN_VL = ("qwen2_vl", "qwen2_5_vl", "qwen3_vl")  # types that give patches 2-D positions, by `token_kinds`
 TYPES = ("llava_next", *QWEN_VL)
@@ -45,8 +45,16 @@ def load(card: ModelCard, loading: Loading) -> Encoder:
     with_processor = checkpoint if (checkpoint.folder / "preprocessor_config.json").is_file() else base
     tokenizer = Tokenizer(with_processor, LIMIT)
     kind = AnyresProcessor if config.model_type == "llava_next" else GridProcessor
-    processor = kind(card.options, config, image_processor(with_processor), tokenizer)
-    return MllmEncoder(card, model, tokenizer, processor.by_modality)
+    images = image_processor(with_processor)
+    by_style = processors_by_style(card, lambda options: kind(options, config, images, tokenizer).by_modality)
+    return MllmEncoder(card, model, tokenizer, by_style.pop(""), by_style)
+
+
+def processors_by_style(
+    card: ModelCard, make: Callable[[Mapping[str, Any]], Mapping[Modality, MediaProcessor]]
+) -> dict[str, Mapping[Modality, MediaProcessor]]:
+    """The processors of the card's options ("") and of each of its answers to styles, as `make` makes them."""
+    return {name: make({**card.options, **answer}) for name, answer in {"": {}, **card.styles}.items()}
 
 
 def complete_card(
@@ -81,16 +89,25 @@ class MllmEncoder(Encoder):
     forward_options: Mapping[str, Any] = {}  # further arguments of the forward pass
 
     def __init__(
-        self, card: ModelCard, model: Any, tokenizer: Tokenizer, processors: Mapping[Modality, MediaProcessor]
+        self,
+        card: ModelCard,
+        model: Any,
+        tokenizer: Tokenizer,
+        processors: Mapping[Modality, MediaProcessor],
+        styled: Mapping[str, Mapping[Modality, MediaProcessor]] | None = None,
     ) -> None:
+        """`styled` are the processors of the card's answers to styles, by name."""
         self.card = card
         self.model = model
         self.tokenizer = tokenizer
         self.processors = processors
+        self.styled = styled or {}
         ids = [getattr(model.config, f"{kind}_token_id") for kind in processors]
         self.placeholders = re.compile("|".join(map(re.escape, tokenizer.inner.convert_ids_to_tokens(ids))))
         self.special = frozenset(tokenizer.inner.all_special_ids) | frozenset(tokenizer.inner.added_tokens_decoder)
-        templates = [*card.options["templates"].values(), *card.options.get("asking", {}).values()]
+        prompts = [card.options["templates"], card.options.get("asking", {})]
+        prompts += [answer.get("templates", {}) for answer in card.styles.values()]
+        templates = [template for by_kind in prompts for template in by_kind.values()]
         endings = {template.split("}")[-1] for template in templates}
         self.endings = {ending: len(tokenizer(ending)) for ending in endings}  # → number of tokens
 
@@ -98,36 +115,24 @@ class MllmEncoder(Encoder):
 
     def render(self, item: Item, role: str, instruction: str | None) -> Rendered:
         """The whole prompt, with the item's media in their places."""
-        options = self.card.options
-        instructed = role not in options["uninstructed"]
-        takes_instruction = instructed and self.card.instructed
-        sentence = _sentence(instruction, options["stop"]) if instruction and takes_instruction else ""
-        texts = [part.text for part in item.parts if isinstance(part, Text)]
-        text = "\n".join(texts)
-        media = [part for part in item.parts if not isinstance(part, Text)]
-        templates = options.get("asking", options["templates"]) if instructed else options["templates"]
-        has_text = bool(texts or (sentence and "{asked}" in templates["mixed"]))
-        fields: dict[str, Sequence[Part]] = {
-            "{media}": media,
-            "{text}": [Text(text)],
-            "{asked}": [Text(_join(sentence, text))],
-            "{instruction}": [Text(sentence)],
-            "{system}": [Text(sentence or options["system"])],
-            "{prefix}": [Text(options["prefixes"].get(role, options["prefixes"].get("", "")))],
-        }
-        template = templates["mixed" if media and has_text else "media" if media else "text"]
-        pieces = [fields.get(piece, [Text(piece)]) for piece in re.split(r"(\{[a-z]+\})", template)]
-        return Rendered(tuple(_merge_texts([part for piece in pieces for part in piece])))
+        return render_prompt(self.card, item, role, instruction)
+
+    def render_styled(self, item: Item, role: str, instruction: str | None, style: Style) -> Rendered:
+        """The prompt as the card answers the row's style."""
+        return render_prompt(self.card, item, role, instruction, style)
 
     def prepare(self, contents: Sequence[Content], mode: str) -> Prompt:
         """The tokens of the prompt, and the tensors of its media."""
-        inputs = [prompt_part(content, self.processors, self.placeholders) for content in contents]
+        style, answer = answer_of(self.card, mode)
+        processors = self.styled.get(style, self.processors)
+        context = answer.get("context", self.card.context)
+        inputs = [prompt_part(content, processors, self.placeholders) for content in contents]
         ids = require_tokens(self.tokenizer("".join(part.prompt for part in inputs)))
-        if self.card.context and len(ids) > self.card.context:
+        if context and len(ids) > context:
             tail = inputs[-1].prompt
             protected = max((count for ending, count in self.endings.items() if tail.endswith(ending)), default=0)
             body = len(ids) - protected
-            ids = [*drop_last(ids[:body], len(ids) - self.card.context, self.special), *ids[body:]]
+            ids = [*drop_last(ids[:body], len(ids) - context, self.special), *ids[body:]]
         return Prompt(ids, tuple(part.tensors for part in inputs if part.tensors))
 
     # ── the forward pass ──
@@ -185,28 +190,6 @@ def drop_last(ids: list[int], count: int, special: Collection[int]) -> list[int]
     ordinary = [position for position, token in enumerate(ids) if token not in special]
     dropped = set(ordinary[max(0, len(ordinary) - count) :])
     return [token for position, token in enumerate(ids) if position not in dropped]
-
-
-def _sentence(instruction: str, stop: bool) -> str:
-    """The instruction, with a full stop at its end where `stop` requires one."""
-    ended = not stop or unicodedata.category(instruction.strip()[-1:] or ".").startswith("P")
-    return instruction if ended else f"{instruction.strip()}."
-
-
-def _join(instruction: str, text: str) -> str:
-    space = " " if instruction and text and not instruction[-1].isspace() else ""
-    return f"{instruction}{space}{text}"
-
-
-def _merge_texts(parts: Sequence[Part]) -> list[Part]:
-    """The parts with neighbouring texts as one and empty ones left out."""
-    out: list[Part] = []
-    for part in parts:
-        if isinstance(part, Text) and out and isinstance(out[-1], Text):
-            out[-1] = Text(out[-1].text + part.text)
-        elif not isinstance(part, Text) or part.text:
-            out.append(part)
-    return out
 
 
 # ── images and films ─────────────────────────────────────────────────────────────────────────────────────────────────

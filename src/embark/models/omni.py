@@ -11,7 +11,16 @@ from embark.models.encoder import Encoder
 from embark.models.hf import Tokenizer, image_processor, load_model, read_weights, two_layers
 from embark.models.hub import Checkpoint
 from embark.models.loading import Loading
-from embark.models.mllm import LIMIT, GridProcessor, MediaInput, MediaProcessor, MllmEncoder, Prompt, complete_card
+from embark.models.mllm import (
+    LIMIT,
+    GridProcessor,
+    MediaInput,
+    MediaProcessor,
+    MllmEncoder,
+    Prompt,
+    complete_card,
+    processors_by_style,
+)
 from embark.types import Audio, EmbarkError, Modality, ModelCard
 
 HEAD = "classify_linear."  # prefix of WAVE's own layers
@@ -28,12 +37,17 @@ def load(card: ModelCard, loading: Loading) -> Encoder:
     config.text_config.is_causal = card.options["causal"]
     model = load_model(Qwen2_5OmniThinkerModel, checkpoint, loading, config=config)
     tokenizer = Tokenizer(checkpoint, LIMIT)
-    grid = GridProcessor(card.options, config, image_processor(checkpoint), tokenizer)
+    images = image_processor(checkpoint)
     audio = AudioProcessor(checkpoint, config, tokenizer)
-    processors: dict[Modality, MediaProcessor] = {**grid.by_modality, "audio": audio}
+
+    def processors(options: Mapping[str, Any]) -> dict[Modality, MediaProcessor]:
+        return {**GridProcessor(options, config, images, tokenizer).by_modality, "audio": audio}
+
+    by_style = processors_by_style(card, processors)
+    usual = by_style.pop("")
     if card.options["pooling"] != "layers":
-        return MllmEncoder(card, model, tokenizer, processors)
-    return LayersEncoder(card, model, tokenizer, processors, head=_head(checkpoint, loading))
+        return MllmEncoder(card, model, tokenizer, usual, by_style)
+    return LayersEncoder(card, model, tokenizer, usual, by_style, head=_head(checkpoint, loading))
 
 
 class AudioProcessor:

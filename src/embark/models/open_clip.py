@@ -16,6 +16,7 @@ from embark.models.device import stack, to_device, to_numpy, without_gradients
 from embark.models.encoder import Encoder, Tower, Towers, image_towers
 from embark.models.hub import Checkpoint, fetch_checkpoint, fetch_weights_file, is_weights_file
 from embark.models.loading import Loading, loaded_card
+from embark.models.pixels import styled_preparations
 from embark.types import Array, EmbarkError, Modality, ModelCard
 
 CONFIG = "open_clip_config.json"
@@ -38,11 +39,13 @@ def load(card: ModelCard, loading: Loading) -> Encoder:
     if loading.compile:  # the towers: the library's encode_… methods bypass the whole model's `forward`
         for tower in {"visual", "text", "transformer"} & dict(model.named_children()).keys():
             getattr(model, tower).compile()
-    return Towers(ready, build_towers(model, tokenizer, transform))
+    return Towers(ready, build_towers(model, tokenizer, transform, ready))
 
 
-def build_towers(model: Any, tokenizer: Any, transform: Callable[[Any], Any]) -> dict[Modality, Tower]:
-    """The towers of a model on its device; `transform` makes a tensor of an image."""
+def build_towers(
+    model: Any, tokenizer: Any, transform: Callable[[Any], Any], card: ModelCard | None = None
+) -> dict[Modality, Tower]:
+    """The towers of a model on its device; `transform` makes a tensor of an image, the card's answers other ones."""
     import torch
 
     weight = next(model.parameters())
@@ -60,7 +63,11 @@ def build_towers(model: Any, tokenizer: Any, transform: Callable[[Any], Any]) ->
     def embed_images(batch: list[Any]) -> Array:
         return to_numpy(model.encode_image(stack(batch, weight)))
 
-    return {"text": Tower(embed_texts, tokens), **image_towers(embed_images, transform)}
+    def pixels(prepare: Callable[[Any], Any]) -> Callable[[Any], Any]:
+        return lambda image: prepare(image)["pixel_values"]
+
+    styled = {name: pixels(prepare) for name, prepare in (styled_preparations(card) if card else {}).items()}
+    return {"text": Tower(embed_texts, tokens), **image_towers(embed_images, transform, styled)}
 
 
 def resolve_source(

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from embark.models.encoder import Encoder, Interrupted
-from embark.types import Array, Content, Item, Rendered
+from embark.models.encoder import Encoder, Interrupted, Matching, Reranker, render_item
+from embark.types import Array, Content, Item, Rendered, Style
 
 
 class Replicas(Encoder):
@@ -25,6 +25,22 @@ class Replicas(Encoder):
     def render(self, item: Item, role: str, instruction: str | None) -> Rendered:
         """As a copy renders it."""
         return self.copies[0].render(item, role, instruction)
+
+    def render_styled(self, item: Item, role: str, instruction: str | None, style: Style) -> Rendered:
+        """As a copy renders it."""
+        return render_item(self.copies[0], item, role, instruction, style)
+
+    @property
+    def matcher(self) -> Reranker:
+        """That of a copy, where it has one."""
+        matcher: Reranker = getattr(self.copies[0], "matcher")  # noqa: B009  # without one, this is no `Matching`
+        return matcher
+
+    def render_pair(self, image: Item, text: Item, style: Style) -> Rendered:
+        """As a copy renders it."""
+        copy = self.copies[0]
+        assert isinstance(copy, Matching)
+        return copy.render_pair(image, text, style)
 
     def prepare(self, contents: Sequence[Content], mode: str) -> Any:
         """As a copy prepares it; prepared values are on the CPU."""

@@ -14,11 +14,13 @@ import numpy as np
 
 from embark.models.device import stack, to_numpy, without_gradients
 from embark.models.encoder import Tower, image_towers
-from embark.types import Array, Modality
+from embark.models.hf import CLIP_MEAN, CLIP_SPREAD
+from embark.types import Array, EmbarkError, Modality, ModelCard
 
 if TYPE_CHECKING:
     from PIL.Image import Image
 
+OPENAI = "openai-"  # begins the name of UniBench's preprocessing in a card's answer, as in openai-224: mean, crop, side
 ImageInputs = dict[str, Array]  # the arrays of one image, by the names of the model's arguments
 PLAIN = {  # classes of transformers that resize, crop, and map each byte to a number; nothing else
     f"{name}ImageProcessorPil" for name in ("Bit", "Blip", "ChineseCLIP", "CLIP", "EfficientNet", "Siglip", "ViT")
@@ -33,15 +35,20 @@ def image_preprocessor(processor: Any) -> BytePreprocessor | LibraryPreprocessor
     return LibraryPreprocessor(processor)
 
 
-def pixel_towers(processor: Any, model: Any, forward: Callable[..., Any]) -> dict[Modality, Tower]:
-    """The towers of images and videos; `forward` takes the processor's arrays of a batch, by name, to vectors."""
+def pixel_towers(
+    processor: Any, model: Any, forward: Callable[..., Any], card: ModelCard | None = None
+) -> dict[Modality, Tower]:
+    """The towers of images and videos; `forward` takes the processor's arrays of a batch, by name, to vectors.
+
+    With a card, also the preparations that its answers to styles name.
+    """
     preprocessor = image_preprocessor(processor)
 
     @without_gradients
     def embed(rows: list[ImageInputs]) -> Array:
         return to_numpy(forward(**preprocessor.batch(rows, model)))
 
-    return image_towers(embed, preprocessor.prepare)
+    return image_towers(embed, preprocessor.prepare, styled_preparations(card) if card else None)
 
 
 @dataclass(frozen=True)
@@ -59,10 +66,19 @@ class BytePreprocessor:
         """(rows, 3, height, width) on the model's device and in its precision, by the name of the model's argument."""
         import torch
 
-        pixels = stack([row["pixel_values"] for row in rows], model)
+        arrays = [row["pixel_values"] for row in rows]
+        if any(array.dtype != np.uint8 for array in arrays):  # some were prepared for a style, and are numbers already
+            return {"pixel_values": stack([self._numbers(array) for array in arrays], model)}
+        pixels = stack(arrays, model)
         values = torch.from_numpy(self.byte_values).to(model.device, model.dtype)
         channels = [values[channel][pixels[..., channel].int()] for channel in range(3)]
         return {"pixel_values": torch.stack(channels, dim=1)}
+
+    def _numbers(self, array: Array) -> Array:
+        """(3, height, width) of numbers, of bytes or of such numbers."""
+        if array.dtype != np.uint8:
+            return array
+        return np.stack([self.byte_values[channel][array[..., channel]] for channel in range(3)])
 
 
 @dataclass(frozen=True)
@@ -105,6 +121,35 @@ class Fit:
             left, top = (image.width - width) // 2, (image.height - height) // 2
             image = image.crop((left, top, left + width, top + height))
         return image
+
+
+# ── how the papers prepared pictures, where that was not the model's own way ─────────────────────────────────────────
+
+
+def styled_preparations(card: ModelCard) -> dict[str, Callable[[Image], ImageInputs]]:
+    """The preparations that a card's answers to styles name, which are also the modes of such pictures."""
+    names = {answer["pixels"] for answer in card.styles.values() if "pixels" in answer}
+    return {name: _preparation(card, name) for name in names}
+
+
+def _preparation(card: ModelCard, name: str) -> Callable[[Image], ImageInputs]:
+    side = name.removeprefix(OPENAI)
+    if not side.isdigit() or side == name:
+        raise EmbarkError(f"The card of {card.name} names pixels '{name}'; known are {OPENAI}SIDE, as in {OPENAI}224.")
+    return lambda image: {"pixel_values": openai_pixels(image, int(side))}
+
+
+def openai_pixels(image: Image, side: int) -> Array:
+    """(3, side, side) as UniBench prepares all pictures: the shorter side resized (bicubic), the middle cut out, scaled
+    by OpenAI's mean and standard deviation. The crop's corner is rounded as torchvision rounds it.
+    """
+    from PIL import Image as pillow
+
+    resized = Fit(side, None, pillow.Resampling.BICUBIC)(image if image.mode == "RGB" else image.convert("RGB"))
+    left, top = (round((length - side) / 2) for length in resized.size)
+    pixels = np.asarray(resized.crop((left, top, left + side, top + side)), np.float32) / 255
+    numbers = (pixels - np.array(CLIP_MEAN, np.float32)) / np.array(CLIP_SPREAD, np.float32)
+    return np.ascontiguousarray(numbers.transpose(2, 0, 1))
 
 
 def _is_plain(processor: Any) -> bool:

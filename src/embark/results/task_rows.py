@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from embark.catalogue import Catalogue
 from embark.tasks import TASKS
-from embark.types import Pool, Source, Task
+from embark.types import Pool, Source, Style, Task
 
 if TYPE_CHECKING:
     from embark.results import TaskResult
@@ -21,6 +21,7 @@ def to_json(task: Task) -> dict[str, Any]:
     return {name: value for name, value in _stated(task).items() if name != "variants"} | {
         "source": _stated(task.source),
         "pools": [vars(pool) for pool in task.pools],
+        **({"style": vars(task.style)} if task.style else {}),
     }
 
 
@@ -34,6 +35,8 @@ def from_json(content: Mapping[str, Any]) -> Task:
     if "subsets" in facts:
         facts["subsets"] = {subset: tuple(languages) for subset, languages in facts["subsets"].items()}
     pools = tuple(Pool(**pool) for pool in facts.pop("pools", ()))
+    if style := facts.pop("style", None):
+        facts["style"] = Style(**style)
     return Task(**facts, source=Source(**source), pools=pools)
 
 

@@ -15,7 +15,7 @@ from embark import evaluators, results
 from embark.data import readers
 from embark.data.fetch import Hub
 from embark.engine.local import Report
-from embark.models.encoder import Encoder, fingerprint
+from embark.models.encoder import Encoder, fingerprint, style_used
 from embark.planning import Count, Demand
 from embark.results import Record, Results, TaskResult
 from embark.run.embedded_task import item_columns
@@ -120,6 +120,7 @@ def _record(
 ) -> Record:
     report = scoring.report
     halved = {"batch size": report.batch_size} if report.batch_size and count.missing else {}
+    used = style_used(card, demand.task.style)
     return Record(
         model=card.name,
         revision=card.revision,
@@ -144,8 +145,18 @@ def _record(
         },
         timings=timings,
         versions=_versions(),
-        loaded={**card.loaded, **halved},  # what memory sufficed for
-        warnings=(*demand.data.skipped, *scores.warnings, *(report.warnings if count.missing else ())),
+        loaded={
+            **card.loaded,
+            **halved,  # what memory sufficed for
+            **({"style": used} if used else {}),
+            **scoring.bench.stage_facts(demand),
+        },
+        warnings=(
+            *demand.data.skipped,
+            *scores.warnings,
+            *(report.warnings if count.missing else ()),
+            *scoring.bench.stage_notes(demand.task),
+        ),
     )
 
 

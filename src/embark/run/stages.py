@@ -6,26 +6,29 @@ a key of exactly what the model saw: nothing is written or scored twice, and a k
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
-from threading import Lock
 from typing import Any
 
 import numpy as np
 
+from embark import published as papers
+from embark.catalogue import check_name
 from embark.data.drop_items import without
-from embark.data.items import as_keys, key
+from embark.data.items import key
+from embark.evaluators.pairs import PairScores
 from embark.evaluators.rerank import Reranked, shortlist
 from embark.models import Loading, get_generator, get_reranker
 from embark.models.encoder import Encoder, Generator, Reranker, fingerprint
 from embark.planning import Demand, Need
-from embark.run.workbench import Workbench, incompatibility, with_variants
+from embark.run.score import fingerprint_of
+from embark.run.workbench import ModelAsEncoder, Workbench, incompatibility, with_variants
 from embark.types import (
     Array,
-    Content,
     Dataset,
     EmbarkError,
     Item,
@@ -55,18 +58,43 @@ class Stages:
 
     `rewrite` is a generator that rewrites the text of every query. `caption` is one that puts every image, sound and
     film into words, so that a model of text can do any task. `rerank` orders the `depth` best documents of each query
-    anew. `prompts` replaces what "rewrite" and "caption" are asked.
+    anew. `prompts` are what "rewrite" and "caption" are asked instead of our own words: texts, or files that hold them.
     """
 
     rewrite: str | Generator | None = None
     caption: str | Generator | None = None
     rerank: str | Reranker | None = None
     depth: int = DEPTH
-    prompts: Mapping[str, str] = field(default_factory=dict)
+    prompts: Mapping[str, str | Path] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if self.depth < 1:
             raise EmbarkError(f"Re-ranking needs at least one document per query, not {self.depth}.")
+        for stage in self.prompts:
+            check_name("stage with a prompt", stage, prompts())
+            if getattr(self, stage) is None:
+                raise EmbarkError(
+                    f"There is a prompt for '{stage}', but no model that it is for: name one (--{stage})."
+                )
+
+    def own_prompts(self) -> dict[str, str]:
+        """The user's prompts, exactly as given; of a file, all but its last line feed."""
+        return {stage: _prompt_text(stage, prompt) for stage, prompt in self.prompts.items()}
+
+
+def prompt_hash(prompt: str) -> str:
+    """The name of a prompt in results."""
+    return hashlib.sha256(prompt.encode()).hexdigest()[:12]
+
+
+def _prompt_text(stage: str, prompt: str | Path) -> str:
+    try:
+        text = prompt if isinstance(prompt, str) else prompt.read_text(encoding="utf-8").removesuffix("\n")
+    except (OSError, UnicodeDecodeError) as error:
+        raise EmbarkError(f"The prompt for '{stage}' cannot be read from {prompt}: {error}.") from error
+    if not text.strip():
+        raise EmbarkError(f"The prompt for '{stage}' is empty.")
+    return text
 
 
 class StagedWorkbench(Workbench):
@@ -75,8 +103,8 @@ class StagedWorkbench(Workbench):
     def __init__(self, stages: Stages, loading: Loading, bench: Workbench) -> None:
         super().__init__(bench.settings, bench.batch_size, bench.show_progress)
         self.depth = stages.depth
-        self.lock = Lock()
-        self.prompts = prompts() | dict(stages.prompts)
+        self.own_prompts = stages.own_prompts()
+        self.prompts = prompts() | self.own_prompts
         options = {**vars(loading), "settings": bench.settings}
         self.generators: dict[str, Generator] = {
             stage: get_generator(model, **options) if isinstance(model, str) else model
@@ -95,13 +123,30 @@ class StagedWorkbench(Workbench):
         stages: dict[str, Any] = {
             stage: [fingerprint(model.card), self.prompts[stage]] for stage, model in self.generators.items()
         }
-        names = [task.protocol] * (task.protocol != "paper") + list(stages)
+        names = [task.protocol] * (task.protocol != "paper") + [_protocol_word(task, stage) for stage in stages]
         if self.reranker is not None:
             stages["rerank"] = [fingerprint(self.reranker.card), self.depth]
             names.append(f"rerank-{self.depth}")
         only_text: dict[str, Any] = {"modalities": ("text",), "mixed": False} if "caption" in stages else {}
         return replace(
             task, params={**task.params, "stages": stages}, protocol="+".join(names), variants={}, **only_text
+        )
+
+    def stage_facts(self, demand: Demand) -> dict[str, Any]:
+        """The fingerprint of the row without stages, and the hash of each prompt."""
+        row = fingerprint_of(self._plain_rows[demand.task.name], demand.split, demand.subset)
+        return {
+            "stages": {"row": row, "prompts": {stage: prompt_hash(self.prompts[stage]) for stage in self.generators}}
+        }
+
+    def stage_notes(self, task: Task) -> tuple[str, ...]:
+        """Whose prompts were used, where a paper printed scores under the same protocol, made with its own prompts."""
+        if task.protocol == "paper" or task.protocol not in published_protocols(task.family):
+            return ()
+        return tuple(
+            f"the prompt for '{stage}' is {'the user' if stage in self.own_prompts else 'embark'}'s "
+            f"({prompt_hash(self.prompts[stage])}), not the published one"
+            for stage in self.generators
         )
 
     def card(self, card: ModelCard) -> ModelCard:
@@ -114,8 +159,10 @@ class StagedWorkbench(Workbench):
         return incompatibility(card, task) or self._nothing_to_do(self._plain_rows[task.name])
 
     def _nothing_to_do(self, task: Task) -> str | None:
-        if task.evaluator not in RANKINGS and (self.reranker is not None or "rewrite" in self.generators):
-            return "there are no queries to rewrite, or rankings to re-rank"
+        if task.evaluator not in RANKINGS and "rewrite" in self.generators:
+            return "there are no queries to rewrite"
+        if task.evaluator not in (*RANKINGS, "pairs") and self.reranker is not None:
+            return "there are no rankings to re-rank, and no pairs of images and texts to score"
         media: tuple[Modality, ...] = tuple(kind for kind in task.modalities if kind != "text")
         captioner = self.generators.get("caption")
         if captioner and not media:
@@ -151,7 +198,7 @@ class StagedWorkbench(Workbench):
         space = fingerprint(model.card)
         keys = {item: key(space, model.render(item, prompt)) for item in dict.fromkeys(items)}
         needs = [Need(text_key, item, stage, prompt, 0, row) for row, (item, text_key) in enumerate(keys.items())]
-        stored, unreadable = self._outputs(_GeneratorAsEncoder(model), needs)
+        stored, unreadable = self.outputs(_GeneratorAsEncoder(model), needs)
         return {
             item: None if text_key in unreadable else bytes(stored[text_key]).decode()[:-1]
             for item, text_key in keys.items()
@@ -160,72 +207,27 @@ class StagedWorkbench(Workbench):
     # ── after the retriever ──────────────────────────────────────────────────────────────────────────────────────────
 
     def score_inputs(self, encoder: Encoder, demand: Demand, params: Mapping[str, Any]) -> dict[str, Any]:
-        """The stored vectors, and the best pairs of a first ranking with the re-ranker's scores."""
+        """The stored vectors, and the best pairs of a first ranking with the re-ranker's scores; of pairs of images and
+        texts, the re-ranker's scores in place of the vectors' similarity.
+        """
+        reranker = self.reranker
+        if reranker is None:
+            return super().score_inputs(encoder, demand, params)
         vectors = self.vectors(encoder, demand)
-        if self.reranker is None:
-            return vectors
+        if demand.task.evaluator == "pairs":
+            scores = self.scores_of_samples(reranker, demand, lambda image, text: reranker.render(text, image, None))
+            return {**vectors, "pairs": PairScores(scores, added=False)}
         truth: Any = demand.data.truth
         query, document = shortlist(demand.task.evaluator, truth, vectors, params, self.depth)
         queries = demand.data.sides["query"].items
         documents = demand.data.sides["document"].items
         instruction = demand.task.instructions.get("query")
-        space = fingerprint(self.reranker.card)
-        needs = []
-        for row, (q, d) in enumerate(zip(query.tolist(), document.tolist(), strict=True)):
-            seen = self.reranker.render(queries[q], documents[d], instruction)
-            needs.append(_Pair(key(space, seen), Item(seen.parts), "pair", instruction, 0, row, seen.mode))
-        stored, unreadable = self._outputs(_RerankerAsEncoder(self.reranker), needs)
-        if unreadable:
-            raise EmbarkError(f"{len(unreadable)} pairs cannot be re-ranked: {next(iter(unreadable.values()))}")
-        scores = np.array([stored[need.key][0] for need in needs], np.float32)
-        return {**vectors, "reranked": Reranked(query, document, scores)}
-
-    def _outputs(self, model: Encoder, needs: Sequence[Need]) -> tuple[dict[bytes, Array], dict[bytes, str]]:
-        """Outputs by key, after the missing ones were computed; and by key, the reasons why items do not decode."""
-        needs = list({need.key: need for need in needs}.values())
-        with self.lock:  # tasks are scored in several threads, and there is one device
-            space = self.space(model.card)
-            keys_of_all = as_keys([need.key for need in needs])
-            space.discard(keys_of_all)
-            stored = space.has(keys_of_all)
-            report = self.compute(model, [need for need, here in zip(needs, stored, strict=True) if not here])
-            space.refresh()
-        if report.too_large:
-            raise EmbarkError(f"{next(iter(report.too_large.values()))}. Use a device with more memory.")
-        keys = [need.key for need in needs if need.key not in report.unreadable]
-        rows = space.read(as_keys(keys))
-        return dict(zip(keys, rows[np.arange(len(keys))], strict=True)), report.unreadable
+        pairs = zip(query.tolist(), document.tolist(), strict=True)
+        seen = [reranker.render(queries[q], documents[d], instruction) for q, d in pairs]
+        return {**vectors, "reranked": Reranked(query, document, self.pair_scores(reranker, seen))}
 
 
-@dataclass(frozen=True)
-class _Pair(Need):
-    """A missing score; its item holds what the re-ranker will see."""
-
-    mode: str
-
-    def render(self, encoder: Encoder) -> Rendered:
-        return Rendered(self.item.parts, self.mode)
-
-
-class _AsEncoder(Encoder):
-    """A re-ranker or generator for the engine."""
-
-    def __init__(self, model: Reranker | Generator) -> None:
-        self.model: Any = model
-        self.card = model.card
-
-    def prepare(self, contents: Sequence[Content], mode: str) -> Any:
-        return self.model.prepare(contents, mode)
-
-
-class _RerankerAsEncoder(_AsEncoder):
-    """A score is a vector of one number."""
-
-    def embed(self, batch: Sequence[Any]) -> Array:
-        return np.asarray(self.model.score(batch), np.float32)[:, None]
-
-
-class _GeneratorAsEncoder(_AsEncoder):
+class _GeneratorAsEncoder(ModelAsEncoder):
     """A text is a matrix with one byte per row. A newline keeps it from being empty."""
 
     def render(self, item: Item, role: str, instruction: str | None) -> Rendered:
@@ -237,6 +239,17 @@ class _GeneratorAsEncoder(_AsEncoder):
             np.frombuffer(f"{text}\n".encode(errors="replace"), np.uint8)[:, None]
             for text in self.model.generate(batch)
         ]
+
+
+def _protocol_word(task: Task, stage: str) -> str:
+    """A stage in a protocol's name: a paper's own word for it, where the task's family has published scores of it."""
+    word = {"caption": "captions"}.get(stage, stage)
+    return word if word in published_protocols(task.family) else stage
+
+
+def published_protocols(family: str) -> frozenset[str]:
+    """The protocols of the scores that are published for a family."""
+    return frozenset(score.protocol for score in papers.scores(family)) if family in papers.FAMILIES else frozenset()
 
 
 def _media(part: Part) -> bool:

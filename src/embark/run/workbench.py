@@ -6,8 +6,9 @@ models, and vectors in the store are never computed again.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -16,13 +17,27 @@ from embark import evaluators
 from embark.data import readers
 from embark.data.drop_items import without
 from embark.data.fetch import Hub
+from embark.data.items import as_keys, key
 from embark.engine.local import Report, embed
 from embark.engine.progress import progress
-from embark.models.encoder import Encoder, fingerprint
+from embark.evaluators.pairs import PairScores
+from embark.models.encoder import Encoder, Generator, Matching, Reranker, fingerprint
 from embark.planning import Demand, Need, Plan, plan, task_demand
 from embark.settings import Settings
 from embark.store import Space, Store
-from embark.types import Dataset, EmbarkError, ModelCard, Scores, Task, role_of
+from embark.types import (
+    Array,
+    Content,
+    Dataset,
+    EmbarkError,
+    Item,
+    Matches,
+    ModelCard,
+    Rendered,
+    Scores,
+    Task,
+    role_of,
+)
 
 NAMED = 5  # unreadable items that a message names
 
@@ -38,6 +53,7 @@ class Workbench:
     _self_checked: set[str] = field(default_factory=set, repr=False)  # fingerprints
 
     def __post_init__(self) -> None:
+        self.lock = Lock()
         self.hub = Hub(self.settings, lambda title, total: progress(title, total, self.show_progress, "bytes"))
         self.store = Store(self.settings.store)
         self._spaces: dict[str, Space] = {}
@@ -103,8 +119,64 @@ class Workbench:
         return {**task.params, "metric": task.metric, "similarity": card.similarity, "memory": memory}
 
     def score_inputs(self, encoder: Encoder, demand: Demand, params: Mapping[str, Any]) -> dict[str, Any]:
-        """The evaluator's inputs: the stored vectors of each side."""
-        return self.vectors(encoder, demand)
+        """The evaluator's inputs: the stored vectors of each side, and pair scores where the style wants them."""
+        vectors = self.vectors(encoder, demand)
+        style = demand.task.style
+        if demand.task.evaluator != "pairs" or style is None or "image" not in demand.task.modalities:
+            return vectors
+        if "matching" not in encoder.card.styles.get(style.name, {}):
+            return vectors
+        if not isinstance(encoder, Matching):
+            raise EmbarkError(
+                f"{encoder.card.name} has no head that scores pairs, which its card names for {style.name}."
+            )
+
+        def render(image: Item, text: Item) -> Rendered:
+            return encoder.render_pair(image, text, style)
+
+        return {**vectors, "pairs": PairScores(self.scores_of_samples(encoder.matcher, demand, render), added=True)}
+
+    def scores_of_samples(self, model: Reranker, demand: Demand, render: Callable[[Item, Item], Rendered]) -> Array:
+        """(samples, images, texts): the scores of each image with each text of a sample, as `render` shows a pair."""
+        truth = demand.data.truth
+        assert isinstance(truth, Matches)
+        images = demand.data.sides["image"].items
+        texts = demand.data.sides["text"].items
+        pairs = [
+            render(images[image], texts[text])
+            for of_image, of_text in zip(truth.image.tolist(), truth.text.tolist(), strict=True)
+            for image in of_image
+            for text in of_text
+        ]
+        return self.pair_scores(model, pairs).reshape(*truth.image.shape, truth.text.shape[1])
+
+    def pair_scores(self, model: Reranker, pairs: Sequence[Rendered]) -> Array:
+        """The scores of rendered pairs, in their order; they are stored in a space of the model's own."""
+        space = fingerprint(model.card)
+        needs = [
+            _Pair(key(space, pair), Item(pair.parts), "pair", None, 0, row, mode=pair.mode)
+            for row, pair in enumerate(pairs)
+        ]
+        stored, unreadable = self.outputs(_RerankerAsEncoder(model), needs)
+        if unreadable:
+            raise EmbarkError(f"{len(unreadable)} pairs cannot be scored: {next(iter(unreadable.values()))}")
+        return np.array([stored[need.key][0] for need in needs], np.float32)
+
+    def outputs(self, model: Encoder, needs: Sequence[Need]) -> tuple[dict[bytes, Array], dict[bytes, str]]:
+        """Outputs by key, after the missing ones were computed; and by key, the reasons why items do not decode."""
+        needs = list({need.key: need for need in needs}.values())
+        with self.lock:  # tasks are scored in several threads, and there is one device
+            space = self.space(model.card)
+            keys_of_all = as_keys([need.key for need in needs])
+            space.discard(keys_of_all)
+            stored = space.has(keys_of_all)
+            report = self.compute(model, [need for need, here in zip(needs, stored, strict=True) if not here])
+            space.refresh()
+        if report.too_large:
+            raise EmbarkError(f"{next(iter(report.too_large.values()))}. Use a device with more memory.")
+        keys = [need.key for need in needs if need.key not in report.unreadable]
+        rows = space.read(as_keys(keys))
+        return dict(zip(keys, rows[np.arange(len(keys))], strict=True)), report.unreadable
 
     def score(self, encoder: Encoder, demand: Demand, tasks_at_once: int = 1) -> Scores:
         """The scores of one split and subset, computed from stored vectors."""
@@ -125,6 +197,42 @@ class Workbench:
     def incompatibility(self, card: ModelCard, task: Task) -> str | None:
         """The reason why a model cannot do a task, or None if it can."""
         return incompatibility(card, task)
+
+    def stage_facts(self, demand: Demand) -> dict[str, Any]:
+        """What a record says about stages: the fingerprint of the row without them, and the hashes of their prompts."""
+        return {}
+
+    def stage_notes(self, task: Task) -> tuple[str, ...]:
+        """What a table says below scores that stand beside published ones of the same stages."""
+        return ()
+
+
+@dataclass(frozen=True)
+class _Pair(Need):
+    """A missing score; its item holds what the model will see."""
+
+    mode: str = ""
+
+    def render(self, encoder: Encoder) -> Rendered:
+        return Rendered(self.item.parts, self.mode)
+
+
+class ModelAsEncoder(Encoder):
+    """A re-ranker or generator for the engine."""
+
+    def __init__(self, model: Reranker | Generator) -> None:
+        self.model: Any = model
+        self.card = model.card
+
+    def prepare(self, contents: Sequence[Content], mode: str) -> Any:
+        return self.model.prepare(contents, mode)
+
+
+class _RerankerAsEncoder(ModelAsEncoder):
+    """A score is a vector of one number."""
+
+    def embed(self, batch: Sequence[Any]) -> Array:
+        return np.asarray(self.model.score(batch), np.float32)[:, None]
 
 
 def needed_items(task: Task, data: Dataset) -> Dataset:

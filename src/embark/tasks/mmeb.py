@@ -1,9 +1,10 @@
 """The MMEB-V3 family: 190 rankings in 23 sub-categories of six groups, and the 12 directions of OmniSET, a diagnostic beside them.
 
 From the paper (arXiv 2604.23321) and the public loaders of VLM2Vec; the data itself was not seen. A row and its reader share the instructions
-so: an instruction that holds for the whole task is in `instructions`, and a model that takes instructions renders the media, then the
-instruction, then the text. Where each query brings its own (`options["instruction"] == "row"`), the reader writes it into the query's text in
-the order of `options["template"]`, and the model is given none. `options["path"]` is a path of the unpacked data; where the hub has an
+so: an instruction that holds for the whole task is in `instructions`, and `style` says how the paper put media, instruction and text of both
+sides together, and how many frames of a film it took; protocol `native` shows every model what its own card says. Where each query brings its
+own instruction (`options["instruction"] == "row"`), the reader writes it into the query's text in the order of `options["template"]`, and the
+model is given none. `options["path"]` is a path of the unpacked data; where the hub has an
 archive in its place, `options["archive"]` names it. The class names of four video tasks lie in mmeb.json.
 """
 
@@ -14,7 +15,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from embark.types import MODALITIES, Benchmark, Modality, Pool, Source, Task
+from embark.types import MODALITIES, Benchmark, Modality, Pool, Source, Style, Task
 
 HUB = "VLM2Vec/MMEB-V3"
 PINNED = "4a5560b2b64384204b6fea8a82ea986eba51f5aa"  # the commit that a public download script of the authors' names
@@ -48,6 +49,26 @@ MIDDLE_FRAME = "The paper's GME and LamRA columns saw only the middle frame."
 GRADES = "The original code passes the relevant documents through a set before it pairs them with their grades, so its nDCG depends on the hash seed; here grades stay with their documents."
 COUNTED_ANYWAY = "A query without a relevant document counts as a miss."
 
+# How the loaders wrote both sides (VLM2Vec, src/data/eval_dataset/*@1e402c4); a field without content goes with its blank.
+PLAIN_TEXT = "{text}"
+WITH_MEDIA = "{media} {instruction} {text}"
+BESIDE_SOUND = "{media} [AUDIO]"
+
+
+def _style(options: Mapping[str, Any], query: str, document: str, ways: str) -> Style:
+    """The style of a row: its query's template is that of `options` where `query` is empty."""
+    template = str(options.get("template", ""))
+    if options.get("instruction") == "row":  # the reader has written it into the text
+        template = PLAIN_TEXT
+    for name, field in {"{image}": "{media}", "{video}": "{media}", "{query}": "{text}", "{question}{options}": "{text}"}.items():
+        template = template.replace(name, field)
+    if template in ("{instruction} + audio", "{media} {instruction}"):
+        template = WITH_MEDIA
+    if "{media}" not in template and ways.split()[0] != "T":
+        template = f"{{media}} {template}"
+    return Style("MMEB-V3", {"query": query or template, "document": document}, options.get("frames"))
+
+
 
 def _row(
     name: str,
@@ -68,9 +89,13 @@ def _row(
     versions: str = "V3",
     languages: tuple[str, ...] = ENGLISH,
     options: Mapping[str, Any] | None = None,
+    shown: tuple[str, str] = ("", PLAIN_TEXT),
     **more: Any,
 ) -> Task:
-    """`ways` are the modalities of query and target ("I+T T"); `shared` names pools that other rows hold too, by side."""
+    """`ways` are the modalities of query and target ("I+T T"); `shared` names pools that other rows hold too, by side.
+
+    `shown` are the paper's templates of query (empty: that of the options) and document.
+    """
     known = {"query": queries, "document": documents}
     unknown = " and ".join(
         {"query": "queries", "document": "distinct candidates"}[side] for side, count in known.items() if count is None
@@ -83,6 +108,7 @@ def _row(
         pools=tuple(
             Pool(side, count, (shared or {}).get(side, f"{source.id}/{name}/{source.splits[0]}/{side}")) for side, count in known.items() if count is not None
         ),
+        style=_style(options or {}, *shown, ways), variants={"native": {"style": None}},
         notes=(*notes, *((f"The number of {unknown} is not known exactly{f' ({sizes})' if sizes else ''} and is left out of the plan.",) if unknown else ()), LAYOUT if source.revision == PINNED else REVISION),
         **more,
     )  # fmt: skip
@@ -113,11 +139,14 @@ def _image(
         "image_i2t": "{image} {instruction} {text}\n",
         "image_t2i": "{instruction} {text}\n",
     }
+    target_ways = ways.split()[1]
+    captioned = f"{WITH_MEDIA}\n" if "+" in target_ways or parser == "image_t2i" else WITH_MEDIA
     return _row(
         name, "image", subcategory, "mmeb-image", parser, ways, *notes, FIRST_RIGHT, OWN_INSTRUCTIONS, QWEN,
         source=Source("ziyjiang/MMEB_Test_Instruct", "main", config=name, splits=("test",), reference="https://arxiv.org/abs/2410.05160"),
         ranking="local", queries=1000, documents=offered if labels else None, sizes=f"{offered:,} a query", query=query, target=target,
         versions="V1 V2 V3", chance=1 / offered,
+        shown=("{instruction} {text}\n\n" if name == "VisDial" else "", PLAIN_TEXT if target_ways == "T" else captioned),
         options={
             "path": f"image-query/{name}", "media": "image_tasks/mmeb_v1.tar.gz", "ood": ood, "positives": "one",
             "template": templates.get(parser, "{image}\n{instruction} {text}\n"),
@@ -183,7 +212,7 @@ IMAGE: tuple[Task, ...] = (
          "A candidate's text is its title, description, features, price and Date First Available, one \"field: value\" line each, with the first picture of the product.",
          "New in V3 and not among the 111 new tasks that the paper counts; I-RET of VLM2Vec and GME in Table 5 leaves it out.",
          source=Source(HUB, PINNED, splits=("test",), reference="https://arxiv.org/abs/2603.01082"), sizes="a public run speaks of 123k pictures",
-         query="Find an image-text pair that matches the given query",
+         query="Find an image-text pair that matches the given query", shown=("", "{media}  {text}"),
          options={"path": "image-tasks/MCMR", **_packed("image_tasks/MCMR.tar.gz"), "positives": "many_allowed", "template": "{instruction} {query}"}),
     _image("MSCOCO", "I-VG", "image_i2i_vg", "I+T I", "Select the portion of the image that isolates the object labeled as", CROP, "Candidates are cut-out objects."),
     _image("RefCOCO", "I-VG", "image_i2i_vg", "I+T I", f"{REFERRED}.", CROP, "Candidates are cut-out objects.", ood=True),
@@ -271,6 +300,7 @@ def _films(
     return _video(
         name, "V-RET", "retrieval", parser, hub, "T V", query, queries, *notes, path=path, template="{instruction} {text}", offered=queries,
         documents=queries, config=config, split=split, ranking="global", target="Understand the content of the provided video.", options={"positives": "one"},
+        shown=("", WITH_MEDIA),
     )  # fmt: skip
 
 
@@ -279,6 +309,7 @@ def _clips(name: str, hub: str, queries: int, path: str) -> Task:
         name, "V-MR", "moments", "moment_retrieval", hub, "V+T V", "Find the clip that corresponds to the described scene in the given video:", queries,
         "The query is the whole film and a sentence; its candidates are that film's clips, one right and nine wrong.", path=path,
         template="{video} {instruction} {text}", offered=10, target="Understand the content of the provided video.", options={"positives": "one"},
+        shown=("", WITH_MEDIA),
     )  # fmt: skip
 
 
@@ -320,7 +351,7 @@ VIDEO: tuple[Task, ...] = (
     _video("MomentSeeker", "V-MR", "moments", "momentseeker", "VLM2Vec/MomentSeeker", "T+I+V V", "", 1602,
            "The query is a text, or a text with a picture or a film, each with its own instruction; several clips may be right, and all listed wrong ones are used.",
            "1,602 queries after repeats were dropped; the variant of 1,800 is MomentSeeker_1k8.", path="momentseeker_1k6.jsonl",
-           template="{video} {instruction} {text}", offered=10, target="Understand the content of the provided video clip.",
+           template="{video} {instruction} {text}", offered=10, target="Understand the content of the provided video clip.", shown=("", WITH_MEDIA),
            options={"positives": "many_allowed", "instruction": "row", "instructions": {
                "text": "Find the clip that corresponds to the given text:", "image": "Select the video clip that aligns with the given text and image:",
                "video": "Find the clip that corresponds to the given sentence and video segment:"}}),
@@ -343,7 +374,7 @@ def _pages(
         name, "visdoc", subcategory, "beir", "visrag" if visrag else "vidore", "T I", *notes, *((GRADES,) if graded else ()), QWEN,
         source=Source(hub, "main", splits=(split,), reference="https://arxiv.org/abs/2507.04590"), queries=queries, documents=documents,
         shared=twin if documents else None, query="Find a document image that matches the given query:", versions="V2 V3", languages=languages,
-        target="Understand the content of the provided document image.", rows={f"queries/{split}": queries},
+        target="Understand the content of the provided document image.", rows={f"queries/{split}": queries}, shown=("", WITH_MEDIA),
         columns={"query_id": "query-id", "query_text": "query", "corpus_id": "corpus-id", "corpus_image": "image"},
         options={
             "path": f"visdoc-tasks/data/{path}", "configs": {name: name for name in ("corpus", "queries", "qrels")}, "positives": positives, "graded": graded,
@@ -445,11 +476,11 @@ def _events(name: str, parser: str, positives: str, *notes: str) -> Task:
         "The query is a whole street recording and an event's label, one for each event of the four street_fold*_evaluate.txt files.",
         "Candidates are that recording's segments: every event, and the first 50 windows of 1 s (every 0.5 s) that overlap no event by an IoU of 0.1; events without length get 0.05 s.",
         "The task is to find a segment, but the instruction speaks of categories.", template="{instruction}\nQuery: {text}", ranking="local", queries=659, target=instruction,
-        sizes="51 to 106 a query", positives=positives, shared={"query": f"{HUB}/TUTSound/test/query"},
+        sizes="51 to 106 a query", positives=positives, shown=("", WITH_MEDIA), shared={"query": f"{HUB}/TUTSound/test/query"},
     )  # fmt: skip
 
 
-PLACEHOLDER = 'The original candidates carry the text "[AUDIO]" beside the sound.'
+PLACEHOLDER = 'The original candidates carry the text "[AUDIO]" beside the sound, as models see it that the paper ran.'
 
 AUDIO: tuple[Task, ...] = (
     # ── name, instruction, folder, queries, labels ──
@@ -461,17 +492,17 @@ AUDIO: tuple[Task, ...] = (
     _sounds("CREMA-D", "Recognize the emotion expressed in the speech audio.", "creamD", None, 6, "The whole dataset; its folder is spelled creamD.", sizes="paper: 7.4K queries"),
     # ── name, sub-category, reader, parser, query and target, instruction, folder ──
     _audio("Clotho", "A-RET", "retrieval", "clotho_text_audio", "T A", "Retrieve audio clips that best match the given textual description.", "clotho",
-           "Each of the five captions of a clip is a query.", PLACEHOLDER, template="{instruction}\nQuery: {text}", sizes="paper: 5.2K queries, 1K clips"),
+           "Each of the five captions of a clip is a query.", PLACEHOLDER, template="{instruction}\nQuery: {text}", shown=("", BESIDE_SOUND), sizes="paper: 5.2K queries, 1K clips"),
     _audio("SoundDescs", "A-RET", "retrieval", "sounddescs_text_audio", "T A", "Retrieve audio samples that best match the given sound description.", "sounddescs-1k",
            "All clips are ranked, as in the paper (4.9K); the public loader keeps those that are right for some query, about 1K, which lifts scores (VLM2Vec issue 207: 24.8 in place of 17.2).",
-           "Every query has the same candidates.", PLACEHOLDER, template="{instruction}\nQuery: {text}", ranking="local", queries=1000, sizes="paper: 4.9K clips"),
+           "Every query has the same candidates.", PLACEHOLDER, template="{instruction}\nQuery: {text}", shown=("", BESIDE_SOUND), ranking="local", queries=1000, sizes="paper: 4.9K clips"),
     _audio("AVE", "A-RET", "retrieval", "ave_retrieval", "A V", "Retrieve the video that best matches the given audio event.", "AVE/AVE_Dataset",
            "The query is the sound of the annotated event alone, at 16 kHz; the target is the whole film, silent, in 8 frames.",
            "Candidates are the films of testSet.txt that are there, so a lost file makes the task easier.", template="{instruction} + audio", frames=8, ranking="local",
-           queries=402, documents=402, target="Understand the content of the provided video.", chance=1 / 402),
+           queries=402, documents=402, target="Understand the content of the provided video.", shown=("", WITH_MEDIA), chance=1 / 402),
     _audio("SpeechCOCO", "A-RET", "retrieval", "audio_ret_speechcoco", "A I", "Retrieve images that best match the given spoken description.", "speechcoco-1k",
            "The paper says 10K candidates, a comment in the public loader 1,250.", template="{instruction} + audio", split="validation", queries=1000,
-           sizes="paper: 10K pictures", target="Understand the content of the provided image."),
+           sizes="paper: 10K pictures", target="Understand the content of the provided image.", shown=("", WITH_MEDIA)),
     _events("TUTSound", "tutsound_audio_gnd", "many_allowed",
             "Every segment with that label is right. That is inferred: the public code takes only the exact segment, but the gap to the hard variant (42.1 and 4.3) says that the paper's run took more."),
     _events("TUTSound_hard", "tutsound_audio_gnd_hard", "one", "The strict variant: only the exact segment is right."),
@@ -572,7 +603,7 @@ def _interface(name: str, direction: str) -> Task:
             HUB, PINNED, splits=(direction,), reference="https://arxiv.org/abs/2506.22056",
             files={f"{config}/{direction}": (f"gui_tasks/GAE-{folder}/{config}/{direction}-*.parquet",) for config in ("queries", "corpus")},
         ),
-        sizes="paper: 8.2K and 78K over the eight",
+        sizes="paper: 8.2K and 78K over the eight", shown=("{item}", "{item}"),
         columns={
             "query_id": "qry_id", "query_text": "qry_text", "query_images": "qry_image_path", "positive_id": "pos_id", "positive_text": "pos_text",
             "positive_images": "pos_image_path", "document_id": "cand_id", "document_text": "cand_text", "document_images": "cand_image_path",
@@ -642,12 +673,14 @@ def _direction(query: Modality, target: Modality) -> Task:
         source=Source(HUB, PINNED, splits=("test",), reference=PAPER), subsets={"default": ENGLISH},
         instructions={"query": f"Find the {target} that best matches the given {query}: ", "document": "Represent the given text, image, video, or audio."},
         options={"parser": "omniset", "query": query, "target": target, "path": "omniset/omniset.jsonl", **_packed("omniset.tar.gz"), "frames": 8, "positives": "one"},
+        style=Style("MMEB-V3", {"query": "{media} {instruction}{text}", "document": WITH_MEDIA, "document:text": PLAIN_TEXT}, 8),
+        variants={"native": {"style": Style("native", {"document:text": PLAIN_TEXT})}},
         tags={"group": "omniset", "subcategory": "OmniSET", "parser": "omniset", "versions": "V3"}, pools=(Pool("query", 101, f"{HUB}/OmniSET/test/{query}"),),
         notes=(
             "A diagnostic beside the 190 tasks. A query ranks one list of all four modalities: its own tuple, which holds the query itself, and 15 to 20 hard wrong ones.",
             "The paper says 100 queries; WAVE's scores and a public run say 101.",
             "Films were made from the picture and speech from the caption, so I-V and T-A are near by construction.",
-            "In the original, candidates that are text are the bare caption and the candidates' instruction is for the other three; here an instruction is for a whole side, so models that take instructions read it before captions too.",
+            "Candidates that are text are the bare caption; the candidates' instruction is for the other three.",
             "Stored loaders write the query's caption into every text candidate, drop films that cannot be read, and join equal file names over all queries.",
             "The number of distinct candidates is not known exactly (paper: 8.2K in all lists) and is left out of the plan.", LAYOUT,
         ),

@@ -1,6 +1,8 @@
 """The UniBench family: 53 benchmarks of vision–language models in 7 types and 18 capabilities, zero-shot or by captions.
 
 From the paper (arXiv 2408.04810, Table 7) and the authors' registry (0.3.1); class names and templates lie in unibench_labels.json.
+Every model was shown OpenAI's pixels (mean, standard deviation, centre crop) and is so here where its card answers the style;
+protocol `native` shows each model its own.
 """
 
 from __future__ import annotations
@@ -10,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from embark.types import Benchmark, Pool, Source, Task
+from embark.types import Benchmark, Pool, Source, Style, Task
 
 LISTS: Mapping[str, Any] = json.loads(Path(__file__).with_name("unibench_labels.json").read_text(encoding="utf-8"))
 
@@ -41,14 +43,18 @@ BORROWED = "No templates of its own in the public lists: ImageNet's 80 are expec
 CAPTIONS = "One image against its captions; caption 0 is right and wins ties."
 
 
+STYLE = Style("UniBench")
+
+
 def _row(key: str, hub: str, type_: str, capability: str, marks: str, group: str, chance: float, *notes: str, **more: Any) -> Task:  # fmt: skip
     """`marks`: c for curated, o for object-centric."""
     source = Source(
         id=f"haideraltahan/wds_{hub}", revision=REVISIONS.get(key, "main"), files={"test": ("test/*.tar",)}, license=LICENCES.get(key, ""),
         reference="https://arxiv.org/abs/2408.04810",
     )  # fmt: skip
+    variants = {"native": {"style": None}, **more.pop("variants", {})}
     return Task(
-        name=f"UniBench/{key}", family="UniBench", source=source, category=type_, modalities=("text", "image"), chance=chance,
+        name=f"UniBench/{key}", family="UniBench", source=source, style=STYLE, variants=variants, category=type_, modalities=("text", "image"), chance=chance,
         tags={
             "type": type_.lower(), "capability": capability, "curated": str("c" in marks).lower(), "object_centric": str("o" in marks).lower(),
             "registry_group": group,

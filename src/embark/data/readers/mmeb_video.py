@@ -1,6 +1,6 @@
 """MMEB's video group: rows of texts and video names, and archives of up to 64 frames per video.
 
-Models see as many of the frames as their card says.
+Models see as many of the frames as the row's style says, or else their card.
 """
 
 from __future__ import annotations

@@ -34,3 +34,6 @@ CARDS: tuple[ModelCard, ...] = (
     *rerank.CARDS,
     *generate.CARDS,
 )
+
+_XVLM = "their weights fit their authors' code alone"
+NO_CARD = {"xvlm_coco": _XVLM, "xvlm_flickr": _XVLM}  # models of the papers that embark does not load, and why

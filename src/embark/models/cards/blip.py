@@ -1,8 +1,10 @@
 """BLIP and BLIP-2 retrieval models.
 
-MIEB lists BLIP's vectors as 768 wide and ran VQA and captioning checkpoints too. The heads project to 256, and those
-checkpoints have none: their published vectors came out of random projections, which no card can bring back. MIEB's two
-BLIP-2 rows carry the names of generation models; what ran was the image-text-matching model of the same training.
+MIEB lists BLIP's vectors as 768 wide, and ran two checkpoints that answer questions. The heads project to 256, and
+those checkpoints have none: their published vectors came out of projections that were drawn at random, by a seed that
+nobody wrote down. Their cards draw them by seed 0: images compare with images, and texts with texts, nearly as
+published (a random projection keeps distances), and images with texts by chance, as published. MIEB's two BLIP-2 rows
+carry the names of generation models; what ran was the image-text-matching model of the same training.
 """
 
 from __future__ import annotations
@@ -12,6 +14,13 @@ from typing import Any
 from embark.types import ModelCard
 
 TUNED = {"coco": "COCO", "flickr": "Flickr30k"}
+
+
+def unibench_answer(size: int) -> dict[str, dict[str, str]]:
+    """How UniBench ran BLIP: with OpenAI's pixels, and in relation tasks with the logit of BLIP's matching head added
+    to the cosine (facebookresearch/unibench, models_zoo/wrappers/blip.py@fa232e3).
+    """
+    return {"UniBench": {"pixels": f"openai-{size}", "matching": "add"}}
 
 
 def _row(name: str, revision: str, loader: str, dim: int, **more: Any) -> ModelCard:
@@ -26,8 +35,18 @@ def _blip(size: str, tuned: str, revision: str, parameters: int, unibench: str) 
     return _row(
         name, revision, "blip", 256, fusion="unit-sum", family="BLIP", parameters=parameters, context=512,
         image_size=384, license="BSD-3-Clause", reference="https://arxiv.org/abs/2201.12086",
-        aliases={"MIEB": f"Salesforce/{name}", "UniBench": unibench},
+        aliases={"MIEB": f"Salesforce/{name}", "UniBench": unibench}, styles=unibench_answer(384),
         description=f"BLIP, trained on captions that it filtered and wrote itself; tuned on {TUNED[tuned]}.",
+    )  # fmt: skip
+
+
+def _blip_vqa(name: str, revision: str) -> ModelCard:
+    return _row(
+        f"blip-vqa-{name}", revision, "blip", 256, fusion="unit-sum", options={"untrained_heads": 0}, family="BLIP",
+        parameters=384_672_572, context=512, image_size=384, license="BSD-3-Clause",
+        reference="https://arxiv.org/abs/2201.12086", aliases={"MIEB": f"Salesforce/blip-vqa-{name}"},
+        description="BLIP tuned to answer questions. It has no projections into one space: as in MIEB's run they are "
+        "drawn at random (here by seed 0), so texts and images meet by chance.",
     )  # fmt: skip
 
 
@@ -44,6 +63,8 @@ CARDS = (
     _blip("large", "coco", "fef05cafc05298067cbbca00b125749394a77a6f", 446_128_642, "blip_vitL16_coco"),
     _blip("base", "flickr", "1de29e660d91ae1786c1876212ea805a22eab251", 223_744_258, "blip_vitB16_flickr"),
     _blip("large", "flickr", "bda12e6506758f54261b5ab174b2c55a3ba143fb", 446_128_642, "blip_vitL16_flickr"),
+    _blip_vqa("base", "c7df8e7cd7aa2ee9af18f56e2b29e59a92651b64"),
+    _blip_vqa("capfilt-large", "e53f95265aeab69013fabb5380500ab984adbbb4"),
     _blip2("blip2-itm-vit-g", 224, "Salesforce/blip2-opt-2.7b", ""),
     _blip2("blip2-itm-vit-g-coco", 364, "Salesforce/blip2-opt-6.7b-coco", ", tuned on COCO"),
 )

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from embark.models.cards.open_clip import UNIBENCH
 from embark.types import ModelCard
 
 
@@ -35,6 +36,7 @@ def _siglip(
         f"google/siglip-{name}", revision, dim, parameters=parameters, image_size=size, context=context,
         family="SigLIP", data=data, objective="contrastive (sigmoid)", license="Apache-2.0",
         reference="https://arxiv.org/abs/2303.15343", aliases={"MIEB": f"google/siglip-{name}", **(aliases or {})},
+        styles={"UniBench": {"pixels": f"openai-{size}"}} if aliases and "UniBench" in aliases else {},
         description="Every pair is judged on its own, by a sigmoid, instead of against its batch; trained on WebLI.",
     )  # fmt: skip
 
@@ -147,7 +149,17 @@ OTHERS = (
     _row(
         "facebook/flava-full", "main", 768, parameters=241_356_289, image_size=224, context=77, options={"tokens": 77},
         family="FLAVA", data=70, objective="other", license="BSD-3-Clause", aliases={"UniBench": "flava_full"},
+        styles=UNIBENCH,
         reference="https://arxiv.org/abs/2112.04482", description="The contrastive towers of a model with many goals.",
+    ),
+    # Text and image tower have 0.7 and 17.5 billion parameters (the model's page).
+    _row(
+        "BAAI/EVA-CLIP-18B", "ecb774f7cbba81ad031555b951e126e78f978186", 1536, parameters=18_100_000_000,
+        dtype="float16", image_size=224, context=77, options={"own_code": True, "tokens": 77}, family="EVA-CLIP",
+        data=2700, objective="contrastive", license="Apache-2.0", reference="https://arxiv.org/abs/2402.04252",
+        aliases={"ARK": "EVA-CLIP-18B"},
+        description="The largest of EVA's CLIP models. Runs its own code (--trust), which was written for transformers "
+        "4; pictures are prepared as OpenAI's CLIP prepares them, as its page says.",
     ),
     _row(
         "BAAI/AltCLIP", "main", 768, image_size=224, context=77, options={"tokens": 77}, family="AltCLIP",

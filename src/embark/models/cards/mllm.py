@@ -13,6 +13,10 @@ A card's `options` are one of the styles below. Their keys:
 - `bare`: placeholders without start and end marks; `resize`: pictures are first made squares of that side.
 - `crops`: most squares that a picture is cut into. `causal`: whether a token sees only what is before it.
 - `base`: what an adapter was trained on, ID@REVISION.
+
+A card's `styles` are its answers to rows' styles: the options that differ where the paper of a benchmark ran it. They
+may also have `context` and `instructed` (as the card's fields), `gap` (the blank before an empty text stays), `squeeze`
+(white space becomes single blanks), and the templates' fields {row} and {row_text}, which `rendering.py` explains.
 """
 
 from __future__ import annotations
@@ -113,7 +117,35 @@ NEMOTRON = _style(
     prefixes={"query": "query: ", "": "passage: "}, pooling="mean", causal=False,
     frame_pixels=(32 * 14 * 14, 64 * PATCH),
 )  # fmt: skip
+# How MMEB-V3's paper ran them: TIGER-AI-Lab/VLM2Vec, src/model/processor.py@1e402c4, and the inference code there.
+MMEB = "MMEB-V3"
+VLM2VEC_MMEB = {MMEB: {"templates": dict.fromkeys(("text", "media", "mixed"), "{row}")}}
+GME_MMEB = {
+    MMEB: {
+        "templates": _chat("{media}{row_text}", f"{ANSWER}<|endoftext|>", DEFAULT_SYSTEM),
+        "uninstructed": (), "stop": False, "gap": True,
+    }
+}  # fmt: skip
+_EMB = f"{ANSWER}<emb>.{ANSWER}"  # pooled at its end there
+LAMRA_MMEB = {
+    MMEB: {
+        "templates": _forms(
+            f"{DEFAULT_SYSTEM}{{row_text}}\n{_EMB}",
+            f"{DEFAULT_SYSTEM}{{media}}{{row_text}}{_EMB}",
+            f"{DEFAULT_SYSTEM}{{media}}{{row_text}}{_EMB}",
+        ),
+        "uninstructed": (), "gap": True,
+    }
+}  # fmt: skip
+NEMOTRON_MMEB = {
+    MMEB: {
+        "templates": _chat("{media}{row_text}", "<|im_end|>\n", DEFAULT_SYSTEM), "instructed": True, "squeeze": True,
+        "prefixes": {}, "pixels": (32 * 14 * 14, 64 * PATCH), "context": 2048,
+    }
+}  # fmt: skip
 WAVE = _style(dict.fromkeys(("text", "media", "mixed"), "{media}{asked}<|im_end|>"), pooling="layers")
+
+WAVE_MMEB = {MMEB: {"templates": dict.fromkeys(("text", "media", "mixed"), "{media}{row_text}<|im_end|>")}}
 
 DEFAULTS: Mapping[str, Style] = {  # of a checkpoint that no card describes, by its config's model_type
     "llava_next": E5_V,
@@ -160,8 +192,8 @@ def _gme(size: str, revision: str, dim: int, parameters: int, **aliases: str) ->
     return _card(
         f"Alibaba-NLP/{name}", revision, "GME", GME, dim, parameters, "Qwen2-VL", dtype="float16", context=1800,
         reference="https://arxiv.org/abs/2412.16855",
-        aliases={"MIEB": f"Alibaba-NLP/{name}", "MMEB-V2": name, **aliases},
-        description="Instruction in the system turn as its authors and MIEB do (MMEB put it before the text); of a "
+        aliases={"MIEB": f"Alibaba-NLP/{name}", "MMEB-V2": name, **aliases}, styles=GME_MMEB,
+        description="Instruction in the system turn as its authors and MIEB do, before the text as MMEB does; of a "
         "film, the middle frame. Token positions are flat, as in the code for transformers 4.51 (inferred).",
     )  # fmt: skip
 
@@ -169,8 +201,9 @@ def _gme(size: str, revision: str, dim: int, parameters: int, **aliases: str) ->
 def _vlm2vec(name: str, revision: str, base: str, dim: int, parameters: int, **others: Any) -> ModelCard:
     return _card(
         name, revision, "VLM2Vec", {**VLM2VEC, "base": base}, dim, parameters, "Qwen2-VL, LoRA", context=32768,
-        description="Media, instruction, text, and no chat template; without the marks around media the published code "
-        "counts all positions one by one (inferred).", **others,
+        styles=VLM2VEC_MMEB,
+        description="Media, instruction, text, and no chat template, in MMEB with its loaders' line feeds; without the "
+        "marks around media the published code counts all positions one by one (inferred).", **others,
     )  # fmt: skip
 
 
@@ -186,7 +219,7 @@ def _phi(name: str, revision: str, parameters: int, **style: str) -> ModelCard:
 def _lamra(name: str, architecture: str, **aliases: str) -> ModelCard:
     return _card(
         f"code-kunkun/{name}", "main", "LamRA", LAMRA, 3584, 8_290_000_000, architecture,
-        reference="https://arxiv.org/abs/2412.01720", aliases={"MMEB-V2": name, **aliases},
+        reference="https://arxiv.org/abs/2412.01720", aliases={"MMEB-V2": name, **aliases}, styles=LAMRA_MMEB,
         description="Asks for a summary in one word; of a film, the middle frame. Pixel limits as in MMEB's code; the "
         "instruction stands before the text (inferred).",
     )  # fmt: skip
@@ -252,15 +285,15 @@ CARDS = (
         "nvidia/omni-embed-nemotron-3b", "main", "Omni-Embed-Nemotron", NEMOTRON, 2048, 4_700_000_000,
         "Qwen2.5-Omni thinker, bidirectional", loader="omni", modalities=(*VISION, "audio"), instructed=False,
         context=32768, license="NVIDIA OneWay Noncommercial", reference="https://arxiv.org/abs/2510.03458",
-        aliases={"MMEB": "Omni-Embed-Nemotron-3B"},
-        description="Queries and passages have their prefix; sound and picture of a film stay apart. The order of text "
-        "and media in the prompt is inferred.",
+        aliases={"MMEB": "Omni-Embed-Nemotron-3B"}, styles=NEMOTRON_MMEB,
+        description="Queries and passages have their prefix (the order of text and media is inferred); in MMEB-V3 "
+        "media stand first, then instruction and text, as the paper ran it. Sound and picture of a film stay apart.",
     ),
     _card(
         "tsinghua-ee/WAVE-7B", "main", "WAVE", WAVE, 3584, 7_000_000_000, "Qwen2.5-Omni thinker, all-layer fusion",
         loader="omni", modalities=(*VISION, "audio"), context=32768, reference="https://arxiv.org/abs/2509.21990",
-        aliases={"MMEB": "WAVE-7B"},
+        aliases={"MMEB": "WAVE-7B"}, styles=WAVE_MMEB,
         description="Media pass a head over all layers, texts do not. Sounds are heard by the speech encoder alone, "
-        "which is the default of MMEB-V3's script; the published model has a second one (BEATs).",
+        "which is the default of MMEB-V3's script; the published model has a second one (BEATs). Prompts are inferred.",
     ),
 )  # fmt: skip
