@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from embark.evaluators import evaluate
+from embark.evaluators import evaluate, pairs
 from embark.types import Array, EmbarkError, Matches, Scores
 
 
