@@ -118,7 +118,8 @@ def value() -> Any:
 class Qrels:
     """Graded relevance of documents to queries; a pair that is not listed is not relevant.
 
-    Whether a query ranks all documents or only those listed for it is decided by the evaluator, not here.
+    Whether a query ranks all documents or only those listed for it is decided by the evaluator, not here. Positives
+    that are not among the documents count in the ideal ranking and in recall, and nothing can retrieve them.
     """
 
     query: Array = index("query")
@@ -126,6 +127,7 @@ class Qrels:
     grade: Array = value()
     query_ids: Array | None = aligned("query", default=None)  # ids resolve ties; without them, positions do
     document_ids: Array | None = aligned("document", default=None)
+    outside: Array | None = aligned("query", default=None)  # (queries, n): grades of such positives, filled up with 0
 
 
 @dataclass(frozen=True)
