@@ -18,7 +18,8 @@ SOURCE = Source(
 )
 
 HIDDEN = (
-    "Relevance is not published: the leaderboard scores it. Scoring here needs a file of labels (EMBARK_ARK_LABELS)."
+    "Relevance is not published: the leaderboard scores it. Scoring here needs a file of labels (EMBARK_ARK_LABELS) with the "
+    "columns topic, query_id, corpus_id and perhaps skills, demand: ids are numbers from 0 within each topic."
 )
 LICENCE = "The hub card says Apache-2.0, the paper CC BY-NC-SA 4.0."
 INFERRED = "Columns of text and pictures, and the queries' modality, were inferred from the paper, not seen; the revision is not pinned."

@@ -181,6 +181,7 @@ MEMES = (
     "where a query whose own row gave way scores zero: CLIP ViT-B/32 falls from {} to {} (mteb PR 2531)."
 )  # fmt: skip
 MEMOTION_SPLITS = "The corpus is every split, without rows that lack text_corrected; the splits' names are inferred."
+TRUNCATED = "The paper's data had one truncated picture more, which its release decoded as far as it went; the pinned copy is without it (mteb PR 5266)."
 OUT_OF_REACH = "{} judgements name documents of another corpus (mteb issue 5021): positives that no model can retrieve, as published."
 TWIN_OUT_OF_REACH = "Judgements of documents outside its corpus, of which its twin {} has many, would count as positives that no model can retrieve."
 REPEATED = "{} ids; of rows with one id, the last counts."
@@ -440,7 +441,7 @@ def _spoken(codes: Iterable[str]) -> dict[str, tuple[str, ...]]:
 TASKS: tuple[Task, ...] = (
     # ── linear probing: name, data, image, label, classes, train, test ──
     _probe("Birdsnap", "mteb/birdsnap", "image", "common", 500, 16000, 1851,
-           "Row 3854 of train is corrupt and left out before examples are drawn.", "The test split shows 490 of the 500 species.",
+           "Row 3854 of train is corrupt and left out before examples are drawn; the paper's release decoded truncated pictures (mteb issue 1326).", "The test split shows 490 of the 500 species.",
            options={"train": "train", "drop": {"train": [3854]}}, rows={"test": 1851}),
     _probe("Caltech101", "mteb/Caltech101", "image", "label", 102, 3060, 6084,
            "Published results name revision 851374102055782c84f89b1b4e9d128a6568847b."),
@@ -577,8 +578,8 @@ TASKS: tuple[Task, ...] = (
     _retrieval("InfoSeekIT2TRetrieval", "mteb/mbeir_infoseek_task6", "it2t", "ndcg_at_10", 11323, 611651,
                OUT_OF_REACH.format("7,547 of 73,869"), **MISSED,
                ask="Find a paragraph from Wikipedia that answers my question about this image."),
-    _paired("MemotionI2TRetrieval", "mteb/MMSoc_Memotion_corrected", "i2t", 697, 6986, "text_corrected", MEMOTION_SPLITS, **MEMOTION),
-    _paired("MemotionT2IRetrieval", "mteb/MMSoc_Memotion_corrected", "t2i", 697, 6986, "text_corrected", MEMOTION_SPLITS, **MEMOTION),
+    _paired("MemotionI2TRetrieval", "mteb/MMSoc_Memotion_corrected", "i2t", 697, 6986, "text_corrected", MEMOTION_SPLITS, TRUNCATED, **MEMOTION),
+    _paired("MemotionT2IRetrieval", "mteb/MMSoc_Memotion_corrected", "t2i", 697, 6986, "text_corrected", MEMOTION_SPLITS, TRUNCATED, **MEMOTION),
     _retrieval("METI2IRetrieval", "mteb/met", "i2i", "hit_rate_at_1", 87942, 260655, QUERIES_IN_CORPUS, among=("mteb/met", 87942),
                subtype="Object recognition", **SKIPPED),
     _retrieval("MSCOCOI2TRetrieval", "mteb/mbeir_mscoco_task3", "i2t", "ndcg_at_10", 5000, 24809,
