@@ -107,8 +107,10 @@ def test_b1_ids_count_from_0_in_every_topic_and_nothing_collides(supplied: Path,
 
 
 def test_b1_numbers_with_gaps_are_floats_in_a_table(hub: FakeHub, supplied: Path) -> None:
-    gallery = lines([{"file_name": f"Physics_{at:06d}.png", "topic": "Physics", "corpus_id": float(at)} for at in range(3)])
-    pictures: dict[str, bytes | str] = {f"data/gallery/Physics_{at:06d}.png": png(COLORS[at]) for at in range(3)}
+    names = [f"Physics_{at:06d}.png" for at in range(3)]
+    rows = [{"file_name": name, "topic": "Physics", "corpus_id": float(at)} for at, name in enumerate(names)]
+    gallery = lines([dict(row) for row in rows])
+    pictures: dict[str, bytes | str] = {f"data/gallery/{name}": png(COLORS[at]) for at, name in enumerate(names)}
     queries = str(sample()["data/queries/metadata.jsonl"]).splitlines()[:3]
     hub.add(ID, pictures | {"data/gallery/metadata.jsonl": gallery, "data/queries/metadata.jsonl": "\n".join(queries)})
     assert readers.read(PHYSICS, "test", "default", client()).sides["document"].ids == ("0", "1", "2")

@@ -88,6 +88,48 @@ def test_tables_go_by_several_names(read: Make, paths: tuple[str, str, str]) -> 
     assert [len(data.sides["document"]), len(data.sides["query"])] == [3, 3]
 
 
+def config(name: str, *splits: str) -> str:
+    """A config of a card, with its splits in a folder of its name."""
+    files = "".join(f"  - split: {split}\n    path: {name}/{split}-*\n" for split in splits)
+    return f"- config_name: {name}\n  data_files:\n{files}"
+
+
+OTHER_QRELS = {"query-id": ["q3"], "corpus-id": ["d2"], "score": [1]}
+
+
+def test_a5_judgements_of_other_splits_are_not_merged(read: Make) -> None:
+    """A repository with qrels/test and qrels/dev: only those of the task's split are read, card or no card."""
+    files = TABLES | {"qrels/dev-0.parquet": OTHER_QRELS}
+    card = "---\nconfigs:\n" + config("corpus", "test") + config("queries", "test") + config("qrels", "test", "dev")
+    for text in (card + "---\n", ""):
+        data = read("beir", "retrieval", files, card=text)
+        assert isinstance(data.truth, Qrels)
+        assert data.truth.query.tolist() == [0, 0, 1]
+
+
+def test_a5_the_card_wins_over_layouts(read: Make) -> None:
+    """A folder looks like the judgements of the default config; the card says that they are in the config qrels."""
+    files = TABLES | {"test/0.parquet": OTHER_QRELS}
+    card = "---\nconfigs:\n" + config("corpus", "test") + config("queries", "test") + config("qrels", "test") + "---\n"
+    data = read("beir", "retrieval", files, card=card)
+    assert isinstance(data.truth, Qrels)
+    assert data.truth.query.tolist() == [0, 0, 1]
+    with pytest.raises(EmbarkError, match=r"could be test/0.parquet \(config default\), or qrels/test-0.parquet"):
+        read("beir", "retrieval", files)
+    named = {"configs": {"qrels": "default"}}
+    assert pairs(read("beir", "retrieval", files, options=named).truth) == [(2, 1, 1)]
+
+
+def test_a5_a_folder_of_several_other_splits_is_not_one_table(read: Make) -> None:
+    files = {path: table for path, table in TABLES.items() if not path.startswith("qrels")}
+    files |= {"qrels/dev-0.parquet": QRELS, "qrels/dev2-0.parquet": QRELS, "qrels/train-0.parquet": OTHER_QRELS}
+    with pytest.raises(EmbarkError, match=r"could be qrels/dev2?-0.parquet, or qrels/train-0.parquet"):
+        read("beir", "retrieval", files)
+    shards = {path: table for path, table in files.items() if not path.startswith("qrels")}
+    shards |= {"qrels/part-0.parquet": QRELS, "qrels/part-1.parquet": OTHER_QRELS}  # of one table without a split
+    assert len(pairs(read("beir", "retrieval", shards).truth)) == 4
+
+
 def test_a_missing_table_is_an_error_that_says_what_is_there(read: Make) -> None:
     with pytest.raises(EmbarkError, match=r"no files for split 'test' of config 'query'.*corpus/test-0.parquet"):
         read("beir", "retrieval", {"corpus/test-0.parquet": CORPUS, "qrels/test-0.parquet": QRELS})

@@ -46,17 +46,19 @@ class NoFiles(EmbarkError):
     """The dataset has no files for a split and config."""
 
 
-def choose(source: Source, split: str, config: str | None, paths: Sequence[str], card: Card) -> list[str]:
+def choose(
+    source: Source, split: str, config: str | None, paths: Sequence[str], card: Card, stated: bool = False
+) -> list[str]:
     """The files of a split in order, out of all `paths` of a dataset; none is an error that lists these.
 
-    `card` reads the dataset's card.
+    `card` reads the dataset's card. `stated`: only files that the row or the card names, none by the usual layouts.
     """
     paths = sorted(paths, key=natural)
     patterns = (source.files.get(f"{config}/{split}") if config else None) or source.files.get(split)
     if patterns is not None:
         chosen = [path for path in paths if any(fnmatchcase(path, pattern) for pattern in patterns)]
     else:
-        chosen = _by_card(source, split, config, paths, card) or _by_layout(split, config, paths)
+        chosen = _by_card(source, split, config, paths, card) or ([] if stated else _by_layout(split, config, paths))
     if chosen:
         return chosen
     what = f"split '{split}'" + (f" of config '{config}'" if config else "")

@@ -95,14 +95,19 @@ def open_rows(source: Source, split: str, hub: Hub, config: str | None = None, e
     return rows
 
 
-def split_files(source: Source, split: str, hub: Hub, config: str | None = None) -> list[RemoteFile]:
-    """The files that hold a split of a config (default: the source's), whether they are on this machine or not."""
+def split_files(
+    source: Source, split: str, hub: Hub, config: str | None = None, stated: bool = False
+) -> list[RemoteFile]:
+    """The files that hold a split of a config (default: the source's), whether they are on this machine or not.
+
+    `stated`: only those that the row or the dataset's card names.
+    """
     files = {file.path: file for file in hub.files(source.id, source.revision)}
 
     def card() -> str:
         return hub.get(source.id, source.revision, "README.md").read_text(encoding="utf-8", errors="replace")
 
-    return [files[path] for path in choose(source, split, config or source.config, list(files), card)]
+    return [files[path] for path in choose(source, split, config or source.config, list(files), card, stated)]
 
 
 # ── archives ─────────────────────────────────────────────────────────────────────────────────────────────────────────

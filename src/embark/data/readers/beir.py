@@ -18,6 +18,7 @@ grade; `pairs` is one text (the query) with its documents, the relevant one firs
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from contextlib import suppress
 from dataclasses import replace
@@ -105,19 +106,52 @@ def _open(task: Task, name: str, split: str, subset: str, hub: Hub) -> Table:
 
 
 def _config_and_split(task: Task, name: str, split: str, subset: str, hub: Hub) -> tuple[str, str]:
-    """The first config and split among the names of a table that have files."""
+    """The config and split that hold a table: as the row or the card states them, else by the usual layouts.
+
+    The split of the task comes first, then the other names that it may go by. Of layouts, one must fit alone.
+    """
     pattern = task.options.get("configs", {}).get(name)
     configs = (pattern.replace("{subset}", subset),) if pattern else NAMES[name]
     if not pattern and subset_kind(task, subset) == "config":
         configs = tuple(f"{subset}-{usual}" for usual in configs if usual != "default")
     splits = task.options.get("splits", {})
     stored = splits.get(name, splits.get(split, split))
-    for config in configs:
-        for candidate in dict.fromkeys((stored, config, *NAMES[name], "train")):
-            with suppress(NoFiles):
-                split_files(task.source, candidate, hub, config)
-                return config, candidate
+    others = dict.fromkeys((config, other) for other in (*NAMES[name], "train") for config in configs)
+    levels = [[(config, stored) for config in configs], [(config, config) for config in configs], list(others)]
+    for stated in (True, False):
+        for level in levels:
+            if tables := _tables(task, level, hub, stated):
+                if not stated:
+                    _check_unambiguous(task, name, tables, stored)
+                return next(iter(tables))
     return configs[0], stored  # opening it raises an error that lists the files
+
+
+def _tables(
+    task: Task, candidates: list[tuple[str, str]], hub: Hub, stated: bool
+) -> dict[tuple[str, str], tuple[str, ...]]:
+    """The paths of those configs and splits that have files."""
+    tables = {}
+    for config, split in candidates:
+        with suppress(NoFiles):
+            tables[config, split] = tuple(file.path for file in split_files(task.source, split, hub, config, stated))
+    return tables
+
+
+def _check_unambiguous(task: Task, name: str, tables: dict[tuple[str, str], tuple[str, ...]], stored: str) -> None:
+    """Raise an error where a layout fits in two ways, or holds files of several splits, none of them the task's."""
+    config, split = next(iter(tables))
+    kinds = {re.sub(r"\d+", "", path): path for path in tables[config, split]}
+    if split == stored and len({*tables.values()}) > 1:
+        readings = [f"{first_few(paths)} (config {config})" for (config, _), paths in tables.items()]
+    elif split != stored and len(kinds) > 1:
+        readings = list(kinds.values())
+    else:
+        return
+    raise EmbarkError(
+        f"Task {task.name}: the table of {name} for split '{stored}' could be {', or '.join(readings)}, and the "
+        f"card of {task.source.id} does not say which. Set the options `configs` and `splits` of the task."
+    )
 
 
 def _ids(table: Table, role: str) -> list[str]:
