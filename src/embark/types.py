@@ -255,6 +255,7 @@ class Task:
     templates: tuple[str, ...] = ()
     mixed: bool = False  # some items hold more than one modality
     unreadable: Literal["error", "skip"] = "error"
+    upright: bool = False  # pictures are turned as their EXIF orientation says
     tags: Mapping[str, str] = field(default_factory=dict)  # capability, domain…
     chance: float | None = None
     rows: Mapping[str, int] = field(default_factory=dict)  # expected by "config/split" (or "split")

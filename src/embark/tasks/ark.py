@@ -40,7 +40,7 @@ def _row(
     return Task(
         name=f"ARK/{name}", family="ARK", evaluator="retrieval", reader="ark", metric="recall_at_1", category=domain,
         source=replace(SOURCE, files={"test": ("data/*metadata.*", f"data/*/{name}_*")}),
-        modalities=("text", "image"), mixed="image" in query, subsets={"default": ("eng-Latn",)}, chance=1 / gallery,
+        modalities=("text", "image"), upright=True, mixed="image" in query, subsets={"default": ("eng-Latn",)}, chance=1 / gallery,
         columns={"topic": "topic", "query": "query_id", "document": "corpus_id"}, options={"topic": name},
         tags={"domain": domain, "skills": skills, "visual_types": visual, "query_modality": query, "adapted_from": origin},
         pools=(Pool("query", queries, f"{SOURCE.id}/-/queries/{name}"), Pool("document", gallery, f"{SOURCE.id}/-/gallery/{name}")),

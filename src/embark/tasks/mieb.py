@@ -224,6 +224,7 @@ def _row(
     unpinned = reader == "beir" and evaluator != "pairs" and kind != "DocumentUnderstanding"
     return Task(
         name=name, family="MIEB", evaluator=evaluator, reader=reader, metric=metric, category=CATEGORIES[kind], modalities=modalities,
+        upright=True,  # as mteb has them: the `datasets` library turns pictures when it decodes them
         source=Source(data, revision, splits=splits, license=license, reference=reference), pools=tuple(pools),
         tags={key: value for key, value in tags.items() if value}, subsets=more.pop("subsets", ENGLISH),
         notes=(*notes, _paper_data(before, unpinned)) if before else notes, **more,
