@@ -42,6 +42,7 @@ class FakeHub(LocalServer):
         self.truncate: list[int] = []
         self.busy: list[int] = []
         self.corrupt = 0
+        self.sent = 0  # bytes of files
         self.gated: set[str] = set()
         self.token = "secret"
         self.next_pages = ""  # another address that listings go on at; else our own
@@ -140,11 +141,12 @@ class Handler(QuietHandler):
             self.hub.corrupt -= 1
             data = bytes([data[0] ^ 1]) + data[1:]
         headers, status, size = {"Accept-Ranges": "bytes", **(more or {})}, 200, len(data)
-        wanted = re.fullmatch(r"bytes=(\d+)-", self.headers.get("Range", ""))
+        wanted = re.fullmatch(r"bytes=(\d+)-(\d*)", self.headers.get("Range", ""))
         if wanted and self.hub.ranges:
-            start = int(wanted[1])
-            headers["Content-Range"] = f"bytes {start}-{size - 1}/{size}"
-            data, status = data[start:], 206
+            start, stop = int(wanted[1]), min(int(wanted[2] or size), size - 1)
+            headers["Content-Range"] = f"bytes {start}-{stop}/{size}"
+            data, status = data[start : stop + 1], 206
+        self.hub.sent += len(data)
         cut = self.hub.truncate.pop(0) if self.hub.truncate else None
         self._answer(status, data, headers, cut)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from embark.catalogue import Catalogue, UnknownName, match_words
+from embark.catalogue import Catalogue, UnknownName, check_name, group_values, match_words
 from embark.types import EmbarkError
 
 NAMES = ("FlagZeroShot", "ClockReading", "ClockArithmetic", "Counting(lite)")
@@ -74,3 +74,16 @@ def test_words_match_patterns() -> None:
         UnknownName, match=r"no modality named 'images'. Did you mean image\? There are image, text, video\."
     ):
         match_words("modality", words, "images")
+
+
+def test_a_name_is_checked() -> None:
+    check_name("format", "csv", {"csv": 1, "json": 2})
+    with pytest.raises(UnknownName, match=r"no format named 'cvs'. Did you mean csv\?"):
+        check_name("format", "cvs", ("csv", "json"))
+    with pytest.raises(UnknownName, match=r"no format named 'x'\. See the list\."):
+        check_name("format", "x", ("csv", "json"), "See the list.")
+
+
+def test_values_are_grouped_in_order() -> None:
+    assert group_values([("b", 1), ("a", 2), ("b", 1)]) == {"b": [1, 1], "a": [2]}
+    assert list(group_values([("b", 1), ("a", 2)])) == ["b", "a"]

@@ -14,6 +14,7 @@ import embark
 
 PUBLIC = [
     "Benchmark",
+    "CheckReport",
     "Comparison",
     "Content",
     "EmbarkError",
@@ -50,6 +51,7 @@ PUBLIC = [
     "TaskResult",
     "Text",
     "analyze",
+    "check",
     "check_published",
     "check_store",
     "clean_store",

@@ -8,6 +8,7 @@ Run models
     evaluate         models over tasks: scores with intervals, kept on disk with every vector
     plan             what an evaluation would embed, store and cost
     fetch            the data of tasks, beforehand
+    check            the rows of tasks against what the hub has
     rank             the best documents of each query, for who scores them elsewhere
     doctor           a model examined before its scores are trusted
 
@@ -59,8 +60,8 @@ Settings
     Stages           models that work before and after a retriever
 
 What functions return
-    Comparison, Examination, Facts, FetchReport, Flips, Imported, Leaderboard, PlanReport, PublishedCheck,
-    Recommendation, ResultSet, Run, StoreHealth, Study
+    CheckReport, Comparison, Examination, Facts, FetchReport, Flips, Imported, Leaderboard, PlanReport,
+    PublishedCheck, Recommendation, ResultSet, Run, StoreHealth, Study
 
 What they are made of
     Record, TaskResult, Ranking, Matrix, Table, Score, EmbarkError
@@ -89,6 +90,7 @@ _HOMES = {
     "Examination": "run.examination",
     "Facts": "boards.facts",
     "FetchReport": "run.fetching",
+    "CheckReport": "run.checking",
     "Flips": "stats.compare",
     "Generator": "models.encoder",
     "Imported": "boards.exchange",
@@ -127,6 +129,7 @@ _HOMES = {
     "evaluate": "run",
     "export_mteb": "boards.exchange",
     "fetch": "run.fetching",
+    "check": "run.checking",
     "folder_task": "data.readers.folder",
     "from_mteb": "models.interop",
     "from_open_clip": "models.interop",

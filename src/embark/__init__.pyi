@@ -34,6 +34,8 @@ from embark.results.table import Score as Score
 from embark.results.table import Table as Table
 from embark.run import Run as Run
 from embark.run import evaluate as evaluate
+from embark.run.checking import CheckReport as CheckReport
+from embark.run.checking import check as check
 from embark.run.examination import Examination as Examination
 from embark.run.examination import doctor as doctor
 from embark.run.fetching import FetchReport as FetchReport

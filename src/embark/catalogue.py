@@ -1,9 +1,9 @@
-"""The registry of everything that has a name: look-up with suggestions, globs, and lists of names for messages."""
+"""The registry of everything that has a name: look-up with suggestions and globs, and names in groups and messages."""
 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from functools import cached_property
 from typing import Generic, TypeVar
@@ -11,6 +11,8 @@ from typing import Generic, TypeVar
 from embark.types import EmbarkError
 
 T = TypeVar("T")
+K = TypeVar("K")
+V = TypeVar("V")
 FEW = 12  # names that a message can list
 
 
@@ -58,8 +60,7 @@ class Catalogue(Mapping[str, T], Generic[T]):
         return by_name
 
     def __getitem__(self, name: str) -> T:
-        if name not in self:
-            raise UnknownName(self.what, name, self._values, self.hint)
+        check_name(self.what, name, self, self.hint)
         return self._values[name]
 
     def __contains__(self, name: object) -> bool:
@@ -85,12 +86,26 @@ class Catalogue(Mapping[str, T], Generic[T]):
         return [self._values[name] for name in names]
 
 
+def check_name(what: str, name: object, known: Collection[str], hint: str = "") -> None:
+    """An error that suggests known names, unless this is one of them."""
+    if name not in known:
+        raise UnknownName(what, name, known, hint)
+
+
 def match_words(what: str, known: Iterable[str], patterns: str | Iterable[str] | None) -> set[str] | None:
     """The known words that match a pattern or several; None where there are no patterns. No match is an error."""
     if patterns is None:
         return None
     words = dict.fromkeys(known)
     return set(Catalogue(what, words, str, hint=f"There are {', '.join(words)}.").match(patterns))
+
+
+def group_values(pairs: Iterable[tuple[K, V]]) -> dict[K, list[V]]:
+    """All values of each key, in order."""
+    groups: dict[K, list[V]] = {}
+    for key, value in pairs:
+        groups.setdefault(key, []).append(value)
+    return groups
 
 
 def listed(names: Sequence[str], most: int = FEW) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from embark.catalogue import group_values
 from embark.data.items import as_keys, key
 from embark.models.encoder import Encoder, fingerprint
 from embark.types import Array, Dataset, Item, Rendered, Task, role_of
@@ -140,22 +141,17 @@ class Outline:
 def outline(tasks: Iterable[Task]) -> Outline:
     """A plan from the pools that rows state, without any data: pools of the same id are the same items."""
     tasks = tuple(tasks)
-    sizes: dict[str, int] = {}
-    uses: dict[str, list[tuple[str, int]]] = {}  # pool → task and items of each use
-    for task in tasks:
-        for pool in task.pools:
-            sizes[pool.id] = max(sizes.get(pool.id, 0), pool.items)
-            uses.setdefault(pool.id, []).append((task.name, pool.items))
+    uses = group_values((pool.id, (task.name, pool.items)) for task in tasks for pool in task.pools)
+    sizes = {pool: max(items for _, items in pool_uses) for pool, pool_uses in uses.items()}
     used = {pool: sum(items for _, items in pool_uses) for pool, pool_uses in uses.items()}
     savings = [
         Saving(pool, len(pool_uses), used[pool] - sizes[pool], tuple(dict.fromkeys(name for name, _ in pool_uses)))
         for pool, pool_uses in uses.items()
         if len(pool_uses) > 1
     ]
-    savings.sort(key=lambda saving: -saving.saved)
     return Outline(
         items=sum(used.values()),
         unique=sum(sizes.values()),
-        savings=tuple(savings),
+        savings=tuple(sorted(savings, key=lambda saving: -saving.saved)),
         unknown=tuple(task.name for task in tasks if not task.pools),
     )

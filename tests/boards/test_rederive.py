@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 
 from embark.boards import rederive
-from embark.boards.rederive import Check, Derived, check, check_published, collapsed_probes, lite_agreement
+from embark.boards.rederive import Check, Derived, check, check_published, lite_agreement
 
 
 @pytest.fixture(scope="module")
@@ -73,17 +73,6 @@ def test_unibenchs_overall_means() -> None:
     found = {cell.table: cell for cell in rederive._unibench() if cell.name == "Overall"}
     assert [(cell.published, cell.agrees) for cell in found.values()] == [(0.461, True), (0.442, True)]
     assert [round(100 * cell.derived, 2) for cell in found.values()] == [46.07, 44.23]
-
-
-def test_the_collapsed_probes_are_these_thirteen() -> None:
-    found = sorted((probe.name, probe.model.split("/")[1]) for probe in collapsed_probes())
-    b, large, m3, nomic = "EVA02-CLIP-B-16", "EVA02-CLIP-L-14", "bge-visualized-m3", "nomic-embed-vision-v1.5"
-    vlm = ("VLM2Vec-Full", "VLM2Vec-LoRA")
-    assert found == sorted(
-        [("Birdsnap", model) for model in (b, large, *vlm)]
-        + [("Imagenet1k", model) for model in (b, large, *vlm, m3, nomic)]
-        + [("Country211", b), ("StanfordCars", b), ("SUN397", b)]
-    )
 
 
 def test_an_erratum_explains_only_the_values_that_it_states() -> None:

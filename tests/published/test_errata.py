@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from statistics import fmean
+from statistics import fmean, median
 
 import pytest
 
 from embark import published
-from embark.boards.rederive import LEFT_OUT, collapsed_probes
+from embark.boards.rederive import LEFT_OUT
 from embark.published import Erratum, Published
 from embark.tasks import TASKS
 
@@ -58,6 +58,35 @@ def test_the_families_are_all_there() -> None:
     assert set(counts) == set(published.FAMILIES)
     assert len(ERRATA) == len(published.errata())
     assert {e.id for e in published.errata("ARK")} == {name for name in ERRATA if name.startswith("ark-")}
+
+
+def collapsed_probes() -> list[Published]:
+    """MIEB's linear probes that predicted one class for everything.
+
+    Their accuracy is that class's share of the test items: a whole number of items, near chance, far below all others.
+    """
+    of_tasks = [score for score in published.scores("MIEB") if score.kind == "task"]
+    probes = [score for score in of_tasks if TASKS[score.name].evaluator == "probe"]
+    checks = []
+    for score in probes:
+        task = TASKS[score.name]
+        items = score.value * task.rows.get(score.split, 0)
+        usual = median(other.value for other in probes if other.name == score.name)
+        whole = abs(items - round(items)) < 1e-6 * task.rows.get(score.split, 0)  # scores are published to six digits
+        if task.chance and whole and score.value < min(2 * task.chance, usual / 10):
+            checks.append(score)
+    return checks
+
+
+def test_the_collapsed_probes_are_these_thirteen() -> None:
+    found = sorted((probe.name, probe.model.split("/")[1]) for probe in collapsed_probes())
+    b, large, m3, nomic = "EVA02-CLIP-B-16", "EVA02-CLIP-L-14", "bge-visualized-m3", "nomic-embed-vision-v1.5"
+    vlm = ("VLM2Vec-Full", "VLM2Vec-LoRA")
+    assert found == sorted(
+        [("Birdsnap", model) for model in (b, large, *vlm)]
+        + [("Imagenet1k", model) for model in (b, large, *vlm, m3, nomic)]
+        + [("Country211", b), ("StanfordCars", b), ("SUN397", b)]
+    )
 
 
 def test_collapsed_probes() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
+from itertools import filterfalse
 from math import isnan
 from typing import Any
 
@@ -12,7 +13,7 @@ from embark import published as papers
 from embark.catalogue import Catalogue, counted, listed
 from embark.models import MODELS
 from embark.results import LONG_COLUMNS, Results, TaskResult, long_table, mark_commits
-from embark.results.table import Row, Score, Table, Tabular, data_frame, footnoted
+from embark.results.table import Noted, Row, Score, Table, data_frame, footnoted
 from embark.results.task_rows import known_tasks
 from embark.run.score import fingerprint_of
 from embark.settings import Settings, load_settings
@@ -23,12 +24,11 @@ COLUMNS = ("model", "revision", "task", "split", "subset", "metric", "score", "p
 
 
 @dataclass(frozen=True)
-class ResultSet(Tabular):
+class ResultSet(Noted):
     """Results that may be compared, the rows of their tasks, and notes on what was left out."""
 
     tasks: tuple[Task, ...]
     results: tuple[TaskResult, ...]
-    notes: tuple[str, ...] = ()
 
     def table(self) -> Table:
         """One row per record: a model on one split and subset of a task."""
@@ -64,8 +64,7 @@ def load_results(
     """
     if not (published or own):
         raise EmbarkError("Neither published nor own results were asked for: choose one of them, or both.")
-    folder = (settings or load_settings()).results
-    stored = Results(folder)
+    stored = Results((settings or load_settings()).results)
     on_disk = list(stored.all()) if own else []
     rows = rows_of(benchmark, tasks, protocol, known_tasks(on_disk))
     current, stale = own_results(rows, on_disk)
@@ -74,7 +73,7 @@ def load_results(
     if benchmark is None and tasks is None:
         scored = {result.task for result in results}
         rows = [row for row in rows if row.name in scored]
-    return ResultSet(tuple(rows), results, (*stored.notes, *_notes(unlike, stale, current)))
+    return ResultSet(tuple(rows), results, notes=(*stored.notes, *_notes(unlike, stale, current)))
 
 
 def rows_of(
@@ -125,29 +124,25 @@ def own_results(rows: Sequence[Task], results: Sequence[TaskResult]) -> tuple[li
     of_rows = [result for result in results if (result.task, result.protocol) in wanted]
     scored = {result.task for result in of_rows if result.made_by == "embark"}
     expected = {row.name: {fingerprint_of(row, *part) for part in row.parts} for row in rows if row.name in scored}
-    current: list[TaskResult] = []
-    stale: list[TaskResult] = []
-    for result in of_rows:
+
+    def is_current(result: TaskResult) -> bool:
         fingerprints = {record.fingerprint for record in result.records}
-        valid = result.made_by != "embark" or fingerprints == expected[result.task]
-        (current if valid else stale).append(result)
-    return current, stale
+        return result.made_by != "embark" or fingerprints == expected[result.task]
+
+    return list(filter(is_current, of_rows)), list(filterfalse(is_current, of_rows))
 
 
 def _notes(unlike: Sequence[TaskResult], stale: Sequence[TaskResult], current: Sequence[TaskResult]) -> tuple[str, ...]:
     """Notes on the results that were left out, each with the reason."""
-    notes = []
-    if unlike:
-        models = Counter(result.task for result in unlike)
-        tasks = listed([f"{task} of {counted(count, 'model')}" for task, count in models.items()])
-        why = "the paper had other data or another measure (embark published errata)"
-        notes.append(f"left out, because {why}: {tasks}")
-    if outdated := _names(stale):
-        why = "scored under another protocol, or on other data, than the row has now (run again to compare)"
-        notes.append(f"left out, because {why}: {outdated}")
-    if void := _names([result for result in current if isnan(result.score)]):
-        notes.append(f"left out, because the score is not a number: {void}")
-    return tuple(notes)
+    models = Counter(result.task for result in unlike)
+    reasons = {
+        "the paper had other data or another measure (embark published errata)": listed(
+            [f"{task} of {counted(count, 'model')}" for task, count in models.items()]
+        ),
+        "scored under another protocol, or on other data, than the row has now (run again to compare)": _names(stale),
+        "the score is not a number": _names([result for result in current if isnan(result.score)]),
+    }
+    return tuple(f"left out, because {why}: {names}" for why, names in reasons.items() if names)
 
 
 def _names(results: Sequence[TaskResult]) -> str:

@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Literal
 
 from embark import published
-from embark.catalogue import UnknownName, counted, listed
+from embark.catalogue import check_name, counted, listed
 from embark.models import MODELS
 from embark.results import Results, TaskResult
 from embark.results.exchange import is_mmeb, read_mmeb, read_mteb, write_mteb
-from embark.results.table import Row, Score, Table, Tabular
+from embark.results.table import Noted, Row, Score, Table
 from embark.results.task_rows import known_tasks
 from embark.settings import Settings, load_settings
 from embark.tasks import under_protocol
@@ -23,13 +23,12 @@ FEW = 8  # refused files that are named
 
 
 @dataclass(frozen=True)
-class Imported(Tabular):
+class Imported(Noted):
     """The imported results, their folder, and the files that were refused, each with the reason."""
 
     results: tuple[TaskResult, ...]
     refused: dict[Path, str]
     folder: Path
-    notes: tuple[str, ...] = ()
 
     def table(self) -> Table:
         """One row per result."""
@@ -74,8 +73,7 @@ def import_results(
             "(--protocol paper, if MMEB-V3's code made them)."
         )
     else:
-        if protocol not in (known := {"paper", *(score.protocol for score in published.scores("MMEB-V3"))}):
-            raise UnknownName("protocol of MMEB", protocol, known)
+        check_name("protocol of MMEB", protocol, {"paper", *(score.protocol for score in published.scores("MMEB-V3"))})
         read = read_mmeb(folder, tasks, model, revision, protocol)
     reasons = [f"{path.relative_to(folder)}: {why}" for path, why in read.refused.items()]
     if not read.results:
@@ -84,7 +82,7 @@ def import_results(
     written = tuple(results.write(result, None) for result in read.results)
     more = [f"left out: {len(reasons) - FEW} files more"] if len(reasons) > FEW else []
     notes = (*results.notes, *(f"left out: {reason}" for reason in reasons[:FEW]), *more)
-    return Imported(written, read.refused, results.root, notes)
+    return Imported(written, read.refused, results.root, notes=notes)
 
 
 def export_mteb(

@@ -12,13 +12,13 @@ from typing import Any, Literal
 from embark.boards.aggregate import Standing, standings
 from embark.boards.comparable_results import own_results, published_results
 from embark.boards.leaderboards import ranked
-from embark.catalogue import UnknownName
+from embark.catalogue import check_name, group_values
 from embark.data import readers
 from embark.data.fetch import Hub
 from embark.evaluators import EVALUATORS
 from embark.models import MODELS, find_card
 from embark.results import Results, TaskResult
-from embark.results.table import Row, Score, Table, Tabular
+from embark.results.table import Noted, Row, Score, Table
 from embark.results.task_rows import known_tasks
 from embark.run.score import fingerprint_of
 from embark.settings import Settings, load_settings
@@ -34,7 +34,7 @@ EMPTY: tuple[Any, ...] = (None, "", [], {}, ())
 
 
 @dataclass(frozen=True)
-class Facts(Tabular, Mapping[str, Any]):
+class Facts(Noted, Mapping[str, Any]):
     """What is known about a task, benchmark or model: a mapping, in the order in which people ask.
 
     `row` is the Task, Benchmark or ModelCard itself.
@@ -44,7 +44,6 @@ class Facts(Tabular, Mapping[str, Any]):
     row: Task | Benchmark | ModelCard
     facts: Mapping[str, Any]
     more: Mapping[str, Any]  # what the row itself does not state
-    notes: tuple[str, ...] = ()
 
     def __getitem__(self, name: str) -> Any:
         return self.facts[name]
@@ -61,10 +60,11 @@ class Facts(Tabular, Mapping[str, Any]):
 
     def table(self) -> Table:
         """One row per fact; several texts, and tables, take a row each."""
-        rows = []
-        for name, fact in self.facts.items():
-            for number, line in enumerate(_lines(name, fact)):
-                rows.append(Row(("" if number else name, line)))
+        rows = [
+            Row(("" if number else name, line))
+            for name, fact in self.facts.items()
+            for number, line in enumerate(_lines(name, fact))
+        ]
         return Table(("fact", "value"), tuple(rows))
 
 
@@ -74,19 +74,15 @@ def show(name: str, *, settings: Settings | None = None) -> Facts:
     A task's sample item is there when its data is on this machine; nothing is downloaded.
     """
     settings = settings or load_settings()
-    if name in TASKS:
-        return _task_facts(TASKS[name], list(Results(settings.results).all()), settings)
-    if name in BENCHMARKS:
+    if name not in TASKS and name in BENCHMARKS:  # a task goes before all else of its name
         benchmark = BENCHMARKS[name]
-        more = {"published": _published(benchmark)}
-        return _facts("benchmark", benchmark, dataclasses.asdict(benchmark), more)
-    if name in MODELS or ":" in name or (name and Path(name).expanduser().is_dir()):
+        return _facts("benchmark", benchmark, dataclasses.asdict(benchmark), {"published": _published(benchmark)})
+    if name not in TASKS and (name in MODELS or ":" in name or (name and Path(name).expanduser().is_dir())):
         card = find_card(name)
         return _facts("model", card, _model(card), {"published": _published(card)})
     results = list(Results(settings.results).all())
     known = known_tasks(results)
-    if name not in known:
-        raise UnknownName("task, benchmark or model", name, [*known, *BENCHMARKS, *MODELS])
+    check_name("task, benchmark or model", name, [*known, *BENCHMARKS, *MODELS])
     return _task_facts(known[name], results, settings)
 
 
@@ -267,10 +263,8 @@ def _task(task: Task) -> dict[str, Any]:
 
 def _sizes(task: Task) -> dict[str, str]:
     """Items by side, over all subsets."""
-    sides: dict[str, dict[str, int]] = {}
-    for pool in task.pools:
-        sides.setdefault(pool.side, {})[pool.id] = pool.items
-    sizes = {side: f"{sum(pools.values()):,} items" for side, pools in sides.items()}
+    sides = group_values((pool.side, (pool.id, pool.items)) for pool in task.pools)
+    sizes = {side: f"{sum(dict(pools).values()):,} items" for side, pools in sides.items()}
     return sizes | ({"distinct": f"{size(task):,} items"} if len(sides) > 1 else {})
 
 
@@ -308,13 +302,12 @@ def _sample(task: Task, settings: Settings) -> dict[str, str]:
 
 
 def _item(item: Item) -> str:
-    parts = []
-    for part in item.parts:
-        if isinstance(part, Text):
-            parts.append(f"“{part.text[:TEXT]}{'…' if len(part.text) > TEXT else ''}”")
-        else:
-            parts.append(f"[{part.kind}{_measures(part.kind, part.read())}]")
-    return " ".join(parts)
+    return " ".join(
+        f"“{part.text[:TEXT]}{'…' if len(part.text) > TEXT else ''}”"
+        if isinstance(part, Text)
+        else f"[{part.kind}{_measures(part.kind, part.read())}]"
+        for part in item.parts
+    )
 
 
 def _measures(kind: str, chunks: tuple[bytes, ...]) -> str:

@@ -11,12 +11,12 @@ import numpy as np
 
 from embark.boards.aggregate import Standing, standings
 from embark.boards.comparable_results import ResultSet, load_results, printed_scores, rows_of
-from embark.boards.matrix import matrix
+from embark.boards.matrix import DEFAULT_RULE, matrix
 from embark.boards.rules import Rule, by_difficulty, rule_of
-from embark.catalogue import Catalogue, UnknownName, counted, listed
+from embark.catalogue import Catalogue, check_name, counted, listed
 from embark.models import MODELS, get_models
 from embark.results import Results, TaskResult
-from embark.results.table import Row, Table, Tabular, first, footnoted
+from embark.results.table import Noted, Row, Table, applicable, first, footnoted
 from embark.settings import Settings, load_settings
 from embark.stats import ranking
 from embark.stats.means import Column, names, task_table
@@ -24,7 +24,6 @@ from embark.stats.ranking import FEWEST, Place
 from embark.tasks import DEFAULT_BENCHMARK, Tasks, Wanted, get_benchmark
 from embark.types import Array, Benchmark, EmbarkError, Task
 
-DEFAULT_RULE = "mean-of-categories"
 ENOUGH = 0.9  # share of a benchmark's tasks that a model needs scores on to be ranked
 UNRANKED = f"#: – is not ranked, because it lacks scores on {100 * ENOUGH:.0f} % of the tasks"
 PARTIAL = "over those tasks that have a score, not over all"
@@ -40,7 +39,7 @@ class Entry(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Leaderboard(Tabular):
+class Leaderboard(Noted):
     """Models best first, then those without enough scores, by how many they have.
 
     `resampled` is what the intervals of ranks come from: items, tasks, or nothing.
@@ -51,7 +50,6 @@ class Leaderboard(Tabular):
     rule: Rule
     resampled: str
     borda: bool = False
-    notes: tuple[str, ...] = ()
 
     def table(self, top: int | None = None, room: int | None = None) -> Table:
         """One row per model, one column per total, then one per group; only the `top` models.
@@ -63,7 +61,8 @@ class Leaderboard(Tabular):
         partial = any(entry.model.mean.partial for entry in shown)
         scores = (*["tasks"] * partial, *["Borda"] * self.borda, *totals, *groups)
         rows = []
-        for label, (model, place, points) in zip(self._labels(), shown, strict=False):
+        labels = names([(entry.model.model, entry.model.revision, entry.model.source) for entry in self.entries])
+        for label, (model, place, points) in zip(labels, shown, strict=False):
             rank = ("–", "", "") if place is None else (str(place.rank), place.interval, place.tie)
             covered = [f"{model.mean.count}/{model.mean.of}"] * partial
             cells = (*map(model.totals.get, totals), *map((model.tasks | model.categories).get, groups))
@@ -79,27 +78,24 @@ class Leaderboard(Tabular):
         labels = {name: str(self.rule).replace("-", " ").capitalize() if name == "mean" else name for name in totals}
         return task_table(self.tasks, models, labels)
 
-    def _labels(self) -> list[str]:
-        return names([(entry.model.model, entry.model.revision, entry.model.source) for entry in self.entries])
-
     def _footnotes(self, shown: Sequence[Entry]) -> tuple[str, ...]:
         protocols = ", ".join(dict.fromkeys(task.protocol for task in self.tasks))
-        notes = [f"{counted(len(self.tasks), 'task')} by the rule {self.rule}, protocol {protocols}"]
-        notes += [UNRANKED] * any(entry.place is None for entry in shown)
         ranked = sum(entry.place is not None for entry in self.entries)
-        if ranked > 1 and self.resampled == "nothing":
-            notes.append(f"95 %: fewer than {FEWEST} tasks of equal weight say nothing about other tasks")
-        elif ranked > 1:
-            drawn = "the items of each task" if self.resampled == "items" else "the tasks"
-            notes.append(f"95 %: of the rank, when {drawn} are drawn again, the same for all {ranked} models")
-            notes.append(TIES)
+        sure = self.resampled != "nothing"
+        drawn = "the items of each task" if self.resampled == "items" else "the tasks"
         models = [entry.model for entry in self.entries]
-        if len(models) > 1 and any(model.mean.partial for model in models):
-            common = f"the {len(models)} models share {len(shared(self.tasks, models))} of the tasks"
-            notes.append(
-                f"{common}: --comparable (comparable=True in Python) ranks them over those; fewer models may share more"
-            )
-        return tuple(notes)
+        partial = len(models) > 1 and any(model.mean.partial for model in models)
+        common = f"the {len(models)} models share {len(shared(self.tasks, models))} of the tasks"
+        notes = {
+            f"{counted(len(self.tasks), 'task')} by the rule {self.rule}, protocol {protocols}": True,
+            UNRANKED: any(entry.place is None for entry in shown),
+            f"95 %: fewer than {FEWEST} tasks of equal weight say nothing about other tasks": ranked > 1 and not sure,
+            f"95 %: of the rank, when {drawn} are drawn again, the same for all {ranked} models": ranked > 1 and sure,
+            TIES: ranked > 1 and sure,
+            f"{common}: --comparable (comparable=True in Python) ranks them over those; "
+            "fewer models may share more": partial,
+        }
+        return applicable(notes)
 
 
 def leaderboard(
@@ -199,8 +195,7 @@ def no_results(
     benchmark: str | Benchmark | None, tasks: Tasks, protocol: str | None, settings: Settings
 ) -> EmbarkError:
     """The error for a board or analysis without results: the reason, and how to get results."""
-    rows = rows_of(benchmark, tasks) if benchmark is not None else []
-    printed = printed_scores(rows)
+    printed = printed_scores([] if benchmark is None else rows_of(benchmark, tasks))
     if tables := dict.fromkeys(score.table for score in printed if score.protocol == protocol != "paper"):
         commands = " and ".join(f"embark published show '{table}'" for table in tables)
         return EmbarkError(f"Under {protocol} only aggregates are published, not scores by task. See them: {commands}")
@@ -218,8 +213,7 @@ def no_results(
 def _rule_by_difficulty(loaded: ResultSet, model: str, name: str) -> tuple[list[Task], Rule]:
     """The tasks that a model has a score on, and the rule that weights each by its distance from a full score."""
     field = matrix(loaded.tasks, loaded.results)
-    if model not in field.models:
-        raise UnknownName(f"model with results on {name}", model, field.models)
+    check_name(f"model with results on {name}", model, field.models)
     values = field.values[field.models.index(model)].tolist()
     scores = {task: value for task, value in zip(field.names, values, strict=True) if not isnan(value)}
     return [task for task in loaded.tasks if task.name in scores], by_difficulty(model, scores)
@@ -238,15 +232,13 @@ def _filter_models(
     passing = present.keys() if names is None else Catalogue("model among these results", present, str).match(names)
     notes: tuple[str, ...] = ()
     if not (families is types is modalities is max_parameters is None):
-        cards = get_models(families=families, types=types, modalities=modalities, max_parameters=max_parameters)
+        allowed = get_models(families=families, types=types, modalities=modalities, max_parameters=max_parameters)
         if unknown := [name for name in passing if name not in MODELS]:
             notes = (f"left out, because no card tells what they are: {listed(unknown)}",)
-        allowed = {card.name for card in cards}
-        passing = [name for name in passing if name in allowed]
+        passing = [name for name in passing if name in MODELS and MODELS[name] in allowed]
     if not passing:
         raise EmbarkError("No model with results passes the filters.")
-    chosen = set(passing)
-    return [result for result in results if result.model in chosen], notes
+    return [result for result in results if result.model in passing], notes
 
 
 def _common(tasks: Sequence[Task], results: Sequence[TaskResult]) -> list[Task]:

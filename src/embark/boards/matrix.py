@@ -10,10 +10,11 @@ import numpy as np
 
 from embark.boards.comparable_results import load_results
 from embark.boards.rules import RULES
-from embark.catalogue import UnknownName, listed
+from embark.catalogue import check_name, group_values, listed
 from embark.models import MODELS
 from embark.published import ERRATUM
 from embark.results import TaskResult
+from embark.results.table import applicable
 from embark.settings import Settings
 from embark.stats.means import ModelKey, by_model, names
 from embark.tasks import Tasks, get_benchmark
@@ -123,17 +124,13 @@ def group_of(task: Task, by: str) -> str:
     """The group of a task: its category, the task itself, or one of its tags (type, capability, domain…)."""
     if by in ("category", "task"):
         return task.category if by == "category" else task.name
-    if by not in task.tags:
-        raise UnknownName(f"grouping of {task.name}", by, ("category", "task", *task.tags))
+    check_name(f"grouping of {task.name}", by, ("category", "task", *task.tags))
     return task.tags[by]
 
 
 def grouped(tasks: Sequence[Task], by: str) -> dict[str, list[int]]:
     """The columns of each group, groups in the order of the tasks."""
-    groups: dict[str, list[int]] = {}
-    for column, task in enumerate(tasks):
-        groups.setdefault(group_of(task, by), []).append(column)
-    return groups
+    return group_values((group_of(task, by), column) for column, task in enumerate(tasks))
 
 
 def weights(tasks: Sequence[Task], rule: str) -> Array:
@@ -143,18 +140,17 @@ def weights(tasks: Sequence[Task], rule: str) -> Array:
     return np.array([share[task.name] for task in tasks])
 
 
-def _notes(scores: Matrix, results: Sequence[TaskResult]) -> list[str]:
+def _notes(scores: Matrix, results: Sequence[TaskResult]) -> tuple[str, ...]:
     """Notes on published scores that are known to be wrong, and on those that your scores replace."""
-    notes = []
     published = [result for result in results if result.made_by == "published"]
-    if wrong := sum(any(mark.startswith(ERRATUM) for mark in result.warnings) for result in published):
-        notes.append(
-            f"{wrong} of the published scores are known to be wrong and stand as printed (embark published errata)"
-        )
+    wrong = sum(any(mark.startswith(ERRATUM) for mark in result.warnings) for result in published)
     own = {result.model for result in results if result.made_by != "published"}
-    if both := sorted({result.model for result in published} & own & {*scores.models}):
-        notes.append(f"yours count where there are published scores, too: {listed(both)}")
-    return notes
+    both = sorted({result.model for result in published} & own & {*scores.models})
+    notes = {
+        f"{wrong} of the published scores are known to be wrong and stand as printed (embark published errata)": wrong,
+        f"yours count where there are published scores, too: {listed(both)}": both,
+    }
+    return applicable(notes)
 
 
 def _fill_gaps(scores: Mapping[ModelKey, dict[str, TaskResult]]) -> dict[ModelKey, dict[str, TaskResult]]:

@@ -11,8 +11,10 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from embark import published
+from embark.catalogue import group_values
 from embark.data.readers import ark
 from embark.results import TaskResult
+from embark.results.exchange import UNKNOWN
 from embark.results.table import Score
 from embark.stats.intervals import combined_interval, mean_interval
 from embark.tasks.ark import DEMANDS, SKILLS
@@ -37,16 +39,15 @@ def pooled(results: Mapping[str, TaskResult], pools: Mapping[tuple[str, str], tu
 
     `pools` names the pools (skills and demand) of each query, by task and query id: ids repeat from task to task.
     """
-    values: dict[str, list[float]] = {}
+    pairs: list[tuple[tuple[str, str], float]] = []  # of (task, query) and the value
     try:
         for result in results.values():
             outcomes = result.outcomes()
-            pairs = zip(outcomes["id"].to_pylist(), outcomes[result.metric].to_pylist(), strict=True)
-            for query, value in pairs:
-                for pool in pools.get((result.task, query), ()):
-                    values.setdefault(pool, []).append(value)
+            queries = ((result.task, query) for query in outcomes["id"].to_pylist())
+            pairs += zip(queries, outcomes[result.metric].to_pylist(), strict=True)
     except (EmbarkError, OSError, ValueError, KeyError):  # pyarrow's errors for a damaged or foreign file among them
         return {}
+    values = group_values((pool, value) for query, value in pairs for pool in pools.get(query, ()))
     sizes = SKILLS | DEMANDS
     scores = {
         pool: Score(float(np.mean(of)), *mean_interval(np.array(of)), len(of), max(len(of), sizes[pool]))
@@ -75,7 +76,7 @@ def _printed(result: TaskResult) -> dict[str, Score]:
     name = result.records[0].model  # as printed: a result may go by its card's name
     cells = [cell for cell in published.scores("ARK") if cell.table == TABLE]
     return {
-        cell.name: Score(cell.value, *published.UNKNOWN, marks=published.footnotes(cell))
+        cell.name: Score(cell.value, *UNKNOWN, marks=published.footnotes(cell))
         for cell in cells
         if (cell.model, cell.protocol) == (name, result.protocol)
     }

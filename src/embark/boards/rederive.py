@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
-from statistics import fmean, median
+from statistics import fmean
 from typing import Any
 
 import numpy as np
 
 from embark.boards.rules import RULES
+from embark.catalogue import group_values
 from embark.evaluators.sts import correlation
-from embark.published import Published, errata, results, scores
-from embark.results.table import Row, Table, Tabular
+from embark.published import PrintedCell, Published, errata, results, scores
+from embark.results.table import Noted, Row, Table
 from embark.stats.means import Summary
 from embark.tasks import TASKS, get_benchmark
 from embark.types import Task
@@ -26,7 +28,7 @@ FINE = (
     "Birdsnap", "Caltech101", "CIFAR100", "Country211", "FGVCAircraft", "Food101", "Imagenet1k", "OxfordFlowers",
     "OxfordPets", "RESISC45", "StanfordCars", "SUN397", "UCF101",
 )  # fmt: skip
-LITE_IN_PAPER = (0.992, 0.986)  # Spearman and Pearson of MIEB-lite with MIEB, as section 6.3 says
+LITE_IN_PAPER = {"spearman": 0.992, "pearson": 0.986}  # of MIEB-lite with MIEB, as section 6.3 says
 LEFT_OUT = ("VOC2007", "FashionIQIT2IRetrieval", "GLDv2I2TRetrieval", "SketchyI2IRetrieval", "SOPI2IRetrieval")
 TABLE_22 = {
     "ImageClustering": "Clustering",
@@ -40,6 +42,7 @@ TABLE_22 = {
     "Any2AnyMultilingualRetrieval": "Retrieval (multilingual)",
     "VisualSTS(multi)": "Visual STS (multilingual)",
 }
+MMEB_TABLES = [f"MMEB-V3 Table {number}" for number in (2, 5, 6, 7, 8, 9, 10)]  # that print aggregates beside tasks
 ALSO_TASKS = {"perception-only": "ARK/Daily-Life", "fine-grained visual reasoning": "ARK/Fine-Grained"}
 
 
@@ -62,12 +65,11 @@ class Derived:
     @property
     def erratum(self) -> str | None:
         """The erratum that describes this disagreement."""
-        for erratum in errata():
-            for cell in erratum.cells:
-                same = (cell.table, cell.model, cell.name) == (self.table, self.model, self.name)
-                if same and _near(cell.published, self.published) and _near(cell.derived, self.derived):
-                    return erratum.id
-        return None
+        return next((erratum.id for erratum in errata() if any(map(self._is, erratum.cells))), None)
+
+    def _is(self, cell: PrintedCell) -> bool:
+        same = (cell.table, cell.model, cell.name) == (self.table, self.model, self.name)
+        return same and _near(cell.published, self.published) and _near(cell.derived, self.derived)
 
 
 @dataclass(frozen=True)
@@ -91,12 +93,11 @@ class LiteAgreement:
 
 
 @dataclass(frozen=True)
-class PublishedCheck(Tabular):
+class PublishedCheck(Noted):
     """The comparison of all published aggregates, by table; `notes` name those that no erratum explains."""
 
     checks: tuple[Check, ...]
     lite: LiteAgreement
-    notes: tuple[str, ...] = ()
 
     def table(self) -> Table:
         """One row per table, and the sum."""
@@ -110,18 +111,16 @@ class PublishedCheck(Tabular):
     def sentence(self) -> str:
         """How well MIEB-lite stands for MIEB."""
         lite = self.lite
-        spearman, pearson = LITE_IN_PAPER
         return (
             f"MIEB-lite ranks {lite.models} fully covered models as MIEB does: Spearman {lite.spearman:.3f}, Pearson "
-            f"{lite.pearson:.3f} (the paper says {spearman} and {pearson})."
+            f"{lite.pearson:.3f} (the paper says {LITE_IN_PAPER['spearman']} and {LITE_IN_PAPER['pearson']})."
         )
 
     def as_dict(self) -> dict[str, Any]:
         """All numbers, ready for JSON."""
-        spearman, pearson = LITE_IN_PAPER
         return {
             "tables": [asdict(check) for check in self.checks],
-            "MIEB-lite": asdict(self.lite) | {"paper": {"spearman": spearman, "pearson": pearson}},
+            "MIEB-lite": asdict(self.lite) | {"paper": LITE_IN_PAPER},
         }
 
 
@@ -133,15 +132,13 @@ def check_published() -> PublishedCheck:
         for of_table in checks
         for cell in of_table.unexplained
     )
-    return PublishedCheck(tuple(checks), lite_agreement(), notes)
+    return PublishedCheck(tuple(checks), lite_agreement(), notes=notes)
 
 
 def check() -> list[Check]:
     """Every aggregate of the shipped tables that its published parts determine."""
-    by_table: dict[str, list[Derived]] = {}
-    for part in (_mieb_table_22, _mieb_table_2, _mmeb_averages, _mmeb_repeats, _mmeb_counts, _ark, _unibench):
-        for cell in part():
-            by_table.setdefault(cell.table, []).append(cell)
+    families = (_mieb_table_22, _mieb_table_2, _mmeb_averages, _mmeb_repeats, _mmeb_counts, _ark, _unibench)
+    by_table = group_values((cell.table, cell) for cells_of in families for cell in cells_of())
     return [_checked(table, cells) for table, cells in by_table.items()]
 
 
@@ -162,33 +159,11 @@ def lite_agreement() -> LiteAgreement:
     return LiteAgreement(len(models), correlation(rankdata(a), rankdata(b)), correlation(a, b))
 
 
-def collapsed_probes() -> list[Published]:
-    """MIEB's linear probes that predicted one class for everything.
-
-    Their accuracy is that class's share of the test items: a whole number of items, near chance, far below all others.
-    """
-    probes = [score for score in scores("MIEB") if score.kind == "task" and TASKS[score.name].evaluator == "probe"]
-    checks = []
-    for score in probes:
-        task = TASKS[score.name]
-        items = score.value * task.rows.get(score.split, 0)
-        usual = median(other.value for other in probes if other.name == score.name)
-        whole = abs(items - round(items)) < 1e-6 * task.rows.get(score.split, 0)  # scores are published to six digits
-        if task.chance and whole and score.value < min(2 * task.chance, usual / 10):
-            checks.append(score)
-    return checks
-
-
 def _checked(table: str, cells: Sequence[Derived]) -> Check:
-    known: dict[str, int] = {}
-    unexplained = []
-    for cell in cells:
-        if not cell.agrees:
-            if (name := cell.erratum) is not None:
-                known[name] = known.get(name, 0) + 1
-            else:
-                unexplained.append(cell)
-    return Check(table, len(cells), len(cells) - sum(known.values()) - len(unexplained), known, tuple(unexplained))
+    wrong = [(cell, cell.erratum) for cell in cells if not cell.agrees]
+    known = Counter(erratum for _, erratum in wrong if erratum is not None)
+    unexplained = tuple(cell for cell, erratum in wrong if erratum is None)
+    return Check(table, len(cells), len(cells) - len(wrong), dict(known), unexplained)
 
 
 def _known(check: Check) -> str:
@@ -205,10 +180,8 @@ def _aggregates(family: str, *tables: str) -> Iterator[Published]:
 
 def _by_model(benchmark: str) -> dict[str, Values]:
     """{model: {task: value}} of a benchmark, under the paper's protocol."""
-    values: dict[str, Values] = {}
-    for result in results(benchmark):
-        values.setdefault(result.model, {})[result.task] = result.score
-    return values
+    scores_of = group_values((result.model, (result.task, result.score)) for result in results(benchmark))
+    return {model: dict(task_scores) for model, task_scores in scores_of.items()}
 
 
 def _summaries(benchmark: str) -> dict[str, Summary]:
@@ -228,10 +201,7 @@ def _mieb_table_2() -> Iterator[Derived]:
 
 def _mieb_table_22() -> Iterator[Derived]:
     tasks = TASKS.match(get_benchmark("MIEB(Multilingual)").tasks)
-    groups: dict[str, list[str]] = {}
-    for task in tasks:
-        if task.name not in LEFT_OUT:
-            groups.setdefault(_column_22(task), []).append(task.name)
+    groups = group_values((_column_22(task), task.name) for task in tasks if task.name not in LEFT_OUT)
     values = _by_model("MIEB(Multilingual)")
     for cell in _aggregates("MIEB", "MIEB Table 22"):
         of = values[cell.model]
@@ -255,21 +225,19 @@ def _mmeb_averages() -> Iterator[Derived]:
     values = _by_model("MMEB-V3")
     rule = RULES["mmeb"]
     summaries = {model: (rule(tasks, of, ["audio"]), rule(new, of, ["audio"])) for model, of in values.items()}
-    for number in (2, 3, 5, 6, 7, 8, 9, 10):
-        for cell in _aggregates("MMEB-V3", f"MMEB-V3 Table {number}"):
-            summary = summaries[cell.model][number == 2]
-            mean = (summary.groups | summary.totals)[cell.name]
-            yield Derived(cell.table, cell.model, cell.name, cell.value, mean.value, 0.1 * POINT)
+    for cell in _aggregates("MMEB-V3", "MMEB-V3 Table 3", *MMEB_TABLES):
+        summary = summaries[cell.model][cell.table == "MMEB-V3 Table 2"]
+        mean = (summary.groups | summary.totals)[cell.name]
+        yield Derived(cell.table, cell.model, cell.name, cell.value, mean.value, 0.1 * POINT)
 
 
 def _mmeb_repeats() -> Iterator[Derived]:
     """Group means that Table 3 prints, too."""
     summary = {(cell.model, cell.name): cell.value for cell in _aggregates("MMEB-V3", "MMEB-V3 Table 3")}
-    for number in (2, 5, 6, 7, 8, 9, 10):
-        for cell in _aggregates("MMEB-V3", f"MMEB-V3 Table {number}"):
-            if (cell.model, cell.name) in summary and cell.name not in ("All", "All*"):
-                table = f"{cell.table} against Table 3"
-                yield Derived(table, cell.model, cell.name, cell.value, summary[cell.model, cell.name], 0)
+    for cell in _aggregates("MMEB-V3", *MMEB_TABLES):
+        if (cell.model, cell.name) in summary and cell.name not in ("All", "All*"):
+            table = f"{cell.table} against Table 3"
+            yield Derived(table, cell.model, cell.name, cell.value, summary[cell.model, cell.name], 0)
 
 
 def _mmeb_counts() -> Iterator[Derived]:

@@ -11,7 +11,7 @@ from statistics import fmean
 from typing import Literal, NamedTuple
 
 from embark.boards.reasoning import reasoning_axis
-from embark.catalogue import UnknownName
+from embark.catalogue import Catalogue
 from embark.results import TaskResult
 from embark.results.table import Score
 from embark.stats.means import Mean, Summary, Values, grouped, mean, mean_of_groups
@@ -102,9 +102,9 @@ class Rule:
         return {self.total: whole, f"{self.total}*": part} if needing else {self.total: whole}
 
 
-RULES: dict[str, Rule] = {
-    rule.name: rule
-    for rule in (
+RULES = Catalogue(
+    "rule",
+    (
         Rule("mean-of-categories"),
         # Table 2 of MIEB, where two types are not English, and Table 1 of UniBench.
         Rule(
@@ -120,8 +120,9 @@ RULES: dict[str, Rule] = {
         Rule("mmeb", by=("group", "category"), over="tasks", total="All", zeros_without="audio"),
         # Domains, and the mean over subtypes (not over domains).
         Rule("ark", over="tasks", total="knowledge axis", second_axis=reasoning_axis),
-    )
-}
+    ),
+    str,
+)
 
 
 def by_difficulty(model: str, scores: Values) -> Rule:
@@ -135,11 +136,7 @@ def by_difficulty(model: str, scores: Values) -> Rule:
 
 def rule_of(rule: str | Rule) -> Rule:
     """A rule by its name, or itself."""
-    if isinstance(rule, Rule):
-        return rule
-    if rule not in RULES:
-        raise UnknownName("rule", rule, RULES)
-    return RULES[rule]
+    return rule if isinstance(rule, Rule) else RULES[rule]
 
 
 def _scored(tasks: Sequence[str], values: Values) -> bool:

@@ -25,7 +25,7 @@ from embark.types import EmbarkError
 class Commands(Group):
     """The commands by what they are for."""
     HEADS: ClassVar = {
-        "Run models": ("run", "plan", "fetch", "doctor", "store"),
+        "Run models": ("run", "plan", "fetch", "check", "doctor", "store"),
         "Read scores": ("leaderboard", "compare", "recommend", "analyze", "published"),
         "Look up": ("tasks", "benchmarks", "models", "show"),
         "Exchange": ("import", "export"),
@@ -69,6 +69,7 @@ for command in (
     run.run,
     run.plan,
     fetch.fetch,
+    fetch.check,
     board.leaderboard,
     compare.compare,
     recommend.recommend,

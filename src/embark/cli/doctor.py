@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 import embark
-from embark.cli.output import Compile, Device, Format, Precision, Trust, emit, say
+from embark.cli.output import Compile, Device, Format, Precision, Trust, emit, finish, say
 
 
 def doctor(
@@ -41,6 +41,4 @@ def doctor(
         say=lambda check: say(f"examining {check} …") if style == "text" else None,
     )
     emit(examination.table(), style, examination.as_dict())
-    say(examination.sentence())
-    if examination.faults:
-        raise typer.Exit(1)
+    finish(examination.sentence(), failed=examination.faults)

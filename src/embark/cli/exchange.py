@@ -9,7 +9,7 @@ import typer
 
 import embark
 from embark import escape
-from embark.catalogue import counted
+from embark.catalogue import check_name, counted
 from embark.cli.grammar import Command, Group
 from embark.cli.output import Device, Format, Home, Offline, ProtocolName, ResultsFolder, emit, say
 
@@ -126,11 +126,9 @@ def export_ranked(
     embark export ranked lists -m google/siglip-so400m-patch14-384 -t 'ARK/*'
     embark export ranked runs -m embark/pocket -t PocketNameToImage --format trec --depth 1000
     """
-    from embark.catalogue import UnknownName
     from embark.run.ranked_lists import FORMATS
 
-    if style not in FORMATS:
-        raise UnknownName("format of ranked lists", style, FORMATS)
+    check_name("format of ranked lists", style, FORMATS)
     settings = embark.load_settings(home, offline=offline or None)
     for ranking in embark.rank(model, task, depth=depth, settings=settings, loading=embark.Loading(device)):
         print(ranking.save(folder, style))

@@ -1,4 +1,4 @@
-"""`embark fetch`: the data of tasks, beforehand."""
+"""`embark fetch` and `embark check`: the data of tasks, beforehand, and whether it is what their rows say."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 import embark
-from embark.cli.output import BenchmarkName, Format, Home, TaskNames, emit, say
+from embark.cli.output import BenchmarkName, Format, Home, TaskNames, emit, finish
 from embark.cli.run import TasksFile, chosen_tasks
 
 
@@ -35,6 +35,28 @@ def fetch(
     report = embark.fetch(chosen_tasks(benchmark, task, None, tasks_file), dry_run=dry_run, settings=settings)
     if report.datasets or style != "text":
         emit(report.table(), style, report.as_dict())
-    say(*report.notes)
-    if report.problems:
-        raise typer.Exit(1)
+    finish(*report.notes, failed=report.problems)
+
+
+def check(
+    benchmark: BenchmarkName = None,
+    task: TaskNames = None,
+    tasks_file: TasksFile = None,
+    style: Format = "text",
+    home: Home = None,
+) -> None:
+    """Hold the rows of tasks against the hub, without downloading the data.
+
+    Listings, the footers of Parquet files and the first rows of others tell whether the revision exists, files and
+    columns are found, rows are as many as stated, classes are in order, ids occur once and the license is the same.
+    Megabytes are read, by ranges. The exit status is 1 where anything differs.
+
+    \b
+    embark check -b 'MIEB(lite)'
+    embark check -t 'UniBench/*' --format csv
+    """
+    if not (benchmark or task or tasks_file):
+        raise typer.BadParameter("give a benchmark (-b) or tasks (-t)")
+    report = embark.check(chosen_tasks(benchmark, task, None, tasks_file), settings=embark.load_settings(home))
+    emit(report.table(), style)
+    finish(*report.notes, failed=report.differences)

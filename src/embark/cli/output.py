@@ -6,7 +6,6 @@ Also the options that several commands share.
 from __future__ import annotations
 
 import json
-import math
 import shutil
 import sys
 import textwrap
@@ -17,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from embark import escape
-from embark.catalogue import UnknownName
+from embark.catalogue import check_name
 
 if TYPE_CHECKING:  # importing numpy and others would slow down --help
     from collections.abc import Sequence
@@ -29,8 +28,7 @@ FORMATS = ("text", "json", "csv", "markdown", "latex", "html")
 
 def _known(style: str) -> str:
     """The format, if it exists: checked before the work, not after it."""
-    if style not in FORMATS:
-        raise UnknownName("format", style, FORMATS)
+    check_name("format", style, FORMATS)
     return style
 
 
@@ -87,6 +85,13 @@ def say(*notes: str) -> None:
             print(escape.terminal(note), file=sys.stderr, flush=True)
 
 
+def finish(*notes: str, failed: object = False) -> None:
+    """Print the last lines to standard error; where something failed, the command ends with status 1."""
+    say(*notes)
+    if failed:
+        raise typer.Exit(1)
+
+
 def terminal_width() -> int:
     """Characters that a line has room for."""
     return shutil.get_terminal_size((WIDTH, 24)).columns
@@ -106,17 +111,10 @@ def emit(table: Table, style: str, data: Any = None) -> None:
 
 def print_json(value: Any) -> None:
     """Machine-readable output; escaped where the output cannot take every letter."""
+    from embark.results import finite
+
     escaped = "utf" not in (sys.stdout.encoding or "utf").lower()
-    print(escape.json(json.dumps(_finite(value), indent=2, ensure_ascii=escaped, default=list)))
-
-
-def _finite(value: Any) -> Any:
-    """JSON has no NaN: null stands for it."""
-    if isinstance(value, dict):
-        return {name: _finite(item) for name, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_finite(item) for item in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+    print(escape.json(json.dumps(finite(value), indent=2, ensure_ascii=escaped)))
 
 
 def print_table(table: Table) -> None:

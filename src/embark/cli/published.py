@@ -9,7 +9,7 @@ import typer
 
 import embark
 from embark.cli.grammar import Command
-from embark.cli.output import Format, emit, listing, print_table, say, wrapped
+from embark.cli.output import Format, emit, finish, listing, print_table, wrapped
 
 if TYPE_CHECKING:  # importing numpy and others would slow down --help
     from embark.published import Erratum
@@ -103,9 +103,7 @@ def check(style: Format = "text") -> None:
     emit(checked.table(), style, checked.as_dict())
     if style == "text":
         print(f"\n{checked.sentence()}")
-    say(*checked.notes)
-    if checked.notes:
-        raise typer.Exit(1)
+    finish(*checked.notes, failed=checked.notes)
 
 
 def _print_erratum(erratum: Erratum) -> None:

@@ -22,8 +22,8 @@ from embark.cli.output import (
     TaskNames,
     Trust,
     emit,
+    finish,
     print_table,
-    say,
 )
 
 ModelNames = Annotated[
@@ -113,9 +113,7 @@ def run(
     if report.results or style != "text":
         data = {"results": long_table(report.results), "skipped": [vars(skip) for skip in report.skipped]}
         emit(report.table(), style, data)
-    say(*report.summary(), *report.notes)
-    if any(skip.kind == "failed" for skip in report.skipped):
-        raise typer.Exit(1)
+    finish(*report.summary(), *report.notes, failed=any(skip.kind == "failed" for skip in report.skipped))
 
 
 def plan(
@@ -161,9 +159,7 @@ def plan(
     for of_model in report.models if style == "text" else ():
         print(f"\n{escape.terminal(of_model.model)}")
         print_table(of_model.table())
-    say(*report.notes)
-    if any(skip.kind == "failed" for skip in report.skipped):
-        raise typer.Exit(1)
+    finish(*report.notes, failed=any(skip.kind == "failed" for skip in report.skipped))
 
 
 def chosen_tasks(

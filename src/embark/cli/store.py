@@ -9,7 +9,7 @@ import typer
 
 import embark
 from embark.cli.grammar import Command
-from embark.cli.output import Format, Home, ResultsFolder, emit, say
+from embark.cli.output import Format, Home, ResultsFolder, emit, finish
 
 if TYPE_CHECKING:  # help texts must not wait for numbers
     from embark.run.store_health import StoreHealth
@@ -34,10 +34,7 @@ def check(style: Format = "text", home: Home = None, results: ResultsFolder = No
     \b
     embark store check
     """
-    health = embark.check_store(embark.load_settings(home, results))
-    _show(health, style)
-    if health.damage:
-        raise typer.Exit(1)
+    _show(embark.check_store(embark.load_settings(home, results)), style)
 
 
 @app.command(cls=Command)
@@ -62,4 +59,4 @@ def gc(style: Format = "text", home: Home = None, results: ResultsFolder = None)
 
 def _show(health: StoreHealth, style: str) -> None:
     emit(health.table(), style, dataclasses.asdict(health))
-    say(*health.notes)
+    finish(*health.notes, failed=health.damage)

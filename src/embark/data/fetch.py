@@ -142,6 +142,44 @@ class Hub:
             local |= self._download_all(id, commit, missing)
         return [local[path] for path in paths]
 
+    def read_range(self, id: str, revision: str, file: RemoteFile, start: int, size: int) -> bytes:
+        """Some bytes of a file, without downloading the others; of a file on this machine, from there."""
+        commit = self.resolve(id, revision)
+        if path := self._find(id, commit, file):
+            with path.open("rb") as local:
+                local.seek(start)
+                return local.read(size)
+        if self.offline:
+            raise _offline_error(f"file '{file.path}' of dataset {id} ({revision})")
+        url = f"{self.endpoint}/datasets/{id}/resolve/{commit}/{quote(file.path)}"
+        attempt = partial(self._get_range, url, start, min(size, file.size - start))
+        try:
+            return with_retries(f"Reading '{file.path}' of dataset {id}", attempt)
+        except Refused as refused:
+            raise self._refusal_error(refused, id, revision, file.path) from None
+
+    def _get_range(self, url: str, start: int, size: int) -> bytes:
+        from huggingface_hub.utils import build_hf_headers, get_session, hf_raise_for_status
+
+        http.check_token()
+        http.guard_huggingface_hub(self.endpoint)
+        headers = build_hf_headers(library_name="embark") | {"Range": f"bytes={start}-{start + size - 1}"}
+        body = bytearray()
+        try:
+            with get_session().stream("GET", url, headers=headers, timeout=http.TIMEOUT, follow_redirects=True) as page:
+                hf_raise_for_status(page)
+                skip = start if page.status_code == 200 else 0  # a server without ranges sends all
+                for block in page.iter_bytes(1 << 16):
+                    body += block[skip:]
+                    skip = max(0, skip - len(block))
+                    if len(body) >= size:
+                        break
+        except Exception as error:
+            raise self._problem(error) from None
+        if len(body) < size:
+            raise TemporaryFailure(f"{len(body):,} bytes came instead of {size:,}")
+        return bytes(body[:size])
+
     def forget(self, id: str, revision: str) -> None:
         """Have the files listed again next time: a list that something is missing in may be wrong."""
         if not self.offline and not is_local(id):

@@ -131,13 +131,25 @@ class Parquet(TableFile):
             raise _read_error(self.path, error) from error
 
     def class_names(self, column: str) -> tuple[str, ...] | None:
-        metadata = json.loads((self.schema.metadata or {}).get(b"huggingface", b"{}"))
-        feature = metadata.get("info", {}).get("features", {}).get(column)
-        while isinstance(feature, (dict, list)):
-            if isinstance(feature, dict) and feature.get("_type") == "ClassLabel":
-                return tuple(feature["names"])
-            feature = feature.get("feature") if isinstance(feature, dict) else next(iter(feature), None)
-        return None
+        return declared_classes(self.schema, column)
+
+
+def declared_classes(schema: Any, column: str) -> tuple[str, ...] | None:
+    """The names of a class column, as `datasets` writes them into the file."""
+    metadata = json.loads((schema.metadata or {}).get(b"huggingface", b"{}"))
+    feature = metadata.get("info", {}).get("features", {}).get(column)
+    while isinstance(feature, (dict, list)):
+        if isinstance(feature, dict) and feature.get("_type") == "ClassLabel":
+            return tuple(feature["names"])
+        feature = feature.get("feature") if isinstance(feature, dict) else next(iter(feature), None)
+    return None
+
+
+def is_media(kind: Any) -> bool:
+    """Whether a column of this type can hold images, films or sounds, or lists of them."""
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        return is_media(kind.value_type)
+    return _is_bytes(kind) or _is_samples(kind)
 
 
 def _is_bytes(kind: Any) -> bool:

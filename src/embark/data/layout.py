@@ -154,8 +154,7 @@ def _data_files(value: Any, id: str) -> Iterator[tuple[str, str]]:
 
 def card_configs(card: str, id: str = "?") -> list[dict[str, Any]]:
     """The `configs` of a dataset card, which is Markdown after a head of YAML; every value in them is a text."""
-    head = re.match(r"\ufeff?---\s*\n(.*?\n)---\s*(\n|$)", card.replace("\r\n", "\n"), re.DOTALL)
-    block = re.search(r"^configs:.*\n(?:(?:[ \t-].*|#.*)?\n)*", head[1], re.MULTILINE) if head else None
+    block = re.search(r"^configs:.*\n(?:(?:[ \t-].*|#.*)?\n)*", card_head(card), re.MULTILINE)
     if block is None:
         return []
     try:
@@ -169,3 +168,9 @@ def card_configs(card: str, id: str = "?") -> list[dict[str, Any]]:
             f"The card of dataset {id} has `configs` that are not understood ({reason}): name the files in the row."
         ) from None
     return configs
+
+
+def card_head(card: str) -> str:
+    """The head of a dataset card, which is YAML; empty where there is none."""
+    head = re.match(r"\ufeff?---\s*\n(.*?\n)---\s*(\n|$)", card.replace("\r\n", "\n"), re.DOTALL)
+    return head[1] if head else ""

@@ -14,8 +14,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from embark.catalogue import UnknownName
+from embark.catalogue import check_name, group_values
 from embark.results import Record, TaskResult
+from embark.results.exchange import UNKNOWN
 from embark.tasks import TASKS, get_benchmark
 from embark.types import Task
 
@@ -23,7 +24,6 @@ FAMILIES = {"MIEB": "mieb", "UniBench": "unibench", "MMEB-V3": "mmeb", "ARK": "a
 ERRATUM = "erratum "  # begins the footnote of an erratum that is about the number …
 NOTE = "note "  # … or about the text, labels and data around it
 OTHER_DATA = "other data"  # the effect of an erratum: right scores that may be compared with one another alone
-UNKNOWN = (float("nan"), float("nan"))  # papers print no intervals
 _HERE = Path(__file__).parent
 
 
@@ -112,11 +112,10 @@ def overview(family: str | None = None) -> dict[str, dict[str, Any]]:
 def cells(table: str, model: str | None = None) -> tuple[Published, ...]:
     """The cells of a table, or those of one model in it."""
     known = tables()
-    if table not in known:
-        raise UnknownName("published table", table, known, "`embark published list` lists them all.")
+    check_name("published table", table, known, "`embark published list` lists them all.")
     of_table = [score for score in scores(known[table]["family"]) if score.table == table]
-    if model is not None and model not in (models := {score.model for score in of_table}):
-        raise UnknownName(f"model in {table}", model, models)
+    if model is not None:
+        check_name(f"model in {table}", model, {score.model for score in of_table})
     return tuple(score for score in of_table if model in (None, score.model))
 
 
@@ -156,12 +155,13 @@ def results(tasks: str | Iterable[Task], protocol: str = "paper") -> list[TaskRe
     warnings.
     """
     rows = {task.name: task for task in (TASKS.match(get_benchmark(tasks).tasks) if isinstance(tasks, str) else tasks)}
-    parts: dict[tuple[str, str, str], list[Published]] = {}
-    for family in dict.fromkeys(task.family for task in rows.values() if task.family in FAMILIES):
-        for score in scores(family):
-            row = rows.get(score.name) if score.kind == "task" and score.protocol == protocol else None
-            if row is not None and row.metric == score.metric:
-                parts.setdefault((score.model, score.revision, score.name), []).append(score)
+    families = dict.fromkeys(task.family for task in rows.values() if task.family in FAMILIES)
+    of_protocol = (score for family in families for score in scores(family) if score.protocol == protocol)
+    parts = group_values(
+        ((score.model, score.revision, score.name), score)
+        for score in of_protocol
+        if score.kind == "task" and score.name in rows and rows[score.name].metric == score.metric
+    )
     return [_result(of_task, rows[name]) for (_, _, name), of_task in parts.items()]
 
 
@@ -216,17 +216,13 @@ def _errata_of(family: str, table: str, name: str) -> tuple[Erratum, ...]:
 
 
 @cache
-def _printed(family: str) -> dict[tuple[str, str], set[str]]:
+def _printed(family: str) -> dict[tuple[str, str], list[str]]:
     """By model and name (of a task or an aggregate), the tables that print the score."""
-    tables_of: dict[tuple[str, str], set[str]] = {}
-    for score in scores(family):
-        tables_of.setdefault((score.model, score.name), set()).add(score.table)
-    return tables_of
+    return group_values({((score.model, score.name), score.table) for score in scores(family)})
 
 
 def _file(family: str) -> str:
-    if family not in FAMILIES:
-        raise UnknownName("family with published tables", family, FAMILIES)
+    check_name("family with published tables", family, FAMILIES)
     return FAMILIES[family]
 
 

@@ -26,6 +26,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from embark.catalogue import group_values
 from embark.data.atomic import NO_ROOM, atomically
 from embark.paths import place
 from embark.results.task_rows import from_json, to_json
@@ -36,6 +37,9 @@ SCORED_BY = (
     "instructions", "labels", "templates", "metric", "unreadable",
 )  # fmt: skip
 OF_RESULT = ("model", "revision", "score", "interval", "protocol", "made_by")
+OF_RECORD = (
+    "metric", "interval", "statistic", "encoder", "run", "counts", "timings", "versions", "loaded", "warnings",
+)  # fmt: skip
 OURS = "embark"  # the key under which our fields stand in an mteb-shaped entry
 META = "model_meta.json"
 COMMIT = "scored on commit "  # how the mark of scores on other data begins
@@ -121,6 +125,10 @@ class TaskResult:
             raise Damaged(path, _reason(error)) from error
 
 
+class CannotSave(EmbarkError):
+    """Results cannot be written: no model could be evaluated."""
+
+
 class Replaced(EmbarkError):
     """A result that another process wrote anew while its outcomes were read."""
 
@@ -163,13 +171,12 @@ class Results:
             result = _parse(path) if path.is_file() else None
             if result is not None and (result.checksum or path.with_suffix(".parquet").exists()):
                 result.outcomes()
+            return result
         except Damaged as damage:
             self._set_aside(damage)
-            return None
         except FileNotFoundError:
             self.notes.append(f"{path} has lost its outcomes ({path.stem}.parquet) and is computed again")
-            return None
-        return result
+        return None
 
     def save(self, result: TaskResult, card: ModelCard, outcomes: Sequence[Mapping[str, Any]]) -> TaskResult:
         """Write outcomes, then scores (the commit), each in one step; a kill leaves the old files or the new ones.
@@ -204,13 +211,13 @@ class Results:
         return dataclasses.replace(result, path=path)
 
     def check(self) -> None:
-        """Raise an error if scores cannot be written, before hours are spent on embedding."""
+        """Raise `CannotSave` if scores cannot be written, before hours are spent on embedding."""
         try:
             self.root.mkdir(parents=True, exist_ok=True)
             with tempfile.TemporaryFile(dir=self.root):
                 pass
         except OSError as error:
-            raise EmbarkError(f"Scores cannot be written to {self.root} ({error.strerror}): set --results.") from error
+            raise CannotSave(f"Scores cannot be written to {self.root} ({error.strerror}): set --results.") from error
 
     def all(self) -> Iterator[TaskResult]:
         """Every result of ours in the folder; notes name those that are damaged."""
@@ -253,14 +260,19 @@ LONG_COLUMNS = (*RECORD_COLUMNS, "low", "high", "protocol", "made_by", "items", 
 
 def long_table(results: Iterable[TaskResult]) -> list[dict[str, Any]]:
     """One row per record, ready for a data frame."""
-    rows = []
-    for result in results:
-        for record in result.records:
-            row = {name: getattr(record, name) for name in RECORD_COLUMNS}
-            low, high = record.interval
-            more = {"items": record.counts.get("items"), "warnings": "; ".join(record.warnings)}
-            rows.append(row | {"low": low, "high": high, "protocol": result.protocol, "made_by": result.made_by} | more)
-    return rows
+    return [_long_row(result, record) for result in results for record in result.records]
+
+
+def _long_row(result: TaskResult, record: Record) -> dict[str, Any]:
+    low, high = record.interval
+    return {name: getattr(record, name) for name in RECORD_COLUMNS} | {
+        "low": low,
+        "high": high,
+        "protocol": result.protocol,
+        "made_by": result.made_by,
+        "items": record.counts.get("items"),
+        "warnings": "; ".join(record.warnings),
+    }
 
 
 def mark_commits(results: Iterable[TaskResult]) -> list[TaskResult]:
@@ -269,10 +281,9 @@ def mark_commits(results: Iterable[TaskResult]) -> list[TaskResult]:
     Where as many have one commit as the other, the newest result's counts.
     """
     listed = list(results)
-    commits: dict[str, list[str]] = {}
-    for result in sorted(listed, key=lambda result: result.date, reverse=True):
-        if result.made_by == "embark":  # other tools' results say so when they are imported
-            commits.setdefault(result.task, []).append(result.dataset_revision)
+    ours = [result for result in listed if result.made_by == "embark"]  # others say so when they are imported
+    ours.sort(key=lambda result: result.date, reverse=True)
+    commits = group_values((result.task, result.dataset_revision) for result in ours)
     usual = {task: max(dict.fromkeys(of_task), key=of_task.count) for task, of_task in commits.items()}
     return [
         _warned(result, f"{COMMIT}{result.dataset_revision[:12]} of the data, other models on another")
@@ -295,39 +306,26 @@ def _mteb(result: TaskResult) -> dict[str, Any]:
     """The file's content: mteb's result layout, our fields under one key."""
     row = {} if result.row is None else {"row": to_json(result.row)}
     checksum = {"outcomes": result.checksum} if result.checksum else {}
-    scores: dict[str, list[dict[str, Any]]] = {}
-    for record in result.records:
-        ours = {
-            name: getattr(record, name)
-            for name in (
-                "metric",
-                "interval",
-                "statistic",
-                "encoder",
-                "run",
-                "counts",
-                "timings",
-                "versions",
-                "loaded",
-                "warnings",
-            )
-        }
-        ours["protocol"] = record.fingerprint  # the name that it has had on disk from the start
-        entry = dict(record.metrics) | {
-            "main_score": record.score,
-            "hf_subset": record.subset,
-            "languages": record.languages,
-        }
-        scores.setdefault(record.split, []).append(entry | {OURS: ours})
     return {
         "dataset_revision": result.dataset_revision,
         "task_name": result.task,
         "mteb_version": result.records[0].versions.get("mteb"),
-        "scores": scores,
+        "scores": group_values((record.split, _entry(record)) for record in result.records),
         "evaluation_time": sum(sum(record.timings.values()) for record in result.records),
         "kg_co2_emissions": None,
         "date": result.date,
         OURS: {name: getattr(result, name) for name in OF_RESULT} | row | checksum,
+    }
+
+
+def _entry(record: Record) -> dict[str, Any]:
+    """A record as mteb has it, our fields under one key."""
+    ours = {name: getattr(record, name) for name in OF_RECORD}
+    return dict(record.metrics) | {
+        "main_score": record.score,
+        "hf_subset": record.subset,
+        "languages": record.languages,
+        OURS: ours | {"protocol": record.fingerprint},  # the name that it has had on disk from the start
     }
 
 
@@ -347,8 +345,7 @@ def _parse(path: Path) -> TaskResult | None:
 
 def _stored_checksum(path: Path) -> str | None:
     """The checksum of the outcomes that a result file on disk names."""
-    result = _parse(path)
-    return None if result is None else result.checksum
+    return result.checksum if (result := _parse(path)) else None
 
 
 def _reason(error: Exception) -> str:
@@ -404,23 +401,22 @@ def _bounds(interval: Sequence[object]) -> tuple[float, float]:
 
 
 def _meta(card: ModelCard) -> dict[str, Any]:
-    facts = {field.name: getattr(card, field.name) for field in dataclasses.fields(card)}
-    return {"name": card.name, "revision": card.revision, OURS: facts}
+    return {"name": card.name, "revision": card.revision, OURS: vars(card)}
 
 
 def _json(content: Mapping[str, Any]) -> bytes:
-    return (json.dumps(_finite(content), indent=2, ensure_ascii=False, allow_nan=False) + "\n").encode()
+    return (json.dumps(finite(content), indent=2, ensure_ascii=False, allow_nan=False) + "\n").encode()
 
 
-def _finite(value: Any) -> Any:
+def finite(value: Any) -> Any:
     """Plain values, with null for what is not finite: other tools' readers refuse NaN."""
     if isinstance(value, Mapping):
-        return {name: _finite(entry) for name, entry in value.items()}
+        return {name: finite(entry) for name, entry in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_finite(entry) for entry in value]
+        return [finite(entry) for entry in value]
     if isinstance(value, float):
         return float(value) if math.isfinite(value) else None
-    return value if value is None or isinstance(value, (str, int)) else _finite(_plain(value))
+    return value if value is None or isinstance(value, (str, int)) else finite(_plain(value))
 
 
 def _plain(value: Any) -> Any:

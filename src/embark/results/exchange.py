@@ -19,7 +19,7 @@ from embark.paths import component
 from embark.results import OURS, Record, Results, TaskResult
 from embark.types import EmbarkError, ModelCard, Task
 
-UNKNOWN = (float("nan"), float("nan"))  # neither tool has intervals
+UNKNOWN = (float("nan"), float("nan"))  # neither tools nor papers have intervals
 MTEB = "MIEB"  # the family whose rows are scored by what mteb itself defines as main_score
 AGGREGATE = "mteb 2 may have taken the mean over all subsets of the task that this one is a part of"
 SCORES = "_score.json"  # how the names of MMEB's files end
@@ -72,17 +72,16 @@ def read_mmeb(folder: Path, tasks: Mapping[str, Task], model: str, revision: str
 
 def write_mteb(results: Iterable[TaskResult], cards: Mapping[str, ModelCard], folder: Path) -> list[TaskResult]:
     """Results in mteb's layout: one protocol per folder, since mteb knows one result per task."""
-    written, seen = [], set()
+    written: dict[tuple[str, str, str], TaskResult] = {}
     for result in results:
         key = (result.model, result.revision, result.task)
-        if key in seen:
+        if key in written:
             raise EmbarkError(
                 f"There are two results of {result.model} on {result.task}: export one protocol at a time."
             )
-        seen.add(key)
         result = replace(result, checksum="")  # its outcomes stay where they are
-        written.append(Results(folder).write(result, cards.get(result.model), f"{component(result.task)}.json"))
-    return written
+        written[key] = Results(folder).write(result, cards.get(result.model), f"{component(result.task)}.json")
+    return list(written.values())
 
 
 # ── mteb ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -102,7 +101,7 @@ def _mteb_result(path: Path, content: dict[str, Any], tasks: Mapping[str, Task])
     version = ", ".join(sorted(versions))
     warnings = _differences(task, str(content.get("dataset_revision", "")))
     parts = _parts(task, entries)
-    if majors == {"2"} and parts.keys() != _wanted(task).keys():
+    if majors == {"2"} and list(parts) != task.parts:
         warnings = (*warnings, AGGREGATE)
     records = []
     for (split, subset), entry in parts.items():
@@ -134,17 +133,12 @@ def _protocol(task: Task, majors: set[str]) -> str:
 
 def _parts(task: Task, entries: Mapping[tuple[str, str], Any]) -> dict[tuple[str, str], Any]:
     """The entries of the row's splits and subsets, or mteb's one entry for all subsets ("default")."""
-    wanted = _wanted(task)
     whole = [(split, "default") for split in task.source.splits]
-    for parts in (wanted, whole):
+    for parts in (task.parts, whole):
         if all(part in entries for part in parts):
             return {part: entries[part] for part in parts}
-    lacking = [f"{split}/{subset}" for split, subset in wanted if (split, subset) not in entries]
-    raise _Refused(f"it lacks {len(lacking)} of the {len(wanted)} parts that {task.name} has, such as {lacking[0]}")
-
-
-def _wanted(task: Task) -> dict[tuple[str, str], None]:
-    return {(split, subset): None for split in task.source.splits for subset in task.subsets}
+    lacking = [f"{split}/{subset}" for split, subset in task.parts if (split, subset) not in entries]
+    raise _Refused(f"it lacks {len(lacking)} of the {len(task.parts)} parts that {task.name} has, such as {lacking[0]}")
 
 
 def _differences(task: Task, revision: str) -> tuple[str, ...]:

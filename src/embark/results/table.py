@@ -6,14 +6,14 @@ import csv
 import io
 import json
 import re
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import groupby, zip_longest
 from math import isfinite
 from typing import Any, Literal, NamedTuple, TypeVar
 
 from embark import escape
-from embark.catalogue import UnknownName
+from embark.catalogue import check_name
 from embark.types import EmbarkError
 
 T = TypeVar("T")
@@ -127,19 +127,23 @@ class Table:
 
     def lines(self) -> Iterator[Line]:
         """The lines of its text form, without the notes."""
-        widths, section, heads = self._widths(), "", list[tuple[str, ...]]()
+        widths = self._widths()
         none = (False,) * len(widths)
-        pad = [str.ljust if _words(self, i) else str.rjust for i in range(len(widths))]
-        for names in zip_longest(*(reversed(self._head(i)) for i in range(len(widths))), fillvalue=""):
-            heads.append(tuple(p(name, w) for p, name, w in zip(pad, names, widths, strict=True)))
-        yield from (Line("head", names, none) for names in reversed(heads))
+        pads = [str.ljust if _words(self, i) else str.rjust for i in range(len(widths))]
+
+        def padded(texts: Iterable[str]) -> tuple[str, ...]:
+            return tuple(pad(text, width) for pad, text, width in zip(pads, texts, widths, strict=True))
+
+        heads = zip_longest(*(reversed(self._head(i)) for i in range(len(widths))), fillvalue="")
+        yield from (Line("head", padded(names), none) for names in reversed(list(heads)))
+        section = ""
         for row in self.rows:
             if row.section != section:
                 section = row.section
                 rule = Line("rule", ("-" * self.width(),), none)
                 yield Line("section", (f"— {escape.terminal(section)}",), none) if section else rule
-            cells = tuple(p(escape.terminal(shown(cell)), w) for p, cell, w in zip(pad, row.cells, widths, strict=True))
             best = tuple(self._best(row, i) for i in range(len(widths)))
+            cells = padded(escape.terminal(shown(cell)) for cell in row.cells)
             yield Line("total" if row.total else "row", cells, best)
 
     def _best(self, row: Row, column: int) -> bool:
@@ -180,8 +184,7 @@ class Table:
 
     def format(self, style: str) -> str:
         """The table as text, markdown, latex, csv, json or html."""
-        if style not in FORMATS:
-            raise UnknownName("table format", style, FORMATS)
+        check_name("table format", style, FORMATS)
         return FORMATS[style](self)
 
     def flat(self) -> tuple[list[str], list[list[str | float | None]]]:
@@ -243,6 +246,13 @@ class Tabular:
         return self.table().format("html") + html_notes(self.notes)
 
 
+@dataclass(frozen=True)
+class Noted(Tabular):
+    """A value that can be seen as a table, and was made together with its notes."""
+
+    notes: tuple[str, ...] = field(default=(), kw_only=True)
+
+
 def data_frame(rows: Sequence[Any], columns: Sequence[str] | None = None) -> Any:
     """Rows as a pandas data frame; pandas is not installed with embark."""
     try:
@@ -250,6 +260,11 @@ def data_frame(rows: Sequence[Any], columns: Sequence[str] | None = None) -> Any
     except ImportError as error:
         raise EmbarkError("Data frames need pandas: pip install pandas. Tables print and export without it.") from error
     return pandas.DataFrame(rows, columns=columns)
+
+
+def applicable(notes: Mapping[str, object]) -> tuple[str, ...]:
+    """The notes whose condition is met, from all notes with their conditions."""
+    return tuple(note for note, condition in notes.items() if condition)
 
 
 def first(rows: Sequence[T], top: int | None) -> Sequence[T]:
@@ -391,15 +406,8 @@ def _json(table: Table) -> str:
             return dict(zip(("low", "high"), _values(cell, ("", "")), strict=True))
         if not isinstance(cell, Score):
             return _raw(cell)
-        score, low, high = (_raw(number) for number in (cell.value, cell.low, cell.high))
-        return {
-            "score": score,
-            "low": low,
-            "high": high,
-            "tasks": cell.count,
-            "of": cell.of,
-            "marks": cell.marks,
-        }
+        numbers = dict(zip(("score", "low", "high"), _values(cell, ("", "", "")), strict=True))
+        return numbers | {"tasks": cell.count, "of": cell.of, "marks": cell.marks}
 
     rows = [
         dict(zip(table.columns, map(plain, row.cells), strict=True)) | ({"section": row.section} if row.section else {})

@@ -69,9 +69,7 @@ def _with_variants(rows: Mapping[str, Task]) -> Task:
 
 def _stated(value: Task | Source) -> dict[str, Any]:
     """A dataclass's fields that differ from their defaults."""
-    stated = {}
-    for spec in fields(value):
-        default = spec.default_factory() if spec.default_factory is not MISSING else spec.default
-        if getattr(value, spec.name) != default:
-            stated[spec.name] = getattr(value, spec.name)
-    return stated
+    defaults = {
+        spec.name: spec.default if spec.default_factory is MISSING else spec.default_factory() for spec in fields(value)
+    }
+    return {name: getattr(value, name) for name, default in defaults.items() if getattr(value, name) != default}

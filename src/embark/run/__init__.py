@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from embark import evaluators, results
-from embark.catalogue import counted, listed
+from embark.catalogue import counted, group_values, listed
 from embark.data.items import as_keys
 from embark.engine.local import Report
 from embark.engine.progress import progress
@@ -22,8 +22,8 @@ from embark.engine.self_check import Inconsistent
 from embark.models import Loading
 from embark.models.encoder import Billed, Encoder
 from embark.planning import Demand, Plan
-from embark.results import Results, TaskResult
-from embark.results.table import Table, Tabular, data_frame
+from embark.results import CannotSave, Results, TaskResult
+from embark.results.table import Table, Tabular, applicable, data_frame
 from embark.run.failures import FailureLog
 from embark.run.fetching import require_data
 from embark.run.models import Models, load_model, model_card, model_name, name_models
@@ -51,14 +51,14 @@ class Skipped:
 
 def skipped_notes(skipped: Iterable[Skipped]) -> tuple[str, ...]:
     """One line per reason and model, with the tasks that it holds for."""
-    reasons: dict[tuple[str, str, str], dict[str, None]] = {}
-    for skip in skipped:
-        model = "" if skip.kind == "not available" else skip.model
-        why = skip.why.replace(skip.task, "{task}")  # the same reason for several tasks is one reason
-        reasons.setdefault((skip.kind, model, why), {})[skip.task] = None
+
+    def reason(skip: Skipped) -> tuple[str, str, str]:
+        """Kind, model and text; the same one for several tasks is one reason."""
+        return skip.kind, "" if skip.kind == "not available" else skip.model, skip.why.replace(skip.task, "{task}")
+
     notes = []
-    for (kind, model, why), tasks in reasons.items():
-        names = list(tasks)
+    for (kind, model, why), tasks in group_values((reason(skip), skip.task) for skip in skipped).items():
+        names = list(dict.fromkeys(tasks))
         why = why.replace("{task}", names[0] if len(names) == 1 else "each")
         notes.append(f"{kind}: {listed(names)}{f' for {model}' if model else ''}: {why}")
     return tuple(notes)
@@ -115,21 +115,16 @@ class Run(Tabular):
     def summary(self) -> tuple[str, ...]:
         """What the run took, in sentences."""
         place = f" in {self.folder}" if self.folder else ""
-        lines = [
+        sentences = {
             f"Embedded {counted(self.embedded, 'item')} in a run of {self.seconds:.1f} s; "
-            f"{counted(self.computed, 'score')} computed, {len(self.results) - self.computed} already on disk{place}."
-        ]
-        if self.damaged:
-            lines.append(
-                f"{counted(self.damaged, 'stored vector')} did not match their checksums and were embedded again; "
-                "see: embark store check"
-            )
-        if self.unique:
-            lines.append(
-                f"The tasks ask for {self.items:,} items, {'' if self.exact else 'at most '}{self.unique:,} of them "
-                f"distinct: {self.items - self.unique:,} are shared (reuse ratio {self.reuse:.2f})."
-            )
-        return tuple(lines)
+            f"{counted(self.computed, 'score')} computed, {len(self.results) - self.computed} already on "
+            f"disk{place}.": True,
+            f"{counted(self.damaged, 'stored vector')} did not match their checksums and were embedded again; "
+            "see: embark store check": self.damaged,
+            f"The tasks ask for {self.items:,} items, {'' if self.exact else 'at most '}{self.unique:,} of them "
+            f"distinct: {self.items - self.unique:,} are shared (reuse ratio {self.reuse:.2f}).": self.unique,
+        }
+        return applicable(sentences)
 
     @property
     def notes(self) -> tuple[str, ...]:  # type: ignore[override]
@@ -147,10 +142,6 @@ class Run(Tabular):
     def to_frame(self) -> Any:
         """One row per (model, task, split, subset) as a pandas data frame."""
         return data_frame(results.long_table(self.results), results.LONG_COLUMNS)
-
-
-class CannotSave(EmbarkError):
-    """Results cannot be written: no model could be evaluated."""
 
 
 class NothingScored(EmbarkError):
@@ -196,7 +187,9 @@ def evaluate(
     for name_or_encoder in models:
         evaluation.evaluate(name_or_encoder)
     evaluation.run.seconds = time.perf_counter() - start
-    return evaluation.finished()
+    if evaluation.failed and not evaluation.run.results:
+        raise NothingScored(evaluation.run)
+    return evaluation.run
 
 
 class _Evaluation:
@@ -230,7 +223,7 @@ class _Evaluation:
             encoder = load_model(model, self.loading, self.bench.settings)
             demands = self._read(encoder, on_disk)
             if demands:
-                self._require_results_folder()
+                self.folder.check()
             planned = self.bench.plan(encoder, [demand for of_task in demands.values() for demand in of_task])
             report = self._embed(encoder, planned, demands)
             self.run.embedded += report.embedded
@@ -243,18 +236,6 @@ class _Evaluation:
         self.run.computed += len(scored)
         results_by_task = on_disk | scored
         self.run.results += [results_by_task[task.name] for task in self.tasks if task.name in results_by_task]
-
-    def _require_results_folder(self) -> None:
-        try:
-            self.folder.check()
-        except EmbarkError as error:
-            raise CannotSave(str(error)) from error
-
-    def finished(self) -> Run:
-        """The run; where something failed and there is nothing to show, that is an error."""
-        if self.failed and not self.run.results:
-            raise NothingScored(self.run)
-        return self.run
 
     def _read(self, encoder: Encoder, on_disk: dict[str, TaskResult]) -> dict[str, list[Demand]]:
         """The demands by task, of tasks without a result in the folder; such results are put into `on_disk`."""
@@ -277,9 +258,10 @@ class _Evaluation:
         applicable = []
         for task in self.tasks:
             if task.evaluator not in evaluators.EVALUATORS:
-                self._skip(encoder, task.name, "not available", f"there is no evaluator '{task.evaluator}'")
-            elif why := self.bench.incompatibility(encoder.card, task):
-                self._skip(encoder, task.name, "not applicable", why)
+                why = f"there is no evaluator '{task.evaluator}'"
+                self.run.skipped.append(Skipped(encoder.card.name, task.name, "not available", why))
+            elif reason := self.bench.incompatibility(encoder.card, task):
+                self.run.skipped.append(Skipped(encoder.card.name, task.name, "not applicable", reason))
             else:
                 applicable.append(task)
         return applicable
@@ -397,9 +379,6 @@ class _Evaluation:
         self.run.damaged += renewed.embedded
         self.run.embedded += renewed.embedded
         return renewed
-
-    def _skip(self, encoder: Encoder, task: str, kind: str, why: str) -> None:
-        self.run.skipped.append(Skipped(encoder.card.name, task, kind, why))
 
     def _fail(self, model: str, tasks: Sequence[str], error: Exception) -> None:
         """Report that tasks got no score because of an error."""

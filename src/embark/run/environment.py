@@ -11,6 +11,7 @@ from importlib import metadata
 from pathlib import Path
 
 from embark import __version__
+from embark.catalogue import group_values
 from embark.engine.doctor import Finding
 from embark.models import loaders
 from embark.settings import Settings, cores
@@ -19,6 +20,8 @@ from embark.types import EmbarkError
 
 LITTLE = 1 << 30  # bytes of a disk that will soon be full
 USES = {"video": "films", "audio": "sounds", "plots": "figures", "maps": "maps of vectors", "pocket": "sounds as FLAC"}
+
+REQUIREMENT = re.compile(r"""([\w.-]+)(\[[\w,-]+\])?[^;]*;.*extra\s*==\s*['"]([\w-]+)['"]""")  # library, …, extra
 
 
 def environment(settings: Settings) -> tuple[Finding, ...]:
@@ -82,9 +85,7 @@ def _store(settings: Settings) -> Finding:
 
 def _extras() -> Iterator[Finding]:
     """For each extra of the package: its libraries that are here, or the command that installs them."""
-    families: dict[str, list[str]] = {}
-    for name, loader in loaders().items():
-        families.setdefault(loader.extra, []).append(name)
+    families = group_values((loader.extra, name) for name, loader in loaders().items())
     yield Finding("models", "ok", f"{', '.join(families.pop('', []))}: need nothing more")
     libraries = _libraries()
     for extra in [*families, *(extra for extra in USES if extra not in families)]:
@@ -100,12 +101,8 @@ def _extras() -> Iterator[Finding]:
 
 def _libraries() -> dict[str, list[str]]:
     """Extra → the libraries that it names, as the installed package says."""
-    libraries: dict[str, list[str]] = {}
-    for requirement in metadata.requires("embark") or ():
-        match = re.match(r"""([\w.-]+)(\[[\w,-]+\])?[^;]*;.*extra\s*==\s*['"]([\w-]+)['"]""", requirement)
-        if match and match[1] != "embark":
-            libraries.setdefault(match[3].replace("-", "_"), []).append(match[1])
-    return libraries
+    matches = map(REQUIREMENT.match, metadata.requires("embark") or ())
+    return group_values((match[3].replace("-", "_"), match[1]) for match in matches if match and match[1] != "embark")
 
 
 def _version(library: str) -> str | None:

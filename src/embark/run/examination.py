@@ -7,21 +7,21 @@ from dataclasses import dataclass
 from typing import Any
 
 from embark.engine.doctor import Finding, examine
-from embark.models import get_model
+from embark.models import Loading
 from embark.models.encoder import Encoder
-from embark.results.table import Row, Table, Tabular
+from embark.results.table import Noted, Row, Table
+from embark.run.models import load_model, model_name
 from embark.settings import Settings, load_settings
 
 SIGNS = {"ok": "✓", "wrong": "✗", "note": "·"}
 
 
 @dataclass(frozen=True)
-class Examination(Tabular):
+class Examination(Noted):
     """The findings of all checks of one model, or of this machine."""
 
     model: str
     findings: tuple[Finding, ...]
-    notes: tuple[str, ...] = ()
 
     @property
     def faults(self) -> tuple[Finding, ...]:
@@ -66,7 +66,5 @@ def doctor(
         from embark.run.environment import environment
 
         return Examination("This machine", environment(settings or load_settings()))
-    name = model if isinstance(model, str) else model.card.name
-    if isinstance(model, str):
-        model = get_model(model, device=device, dtype=dtype, compile=compile, trust=trust, settings=settings)
-    return Examination(name, tuple(examine(model, say or (lambda check: None))))
+    encoder = load_model(model, Loading(device, dtype, compile, trust), settings)
+    return Examination(model_name(model), tuple(examine(encoder, say or (lambda check: None))))

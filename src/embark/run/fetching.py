@@ -10,12 +10,13 @@ from embark.catalogue import counted, listed
 from embark.data import readers
 from embark.data.fetch import Hub, is_local
 from embark.engine.progress import progress
-from embark.results.table import Row, Table, Tabular, data_frame
+from embark.results.table import Noted, Row, Table, applicable, data_frame
 from embark.run.failures import FailureLog
 from embark.settings import Settings, load_settings
 from embark.tasks import Tasks, choose_tasks
 from embark.types import EmbarkError, Task
 
+NOTHING = "nothing to fetch: the data of these tasks is here already"
 ONLY_ROWS = "These are the files that rows tell of; readers may open more of them, such as media that rows name."
 
 
@@ -36,12 +37,11 @@ class FetchedDataset:
 
 
 @dataclass(frozen=True)
-class FetchReport(Tabular):
+class FetchReport(Noted):
     """What was fetched, or would be; `problems` are the tasks whose data could not be had, by reason."""
 
     datasets: tuple[FetchedDataset, ...]
     problems: dict[str, list[str]]
-    notes: tuple[str, ...] = ()
 
     def rows(self) -> list[dict[str, Any]]:
         """One row per dataset."""
@@ -84,7 +84,7 @@ def fetch(
     settings = settings or load_settings()
     hub = Hub(settings, lambda title, total: progress(title, total, show_progress, "bytes"))
     only_look = dry_run or hub.offline
-    chosen = [task for task in choose_tasks(tasks) if _from_hub(task)]
+    chosen = [task for task in choose_tasks(tasks) if from_hub(task)]
     problems: dict[str, list[str]] = {}
     log = FailureLog(settings)
     for task in chosen:
@@ -92,16 +92,14 @@ def fetch(
             _list_files(task, hub) if only_look else _download(task, hub)
         except Exception as error:  # it costs this task's data, not that of the others
             problems.setdefault(log.reason(error, f"fetching {task.name}"), []).append(task.name)
-    notes = [] if chosen else ["nothing to fetch: the data of these tasks is here already"]
-    if dry_run and hub.opened:
-        notes.append(ONLY_ROWS)
-    notes += [f"failed: {listed(names)}: {why}" for why, names in problems.items()]
-    return FetchReport(_datasets(hub), problems, tuple(notes))
+    notes = applicable({NOTHING: not chosen, ONLY_ROWS: dry_run and hub.opened})
+    failures = [f"failed: {listed(names)}: {why}" for why, names in problems.items()]
+    return FetchReport(_datasets(hub), problems, notes=(*notes, *failures))
 
 
 def require_data(tasks: Sequence[Task], hub: Hub) -> None:
     """An error that lists the tasks whose files are not on this machine, for a run that must do without the hub."""
-    if missing := [task.name for task in tasks if _from_hub(task) and not _is_here(task, hub)]:
+    if missing := [task.name for task in tasks if from_hub(task) and not _is_here(task, hub)]:
         names = " ".join(f"-t '{name}'" for name in missing)
         raise EmbarkError(
             f"Offline, and the data of {counted(len(missing), 'task')} is not on this machine: {listed(missing)}. "
@@ -120,7 +118,7 @@ def _is_here(task: Task, hub: Hub) -> bool:
         return True
 
 
-def _from_hub(task: Task) -> bool:
+def from_hub(task: Task) -> bool:
     """Whether a task's data is on the hub: that of Pocket comes with the package, and a folder is on this machine."""
     return not task.reader.startswith("pocket") and not is_local(task.source.id)
 
@@ -138,9 +136,13 @@ def _download(task: Task, hub: Hub) -> None:
 
 
 def _datasets(hub: Hub) -> tuple[FetchedDataset, ...]:
-    datasets = []
-    for (id, revision), files in sorted(hub.opened.items()):
-        present = sum(file.size for file in files.values() if hub.has(id, revision, file))
-        size = sum(file.size for file in files.values())
-        datasets.append(FetchedDataset(id, revision, len(files), size, present))
-    return tuple(datasets)
+    return tuple(
+        FetchedDataset(
+            id,
+            revision,
+            files=len(files),
+            bytes=sum(file.size for file in files.values()),
+            present=sum(file.size for file in files.values() if hub.has(id, revision, file)),
+        )
+        for (id, revision), files in sorted(hub.opened.items())
+    )

@@ -8,14 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from embark.catalogue import counted, listed
+from embark.catalogue import counted, group_values, listed
 from embark.data.fetch import is_local
 from embark.engine.local import measure
 from embark.engine.price import bills, total
 from embark.models import Loading
 from embark.models.encoder import Bill, Encoder
 from embark.planning import Count, Outline, Plan, outline
-from embark.results.table import Exact, Row, Table, Tabular, data_frame, html_notes
+from embark.results.table import Exact, Row, Table, Tabular, applicable, data_frame, html_notes
 from embark.run import Skipped, skipped_notes
 from embark.run.failures import FailureLog
 from embark.run.models import Models, load_model, model_name, name_models
@@ -41,9 +41,7 @@ class ModelPlan:
 
     def rows(self) -> list[dict[str, Any]]:
         """One row per task (its splits and subsets together), then the total."""
-        demands: dict[str, list[int]] = {}
-        for number, demand in enumerate(self.plan.demands):
-            demands.setdefault(demand.task.name, []).append(number)
+        demands = group_values((demand.task.name, number) for number, demand in enumerate(self.plan.demands))
         counts = self.plan.counts
         rows = [
             self._row(task, sum((counts[number] for number in numbers), Count()), numbers)
@@ -71,13 +69,12 @@ class ModelPlan:
         lines = [Row(tuple(_cell(name, value) for name, value in row.items())) for row in rows]
         count = self.plan.total
         reuse = count.items / count.unique if count.unique else 1.0
-        notes = [
+        notes = {
             f"Each distinct item serves {reuse:.2f} times: "
-            f"embedding once saves {count.items - count.unique:,} of {count.items:,}."
-        ]
-        if self.bills:
-            notes.append("Tokens and dollars are estimated from the items and the list price; nothing was sent.")
-        return Table(tuple(rows[0]), tuple(lines), tuple(notes))
+            f"embedding once saves {count.items - count.unique:,} of {count.items:,}.": True,
+            "Tokens and dollars are estimated from the items and the list price; nothing was sent.": self.bills,
+        }
+        return Table(tuple(rows[0]), tuple(lines), applicable(notes))
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from embark.catalogue import UnknownName
+from embark.catalogue import check_name
 from embark.data import readers
 from embark.evaluators.topk import topk
 from embark.models import Loading
@@ -54,8 +54,7 @@ class Ranking:
 
     def save(self, folder: Path, format: str = "jsonl") -> Path:
         """Write it as <model>/<task>.jsonl, or .run; splits and subsets are named where a task has several."""
-        if format not in FORMATS:
-            raise UnknownName("format of ranked lists", format, FORMATS)
+        check_name("format of ranked lists", format, FORMATS)
         part = "" if (self.split, self.subset) == ("test", "default") else f".{self.split}.{self.subset}"
         path = place(place(folder, self.model), f"{self.task}{part}", FORMATS[format])
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -207,32 +207,30 @@ class _Pair(Need):
         return Rendered(self.item.parts, self.mode)
 
 
-class _RerankerAsEncoder(Encoder):
-    """A re-ranker for the engine: a score is a vector of one number."""
+class _AsEncoder(Encoder):
+    """A re-ranker or generator for the engine."""
 
-    def __init__(self, model: Reranker) -> None:
-        self.model = model
+    def __init__(self, model: Reranker | Generator) -> None:
+        self.model: Any = model
         self.card = model.card
 
     def prepare(self, contents: Sequence[Content], mode: str) -> Any:
         return self.model.prepare(contents, mode)
+
+
+class _RerankerAsEncoder(_AsEncoder):
+    """A score is a vector of one number."""
 
     def embed(self, batch: Sequence[Any]) -> Array:
         return np.asarray(self.model.score(batch), np.float32)[:, None]
 
 
-class _GeneratorAsEncoder(Encoder):
-    """A generator for the engine: a text is a matrix with one byte per row. A newline keeps it from being empty."""
-
-    def __init__(self, model: Generator) -> None:
-        self.model = model
-        self.card = model.card
+class _GeneratorAsEncoder(_AsEncoder):
+    """A text is a matrix with one byte per row. A newline keeps it from being empty."""
 
     def render(self, item: Item, role: str, instruction: str | None) -> Rendered:
-        return self.model.render(item, instruction or "")
-
-    def prepare(self, contents: Sequence[Content], mode: str) -> Any:
-        return self.model.prepare(contents, mode)
+        rendered: Rendered = self.model.render(item, instruction or "")
+        return rendered
 
     def embed(self, batch: Sequence[Any]) -> list[Array]:
         return [

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from embark.catalogue import counted
+from embark.catalogue import counted, group_values
 from embark.results import Results
 from embark.results.table import Exact, Row, Table, Tabular
 from embark.settings import Settings, load_settings
@@ -88,19 +89,18 @@ def clean_store(settings: Settings | None = None) -> StoreHealth:
 def _health(action: str, settings: Settings | None) -> StoreHealth:
     settings = settings or load_settings()
     store = Store(settings.store)
-    models: dict[str, dict[str, None]] = {}
-    for result in Results(settings.results).all():
-        for record in result.records:
-            models.setdefault(record.encoder.split("-")[0], {})[result.model] = None
-    spaces = [_space(store.space(name), action, tuple(models.get(name, ()))) for name in store.spaces()]
+    records = [record for result in Results(settings.results).all() for record in result.records]
+    models = group_values((record.encoder.split("-")[0], record.model) for record in records)
+    spaces = [_space(store.space(name), action, models.get(name, ())) for name in store.spaces()]
     return StoreHealth(str(settings.store), action, tuple(sorted(spaces, key=lambda space: -space.bytes)))
 
 
-def _space(space: Space, action: str, models: tuple[str, ...]) -> SpaceHealth:
+def _space(space: Space, action: str, models: Iterable[str]) -> SpaceHealth:
     damage = tuple(space.verify()) if action == "check" else ()
     mended = space.repair() if action == "repair" else 0
     freed = space.collect() if action == "gc" else 0
-    return SpaceHealth(space.path.name, models, len(space), space.objects, space.size, damage, mended, freed)
+    names = tuple(dict.fromkeys(models))
+    return SpaceHealth(space.path.name, names, len(space), space.objects, space.size, damage, mended, freed)
 
 
 def _size(count: int) -> str:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from math import isnan
 from statistics import fmean
 
+from embark.catalogue import group_values
 from embark.results import TaskResult, mark_commits
 from embark.results.table import Exact, Row, Score, Table, footnoted
 from embark.stats.intervals import combined_interval
@@ -79,10 +80,7 @@ def mean(tasks: Sequence[str], values: Values) -> Mean:
 
 def grouped(tasks: Sequence[Task], by: Callable[[Task], str]) -> dict[str, list[str]]:
     """Names of tasks by group, groups in the order of the tasks."""
-    groups: dict[str, list[str]] = {}
-    for task in tasks:
-        groups.setdefault(by(task), []).append(task.name)
-    return groups
+    return group_values((by(task), task.name) for task in tasks)
 
 
 def mean_of_groups(groups: Mapping[str, Sequence[str]], values: Values) -> Summary:

@@ -16,6 +16,7 @@ from zlib import crc32
 import numpy as np
 
 from embark.results import TaskResult
+from embark.results.table import letters
 from embark.stats.compare import replicates_of
 from embark.stats.intervals import LEVEL, REPLICATES
 from embark.types import Array, EmbarkError
@@ -64,7 +65,7 @@ def places(totals: Array, draws: Array | None, freedom: float = np.inf) -> list[
         low[members] = np.minimum(low[members], rank[members].min())
         high[members] = np.maximum(high[members], rank[members].max())
         for model in members:
-            ties[model] = _letters(group)
+            ties[model] = letters(group).upper()
         start = end
     return [Place(*place) for place in zip(rank.tolist(), low.tolist(), high.tolist(), ties, strict=True)]
 
@@ -148,8 +149,3 @@ def _two_sided(t: float, freedom: float) -> float:
     if not isfinite(t * freedom):
         return erfc(t / sqrt(2))
     return erfc((8 * freedom + 1) / (8 * freedom + 3) * sqrt(freedom * log1p(t * t / freedom) / 2))
-
-
-def _letters(number: int) -> str:
-    """A to Z, then AA, AB…"""
-    return (_letters(number // 26 - 1) if number >= 26 else "") + chr(ord("A") + number % 26)

@@ -10,12 +10,13 @@ from typing import Any
 import numpy as np
 
 from embark.boards.matrix import Matrix, load_matrix
+from embark.catalogue import check_name
 from embark.evaluators.sts import correlation as correlation_of
-from embark.results.table import Row, Table, named
+from embark.results.table import Row, Table, applicable, named
 from embark.settings import Settings
 from embark.stats.statistics import interval
 from embark.studies.plotting import color, short_task
-from embark.studies.study import Study, check_name
+from embark.studies.study import Study
 from embark.tasks import Tasks
 from embark.types import Array, Benchmark, EmbarkError
 
@@ -96,16 +97,15 @@ class TaskCorrelations(Study):
         clustering = (
             "UMAP and HDBSCAN" if self.method == "umap" else f"average linkage, joined at mean r ≥ {self.threshold:g}"
         )
-        notes = [
+        notes = (
             f"{self.correlation.capitalize()} r over {len(self.matrix.models)} models that have every task; "
             "low and high: 95 %, models resampled.",
             f"Clusters: {clustering}. There, each task stands with its nearest.",
             f"All {len(values):,} pairs: median r {np.median(values):.2f}, "
             f"{100 * (values > 0.9).mean():.0f} % above 0.9, {100 * (values < 0).mean():.0f} % below 0.",
-        ]
-        if self.constant:
-            notes.append(f"Left out, with one score for all models: {', '.join(self.constant)}.")
-        return Table(("task", "with", "r", "low", "high"), tuple(rows), tuple(notes))
+            *applicable({f"Left out, with one score for all models: {', '.join(self.constant)}.": self.constant}),
+        )
+        return Table(("task", "with", "r", "low", "high"), tuple(rows), notes)
 
     def draw(self, figure: Any) -> None:
         """A heat map with a box round each cluster, or the tasks on the UMAP plane."""

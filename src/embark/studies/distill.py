@@ -60,8 +60,8 @@ def distill(
     name = benchmark.name if isinstance(benchmark, Benchmark) else benchmark or MIEB
     if (name, tasks, check) != (MIEB, None, MIEB_LITE):
         return judged
-    spearman, pearson = LITE_IN_PAPER
-    return replace(judged, remarks=(f"The paper says Spearman {spearman} and Pearson {pearson} (section 6.3).",))
+    in_paper = "The paper says Spearman {spearman} and Pearson {pearson} (section 6.3).".format(**LITE_IN_PAPER)
+    return replace(judged, remarks=(in_paper,))
 
 
 class Removal(NamedTuple):

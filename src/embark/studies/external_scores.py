@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 
 from embark.boards.matrix import Matrix, grouped, load_matrix
-from embark.results.table import Row, Table, short
+from embark.catalogue import listed
+from embark.results.table import Row, Table, applicable, short
 from embark.settings import Settings
 from embark.studies.correlate import Agreement, agreement
-from embark.studies.plotting import first_names
-from embark.studies.study import Study, applicable
+from embark.studies.study import Study
 from embark.tasks import Tasks
 from embark.types import Benchmark, EmbarkError
 
@@ -67,11 +67,12 @@ class ExternalCorrelations(Study):
             cells.sort(key=lambda cell: -cell[1].value)
             rows += [Row((group, *astuple(r)), measure) for group, r in cells]
         name = self.correlation.capitalize()
-        few = any(r.n < 10 for r in self.values.values())
+        fewest = min(r.n for r in self.values.values())
+        unmatched = listed([*map(short, self.unmatched)], 3)
         notes = {
             f"{name} r of a {self.by}'s mean score and the measure; 95 %, models resampled.": True,
-            "With so few models an interval this wide says: more are needed.": few,
-            f"No scores on all tasks of a {self.by} here for: {first_names(self.unmatched)}.": self.unmatched,
+            "With so few models an interval this wide says: more are needed.": fewest < 10,
+            f"No scores on all tasks of a {self.by} here for: {unmatched}.": self.unmatched,
         }
         return Table((self.by, "r", "low", "high", "models"), tuple(rows), applicable(notes))
 

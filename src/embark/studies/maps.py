@@ -10,15 +10,16 @@ from typing import Any, Unpack
 
 import numpy as np
 
+from embark.catalogue import check_name
 from embark.evaluators.ranks import take
 from embark.evaluators.similarity import whole
-from embark.results.table import Row, Table, short
+from embark.results.table import Row, Table, applicable, short
 from embark.run.embedded_task import Embedded, EmbeddedPart, sample
 from embark.run.models import Models
 from embark.studies.geometry import first_label, part_of
 from embark.studies.plotting import color, marker
 from embark.studies.stored_tasks import SharedArguments, one_stored_task
-from embark.studies.study import Study, check_name
+from embark.studies.study import Study
 from embark.types import Array, Classes, EmbarkError, Groups, Split, Task
 
 METHODS = {"umap": "UMAP", "tsne": "t-SNE", "pca": "PCA (two main axes)"}
@@ -46,8 +47,7 @@ def map(
     `shared`: protocol, embed (what is not stored; else it is an error), loading, settings, show_progress.
     """
     _check(by, method)
-    tasks = one_stored_task(model, task, **shared)
-    return Maps(tuple(lay_out(embedded, by, method, subset) for embedded in tasks))
+    return Maps(tuple(lay_out(embedded, by, method, subset) for embedded in one_stored_task(model, task, **shared)))
 
 
 @dataclass(frozen=True)
@@ -88,13 +88,12 @@ class Maps(Study):
         first = self.models[0]
         rows = [Row((name, first.sizes[name], int((first.groups == name).sum()))) for name in first.group_names]
         trust = ", ".join(f"{short(model.model)} {model.trust:.2f}" for model in self.models)
-        notes = [
-            f"{METHODS[first.method]} of unit vectors; at most {ITEMS} items per side, always the same ones.",
-            f"Trustworthiness: {trust} (1: what is near on the map was near before).",
-        ]
-        if first.method != "pca":
-            notes.append("Distances between far groups, and the sizes of groups, mean little.")
-        return Table(("group", "items", "shown"), tuple(rows), tuple(notes))
+        notes = {
+            f"{METHODS[first.method]} of unit vectors; at most {ITEMS} items per side, always the same ones.": True,
+            f"Trustworthiness: {trust} (1: what is near on the map was near before).": True,
+            "Distances between far groups, and the sizes of groups, mean little.": first.method != "pca",
+        }
+        return Table(("group", "items", "shown"), tuple(rows), applicable(notes))
 
     def draw(self, figure: Any) -> None:
         """One panel per model, one color per group."""

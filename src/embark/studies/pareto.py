@@ -10,11 +10,12 @@ from typing import Any
 import numpy as np
 
 from embark.boards.matrix import Matrix, load_matrix
+from embark.catalogue import check_name, listed
 from embark.results import Results, TaskResult
-from embark.results.table import Exact, Row, Score, Table, short
+from embark.results.table import Exact, Row, Score, Table, applicable, short
 from embark.settings import Settings, load_settings
-from embark.studies.plotting import COLORS, first_names, label_points
-from embark.studies.study import Study, applicable, check_name
+from embark.studies.plotting import COLORS, label_points
+from embark.studies.study import Study
 from embark.tasks import Tasks
 from embark.types import Array, Benchmark, EmbarkError, ModelCard
 
@@ -74,7 +75,7 @@ class ParetoFront(Study):
         notes = {
             f"Totals over {self.tasks} tasks, of models that have them all; {unit}: lower is better.": True,
             "Times were measured on the machines that embedded: compare them only where it was one.": timed,
-            f"Left out, {self.against} not known: {first_names(self.unknown)}.": self.unknown,
+            f"Left out, {self.against} not known: {listed([*map(short, self.unknown)], 3)}.": self.unknown,
         }
         return Table(("model", "total", unit), tuple(rows), applicable(notes), models="rows")
 

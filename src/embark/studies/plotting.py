@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from embark.catalogue import listed
 from embark.results.table import short, without_kind
 from embark.types import Array
 
@@ -32,11 +31,6 @@ def marker(number: int) -> str:
 def short_task(name: str, most: int = 22) -> str:
     """A task's name without the word for its kind, cut to `most` characters."""
     return short(without_kind(name), most)
-
-
-def first_names(names: Sequence[str], most: int = 3) -> str:
-    """The first names of a list, and how many more there are."""
-    return listed([short(name) for name in names], most)
 
 
 def label_points(axes: Any, xs: Array, ys: Array, names: Sequence[str]) -> None:

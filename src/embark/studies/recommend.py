@@ -16,11 +16,11 @@ import numpy as np
 from embark.boards.matrix import Matrix, load_matrix
 from embark.catalogue import UnknownName, match_words
 from embark.models import parameter_count
-from embark.results.table import Exact, Row, Score, Table, first, named, short
+from embark.results.table import Exact, Row, Score, Table, applicable, first, named, short
 from embark.settings import Settings
 from embark.stats.ranking import FEWEST, Place, freedom, over_tasks, places
 from embark.studies.plotting import color, marker
-from embark.studies.study import Study, applicable
+from embark.studies.study import Study
 from embark.tasks import Tasks
 from embark.types import MODALITIES, Array, Benchmark, EmbarkError, ModelCard, Task
 

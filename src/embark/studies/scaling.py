@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 
 from embark.boards.matrix import Matrix, grouped, load_matrix
-from embark.results.table import Row, Table, short
+from embark.catalogue import listed
+from embark.results.table import Row, Table, applicable, short
 from embark.settings import Settings
 from embark.studies.correlate import Agreement, agreement
-from embark.studies.plotting import COLORS, first_names
-from embark.studies.study import Study, applicable
+from embark.studies.plotting import COLORS
+from embark.studies.study import Study
 from embark.tasks import Tasks
 from embark.types import Array, Benchmark, EmbarkError, ModelCard
 
@@ -83,7 +84,7 @@ class Scaling(Study):
             "r: Pearson of score and log size, 95 %, models resampled.": True,
             "Models differ in more than their size: this is no experiment.": True,
             f"{len(self.left_out)} groups have fewer than {FEWEST} models of known size: left out.": self.left_out,
-            f"Size not known, left out: {first_names(self.unknown, 2)}.": self.unknown,
+            f"Size not known, left out: {listed([*map(short, self.unknown)], 2)}.": self.unknown,
         }
         columns = (self.by, "per ×10", "low", "high", "r", "r low", "r high", "models")
         return Table(columns, tuple(rows), applicable(notes))

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from base64 import b64encode
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from html import escape
 from io import BytesIO
 from pathlib import Path
 from typing import Any
 
-from embark.catalogue import UnknownName
-from embark.results.table import Table, Tabular
+from embark.results.table import Noted, Table
 from embark.types import EmbarkError
 
 FORMATS = (".svg", ".pdf", ".png")
@@ -30,13 +28,11 @@ STYLE = {
 
 
 @dataclass(frozen=True)
-class Study(Tabular, ABC):
+class Study(Noted, ABC):
     """The outcome of an analysis: `print` shows its table, a notebook its table and its drawing.
 
     `notes` tell which scores were used and what was left out; the table has notes of its own on how to read it.
     """
-
-    notes: tuple[str, ...] = field(default=(), kw_only=True)
 
     @property
     @abstractmethod
@@ -87,14 +83,3 @@ class Study(Tabular, ABC):
             # Without a date, the same study is the same file.
             figure.savefig(image, format=format, dpi=200, metadata={"Date": None} if format == "svg" else None)
         return image.getvalue()
-
-
-def applicable(notes: Mapping[str, object]) -> tuple[str, ...]:
-    """The notes whose condition is met, from all notes with their conditions."""
-    return tuple(note for note, condition in notes.items() if condition)
-
-
-def check_name(what: str, name: str, known: Collection[str]) -> None:
-    """An error that tells the known names, unless this is one of them."""
-    if name not in known:
-        raise UnknownName(what, name, known)

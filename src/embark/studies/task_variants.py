@@ -13,6 +13,7 @@ from embark.evaluators.ranks import take
 from embark.evaluators.similarity import whole
 from embark.evaluators.zeroshot import class_vectors
 from embark.metrics import CUTOFFS
+from embark.results.table import applicable
 from embark.run.embedded_task import Embedded, EmbeddedPart
 from embark.run.models import Models
 from embark.run.stored_vectors import NotStored
@@ -82,43 +83,46 @@ def by_cutoff(tasks: Iterable[Embedded], measure: str = "hit_rate") -> Sweep:
     """A ranking measure at each cut-off; a classification counts as a ranking of the classes."""
     if measure not in MEASURES:
         raise EmbarkError(f"There is no ranking measure '{measure}'; there are {', '.join(MEASURES)}.")
-    curves = []
-    for task in tasks:
+
+    def variants(task: Embedded) -> list[Variant]:
         ranked = replace(task, parts=tuple(as_ranking(part) for part in task.parts))
         documents = max(_documents(part) for part in ranked.parts)
         cutoffs = [k for k in CUTOFFS if k == 1 or k < documents]
-        variants = [Variant(f"{measure} at {k}", ranked.under(metric=f"{measure}_at_{k}"), "", k) for k in cutoffs]
-        curves.append(score_variants(variants, paired=False))
+        return [Variant(f"{measure} at {k}", ranked.under(metric=f"{measure}_at_{k}"), "", k) for k in cutoffs]
+
+    curves = tuple(score_variants(variants(task), paired=False) for task in tasks)
     classes = any(curve.task.task.evaluator == "zeroshot" for curve in curves)
-    definitions = ("Classes are ranked by the similarity of their prompts.",) if classes else ()
-    return Sweep(f"{measure} at k", "k", tuple(curves), definitions)
+    definitions = applicable({"Classes are ranked by the similarity of their prompts.": classes})
+    return Sweep(f"{measure} at k", "k", curves, definitions)
 
 
 def by_condition(tasks: Iterable[Embedded]) -> Sweep:
     """A robustness task under each of its conditions, against the clean items."""
-    curves = []
-    for task in tasks:
+
+    def variants(task: Embedded) -> list[Variant]:
         corrupted = [side for side in task.parts[0].vectors if side != role_of(side)]
         if not corrupted:
             raise EmbarkError(f"{task.task.name} has no corrupted variant; tasks of the evaluator 'robustness' do.")
         conditions = dict.fromkeys(side.split(":", 1)[1] for side in corrupted)
-        variants = [Variant(name or "clean", _under_condition(task, name)) for name in ("", *conditions)]
-        curves.append(score_variants(variants))
-    return Sweep("Score under corruption", "condition", tuple(curves), scale="names")
+        return [Variant(name or "clean", _under_condition(task, name)) for name in ("", *conditions)]
+
+    curves = tuple(score_variants(variants(task)) for task in tasks)
+    return Sweep("Score under corruption", "condition", curves, scale="names")
 
 
 def by_shots(tasks: Iterable[Sequence[Embedded]]) -> Sweep:
     """Learning curves: each task with several numbers of examples per class, fewest first."""
-    curves = []
-    for by_number in tasks:
-        numbers = [int(task.parts[0].params["shots"]) for task in by_number]
-        variants = [Variant(f"{k} a class", task, "", k) for k, task in zip(numbers, by_number, strict=True)]
-        curves.append(score_variants(variants))
+
+    def variant(task: Embedded) -> Variant:
+        shots = int(task.parts[0].params["shots"])
+        return Variant(f"{shots} a class", task, "", shots)
+
+    curves = tuple(score_variants([variant(task) for task in by_number]) for by_number in tasks)
     definitions = (
         "Each run learns from so many examples of each class, or all that a class has;",
         "the examples of a smaller number are among those of a larger one.",
     )
-    return Sweep("Score by number of examples", "examples a class", tuple(curves), definitions)
+    return Sweep("Score by number of examples", "examples a class", curves, definitions)
 
 
 def by_prompt(tasks: Iterable[Embedded], own: Mapping[str, int]) -> Sweep:
@@ -136,8 +140,7 @@ def by_prompt(tasks: Iterable[Embedded], own: Mapping[str, int]) -> Sweep:
         chosen = [(f"“{name}”", [number]) for number, name in enumerate(names)]
         if together > 1:
             chosen.insert(0, (f"{together} together", list(range(together))))
-        variants = [Variant(name, _with_prompts(task, positions, numbers)) for name, numbers in chosen]
-        curves.append(score_variants(variants))
+        curves.append(score_variants([Variant(name, _with_prompts(task, positions, of)) for name, of in chosen]))
     return Sweep("Zero-shot score by prompt", "prompt", tuple(curves), tuple(dict.fromkeys(definitions)), "names")
 
 

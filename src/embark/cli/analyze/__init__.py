@@ -8,6 +8,7 @@ from typing import ClassVar
 import typer
 
 from embark.cli.analyze import scores, vectors
+from embark.cli.analyze.options import with_shared
 from embark.cli.grammar import Command, Group
 
 OF_SCORES: dict[str, Callable[..., None]] = {
@@ -50,5 +51,6 @@ def start() -> None:
     """
 
 
-for name, command in COMMANDS.items():
-    app.command(name, cls=Command)(command)
+for commands, run in ((OF_SCORES, scores.run), (OF_VECTORS, vectors.run)):
+    for name, declared in commands.items():
+        app.command(name, cls=Command)(with_shared(name, declared, run))

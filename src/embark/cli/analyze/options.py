@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from inspect import Signature, signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -29,3 +31,21 @@ def present(study: Study, style: str, plot: Path | None) -> None:
         study.plot(plot)
         say(f"drawn: {plot}")
     emit(study.table(), style)
+
+
+def with_shared(name: str, declared: Callable[..., None], run: Callable[..., None]) -> Callable[..., None]:
+    """A command with the options that `declared` has, then the keyword-only ones of `run`, and the help of `declared`.
+
+    It calls `run` with its name, those of the declared options that are not None, and the shared ones.
+    """
+    own = signature(declared, eval_str=True).parameters
+    of_run = signature(run, eval_str=True).parameters.values()
+    shared = [option for option in of_run if option.kind == option.KEYWORD_ONLY]
+
+    def command(**options: Any) -> None:
+        values = {option: options.pop(option) for option in own}
+        run(name, {option: value for option, value in values.items() if value is not None}, **options)
+
+    command.__doc__ = declared.__doc__
+    command.__signature__ = Signature([*own.values(), *shared])  # type: ignore[attr-defined]
+    return command

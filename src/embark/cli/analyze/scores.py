@@ -1,9 +1,12 @@
-"""`embark analyze`: what the scores of many models tell about tasks and models."""
+"""`embark analyze`: what the scores of many models tell about tasks and models.
+
+Each command declares the options of its own; `run` has those that all share, and does the work.
+"""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -18,16 +21,12 @@ Correlation = Annotated[str, typer.Option("--correlation", help="spearman or pea
 
 def correlate(
     benchmark: OnBenchmark = None,
-    task: OnTasks = None,
+    tasks: OnTasks = None,
     correlation: Correlation = "spearman",
     method: Annotated[str, typer.Option("--method", help="Of clustering: hierarchical, or umap (with HDBSCAN).")] = (
         "hierarchical"
     ),
     threshold: Annotated[float, typer.Option("--threshold", help="Mean correlation that joins clusters.")] = 0.8,
-    style: Format = "text",
-    plot: Plot = None,
-    own: Own = False,
-    results: ResultsFolder = None,
 ) -> None:
     """Which tasks rank models alike: their correlations over models, and clusters of tasks.
 
@@ -35,21 +34,11 @@ def correlate(
     embark analyze correlate -b ARK --plot ark.svg
     embark analyze correlate -b 'MIEB(Multilingual)' --method umap --plot map.svg
     """
-    study = embark.analyze.correlate(
-        benchmark,
-        task,
-        correlation=correlation,
-        method=method,
-        threshold=threshold,
-        own=own,
-        settings=load_settings(results=results),
-    )
-    present(study, style, plot)
 
 
 def distill(
     benchmark: OnBenchmark = None,
-    task: OnTasks = None,
+    tasks: OnTasks = None,
     size: Annotated[int | None, typer.Option("--size", help="Tasks to keep (else as the threshold says).")] = None,
     threshold: Annotated[float, typer.Option("--threshold", help="Correlation above which one of two tasks goes.")] = (
         0.9
@@ -62,10 +51,6 @@ def distill(
     check: Annotated[
         str | None, typer.Option("--check", help="Instead, judge this benchmark as a lite set of the other.")
     ] = None,
-    style: Format = "text",
-    plot: Plot = None,
-    own: Own = False,
-    results: ResultsFolder = None,
 ) -> None:
     """A lite set of tasks, and how well it stands for all: totals, ranks, and models held out.
 
@@ -76,29 +61,12 @@ def distill(
     embark analyze distill --representatives --by type --plot types.svg
     embark analyze distill --check 'MIEB(lite)'
     """
-    study = embark.analyze.distill(
-        benchmark,
-        task,
-        size=size,
-        threshold=threshold,
-        by=by,
-        correlation=correlation,
-        representatives=representatives,
-        check=check,
-        own=own,
-        settings=load_settings(results=results),
-    )
-    present(study, style, plot)
 
 
 def predict(
     benchmark: OnBenchmark = None,
-    task: OnTasks = None,
+    tasks: OnTasks = None,
     part: Annotated[str, typer.Option("--from", help="The benchmark whose tasks are at hand.")] = "MIEB(lite)",
-    style: Format = "text",
-    plot: Plot = None,
-    own: Own = False,
-    results: ResultsFolder = None,
 ) -> None:
     """A model's full score from the tasks of a smaller benchmark, with a tested error bar.
 
@@ -106,19 +74,13 @@ def predict(
     embark run -m MODEL -b 'MIEB(lite)'
     embark analyze predict -b 'MIEB(Multilingual)' --from 'MIEB(lite)' --plot predicted.svg
     """
-    study = embark.analyze.predict(benchmark, task, part=part, own=own, settings=load_settings(results=results))
-    present(study, style, plot)
 
 
 def scaling(
     benchmark: OnBenchmark = None,
-    task: OnTasks = None,
+    tasks: OnTasks = None,
     against: Annotated[str, typer.Option("--against", help="parameters, or data (training examples).")] = "parameters",
     by: By = "category",
-    style: Format = "text",
-    plot: Plot = None,
-    own: Own = False,
-    results: ResultsFolder = None,
 ) -> None:
     """What ten times the parameters, or the training data, go with: points of score by group.
 
@@ -127,48 +89,28 @@ def scaling(
     embark analyze scaling --against data --by type
     embark analyze scaling -b UniBench --by task
     """
-    settings = load_settings(results=results)
-    present(embark.analyze.scaling(benchmark, task, against=against, by=by, own=own, settings=settings), style, plot)
 
 
 def mllm(
     table: Annotated[Path, typer.Argument(help="CSV: a column of models, then a column for each measure.")],
     benchmark: OnBenchmark = None,
-    task: OnTasks = None,
+    tasks: OnTasks = None,
     by: By = "category",
     correlation: Correlation = "pearson",
-    style: Format = "text",
-    plot: Plot = None,
-    own: Own = False,
-    results: ResultsFolder = None,
 ) -> None:
     """Whether embedding scores foretell those of multimodal LLMs built on the encoders, or any other table of yours.
 
     \b
     embark analyze mllm mllm.csv --by type --plot mllm.svg
     """
-    study = embark.analyze.mllm(
-        table,
-        benchmark,
-        task,
-        by=by,
-        correlation=correlation,
-        own=own,
-        settings=load_settings(results=results),
-    )
-    present(study, style, plot)
 
 
 def pareto(
     benchmark: OnBenchmark = None,
-    task: OnTasks = None,
+    tasks: OnTasks = None,
     against: Annotated[str, typer.Option("--against", help="parameters, dim, or time (of your own runs).")] = (
         "parameters"
     ),
-    style: Format = "text",
-    plot: Plot = None,
-    own: Own = False,
-    results: ResultsFolder = None,
 ) -> None:
     """The models that no other beats in both score and cost.
 
@@ -176,5 +118,17 @@ def pareto(
     embark analyze pareto --plot front.svg
     embark analyze pareto -b Pocket --own --against time
     """
-    settings = load_settings(results=results)
-    present(embark.analyze.pareto(benchmark, task, against=against, own=own, settings=settings), style, plot)
+
+
+def run(
+    analysis: str,
+    options: dict[str, Any],
+    *,
+    style: Format = "text",
+    plot: Plot = None,
+    own: Own = False,
+    results: ResultsFolder = None,
+) -> None:
+    """Have `embark.analyze` do an analysis of scores, and print it."""
+    study = getattr(embark.analyze, analysis)(**options, own=own, settings=load_settings(results=results))
+    present(study, style, plot)

@@ -16,6 +16,7 @@ from embark.catalogue import UnknownName
 from embark.data.fetch import Hub
 from embark.data.layout import NoFiles
 from embark.data.readers import _table
+from embark.data.readers._table import TableFiles as TableFiles
 from embark.data.rows import FilesBySource
 from embark.data.upright import upright
 from embark.types import MODALITIES, Array, Dataset, EmbarkError, Qrels, Task, role_of
@@ -88,6 +89,16 @@ def needed_files(task: Task, hub: Hub) -> FilesBySource:
     own: Callable[[Task, Hub], FilesBySource] | None = getattr(_module(task.reader), "needed_files", None)
     with _checked_listing(task, hub):
         return own(task, hub) if own else [(task.source, _table.needed_files(task, hub))]
+
+
+def tables(task: Task, hub: Hub) -> list[TableFiles]:
+    """The tables of a task with their files, where its reader is one of tables."""
+    module = _module(task.reader)
+    own: Callable[[Task, Hub], list[TableFiles]] | None = getattr(module, "tables", None)
+    if own is None and hasattr(module, "needed_files"):
+        return []
+    with _checked_listing(task, hub):
+        return (own or _table.tables)(task, hub)
 
 
 def options(task: Task) -> tuple[str, ...] | None:

@@ -157,27 +157,42 @@ def open_split(
     return _drop_broken(table, task.options.get("drop", {}).get(split, ()))
 
 
-def needed_files(task: Task, hub: Hub) -> list[RemoteFile]:
-    """The files of a task's tables, and those that match the patterns in its option `files`.
+@dataclass(frozen=True)
+class TableFiles:
+    """The files of one table of a task, the names that the task's `rows` may have for it, and the column of its ids."""
 
-    The tables are those of its splits, of the options `train` and `corpus`, of its subsets, and of each config in the
-    option `configs`.
+    files: tuple[RemoteFile, ...]
+    keys: tuple[str, ...]
+    id: str = ""
+
+
+def tables(task: Task, hub: Hub) -> list[TableFiles]:
+    """The tables of a task: of its splits, of the options `train` and `corpus`, of its subsets, and of each config in
+    the option `configs`.
     """
-    source = task.source
     options = task.options
     train = options.get("train", "train" if task.evaluator in ("probe", "multilabel") else None)
-    splits = dict.fromkeys((*source.splits, *options.get("corpus", ()), *([train] if train else ())))
-    tables = dict.fromkeys(
-        (config, stored)
-        for subset in task.subsets
-        for own, stored in (config_and_split(task, split, subset) for split in splits)
-        for config in options.get("configs", (own,))
-    )
-    files = {file.path: file for config, stored in tables for file in split_files(source, stored, hub, config)}
+    splits = dict.fromkeys((*task.source.splits, *options.get("corpus", ()), *([train] if train else ())))
+    keys: dict[tuple[str | None, str], dict[str, None]] = {}
+    for subset in task.subsets:
+        for split in splits:
+            own, stored = config_and_split(task, split, subset)
+            for config in options.get("configs", (own,)):
+                names = (stored, split) if config is None else (f"{config}/{stored}", f"{config}/{split}")
+                keys.setdefault((config, stored), {}).update(dict.fromkeys(names))
+    return [
+        TableFiles(tuple(split_files(task.source, stored, hub, config)), tuple(names))
+        for (config, stored), names in keys.items()
+    ]
+
+
+def needed_files(task: Task, hub: Hub) -> list[RemoteFile]:
+    """The files of a task's tables, and those that match the patterns in its option `files`."""
+    files = {file.path: file for table in tables(task, hub) for file in table.files}
     files |= {
         file.path: file
-        for file in hub.files(source.id, source.revision)
-        if any(fnmatchcase(file.path, pattern) for pattern in options.get("files", ()))
+        for file in hub.files(task.source.id, task.source.revision)
+        if any(fnmatchcase(file.path, pattern) for pattern in task.options.get("files", ()))
     }
     return list(files.values())
 

@@ -30,7 +30,7 @@ import numpy as np
 from embark.data import items
 from embark.data.fetch import Hub
 from embark.data.layout import NoFiles
-from embark.data.readers._table import Table, content_columns, first_few, open_split, subset_kind
+from embark.data.readers._table import Table, TableFiles, content_columns, first_few, open_split, subset_kind
 from embark.data.rows import FilesBySource, split_files
 from embark.types import MODALITIES, Array, Dataset, EmbarkError, Matches, Qrels, Side, Task
 
@@ -60,11 +60,21 @@ def read_beir(task: Task, split: str, subset: str, hub: Hub) -> Dataset:
     return Dataset(sides, truth, skipped)
 
 
+def tables(task: Task, hub: Hub) -> list[TableFiles]:
+    """The three tables, whatever their names."""
+    places: dict[tuple[str, str], TableFiles] = {}
+    for name, split, subset in product(NAMES, task.source.splits, task.subsets):
+        config, stored = _config_and_split(task, name, split, subset, hub)
+        if (config, stored) not in places:
+            files = split_files(task.source, stored, hub, config)
+            column = task.columns.get({"corpus": "corpus_id", "queries": "query_id"}.get(name, ""), "")
+            places[config, stored] = TableFiles(tuple(files), _keys(config, stored, name, split), column)
+    return list(places.values())
+
+
 def needed_files(task: Task, hub: Hub) -> FilesBySource:
     """The files of the three tables, whatever their names."""
-    parts = product(NAMES, task.source.splits, task.subsets)
-    places = dict.fromkeys(_config_and_split(task, *part, hub) for part in parts)
-    files = {file.path: file for config, stored in places for file in split_files(task.source, stored, hub, config)}
+    files = {file.path: file for table in tables(task, hub) for file in table.files}
     return [(task.source, list(files.values()))]
 
 
@@ -101,8 +111,13 @@ def _repeated_ids(table: Table, ids: list[str]) -> tuple[str, ...]:
 
 def _open(task: Task, name: str, split: str, subset: str, hub: Hub) -> Table:
     config, stored = _config_and_split(task, name, split, subset, hub)
-    table = open_split(task, stored, config, hub, keys=[f"{config}/{split}", f"{name}/{split}"])
+    table = open_split(task, stored, config, hub, keys=_keys(config, stored, name, split))
     return replace(table, split=name)  # so that warnings about rows name the table
+
+
+def _keys(config: str, stored: str, name: str, split: str) -> tuple[str, ...]:
+    """What a task's `rows` may call a table."""
+    return f"{config}/{stored}", f"{config}/{split}", f"{name}/{split}"
 
 
 def _config_and_split(task: Task, name: str, split: str, subset: str, hub: Hub) -> tuple[str, str]:

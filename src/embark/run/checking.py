@@ -1,0 +1,208 @@
+"""Holds the rows of tasks against what the hub has: listings, Parquet footers and first rows; nothing is downloaded.
+
+For each task: its revision exists, its files are found, they have the columns that its reader needs, as many rows as
+the row states, the class names of the row in its order, ids that occur once, and the license.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from embark.catalogue import listed
+from embark.data import readers
+from embark.data.fetch import Hub
+from embark.data.layout import card_head, is_table
+from embark.data.remote import TableHead, table_head
+from embark.engine.progress import progress
+from embark.results.table import Noted, Row, Table, data_frame
+from embark.run.failures import FailureLog
+from embark.run.fetching import from_hub
+from embark.settings import Settings, load_settings
+from embark.tasks import Tasks, choose_tasks
+from embark.types import EmbarkError, Source, Task
+
+CHECKS = ("revision", "files", "columns", "rows", "classes", "ids", "license")
+MEDIA = re.compile(r"(.*_)?(image|images|video|audio)")  # names of columns, in rows of tasks
+CONNECTIONS = 8
+CARD = 1 << 16  # bytes of a dataset's card, of which the head is wanted
+
+Check = Literal["revision", "files", "columns", "rows", "classes", "ids", "license"]
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What one check of a task found: `agrees` is None where the files or the row do not tell."""
+
+    task: str
+    check: Check
+    agrees: bool | None
+    text: str = ""
+
+
+@dataclass(frozen=True)
+class CheckReport(Noted):
+    """The findings about all tasks, in their order."""
+
+    findings: tuple[Finding, ...]
+
+    @property
+    def differences(self) -> tuple[Finding, ...]:
+        """The findings that do not agree."""
+        return tuple(finding for finding in self.findings if finding.agrees is False)
+
+    def table(self) -> Table:
+        """Tasks × checks: whether the row and the hub agree."""
+        cells: dict[str, dict[str, str]] = {}
+        words = {True: "agrees", False: "DIFFERS", None: "–"}
+        for finding in self.findings:
+            cells.setdefault(finding.task, {})[finding.check] = words[finding.agrees]
+        rows = [Row((task, *(found.get(check, "") for check in CHECKS))) for task, found in cells.items()]
+        return Table(("task", *CHECKS), tuple(rows))
+
+    def to_frame(self) -> Any:
+        """One row per task and check as a pandas data frame."""
+        return data_frame([vars(finding) for finding in self.findings])
+
+
+def check(tasks: Tasks, *, settings: Settings | None = None, show_progress: bool = True) -> CheckReport:
+    """Hold the rows of tasks against the hub's listings, the footers of their files and their first rows.
+
+    Megabytes are read by ranges, and nothing is stored but the listings.
+    """
+    settings = settings or load_settings()
+    hub = Hub(settings)
+    log = FailureLog(settings)
+    chosen = [task for task in choose_tasks(tasks) if from_hub(task)]
+
+    def examine(task: Task) -> list[Finding]:
+        try:
+            return list(_findings(task, hub))
+        except Exception as error:
+            return [Finding(task.name, "files", False, log.reason(error, f"checking {task.name}"))]
+
+    findings: list[Finding] = []
+    with (
+        progress("checking", len(chosen), show_progress, "tasks") as advance,
+        ThreadPoolExecutor(CONNECTIONS) as pool,
+    ):
+        for of_task in pool.map(examine, chosen):
+            findings += of_task
+            advance(1)
+    notes = [f"{finding.task}: {finding.check}: {finding.text}" for finding in findings if finding.agrees is False]
+    differing = len({finding.task for finding in findings if finding.agrees is False})
+    summary = f"{len(chosen) - differing:,} of {len(chosen):,} tasks agree with the hub."
+    return CheckReport(tuple(findings), notes=(*notes, summary))
+
+
+def _findings(task: Task, hub: Hub) -> Iterator[Finding]:
+    source = task.source
+    try:
+        hub.files(source.id, source.revision)
+    except EmbarkError as error:
+        yield Finding(task.name, "revision", False, str(error))
+        return
+    yield Finding(task.name, "revision", True)
+    try:
+        needed = readers.needed_files(task, hub)
+        heads = {
+            file.path: head
+            for of, files in needed
+            for file in files
+            if is_table(file.path) and (head := table_head(hub, of, file))
+        }
+    except EmbarkError as error:
+        yield Finding(task.name, "files", False, str(error))
+        return
+    yield Finding(task.name, "files", True)
+    tables = readers.tables(task, hub)
+    checks: dict[Check, Callable[[], str | None]] = {
+        "columns": lambda: _columns(task, list(heads.values())),
+        "rows": lambda: _rows(task, tables, heads),
+        "classes": lambda: _classes(task, heads.values()),
+        "ids": lambda: _ids(task, tables, heads),
+        "license": lambda: _license(source, hub),
+    }
+    for name, problem_of in checks.items():
+        problem = problem_of()
+        yield Finding(task.name, name, None if problem is None else not problem, problem or "")
+
+
+def _columns(task: Task, heads: Sequence[TableHead]) -> str | None:
+    """The columns that the row names and no file has, and columns of media that hold something else."""
+    if not task.columns or not heads:
+        return None
+    known = {name for head in heads for name in head.columns}
+    media = {name for head in heads for name in head.media}
+    problems = []
+    for role, column in task.columns.items():
+        names = {column, *column.split(";"), column.split(".")[0]}
+        if not names & known:
+            problems.append(f"there is no column '{column}' ({role})")
+        elif MEDIA.fullmatch(role) and not names & media:
+            kinds = {head.columns[name] for head in heads for name in names if name in head.columns}
+            problems.append(f"column '{column}' holds {listed(sorted(kinds))}, not media")
+    return "; ".join(problems + [f"the files have {listed(sorted(known))}"] * bool(problems))
+
+
+def _rows(task: Task, tables: Sequence[readers.TableFiles], heads: Mapping[str, TableHead]) -> str | None:
+    """The tables with another number of rows than the row states."""
+    problems = []
+    told = False
+    for table in tables:
+        expected = next((task.rows[key] for key in table.keys if key in task.rows), None)
+        counts = [heads[file.path].rows for file in table.files if file.path in heads]
+        if expected is None or None in counts or len(counts) < len(table.files):
+            continue
+        told = True
+        if (count := sum(count or 0 for count in counts)) != expected:
+            problems.append(f"{table.keys[0]} has {count:,} rows, expected {expected:,}")
+    return "; ".join(problems) if told else None
+
+
+def _classes(task: Task, heads: Iterable[TableHead]) -> str | None:
+    """The class names of the files, where they are not those of the row."""
+    column = task.columns.get("label", "")
+    declared = next((head.classes[column] for head in heads if head.classes and column in head.classes), None)
+    if not declared or not task.labels:
+        return None
+    if len(declared) != len(task.labels):
+        return f"the files name {len(declared)} classes, the row {len(task.labels)}"
+    plain = [re.sub(r"[\W_]+", " ", name).strip().casefold() for name in declared]
+    own = [re.sub(r"[\W_]+", " ", name).strip().casefold() for name in task.labels]
+    if sorted(plain) != sorted(own):
+        return None  # other words for the classes; their order cannot be told
+    moved = next((number for number, (name, other) in enumerate(zip(plain, own, strict=True)) if name != other), None)
+    return "" if moved is None else f"class {moved} is '{declared[moved]}' in the files, '{task.labels[moved]}' here"
+
+
+def _ids(task: Task, tables: Sequence[readers.TableFiles], heads: Mapping[str, TableHead]) -> str | None:
+    """The tables whose ids occur more than once, unless the row says what counts then."""
+    problems = []
+    told = False
+    for table in tables:
+        values = [heads[file.path].values(table.id) for file in table.files if table.id and file.path in heads]
+        if None in values or len(values) < len(table.files):
+            continue
+        told = True
+        ids = [str(value) for of_file in values for value in of_file or ()]
+        if len(set(ids)) < len(ids) and not task.options.get("repeated"):
+            problems.append(f"{table.keys[0]} has {len(ids):,} rows and {len(set(ids)):,} ids")
+    return "; ".join(problems) if told else None
+
+
+def _license(source: Source, hub: Hub) -> str | None:
+    """The license on the dataset's card, where it is another than the row's."""
+    card = next((file for file in hub.files(source.id, source.revision) if file.path == "README.md"), None)
+    if not source.license or source.license == "not specified" or card is None:
+        return None
+    text = hub.read_range(source.id, source.revision, card, 0, CARD).decode(errors="replace")
+    head = re.search(r"^license: *['\"]?([^'\"\n]+)", card_head(text), re.MULTILINE)
+    if head is None:
+        return None
+    stated = head[1].strip()
+    plain = [re.sub(r"[\W_]+", "", str(name)).casefold() for name in (stated, source.license)]
+    return "" if plain[0] in plain[1] or plain[1] in plain[0] else f"the card says {stated}, the row {source.license}"

@@ -1,0 +1,151 @@
+"""Rows of tasks against a hub: what agrees, what differs, and how little is read for it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import embark
+from embark.cli import app
+from embark.run.checking import CHECKS, CheckReport, check
+from embark.tasks import TASKS
+from embark.types import Source, Task
+from hub import FakeHub, parquet, png, tar
+from samples_mieb import sample
+
+CARD = "---\nlicense: {license}\n---\n"
+LARGE = [np.random.default_rng(0).bytes(50_000) for _ in range(40)]
+
+
+def labelled(hub: FakeHub, **changes: Any) -> Task:
+    """A task over a table of large pictures, and the differences that are planted on the hub's side."""
+    planted = {"rows": 40, "column": "image", "classes": ("cat", "dog"), "license": "mit", "revision": ""} | changes
+    pictures: list[Any] = LARGE[: planted["rows"]] if planted["column"] == "image" else ["text"] * planted["rows"]
+    table = {planted["column"]: pictures, "label": [row % 2 for row in range(planted["rows"])]}
+    files = {"data/test-0.parquet": parquet(table, classes={"label": planted["classes"]})}
+    sha = hub.add("org/pictures", files, card=CARD.format(license=planted["license"]))
+    return Task(
+        "Pictures", "Own", "clustering", "labelled", Source("org/pictures", planted["revision"] or sha, license="MIT"),
+        "v_measure", "Clustering", ("image",), {"image": "image", "label": "label"}, labels=("cat", "dog"),
+        rows={"test": 40},
+    )  # fmt: skip
+
+
+def answers(report: CheckReport) -> dict[str, bool | None]:
+    return {finding.check: finding.agrees for finding in report.findings}
+
+
+def test_a_row_that_agrees_costs_little(hub: FakeHub) -> None:
+    report = check([labelled(hub)], show_progress=False)
+    assert answers(report) == dict.fromkeys(CHECKS, True) | {"ids": None}
+    assert report.notes == ("1 of 1 tasks agree with the hub.",)
+    assert hub.sent < sum(map(len, LARGE)) / 10
+
+
+@pytest.mark.parametrize(
+    ("planted", "differs", "text"),
+    [
+        ({"rows": 39}, "rows", "test has 39 rows, expected 40"),
+        ({"column": "picture"}, "columns", "there is no column 'image' (image); the files have label, picture"),
+        ({"classes": ("dog", "cat")}, "classes", "class 0 is 'dog' in the files, 'cat' here"),
+        ({"classes": ("cat", "dog", "cow")}, "classes", "the files name 3 classes, the row 2"),
+        ({"license": "cc-by-nc-4.0"}, "license", "the card says cc-by-nc-4.0, the row MIT"),
+        ({"revision": "0" * 40}, "revision", "is gone"),
+    ],
+)
+def test_what_differs_is_named(hub: FakeHub, planted: dict[str, Any], differs: str, text: str) -> None:
+    report = check([labelled(hub, **planted)], show_progress=False)
+    [difference] = report.differences
+    assert difference.check == differs
+    assert text in difference.text
+    assert report.notes[0] == f"Pictures: {differs}: {difference.text}"
+    assert report.notes[-1] == "0 of 1 tasks agree with the hub."
+
+
+def test_a_column_that_holds_no_media_differs(hub: FakeHub) -> None:
+    task = labelled(hub)
+    hub.add("org/pictures", {"data/test-0.parquet": parquet({"image": ["a"] * 40, "label": [0, 1] * 20})})
+    moved = replace(task, source=replace(task.source, revision=hub.branches["org/pictures", "main"]))
+    [difference] = check([moved], show_progress=False).differences
+    assert difference.text == "column 'image' holds string, not media; the files have image, label"
+
+
+def test_files_that_are_missing_differ(hub: FakeHub) -> None:
+    task = labelled(hub)
+    other = replace(task, source=replace(task.source, splits=("validation",)))
+    [difference] = check([other], show_progress=False).differences
+    assert (difference.check, "no files for split 'validation'" in difference.text) == ("files", True)
+
+
+def beir(hub: FakeHub, ids: list[str]) -> Task:
+    files = {
+        "corpus/test-0.parquet": parquet({"id": ids, "text": ids}),
+        "query/test-0.parquet": parquet({"id": ["q"], "text": ["q"]}),
+        "default/test-0.parquet": parquet({"query-id": ["q"], "corpus-id": ids[:1], "score": [1]}),
+    }
+    columns = {"query_id": "id", "corpus_id": "id", "query_text": "text", "corpus_text": "text"}
+    source = Source("org/ranked", hub.add("org/ranked", files))
+    return Task("Ranked", "Own", "retrieval", "beir", source, "ndcg_at_10", "Retrieval", ("text",), columns,
+                rows={"corpus/test": 3})  # fmt: skip
+
+
+def test_ids_that_occur_twice_differ_unless_the_row_says_so(hub: FakeHub) -> None:
+    assert answers(check([beir(hub, ["a", "b", "c"])], show_progress=False))["ids"]
+    task = beir(hub, ["a", "b", "a"])
+    [difference] = check([task], show_progress=False).differences
+    assert difference.text == "corpus/test has 3 rows and 2 ids"
+    assert not check([replace(task, options={"repeated": "last"})], show_progress=False).differences
+
+
+def test_text_tables_and_archives_are_read_at_their_beginning(hub: FakeHub) -> None:
+    lines = "".join(f'{{"word": "w{row}", "label": {row % 2}}}\n' for row in range(100_000))
+    pairs = {f"{row}.{ending}": data for row in range(400) for ending, data in (("png", png()), ("cls", b"1"))}
+    for name, content, columns in (
+        ("test.jsonl", lines, {"text": "word", "label": "label"}),
+        ("test.csv", "word,label\n" + "a,b\n" * 100_000, {"text": "word", "label": "label"}),
+        ("test-0.tar", tar(pairs), {"image": "png", "label": "cls"}),
+    ):
+        hub.sent = 0
+        sha = hub.add("org/plain", {name: content})
+        kinds: Any = ("image",) if "image" in columns else ("text",)
+        task = Task(
+            "Plain",
+            "Own",
+            "clustering",
+            "labelled",
+            Source("org/plain", sha),
+            "v_measure",
+            "Clustering",
+            kinds,
+            columns,
+        )
+        assert not check([task], show_progress=False).differences
+        assert hub.sent < 400_000
+        renamed = replace(task, columns={**columns, "label": "none"})
+        [difference] = check([renamed], show_progress=False).differences
+        assert "there is no column 'none' (label)" in difference.text
+
+
+def test_a_damaged_footer_and_a_hub_without_ranges(hub: FakeHub) -> None:
+    task = labelled(hub)
+    hub.ranges = False
+    assert not check([task], show_progress=False).differences
+    sha = hub.add("org/pictures", {"data/test-0.parquet": b"PAR1" + bytes(500)})
+    damaged = replace(task, source=replace(task.source, revision=sha))
+    [difference] = check([damaged], show_progress=False).differences
+    assert "'data/test-0.parquet' of dataset org/pictures cannot be read" in difference.text
+
+
+def test_the_command_prints_a_table_and_its_status_tells(hub: FakeHub) -> None:
+    task = TASKS["CIFAR10ZeroShot"]
+    files, card = sample(task)
+    hub.add(task.source.id, files, revision=task.source.revision, card=card)
+    done = CliRunner().invoke(app, ["check", "-t", "CIFAR10ZeroShot"])
+    assert done.exit_code == 1
+    assert "DIFFERS" in done.stdout
+    assert "rows: test has 6 rows, expected 10,000" in " ".join(done.output.split())
+    assert embark.check("PocketFlagZeroShot").notes == ("0 of 0 tasks agree with the hub.",)
