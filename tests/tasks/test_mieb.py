@@ -150,6 +150,16 @@ def test_prompts_agree_with_the_facts(task: Task) -> None:
     assert task.options.get("column") == stated.get("class_names_column")
 
 
+def test_a7_rows_that_read_class_names_know_them_where_a_public_list_has_their_order() -> None:
+    reading = [task for task in mieb.TASKS if task.options.get("labels") == "class_names"]
+    assert len(reading) == 14
+    unknown = {task.name for task in reading if "names" not in task.options}
+    assert unknown == {f"{name}ZeroShot" for name in ("Birdsnap", "Caltech101", "OxfordPets", "UCF101")}
+    for task in reading:
+        assert len(task.options.get("names", ())) in (0, round(1 / (task.chance or 1)))
+    assert row("FGVCAircraftZeroShot").options["names"][:2] == ["707-320", "727-200"]
+
+
 def test_labels_are_all_used() -> None:
     assert set(mieb.LABELS) == {task.name for task in mieb.TASKS if task.labels}
     assert {name: len(labels) for name, labels in mieb.LABELS.items() if len(labels) > 40} == {

@@ -170,6 +170,20 @@ def card_configs(card: str, id: str = "?") -> list[dict[str, Any]]:
     return configs
 
 
+def card_class_names(card: str, config: str | None, column: str) -> tuple[str, ...] | None:
+    """The names of a class column, where the card's `dataset_info` has them; None where it has none that is valid."""
+    block = re.search(r"^dataset_info:.*\n(?:(?:[ \t-].*|#.*)?\n)*", card_head(card), re.MULTILINE)
+    try:
+        info: Any = yaml.load(block[0], Loader=yaml.BaseLoader)["dataset_info"] if block else []
+        features = _entry(info if isinstance(info, list) else [info], config).get("features", ())
+        [names] = [entry["dtype"]["class_label"]["names"] for entry in features if entry["name"] == column]
+        if isinstance(names, dict):
+            names = [names[str(number)] for number in range(len(names))]
+        return tuple(map(str, names))
+    except (yaml.YAMLError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        return None
+
+
 def card_head(card: str) -> str:
     """The head of a dataset card, which is YAML; empty where there is none."""
     head = re.match(r"\ufeff?---\s*\n(.*?\n)---\s*(\n|$)", card.replace("\r\n", "\n"), re.DOTALL)

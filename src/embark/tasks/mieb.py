@@ -12,10 +12,19 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from embark.tasks.unibench import LISTS
 from embark.types import Benchmark, Modality, Pool, Source, Task
 
 # Zero-shot task → class names in order.
 LABELS: dict[str, list[str]] = json.loads(Path(__file__).with_name("mieb_labels.json").read_text("utf-8"))
+
+# Zero-shot task → the list of UniBench that has its classes in the order of the original labels. The data's own names make the
+# prompts; the list does where the files name none. Birdsnap's labels are names; Caltech-101, pets and UCF101 have no such list.
+KNOWN_CLASSES = {
+    "CIFAR10ZeroShot": "cifar10", "CIFAR100ZeroShot": "cifar100", "DTDZeroShot": "dtd", "FGVCAircraftZeroShot": "fgvc_aircraft",
+    "Food101ZeroShot": "food101", "MNISTZeroShot": "mnist", "RESISC45ZeroShot": "resisc45", "StanfordCarsZeroShot": "cars",
+    "STL10ZeroShot": "stl10", "SUN397ZeroShot": "sun397",
+}  # fmt: skip
 
 # Hub id → revision, license, reference, and what the paper's release read in its place ("": the same; no revision: the same one).
 DATA: dict[str, tuple[str, str, str, str]] = {
@@ -286,12 +295,14 @@ def _zeroshot(
 ) -> Task:  # fmt: skip
     """Class names are the list beside this module or, without one, the data's own."""
     labels = tuple(label_name + "\n" * newline for label_name in LABELS.get(name, ()))
+    known = {"names": LISTS["classes"][KNOWN_CLASSES[name]]["names"]} if name in KNOWN_CLASSES else {}
+    options = {} if labels else {"labels": "class_names", "column": label, **known, **more.pop("options", {})}
     return _row(
         name, "zeroshot", "labelled", data, "accuracy", "ZeroShotClassification", ("text", "image"),
         (Pool("item", items, _id(data, "-", split, image)), Pool("prompt", classes, _id(data, "-", "prompts", name))),
         (*notes, NEWLINE) if newline else notes, splits=(split,), columns={"image": image, "label": label}, labels=labels,
         templates=(template,), chance=1 / classes, rows={split: items},
-        **{"subtype": "Object recognition", "domain": "Encyclopaedic", "options": {} if labels else {"labels": "class_names", "column": label}} | more,
+        options=options, **{"subtype": "Object recognition", "domain": "Encyclopaedic"} | more,
     )  # fmt: skip
 
 
@@ -513,7 +524,7 @@ TASKS: tuple[Task, ...] = (
     _zeroshot("STL10ZeroShot", "mteb/stl10", "image", "label", 10, 8000, "a photo of a {}."),
     _zeroshot("SUN397ZeroShot", "mteb/sun397", "image", "label", 397, 21750, "a photo of a {}.",
               "A class is the path after its second slash, slashes and underscores as spaces.", subtype="Scene recognition",
-              options={"labels": "class_names", "column": "label", "clean": {"split": "/", "from": 2, "replace": {"_": " "}}}),
+              options={"clean": {"split": "/", "from": 2, "replace": {"_": " "}}}),
     _zeroshot("UCF101ZeroShot", "mteb/ucf101", "image", "label", 101, 697222, "a photo of {}", "Items are single frames of the films.",
               subtype="Activity recognition", domain="Activity, Sport, Web"),
     # ── vision-centric questions ──
