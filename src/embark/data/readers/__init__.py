@@ -203,6 +203,9 @@ def _problems(data: Dataset) -> list[str]:
             problems.append(f"side '{role}' has repeated ids")
         if not len(side):
             problems.append(f"side '{role}' is empty")
+        for fact, told in data.about.get(role, {}).items():
+            if len(told) != len(side):
+                problems.append(f"side '{role}' has {len(told)} values of '{fact}' for {len(side)} items")
         base = data.sides.get(role_of(role))
         if base is None or len(base) != len(side):
             problems.append(f"side '{role}' is not a variant of a side of the same length")
