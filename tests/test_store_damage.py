@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from embark import store as store_module
 from embark.store import DamagedVectors, Space, Store
 from embark.types import EmbarkError
 from segments import ENTRY, RECORD, alter, flip, holds, keys, vectors, write, write_segment
@@ -139,11 +141,25 @@ def test_collecting_keeps_what_only_a_damaged_object_supersedes(space: Space) ->
     assert holds(Space(space.path), range(4))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40, derandomize=True, database=None)
 @given(data=st.data())
 def test_random_damage_never_gives_a_wrong_vector(
     data: st.DataObject, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
+    damage_at_random(data, tmp_path_factory)
+
+
+@pytest.mark.slow
+@settings(max_examples=250, database=None)
+@given(data=st.data())
+def test_more_random_damage_never_gives_a_wrong_vector(
+    data: st.DataObject, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    damage_at_random(data, tmp_path_factory)
+
+
+def damage_at_random(data: st.DataObject, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Damage a space of objects and a segment; it gives sound vectors or none, before and after repair."""
     space = Store(tmp_path_factory.mktemp("fuzz")).space("5face")
     write_segment(space, range(4), range(4, 7))
     write(space, range(5, 12), range(10, 16))
@@ -185,6 +201,44 @@ def test_a_head_that_describes_no_vectors_is_damage(space: Space, change: tuple[
     assert not len(Space(space.path))
     (problem,) = Space(space.path).verify()
     assert "head.json cannot be read" in problem
+
+
+# ── others at work ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_what_is_merged_while_a_space_is_listed_is_not_missed(space: Space, monkeypatch: pytest.MonkeyPatch) -> None:
+    paths = [write(space, [number]) for number in range(3)]
+    whole = write(space, range(3)).rename(space.path.parent / "whole.vectors")
+    listing = store_module._list
+
+    def listed(folder: Path) -> list[os.DirEntry[str]]:
+        entries = listing(folder)
+        if not whole.exists():
+            return entries
+        whole.rename(space.path / "2099-merged.vectors")  # a writer merges its objects just after they were listed
+        for path in paths:
+            path.unlink()
+        return entries
+
+    monkeypatch.setattr(store_module, "_list", listed)
+    assert holds(Space(space.path), range(3))
+
+
+def test_a_writer_ends_well_though_its_objects_are_collected(space: Space) -> None:
+    with space.writer() as writer:
+        for number in range(20):
+            writer.add(keys([number]), vectors([number]))
+            writer.commit()
+        write(space, range(20))
+        assert Space(space.path).collect() > 0
+    assert holds(Space(space.path), range(20))
+
+
+def test_the_size_of_a_space_while_files_vanish(space: Space) -> None:
+    path = write(space, range(3))
+    (space.path / "1.vectors.part").symlink_to("gone")
+    assert space.size == path.stat().st_size
+    assert space.collect() == 0
 
 
 # ── segments of format 1 ─────────────────────────────────────────────────────────────────────────────────────────────

@@ -133,15 +133,6 @@ def hub_message(text: str) -> str:
     return without_secret((get_token() or "").removeprefix("hf_"), next(iter(text.strip().splitlines()), ""))
 
 
-def check_token() -> None:
-    """An error for a hub token that no header can hold: the library's own message would show it."""
-    from huggingface_hub import get_token
-
-    token = get_token() or ""
-    if not (token.isascii() and token.isprintable()):
-        raise EmbarkError("HF_TOKEN (or what `hf auth login` stored) holds characters that no token has: set it again.")
-
-
 def retry_after(headers: Mapping[str, str] | Message) -> float | None:
     """The seconds that a Retry-After header asks for, as a number or as a date."""
     stated = headers.get("Retry-After", "")
@@ -160,11 +151,15 @@ _ORIGINS: set[tuple[str, str | None, int | None]] = set()  # that may have a tok
 def guard_huggingface_hub(endpoint: str) -> None:
     """Give huggingface_hub a client that sends a token only to its own hubs and to `endpoint`, and nobody's odd names.
 
-    It sends the token wherever a listing's next page is, and makes paths of the commits and ETags that it is told.
+    It sends the token wherever a listing's next page is, and makes paths of the commits and ETags that it is told. A
+    token that no header can hold is an error: the library's own message would show it.
     """
-    from huggingface_hub import constants, set_client_factory
+    from huggingface_hub import constants, get_token, set_client_factory
     from huggingface_hub.utils import _http
 
+    token = get_token() or ""
+    if not (token.isascii() and token.isprintable()):
+        raise EmbarkError("HF_TOKEN (or what `hf auth login` stored) holds characters that no token has: set it again.")
     _ORIGINS.update(map(_origin, (endpoint, constants.ENDPOINT, "https://huggingface.co")))
     factory = _http._GLOBAL_CLIENT_FACTORY  # a user's own, it may be
     if getattr(factory, "guarded", False):

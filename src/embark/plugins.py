@@ -15,7 +15,7 @@ from __future__ import annotations
 import re
 import sys
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.metadata import entry_points
@@ -49,29 +49,27 @@ def allow(*distributions: str) -> None:
 
 def with_plugins(own: Iterable[T], kind: str, name: Callable[[T], str]) -> Iterator[T]:
     """Our rows, then those of plug-ins. `kind` is "cards", "tasks" or "benchmarks"; of equal names the first counts."""
-    names = set()
-    for row in own:
-        names.add(name(row))
-        yield row
-    for plugin, added in _load().items():
-        for row in getattr(added, kind):
-            if name(row) in names:
-                _warn(plugin, f"its row '{name(row)}' is left out: there is one of that name already")
-                continue
-            names.add(name(row))
-            yield row
+    rows = list(own)
+    yield from rows
+    own_names = set(map(name, rows))
+    yield from _added("row", own_names, lambda added: [(name(row), row) for row in getattr(added, kind)]).values()
 
 
 @cache
 def loaders(own: tuple[str, ...] = ()) -> Mapping[str, Any]:
     """Loader families of plug-ins, by name; `own` are our names. Of equal names the first counts, ours before all."""
-    out: dict[str, Any] = {}
+    return _added("loader", own, lambda added: added.loaders.items())
+
+
+def _added(what: str, own: Collection[str], rows: Callable[[Plugin], Iterable[tuple[str, T]]]) -> dict[str, T]:
+    """The rows of plug-ins by name; those whose name is one of our `own`, or an earlier plug-in's, are left out."""
+    out: dict[str, T] = {}
     for plugin, added in _load().items():
-        for name, loader in added.loaders.items():
+        for name, row in rows(added):
             if name in own or name in out:
-                _warn(plugin, f"its loader '{name}' is left out: there is one of that name already")
+                _warn(plugin, f"its {what} '{name}' is left out: there is one of that name already")
             else:
-                out[name] = loader
+                out[name] = row
     return out
 
 

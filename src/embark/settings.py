@@ -76,10 +76,7 @@ def load_settings(
 
     def pick(name: str, default: Any) -> Any:
         places = (arguments[name], os.environ.get(f"EMBARK_{name.upper()}"), of_folder.get(name), of_user.get(name))
-        for value in places:
-            if value not in (None, ""):
-                return value
-        return default
+        return next((value for value in places if value not in (None, "")), default)
 
     def limit(name: str) -> int | None:
         stated = pick(name, None)

@@ -66,7 +66,11 @@ class Head:
         return f"{'ragged ' * self.ragged}{self.dtype} vectors of {self.dim} dimensions"
 
 
-class DamagedVectors(EmbarkError):
+class MissingVectors(EmbarkError):
+    """Vectors that are not stored, or no more: a run embeds them."""
+
+
+class DamagedVectors(MissingVectors):
     """Stored vectors do not match their checksums. They count as absent from now on, so a run embeds them again."""
 
     def __init__(self, path: Path, objects: Sequence[str], keys: Array) -> None:
@@ -125,7 +129,7 @@ class Space:
         entries = index(keys)
         if (missing := np.flatnonzero(entries < 0)).size:
             first = ", ".join(keys[row].tobytes().hex()[:16] + "…" for row in missing[:3])
-            raise EmbarkError(f"{self.path} lacks {len(missing)} of {len(keys)} vectors; the first are {first}")
+            raise MissingVectors(f"{self.path} lacks {len(missing)} of {len(keys)} vectors; the first are {first}")
         return Vectors(self.path, index, keys, entries)
 
     def discard(self, keys: Array) -> int:
@@ -161,8 +165,9 @@ class Space:
         before = self.size
         old = datetime.now(UTC).timestamp() - age
         for entry in _list(self.path):
-            if entry.name.endswith(PART) and entry.stat().st_mtime < old:
-                _delete(Path(entry.path))
+            with suppress(FileNotFoundError):  # it has got its name since
+                if entry.name.endswith(PART) and entry.stat().st_mtime < old:
+                    _delete(Path(entry.path))
         objects = _open_all(self._folders, again=True)
         for thing in objects:
             thing.check(np.arange(len(thing)))
@@ -195,7 +200,7 @@ class Space:
     def size(self) -> int:
         """Bytes on disk, leftovers included."""
         files = (Path(folder, name) for root in self._folders for folder, _, names in os.walk(root) for name in names)
-        return sum(file.stat().st_size for file in files)
+        return sum(map(_size, files))
 
     @property
     def _folders(self) -> list[Path]:
@@ -302,7 +307,7 @@ class Writer(AbstractContextManager["Writer"]):
         path = _write(self._space.path, self._head, self._parts)
         self._closed = False
         self._parts = []
-        if path.stat().st_size <= SMALL:
+        if 0 < _size(path) <= SMALL:
             self._small.append(path)
         self._merge(MANY)
 
@@ -315,9 +320,10 @@ class Writer(AbstractContextManager["Writer"]):
 
     def _merge(self, most: int) -> None:
         if len(self._small) > most:
-            objects = [thing for path in self._small if len(thing := _open(path, _stamp(path)))]
-            if not any(thing.check(np.arange(len(thing))) for thing in objects):  # damage stays where it can be seen
-                _replace(objects)
+            with suppress(FileNotFoundError, _Gone):  # somebody else has collected or repaired one of them
+                objects = [thing for path in self._small if len(thing := _open(path, _stamp(path)))]
+                if not any(thing.check(np.arange(len(thing))) for thing in objects):  # damage stays where it is seen
+                    _replace(objects)
             self._small = []
 
 
@@ -449,15 +455,21 @@ _OPENED: dict[Path, _Object] = {}  # every object that was opened in this proces
 
 def _open_all(folders: Iterable[Path], again: bool = False) -> list[_Object]:
     """The objects of a space, oldest first; `again` forgets what is known about them."""
-    objects = []
-    for folder in folders:
-        paths = {Path(entry.path) for entry in _list(folder) if entry.name.endswith(SUFFIX) != entry.is_dir()}
-        for path in [path for path in _OPENED if path.parent == folder and path not in paths]:
-            _OPENED.pop(path, None)
-        for path in paths:
-            with suppress(FileNotFoundError):  # deleted since it was listed: what it held is in a newer one
-                objects.append(_open(path, _stamp(path), again))
+    objects = [thing for folder in folders for thing in _open_folder(folder, again)]
     return sorted(objects, key=lambda thing: thing.path.name)
+
+
+def _open_folder(folder: Path, again: bool, listings: int = 20) -> list[_Object]:
+    paths = {Path(entry.path) for entry in _list(folder) if entry.name.endswith(SUFFIX) != entry.is_dir()}
+    for path in [path for path in list(_OPENED) if path.parent == folder and path not in paths]:
+        _OPENED.pop(path, None)
+    objects = []
+    for path in paths:
+        with suppress(FileNotFoundError):
+            objects.append(_open(path, _stamp(path), again))
+    if len(objects) < len(paths) and listings:  # what was deleted is in an object that may be newer than the list
+        return _open_folder(folder, again, listings - 1)
+    return objects
 
 
 def _open(path: Path, stamp: _Stamp, again: bool = False) -> _Object:
@@ -762,9 +774,18 @@ def _list(folder: Path) -> list[os.DirEntry[str]]:
 def _delete(path: Path) -> None:
     """Remove an object, or a segment of format 1."""
     if path.is_dir():
-        shutil.rmtree(path)
+        with suppress(FileNotFoundError):  # somebody else removes it, too
+            shutil.rmtree(path)
     else:
         path.unlink(missing_ok=True)
+
+
+def _size(path: Path) -> int:
+    """Bytes of a file; none if it is gone."""
+    try:
+        return path.stat().st_size
+    except FileNotFoundError:
+        return 0
 
 
 def _stamp(path: Path) -> _Stamp:

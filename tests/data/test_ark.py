@@ -14,6 +14,7 @@ from embark.cli import app
 from embark.data import readers
 from embark.data.readers import ark
 from embark.run.score import fingerprint_of
+from embark.settings import load_settings
 from embark.tasks import TASKS
 from embark.types import EmbarkError, Qrels, Task
 from hub import FakeHub, client, png
@@ -195,3 +196,25 @@ def test_wrong_labels_are_named(supplied: Path, content: str, message: str) -> N
 def test_a_labels_file_that_is_not_there(hub: FakeHub, tmp_path: Path) -> None:
     with pytest.raises(EmbarkError, match=r"There is no labels file .*nowhere\.csv"):
         readers.read(with_labels(tmp_path / "nowhere.csv"), "test", "default", client())
+
+
+@pytest.mark.parametrize("name", ["1.5", '{"a": 1}'])
+def test_metadata_that_nobody_expects_is_named_and_the_traceback_logged(
+    supplied: Path, hub: FakeHub, tiny: embark.Encoder, name: str
+) -> None:
+    files = sample()
+    metadata = "data/gallery/metadata.jsonl"
+    files[metadata] = str(files[metadata]).replace('"Physics_000001.png"', name, 1)
+    hub.add(ID, files)
+    with pytest.raises(EmbarkError) as info:
+        embark.evaluate(tiny, PHYSICS, show_progress=False)
+    [log] = (load_settings().home / "logs").iterdir()
+    for words in (f"Task ARK/Physics: the data of {ID}", metadata, "'ark' expects (TypeError", f"is in {log}"):
+        assert words in str(info.value)
+    assert "Traceback" in log.read_text()
+
+
+def test_labels_that_are_no_text_are_named(supplied: Path) -> None:
+    supplied.write_bytes(LABELS.encode("utf-16"))
+    with pytest.raises(EmbarkError, match=rf"{supplied} cannot be read: .*Repair the file"):
+        ark.labels(PHYSICS)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from embark.data.layout import card_configs, choose
+from damage import within
+from embark.data.layout import NoFiles, card_configs, choose, natural
 from embark.types import EmbarkError, Source
 
 MTEB = """---
@@ -206,3 +207,35 @@ def test_nothing_found_is_an_error_that_lists_what_is_there() -> None:
         found(["test.csv"], "dev", "en")
     with pytest.raises(EmbarkError, match=r"has no files for split 'test' \(patterns: a\*, b\*\)\. .* and 10 more"):
         found([f"x{at}.csv" for at in range(20)], test="a* b*")
+
+
+@pytest.mark.parametrize("pattern", ["**/" * 12 + "x", "*a" * 12 + "b.csv", "**" * 12 + "x", "{a,b}*" * 8])
+def test_a_pattern_of_a_stranger_takes_no_longer_than_others(pattern: str) -> None:
+    paths = ["a/" * 20 + "a" * 40 + ".csv", "README.md"]
+    with within(10), pytest.raises(NoFiles):
+        choose(Source("org/data", "1"), "train", None, paths, lambda: card_with(pattern))
+
+
+def test_many_stars_fit_as_few_do() -> None:
+    paths = ["a/b/c-0-of-2.csv", "a/b/d/c-1-of-2.csv", "a/c-x.csv", "README.md"]
+    pattern = "**/*-*-of-*.csv"
+    assert choose(Source("org/data", "1"), "train", None, paths, lambda: card_with(pattern)) == paths[:2]
+
+
+def test_a_pattern_that_is_none_names_the_dataset() -> None:
+    with pytest.raises(EmbarkError, match="The card of dataset org/data cannot be read: bad character range"):
+        choose(Source("org/data", "1"), "train", None, ["a.csv", "README.md"], lambda: card_with("[z-a].csv"))
+
+
+def test_a_card_without_an_end_is_read_at_once() -> None:
+    with within(10):
+        assert card_configs("---" + "\n" * 100_000) == []
+
+
+def test_signs_that_look_like_digits_are_no_numbers() -> None:
+    assert natural("1²2.csv") < natural("10.csv")
+
+
+def card_with(pattern: str) -> str:
+    """A card with one pattern."""
+    return f"---\nconfigs:\n- config_name: default\n  data_files: '{pattern}'\n---\n"

@@ -209,6 +209,17 @@ def test_questions_list_their_options(hub: FakeHub, name: str, asked: str, answe
     assert len(data.sides["query"]) == (20 if name == "MVBench" else 1)
 
 
+@pytest.mark.parametrize("answer", ["-1", "3", "B"])
+def test_an_answer_that_is_none_of_the_choices_is_an_error(hub: FakeHub, answer: str) -> None:
+    task = row("MMEB/EgoSchema")
+    publish(hub, task)
+    files = hub.data[task.source.id, hub.branches[task.source.id, "main"]]
+    wrong = {path: data.replace(b'"answer": "1"', f'"answer": "{answer}"'.encode()) for path, data in files.items()}
+    assert hub.add(task.source.id, wrong) != hub.add("org/other", files)
+    with pytest.raises(EmbarkError, match=r"answer to 'What is it\?.*' is none of its 3 choices|EgoSchema.*ValueError"):
+        read(task, task.source.splits[0], "default", client())
+
+
 @pytest.mark.parametrize("name", ["MSR-VTT", "MSVD", "DiDeMo", "VATEX", "YouCook2"])
 def test_a_first_caption_finds_its_film_among_all(hub: FakeHub, name: str) -> None:
     data = loaded(hub, f"MMEB/{name}")

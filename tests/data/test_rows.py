@@ -246,7 +246,7 @@ def test_a_row_group_that_cannot_be_read_is_tried_again(hub: FakeHub, elsewhere:
     media = opened(hub, {SHARD: parquet({"image": [RED]})}).media("image", "image")
     path = next(elsewhere.rglob("*.parquet"))
     path.rename(path.with_suffix(".away"))
-    with pytest.raises(FileNotFoundError):
+    with pytest.raises(EmbarkError, match=rf"{path} cannot be read: .*No such file"):
         read(media)
     path.with_suffix(".away").rename(path)
     assert read(media) == [RED]

@@ -186,7 +186,6 @@ NONE, ONE = np.zeros((2, 2), bool), np.eye(2, dtype=bool)
         (NONE, ONE, {}, "No training item has a label"),
         (ONE, NONE, {}, "No test item has a label"),
         (np.array([0, 1]), np.array([0, 1]), {}, r"needs labels as \(items, classes\)"),
-        (ONE, ONE, {"classifier": "tree"}, "Unknown classifier 'tree'; known: logistic, knn."),
         (ONE, ONE, {"classifier": "knn"}, "Only 2 training items were sampled; 5 neighbours are needed."),
         (ONE, ONE, {"metric": "auc"}, "The multilabel probe has no measure 'auc'; it has lrap, "),
         (ONE, ONE, {"shots": 0}, "'shots' must be at least 1"),

@@ -229,7 +229,6 @@ def test_a_test_class_that_was_never_learnt_is_a_miss() -> None:
         ([0, 1], [], {}, "The test side is empty"),
         ([1, 1], [0], {}, r"All training items are of one class \('class 1'\)"),
         ([[0, 1], [1, 0]], [[0, 1]], {}, "The probe needs one label per item; for several use 'multilabel'."),
-        ([0, 1], [0], {"probe": "fancy"}, "Unknown probe 'fancy'; known: published, sound."),
         ([0, 1], [0], {"shots": 0}, "'shots' must be at least 1, not 0"),
         ([0, 1], [0], {"runs": 0}, "'runs' must be at least 1, not 0"),
     ],

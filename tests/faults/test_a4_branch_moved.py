@@ -16,6 +16,6 @@ def test_a4_the_results_of_another_commit_than_most_are_marked_once() -> None:
     results = [result("a", "1" * 40, 1.0), result("b", "2" * 40, 2.0), result("c", "1" * 40, 0.0)]
     marked = mark_commits(mark_commits(results))
     assert [bool(of_model.warnings) for of_model in marked] == [False, True, False]
-    assert marked[1].warnings == ("scored on commit 222222222222 of the data, other models on another",)
+    assert marked[1].records[0].warnings == ("scored on commit 222222222222 of the data, other models on another",)
     newest = mark_commits(results[:2])
     assert [bool(of_model.warnings) for of_model in newest] == [True, False]  # as many of each: the newest counts

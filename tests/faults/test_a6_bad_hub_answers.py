@@ -93,7 +93,7 @@ def test_a6_a_commit_that_is_no_hash_is_refused_and_not_kept(lying: LyingHub, an
     assert client().resolve(ID, "main") == sha
 
 
-@pytest.mark.parametrize("damage", ["", "[", "[]", '[{"path": "x.txt"', "[1]", "{}"])
+@pytest.mark.parametrize("damage", ["", "[", "[]", '[{"path": "x.txt"', "[1]", "{}", "[" * 9000])
 def test_a6_a_kept_list_that_is_damaged_is_asked_for_again(hub: FakeHub, elsewhere: Path, damage: str) -> None:
     sha = hub.add(ID, FILES)
     client().files(ID, sha)
@@ -101,6 +101,23 @@ def test_a6_a_kept_list_that_is_damaged_is_asked_for_again(hub: FakeHub, elsewhe
     (elsewhere / "home" / "hub" / "org__data" / f"{sha}.json").write_text(damage)
     with pytest.raises(EmbarkError, match="Offline, and the list of files of dataset org/data"):
         client(offline=True).files(ID, sha)
+    assert client().get(ID, sha, "x.txt").read_bytes() == b"x"
+
+
+def test_a6_a_kept_list_that_can_be_read_and_is_damaged_is_asked_for_again(hub: FakeHub, elsewhere: Path) -> None:
+    sha = hub.add(ID, FILES)
+    client().files(ID, sha)
+    fetch._load_listing.cache_clear()
+    kept = elsewhere / "home" / "hub" / "org__data" / f"{sha}.json"
+    kept.write_text(kept.read_text().replace("x.txt", "z.txt"))
+    assert client().get(ID, sha, "x.txt").read_bytes() == b"x"
+
+
+def test_a6_a_record_of_verified_files_that_is_damaged_costs_nothing(hub: FakeHub, elsewhere: Path) -> None:
+    sha = hub.add(ID, FILES)
+    client().get(ID, sha, "x.txt")
+    for record in (elsewhere / "home" / "hub").rglob("verified.jsonl"):
+        record.write_bytes(record.read_bytes().replace(b"x.txt", b"\xff.txt") + b"\n" + b"[" * 9000)
     assert client().get(ID, sha, "x.txt").read_bytes() == b"x"
 
 

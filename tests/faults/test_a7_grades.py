@@ -73,4 +73,4 @@ SIDE = Side(("a", "b"), ("a", "b"))  # type: ignore[arg-type]
 )
 def test_a7_whatever_reader_made_it_a_truth_is_checked(truth: Truth, problem: str) -> None:
     sides = dict.fromkeys(("query", "document", "left", "right", "item", "prompt"), SIDE)
-    assert readers._problems(Dataset(sides, truth)) == [problem]
+    assert list(readers._problems(Dataset(sides, truth))) == [problem]

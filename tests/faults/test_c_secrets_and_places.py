@@ -17,7 +17,7 @@ from huggingface_hub import constants
 import embark
 from embark.models.hub import fetch_checkpoint
 from embark.models.providers import PROVIDERS
-from embark.settings import load_settings
+from embark.settings import cache_folder, load_settings
 from embark.types import EmbarkError, ModelCard
 from hub import FakeHub, client
 from local_server import LocalServer, QuietHandler
@@ -42,6 +42,7 @@ def test_c_embark_home_is_enough_without_a_home_folder(
     elsewhere: Path, monkeypatch: pytest.MonkeyPatch, pictures: Callable[..., Path], tiny: embark.Encoder
 ) -> None:
     assert load_settings().home == elsewhere / "home"
+    assert cache_folder() == elsewhere / "home" / "cache"
     assert len(embark.evaluate(tiny, embark.folder_task(pictures()), show_progress=False).results) == 2
     assert not Path("~").exists()
     monkeypatch.delenv("EMBARK_HOME")

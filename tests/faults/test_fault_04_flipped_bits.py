@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -63,3 +65,17 @@ def test_fault_04_ranked_lists_embed_damaged_vectors_again(tiny: embark.Encoder,
     (again,) = embark.rank(tiny, [retrieval], show_progress=False)
     assert (again.documents, again.scores.tolist()) == (whole.documents, whole.scores.tolist())
     assert len(list(load_settings().store.rglob("*.vectors"))) > len(paths)
+
+
+def test_fault_04_damage_that_another_task_has_found_is_mended_for_all(tiny: embark.Encoder, pictures: Any) -> None:
+    """The first task finds the damage; for the others, which need the same vectors, they are then absent."""
+    tasks = [*embark.folder_task(pictures("Pages")), *embark.folder_task(pictures("Copies"))]
+    settings = replace(load_settings(), workers=1)  # one after the other
+    before = embark.evaluate(tiny, tasks, settings=settings, show_progress=False)
+    for path in settings.store.glob("*/*.vectors"):
+        content = path.read_bytes()
+        path.write_bytes(content[:4096] + bytes(len(content) - 4096))
+        os.utime(path, (0, 0))
+    run = embark.evaluate(tiny, tasks, settings=settings, rescore=True, show_progress=False)
+    assert (scores(run), run.skipped) == (scores(before), [])
+    assert run.damaged == before.embedded

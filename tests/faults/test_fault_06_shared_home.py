@@ -29,7 +29,8 @@ print(os.getpid())
 def together(root: Path, *before: str) -> list[str]:
     """Two processes that write at once, some keys both; what each prints."""
     words = [*before, sys.executable, "-c", WRITE, str(root)]
-    env = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])}  # for segments.py
+    path = os.pathsep.join((str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH", "")))  # for segments.py
+    env = {**os.environ, "PYTHONPATH": path}
     processes = [
         subprocess.Popen([*words, start], stdout=subprocess.PIPE, text=True, env=env) for start in ("0", "150")
     ]

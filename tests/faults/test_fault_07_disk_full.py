@@ -33,7 +33,8 @@ with Store(Path(sys.argv[1])).space("5face").writer() as writer:
 
 def test_fault_07_a_file_that_may_not_grow_is_a_clean_stop(tmp_path: Path) -> None:
     words = [sys.executable, "-c", WRITE, tmp_path / "store"]
-    env = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])}  # for segments.py
+    path = os.pathsep.join((str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH", "")))  # for segments.py
+    env = {**os.environ, "PYTHONPATH": path}
     done = subprocess.run(words, capture_output=True, text=True, timeout=60, env=env)
     assert (done.returncode, done.stderr) == (0, "")
     needed = 4096 * 4 + 300 * 12

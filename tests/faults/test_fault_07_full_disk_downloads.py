@@ -21,7 +21,7 @@ def test_fault_07_a_download_that_does_not_fit_names_what_it_needs(
     listing = client()._folder(ID) / f"{sha}.json"
     client().files(ID, sha)
     kept = listing.read_text()
-    rows = json.loads(kept)
+    rows = json.loads(kept)["files"]
     rows[0]["size"] = 1 << 49
     listing.write_text(json.dumps(rows))
     fetch._load_listing.cache_clear()

@@ -28,7 +28,8 @@ def heard(data: bytes) -> Content:
     return media.decode([Media("audio", (data,))], 8, 16_000)[0]
 
 
-KINDS = [b"RIFF1234WAVE", b"RIFF", b"OggS", b"\x1a\x45\xdf\xa3" + SEGMENT, b"1234ftyp", b""]
+BOX = b"\0\0\0\x08ftyp"  # of an MP4, whole
+KINDS = [b"RIFF1234WAVE", b"RIFF", b"OggS", b"\x1a\x45\xdf\xa3" + SEGMENT, b"1234ftyp", BOX, BOX + bytes(16), b""]
 NOISE = np.random.default_rng(0).normal(0, 0.1, 16_000).astype(np.float32)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from itertools import combinations
+from itertools import combinations, product
 from pathlib import Path
 
 import pytest
@@ -51,9 +51,9 @@ def test_fault_23_components_are_safe_reversible_and_different(names: list[str])
         assert not set(part) & {"/", "\\", "\0"}
 
 
-@given(st.text("aA_/%.é", max_size=6), st.text("aA_/%.é", max_size=6))
-def test_fault_23_alike_names_are_different_components(first: str, second: str) -> None:
-    assert (component(first) == component(second)) == (first == second)
+def test_fault_23_alike_names_are_different_components() -> None:
+    names = ["".join(letters) for length in range(6) for letters in product("aA_/%.é", repeat=length)]
+    assert len(set(map(component, names))) == len(names) > 10_000
 
 
 @pytest.mark.parametrize(("first", "second"), list(combinations(["test/tiny", "test__tiny", "Test/tiny"], 2)))

@@ -86,6 +86,8 @@ def test_fault_25_latex_has_no_commands_but_ours(text: str) -> None:
     rest = re.sub(r"\\(?:[a-zA-Z]+\{\}|.)", "", inert)
     assert not set(rest) & set("\\&%$#_~^")
     assert not re.search(r"(?<!\{)[\[*]", rest)  # arguments of the row's end before them
+    word = "Word" if text else ""
+    assert table(text).format("latex") == table(word).format("latex").replace("Word", inert)
 
 
 @given(TEXT)

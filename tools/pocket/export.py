@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 import torch
 from batches import bag
+from safetensors.torch import save_file
 from torch import Tensor, nn
 from towers import PocketTowers
 
 from embark.models.pocket import Network
-from embark.models.safetensors import save_weights
 
 
 def folded(layer: nn.Sequential) -> tuple[Tensor, Tensor]:
@@ -43,7 +43,7 @@ def export(model: PocketTowers, config: dict[str, Any], path: Path) -> None:
     tensors = {"table": model.table.weight}
     for name, (weight, bias) in layers(model).items():
         tensors |= {f"{name}.w": weight, f"{name}.b": bias}
-    save_weights({name: tensor.detach().cpu().numpy() for name, tensor in tensors.items()}, path)
+    save_file({name: tensor.detach().half().cpu().contiguous() for name, tensor in tensors.items()}, path)
     path.with_suffix(".json").write_text(json.dumps(config))
 
 

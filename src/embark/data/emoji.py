@@ -13,6 +13,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
+from embark.catalogue import group_values
 from embark.data import drawing, items
 from embark.types import EmbarkError, Item
 
@@ -146,10 +147,7 @@ def draw(function: Callable[..., bytes], *arguments: Any) -> Item:
 
 def by_subgroup(symbols: Iterable[Emoji]) -> dict[str, list[Emoji]]:
     """The emoji of each subgroup, in order."""
-    members: dict[str, list[Emoji]] = {}
-    for symbol in symbols:
-        members.setdefault(symbol.subgroup, []).append(symbol)
-    return members
+    return group_values((symbol.subgroup, symbol) for symbol in symbols)
 
 
 def _video(symbol: Emoji, motion: str) -> Item:

@@ -63,13 +63,7 @@ class RemoteFile:
         return f"sha256 {self.sha256}" if self.sha256 else f"git object {self.oid}"
 
 
-@dataclass(frozen=True, slots=True)
-class _Answer:
-    """What the hub's API answered: the value, the address of the next page (or ""), and how many bytes it was."""
-
-    value: Any
-    following: str
-    size: int
+Answer = tuple[Any, str, int]  # of the hub's API: the value, the address of the next page (or ""), its bytes
 
 
 class Hub:
@@ -92,13 +86,15 @@ class Hub:
             return revision
         if (id, revision) not in self._commits:
             ref = self._folder(id) / f"ref-{component(revision)}.json"
+            commit: Any = None
             if self.offline:
-                commit = _stored(ref)
+                with suppress(OSError, ValueError):
+                    commit = json.loads(ref.read_bytes())
                 if not _is_hash(commit):
                     raise _offline_error(f"revision {revision} of dataset {id}")
             else:
                 url = f"{self.endpoint}/api/datasets/{id}/revision/{quote(revision, safe='')}"
-                answer = self._ask(url, id, revision).value
+                answer, *_ = self._ask(url, id, revision)
                 commit = answer.get("sha") if isinstance(answer, dict) else None
                 if not _is_hash(commit):
                     raise self._wrong(id, f"its commit at revision {revision} is {str(commit)[:80]!r}, not a hash")
@@ -161,7 +157,6 @@ class Hub:
     def _get_range(self, url: str, start: int, size: int) -> bytes:
         from huggingface_hub.utils import build_hf_headers, get_session, hf_raise_for_status
 
-        http.check_token()
         http.guard_huggingface_hub(self.endpoint)
         headers = build_hf_headers(library_name="embark") | {"Range": f"bytes={start}-{start + size - 1}"}
         body = bytearray()
@@ -229,14 +224,13 @@ class Hub:
     def _record(self, id: str) -> dict[str, list[Any]]:
         """The state of each file of a dataset when it was verified, by its path on this machine."""
         if id not in self._verified:
-            lines = []
-            with suppress(OSError):
-                lines = (self._folder(id) / "verified.jsonl").read_text(encoding="utf-8").splitlines()
             states: dict[str, list[Any]] = {}
-            for line in lines:
-                with suppress(ValueError, TypeError):  # a process may have died while it wrote
-                    path, *state = json.loads(line)
-                    states[path] = state
+            with suppress(OSError):
+                text = (self._folder(id) / "verified.jsonl").read_text(encoding="utf-8", errors="replace")
+                for line in text.splitlines():
+                    with suppress(ValueError, TypeError, RecursionError):  # a process may have died while it wrote
+                        path, *state = json.loads(line)
+                        states[path] = state
             self._verified[id] = states
         return self._verified[id]
 
@@ -255,11 +249,12 @@ class Hub:
             return _files_in(Path(id))
         commit = self.resolve(id, revision)
         listing = self._folder(id) / f"{commit}.json"
-        with suppress(OSError, ValueError, TypeError, KeyError):  # one that cannot be read is asked for again
+        with suppress(OSError, ValueError, TypeError, KeyError, RecursionError):  # a damaged one is asked for again
             return _load_listing(str(listing))
         if self.offline:
             raise _offline_error(f"the list of files of dataset {id} ({revision})")
-        _save(listing, [asdict(file) for file in self._list(id, commit)])
+        rows = [asdict(file) for file in self._list(id, commit)]
+        _save(listing, {"files": rows, "checksum": _listing_checksum(rows)})
         return _load_listing(str(listing))
 
     def _list(self, id: str, commit: str) -> list[RemoteFile]:
@@ -273,17 +268,17 @@ class Hub:
             if url in seen or len(seen) >= LISTING_PAGES or len(files) > LISTING_FILES or size > LISTING_BYTES:
                 raise self._wrong(id, f"it does not end (after {len(seen):,} pages and {len(files):,} files)")
             seen.add(url)
-            page = self._ask(url, id, commit)
-            if not isinstance(page.value, list):
+            rows, following, page_size = self._ask(url, id, commit)
+            if not isinstance(rows, list):
                 raise self._wrong(id, "it is no list")
-            for row in page.value:
+            for row in rows:
                 file = _remote_file(row)
                 if file is None or file.path in files:
                     raise self._wrong(id, f"it has the row {str(row)[:200]}")
                 if row["type"] == "file":
                     files[file.path] = file
-            size += page.size
-            url = self._next_page(id, page.following, tree)
+            size += page_size
+            url = self._next_page(id, following, tree)
         if not files:
             raise self._wrong(id, "it is empty")
         return list(files.values())
@@ -301,10 +296,10 @@ class Hub:
             "Nothing of it is kept: check the endpoint, or try again later."
         )
 
-    def _ask(self, url: str, id: str, revision: str) -> _Answer:
+    def _ask(self, url: str, id: str, revision: str) -> Answer:
         """What the hub's API answers about a dataset."""
 
-        def attempt() -> _Answer:
+        def attempt() -> Answer:
             try:
                 answer = self._get(url)
                 self._answered = True
@@ -323,10 +318,9 @@ class Hub:
         except Refused as refused:
             raise self._refusal_error(refused, id, revision) from None
 
-    def _get(self, url: str) -> _Answer:
+    def _get(self, url: str) -> Answer:
         from huggingface_hub.utils import build_hf_headers, get_session, hf_raise_for_status
 
-        http.check_token()
         http.guard_huggingface_hub(self.endpoint)
         headers = build_hf_headers(library_name="embark")
         body = bytearray()
@@ -343,13 +337,14 @@ class Hub:
             value = json.loads(body)
         except (ValueError, RecursionError) as error:
             raise TemporaryFailure(f"the answer is not JSON: {error}") from None
-        return _Answer(value, response.links.get("next", {}).get("url", ""), len(body))
+        return value, response.links.get("next", {}).get("url", ""), len(body)
 
     # ── download ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _download_all(self, id: str, commit: str, files: Sequence[RemoteFile]) -> dict[str, Path]:
         total = sum(file.size for file in files)
-        _check_space(_snapshot(id, commit), total)
+        if total > _free(_snapshot(id, commit)):
+            raise _full_disk(_snapshot(id, commit), total)
         shown = self.progress(f"Downloading {id}", total) if self.progress and total >= LARGE else nullcontext()
         with shown as advance, ThreadPoolExecutor(CONNECTIONS) as pool:
             bar = _Bar(advance)
@@ -386,7 +381,6 @@ class Hub:
     def _download_once(self, id: str, commit: str, file: RemoteFile, bar: _Bar) -> Path:
         from huggingface_hub import hf_hub_download
 
-        http.check_token()
         http.guard_huggingface_hub(self.endpoint)
         try:
             path = hf_hub_download(
@@ -439,7 +433,7 @@ class Hub:
         if refused.status != 404:
             return EmbarkError(f"{page} answered {refused}.")
         try:
-            newest = str(self._get(f"{self.endpoint}/api/datasets/{id}").value.get("sha"))
+            newest = str(self._get(f"{self.endpoint}/api/datasets/{id}")[0].get("sha"))
         except (Refused, TemporaryFailure, AttributeError):
             return EmbarkError(f"There is no dataset {id} at {self.endpoint}.")
         if path and newest == revision:
@@ -534,17 +528,12 @@ def _set_aside(path: Path) -> None:
         path.unlink(missing_ok=True)
 
 
-def _check_space(folder: Path, needed: int) -> None:
-    """An error where a download does not fit: it names how much is needed and free."""
-    if needed > _free(folder):
-        raise _full_disk(folder, needed)
-
-
 def _free(target: Path) -> int:
     return shutil.disk_usage(next(path for path in (target, *target.parents) if path.exists())).free
 
 
 def _full_disk(target: Path, needed: int) -> EmbarkError:
+    """The error where a download does not fit: it names how much is needed and free."""
     return EmbarkError(f"The disk is full: {target} needs {needed:,} bytes, {_free(target):,} are free. {ROOM}")
 
 
@@ -580,17 +569,18 @@ def _checksum(path: Path, file: RemoteFile) -> str:
 @lru_cache(maxsize=64)
 def _load_listing(path: str) -> dict[str, RemoteFile]:
     """A stored list of files; it never changes, because it is a commit's."""
-    files = {row["path"]: RemoteFile(**row) for row in json.loads(Path(path).read_bytes())}
+    stored = json.loads(Path(path).read_bytes())
+    rows = stored["files"] if isinstance(stored, dict) else stored  # a bare list, as earlier versions kept it
+    if isinstance(stored, dict) and stored["checksum"] != _listing_checksum(rows):
+        raise ValueError("it is not what was written")  # a file that is not in the list would not be missed
+    files = {row["path"]: RemoteFile(**row) for row in rows}
     if not files:
         raise ValueError("it is empty")  # as earlier versions of embark kept it
     return files
 
 
-def _stored(path: Path) -> Any:
-    """The value of a JSON file; None where there is none, or it is damaged."""
-    with suppress(OSError, ValueError):
-        return json.loads(path.read_bytes())
-    return None
+def _listing_checksum(rows: Any) -> str:
+    return hashlib.sha256(json.dumps(rows).encode()).hexdigest()
 
 
 def _save(path: Path, value: Any) -> None:

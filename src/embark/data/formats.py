@@ -6,8 +6,6 @@ import csv
 import gzip
 import io
 import json
-import tarfile
-import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from copy import copy
@@ -19,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from embark.data import lazy_media, limits
+from embark.data.errors import errors_about
 from embark.data.sibling_files import SiblingFiles
 from embark.types import Bytes, EmbarkError
 
@@ -53,34 +52,22 @@ class TableFile(ABC):
 
 def open_table_file(path: Path, digests: Path, siblings: SiblingFiles | None = None) -> TableFile:
     """The table in a file, by the file's ending; the cells of a text table name media among its `siblings`."""
-    try:
+    with errors_about(path):
         if path.name.endswith(".parquet"):
             return Parquet(path, digests)
         if path.name.endswith(".tar"):
             return Shard(path, digests)
         return Records(path, siblings)
-    except (ValueError, OSError, EOFError, zlib.error, tarfile.TarError, csv.Error, RecursionError) as error:
-        raise _read_error(path, error) from error
 
 
 def _unpacked(path: Path) -> bytes:
     """The content of a file that may be packed, which may not become more than `limits` has it."""
     if path.suffix != ".gz":
         return path.read_bytes()
-    limit = limits.unpacked(path.stat().st_size)
-    blocks = []
-    size = 0
+    out = io.BytesIO()
     with gzip.open(path) as file:
-        while block := file.read(1 << 20):
-            blocks.append(block)
-            size += len(block)
-            if size > limit:
-                raise ValueError(limits.explain("it", limit))
-    return b"".join(blocks)
-
-
-def _read_error(path: str | Path, error: Exception) -> EmbarkError:
-    return EmbarkError(f"{path} cannot be read: {error}. Repair the file, or replace it by a complete copy.")
+        limits.copy(file, out, limits.unpacked(path.stat().st_size))
+    return out.getvalue()
 
 
 class Parquet(TableFile):
@@ -97,7 +84,10 @@ class Parquet(TableFile):
 
     def values(self, column: str) -> list[Any]:
         top, *fields = [column] if column in self.column_names else column.split(".")
-        values = [value for batch in self._batches([column]) for value in batch.column(top).to_pylist()]
+        batches = lazy_media.parquet_batches(self.path, [column])
+        values = [value for batch in batches for value in batch.column(top).to_pylist()]
+        if len(values) != len(self):
+            raise ValueError(f"column '{column}' has {len(values):,} of {len(self):,} rows")
         for field in fields:
             values = [None if value is None else value.get(field) for value in values]
         return values
@@ -120,16 +110,10 @@ class Parquet(TableFile):
         paths = [leaf for leaf in leaves if leaf.startswith(f"{column}.") and leaf.endswith(".path")]  # cheap to read
         counts = [
             count
-            for batch in self._batches(paths or [column])
+            for batch in lazy_media.parquet_batches(self.path, paths or [column])
             for count in batch.column(0).value_lengths().fill_null(0).to_pylist()
         ]
         return [[lazy_media.ListElement(media, row, position) for position in range(n)] for row, n in enumerate(counts)]
-
-    def _batches(self, columns: list[str]) -> Iterator[Any]:
-        try:
-            yield from lazy_media.parquet_batches(self.path, columns)
-        except (ValueError, OSError) as error:  # pages are read one by one, and any of them may be damaged
-            raise _read_error(self.path, error) from error
 
     def class_names(self, column: str) -> tuple[str, ...] | None:
         return declared_classes(self.schema, column)
@@ -266,10 +250,8 @@ class Shard(TableFile):
     def _value(self, key: str, ending: str) -> Any:
         parse = PARSE.get(ending.rpartition(".")[2])
         data = self.rows[key][ending]()
-        try:
+        with errors_about(f"{self.path}: '{key}.{ending}'"):
             return parse(data) if parse else data
-        except ValueError as error:
-            raise EmbarkError(f"{self.path}: '{key}.{ending}' cannot be read: {error}.") from error
 
 
 def _array(data: bytes) -> Any:

@@ -9,6 +9,8 @@ from typing import Any
 
 import yaml
 
+from embark.catalogue import listed
+from embark.data.errors import errors_about
 from embark.types import EmbarkError, Source
 
 TABLES = ("parquet", "jsonl", "json", "csv", "tsv", "tar", "jsonl.gz", "json.gz", "csv.gz", "tsv.gz")
@@ -39,6 +41,8 @@ _OF_CONFIG = (
 )
 _JUDGEMENTS = ("qrels/{split}.{ext}",)  # BEIR keeps them apart from corpus.jsonl and queries.jsonl
 
+FEW_STARS = 3  # in a pattern: regular expressions with more can take for ever
+
 Card = Callable[[], str]
 
 
@@ -63,7 +67,7 @@ def choose(
         return chosen
     what = f"split '{split}'" + (f" of config '{config}'" if config else "")
     by_patterns = f" (patterns: {', '.join(patterns)})" if patterns is not None else ""
-    raise NoFiles(f"Dataset {source.id} has no files for {what}{by_patterns}. Its files: {_listed(paths)}.")
+    raise NoFiles(f"Dataset {source.id} has no files for {what}{by_patterns}. Its files: {listed(paths) or 'none'}.")
 
 
 def is_table(path: str) -> bool:
@@ -82,34 +86,59 @@ def _by_layout(split: str, config: str | None, paths: Sequence[str], root: str =
     for layout in layouts:
         for ext in SHARDS if "*" in layout else TABLES:
             pattern = root + layout.format(split=split, config=config, ext=ext)
-            if fitting := [path for path in paths if _glob(pattern).fullmatch(path)]:
+            if fitting := list(filter(_glob(pattern), paths)):
                 return fitting
     return []
 
 
 def natural(path: str) -> tuple[tuple[int, str], ...]:
     """The sort key that puts shard 10 after shard 9, and frame 10 after frame 9."""
-    return tuple((int(piece), "") if piece.isdigit() else (-1, piece) for piece in re.findall(r"\d+|\D+", path))
+    return tuple((int(piece), "") if piece.isdecimal() else (-1, piece) for piece in re.findall(r"\d+|\D+", path))
 
 
-def _glob(pattern: str) -> re.Pattern[str]:
-    """A pattern in which * stays within a folder, as hubs have it; ** does not, and {a,b} is either."""
+def _glob(pattern: str) -> Callable[[str], object]:
+    """Whether a path fits a pattern in which * stays within a folder, as hubs have it; ** does not, {a,b} is either."""
+    if pattern.count("*") > FEW_STARS:
+        return lambda path: len(path) in _ends(pattern, path, {0})
+    return re.compile(_expression(pattern)).fullmatch
 
-    def translated(text: str) -> str:
-        return "".join(map(expression, re.findall(r"\*\*/|\*\*|\[[^\]]+\]|\{[^{}]*\}|.", text)))
+
+def _tokens(pattern: str) -> list[str]:
+    return re.findall(r"\*\*/|\*\*|\[[^\]]+\]|\{[^{}]*\}|.", pattern)
+
+
+def _expression(pattern: str) -> str:
+    """A pattern as a regular expression."""
 
     def expression(token: str) -> str:
         if len(token) > 1 and token[0] == "[":
             return token.replace("[!", "[^")
         if len(token) > 1 and token[0] == "{":
-            return f"(?:{'|'.join(map(translated, token[1:-1].split(',')))})"
+            return f"(?:{'|'.join(map(_expression, token[1:-1].split(',')))})"
         return {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}.get(token) or re.escape(token)
 
-    return re.compile(translated(pattern))
+    return "".join(map(expression, _tokens(pattern)))
 
 
-def _listed(paths: Sequence[str]) -> str:
-    return ", ".join(paths[:12]) + (f" and {len(paths) - 12} more" if len(paths) > 12 else "") or "none"
+def _ends(pattern: str, path: str, starts: set[int]) -> set[int]:
+    """Where parts of a path end that fit a pattern and start at one of these positions; slow, but never for ever."""
+    for token in _tokens(pattern):
+        rest = range(min(starts, default=len(path)), len(path))
+        if token == "**":
+            starts = {*starts, *(position + 1 for position in rest)}
+        elif token == "**/":
+            starts = starts | {position + 1 for position in rest if path[position] == "/"}
+        elif token == "*":
+            starts = set(starts)
+            for position in rest:
+                if position in starts and path[position] != "/":
+                    starts.add(position + 1)
+        elif token[0] == "{" and len(token) > 1:
+            starts = set().union(*(_ends(option, path, starts) for option in token[1:-1].split(",")))
+        else:
+            fits = re.compile(_expression(token)).fullmatch
+            starts = {position + 1 for position in rest if position in starts and fits(path[position])}
+    return starts
 
 
 # ── the card ─────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -126,8 +155,9 @@ def _by_card(source: Source, split: str, config: str | None, paths: Sequence[str
     chosen: list[str] = []
     for name, pattern in _data_files(entry["data_files"], source.id):
         if name == split:
-            expression = _glob(root + pattern.removeprefix("./"))
-            chosen += [path for path in paths if is_table(path) and expression.fullmatch(path) and path not in chosen]
+            with errors_about(f"The card of dataset {source.id}"):
+                fits = _glob(root + pattern.removeprefix("./"))
+                chosen += [path for path in paths if is_table(path) and fits(path) and path not in chosen]
     return chosen
 
 
@@ -186,5 +216,5 @@ def card_class_names(card: str, config: str | None, column: str) -> tuple[str, .
 
 def card_head(card: str) -> str:
     """The head of a dataset card, which is YAML; empty where there is none."""
-    head = re.match(r"\ufeff?---\s*\n(.*?\n)---\s*(\n|$)", card.replace("\r\n", "\n"), re.DOTALL)
+    head = re.match(r"\ufeff?---[^\S\n]*\n(.*?\n)---[^\S\n]*(\n|$)", card.replace("\r\n", "\n"), re.DOTALL)
     return head[1] if head else ""

@@ -20,7 +20,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
@@ -29,6 +29,7 @@ import pyarrow.parquet as pq
 
 from embark.data import limits, wav
 from embark.data.atomic import atomically
+from embark.data.errors import errors_about
 from embark.data.upright import orientation
 from embark.types import Array, EmbarkError, Media
 
@@ -76,15 +77,18 @@ class LazyBytes:
     position: int
 
     def __call__(self) -> bytes:
-        return _checked(self.sequence.read(self.position), self.sequence, self.position)
+        with errors_about(self.sequence.path):
+            return _checked(self.sequence.read(self.position), self.sequence, self.position)
 
     def sha256(self) -> bytes:
         """The hash of the bytes."""
-        return bytes(_hashes(self.sequence, self.position // BLOCK)[self.position % BLOCK])
+        with errors_about(self.sequence.path):
+            return bytes(_hashes(self.sequence, self.position // BLOCK)[self.position % BLOCK])
 
     def orientation(self) -> int:
         """The EXIF orientation of the bytes, where they are a picture."""
-        return int(_orientations(self.sequence, self.position // BLOCK)[self.position % BLOCK])
+        with errors_about(self.sequence.path):
+            return int(_orientations(self.sequence, self.position // BLOCK)[self.position % BLOCK])
 
 
 # ── kept hashes ──────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -161,8 +165,7 @@ class ParquetColumn(MediaSequence):
         return int(parquet_metadata(self.path).num_rows)
 
     def read(self, position: int) -> bytes | None:
-        data: bytes | None = self.scalar(position).as_py()
-        return data
+        return cast("bytes | None", self.scalar(position).as_py())
 
     def scalar(self, row: int) -> Any:
         """The cell of a row as an Arrow scalar: binary, or a list."""
@@ -197,8 +200,7 @@ class SampleColumn(ParquetColumn):
         sound = self.scalar(position)
         if not sound.is_valid:
             return None
-        samples = np.asarray(sound["array"].values, np.float64)
-        return wav.from_samples(samples, int(sound["sampling_rate"].as_py()))
+        return wav.from_samples(np.asarray(sound["array"].values, np.float64), int(sound["sampling_rate"].as_py()))
 
     def _null_leaf(self) -> str:
         return f"{self.name}.sampling_rate"
@@ -213,9 +215,10 @@ class ListElement:
     position: int
 
     def __call__(self) -> bytes:
-        element = self.column.scalar(self.row).values[self.position]
-        data = element["bytes"] if pa.types.is_struct(element.type) else element
-        return _checked(data.as_py(), self.column, self.row)
+        with errors_about(self.column.path):
+            element = self.column.scalar(self.row).values[self.position]
+            data = element["bytes"] if pa.types.is_struct(element.type) else element
+            return _checked(data.as_py(), self.column, self.row)
 
 
 @lru_cache(maxsize=512)
@@ -330,7 +333,8 @@ class ArchiveFile(LazyBytes):
     packing: int
 
     def __call__(self) -> bytes:
-        return _extract(self.sequence.path, self.offset, self.size, self.packing)
+        with errors_about(self.sequence.path):
+            return _extract(self.sequence.path, self.offset, self.size, self.packing)
 
 
 TAR = -1  # the packing of files in a tar, whose offset is that of the bytes; else zip's, with the offset of a header

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import os
 from contextlib import suppress
+from typing import Any, BinaryIO
 
+BLOCK = 1 << 20  # bytes read at a time
 SCALE = 1.0
 with suppress(ValueError):
     SCALE = max(1.0, float(os.environ.get("EMBARK_LIMITS") or 1))
@@ -22,6 +24,16 @@ FRAME = int(180_000_000 * SCALE)  # pixels of a frame of a film; Pillow's limit 
 def unpacked(size: int) -> int:
     """The bytes that a compressed file of this size may become."""
     return max(UNPACKED, RATIO * size)
+
+
+def copy(packed: Any, out: BinaryIO, limit: int) -> None:
+    """Write all that a packed file becomes; an error once that is more than the limit."""
+    size = 0
+    while block := packed.read(BLOCK):
+        size += len(block)
+        if size > limit:
+            raise ValueError(explain("it", limit))
+        out.write(block)
 
 
 def explain(what: str, limit: int, unit: str = "bytes") -> str:

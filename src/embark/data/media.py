@@ -166,10 +166,12 @@ def open_audio(data: bytes, sample_rate: int) -> Audio:
     if not np.isfinite(samples).all():
         raise UnreadableMedia(f"audio of {len(data)} bytes has samples that are not finite numbers")
     mono = samples.mean(axis=1)
-    resampled = mono if rate == sample_rate else _resample(mono, rate, sample_rate)
-    if not len(resampled):
+    if rate != sample_rate:
+        soxr = optional_library("soxr", f"Resampling audio from {rate} to {sample_rate} Hz needs soxr", "audio")
+        mono = soxr.resample(mono, rate, sample_rate)
+    if not len(mono):
         raise UnreadableMedia(f"audio of {len(data)} bytes has no samples")
-    return Audio(resampled, sample_rate)
+    return Audio(mono, sample_rate)
 
 
 def _check_whole(data: bytes) -> None:
@@ -177,11 +179,6 @@ def _check_whole(data: bytes) -> None:
     end = stated_end(data)
     if end > len(data):
         raise UnreadableMedia(f"{len(data)} bytes of sound or film are cut off: {end - len(data)} are missing")
-
-
-def _resample(samples: Any, rate: int, wanted: int) -> Any:
-    soxr = optional_library("soxr", f"Resampling audio from {rate} to {wanted} Hz needs soxr", "audio")
-    return soxr.resample(samples, rate, wanted)
 
 
 def optional_library(name: str, need: str, extra: str) -> Any:

@@ -7,7 +7,6 @@ import difflib
 import gzip
 import hashlib
 import lzma
-import tarfile
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
@@ -15,10 +14,11 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import cached_property
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, TypeVar
 
 from embark.data import limits
 from embark.data.atomic import atomically
+from embark.data.errors import errors_about
 from embark.data.fetch import Hub, RemoteFile
 from embark.data.formats import TableFile, open_table_file
 from embark.data.layout import card_class_names, choose
@@ -27,7 +27,7 @@ from embark.data.sibling_files import SiblingFiles
 from embark.types import EmbarkError, Media, Modality, Source
 
 FilesBySource = list[tuple[Source, list[RemoteFile]]]
-BLOCK = 1 << 20
+T = TypeVar("T")
 
 
 class Rows:
@@ -52,7 +52,7 @@ class Rows:
 
     def values(self, column: str) -> list[Any]:
         """All values of a column; "column.field" is a field of a struct."""
-        return [value for table in self._tables(column) for value in table.values(column)]
+        return [value for values in self._read(column, lambda table: table.values(column)) for value in values]
 
     def first_column(self, *names: str) -> str | None:
         """The first of these columns that the table has."""
@@ -70,24 +70,27 @@ class Rows:
         """Encoded media, one per row; None where a cell is empty."""
         return [
             None if chunk is None else StoredMedia(kind, (chunk,))
-            for table in self._tables(column)
-            for chunk in table.chunks(column)
+            for chunks in self._read(column, lambda table: table.chunks(column))
+            for chunk in chunks
         ]
 
     def list_media(self, kind: Modality, column: str) -> list[list[Media]]:
         """Encoded media, a list per row."""
-        lists = [chunks for table in self._tables(column) for chunks in table.chunk_lists(column)]
-        return [[StoredMedia(kind, (chunk,)) for chunk in chunks] for chunks in lists]
+        lists = self._read(column, lambda table: table.chunk_lists(column))
+        return [[StoredMedia(kind, (chunk,)) for chunk in chunks] for of_table in lists for chunks in of_table]
 
     def class_names(self, column: str) -> tuple[str, ...] | None:
         """The names of a class column, where the files declare them."""
-        return next((names for table in self._tables(column) if (names := table.class_names(column))), None)
+        return next((names for names in self._read(column, lambda table: table.class_names(column)) if names), None)
 
-    def _tables(self, column: str) -> Sequence[TableFile]:
-        """The tables, if any of them has the column (or one of "a;b", or the struct of "struct.field")."""
+    def _read(self, column: str, read: Callable[[TableFile], T]) -> Iterator[T]:
+        """What `read` gets from each table, if any has the column (one of "a;b", or the struct of "struct.field")."""
         if not {column, *column.split(";"), column.split(".")[0]} & set(self.column_names):
             raise EmbarkError(f"{self.name} has no column '{column}'; its columns are {', '.join(self.column_names)}.")
-        return self.tables
+        for table in self.tables:
+            with errors_about(table.path):
+                part = read(table)
+            yield part
 
 
 def open_rows(source: Source, split: str, hub: Hub, config: str | None = None, expected: int | None = None) -> Rows:
@@ -156,8 +159,8 @@ class Archive:
             return
         with self.path.open("rb") as archive:
             archive.seek(file.offset)
-            for start in range(0, file.size, BLOCK):
-                out.write(archive.read(min(BLOCK, file.size - start)))
+            for start in range(0, file.size, limits.BLOCK):
+                out.write(archive.read(min(limits.BLOCK, file.size - start)))
 
     def _file(self, name: str) -> ArchiveFile:
         if name not in self._positions:
@@ -174,10 +177,8 @@ class Archive:
 
     @cached_property
     def _positions(self) -> dict[str, int]:
-        try:
+        with errors_about(self.path, " as an archive"):
             return {name: position for position, name in enumerate(archive_index(self._files.path))}
-        except (OSError, ValueError, tarfile.TarError) as error:
-            raise EmbarkError(f"{self.path} cannot be read as an archive: {error}.") from error
 
 
 def open_archive(source: Source, path: str, hub: Hub) -> Archive:
@@ -203,21 +204,11 @@ def _unpack(parts: Sequence[Path], opener: Callable[[Any], Any] | None, folder: 
         try:
             with atomically(target) as out, ExitStack() as stack:
                 whole = _Concatenated([stack.enter_context(part.open("rb")) for part in parts])
-                _copy(
-                    opener(whole) if opener else whole, out, limits.unpacked(sum(part.stat().st_size for part in parts))
-                )
+                limit = limits.unpacked(sum(part.stat().st_size for part in parts))
+                limits.copy(opener(whole) if opener else whole, out, limit)
         except (OSError, EOFError, lzma.LZMAError, zlib.error, ValueError) as error:
             raise EmbarkError(f"Cannot unpack {parts[0]} to {folder}: {error}.") from error
     return target
-
-
-def _copy(packed: Any, out: BinaryIO, limit: int) -> None:
-    size = 0
-    while block := packed.read(BLOCK):
-        size += len(block)
-        if size > limit:
-            raise ValueError(limits.explain("it", limit))
-        out.write(block)
 
 
 @dataclass(frozen=True)

@@ -7,11 +7,13 @@ import os
 import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, fields, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from embark.catalogue import UnknownName
 from embark.data import readers
+from embark.data.errors import errors_about
 from embark.data.readers import READERS
 from embark.settings import load_settings
 from embark.types import MODALITIES, EmbarkError, Pool, Source, Task
@@ -37,13 +39,14 @@ def load_tasks(path: str | Path, *, allow_outside: bool = False) -> list[Task]:
         content = tomllib.loads(file.read_text(encoding="utf-8"))
     except OSError as error:
         raise EmbarkError(f"The tasks file {file} cannot be read: {error.strerror}.") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (ValueError, RecursionError) as error:
         raise EmbarkError(f"The tasks file {file} is not valid TOML: {error}") from error
     tables = content.pop("task", None)
     if content or not isinstance(tables, list) or not tables:
         extra = f"; it has {', '.join(content)} beside them" if content else ""
         raise EmbarkError(f"The tasks file {file} must hold [[task]] tables and nothing else{extra}.")
-    tasks = [_task(file, number, table, allow_outside) for number, table in enumerate(tables, 1)]
+    with errors_about(f"The tasks file {file}"):
+        tasks = [_task(file, number, table, allow_outside) for number, table in enumerate(tables, 1)]
     names = [task.name for task in tasks]
     if twice := sorted({name for name in names if names.count(name) > 1}):
         raise EmbarkError(f"The tasks file {file} has more than one task named {', '.join(twice)}.")
@@ -187,75 +190,68 @@ def _complete(kind: type, stated: Mapping[str, Any]) -> None:
             raise _InvalidField("is missing", spec.name)
 
 
-def _text(value: Any) -> str:
-    if not isinstance(value, str) or not value:
-        raise _InvalidField(f"must be a text, not {value!r}")
+def _require(valid: bool, kind: str, value: Any) -> Any:
+    """The value, if it is valid as what `kind` describes."""
+    if not valid:
+        raise _InvalidField(f"must be {kind}, not {value!r}")
     return value
+
+
+def _text(value: Any) -> str:
+    return str(_require(isinstance(value, str) and value != "", "a text", value))
 
 
 def _texts(value: Any) -> tuple[str, ...]:
-    if not isinstance(value, list):
-        raise _InvalidField(f"must be a list of texts, not {value!r}")
-    return tuple(_text(text) for text in value)
+    return tuple(map(_text, _require(isinstance(value, list), "a list of texts", value)))
 
 
 def _whole(value: Any) -> int:
-    if type(value) is not int or value < 0:  # true is an int, too
-        raise _InvalidField(f"must be a whole number, not {value!r}")
-    return value
+    return int(_require(type(value) is int and value >= 0, "a whole number", value))  # true is an int, too
 
 
 def _number(value: Any) -> float:
-    if type(value) not in (int, float):
-        raise _InvalidField(f"must be a number, not {value!r}")
-    return float(value)
+    return float(_require(type(value) in (int, float), "a number", value))
 
 
 def _flag(value: Any) -> bool:
-    if not isinstance(value, bool):
-        raise _InvalidField(f"must be true or false, not {value!r}")
-    return value
+    return bool(_require(isinstance(value, bool), "true or false", value))
 
 
-def _one_of(what: str, known: Mapping[str, Any] | tuple[str, ...]) -> Callable[[Any], str]:
-    def read(value: Any) -> str:
-        if _text(value) not in known:
-            hint = f"Known: {', '.join(known)}." if len(known) < 12 else ""
-            raise _InvalidField(str(UnknownName(what, value, known, hint)))
-        return str(value)
-
-    return read
+def _one_of(what: str, known: Mapping[str, Any] | tuple[str, ...], value: Any) -> str:
+    if _text(value) not in known:
+        hint = f"Known: {', '.join(known)}." if len(known) < 12 else ""
+        raise _InvalidField(str(UnknownName(what, value, known, hint)))
+    return str(value)
 
 
-def _map(read: Callable[[Any], Any]) -> Callable[[Any], dict[str, Any]]:
-    def read_all(value: Any) -> dict[str, Any]:
-        if not isinstance(value, dict):
-            raise _InvalidField(f"must be a table, not {value!r}")
-        return {name: _read_field(name, read, content) for name, content in value.items()}
+def _map(read: Callable[[Any], Any], value: Any) -> dict[str, Any]:
+    table = _require(isinstance(value, dict), "a table", value)
+    return {name: _read_field(name, read, content) for name, content in table.items()}
 
-    return read_all
+
+def _params(value: Any) -> dict[str, Any]:
+    return _map(lambda value: value, value)
 
 
 def _options(value: Any) -> dict[str, Any]:
-    options = _map(lambda value: value)(value)
+    options = _params(value)
     if OUTSIDE in options:  # the file may be a stranger's
         raise _InvalidField(f"is the user's to say: {ALLOW}", OUTSIDE)
     return options
 
 
-def _not_empty(read: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    def read_content(value: Any) -> Any:
-        if not (content := read(value)):
-            raise _InvalidField("must not be empty")
-        return content
+def _not_empty(read: Callable[[Any], Any], value: Any) -> Any:
+    if not (content := read(value)):
+        raise _InvalidField("must not be empty")
+    return content
 
-    return read_content
+
+def _modalities(value: Any) -> tuple[str, ...]:
+    return tuple(_one_of("modality", MODALITIES, name) for name in _texts(value))
 
 
 def _pools(value: Any) -> tuple[Pool, ...]:
-    if not isinstance(value, list):
-        raise _InvalidField(f"must be a list of tables, not {value!r}")
-    pools = [_fields(Pool, table) for table in value]
+    pools = [_fields(Pool, table) for table in _require(isinstance(value, list), "a list of tables", value)]
     for pool in pools:
         _complete(Pool, pool)
     return tuple(Pool(**pool) for pool in pools)
@@ -265,23 +261,23 @@ def _pools(value: Any) -> tuple[Pool, ...]:
 _READ: dict[str, Callable[[Any], Any]] = {
     **dict.fromkeys(("name", "family", "metric", "category", "protocol"), _text),
     **dict.fromkeys(("id", "revision", "config", "license", "reference", "side"), _text),
-    "evaluator": _one_of("evaluator", METRICS),
-    "reader": _one_of("reader", READERS),
-    "unreadable": _one_of("policy", ("error", "skip")),
-    "source": lambda value: _fields(Source, value),
-    "modalities": _not_empty(lambda value: tuple(map(_one_of("modality", MODALITIES), _texts(value)))),
+    "evaluator": partial(_one_of, "evaluator", METRICS),
+    "reader": partial(_one_of, "reader", READERS),
+    "unreadable": partial(_one_of, "policy", ("error", "skip")),
+    "source": partial(_fields, Source),
+    "modalities": partial(_not_empty, _modalities),
     **dict.fromkeys(("labels", "templates", "notes"), _texts),
-    "splits": _not_empty(_texts),  # without a split or subset there is nothing to score
-    "subsets": _not_empty(_map(_texts)),
-    **dict.fromkeys(("columns", "instructions", "tags"), _map(_text)),
-    "params": _map(lambda value: value),
+    "splits": partial(_not_empty, _texts),  # without a split or subset there is nothing to score
+    "subsets": partial(_not_empty, partial(_map, _texts)),
+    **dict.fromkeys(("columns", "instructions", "tags"), partial(_map, _text)),
+    "params": _params,
     "options": _options,
-    "files": _map(_texts),
-    "rows": _map(_whole),
+    "files": partial(_map, _texts),
+    "rows": partial(_map, _whole),
     "items": _whole,
     "mixed": _flag,
     "upright": _flag,
     "chance": _number,
     "pools": _pools,
-    "variants": _map(lambda value: _fields(Task, value)),
+    "variants": partial(_map, partial(_fields, Task)),
 }

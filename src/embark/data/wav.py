@@ -10,6 +10,7 @@ from itertools import chain
 import numpy as np
 
 from embark.data import limits
+from embark.data.errors import errors_about
 from embark.data.media import optional_library
 from embark.types import Array, EmbarkError
 
@@ -37,7 +38,7 @@ def from_samples(samples: Array, rate: int) -> bytes:
 def from_video(data: bytes, rate: int) -> bytes:
     """The sound of an encoded video as a mono 16-bit wave file."""
     av = optional_library("av", "Reading the sound of a video needs PyAV", "video")
-    with av.open(io.BytesIO(data)) as video:
+    with errors_about(f"The sound of a video of {len(data)} bytes"), av.open(io.BytesIO(data)) as video:
         resampler = av.AudioResampler(format="s16", layout="mono", rate=rate)
         sound = bytearray()
         for frame in chain(video.decode(audio=0), [None]):  # None: what the resampler still holds

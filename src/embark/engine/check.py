@@ -37,7 +37,7 @@ def check_vectors(
             "`embed` must return one row per item, in their order."
         )
     try:
-        matrices = [np.asarray(tokens) for tokens in vectors] if _ragged(vectors) else [np.asarray(vectors)]
+        matrices = [np.asarray(tokens) for tokens in vectors] if has_tokens(vectors) else [np.asarray(vectors)]
     except ValueError:
         raise EmbarkError(f"{card.name} returned rows of unequal length; a batch must have one dimension.") from None
     except (TypeError, RuntimeError) as error:  # a tensor on a device, with a gradient, or of a type of its own
@@ -52,7 +52,7 @@ def check_vectors(
         raise EmbarkError(f"{card.name} returned vectors of dimension {sorted(dims)}; {expected}.")
     with np.errstate(over="ignore"):
         stored = [matrix.astype(card.stored) for matrix in matrices]
-    axis = None if _ragged(vectors) else 1
+    axis = None if has_tokens(vectors) else 1
 
     def require(valid: Callable[..., Array], arrays: list[Array], problem: str) -> None:
         """Raise an error about `problem` that names the items whose arrays are not valid."""
@@ -69,9 +69,9 @@ def check_vectors(
             stored,
             f"vectors beyond the range of {card.stored} (set stored='float32' on its card)",
         )
-    return stored if _ragged(vectors) else stored[0]
+    return stored if has_tokens(vectors) else stored[0]
 
 
-def _ragged(vectors: Any) -> bool:
+def has_tokens(vectors: Any) -> bool:
     """Whether each item has a matrix of several vectors (late interaction)."""
     return isinstance(vectors, (list, tuple)) and len(vectors) > 0 and np.ndim(vectors[0]) == 2

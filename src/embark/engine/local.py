@@ -20,6 +20,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from PIL import Image
 
+from embark.catalogue import group_values
 from embark.data.items import as_keys
 from embark.data.media import UnreadableMedia, decode
 from embark.engine.check import InvalidVectors, check_vectors
@@ -213,17 +214,14 @@ def measure(encoder: Encoder, needs: Sequence[Need], sample: int = 24) -> dict[t
 
 def by_kind(needs: Sequence[Need]) -> list[list[Need]]:
     """Needs grouped by kind of item, short texts first: batches are even and need little padding."""
-    groups: dict[tuple[Modality, ...], list[Need]] = {}
-    for need in needs:
-        groups.setdefault(need.item.modalities, []).append(need)
+    groups = group_values((need.item.modalities, need) for need in needs)
     return [sorted(group, key=_length) for group in groups.values()]
 
 
 def prepare(encoder: Encoder, need: Need) -> Any:
     """The encoder's input for a need: decoded media, and the encoder's own CPU work on them."""
     rendered = need.render(encoder)
-    contents = decode(rendered.parts, encoder.card.frames, encoder.card.sample_rate)
-    return encoder.prepare(contents, rendered.mode)
+    return encoder.prepare(decode(rendered.parts, encoder.card.frames, encoder.card.sample_rate), rendered.mode)
 
 
 def _try(encoder: Encoder, needs: Sequence[Need]) -> None:
@@ -278,22 +276,12 @@ class Backlog:
                 self.changed.wait_for(lambda: self.bytes < MOST_BYTES or chunk == self.awaited or self.closed)
         return not self.closed
 
-    def add(self, size: int) -> None:
-        """Add so many bytes; a negative number removes them."""
+    def update(self, added: int = 0, chunks: int = 0, closed: bool = False) -> None:
+        """Add so many bytes (a negative number removes them), wait for so many chunks more, or want no more items."""
         with self.changed:
-            self.bytes += size
-            self.changed.notify_all()
-
-    def await_next(self) -> None:
-        """Note that the encoder waits for the next chunk."""
-        with self.changed:
-            self.awaited += 1
-            self.changed.notify_all()
-
-    def close(self) -> None:
-        """Note that no more items are wanted."""
-        with self.changed:
-            self.closed = True
+            self.bytes += added
+            self.awaited += chunks
+            self.closed |= closed
             self.changed.notify_all()
 
 
@@ -325,7 +313,7 @@ def _prepared(
                 raise
             size_in_bytes = 0 if only_text else byte_size(value)
             if size_in_bytes:
-                backlog.add(size_in_bytes)
+                backlog.update(added=size_in_bytes)
             out.append((need, value, size_in_bytes))
         return out
 
@@ -338,13 +326,13 @@ def _prepared(
             ahead.extend(pool.submit(work, number, chunk) for number, chunk in islice(chunks, max(0, room)))
             if not ahead:
                 return
-            backlog.await_next()
+            backlog.update(chunks=1)
             for need, value, size_in_bytes in ahead.popleft().result():
                 if size_in_bytes:
-                    backlog.add(-size_in_bytes)
+                    backlog.update(added=-size_in_bytes)
                 yield need, value, size_in_bytes
     finally:
-        backlog.close()
+        backlog.update(closed=True)
 
 
 def _forward(

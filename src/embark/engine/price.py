@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 
+from embark.catalogue import group_values
 from embark.engine.local import prepare
 from embark.models.encoder import Bill, Billed, Encoder
 from embark.planning import Need
-from embark.types import EmbarkError, Modality
+from embark.types import EmbarkError
 
 SAMPLE = 24  # items with media that are prepared as a sample, for each kind and demand; of texts, all are
 
@@ -17,11 +18,8 @@ def bills(encoder: Encoder, needs: Iterable[Need], demands: int) -> list[Bill]:
     """An estimated bill for each demand; an empty list for a model that runs here and charges nothing."""
     if not isinstance(encoder, Billed):
         return []
-    groups: dict[tuple[int, tuple[Modality, ...]], list[Need]] = {}
-    for need in needs:
-        groups.setdefault((need.demand, need.item.modalities), []).append(need)
     out = [Bill(0.0, 0.0)] * demands
-    for (demand, kinds), group in groups.items():
+    for (demand, kinds), group in group_values(((need.demand, need.item.modalities), need) for need in needs).items():
         sample = group if kinds == ("text",) else group[:: max(1, len(group) // SAMPLE)][:SAMPLE]
         sample_bills: list[Bill] = []
         for need in sample:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from embark.engine.check import has_tokens
 from embark.types import Array, EmbarkError, ModelCard
 
 TOLERANCE = {"float32": 1e-4, "float16": 5e-3, "bfloat16": 2e-2}  # of the distance between two unit vectors
@@ -38,9 +38,9 @@ def batch_warning(card: ModelCard, alone: Any, together: Any) -> str:
 
 def pooled(vectors: Any) -> Array:
     """One row an item; of late interaction, the mean of its tokens."""
-    late = isinstance(vectors, (list, tuple)) and len(vectors) > 0 and np.ndim(vectors[0]) == 2
-    rows: Sequence[Any] = [np.asarray(tokens, np.float64).mean(axis=0) for tokens in vectors] if late else vectors
-    return np.asarray(rows, np.float64)
+    if has_tokens(vectors):
+        vectors = [np.asarray(tokens, np.float64).mean(axis=0) for tokens in vectors]
+    return np.asarray(vectors, np.float64)
 
 
 def limit(card: ModelCard) -> float:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 from importlib.util import find_spec
 from threading import Lock
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -18,60 +18,37 @@ _PRECISION = Lock()
 WORTH_TORCH = 2e12  # multiplications from which importing torch (seconds) pays off
 
 
-class Backend(Protocol):
-    """The operations of a backend.
+class Numpy:
+    """Numpy on the CPU; it is always available.
 
-    Score matrices are the backend's own arrays; everything else is returned as numpy arrays.
+    A backend's score matrices are arrays of its own; everything else is returned as numpy arrays.
     """
 
-    threads: bool  # whether several threads may use it at once, each on its own queries
-    height: int  # largest number of queries in a tile; they share one pass over the documents
-    scores: int  # largest number of scores in a tile: few enough for a CPU's cache, enough for a GPU
+    threads = True  # whether several threads may use it at once, each on its own queries
+    height = 2048  # largest number of queries in a tile; they share one pass over the documents
+    scores = 1 << 21  # largest number of scores in a tile: few enough for a CPU's cache, enough for a GPU
 
-    def load(self, rows: Any) -> Any:
-        """The rows on the backend's device."""
+    def load(self, rows: Any) -> Array:
+        """The rows on the backend's device; here as they are."""
+        return np.asarray(rows)
 
-    def columns(self, rows: Array) -> Any:
-        """Query rows, loaded and transposed."""
+    def columns(self, rows: Array) -> Array:
+        """Query rows, loaded and transposed; here as a copy, so that no product has to transpose them again."""
+        return np.ascontiguousarray(rows.T)
 
-    def product(self, rows: Any, columns: Any) -> Any:
-        """The score matrix: a row for each document, a column for each query."""
+    def product(self, rows: Array, columns: Array) -> Array:
+        """The score matrix: a row for each document, a column for each query; here one GEMM."""
+        return np.asarray(rows @ columns)
 
-    def kth_best(self, scores: Any, k: int) -> Array:
-        """The k-th largest score of each query; every query has at least k scores."""
+    def kth_best(self, scores: Array, k: int) -> Array:
+        """The k-th largest score of each query, which has at least k scores; here by np.partition."""
+        return np.asarray(np.partition(np.ascontiguousarray(scores.T), -k, axis=1)[:, -k])
 
-    def at_least(self, scores: Any, threshold: Array, limit: int | None = None) -> tuple[Array, Array, Array] | None:
+    def at_least(self, scores: Array, threshold: Array, limit: int | None = None) -> tuple[Array, Array, Array] | None:
         """(document, query, score) of every score that is at least its query's threshold, in order of documents.
 
         None if there are more than `limit` of them.
         """
-
-
-class Numpy:
-    """Numpy on the CPU; it is always available."""
-
-    threads = True
-    height = 2048
-    scores = 1 << 21
-
-    def load(self, rows: Any) -> Array:
-        """The rows as they are."""
-        return np.asarray(rows)
-
-    def columns(self, rows: Array) -> Array:
-        """A transposed copy, so that no product has to transpose them again."""
-        return np.ascontiguousarray(rows.T)
-
-    def product(self, rows: Array, columns: Array) -> Array:
-        """One GEMM."""
-        return np.asarray(rows @ columns)
-
-    def kth_best(self, scores: Array, k: int) -> Array:
-        """The k-th largest score of each query, by np.partition."""
-        return np.asarray(np.partition(np.ascontiguousarray(scores.T), -k, axis=1)[:, -k])
-
-    def at_least(self, scores: Array, threshold: Array, limit: int | None = None) -> tuple[Array, Array, Array] | None:
-        """One pass over the scores."""
         positions = _where((scores >= threshold).ravel(), limit)
         if positions is None:
             return None
@@ -139,6 +116,9 @@ class Torch:
 
     def _tensor(self, values: Array) -> Any:
         return self.torch.from_numpy(np.ascontiguousarray(values)).to(self.device)
+
+
+Backend = Numpy | Torch
 
 
 def backend_for(multiplications: float) -> Backend:

@@ -7,7 +7,7 @@ The published protocol is MiniBatchKMeans on the raw vectors, which can collapse
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -32,8 +32,9 @@ def evaluate(truth: Groups, vectors: Mapping[str, Any], params: Mapping[str, Any
     labels = np.unique(truth.label)
     _check(truth, len(items), len(labels))
     seed = params.get("seed", 42)
-    batch_size = params.get("batch_size", 500)
-    published = _fit(MiniBatchKMeans(len(labels), batch_size=batch_size, n_init="auto", random_state=seed), items)
+    published = _fit(
+        MiniBatchKMeans(len(labels), batch_size=params.get("batch_size", 500), n_init="auto", random_state=seed), items
+    )
     starts = int(np.clip(WORK // (items.size * len(labels)), 1, STARTS))
     sound = _fit(KMeans(len(labels), n_init=starts, random_state=seed), items)
     table, *_ = contingency(truth.label, published.labels_)
@@ -100,8 +101,7 @@ def assignment(table: Array) -> tuple[Array, Array]:
     """The one-to-one assignment of clusters to labels with the most items right: rows and columns of the table."""
     from scipy.optimize import linear_sum_assignment
 
-    row, column = linear_sum_assignment(table, maximize=True)
-    return row, column
+    return cast("tuple[Array, Array]", linear_sum_assignment(table, maximize=True))
 
 
 def _check(truth: Groups, items: int, labels: int) -> None:

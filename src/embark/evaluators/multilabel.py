@@ -44,15 +44,13 @@ def evaluate(truth: Split, vectors: Mapping[str, Any], params: Mapping[str, Any]
     used: Array = np.any(truth.test, axis=0)  # as published, a label that no test item has is not predicted
     train = truth.train[:, used]
     test = truth.test[:, used]
-    classifier = params.get("classifier", "logistic")
-    if classifier not in CLASSIFIERS:
-        raise EmbarkError(f"Unknown classifier '{classifier}'; known: {', '.join(CLASSIFIERS)}.")
+    classify = CLASSIFIERS[params.get("classifier", "logistic")]
     samples_of_runs = drawn_samples(truth, samples, shots, runs, seed)
     if not len(samples_of_runs[0]):
         raise EmbarkError("No training item has a label: there is nothing to learn.")
     test_vectors = whole(vectors["test"], "dot")
     jobs = labeled_samples(vectors["train"], train, samples_of_runs)
-    predictions = in_parallel(lambda job: CLASSIFIERS[classifier](*job, test_vectors), jobs)
+    predictions = in_parallel(lambda job: classify(*job, test_vectors), jobs)
     items = {
         name: np.stack([measure(test, run.predicted, run.score) for run in predictions])
         for name, measure in PER_ITEM.items()
@@ -80,8 +78,7 @@ def evaluate(truth: Split, vectors: Mapping[str, Any], params: Mapping[str, Any]
 
 def narrow(truth: Split, params: Mapping[str, Any]) -> tuple[Split, dict[str, Array]]:
     """Draw the samples now, so that only the training rows that some run learns from need vectors."""
-    shots, runs, seed = sampling_params(truth, params, shots=8)
-    return with_samples(truth, samples(truth.train, shots, runs, seed))
+    return with_samples(truth, samples(truth.train, *sampling_params(truth, params, shots=8)))
 
 
 def samples(labels: Array, shots: int, runs: int, seed: int) -> list[Array]:

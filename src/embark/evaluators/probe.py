@@ -45,8 +45,6 @@ def evaluate(truth: Split, vectors: Mapping[str, Any], params: Mapping[str, Any]
             f"All training items are of one class ('{truth.names[classes[0]]}'): there is nothing to learn."
         )
     kind = params.get("probe", "published")
-    if kind not in MAX_ITER:
-        raise EmbarkError(f"Unknown probe '{kind}'; known: {', '.join(MAX_ITER)}.")
     max_iter = int(params.get("max_iter", MAX_ITER[kind]))
     samples_of_runs = drawn_samples(truth, samples, shots, runs, seed)
     fitted = probes(truth.train, samples_of_runs, vectors, kind, max_iter, seed)
@@ -68,8 +66,7 @@ def evaluate(truth: Split, vectors: Mapping[str, Any], params: Mapping[str, Any]
 
 def narrow(truth: Split, params: Mapping[str, Any]) -> tuple[Split, dict[str, Array]]:
     """Draw the samples now, so that only the training rows that some run learns from need vectors."""
-    shots, runs, seed = sampling_params(truth, params, shots=16)
-    return with_samples(truth, samples(truth.train, shots, runs, seed))
+    return with_samples(truth, samples(truth.train, *sampling_params(truth, params, shots=16)))
 
 
 def with_samples(truth: Split, samples_of_runs: Sequence[Array]) -> tuple[Split, dict[str, Array]]:

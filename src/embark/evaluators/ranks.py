@@ -203,8 +203,7 @@ def listed_ranks(
     """Rank of each listed document among those of its query, and the best one of every query (-1: none listed)."""
     for vectors in (queries, documents):
         check(vectors, similarity)  # also those that no pair needs
-    score = exact(queries, documents, query, document, similarity)
-    rank = ranks_by_score(query, score, place[document])
+    rank = ranks_by_score(query, exact(queries, documents, query, document, similarity), place[document])
     best = np.full(len(queries), -1, np.int64)
     best[query[rank == 1]] = document[rank == 1]
     return rank, best

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from importlib import import_module
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -35,8 +35,7 @@ def evaluate(truth: Truth, vectors: Mapping[str, Any], params: Mapping[str, Any]
 
     def score(condition: str | None) -> Scores:
         corrupted = {side: vectors.get(f"{side}:{condition}", matrix) for side, matrix in clean.items()}
-        scores: Scores = scorer.evaluate(truth, corrupted, base_params)
-        return scores
+        return cast(Scores, scorer.evaluate(truth, corrupted, base_params))
 
     clean_scores = score(None)
     if clean_scores.statistic != "mean":

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 from embark import plugins
 from embark.catalogue import Catalogue, UnknownName, match_words
@@ -99,8 +99,7 @@ def get_model(
 
     The keywords are those of `Loading`: where it runs, in which precision, and the revision whose code you trust.
     """
-    model: Encoder = _load("embedder", name, revision, Loading(device, dtype, compile, trust, settings))
-    return model
+    return cast(Encoder, _load("embedder", name, revision, Loading(device, dtype, compile, trust, settings)))
 
 
 def get_models(
@@ -141,14 +140,12 @@ def get_models(
 
 def get_reranker(name: str, revision: str | None = None, **loading: Any) -> Reranker:
     """The re-ranker of that name; keywords as for `get_model`."""
-    model: Reranker = _load("reranker", name, revision, Loading(**loading))
-    return model
+    return cast(Reranker, _load("reranker", name, revision, Loading(**loading)))
 
 
 def get_generator(name: str, revision: str | None = None, **loading: Any) -> Generator:
     """The captioner or rewriter of that name; keywords as for `get_model`."""
-    model: Generator = _load("generator", name, revision, Loading(**loading))
-    return model
+    return cast(Generator, _load("generator", name, revision, Loading(**loading)))
 
 
 def loaders() -> dict[str, Loader]:

@@ -156,8 +156,7 @@ class Remote(Encoder):
         if price is None:
             return Bill(prepared.tokens, None)
         image_price = price if self.card.image_price is None else self.card.image_price
-        dollars = (prepared.text_tokens * price + prepared.image_tokens * image_price) / 1e6
-        return Bill(prepared.tokens, dollars)
+        return Bill(prepared.tokens, (prepared.text_tokens * price + prepared.image_tokens * image_price) / 1e6)
 
     def _split(self, batch: Sequence[RequestItem]) -> list[list[int]]:
         """The rows of each request: of one mode, and within the provider's limits."""
@@ -236,8 +235,7 @@ class Remote(Encoder):
             raise TemporaryFailure(text, failure.wait) from None
         except Refused as refused:
             raise self._refusal(refused, key, items) from None
-        vectors = self._vectors(page, len(items), key)
-        finite = [(position, row) for position, row in vectors if np.isfinite(row).all()]
+        finite = [(position, row) for position, row in self._vectors(page, len(items), key) if np.isfinite(row).all()]
         if not finite:
             raise TemporaryFailure(
                 f"it returned no vector of finite numbers for {len(items)} items, the first is {_preview(items[0])}"

@@ -7,12 +7,12 @@ from math import isqrt
 from typing import Any
 
 from embark.models.device import compile_children, pad, to_numpy, without_gradients
-from embark.models.encoder import Encoder, Tower, Towers, image_towers
-from embark.models.hf import Tokenizer, image_processor, load_model, load_tensors, rename_tensors
+from embark.models.encoder import Encoder, Towers
+from embark.models.hf import Tokenizer, image_processor, load_model, load_tensors, rename_tensors, text_tower
 from embark.models.hub import Checkpoint, companion_checkpoint, fetch_checkpoint, fetch_weights_file, is_weights_file
 from embark.models.joint import JointEncoder, truncate
 from embark.models.loading import Loading, loaded_card
-from embark.models.pixels import ImageInputs, image_preprocessor
+from embark.models.pixels import ImageInputs, image_preprocessor, pixel_towers
 from embark.types import Array, EmbarkError, ModelCard
 
 CAPTION = 32  # tokens of a text without an image, as BLIP-2's retrieval models were trained
@@ -27,22 +27,21 @@ def load(card: ModelCard, loading: Loading) -> Encoder:
 
     load_parts = _from_authors_file if is_weights_file(card.source) else _from_transformers
     checkpoint, model, tokenizer, processor = load_parts(card, loading)
-    preprocessor = image_preprocessor(processor)
     compile_children(model, loading)
 
-    @without_gradients
-    def embed_texts(rows: list[list[int]]) -> Array:
-        ids, mask = pad(rows, tokenizer.padding, "right", model.device)
-        hidden = model.text_encoder(input_ids=ids, attention_mask=mask).last_hidden_state
-        return to_numpy(normalize(model.text_proj(hidden[:, 0]), dim=-1))
+    def first_state(out: Any, projection: Any) -> Any:
+        return normalize(projection(out.last_hidden_state[:, 0]), dim=-1)
 
-    @without_gradients
-    def embed_images(batch: list[ImageInputs]) -> Array:
-        hidden = model.vision_model(**preprocessor.batch(batch, model)).last_hidden_state
-        return to_numpy(normalize(model.vision_proj(hidden[:, 0]), dim=-1))
-
+    text = text_tower(
+        tokenizer,
+        model,
+        lambda ids, mask: first_state(model.text_encoder(input_ids=ids, attention_mask=mask), model.text_proj),
+    )
+    images = pixel_towers(
+        processor, model, lambda **inputs: first_state(model.vision_model(**inputs), model.vision_proj)
+    )
     ready = loaded_card(checkpoint.card, loading, model.config.image_text_hidden_size, fusion=card.fusion or "unit-sum")
-    return Towers(ready, {"text": Tower(embed_texts, tokenizer), **image_towers(embed_images, preprocessor.prepare)})
+    return Towers(ready, {"text": text, **images})
 
 
 def load_blip2(card: ModelCard, loading: Loading) -> Encoder:
@@ -60,11 +59,9 @@ def load_blip2(card: ModelCard, loading: Loading) -> Encoder:
         ids = [] if text is None else tokenizer(text)
         return ids if with_image else truncate(ids, card.context or CAPTION)
 
-    @without_gradients
-    def embed_texts(rows: list[list[int]]) -> Array:
-        ids, mask = pad(rows, tokenizer.padding, "right", model.device)
+    def text_states(ids: Any, mask: Any) -> Any:
         embeddings = model.embeddings(input_ids=ids)
-        return to_numpy(model.qformer(embeddings, query_length=0, attention_mask=mask).last_hidden_state[:, 0])
+        return model.qformer(embeddings, query_length=0, attention_mask=mask).last_hidden_state[:, 0]
 
     @without_gradients
     def embed_images(batch: list[ImageInputs], rows: list[list[int]]) -> Array:
@@ -80,8 +77,13 @@ def load_blip2(card: ModelCard, loading: Loading) -> Encoder:
         ).last_hidden_state
         return to_numpy(hidden[:, 0])
 
-    ready = loaded_card(checkpoint.card, loading, model.config.qformer_config.hidden_size, fusion="native")
-    return JointEncoder(ready, preprocessor.prepare, tokens, embed_texts, embed_images)
+    return JointEncoder(
+        loaded_card(checkpoint.card, loading, model.config.qformer_config.hidden_size, fusion="native"),
+        preprocessor.prepare,
+        tokens,
+        text_tower(tokenizer, model, text_states).embed,
+        embed_images,
+    )
 
 
 # ── BLIP's parts: (checkpoint, model, tokeniser, image processor) ────────────────────────────────────────────────────

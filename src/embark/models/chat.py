@@ -83,8 +83,7 @@ class Chat:
     def last_state(self, batch: Sequence[Prompt]) -> Any:
         """The final state of each prompt's last token, from which the next one is predicted."""
         inputs = self.inputs(batch)
-        hidden = self.model.base_model(**inputs, use_cache=False).last_hidden_state
-        return last_token(hidden, inputs["attention_mask"])
+        return last_token(self.model.base_model(**inputs, use_cache=False).last_hidden_state, inputs["attention_mask"])
 
     def _ids(self, text: str) -> list[int]:
         with self.tokenizer.lock:

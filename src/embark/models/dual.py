@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from embark.models.device import compile_children, pad, to_numpy, without_gradients
-from embark.models.encoder import Encoder, Tower, Towers, image_towers
-from embark.models.hf import Tokenizer, image_processor, load_model
+from embark.models.device import compile_children
+from embark.models.encoder import Encoder, Tower, Towers
+from embark.models.hf import Tokenizer, image_processor, load_model, text_tower
 from embark.models.hub import Checkpoint, fetch_checkpoint
 from embark.models.loading import Loading, loaded_card
-from embark.models.pixels import ImageInputs, image_preprocessor
-from embark.types import Array, EmbarkError, Modality, ModelCard
+from embark.models.pixels import pixel_towers
+from embark.types import EmbarkError, ModelCard
 
 
 class Architecture(NamedTuple):
@@ -50,8 +50,10 @@ def load(card: ModelCard, loading: Loading) -> Encoder:
     compile_children(model, loading)
     text = _text_tower(model, checkpoint, architecture)
     dim = text.embed([text.prepare("a")]).shape[1]
-    ready = loaded_card(checkpoint.card, loading, dim, fusion=card.fusion or "sum")
-    return Towers(ready, {"text": text, **_image_towers(model, checkpoint)})
+    images = pixel_towers(
+        image_processor(checkpoint), model, lambda **inputs: _vectors(model.get_image_features(**inputs))
+    )
+    return Towers(loaded_card(checkpoint.card, loading, dim, fusion=card.fusion or "sum"), {"text": text, **images})
 
 
 def _architecture(checkpoint: Checkpoint) -> Architecture:
@@ -73,25 +75,13 @@ def _text_tower(model: Any, checkpoint: Checkpoint, architecture: Architecture) 
         padding = [tokenizer.padding] * (tokenizer.limit - len(ids))
         return padding + ids if tokenizer.inner.padding_side == "left" else ids + padding
 
-    @without_gradients
-    def embed(rows: list[list[int]]) -> Array:
-        ids, mask = pad(rows, tokenizer.padding, "right", model.device)
+    def forward(ids: Any, mask: Any) -> Any:
         return _vectors(model.get_text_features(ids, attention_mask=None if architecture.filled else mask))
 
-    return Tower(embed, filled_tokens if architecture.filled else tokenizer)
+    return text_tower(tokenizer, model, forward, filled_tokens if architecture.filled else None)
 
 
-def _image_towers(model: Any, checkpoint: Checkpoint) -> dict[Modality, Tower]:
-    preprocessor = image_preprocessor(image_processor(checkpoint))
-
-    @without_gradients
-    def embed(rows: list[ImageInputs]) -> Array:
-        return _vectors(model.get_image_features(**preprocessor.batch(rows, model)))
-
-    return image_towers(embed, preprocessor.prepare)
-
-
-def _vectors(out: Any) -> Array:
+def _vectors(out: Any) -> Any:
     """The projected vectors; FLAVA projects every token, of which the first is the vector."""
     pooled = getattr(out, "pooler_output", out)  # older versions of transformers return the vectors themselves
-    return to_numpy(pooled[:, 0] if pooled.ndim == 3 else pooled)
+    return pooled[:, 0] if pooled.ndim == 3 else pooled

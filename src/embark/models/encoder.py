@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
+from embark.catalogue import group_values
 from embark.types import MODALITIES, Array, Content, EmbarkError, Item, Modality, ModelCard, Rendered, Text
 
 
@@ -131,11 +132,8 @@ def embed_in_groups(
     batch: Sequence[Any], key: Callable[[Any], Any], embed: Callable[[Any, list[Any]], Iterable[Array]]
 ) -> list[Array]:
     """The vectors of a batch, in its order; items with the same key are embedded together by `embed(key, items)`."""
-    groups: dict[Any, list[int]] = {}
-    for row, item in enumerate(batch):
-        groups.setdefault(key(item), []).append(row)
     out: dict[int, Array] = {}
-    for group, rows in groups.items():
+    for group, rows in group_values((key(item), row) for row, item in enumerate(batch)).items():
         out |= zip(rows, embed(group, [batch[row] for row in rows]), strict=True)
     return [out[row] for row in range(len(batch))]
 
@@ -161,12 +159,8 @@ class Towers(Encoder):
 
     def embed(self, batch: Sequence[list[tuple[Modality, Any]]]) -> Array:
         """All parts of one modality in one pass, then one vector per item."""
-        owners: dict[Modality, list[int]] = {}
-        values: dict[Modality, list[Any]] = {}
-        for row, parts in enumerate(batch):
-            for kind, value in parts:
-                owners.setdefault(kind, []).append(row)
-                values.setdefault(kind, []).append(value)
+        owners = group_values((kind, row) for row, parts in enumerate(batch) for kind, _ in parts)
+        values = group_values(part for parts in batch for part in parts)
         vectors = {kind: self._pass(kind, values[kind]) for kind in values}
         if len(vectors) == 1 and all(len(parts) == 1 for parts in batch):
             return next(iter(vectors.values()))

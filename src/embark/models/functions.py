@@ -54,8 +54,7 @@ def encoder(
     facts: dict[str, Any] = {**card_fields, "fusion": fusion, "similarity": similarity}
     facts["options"] = {**facts.get("options", {}), "functions": {kind: _name(f) for kind, f in functions.items()}}
     card = ModelCard(name, revision or "", "functions", tuple(towers), **facts)
-    vectors = probe(Towers(card, towers))
-    return Towers(replace(card, dim=dim_of(card, vectors), revision=revision or revision_of(vectors)), towers)
+    return with_revision(Towers(card, towers), revision)
 
 
 def reranker(
@@ -211,7 +210,14 @@ def probe(model: Encoder) -> dict[Modality, Array]:
     return vectors
 
 
-def dim_of(card: ModelCard, vectors: Mapping[Modality, Array]) -> int:
+def with_revision(model: Encoder, revision: str | None) -> Encoder:
+    """The encoder with its dimension and revision on the card; the default revision is a hash of its vectors."""
+    vectors = probe(model)
+    model.card = replace(model.card, dim=_dim(model.card, vectors), revision=revision or _revision_of(vectors))
+    return model
+
+
+def _dim(card: ModelCard, vectors: Mapping[Modality, Array]) -> int:
     """The dimension of probed vectors: the card's where it states one, and the same for all modalities."""
     dims = {kind: rows.shape[1] for kind, rows in vectors.items()}
     wanted = card.dim or next(iter(dims.values()))
@@ -223,7 +229,7 @@ def dim_of(card: ModelCard, vectors: Mapping[Modality, Array]) -> int:
     return wanted
 
 
-def revision_of(vectors: Mapping[Modality, Array]) -> str:
+def _revision_of(vectors: Mapping[Modality, Array]) -> str:
     """A revision from probed vectors."""
     return _revision(b"".join(f"{kind} {rows.shape} ".encode() + rows.tobytes() for kind, rows in vectors.items()))
 

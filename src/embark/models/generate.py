@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from embark.models import hub
@@ -23,6 +24,8 @@ def load(card: ModelCard, loading: Loading) -> Generator:
     checkpoint = hub.fetch_checkpoint(card, loading)
     chat = Chat(checkpoint, loading)
     template = card.options.get("template") or _template(chat.tokenizer, card.name)
+    end = chat.model.generation_config.eos_token_id
+    chat.model.generation_config = _greedy(card, end, chat.tokenizer.padding)
     ready = loaded_card(checkpoint.card, loading, 1, card.modalities or chat.modalities, stored="uint8")
     return ChatGenerator(ready, chat, template)
 
@@ -33,19 +36,21 @@ def load_blip(card: ModelCard, loading: Loading) -> Generator:
 
     checkpoint = hub.fetch_checkpoint(card, loading)
     model = load_model(BlipForConditionalGeneration, checkpoint, loading)
-    ready = loaded_card(checkpoint.card, loading, 1, ("image",), stored="uint8")
-    return CaptionGenerator(ready, model, image_preprocessor(image_processor(checkpoint)), Tokenizer(checkpoint))
+    return CaptionGenerator(
+        loaded_card(checkpoint.card, loading, 1, ("image",), stored="uint8"),
+        model,
+        image_preprocessor(image_processor(checkpoint)),
+        Tokenizer(checkpoint),
+    )
 
 
+@dataclass(eq=False)
 class ChatGenerator(Generator):
     """The user's turn is the prompt and the item; the model's turn is the text."""
 
-    def __init__(self, card: ModelCard, chat: Chat, template: str) -> None:
-        self.card = card
-        self.chat = chat
-        self.template = template
-        end = chat.model.generation_config.eos_token_id
-        chat.model.generation_config = _greedy(card, end, chat.tokenizer.padding)
+    card: ModelCard
+    chat: Chat
+    template: str
 
     def prepare(self, contents: Sequence[Content], mode: str) -> Prompt:
         """The tokens and tensors of the turn: the prompt, a new line, the item."""
@@ -56,21 +61,17 @@ class ChatGenerator(Generator):
     def generate(self, batch: Sequence[Prompt]) -> list[str]:
         """One text per item, decoded greedily."""
         inputs = self.chat.inputs(batch)
-        tokens = self.chat.model.generate(**inputs)[:, inputs["input_ids"].shape[1] :]
-        return _texts(self.chat.tokenizer, tokens)
+        return _texts(self.chat.tokenizer, self.chat.model.generate(**inputs)[:, inputs["input_ids"].shape[1] :])
 
 
+@dataclass(eq=False)
 class CaptionGenerator(Generator):
     """Captions of images; it takes no prompt, so there is none in what it sees."""
 
-    def __init__(
-        self, card: ModelCard, model: Any, preprocessor: BytePreprocessor | LibraryPreprocessor, tokenizer: Tokenizer
-    ) -> None:
-        self.card = card
-        self.model = model
-        self.preprocessor = preprocessor
-        self.tokenizer = tokenizer
-        self.greedy = _greedy(card, model.config.text_config.sep_token_id, model.config.text_config.pad_token_id)
+    card: ModelCard
+    model: Any
+    preprocessor: BytePreprocessor | LibraryPreprocessor
+    tokenizer: Tokenizer
 
     def render(self, item: Item, prompt: str) -> Rendered:
         """The image alone."""
@@ -84,8 +85,10 @@ class CaptionGenerator(Generator):
     @without_gradients
     def generate(self, batch: Sequence[ImageInputs]) -> list[str]:
         """One caption an image, decoded greedily."""
+        text_config = self.model.config.text_config
+        greedy = _greedy(self.card, text_config.sep_token_id, text_config.pad_token_id)
         inputs = self.preprocessor.batch(batch, self.model)
-        return _texts(self.tokenizer, self.model.generate(**inputs, generation_config=self.greedy))
+        return _texts(self.tokenizer, self.model.generate(**inputs, generation_config=greedy))
 
 
 def _template(tokenizer: Tokenizer, name: str) -> str:

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Lock
 from typing import Any
 
-from embark.models.device import to_device
+from embark.models.device import pad, to_device, to_numpy, without_gradients
+from embark.models.encoder import Tower
 from embark.models.hub import Checkpoint
 from embark.models.loading import Loading
-from embark.types import EmbarkError
+from embark.types import Array, EmbarkError
 
 VOCABULARIES = ("tokenizer.json", "*vocab*", "*.model", "*.tiktoken")
 CLIP_MEAN = (0.48145466, 0.4578275, 0.40821073)  # of pixels
@@ -97,6 +98,16 @@ def rename_tensors(state: Mapping[str, Any], names: Mapping[str, str]) -> dict[s
     return out
 
 
+def two_layers(state: Mapping[str, Any], activation: Any) -> Any:
+    """Two linear layers with an activation between them, which their weights call 0, 1 and 2."""
+    import torch
+
+    first, second = (torch.nn.Linear(*reversed(state[f"{layer}.weight"].shape)) for layer in (0, 2))
+    layers = torch.nn.Sequential(first, activation, second)
+    layers.load_state_dict(state)
+    return layers
+
+
 def image_processor(checkpoint: Checkpoint, **options: Any) -> Any:
     """The checkpoint's image processor on Pillow: other back-ends make other pixels, and so other vectors."""
     from transformers import AutoImageProcessor
@@ -136,6 +147,21 @@ class Tokenizer:
     def padding(self) -> int:
         """The padding token; 0 where the checkpoint names none, as padding is masked."""
         return int(self.inner.pad_token_id or 0)
+
+
+def text_tower(
+    tokenizer: Tokenizer,
+    model: Any,
+    forward: Callable[[Any, Any], Any],
+    prepare: Callable[[str], list[int]] | None = None,
+) -> Tower:
+    """The tower of texts: `prepare` (default: the tokenizer), then `forward` from ids and mask to vectors."""
+
+    @without_gradients
+    def embed(rows: list[list[int]]) -> Array:
+        return to_numpy(forward(*pad(rows, tokenizer.padding, "right", model.device)))
+
+    return Tower(embed, prepare or tokenizer)
 
 
 OFFSET = ("roberta", "xlm-roberta", "camembert", "mpnet")  # model types that count positions from two

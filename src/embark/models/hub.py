@@ -10,7 +10,8 @@ import hashlib
 import json
 import os
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -103,11 +104,14 @@ def fetch_checkpoint(
         card = replace(card, revision=folder_revision(folder))
         return Checkpoint(folder, card, loading.trust == card.revision)
     settings = loading.settings or load_settings()
-    revision = _commit(card, settings)
-    trusted = loading.trust == revision
-    patterns = only or [*SAFE, *also, *(RISKY if trusted else ())]
-    folder = _download_snapshot(card.source, revision, patterns, settings)
-    return Checkpoint(folder, replace(card, revision=revision), trusted)
+    card = replace(card, revision=_commit(card, settings))
+    trusted = loading.trust == card.revision
+    with _hub(card, settings) as hf:
+        snapshot = hf.snapshot_download(
+            card.source, revision=card.revision, endpoint=settings.endpoint, local_files_only=settings.offline,
+            allow_patterns=list(only or [*SAFE, *also, *(RISKY if trusted else ())]),
+        )  # fmt: skip
+    return Checkpoint(Path(snapshot), card, trusted)
 
 
 def companion_checkpoint(
@@ -190,32 +194,23 @@ def _commit(card: ModelCard, settings: Settings) -> str:
     """The commit that a revision stands for: vectors are named by commits, because branches move."""
     if COMMIT.fullmatch(card.revision):
         return card.revision
-    import huggingface_hub as hf
-
-    http.check_token()
-    http.guard_huggingface_hub(settings.endpoint)
-    try:
+    with _hub(card, settings) as hf:
         if settings.offline:  # a downloaded snapshot lies in a folder that is named by its commit
             return Path(hf.snapshot_download(card.source, revision=card.revision, local_files_only=True)).name
         commit = hf.HfApi(endpoint=settings.endpoint).model_info(card.source, revision=card.revision).sha
-    except Exception as error:
-        raise _fetch_error(card.source, card.revision, error) from error
     return commit_name(commit, settings.endpoint)
 
 
-def _download_snapshot(source: str, revision: str, patterns: Sequence[str], settings: Settings) -> Path:
-    import huggingface_hub as hf
+@contextmanager
+def _hub(card: ModelCard, settings: Settings) -> Iterator[Any]:
+    """huggingface_hub, for one request about a card's checkpoint; its errors become ours."""
+    import huggingface_hub
 
-    http.check_token()
     http.guard_huggingface_hub(settings.endpoint)
     try:
-        folder = hf.snapshot_download(
-            source, revision=revision, allow_patterns=list(patterns), endpoint=settings.endpoint,
-            local_files_only=settings.offline,
-        )  # fmt: skip
+        yield huggingface_hub
     except Exception as error:
-        raise _fetch_error(source, revision, error) from error
-    return Path(folder)
+        raise _fetch_error(card.source, card.revision, error) from error
 
 
 def _download_file(card: ModelCard, loading: Loading) -> Path:

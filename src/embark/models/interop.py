@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
 from types import SimpleNamespace
 from typing import Any, Literal
@@ -12,7 +12,7 @@ from typing import Any, Literal
 import numpy as np
 
 from embark.models.encoder import Encoder, Towers, embed_in_groups
-from embark.models.functions import dim_of, probe, revision_of
+from embark.models.functions import with_revision
 from embark.models.half_precision import secure
 from embark.models.open_clip import build_towers
 from embark.models.text import library_value
@@ -41,7 +41,7 @@ def from_sentence_transformers(
     options = {"tokens": model.max_seq_length, **card_fields.pop("options", {})}
     facts = {"dtype": _dtype(model), "options": options, "loaded": _secure_weights(model), **card_fields}
     card = ModelCard(name or "local/sentence-transformer", revision or "", "sentence-transformers", (), **facts)
-    return _with_revision(SentenceEncoder(card, model.eval()), revision)
+    return with_revision(SentenceEncoder(card, model.eval()), revision)
 
 
 def from_open_clip(
@@ -61,7 +61,7 @@ def from_open_clip(
     towers = build_towers(model.eval(), tokenizer, lambda image: preprocess(image.convert("RGB")))
     facts = {"fusion": fusion, "dtype": _dtype(model), "loaded": _secure_weights(model), **card_fields}
     card = ModelCard(name, revision or "", "open_clip", ("text", "image", "video"), **facts)
-    return _with_revision(Towers(card, towers), revision)
+    return with_revision(Towers(card, towers), revision)
 
 
 def from_mteb(model: Any, *, name: str = "", revision: str | None = None, **card_fields: Any) -> Encoder:
@@ -83,7 +83,7 @@ def from_mteb(model: Any, *, name: str = "", revision: str | None = None, **card
         loaded=_secure_weights(model),
         **card_fields,
     )
-    return _with_revision(MtebEncoder(card, model), card.revision or None)
+    return with_revision(MtebEncoder(card, model), card.revision or None)
 
 
 @dataclass(eq=False)
@@ -211,10 +211,3 @@ def _secure_weights(model: Any) -> dict[str, str]:
     kinds = {(weight.dtype, weight.device.type) for module in modules for weight in module.parameters()}
     records = (secure(str(dtype).removeprefix("torch."), device) for dtype, device in kinds)
     return {name: value for record in records for name, value in record.items()}
-
-
-def _with_revision(model: Encoder, revision: str | None) -> Encoder:
-    """The encoder with its dimension and revision on the card; the default revision is a hash of its vectors."""
-    vectors = probe(model)
-    model.card = replace(model.card, dim=dim_of(model.card, vectors), revision=revision or revision_of(vectors))
-    return model

@@ -29,9 +29,11 @@ def adapter_and_base(checkpoint: Checkpoint, loading: Loading) -> tuple[Checkpoi
 
 
 def merge(model: Any, adapter: Checkpoint) -> None:
-    """Add the adapter's product of two low-rank matrices to each weight that it names."""
+    """Add the adapter's product of two low-rank matrices to each weight that it names; none if it is no adapter."""
     import torch
 
+    if not (adapter.folder / CONFIG).is_file():
+        return
     config = _config(adapter)
     matrices = _matrices(adapter)
     if config.get("peft_type", "LORA") != "LORA" or any(config.get(name) for name in UNSUPPORTED):

@@ -39,8 +39,7 @@ def load(card: ModelCard, loading: Loading) -> Encoder:
             f"it knows {', '.join(TYPES)}."
         )
     model = load_model(AutoModel, base, loading)
-    if base is not checkpoint:
-        merge(model, checkpoint)
+    merge(model, checkpoint)
     dim = config.get_text_config().hidden_size
     card = complete_card(checkpoint.card, loading, config.model_type, dim, ("text", "image", "video"))
     with_processor = checkpoint if (checkpoint.folder / "preprocessor_config.json").is_file() else base
@@ -268,8 +267,7 @@ class GridProcessor:
     def _images(self, images: Sequence[Any], pixels: Sequence[int] | None) -> MediaInput:
         out = self._patches(images, pixels)
         counts = (out["image_grid_thw"].prod(1) // self.processor.merge_size**2).tolist()
-        prompt = "".join(f"{self.start}{self.image_token * count}{self.end}" for count in counts)
-        return MediaInput(prompt, dict(out))
+        return MediaInput("".join(f"{self.start}{self.image_token * count}{self.end}" for count in counts), dict(out))
 
     def _native(self, frames: Sequence[Any]) -> MediaInput:
         import torch

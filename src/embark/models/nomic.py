@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from embark.models.device import mean_token, pad, to_device, to_numpy, without_gradients
-from embark.models.encoder import Encoder, Tower, Towers, image_towers
-from embark.models.hf import Tokenizer, image_processor, load_model, read_weights, rename_tensors
+from embark.models.device import mean_token, to_device
+from embark.models.encoder import Encoder, Towers
+from embark.models.hf import Tokenizer, image_processor, load_model, read_weights, rename_tensors, text_tower
 from embark.models.hub import Checkpoint, companion_checkpoint, fetch_checkpoint
 from embark.models.loading import Loading, loaded_card
-from embark.models.pixels import ImageInputs, image_preprocessor
-from embark.types import Array, EmbarkError, ModelCard
+from embark.models.pixels import pixel_towers
+from embark.types import EmbarkError, ModelCard
 
 NAMES = {  # the vision checkpoint's names → EVA-CLIP's, for the same architecture
     r"^embeddings\.proj": "patch_embed.proj",
@@ -37,22 +37,18 @@ def load(card: ModelCard, loading: Loading) -> Encoder:
     checkpoint, text_checkpoint = companion_checkpoint(checkpoint, "text", loading)
     text_model = load_model(NomicBertModel, text_checkpoint, loading)
     image_model = to_device(build_vision(checkpoint), checkpoint.card, loading)
-    tokenizer = Tokenizer(text_checkpoint, card.context)
-    preprocessor = image_preprocessor(image_processor(checkpoint))
 
-    @without_gradients
-    def embed_texts(rows: list[list[int]]) -> Array:
-        ids, mask = pad(rows, tokenizer.padding, "right", text_model.device)
+    def text_vectors(ids: Any, mask: Any) -> Any:
         mean = mean_token(text_model(input_ids=ids, attention_mask=mask).last_hidden_state, mask)
-        return to_numpy(normalize(layer_norm(mean, mean.shape[1:]), dim=-1))
+        return normalize(layer_norm(mean, mean.shape[1:]), dim=-1)
 
-    @without_gradients
-    def embed_images(batch: list[ImageInputs]) -> Array:
-        pixels = preprocessor.batch(batch, text_model)["pixel_values"]
-        return to_numpy(normalize(image_model(pixels).float(), dim=-1))
+    def image_vectors(pixel_values: Any) -> Any:
+        return normalize(image_model(pixel_values).float(), dim=-1)
 
+    text = text_tower(Tokenizer(text_checkpoint, card.context), text_model, text_vectors)
+    images = pixel_towers(image_processor(checkpoint), text_model, image_vectors)
     ready = loaded_card(checkpoint.card, loading, text_model.config.hidden_size, fusion=card.fusion or "unit-sum")
-    return Towers(ready, {"text": Tower(embed_texts, tokenizer), **image_towers(embed_images, preprocessor.prepare)})
+    return Towers(ready, {"text": text, **images})
 
 
 def build_vision(checkpoint: Checkpoint) -> Any:

@@ -8,7 +8,7 @@ from typing import Any
 from embark.models import hub
 from embark.models.device import last_token, to_device
 from embark.models.encoder import Encoder
-from embark.models.hf import Tokenizer, image_processor, load_model, read_weights
+from embark.models.hf import Tokenizer, image_processor, load_model, read_weights, two_layers
 from embark.models.hub import Checkpoint
 from embark.models.loading import Loading
 from embark.models.mllm import LIMIT, GridProcessor, MediaInput, MediaProcessor, MllmEncoder, Prompt, complete_card
@@ -105,7 +105,4 @@ def _head(checkpoint: Checkpoint, loading: Loading) -> Any:
     state = {name.split(HEAD)[1]: tensor for name, tensor in read_weights(checkpoint).items() if HEAD in name}
     if not state:
         raise EmbarkError(f"{checkpoint.name} has no {HEAD}* among its weights, which its vectors are made with.")
-    first, second = (torch.nn.Linear(*reversed(state[f"{layer}.weight"].shape)) for layer in (0, 2))
-    head = torch.nn.Sequential(first, torch.nn.GELU(), second)
-    head.load_state_dict(state)
-    return to_device(head, checkpoint.card, loading)
+    return to_device(two_layers(state, torch.nn.GELU()), checkpoint.card, loading)

@@ -125,8 +125,7 @@ def _text_tower(graph: Graph, folder: Path, options: Mapping[str, Any]) -> Tower
 
     def embed_group(_: int, rows: list[Any]) -> Array:
         ids, mask = _padded(rows, pad_id)
-        inputs = {"input_ids": ids, "attention_mask": mask, "token_type_ids": np.zeros_like(ids)}
-        return pool(graph(inputs), mask)
+        return pool(graph({"input_ids": ids, "attention_mask": mask, "token_type_ids": np.zeros_like(ids)}), mask)
 
     def embed(rows: list[Any]) -> Array:
         return np.stack(embed_in_groups(rows, lambda row: 0 if masked else len(row[0]), embed_group))

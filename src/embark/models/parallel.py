@@ -38,8 +38,7 @@ class Replicas(Encoder):
             try:
                 return copy.embed(batch[start:end])
             except Interrupted as error:  # it counts rows from the beginning of its share
-                done = {start + row: vector for row, vector in error.done.items()}
-                raise Interrupted(str(error), done) from error
+                raise Interrupted(str(error), {start + row: vector for row, vector in error.done.items()}) from error
 
         pairs = zip(self.copies, pairwise(bounds), strict=True)
         work = [(copy, start, end) for copy, (start, end) in pairs if start < end]

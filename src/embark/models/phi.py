@@ -14,7 +14,7 @@ from typing import Any
 from embark.models import hub
 from embark.models.device import to_device
 from embark.models.encoder import Encoder, require_tokens
-from embark.models.hf import CLIP_MEAN, CLIP_SPREAD, Tokenizer, load_model, read_weights
+from embark.models.hf import CLIP_MEAN, CLIP_SPREAD, Tokenizer, load_model, read_weights, two_layers
 from embark.models.hub import Checkpoint
 from embark.models.loading import Loading
 from embark.models.lora import adapter_and_base, merge
@@ -23,6 +23,7 @@ from embark.types import Content, ModelCard
 
 VISION = "model.vision_embed_tokens."  # prefix of the weights that are not the language model's
 IMAGE_TOKEN = "<|image|>"  # the placeholder of an image's states
+LINEAR = ("weight", "bias")  # of a linear layer
 HEAD = 64  # the width of an attention head of CLIP; all other shapes are those of the weights
 
 
@@ -31,8 +32,7 @@ def load(card: ModelCard, loading: Loading) -> Encoder:
     checkpoint, base = adapter_and_base(hub.fetch_checkpoint(card, loading), loading)
     tokenizer = Tokenizer(checkpoint if (checkpoint.folder / "tokenizer_config.json").is_file() else base, LIMIT)
     modules = to_device(_modules(base, loading), checkpoint.card, replace(loading, compile=False))
-    if base is not checkpoint:
-        merge(modules, checkpoint)
+    merge(modules, checkpoint)
     model = PhiModel(modules, tokenizer.inner.convert_tokens_to_ids(IMAGE_TOKEN))
     card = complete_card(checkpoint.card, loading, "phi3_v", model.language.config.hidden_size, ("text", "image"))
     processor = CropProcessor(card.options["crops"], model.vision.config.image_size, model.merged)
@@ -159,15 +159,13 @@ def _modules(checkpoint: Checkpoint, loading: Loading) -> Any:
     language = {name: tensor for name, tensor in state.items() if not name.startswith((VISION, "lm_head."))}
     image = {name.removeprefix(VISION): tensor for name, tensor in state.items() if name.startswith(VISION)}
     tower = {name.removeprefix("img_processor."): image[name] for name in image if name.startswith("img_processor.")}
-    first, second = (torch.nn.Linear(*reversed(image[f"img_projection.{layer}.weight"].shape)) for layer in (0, 2))
-    projection = torch.nn.Sequential(first, torch.nn.GELU(), second)
-    projection.load_state_dict({name: image[f"img_projection.{name}"] for name in projection.state_dict()})
+    projection = {f"{layer}.{name}": image[f"img_projection.{layer}.{name}"] for layer in (0, 2) for name in LINEAR}
     separators = {name: torch.nn.Parameter(image[name].flatten()[None]) for name in ("glb_GN", "sub_GN")}
     return torch.nn.ModuleDict(
         {
             "language": load_model(Phi3Model, checkpoint, loading, language, config=_config(checkpoint)),
             "vision": load_model(CLIPVisionModel, checkpoint, loading, tower, config=_clip_config(tower)),
-            "img_projection": projection,
+            "img_projection": two_layers(projection, torch.nn.GELU()),
             "separators": torch.nn.ParameterDict(separators),
         }
     )

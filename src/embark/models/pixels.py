@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from embark.models.device import stack
-from embark.types import Array
+from embark.models.device import stack, to_numpy, without_gradients
+from embark.models.encoder import Tower, image_towers
+from embark.types import Array, Modality
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -30,6 +31,17 @@ def image_preprocessor(processor: Any) -> BytePreprocessor | LibraryPreprocessor
     if _is_plain(processor):
         return BytePreprocessor(_fit(processor), _byte_values(processor))
     return LibraryPreprocessor(processor)
+
+
+def pixel_towers(processor: Any, model: Any, forward: Callable[..., Any]) -> dict[Modality, Tower]:
+    """The towers of images and videos; `forward` takes the processor's arrays of a batch, by name, to vectors."""
+    preprocessor = image_preprocessor(processor)
+
+    @without_gradients
+    def embed(rows: list[ImageInputs]) -> Array:
+        return to_numpy(forward(**preprocessor.batch(rows, model)))
+
+    return image_towers(embed, preprocessor.prepare)
 
 
 @dataclass(frozen=True)

@@ -44,9 +44,8 @@ CORES = min(8, cores())
 def load(card: ModelCard, _: Loading) -> Encoder:
     """The encoder, with the weights of the package."""
     net = Network(WEIGHTS)
-    text = Tower(net.texts, text_ids)
-    audio = Tower(net.sounds, spectrogram)
-    return Towers(card, {"text": text, "audio": audio, **image_towers(net.images, pixels)})
+    sounds = Tower(net.sounds, spectrogram)
+    return Towers(card, {"text": Tower(net.texts, text_ids), "audio": sounds, **image_towers(net.images, pixels)})
 
 
 # ── preprocessing ────────────────────────────────────────────────────────────────────────────────────────────────────

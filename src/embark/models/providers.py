@@ -44,16 +44,8 @@ def _by_index(answer: Any) -> list[tuple[int, Any]]:
     return [(row["index"], row["embedding"]) for row in answer["data"]]
 
 
-def _texts(name: str, items: Sequence[RequestParts]) -> dict[str, Any]:
-    return {name: ["\n".join(text for _, text in parts) for parts in items]}
-
-
-def _openai(items: Sequence[RequestParts], mode: str) -> dict[str, Any]:
-    return {**_texts("input", items), "encoding_format": "float"}
-
-
-def _voyage(items: Sequence[RequestParts], mode: str) -> dict[str, Any]:
-    return {**_texts("input", items), "input_type": mode or None}
+def _texts(items: Sequence[RequestParts]) -> list[str]:
+    return ["\n".join(text for _, text in parts) for parts in items]
 
 
 def _voyage_multimodal(items: Sequence[RequestParts], mode: str) -> dict[str, Any]:
@@ -78,12 +70,19 @@ def _doubao(items: Sequence[RequestParts], mode: str) -> dict[str, Any]:
 
 
 PROVIDERS: dict[str, Provider] = {
-    "openai": Provider("https://api.openai.com/v1", "/embeddings", "OPENAI", _openai, _by_index, cuts=False),
+    "openai": Provider(
+        "https://api.openai.com/v1",
+        "/embeddings",
+        "OPENAI",
+        lambda items, mode: {"input": _texts(items), "encoding_format": "float"},
+        _by_index,
+        cuts=False,
+    ),
     "voyage": Provider(
         "https://api.voyageai.com/v1",
         "/embeddings",
         "VOYAGE",
-        _voyage,
+        lambda items, mode: {"input": _texts(items), "input_type": mode or None},
         _by_index,
         query="query",
         document="document",

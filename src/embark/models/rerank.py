@@ -11,7 +11,7 @@ from embark.models.cards.rerank import JINA, QWEN3, QWEN3_VL
 from embark.models.chat import Chat, fill_template
 from embark.models.device import pad, to_numpy, without_gradients
 from embark.models.encoder import Reranker
-from embark.models.hf import Tokenizer, load_model, read_weights
+from embark.models.hf import Tokenizer, load_model, read_weights, two_layers
 from embark.models.loading import Loading, loaded_card
 from embark.models.mllm import QWEN_VL, Prompt
 from embark.types import Array, Content, EmbarkError, Item, ModelCard, Rendered, Text
@@ -32,8 +32,7 @@ def load(card: ModelCard, loading: Loading) -> Reranker:
     candidates = (tokenizer.inner.pad_token_id, getattr(config, "pad_token_id", None), tokenizer.inner.eos_token_id)
     # Decoders read the score at the last token that is not this one: it must be the one that rows are padded with.
     config.pad_token_id = next((token for token in candidates if token is not None), 0)
-    ready = loaded_card(checkpoint.card, loading, 1, ("text",), stored="float32")
-    return CrossEncoder(ready, model, tokenizer)
+    return CrossEncoder(loaded_card(checkpoint.card, loading, 1, ("text",), stored="float32"), model, tokenizer)
 
 
 def load_yes_no(card: ModelCard, loading: Loading) -> Reranker:
@@ -46,8 +45,11 @@ def load_yes_no(card: ModelCard, loading: Loading) -> Reranker:
         chat.model.base_model.compile()  # scores bypass `forward`, which is all that compiling the whole would cover
     answers = [chat.tokenizer.inner.convert_tokens_to_ids(checkpoint.card.options[word]) for word in ("yes", "no")]
     yes, no = chat.model.get_output_embeddings().weight[answers].float()
-    ready = loaded_card(checkpoint.card, loading, 1, card.modalities or chat.modalities, stored="float32")
-    return PromptReranker(ready, chat, lambda states: states.float() @ (yes - no))
+    return PromptReranker(
+        loaded_card(checkpoint.card, loading, 1, card.modalities or chat.modalities, stored="float32"),
+        chat,
+        lambda states: states.float() @ (yes - no),
+    )
 
 
 def load_jina(card: ModelCard, loading: Loading) -> Reranker:
@@ -56,20 +58,16 @@ def load_jina(card: ModelCard, loading: Loading) -> Reranker:
 
     checkpoint = hub.fetch_checkpoint(card, loading).with_options(**{**JINA, **card.options})
     chat = Chat(checkpoint, loading, head=False)
-    head = {
-        name: tensor.to(chat.model.device, chat.model.dtype)
-        for name, tensor in read_weights(checkpoint).items()
-        if name.startswith("score.")
-    }
-    if not head:
+    weights = read_weights(checkpoint).items()
+    state = {name.removeprefix("score."): tensor for name, tensor in weights if name.startswith("score.")}
+    if not state:
         raise EmbarkError(f"The checkpoint of {checkpoint.name} has no weights named score.…, which score a pair.")
-
-    def score(states: Any) -> Any:
-        hidden = torch.nn.functional.linear(states, head["score.0.weight"], head["score.0.bias"]).relu()
-        return torch.nn.functional.linear(hidden, head["score.2.weight"], head["score.2.bias"])[:, 0]
-
-    ready = loaded_card(checkpoint.card, loading, 1, card.modalities or chat.modalities, stored="float32")
-    return PromptReranker(ready, chat, score)
+    head = two_layers(state, torch.nn.ReLU()).to(chat.model.device, chat.model.dtype)
+    return PromptReranker(
+        loaded_card(checkpoint.card, loading, 1, card.modalities or chat.modalities, stored="float32"),
+        chat,
+        lambda states: head(states)[:, 0],
+    )
 
 
 @dataclass(eq=False)
@@ -98,18 +96,17 @@ class CrossEncoder(Reranker):
         return to_numpy(self.model(**inputs).logits[:, 0])
 
 
+@dataclass(eq=False)
 class PromptReranker(Reranker):
     """Query and document in one prompt (the card's "template"); `head` scores the state of its last token."""
 
-    def __init__(self, card: ModelCard, chat: Chat, head: Callable[[Any], Any]) -> None:
-        self.card = card
-        self.chat = chat
-        self.head = head
-        self.template: str = card.options["template"]
+    card: ModelCard
+    chat: Chat
+    head: Callable[[Any], Any]
 
     def render(self, query: Item, document: Item, instruction: str | None) -> Rendered:
         """The instruction where the template has a field for it, the query, the document."""
-        if INSTRUCTION not in self.template:
+        if INSTRUCTION not in self.card.options["template"]:
             return super().render(query, document, instruction)
         first = Text(instruction or self.card.options["instruction"])
         return Rendered((first, *query.parts, *document.parts), str(1 + len(query.parts)))
@@ -117,9 +114,10 @@ class PromptReranker(Reranker):
     def prepare(self, contents: Sequence[Content], mode: str) -> Prompt:
         """The prompt's tokens and tensors; media stand before texts in query and document, as in training."""
         query, document = super().prepare(contents, mode)
-        instruction = query[:1] if INSTRUCTION in self.template else []
+        template = self.card.options["template"]
+        instruction = query[:1] if INSTRUCTION in template else []
         body, tail = fill_template(
-            self.template,
+            template,
             instruction=instruction,
             query=_media_first(query[len(instruction) :]),
             document=_media_first(document),

@@ -3,27 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from math import prod
 from pathlib import Path
 
 import numpy as np
 
 from embark.types import Array, EmbarkError
-
-
-def save_weights(arrays: Mapping[str, Array], path: Path | str) -> None:
-    """Write arrays in half precision, in their order."""
-    facts = {}
-    end = 0
-    for name, array in arrays.items():
-        start = end
-        end += 2 * array.size
-        facts[name] = {"dtype": "F16", "shape": list(array.shape), "data_offsets": [start, end]}
-    header = json.dumps(facts).encode()
-    header += b" " * (-len(header) % 8)  # so that the numbers are aligned
-    body = (np.ascontiguousarray(array, "<f2").tobytes() for array in arrays.values())
-    Path(path).write_bytes(b"".join([len(header).to_bytes(8, "little"), header, *body]))
 
 
 def load_weights(path: Path | str) -> dict[str, Array]:

@@ -7,13 +7,14 @@ import logging
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from logging.handlers import BufferingHandler
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from embark.catalogue import group_values
 from embark.models.device import POOLING, pad, to_device, to_numpy, without_gradients
 from embark.models.encoder import Encoder, embed_in_groups, require_tokens
 from embark.models.hf import Tokenizer, check_vocabulary, load_model, quiet
@@ -98,9 +99,7 @@ class SentenceEncoder(Prompted):
         if self.plain:
             return _Input(prompt, route, ("text",), join_texts(own))
         # Named by kind, because the library would take a text that looks like an address for an image to fetch.
-        values: dict[Modality, list[Any]] = {}
-        for content in own:
-            values.setdefault(content.kind, []).append(library_value(content))
+        values = group_values((content.kind, library_value(content)) for content in own)
         by_kind = {kind: parts[0] if len(parts) == 1 else parts for kind, parts in values.items()}
         return _Input(prompt, route, tuple(sorted(by_kind)), by_kind)
 
@@ -242,18 +241,17 @@ def load(card: ModelCard, loading: Loading) -> Encoder:
     ready = loaded_card(
         checkpoint.card, loading, int(config.hidden_size), ("text",), options={"pooling": _pooling(config), **options}
     )
-    return TextEncoder(ready, model, tokenizer)
+    return TextEncoder(ready, model, tokenizer, Prompts.from_options(options))
 
 
+@dataclass(eq=False)
 class TextEncoder(Prompted):
     """A transformer, its tokeniser, and a pooling over the states of its last layer."""
 
-    def __init__(self, card: ModelCard, model: Any, tokenizer: Tokenizer) -> None:
-        self.card = card
-        self.model = model
-        self.tokenizer = tokenizer
-        self.prompts = Prompts.from_options(card.options)
-        self.pool = POOLING[card.options["pooling"]]
+    card: ModelCard
+    model: Any
+    tokenizer: Tokenizer
+    prompts: Prompts
 
     def prepare(self, contents: Sequence[Content], mode: str) -> tuple[list[int], int]:
         """(tokens, the number of tokens at the beginning that are not pooled)."""
@@ -277,7 +275,7 @@ class TextEncoder(Prompted):
         hidden = self.model(input_ids=ids, attention_mask=mask, **causal).last_hidden_state
         for row, (_, skipped) in enumerate(batch):
             mask[row, :skipped] = 0
-        vectors = self.pool(hidden, mask)
+        vectors = POOLING[self.card.options["pooling"]](hidden, mask)
         if self.card.options.get("normalise"):
             vectors = torch.nn.functional.normalize(vectors.float(), dim=-1)
         return to_numpy(vectors)

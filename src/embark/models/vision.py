@@ -11,7 +11,7 @@ from embark.models.encoder import Encoder, Towers, image_towers
 from embark.models.hf import image_processor, load_model
 from embark.models.hub import Checkpoint, fetch_checkpoint
 from embark.models.loading import Loading, loaded_card
-from embark.models.pixels import ImageInputs, image_preprocessor
+from embark.models.pixels import pixel_towers
 from embark.types import Array, EmbarkError, ModelCard
 
 DINO = ("dinov2", "dinov2_with_registers", "dinov3_vit")  # config.json's model_type
@@ -25,14 +25,10 @@ def load_dino(card: ModelCard, loading: Loading) -> Encoder:
     if (kind := checkpoint.config.get("model_type", "")) not in DINO:
         raise EmbarkError(f"{card.name} is of model type '{kind}'; this loader knows {', '.join(DINO)}.")
     model = load_model(AutoModel, checkpoint, loading)
-    preprocessor = image_preprocessor(image_processor(checkpoint))
-
-    @without_gradients
-    def embed(rows: list[ImageInputs]) -> Array:
-        return to_numpy(model(**preprocessor.batch(rows, model)).last_hidden_state[:, 0])
-
-    ready = loaded_card(checkpoint.card, loading, model.config.hidden_size, ("image", "video"))
-    return Towers(ready, image_towers(embed, preprocessor.prepare))
+    return Towers(
+        loaded_card(checkpoint.card, loading, model.config.hidden_size, ("image", "video")),
+        pixel_towers(image_processor(checkpoint), model, lambda **inputs: model(**inputs).last_hidden_state[:, 0]),
+    )
 
 
 def load_timm(card: ModelCard, loading: Loading) -> Encoder:

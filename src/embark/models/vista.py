@@ -8,7 +8,7 @@ import numpy as np
 
 from embark.models.device import pad, to_device, to_numpy, without_gradients
 from embark.models.encoder import Encoder
-from embark.models.hf import CLIP_MEAN, CLIP_SPREAD, Tokenizer, read_weights
+from embark.models.hf import CLIP_MEAN, CLIP_SPREAD, Tokenizer, read_weights, text_tower
 from embark.models.hub import Checkpoint, companion_checkpoint, fetch_checkpoint
 from embark.models.joint import JointEncoder, truncate
 from embark.models.loading import Loading, loaded_card
@@ -32,10 +32,8 @@ def load(card: ModelCard, loading: Loading) -> Encoder:
         ids = tokenizer(text or "")
         return truncate(ids, tokenizer.limit - patches) if with_image else ids
 
-    @without_gradients
-    def embed_texts(rows: list[list[int]]) -> Array:
-        ids, mask = pad(rows, tokenizer.padding, "right", bert.device)
-        return to_numpy(normalize(bert(input_ids=ids, attention_mask=mask).last_hidden_state[:, 0].float(), dim=-1))
+    def first_state(out: Any) -> Any:
+        return normalize(out.last_hidden_state[:, 0].float(), dim=-1)
 
     @without_gradients
     def embed_images(batch: list[ImageInputs], rows: list[list[int]]) -> Array:
@@ -49,10 +47,16 @@ def load(card: ModelCard, loading: Loading) -> Encoder:
         states = torch.cat([text[:, :1], image, text[:, 1:]], dim=1)
         attended = torch.cat([mask.new_ones(len(ids), patches), mask], dim=1)[:, None, None]
         hidden = bert.encoder(states, attention_mask=(1 - attended.to(bert.dtype)) * torch.finfo(bert.dtype).min)
-        return to_numpy(normalize(hidden.last_hidden_state[:, 0].float(), dim=-1))
+        return to_numpy(first_state(hidden))
 
-    ready = loaded_card(checkpoint.card, loading, bert.config.hidden_size, fusion="native")
-    return JointEncoder(ready, preprocessor.prepare, tokens, embed_texts, embed_images)
+    text = text_tower(tokenizer, bert, lambda ids, mask: first_state(bert(input_ids=ids, attention_mask=mask)))
+    return JointEncoder(
+        loaded_card(checkpoint.card, loading, bert.config.hidden_size, fusion="native"),
+        preprocessor.prepare,
+        tokens,
+        text.embed,
+        embed_images,
+    )
 
 
 def build_modules(checkpoint: Checkpoint, text_checkpoint: Checkpoint) -> tuple[Any, Any, Any]:

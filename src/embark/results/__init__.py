@@ -5,8 +5,9 @@
 Scores under another protocol than the paper's lie beside them, as <Task>@<protocol>.json, and those of another tool as
 <Task>~<tool>.json, without outcomes.
 
-A record counts as computed when its protocol's and encoder's fingerprints are those of the run at hand. A file that
-cannot be read is named by a note and left out; a run sets it aside as *.damaged and computes it again.
+A record counts as computed when its protocol's and encoder's fingerprints are those of the run at hand. A file states
+the checksums of its own content and of its outcomes; one that cannot be read, or does not match, is named by a note and
+left out; a run sets it aside as *.damaged and computes it again.
 """
 
 from __future__ import annotations
@@ -41,6 +42,7 @@ OF_RECORD = (
     "metric", "interval", "statistic", "encoder", "run", "counts", "timings", "versions", "loaded", "warnings",
 )  # fmt: skip
 OURS = "embark"  # the key under which our fields stand in an mteb-shaped entry
+CHECKSUM = "checksum"  # of all else in the file
 META = "model_meta.json"
 COMMIT = "scored on commit "  # how the mark of scores on other data begins
 PATIENCE = 20  # times, a twentieth of a second apart, that outcomes are looked at while another process writes them
@@ -191,7 +193,7 @@ class Results:
         pq.write_table(table, sink, compression="zstd")
         data = sink.getvalue().to_pybytes()
         result = dataclasses.replace(result, checksum=hashlib.sha256(data).hexdigest())
-        _json(_mteb(result))  # what cannot be written fails before anything is replaced
+        _content(result)  # what cannot be written fails before anything is replaced
         for _ in range(PATIENCE):
             _replace(path, data)
             saved = self.write(result, card, name)
@@ -207,7 +209,7 @@ class Results:
         meta = {"name": result.model, "revision": result.revision} if card is None else _meta(card)
         if card is not None or not (folder / META).exists():
             _replace(folder / META, _json(meta))
-        _replace(path, _json(_mteb(result)))
+        _replace(path, _content(result))
         return dataclasses.replace(result, path=path)
 
     def check(self) -> None:
@@ -332,6 +334,27 @@ def _entry(record: Record) -> dict[str, Any]:
     }
 
 
+def _content(result: TaskResult) -> bytes:
+    """The file's bytes, with their checksum in them."""
+    content = finite(_mteb(result))
+    content[OURS][CHECKSUM] = _checksum(content)
+    return _json(content)
+
+
+def _checksum(content: Mapping[str, Any]) -> str:
+    """The sha256 of a file's values."""
+    return hashlib.sha256(json.dumps(content, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+
+
+def _check(content: dict[str, Any]) -> None:
+    """An error if the values are not those that were written; older files state no checksum."""
+    checksum = content[OURS].pop(CHECKSUM, None)
+    if checksum is None and (unknown := content[OURS].keys() - {*OF_RESULT, "row", "outcomes"}):
+        raise ValueError(f"it has unknown fields: {', '.join(sorted(unknown))}")
+    if checksum not in (None, _checksum(content)):
+        raise ValueError("its content is not what was written")
+
+
 def _parse(path: Path) -> TaskResult | None:
     """The result in a file, or None if the file is not of ours."""
     try:
@@ -356,6 +379,7 @@ def _reason(error: Exception) -> str:
 
 
 def _result(content: dict[str, Any], path: Path) -> TaskResult:
+    _check(content)
     top = content[OURS]
     names: dict[str, Any] = {"model": _words(top["model"]), "revision": _words(top["revision"])}
     names["task"] = _words(content["task_name"])

@@ -32,7 +32,7 @@ from embark.run.stages import StagedWorkbench, Stages
 from embark.run.workbench import Workbench
 from embark.settings import Settings, load_settings
 from embark.stats.means import Column, by_model, grouped, mean_of_groups, mean_score, score, task_table
-from embark.store import DamagedVectors
+from embark.store import MissingVectors
 from embark.tasks import Tasks, choose_tasks
 from embark.types import EmbarkError, ModelCard, Task
 
@@ -357,7 +357,7 @@ class _Evaluation:
         ):
             for task, outcome in zip(tasks, pool.map(score_one, tasks), strict=True):
                 advance(1)
-                if isinstance(outcome, DamagedVectors) and not again:
+                if isinstance(outcome, MissingVectors) and not again:
                     damaged[task.name] = demands[task.name]
                 elif isinstance(outcome, Exception):
                     self._fail(encoder.card.name, [task.name], outcome)

@@ -8,6 +8,7 @@ from pathlib import Path
 from threading import Lock
 from uuid import uuid4
 
+from embark.data.readers import UnexpectedData
 from embark.settings import Settings
 from embark.types import EmbarkError
 
@@ -27,9 +28,10 @@ class FailureLog:
 
     def reason(self, error: Exception, place: str) -> str:
         """Why something failed, for people. `place` is where it happened, for the log."""
-        if isinstance(error, EmbarkError):
+        if isinstance(error, EmbarkError) and not isinstance(error, UnexpectedData):
             return str(error)
-        return f"{_in_a_line(error)} (its traceback {self._write(error, place)})"
+        what = str(error) if isinstance(error, UnexpectedData) else _in_a_line(error)
+        return f"{what} (its traceback {self._write(error, place)})"
 
     def _write(self, error: Exception, place: str) -> str:
         text = "".join(traceback.format_exception(error))

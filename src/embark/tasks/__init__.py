@@ -47,23 +47,22 @@ def get_tasks(
     any script of English), `modalities` when it needs no others, and `max_items` when it is known to embed no more.
     """
     chosen = list(TASKS.values()) if tasks is None else TASKS.match(tasks)
-    evaluator = _values("evaluator", evaluators, lambda task: (task.evaluator,))
-    family = _values("family", families, lambda task: (task.family,))
-    category = _values("category", categories, lambda task: (task.category,))
-    capability = _values("capability", capabilities, _capability)
-    license = _values("license", licenses, lambda task: (task.source.license,))
-    language = _values("language", languages, _language_codes)
+    filters: tuple[tuple[str, Wanted, Callable[[Task], Iterable[str]]], ...] = (
+        ("evaluator", evaluators, lambda task: (task.evaluator,)),
+        ("family", families, lambda task: (task.family,)),
+        ("category", categories, lambda task: (task.category,)),
+        ("capability", capabilities, _capability),
+        ("license", licenses, lambda task: (task.source.license,)),
+        ("language", languages, _language_codes),
+    )
+    for name, wanted, values_of in filters:
+        if (values := _values(name, wanted, values_of)) is not None:
+            chosen = [task for task in chosen if not values.isdisjoint(values_of(task))]
     modality = _values("modality", modalities, lambda task: task.modalities)
     return [
         task
         for task in chosen
-        if (evaluator is None or task.evaluator in evaluator)
-        and (family is None or task.family in family)
-        and (category is None or task.category in category)
-        and (capability is None or not capability.isdisjoint(_capability(task)))
-        and (license is None or task.source.license in license)
-        and (language is None or not language.isdisjoint(_language_codes(task)))
-        and (modality is None or modality.issuperset(task.modalities))
+        if (modality is None or modality.issuperset(task.modalities))
         and (max_items is None or ((count := size(task)) is not None and count <= max_items))
     ]
 

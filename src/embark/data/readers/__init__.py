@@ -21,6 +21,11 @@ from embark.data.rows import FilesBySource
 from embark.data.upright import upright
 from embark.types import MODALITIES, Array, Dataset, EmbarkError, Qrels, Task, role_of
 
+
+class UnexpectedData(EmbarkError):
+    """Data that a reader does not understand; the error that it met is the cause."""
+
+
 Reader = Callable[[Task, str, str, Hub], Dataset]
 
 WIDEST = 64  # characters of ids that are kept in an array of fixed width
@@ -87,7 +92,7 @@ def external_state(task: Task) -> str:
 def needed_files(task: Task, hub: Hub) -> FilesBySource:
     """The files needed to read a task, by dataset: as its reader's module states them, else those of its tables."""
     own: Callable[[Task, Hub], FilesBySource] | None = getattr(_module(task.reader), "needed_files", None)
-    with _checked_listing(task, hub):
+    with _checked_listing(task, hub), _expected_data(task, hub):
         return own(task, hub) if own else [(task.source, _table.needed_files(task, hub))]
 
 
@@ -124,10 +129,10 @@ def read(task: Task, split: str, subset: str, hub: Hub) -> Dataset:
         if name not in known:
             raise UnknownName(what, name, known)
     reader: Reader = getattr(_module(task.reader), READERS[task.reader].split(":")[1])
-    with _without_garbage_collection(), _checked_listing(task, hub):
+    with _without_garbage_collection(), _checked_listing(task, hub), _expected_data(task, hub):
         data = reader(task, split, subset, hub)
-    for problem in _problems(data):
-        raise EmbarkError(f"Task {task.name} ({split}, {subset}) was read wrongly: {problem}.")
+        for problem in _problems(data):
+            raise EmbarkError(f"Task {task.name} ({split}, {subset}) was read wrongly: {problem}.")
     _check_modalities(task, data)
     data = upright(data) if task.upright else data
     return replace(_with_ids(data), revision=hub.commit(task.source.id, task.source.revision))
@@ -149,6 +154,24 @@ def _checked_listing(task: Task, hub: Hub) -> Iterator[None]:
         yield
     except NoFiles:
         hub.forget(task.source.id, task.source.revision)
+        raise
+
+
+@contextmanager
+def _expected_data(task: Task, hub: Hub) -> Iterator[None]:
+    """Whatever a reader raises about data that it does not expect is an error that names the task or its data."""
+    try:
+        yield
+    except Exception as error:
+        files = [path for opened in hub.opened.values() for path in opened]
+        if not isinstance(error, EmbarkError):
+            named = _table.first_few(files) or "no files"
+            raise UnexpectedData(
+                f"Task {task.name}: the data of {task.source.id} ({named}) is not what the reader '{task.reader}' "
+                f"expects ({type(error).__name__}: {error}): it is damaged, or of another layout."
+            ) from error
+        if not any(name in str(error) for name in (task.name, task.source.id, *files)):
+            error.args = (f"Task {task.name} ({_table.first_few(files) or task.source.id}): {error}",)
         raise
 
 
@@ -193,35 +216,33 @@ def _check_modalities(task: Task, data: Dataset) -> None:
         )
 
 
-def _problems(data: Dataset) -> list[str]:
+def _problems(data: Dataset) -> Iterator[str]:
     """A text for each inconsistency between the sides, their ids and the truth."""
-    problems: list[str] = []
     for role, side in data.sides.items():
         if len(side.ids) != len(side.items):
-            problems.append(f"side '{role}' has {len(side.ids)} ids for {len(side.items)} items")
+            yield f"side '{role}' has {len(side.ids)} ids for {len(side.items)} items"
         if len(set(side.ids)) != len(side.ids):
-            problems.append(f"side '{role}' has repeated ids")
+            yield f"side '{role}' has repeated ids"
         if not len(side):
-            problems.append(f"side '{role}' is empty")
-        for fact, told in data.about.get(role, {}).items():
-            if len(told) != len(side):
-                problems.append(f"side '{role}' has {len(told)} values of '{fact}' for {len(side)} items")
+            yield f"side '{role}' is empty"
+        for fact, values in data.about.get(role, {}).items():
+            if len(values) != len(side):
+                yield f"side '{role}' has {len(values)} values of '{fact}' for {len(side)} items"
         base = data.sides.get(role_of(role))
         if base is None or len(base) != len(side):
-            problems.append(f"side '{role}' is not a variant of a side of the same length")
+            yield f"side '{role}' is not a variant of a side of the same length"
     for spec in fields(data.truth):
         values = getattr(data.truth, spec.name)
         for kind, role in spec.metadata.items():
             if role not in data.sides:
-                problems.append(f"there is no side '{role}'")
+                yield f"there is no side '{role}'"
                 continue
             count = len(data.sides[role])
             if kind == "index":
-                problems += _index_problems(spec.name, values, role, count)
+                yield from _index_problems(spec.name, values, role, count)
             elif values is not None and len(values) != count:
-                problems.append(f"'{spec.name}' has {len(values)} rows for {count} items of side '{role}'")
-        problems += _value_problems(spec.name, values, getattr(data.truth, "names", None))
-    return problems
+                yield f"'{spec.name}' has {len(values)} rows for {count} items of side '{role}'"
+        yield from _value_problems(spec.name, values, getattr(data.truth, "names", None))
 
 
 def _value_problems(name: str, values: Any, classes: Sequence[str] | None) -> list[str]:
@@ -229,8 +250,7 @@ def _value_problems(name: str, values: Any, classes: Sequence[str] | None) -> li
     if not isinstance(values, np.ndarray) or values.dtype.kind not in "biuf" or name == "drawn":
         return []
     if classes is None or values.dtype.kind == "f":
-        invalid = np.argwhere(~np.isfinite(values))
-        return [f"'{name}' is {values[tuple(row)]} in row {row[0]}" for row in invalid[:1]]
+        return [f"'{name}' is {values[tuple(row)]} in row {row[0]}" for row in np.argwhere(~np.isfinite(values))[:1]]
     if values.ndim == 2:
         return [] if values.shape[1] == len(classes) else [f"'{name}' has other than {len(classes)} classes"]
     outside = np.flatnonzero((values < 0) | (values >= len(classes)))

@@ -8,15 +8,16 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
-from functools import cached_property
+from functools import cached_property, wraps
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 import numpy as np
 
+from embark.catalogue import group_values
 from embark.data.atomic import atomically
 from embark.data.fetch import Hub
 from embark.data.formats import open_table_file
@@ -63,6 +64,17 @@ class Corpus:
         if name not in self.items:
             self.items[name] = make()
         return name
+
+
+def reader(read: Callable[[Task, str, Hub, Corpus], Iterable[Query]]) -> Callable[[Task, str, str, Hub], Dataset]:
+    """The reader of a function that yields the queries of a split and adds their candidates to a corpus."""
+
+    @wraps(read)
+    def read_dataset(task: Task, split: str, subset: str, hub: Hub) -> Dataset:
+        corpus = Corpus()
+        return dataset(task, list(read(task, split, hub, corpus)), corpus, split)
+
+    return read_dataset
 
 
 def dataset(task: Task, queries: Sequence[Query], corpus: Corpus, split: str | None = None) -> Dataset:
@@ -204,7 +216,7 @@ class ArchiveFolder:
     @cached_property
     def folders(self) -> dict[str, list[str]]:
         """The files of each folder."""
-        return _table.group_values((path.rpartition("/")[0], path) for path in self.names)
+        return group_values((path.rpartition("/")[0], path) for path in self.names)
 
     def find(self, path: str) -> str:
         """The file whose name, and folder if the path has one, are those at the end of a path of another machine."""
@@ -215,7 +227,7 @@ class ArchiveFolder:
 
     @cached_property
     def _by_ending(self) -> dict[str, list[str]]:
-        return _table.group_values(
+        return group_values(
             (ending, path)
             for path, name in self.names.items()
             for ending in (name.rpartition("/")[2], "/".join(name.split("/")[-2:]))

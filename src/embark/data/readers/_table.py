@@ -12,23 +12,22 @@ Every such reader understands these options of a task:
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from types import MappingProxyType
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
+from embark.catalogue import listed
 from embark.data import items
 from embark.data.fetch import Hub, RemoteFile
 from embark.data.rows import Rows, open_rows, split_files
-from embark.types import MODALITIES, Array, EmbarkError, Item, Media, Modality, Task
+from embark.types import MODALITIES, Array, Classes, Dataset, EmbarkError, Item, Media, Modality, Side, Task
 
 OPTIONS = ("subset_is", "language", "splits", "where", "drop", "missing")
 ORDER: tuple[Modality, ...] = ("image", "video", "audio", "text")  # of the parts of a mixed item: words come last
-K = TypeVar("K")
-V = TypeVar("V")
 NAMED = 5  # rows or ids that a message names
 
 
@@ -212,6 +211,25 @@ def subset_kind(task: Task, subset: str) -> str:
     return str(kind)
 
 
+def zeroshot_dataset(
+    side: Side,
+    labels: Array,
+    names: tuple[str, ...],
+    templates: Sequence[str],
+    prompt_id: Callable[[int, int], str],
+    skipped: tuple[str, ...] = (),
+    words: Sequence[str] = (),
+) -> Dataset:
+    """Items with their labels, and a prompt for each class and template, whose numbers `prompt_id` gets.
+
+    `words` are the class names as prompts have them, where those are not the names.
+    """
+    ids = [prompt_id(number, template) for number in range(len(names)) for template in range(len(templates))]
+    prompts = Side(tuple(ids), tuple(items.prompts(words or names, templates)))
+    truth = Classes(labels, np.repeat(np.arange(len(names)), len(templates)), names)
+    return Dataset({"item": side, "prompt": prompts}, truth, skipped)
+
+
 def content_columns(columns: Mapping[str, str], prefix: str = "") -> dict[Modality, str]:
     """The columns that hold content, by modality."""
     return {kind: columns[prefix + kind] for kind in ORDER if prefix + kind in columns}
@@ -219,16 +237,7 @@ def content_columns(columns: Mapping[str, str], prefix: str = "") -> dict[Modali
 
 def first_few(names: Iterable[str]) -> str:
     """The first few names, and how many more there are."""
-    every = list(names)
-    return ", ".join(every[:NAMED]) + (f" and {len(every) - NAMED} more" if len(every) > NAMED else "")
-
-
-def group_values(pairs: Iterable[tuple[K, V]]) -> dict[K, list[V]]:
-    """The values of each key, in order."""
-    groups: dict[K, list[V]] = {}
-    for key, value in pairs:
-        groups.setdefault(key, []).append(value)
-    return groups
+    return listed(list(names), NAMED)
 
 
 def as_list(cell: Any) -> list[Any]:

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from embark.data import items
+from embark.data.errors import errors_about
 from embark.data.fetch import Hub
 from embark.data.formats import open_table_file
 from embark.data.readers._table import as_list
@@ -93,7 +94,8 @@ def labels(task: Task) -> dict[tuple[str, str], Label]:
         )
     if not path.is_file():
         raise EmbarkError(f"There is no labels file {path} ({LABELS}).")
-    rows = csv.DictReader(io.StringIO(path.read_bytes().decode("utf-8-sig"), newline=""))
+    with errors_about(path):
+        rows = list(csv.DictReader(io.StringIO(path.read_bytes().decode("utf-8-sig"), newline="")))
     by_query: dict[tuple[str, str], Label] = {}
     for number, row in enumerate(rows, 1):
         topic, query, document = ((row.get(name) or "").strip() for name in COLUMNS)
@@ -151,8 +153,7 @@ def _records(task: Task, folder: str, hub: Hub) -> dict[str, Mapping[str, Any]]:
 def _table(source: Source, path: str, hub: Hub) -> list[dict[str, Any]]:
     """The rows of a metadata table; file names are relative to it."""
     folder = PurePosixPath(path).parent
-    table = open_table_file(hub.get(source.id, source.revision, path), hub.home / "digests")
-    rows = Rows(path, [table]).records()
+    rows = Rows(path, [open_table_file(hub.get(source.id, source.revision, path), hub.home / "digests")]).records()
     return [row | {"images": [str(folder / name) for name in _file_names(row)]} for row in rows]
 
 

@@ -174,8 +174,7 @@ def _ids(table: Table, role: str) -> list[str]:
 
 
 def _id_column(table: Table, role: str) -> str:
-    column = table.task.columns.get(f"{role}_id")
-    return column or table.rows.first_column("id", "_id", f"{role}-id") or "id"
+    return table.task.columns.get(f"{role}_id") or table.rows.first_column("id", "_id", f"{role}-id") or "id"
 
 
 def _judgements(

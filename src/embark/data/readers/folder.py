@@ -7,15 +7,16 @@ import hashlib
 import io
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from os.path import isfile  # False for a name that no file can have, too
 from pathlib import Path
 
 import numpy as np
 
 from embark.data import items
 from embark.data.fetch import Hub
-from embark.data.readers._table import first_few
+from embark.data.readers._table import first_few, zeroshot_dataset
 from embark.paths import Outside, inside
-from embark.types import Classes, Dataset, EmbarkError, Qrels, Side, Source, Task
+from embark.types import Dataset, EmbarkError, Qrels, Side, Source, Task
 
 VERSION = 1
 
@@ -114,11 +115,14 @@ def _retrieval(task: Task, folder: Path, rows: Sequence[Row]) -> Dataset:
 def _zeroshot(task: Task, folder: Path, rows: Sequence[Row]) -> Dataset:
     filled, warnings = _filled_rows(task, rows, "label")
     labels = {row[task.columns["file"]]: task.labels.index(row[task.columns["label"]]) for row in filled}
-    ids = [f"{label}-{number}" for label in task.labels for number in range(1, len(task.templates) + 1)]
-    prompts = items.side(dict(zip(ids, items.prompts(task.labels, task.templates), strict=True)))
-    prompt_class = np.repeat(np.arange(len(task.labels)), len(task.templates))
-    truth = Classes(np.array(list(labels.values())), prompt_class, task.labels)
-    return Dataset({"item": _images(folder, labels), "prompt": prompts}, truth, warnings)
+    return zeroshot_dataset(
+        _images(folder, labels),
+        np.array(list(labels.values())),
+        task.labels,
+        task.templates,
+        lambda number, template: f"{task.labels[number]}-{template + 1}",
+        warnings,
+    )
 
 
 def _images(folder: Path, names: Iterable[str]) -> Side:
@@ -192,7 +196,7 @@ def _column(source: Path, rows: Sequence[Row], wanted: str | None, usual: Sequen
 
 def _check_files(folder: Path, rows: Sequence[Row], column: str) -> None:
     names = dict.fromkeys(row[column] for row in rows)
-    if missing := [name or "(no name)" for name in names if not name or not (folder / name).is_file()]:
+    if missing := [name or "(no name)" for name in names if not name or not isfile(folder / name)]:
         raise EmbarkError(f"{len(missing)} of {len(names)} files are not in {folder}: {first_few(missing)}.")
 
 
@@ -230,6 +234,6 @@ def _revision(folder: Path, source: Path, column: str) -> str:
     """Changes with the CSV and with the name, size or time of any file in it."""
     state = hashlib.sha256(source.read_bytes())
     for name in sorted({row[column] for row in _rows(source)}):
-        stat = (folder / name).stat() if (folder / name).is_file() else None
+        stat = (folder / name).stat() if isfile(folder / name) else None
         state.update(f"\0{name}\0{stat.st_size if stat else ''}\0{stat.st_mtime_ns if stat else ''}".encode())
     return state.hexdigest()[:12]

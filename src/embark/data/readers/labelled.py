@@ -21,10 +21,9 @@ from typing import Any
 
 import numpy as np
 
-from embark.data import items
 from embark.data.fetch import Hub
-from embark.data.readers._table import Table, as_list, content_columns, first_few, open_table
-from embark.types import Array, Classes, Dataset, EmbarkError, Groups, Item, Side, Split, Task
+from embark.data.readers._table import Table, as_list, content_columns, first_few, open_table, zeroshot_dataset
+from embark.types import Array, Dataset, EmbarkError, Groups, Item, Side, Split, Task
 
 VERSION = 2
 MOST_CLASSES = 10_000_000  # of numbered labels; a larger number is no class
@@ -70,11 +69,15 @@ def _clustering(task: Task, split: str, subset: str, hub: Hub) -> Dataset:
 def _zeroshot(task: Task, split: str, subset: str, hub: Hub) -> Dataset:
     rows = _open(task, split, subset, hub)
     names, warnings = _descriptive_names(task, rows)
-    templates = task.templates or ("{}",)
-    ids = [f"{number}-{template}" for number in range(len(names)) for template in range(len(templates))]
-    prompts = Side(tuple(ids), tuple(items.prompts(_clean(task, names), templates)))
-    truth = Classes(_class_numbers(rows, names), np.repeat(np.arange(len(names)), len(templates)), names)
-    return Dataset({"item": rows.side(), "prompt": prompts}, truth, (*rows.table.skipped, *warnings))
+    return zeroshot_dataset(
+        rows.side(),
+        _class_numbers(rows, names),
+        names,
+        task.templates or ("{}",),
+        lambda number, template: f"{number}-{template}",
+        (*rows.table.skipped, *warnings),
+        _clean(task, names),
+    )
 
 
 BY_EVALUATOR: dict[str, Callable[[Task, str, str, Hub], Dataset]] = {

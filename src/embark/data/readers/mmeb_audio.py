@@ -7,13 +7,14 @@ from functools import lru_cache, partial
 
 import numpy as np
 
+from embark.catalogue import group_values
 from embark.data import items, wav
 from embark.data.fetch import Hub
 from embark.data.readers import _mmeb
 from embark.data.readers._mmeb import ArchiveFolder, Corpus, Query
-from embark.data.readers._table import first_few, group_values
+from embark.data.readers._table import first_few
 from embark.data.rows import Rows
-from embark.types import Dataset, EmbarkError, Item, Media, Task
+from embark.types import EmbarkError, Item, Media, Task
 
 VERSION = 2
 TABLES = (  # of the five classifications: the query table of a sample, else all of a dataset
@@ -36,7 +37,8 @@ OVERLAP = 0.1  # largest overlap of a quiet window with an event
 SHORTEST = 0.05  # shortest duration of an event, in seconds
 
 
-def classification(task: Task, split: str, subset: str, hub: Hub) -> Dataset:
+@_mmeb.reader
+def classification(task: Task, split: str, hub: Hub, corpus: Corpus) -> Iterator[Query]:
     """A sound to the name of its class, among the names of all rows.
 
     With the option pool="ids", as in the public code, also among the digits of class numbers that no row has.
@@ -44,10 +46,10 @@ def classification(task: Task, split: str, subset: str, hub: Hub) -> Dataset:
     folder = _open_folder(task, hub)
     rows = folder.table(*TABLES)
     labels = _labels(rows)
-    names = _numbered_names(rows, labels) if task.options.get("pool") == "ids" else sorted(set(labels))
-    sounds = _sounds(folder, rows)
-    queries = [Query(Item((sound,)), [label], names) for sound, label in zip(sounds, labels, strict=True)]
-    return _mmeb.dataset(task, queries, Corpus({name: items.text(name) for name in names}), split)
+    pool = _numbered_names(rows, labels) if task.options.get("pool") == "ids" else sorted(set(labels))
+    names = [corpus.add(name, partial(items.text, name)) for name in pool]
+    for sound, label in zip(_sounds(folder, rows), labels, strict=True):
+        yield Query(Item((sound,)), [label], names)
 
 
 def _labels(rows: Rows) -> list[str]:
@@ -72,7 +74,8 @@ def _numbered_names(rows: Rows, labels: list[str]) -> list[str]:
     return list(dict.fromkeys([*(by_number.get(n, str(n)) for n in range(max(numbers) + 1)), *labels]))
 
 
-def retrieval(task: Task, split: str, subset: str, hub: Hub) -> Dataset:
+@_mmeb.reader
+def retrieval(task: Task, split: str, hub: Hub, corpus: Corpus) -> Iterator[Query]:
     """A description or a sound, to the sound, image or video that belongs to it."""
     read = {
         "clotho_text_audio": _clotho,
@@ -80,8 +83,7 @@ def retrieval(task: Task, split: str, subset: str, hub: Hub) -> Dataset:
         "audio_ret_speechcoco": _speechcoco,
         "ave_retrieval": _ave,
     }[task.options["parser"]]
-    corpus = Corpus()
-    return _mmeb.dataset(task, list(read(task, _open_folder(task, hub), corpus)), corpus, split)
+    return read(task, _open_folder(task, hub), corpus)
 
 
 def _clotho(task: Task, folder: ArchiveFolder, corpus: Corpus) -> Iterator[Query]:
@@ -150,14 +152,13 @@ def _soundtrack(video: Media, start: float, end: float) -> bytes:
 Span = tuple[float, float]  # start and end, in seconds
 
 
-def grounding(task: Task, split: str, subset: str, hub: Hub) -> Dataset:
+@_mmeb.reader
+def grounding(task: Task, split: str, hub: Hub, corpus: Corpus) -> Iterator[Query]:
     """A recording and the name of an event, to the part where it is heard, among all events and quiet windows.
 
     Every part of the recording with that event is relevant; in the hard variant only the one event of the query.
     """
     folder = _open_folder(task, hub)
-    corpus = Corpus()
-    queries = []
     hard = task.options["parser"].endswith("_hard")
     for path, annotated in sorted(_annotations(folder).items()):
         recording = folder.media("audio", f"{DEVELOPMENT}/{path}")
@@ -172,8 +173,7 @@ def grounding(task: Task, split: str, subset: str, hub: Hub) -> Dataset:
         for span, name in events:
             relevant = [span] if hard else [other for other, other_name in events if other_name == name]
             names = [_segment_name(path, other) for other in relevant]
-            queries.append(Query(_mmeb.compose(recording, name), names, candidates))
-    return _mmeb.dataset(task, queries, corpus, split)
+            yield Query(_mmeb.compose(recording, name), names, candidates)
 
 
 def _annotations(folder: ArchiveFolder) -> dict[str, list[tuple[Span, str]]]:

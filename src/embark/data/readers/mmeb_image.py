@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache, partial
 from pathlib import PurePosixPath
 from typing import Any
@@ -13,7 +13,7 @@ from embark.data.fetch import Hub
 from embark.data.readers import _mmeb
 from embark.data.readers._mmeb import ArchiveFolder, Corpus, Query, json_list
 from embark.data.readers._table import first_few
-from embark.types import Dataset, EmbarkError, Item, Task
+from embark.types import EmbarkError, Item, Task
 
 VERSION = 1
 TEXTS = ("image_cls", "image_qa", "image_i2t")  # parsers whose candidates are texts, and named by them
@@ -25,7 +25,8 @@ OpenRoot = Callable[[str], ArchiveFolder]  # the folder of the archive that has 
 needed_files = _mmeb.needed_files
 
 
-def images(task: Task, split: str, subset: str, hub: Hub) -> Dataset:
+@_mmeb.reader
+def images(task: Task, split: str, hub: Hub, corpus: Corpus) -> Iterator[Query]:
     """Every row names its candidates; the first is the relevant one.
 
     An image is named by its path; where objects of one image compete, also by its caption.
@@ -33,8 +34,6 @@ def images(task: Task, split: str, subset: str, hub: Hub) -> Dataset:
     rows = _mmeb.task_rows(task, split, hub)
     open_root = cache(partial(_mmeb.open_media, task, hub))  # one archive has the images of all the image tasks
     parser = task.options["parser"]
-    corpus = Corpus()
-    queries = []
     columns = (_mmeb.optional_column(rows, name) for name in COLUMNS)
     for instruction, text, image, target_instruction, captions, paths in zip(*columns, strict=True):
         candidates = []
@@ -45,8 +44,7 @@ def images(task: Task, split: str, subset: str, hub: Hub) -> Dataset:
             name = path if parser == "image_t2i" else f"{path}:{caption.strip(chr(34))}"
             make = partial(_item, task, "document", open_root, path, target_instruction, caption)
             candidates.append(corpus.add(name, make))
-        queries.append(Query(_item(task, "query", open_root, image, instruction, text), candidates[:1], candidates))
-    return _mmeb.dataset(task, queries, corpus)
+        yield Query(_item(task, "query", open_root, image, instruction, text), candidates[:1], candidates)
 
 
 def _item(task: Task, role: str, open_root: OpenRoot, path: str, instruction: str, text: str) -> Item:
@@ -59,7 +57,8 @@ def _item(task: Task, role: str, open_root: OpenRoot, path: str, instruction: st
 # ── products ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def products(task: Task, split: str, subset: str, hub: Hub) -> Dataset:
+@_mmeb.reader
+def products(task: Task, split: str, hub: Hub, corpus: Corpus) -> Iterator[Query]:
     """MCMR: a wish to all products that meet it; a product is its first image and its description.
 
     With the option unknown="miss", products that are not among the candidates are positives that no model can find:
@@ -67,10 +66,8 @@ def products(task: Task, split: str, subset: str, hub: Hub) -> Dataset:
     """
     folder = _mmeb.open_folder(task, hub, "MCMR")
     missed = task.options.get("unknown") == "miss"
-    corpus = Corpus()
     for row in folder.table("candidates.jsonl").records():
         corpus.add(str(row["candidate_id"]), partial(_product, folder, row))
-    queries = []
     unanswered = []
     for row in folder.table("query.jsonl").records():
         positives = dict.fromkeys(name for value in json_list(row["pos_ids"]) if (name := str(value).strip()))
@@ -79,12 +76,11 @@ def products(task: Task, split: str, subset: str, hub: Hub) -> Dataset:
             unanswered.append(str(row["qid"]))
         if relevant or missed:
             absent = max(len(positives) - len(relevant), int(not relevant)) if missed else 0
-            queries.append(Query(items.text(_field_text(row["query"])), relevant, absent=absent))
+            yield Query(items.text(_field_text(row["query"])), relevant, absent=absent)
     if unanswered:
         what = "misses" if missed else "left out"
         names = first_few(unanswered)
         corpus.skipped.append(f"{len(unanswered)} queries have no product among the candidates and are {what}: {names}")
-    return _mmeb.dataset(task, queries, corpus)
 
 
 def _product(folder: ArchiveFolder, row: Mapping[str, Any]) -> Item:

@@ -126,8 +126,7 @@ def screens(task: Task, split: str, subset: str, hub: Hub) -> Dataset:
     archive = open_archive(task.source, task.options["images"], hub)
     queries: list[GradedQuery] = []
     documents: dict[str, Item] = {}
-    corpus = _mmeb.task_rows(task, split, hub, "corpus")
-    for name, text, paths in corpus.tuples(*_columns(task, "document")):
+    for name, text, paths in _mmeb.task_rows(task, split, hub, "corpus").tuples(*_columns(task, "document")):
         documents.setdefault(str(name), _screen(archive, text, paths))
     rows = _mmeb.task_rows(task, split, hub, "queries")
     columns = (*_columns(task, "query"), *_columns(task, "positive"))

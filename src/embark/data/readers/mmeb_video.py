@@ -9,48 +9,44 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import PurePosixPath
 
+from embark.catalogue import group_values
 from embark.data import items
 from embark.data.fetch import Hub
 from embark.data.layout import natural
 from embark.data.readers import _mmeb
 from embark.data.readers._mmeb import ArchiveFolder, Corpus, Query
-from embark.data.readers._table import group_values
 from embark.data.rows import Rows
-from embark.types import Dataset, EmbarkError, Item, Media, Task
+from embark.types import EmbarkError, Item, Media, Task
 
 VERSION = 1
 
 needed_files = _mmeb.needed_files
 
 
-def classification(task: Task, split: str, subset: str, hub: Hub) -> Dataset:
+@_mmeb.reader
+def classification(task: Task, split: str, hub: Hub, corpus: Corpus) -> Iterator[Query]:
     """A video to the name of its class: among the row's own names, or those of all rows and the task."""
     rows = _mmeb.task_rows(task, split, hub)
     videos = _open_videos(task, hub)
-    corpus = Corpus()
-    queries = []
     negatives = _mmeb.optional_column(rows, "neg_text", ())
     for (video, label), names in zip(rows.tuples("video_id", "pos_text"), negatives, strict=True):
         candidates = [_add_text(corpus, name) for name in names or () if task.options["parser"] == "ssv2"]
-        queries.append(Query(_video(videos, str(video)), [_add_text(corpus, label)], candidates))
+        yield Query(_video(videos, str(video)), [_add_text(corpus, label)], candidates)
     for name in task.labels:
         _add_text(corpus, name)
-    return _mmeb.dataset(task, queries, corpus)
 
 
-def retrieval(task: Task, split: str, subset: str, hub: Hub) -> Dataset:
+@_mmeb.reader
+def retrieval(task: Task, split: str, hub: Hub, corpus: Corpus) -> Iterator[Query]:
     """A caption to its video, among the videos of all rows."""
     rows = _mmeb.task_rows(task, split, hub)
     videos = _open_videos(task, hub)
-    corpus = Corpus()
-    queries = []
     columns = CAPTIONS[task.options["parser"]]
     for path, captions in rows.tuples(*columns):
         name = PurePosixPath(str(path)).stem if columns[0] == "video" else str(path)
         corpus.add(name, partial(_video, videos, name))
         caption = captions[0] if isinstance(captions, list) else captions
-        queries.append(Query(items.text(str(caption)), [name]))
-    return _mmeb.dataset(task, queries, corpus)
+        yield Query(items.text(str(caption)), [name])
 
 
 CAPTIONS = {  # the columns of a video's name and of its captions
@@ -67,18 +63,18 @@ CAPTIONS = {  # the columns of a video's name and of its captions
 Question = tuple[str, str, list[tuple[str, str]], int]  # video, text, choices (name, text), position of the right one
 
 
-def questions(task: Task, split: str, subset: str, hub: Hub) -> Dataset:
+@_mmeb.reader
+def questions(task: Task, split: str, hub: Hub, corpus: Corpus) -> Iterator[Query]:
     """A video and a question with its choices, to one of the choices; the tables may be several configs."""
     videos = _open_videos(task, hub)
-    corpus = Corpus()
-    queries = []
     for config in task.options.get("configs", (None,)):
         rows = _mmeb.task_rows(task, split, hub, config)
         for video, question, choices, answer in QUESTIONS[task.options["parser"]](rows):
             names = [corpus.add(name, partial(items.text, text)) for name, text in choices]
+            if not 0 <= answer < len(names):
+                raise EmbarkError(f"{rows.name}: the answer to '{question}' is none of its {len(names)} choices.")
             frames = videos.video(f"{config}/{video}" if config else video)
-            queries.append(Query(_mmeb.compose(frames, question), [names[answer]], names))
-    return _mmeb.dataset(task, queries, corpus)
+            yield Query(_mmeb.compose(frames, question), [names[answer]], names)
 
 
 def _mvbench(rows: Rows) -> Iterator[Question]:
@@ -138,12 +134,11 @@ def _without_letters(choices: list[str]) -> list[tuple[str, str]]:
 # ── moments ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def moments(task: Task, split: str, subset: str, hub: Hub) -> Dataset:
+@_mmeb.reader
+def moments(task: Task, split: str, hub: Hub, corpus: Corpus) -> Iterator[Query]:
     """A sentence, mostly with a video, to the clip that shows it."""
-    rows = _mmeb.task_rows(task, split, hub)
-    corpus = Corpus()
     read = _momentseeker if task.options["parser"] == "momentseeker" else _clips
-    return _mmeb.dataset(task, list(read(task, rows, _open_videos(task, hub), corpus)), corpus)
+    return read(task, _mmeb.task_rows(task, split, hub), _open_videos(task, hub), corpus)
 
 
 def _clips(task: Task, rows: Rows, videos: ArchiveFolder, corpus: Corpus) -> Iterator[Query]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -10,14 +10,15 @@ from embark.data import items
 from embark.data.fetch import Hub
 from embark.data.readers import _mmeb
 from embark.data.readers._mmeb import ArchiveFolder, Corpus, Query
-from embark.types import Dataset, EmbarkError, Item, Modality, Task
+from embark.types import EmbarkError, Item, Modality, Task
 
 VERSION = 1
 ENDINGS: dict[Modality, str] = {"text": "txt", "image": "jpg", "video": "mp4", "audio": "wav"}
 FOLDERS = {"image": "val2014", "video": "videos", "audio": "audios"}
 
 
-def read(task: Task, split: str, subset: str, hub: Hub) -> Dataset:
+@_mmeb.reader
+def read(task: Task, split: str, hub: Hub, corpus: Corpus) -> Iterator[Query]:
     """A tuple's item in one modality to its item in another.
 
     The candidates are all items of the tuple, the query itself among them, and of its hard negatives; every caption is
@@ -26,8 +27,6 @@ def read(task: Task, split: str, subset: str, hub: Hub) -> Dataset:
     folder = _mmeb.open_folder(task, hub, "omniset")
     rows = folder.table("omniset.jsonl").records()
     captions = _captions(folder, rows)
-    corpus = Corpus()
-    queries = []
     for row in rows:
         own = int(row["image_id"])
         tuples = dict.fromkeys([own, *map(int, row["hard_negatives"])])
@@ -36,9 +35,7 @@ def read(task: Task, split: str, subset: str, hub: Hub) -> Dataset:
             for image in tuples
             for kind in ENDINGS
         ]
-        query = corpus.items[_name(own, task.options["query"])]
-        queries.append(Query(query, [_name(own, task.options["target"])], candidates))
-    return _mmeb.dataset(task, queries, corpus, split)
+        yield Query(corpus.items[_name(own, task.options["query"])], [_name(own, task.options["target"])], candidates)
 
 
 def _captions(folder: ArchiveFolder, rows: Sequence[Mapping[str, Any]]) -> dict[int, str]:

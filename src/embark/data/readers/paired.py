@@ -21,9 +21,10 @@ from typing import Any
 
 import numpy as np
 
+from embark.catalogue import group_values
 from embark.data import items
 from embark.data.fetch import Hub
-from embark.data.readers._table import Table, as_list, content_columns, group_values, open_table
+from embark.data.readers._table import Table, as_list, content_columns, open_table
 from embark.types import Array, Dataset, EmbarkError, Item, Modality, Qrels, Side, Task
 
 VERSION = 2

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import zlib
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import cache, wraps
 from itertools import chain, combinations, compress
 from random import Random
 
 import numpy as np
 
+from embark.catalogue import group_values
 from embark.data import drawing, emoji, items
 from embark.data.emoji import Emoji
 from embark.data.fetch import Hub
-from embark.data.readers._table import group_values
-from embark.types import Array, Classes, Dataset, Gold, Groups, Item, Matches, Qrels, Side, Split, Task
+from embark.data.readers._table import zeroshot_dataset
+from embark.types import Array, Dataset, Gold, Groups, Item, Matches, Qrels, Side, Split, Task
 
 VERSION = 1
 
@@ -128,14 +129,13 @@ def zeroshot(task: Task, split: str, subset: str, hub: Hub) -> Dataset:
     """Items, and a prompt for each class and template."""
     examples = _examples(task)
     labels, names = _class_numbers(examples)
-    ids = [
-        name if len(task.templates) == 1 else f"{name}-{number}"
-        for name in names
-        for number in range(len(task.templates))
-    ]
-    prompts = Side(tuple(ids), tuple(items.prompts(names, task.templates)))
-    prompt_class = np.repeat(np.arange(len(names)), len(task.templates))
-    return Dataset({"item": _side(examples), "prompt": prompts}, Classes(labels, prompt_class, names))
+    return zeroshot_dataset(
+        _side(examples),
+        labels,
+        names,
+        task.templates,
+        lambda number, template: names[number] if len(task.templates) == 1 else f"{names[number]}-{template}",
+    )
 
 
 # ── pairs and similarity ─────────────────────────────────────────────────────────────────────────────────────────────
@@ -213,20 +213,32 @@ class Choices:
         return Dataset(sides, Qrels(*np.array(rows).T))
 
 
-def clocks(task: Task, split: str, subset: str, hub: Hub) -> Dataset:
+def _multiple_choice(fill: Callable[[Task, str, Choices], None]) -> Callable[[Task, str, str, Hub], Dataset]:
+    """The reader of a function that adds queries and documents to choices, for a task and subset."""
+
+    @wraps(fill)
+    def read(task: Task, split: str, subset: str, hub: Hub) -> Dataset:
+        choices = Choices(Random(task.name))
+        fill(task, subset, choices)
+        return choices.dataset()
+
+    return read
+
+
+@_multiple_choice
+def clocks(task: Task, subset: str, choices: Choices) -> None:
     """What time is it? Four answers to a clock face, several times with other wrong answers."""
     faces = list(emoji.clocks().values())
-    choices = Choices(Random(task.name), {face.code: items.text(face.name) for face in faces})
+    choices.documents |= {face.code: items.text(face.name) for face in faces}
     for face in faces:
         others = [other.code for other in faces if other is not face]
         for turn in range(task.options["turns"]):
             choices.add(f"{face.code}-{turn + 1}", face.image, [face.code, *choices.rng.sample(others, 3)])
-    return choices.dataset()
 
 
-def counting(task: Task, split: str, subset: str, hub: Hub) -> Dataset:
+@_multiple_choice
+def counting(task: Task, subset: str, choices: Choices) -> None:
     """How many? Four numbers for a scene of one to six equal animals or fruits."""
-    choices = Choices(Random(task.name))
     kinds = [symbol for symbol in emoji.untoned() if symbol.subgroup in ("animal mammal", "food fruit")]
     for number in range(task.options["scenes"]):
         symbol = choices.rng.choice(kinds)
@@ -237,12 +249,11 @@ def counting(task: Task, split: str, subset: str, hub: Hub) -> Dataset:
         for answer in answers:
             words = f"{COUNTS[answer - 1]} picture{'s' if answer > 1 else ''} of {symbol.name}"
             choices.documents[f"{symbol.code}-{answer}"] = items.text(words)
-    return choices.dataset()
 
 
-def capitals(task: Task, split: str, subset: str, hub: Hub) -> Dataset:
+@_multiple_choice
+def capitals(task: Task, subset: str, choices: Choices) -> None:
     """The capital of a flag's country among four of its continent; not where the country's name holds its capital."""
-    choices = Choices(Random(task.name))
     counts = Counter(symbol.image for symbol in emoji.untoned())
     flags = [
         flag
@@ -255,12 +266,11 @@ def capitals(task: Task, split: str, subset: str, hub: Hub) -> Dataset:
             answers = [flag.capital, *choices.rng.sample(wrong, 3)]
             choices.add(flag.code, flag.image, answers)
             choices.documents |= {capital: items.text(capital) for capital in answers}
-    return choices.dataset()
 
 
-def negation(task: Task, split: str, subset: str, hub: Hub) -> Dataset:
+@_multiple_choice
+def negation(task: Task, subset: str, choices: Choices) -> None:
     """ "… but not …": another image of the subgroup is right, the named one and one of another group are wrong."""
-    choices = Choices(Random(task.name))
     subgroups = [members for members in emoji.subgroups().values() if len(members) > 3]
     for number in range(task.options["questions"]):
         named, right = choices.rng.sample(choices.rng.choice(subgroups), 2)
@@ -270,12 +280,11 @@ def negation(task: Task, split: str, subset: str, hub: Hub) -> Dataset:
         images = {symbol.code: symbol.image for symbol in (right, named, unrelated)}
         choices.add(f"not-{number:03d}", items.text(f"{named.subgroup} but not {named.name}"), list(images))
         choices.documents |= images
-    return choices.dataset()
 
 
-def grounding(task: Task, split: str, subset: str, hub: Hub) -> Dataset:
+@_multiple_choice
+def grounding(task: Task, subset: str, choices: Choices) -> None:
     """A sheet of nine images and a name, to the tile with that name."""
-    choices = Choices(Random(task.name))
     distinct = [sheet for sheet, symbols in emoji.sheets().items() if len({symbol.image for symbol in symbols}) == 9]
     for sheet in choices.rng.sample(distinct, task.options["sheets"]):
         tiles = {f"{sheet}-{symbol.code}": symbol for symbol in emoji.sheets()[sheet]}
@@ -283,12 +292,11 @@ def grounding(task: Task, split: str, subset: str, hub: Hub) -> Dataset:
         for tile in choices.rng.sample(list(tiles), 2):
             query = items.mixed(emoji.sheet_image(sheet), items.text(tiles[tile].name))
             choices.add(tile, query, _first(tile, tiles))
-    return choices.dataset()
 
 
-def moments(task: Task, split: str, subset: str, hub: Hub) -> Dataset:
+@_multiple_choice
+def moments(task: Task, subset: str, choices: Choices) -> None:
     """A video of four emoji, one after another, and a name, to the clip of the video that shows it."""
-    choices = Choices(Random(task.name))
     symbols = choices.rng.sample(list(emoji.motions()), 4 * task.options["films"])
     for number in range(task.options["films"]):
         clips = {f"film-{number:02d}-{symbol.code}": symbol for symbol in symbols[4 * number : 4 * number + 4]}
@@ -300,19 +308,17 @@ def moments(task: Task, split: str, subset: str, hub: Hub) -> Dataset:
         for clip, symbol in clips.items():
             choices.documents[clip] = items.media("video", *frames[clip])
             choices.add(clip, items.mixed(video, items.text(symbol.name)), _first(clip, clips))
-    return choices.dataset()
 
 
-def omni(task: Task, split: str, subset: str, hub: Hub) -> Dataset:
+@_multiple_choice
+def omni(task: Task, subset: str, choices: Choices) -> None:
     """One emoji in one modality, to itself in another among five of its subgroup; a subset is a direction."""
     source, target = map(emoji.views, subset.split("-to-"))
-    choices = Choices(Random(task.name))
     for members in emoji.by_subgroup(emoji.motions()).values():
         codes = [symbol.code for symbol in members]
         choices.documents |= {code: target[code] for code in codes}
         for code in codes:
             choices.add(code, source[code], _first(code, codes))
-    return choices.dataset()
 
 
 def _first(right: str, candidates: Iterable[str]) -> list[str]:
@@ -383,5 +389,4 @@ def _retrieval(queries: Mapping[str, Item], documents: Mapping[str, Item], pairs
     for query, document in pairs:
         relevant.setdefault(queries[query], set()).update(positions[documents[document]])
     rows = [(query, position, 1) for query, item in enumerate(queries.values()) for position in sorted(relevant[item])]
-    sides = {"query": items.side(queries), "document": items.side(documents)}
-    return Dataset(sides, Qrels(*np.array(rows).T))
+    return Dataset({"query": items.side(queries), "document": items.side(documents)}, Qrels(*np.array(rows).T))

@@ -9,6 +9,7 @@ Option `sample`: that many rows, drawn as UniBench does (shuffled with seed 42, 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import zip_longest
 from typing import Any
 
@@ -17,8 +18,9 @@ import numpy as np
 from embark.data import items
 from embark.data.fetch import Hub
 from embark.data.formats import Shard
+from embark.data.readers._table import zeroshot_dataset
 from embark.data.rows import Rows, open_rows
-from embark.types import Array, Classes, Dataset, EmbarkError, Item, Matches, Side, Task
+from embark.types import Array, Dataset, EmbarkError, Item, Matches, Side, Task
 
 VERSION = 1
 
@@ -35,11 +37,16 @@ def zeroshot(task: Task, split: str, subset: str, hub: Hub) -> Dataset:
     rows = open_rows(task.source, split, hub, expected=task.rows.get(split))
     names, templates, warnings = _class_names_and_templates(task, hub)
     rows, ids = _sample(task, rows)
-    sides = {"item": Side(ids, _images(task, rows, 1)), "prompt": _side(items.prompts(names, templates))}
-    prompt_class = np.repeat(np.arange(len(names)), len(templates))
-    truth = Classes(_labels(task, rows, names), prompt_class, names)
     about = _about(task, rows)
-    return Dataset(sides, truth, warnings, about={"item": about} if about else {})
+    data = zeroshot_dataset(
+        Side(ids, _images(task, rows, 1)),
+        _labels(task, rows, names),
+        names,
+        templates,
+        lambda number, template: str(number * len(templates) + template),
+        warnings,
+    )
+    return replace(data, about={"item": about} if about else {})
 
 
 def relation(task: Task, split: str, subset: str, hub: Hub) -> Dataset:

@@ -11,9 +11,9 @@ def _card(
     name: str, loader: str, source: str, dim: int, price: float | None, description: str, **more: Any
 ) -> ModelCard:
     """What all of them share: nobody outside knows their weights."""
-    facts: dict[str, Any] = {"revision": "1", "modalities": ("text",), "license": "proprietary", **more}
     return ModelCard(
-        name=name, loader=loader, source=source, dim=dim, price=price, description=description, **facts
+        name=name, loader=loader, source=source, dim=dim, price=price, description=description,
+        **{"revision": "1", "modalities": ("text",), "license": "proprietary", **more},
     )  # fmt: skip
 
 
@@ -25,9 +25,9 @@ def _openai(source: str, dim: int, price: float, description: str) -> ModelCard:
 
 
 def _voyage(source: str, price: float, description: str, loader: str = "voyage", **more: Any) -> ModelCard:
-    facts: dict[str, Any] = {"reference": "https://docs.voyageai.com/docs/embeddings", "context": 32_000, **more}
     return _card(
-        f"voyageai/{source}", loader, source, 1024, price, description, family="Voyage", normalized=True, **facts
+        f"voyageai/{source}", loader, source, 1024, price, description, family="Voyage", normalized=True,
+        **{"reference": "https://docs.voyageai.com/docs/embeddings", "context": 32_000, **more},
     )  # fmt: skip
 
 

@@ -8,8 +8,10 @@ from embark.types import ModelCard
 
 
 def _row(name: str, revision: str, loader: str, dim: int, **more: Any) -> ModelCard:
-    known = {"source": name, "architecture": "vit", "objective": "contrastive", **more}
-    return ModelCard(name, revision, loader, ("text", "image", "video"), dim, **known)
+    return ModelCard(
+        name, revision, loader, ("text", "image", "video"), dim,
+        **{"source": name, "architecture": "vit", "objective": "contrastive", **more},
+    )  # fmt: skip
 
 
 def _jina(name: str, revision: str, dim: int, **more: Any) -> ModelCard:

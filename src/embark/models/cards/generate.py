@@ -8,11 +8,13 @@ from embark.types import ModelCard
 
 
 def _card(name: str, loader: str, family: str, **facts: Any) -> ModelCard:
-    known: dict[str, Any] = {
-        "revision": "main", "modalities": ("text", "image", "video"), "dim": 1, "stored": "uint8", "source": name,
-        "kind": "generator", "dtype": "bfloat16", "license": "Apache-2.0", "reference": f"https://huggingface.co/{name}",
-    }  # fmt: skip
-    return ModelCard(name, loader=loader, family=family, **{**known, **facts})
+    return ModelCard(
+        name, loader=loader, family=family, **{
+            "revision": "main", "modalities": ("text", "image", "video"), "dim": 1, "stored": "uint8", "source": name,
+            "kind": "generator", "dtype": "bfloat16", "license": "Apache-2.0",
+            "reference": f"https://huggingface.co/{name}", **facts,
+        },
+    )  # fmt: skip
 
 
 _CAPTIONS = "Puts pictures and films into words, and rewrites queries."

@@ -8,11 +8,12 @@ from embark.types import ModelCard
 
 
 def _card(name: str, loader: str, family: str, parameters: int | None, **facts: Any) -> ModelCard:
-    known: dict[str, Any] = {
-        "revision": "main", "dim": 128, "similarity": "maxsim", "source": name, "objective": "contrastive",
-        "license": "Apache-2.0", "reference": f"https://huggingface.co/{name}",
-    }  # fmt: skip
-    return ModelCard(name, loader=loader, family=family, parameters=parameters, **{**known, **facts})
+    return ModelCard(
+        name, loader=loader, family=family, parameters=parameters, **{
+            "revision": "main", "dim": 128, "similarity": "maxsim", "source": name, "objective": "contrastive",
+            "license": "Apache-2.0", "reference": f"https://huggingface.co/{name}", **facts,
+        },
+    )  # fmt: skip
 
 
 _PAGES: dict[str, Any] = {"modalities": ("text", "image"), "dtype": "bfloat16"}

@@ -137,13 +137,12 @@ def _card(
     name: str, revision: str, family: str, style: Style, dim: int, parameters: int, architecture: str, **others: Any
 ) -> ModelCard:
     """A row; it takes films if the style has an option for them."""
-    facts: dict[str, Any] = {
-        "loader": "mllm", "modalities": VISION if style["video"] else VISION[:2], "dtype": "bfloat16",
-        "instructed": True, "objective": "contrastive", "license": "Apache-2.0", **others,
-    }  # fmt: skip
     return ModelCard(
         name, revision, dim=dim, family=family, options=style, source=name, fusion="native", parameters=parameters,
-        normalized=style["normalise"], architecture=architecture, **facts,
+        normalized=style["normalise"], architecture=architecture, **{
+            "loader": "mllm", "modalities": VISION if style["video"] else VISION[:2], "dtype": "bfloat16",
+            "instructed": True, "objective": "contrastive", "license": "Apache-2.0", **others,
+        },
     )  # fmt: skip
 
 

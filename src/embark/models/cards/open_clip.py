@@ -13,23 +13,23 @@ DATACOMP = "https://arxiv.org/abs/2304.14108"
 def row(name: str, revision: str, dim: int, parameters: int, data: float, unibench: str, **more: Any) -> ModelCard:
     """A card of this loader; `parameters` are those of both towers, `data` as UniBench states it."""
     aliases = {**more.pop("aliases", {}), **({"UniBench": unibench} if unibench else {})}
-    shared = {
-        "source": name, "fusion": "sum", "image_size": 224, "context": 77, "normalized": False, "architecture": "vit",
-        "objective": "contrastive", "license": "MIT",
-    }  # fmt: skip
     return ModelCard(
         name, revision, "open_clip", ("text", "image", "video"), dim, parameters=parameters, data=data, aliases=aliases,
-        **{**shared, **more},
+        **{
+            "source": name, "fusion": "sum", "image_size": 224, "context": 77, "normalized": False,
+            "architecture": "vit", "objective": "contrastive", "license": "MIT", **more,
+        },
     )  # fmt: skip
 
 
 def _laion(model: str, revision: str, dim: int, parameters: int, unibench: str, **more: Any) -> ModelCard:
     name = f"laion/CLIP-ViT-{model}"
-    facts = {
-        "family": "OpenCLIP", "reference": OPEN_CLIP, "aliases": {"MIEB": name},
-        "description": "CLIP's recipe on LAION's two billion pairs.",
-    }  # fmt: skip
-    return row(name, revision, dim, parameters, 2000, unibench, **{**facts, **more})
+    return row(
+        name, revision, dim, parameters, 2000, unibench, **{
+            "family": "OpenCLIP", "reference": OPEN_CLIP, "aliases": {"MIEB": name},
+            "description": "CLIP's recipe on LAION's two billion pairs.", **more,
+        },
+    )  # fmt: skip
 
 
 def _datacomp(model: str, revision: str, dim: int, parameters: int, unibench: str) -> ModelCard:

@@ -38,11 +38,13 @@ JINA: dict[str, Any] = {
 
 
 def _card(name: str, loader: str, family: str, parameters: int | None, context: int, **facts: Any) -> ModelCard:
-    known: dict[str, Any] = {
-        "revision": "main", "modalities": ("text",), "dim": 1, "stored": "float32", "kind": "reranker", "source": name,
-        "license": "Apache-2.0", "objective": "relevance", "reference": f"https://huggingface.co/{name}",
-    }  # fmt: skip
-    return ModelCard(name, loader=loader, family=family, parameters=parameters, context=context, **{**known, **facts})
+    return ModelCard(
+        name, loader=loader, family=family, parameters=parameters, context=context, **{
+            "revision": "main", "modalities": ("text",), "dim": 1, "stored": "float32", "kind": "reranker",
+            "source": name, "license": "Apache-2.0", "objective": "relevance",
+            "reference": f"https://huggingface.co/{name}", **facts,
+        },
+    )  # fmt: skip
 
 
 _BF16: dict[str, Any] = {"dtype": "bfloat16", "instructed": True}

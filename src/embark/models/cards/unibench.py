@@ -26,8 +26,10 @@ RESNETS = {  # architecture → dimension, parameters
 
 def _tag(source: str, model: str, pretrained: str, *facts: Any, **more: Any) -> ModelCard:
     """Weights that open_clip knows by a tag, from the repository that the tag stands for."""
-    options = {"architecture": model, "pretrained": pretrained}
-    return row(more.pop("name", source), "main", *facts, source=source, options=options, **more)
+    return row(
+        more.pop("name", source), "main", *facts, source=source,
+        options={"architecture": model, "pretrained": pretrained}, **more,
+    )  # fmt: skip
 
 
 def _resnet(model: str, corpus: str, data: float, unibench: str, size: int = 224, quick: bool = True) -> ModelCard:
@@ -59,8 +61,9 @@ def _clipa(model: str, dim: int, parameters: int, unibench: str) -> ModelCard:
 
 
 def _open(source: str, model: str, pretrained: str, *facts: Any, **more: Any) -> ModelCard:
-    shared = {"family": "OpenCLIP", "reference": OPEN_CLIP, "description": "CLIP's recipe on LAION's pairs."}
-    return _tag(source, model, pretrained, *facts, **{**shared, **more})
+    return _tag(source, model, pretrained, *facts, **{
+        "family": "OpenCLIP", "reference": OPEN_CLIP, "description": "CLIP's recipe on LAION's pairs.", **more,
+    })  # fmt: skip
 
 
 def _datacomp(model: str, scale: str, dim: int, parameters: int, data: float, unibench: str) -> ModelCard:
