@@ -204,7 +204,7 @@ def test_metadata_that_nobody_expects_is_named_and_the_traceback_logged(
 ) -> None:
     files = sample()
     metadata = "data/gallery/metadata.jsonl"
-    files[metadata] = str(files[metadata]).replace('"Physics_000001.png"', name, 1)
+    files[metadata] = str(files[metadata]).replace('"Physics_000132.png"', name, 1)
     hub.add(ID, files)
     with pytest.raises(EmbarkError) as info:
         embark.evaluate(tiny, PHYSICS, show_progress=False)
