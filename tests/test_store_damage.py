@@ -150,7 +150,7 @@ def test_random_damage_never_gives_a_wrong_vector(
 
 
 @pytest.mark.slow
-@settings(max_examples=250, database=None)
+@settings(max_examples=250, derandomize=True, database=None)
 @given(data=st.data())
 def test_more_random_damage_never_gives_a_wrong_vector(
     data: st.DataObject, tmp_path_factory: pytest.TempPathFactory

@@ -119,7 +119,8 @@ def value() -> Any:
 class Qrels:
     """Graded relevance of documents to queries; a pair that is not listed is not relevant.
 
-    Whether a query ranks all documents or only those listed for it is decided by the evaluator, not here.
+    Whether a query ranks all documents or only those listed for it is decided by the evaluator, not here. Positives
+    that are not among the documents count in the ideal ranking and in recall, and nothing can retrieve them.
     """
 
     query: Array = index("query")
@@ -127,6 +128,7 @@ class Qrels:
     grade: Array = value()
     query_ids: Array | None = aligned("query", default=None)  # ids resolve ties; without them, positions do
     document_ids: Array | None = aligned("document", default=None)
+    outside: Array | None = aligned("query", default=None)  # (queries, n): grades of such positives, filled up with 0
 
 
 @dataclass(frozen=True)
@@ -203,6 +205,7 @@ class Dataset:
     truth: Truth
     skipped: tuple[str, ...] = ()  # rows that were left out, each with its reason
     revision: str = ""  # of the source that was read: a commit, also where the row names a branch
+    about: Mapping[str, Mapping[str, Sequence[str | None]]] = field(default_factory=dict)  # side → fact → value by item
 
 
 # ── tasks and benchmarks ─────────────────────────────────────────────────────────────────────────────────────────────
@@ -278,6 +281,7 @@ class Task:
     templates: tuple[str, ...] = ()
     mixed: bool = False  # some items hold more than one modality
     unreadable: Literal["error", "skip"] = "error"
+    upright: bool = False  # pictures are turned as their EXIF orientation says
     tags: Mapping[str, str] = field(default_factory=dict)  # capability, domain…
     chance: float | None = None
     rows: Mapping[str, int] = field(default_factory=dict)  # expected by "config/split" (or "split")

@@ -461,4 +461,4 @@ def test_damage_is_harmless_or_an_error_that_names_the_place(name: str) -> None:
 @pytest.mark.parametrize("name", CHECKS)
 def test_more_damage_is_harmless_or_an_error_that_names_the_place(name: str) -> None:
     check, examples = CHECKS[name]
-    settings(max_examples=12 * examples, database=None)(given(DICE)(check))()
+    settings(max_examples=12 * examples, derandomize=True, database=None)(given(DICE)(check))()

@@ -14,6 +14,8 @@ from embark.data.errors import errors_about
 from embark.data.media import optional_library
 from embark.types import Array, EmbarkError
 
+FORMAT = struct.Struct("<HHIIH")  # coding, channels, frames per second, bytes per second, bytes of a frame
+
 
 def duration(data: bytes) -> float:
     """The duration of a wave file in seconds."""
@@ -73,7 +75,9 @@ def _parse(data: bytes) -> tuple[bytes, memoryview, int, int]:
     if data[:4] != b"RIFF" or data[8:12] != b"WAVE" or not {b"fmt ", b"data"} <= chunks.keys():
         raise EmbarkError(f"Expected a wave file, got {len(data)} bytes of something else.")
     header = bytes(chunks[b"fmt "])
-    _, _, rate, _, size = struct.unpack_from("<HHIIH", header)
+    if len(header) < FORMAT.size or 0 in (format := FORMAT.unpack_from(header)):
+        raise EmbarkError(f"The head of a wave file of {len(data)} bytes is damaged.")
+    _, _, rate, _, size = format
     return header, chunks[b"data"], rate, size
 
 

@@ -149,7 +149,8 @@ def fingerprint(task: Task, split: str, subset: str, evaluator: int, reader: int
     stated = {name: getattr(task, name) for name in SCORED_BY}
     stated |= {"source": [task.source.id, task.source.revision, task.source.config, split, subset]}
     style = task.style and vars(task.style)
-    more = {"outside": external_state, "files": task.source.files, "style": style}  # mostly empty
+    upright = task.upright and "image" in task.modalities
+    more = {"outside": external_state, "files": task.source.files, "style": style, "upright": upright}  # mostly empty
     stated |= {"versions": [evaluator, reader], **{name: value for name, value in more.items() if value}}
     text = json.dumps(stated, sort_keys=True, ensure_ascii=False, default=_plain)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
@@ -245,6 +246,9 @@ class Results:
 def _stem(task: str, protocol: str) -> str:
     """The file name of a result, without its ending; it names the protocol unless that is the paper's."""
     return task if protocol == "paper" else f"{task}@{protocol}"
+
+
+ABOUT = "about_"  # begins the columns of outcomes that hold what the data tell about an item
 
 
 def outcome_columns(split: str, subset: str, ids: Sequence[str], outcomes: Mapping[str, Array]) -> dict[str, Any]:

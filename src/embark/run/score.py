@@ -74,6 +74,7 @@ def score_task(task: Task, demands: Sequence[tuple[Demand, Count]], scoring: Sco
         scores = scoring.bench.score(scoring.encoder, demand, scoring.tasks_at_once)
         items = item_columns(demand.data.sides, demand.data.truth, scores)
         columns = _with_ids(scores.outcomes, demand) | {name: items[name] for name in items if name != "id"}
+        columns |= _facts(scores, demand)
         outcomes.append(results.outcome_columns(demand.split, demand.subset, items["id"], columns))
         part = Part(scores.statistic, scores.main, scores.outcomes, numbers.observations("", items))
         timings = {"embed": _embedding_time(scoring.report, count), "score": time.perf_counter() - start}
@@ -107,6 +108,12 @@ def _with_ids(outcomes: Mapping[str, Array], demand: Demand) -> dict[str, Any]:
             ids = demand.data.sides[side].ids
             columns[name] = [ids[row] if row >= 0 else None for row in columns[name].tolist()]
     return columns
+
+
+def _facts(scores: Scores, demand: Demand) -> dict[str, Any]:
+    """What the data tell about the items that were scored, as columns."""
+    about = demand.data.about.get(scores.unit, {})
+    return {f"{results.ABOUT}{fact}": [values[row] for row in scores.rows] for fact, values in about.items()}
 
 
 def _record(
