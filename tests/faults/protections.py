@@ -587,9 +587,9 @@ PROTECTIONS = (
         READ_RESULT, READ_RESULT.replace("Damaged", NONE),
     ),
     Removal(
-        "test_fault_03_compare_goes_on_without_it", "stats/compare.py",
+        "test_fault_03_compare_goes_on_without_it", "stats/outcomes.py",
         "    except Damaged as damage:", f"    except {NONE} as damage:",
-        (Edit("stats/compare.py", "except (EmbarkError, OSError, ValueError, KeyError):", f"except {NONE}:"),),
+        (Edit("stats/outcomes.py", "except (EmbarkError, OSError, ValueError, KeyError):", f"except {NONE}:"),),
     ),
     Removal(
         "test_fault_03_a_damaged_card_costs_nothing", "results/__init__.py", RESULT_ERRORS, f"except {NONE} as error:",
