@@ -136,7 +136,8 @@ def test_no_number_is_cut_on_a_narrow_terminal(
     assert plain[0].split() == head
     scores = [line for line in plain if re.search(r" ± | \[", line)]
     assert len(scores) == len(BENCHMARKS[LITE].tasks) + 1
-    assert all(re.search(r"\d ± \d+\.\d( \(\w\))?$", line) for line in scores)
+    ends = r"\d( ± \d+\.\d| \[-?\d+\.\d, \d+\.\d\])( \(\w\))?$"
+    assert all(re.search(ends, line) for line in scores)
 
 
 # ── listings ─────────────────────────────────────────────────────────────────────────────────────────────────────────
