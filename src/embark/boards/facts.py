@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 from embark.boards.aggregate import Standing, standings
 from embark.boards.comparable_results import own_results, published_results
+from embark.boards.contamination import shares
 from embark.boards.leaderboards import ranked
 from embark.catalogue import check_name, group_values
 from embark.data import readers
@@ -24,6 +25,7 @@ from embark.run.score import fingerprint_of
 from embark.settings import Settings, load_settings
 from embark.stats.means import names, score
 from embark.tasks import BENCHMARKS, TASKS, size
+from embark.tasks.data_sets import data_sets
 from embark.types import Benchmark, EmbarkError, Item, ModelCard, Task, Text, role_of
 
 SHOWN = 12  # values of a list
@@ -79,7 +81,7 @@ def show(name: str, *, settings: Settings | None = None) -> Facts:
         return _facts("benchmark", benchmark, dataclasses.asdict(benchmark), {"published": _published(benchmark)})
     if name not in TASKS and (name in MODELS or ":" in name or (name and Path(name).expanduser().is_dir())):
         card = find_card(name)
-        return _facts("model", card, _model(card), {"published": _published(card)})
+        return _facts("model", card, _model(card), {"zero-shot": shares(card), "published": _published(card)})
     results = list(Results(settings.results).all())
     known = known_tasks(results)
     check_name("task, benchmark or model", name, [*known, *BENCHMARKS, *MODELS])
@@ -189,7 +191,7 @@ def _model(card: ModelCard) -> dict[str, Any]:
         "mixed items": FUSION.get(card.fusion or "", "not embedded") if len(card.modalities) > 1 else "",
         "instructions": "read" if card.instructed else "not read",
         "parameters": "" if card.parameters is None else f"{card.parameters:,}",
-        "trained on": "" if card.data is None else f"{card.data:,g} million examples",
+        "trained on": _training(card),
         "objective": card.objective,
         "context": f"{card.context:,} tokens" if card.context else "",
         "images": f"{card.image_size} × {card.image_size} pixels" if card.image_size else "",
@@ -204,6 +206,12 @@ def _model(card: ModelCard) -> dict[str, Any]:
         "reference": card.reference,
         "known as": {family: name for family, name in card.aliases.items() if name != card.name},
     }
+
+
+def _training(card: ModelCard) -> str:
+    """Examples and data sets, where they are stated."""
+    examples = [] if card.data is None else [f"{card.data:,g} million examples"]
+    return ": ".join((*examples, ", ".join(card.trained_on or ())) if card.trained_on else examples)
 
 
 def _vectors(card: ModelCard) -> str:
@@ -242,6 +250,7 @@ def _task(task: Task) -> dict[str, Any]:
         "params": task.params,
         "needs": f"{' and '.join(task.modalities)}{', mixed in one item' if task.mixed else ''}",
         "data": f"{source.id}, revision {source.revision}{config}, splits {', '.join(source.splits)}",
+        "over": data_sets(task)[2:],
         "read by": task.reader,
         "columns": _line(dict(task.columns)),
         "options": task.options,

@@ -17,9 +17,10 @@ from embark.models.cards import (
     unibench,
     vision,
 )
+from embark.models.cards.training_data import with_training_data
 from embark.types import ModelCard
 
-CARDS: tuple[ModelCard, ...] = (
+_TABLES: tuple[ModelCard, ...] = (
     *builtin.CARDS,
     *api.CARDS,
     *blip.CARDS,
@@ -34,3 +35,5 @@ CARDS: tuple[ModelCard, ...] = (
     *rerank.CARDS,
     *generate.CARDS,
 )
+
+CARDS: tuple[ModelCard, ...] = tuple(map(with_training_data, _TABLES))
