@@ -137,7 +137,7 @@ def weights(tasks: Sequence[Task], rule: str) -> Array:
     """The weight of each task in the total of models that have a score on all tasks."""
     totals = RULES[rule](tasks, dict.fromkeys((task.name for task in tasks), 0.0)).totals
     share = next(iter(totals.values())).weights
-    return np.array([share[task.name] for task in tasks])
+    return np.array([share.get(task.name, 0.0) for task in tasks])
 
 
 def _notes(scores: Matrix, results: Sequence[TaskResult]) -> tuple[str, ...]:
