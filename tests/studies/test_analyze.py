@@ -36,6 +36,7 @@ SCORES: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
     "predict": ({"part": "Pocket(lite)"}, ("--from", "Pocket(lite)")),
     "scaling": ({"by": "task"}, ("--by", "task")),
     "pareto": ({"against": "time"}, ("--against", "time")),
+    "rendering": ({}, ()),
     "mllm": ({"table": "mllm.csv"}, ("mllm.csv",)),
 }
 VECTORS: dict[str, tuple[str, dict[str, Any], tuple[str, ...]]] = {
