@@ -346,6 +346,7 @@ class ModelCard:
     instructed: bool = False  # reads a task's instruction
     normalized: bool | None = None  # whether vectors come with length one; None: not stated
     data: float | None = None  # millions of training examples
+    trained_on: tuple[str, ...] | None = None  # the training sets that are publicly stated; None: not stated
     objective: str = ""
     architecture: str = ""
     price: float | None = None  # US dollars per million tokens

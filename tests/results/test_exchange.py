@@ -12,6 +12,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from typer.testing import CliRunner
 
@@ -20,8 +21,9 @@ from embark import published
 from embark.boards.exchange import export_mteb, import_results
 from embark.boards.leaderboards import leaderboard
 from embark.cli import app
+from embark.models import MODELS
 from embark.results import Results
-from embark.results.exchange import is_mmeb, read_mmeb, read_mteb, write_mteb
+from embark.results.exchange import is_mmeb, read_mmeb, read_mteb, read_unibench, write_mteb
 from embark.settings import load_settings
 from embark.tasks import TASKS
 from embark.types import EmbarkError
@@ -210,6 +212,116 @@ def test_mmebs_score_files_by_the_rows_own_measure(tmp_path: Path) -> None:
         "Elsewhere_score.json": "no task is named MMEB/Elsewhere",
         "ViDoRe_docvqa_score.json": "it has no ndcg_at_5, which MMEB/ViDoRe_docvqa is scored by",
     }
+
+
+# ── UniBench's frames ────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+CLIP = "openai/clip-vit-base-patch32"
+
+
+def item_frame(folder: Path, model: str, benchmark: str, correct: list[int], **columns: Any) -> Path:
+    """A frame of the columns that UniBench's handlers save, a row per item, as its OutputHandler writes it."""
+    import pandas as pd
+
+    path = folder / model / f"{benchmark}.f"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    rows = range(len(correct))
+    frame = {
+        "model_name": model, "entropy": [0.1234] * len(correct), "image_class": [*rows], "split": "",
+        "benchmark_name": benchmark, "correctness": correct, "correctness_top5": 1, "predictions": [*rows],
+        "predictions_top5": [[0, 1, 2, 3, 4] for _ in rows], "confidence": [0.5] * len(correct),
+        "image_name": [f"s{row:07d}" for row in rows],
+    }  # fmt: skip
+    pd.DataFrame(frame | columns).to_feather(path)
+    return path
+
+
+def aggregate_frame(folder: Path, rows: list[tuple[str, str, float]], name: str = "aggregate.f", **more: Any) -> Path:
+    """UniBench's aggregate: the mean correctness of each model and benchmark."""
+    import pandas as pd
+
+    path = folder / name
+    frame = pd.DataFrame(rows, columns=["model_name", "benchmark_name", "correctness"]).assign(**more)
+    frame.to_parquet(path) if name.endswith(".parquet") else frame.to_feather(path)
+    return path
+
+
+def test_b7_unibenchs_frames_are_read_by_item_and_as_aggregates(tmp_path: Path) -> None:
+    aggregate_frame(
+        tmp_path,
+        [("clip_vitB32", "cifar10", 0.9), ("clip_vitB32", "winoground", 0.0875), ("own_model", "cifar10", 0.1),
+         ("clip_vitB32", "bivlc", 0.5)],
+    )  # fmt: skip
+    item_frame(tmp_path, "clip_vitB32", "cifar10", [1, 1, 0, 1])
+    (tmp_path / "clip_vitB32" / "broken.f").write_bytes(b"x")
+    read = read_unibench(tmp_path, TASKS)
+    results = {(result.model, result.task): result for result in read.results}
+    assert {key: (result.metric, result.score) for key, result in results.items()} == {
+        (CLIP, "UniBench/cifar10"): ("accuracy", 0.75),  # the items count where there are both
+        (CLIP, "UniBench/winoground"): ("accuracy", 0.0875),
+        ("own_model", "UniBench/cifar10"): ("accuracy", 0.1),
+    }
+    items = results[CLIP, "UniBench/cifar10"]
+    assert (items.protocol, items.made_by, items.records[0].counts) == ("paper", "unibench", {"items": 4})
+    assert items.warnings == ("scored on 4 items, where the row has 10,000",)
+    refused = {path.name: why for path, why in read.refused.items()}
+    assert refused["aggregate.f"] == "no task is named UniBench/bivlc"
+    assert refused["broken.f"].startswith("it cannot be read (ArrowInvalid")
+
+
+@pytest.mark.parametrize("name", ["aggregate.f", "renamed.parquet", "some.feather"])
+def test_b7_one_frame_alone_with_the_kinds_of_task_that_newer_versions_name(name: str, tmp_path: Path) -> None:
+    kinds = ["zeroshot_classification", "vqa_multiple_choice", "relation_classification"]
+    scores = [("clip_vitB32", "dtd", 0.4), ("clip_vitB32", "cifar10", 0.2), ("clip_vitB32", "coco_order", 0.3)]
+    path = aggregate_frame(tmp_path, scores, name, task_name=kinds)
+    read = read_unibench(path, TASKS)
+    assert {result.task: (result.metric, result.score) for result in read.results} == {
+        "UniBench/dtd": ("accuracy", 0.4), "UniBench/coco_order": ("text_acc", 0.3),
+    }  # fmt: skip
+    assert read.refused == {path: "no task is named vqa_multiple_choice"}
+
+
+def test_b7_what_is_no_frame_of_unibenchs_is_refused(tmp_path: Path) -> None:
+    import pandas as pd
+
+    percent = aggregate_frame(tmp_path, [("clip_vitB32", "dtd", 41.5)])
+    other = tmp_path / "other.f"
+    pd.DataFrame({"model_name": ["clip_vitB32"]}).to_feather(other)
+    assert read_unibench(tmp_path, TASKS).refused == {
+        percent: "its correctness of clip_vitB32 on dtd is 41.5, which is no score from -1 to 1; "
+        "a fraction is wanted, not percent",
+        other: "it has no column benchmark_name, correctness, so it is no frame of UniBench's",
+    }
+
+
+@pytest.mark.parametrize("words", [("unibench",), ()], ids=["named", "guessed"])
+def test_b7_all_models_of_unibench_are_compared_from_its_aggregate(
+    words: tuple[str, ...], tmp_path: Path, elsewhere: Path
+) -> None:
+    """Scaling, correlations, a distilled set, a board and recommendations over a frame of the paper's size."""
+    cards = {card.aliases["UniBench"]: card for card in MODELS.values() if "UniBench" in card.aliases}
+    tasks = TASKS.match(embark.get_benchmark("UniBench").tasks)
+    random = np.random.default_rng(0)
+    skill = {key: (card.parameters or 1e8) / 3e9 for key, card in [*cards.items()][:59]}
+    rows = [
+        (key, task.name.removeprefix("UniBench/"), float(np.clip(0.3 + value / 3 + random.normal(0, 0.1), 0, 1)))
+        for key, value in skill.items()
+        for task in tasks
+    ]
+    made = invoke("import", *words, aggregate_frame(tmp_path, rows))
+    assert made.exit_code == 0, made.output
+    assert made.stdout.startswith("3,127 results of 59 models to ")
+    board = leaderboard("UniBench")
+    assert {entry.model.source for entry in board.entries[:59]} == {"unibench"}
+    sun = Results(load_settings().results).folder(CLIP, "main") / "UniBench__sun397~unibench.json"
+    assert "erratum unibench-sun397-data" in sun.read_text()
+    scaling = embark.analyze.scaling("UniBench", by="type")
+    assert len(scaling.trends) == 7
+    assert all(trend.slope > 0 and trend.r.n == 59 for trend in scaling.trends)  # none twice
+    assert len(embark.analyze.distill("UniBench", size=8, by="type").columns) == 8
+    assert embark.analyze.correlate("UniBench").table().rows
+    assert len(embark.recommend("relation", "UniBench", top=100).models) == 59
 
 
 # ── in and out ───────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -37,6 +37,7 @@ SCORES: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
     "scaling": ({"by": "task"}, ("--by", "task")),
     "pareto": ({"against": "time"}, ("--against", "time")),
     "breakdown": ({"by": "kind"}, ("--by", "kind")),
+    "rendering": ({}, ()),
     "mllm": ({"table": "mllm.csv"}, ("mllm.csv",)),
 }
 VECTORS: dict[str, tuple[str, dict[str, Any], tuple[str, ...]]] = {

@@ -6,8 +6,9 @@ Missing tasks are explicit: a mean over fewer tasks than the benchmark has says 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
+from embark.boards.contamination import IN_PART, TRAINED, footnotes
 from embark.boards.rules import Rule, rule_of
 from embark.models import MODELS
 from embark.published import ERRATUM, NOTE
@@ -63,7 +64,7 @@ def standings(
     numbers = ItemNumbers()
     out = []
     for (model, revision, _), by_task in by_model(tasks, results).items():
-        scores = {task.name: score(by_task[task.name]) for task in tasks if task.name in by_task}
+        scores = {task.name: _marked(by_task[task.name], task) for task in tasks if task.name in by_task}
         summary = rule(tasks, {name: value.value for name, value in scores.items()}, _missing_modality(rule, by_task))
         readings = Readings(by_task, numbers)
         groups = {name: _score(mean, scores, readings) for name, mean in summary.groups.items()}
@@ -77,14 +78,21 @@ def standings(
     return out
 
 
+def _marked(result: TaskResult, task: Task) -> Score:
+    """A task's score, with a footnote if the model was trained on its data."""
+    value = score(result)
+    return replace(value, marks=(*value.marks, *footnotes(result, task)))
+
+
 def _score(mean: Mean, scores: Mapping[str, Score], readings: Readings) -> Score:
-    """A mean with its interval; it inherits what may have moved it (errata, data at another commit), and the notes that
-    all its tasks have.
+    """A mean with its interval; it inherits what may have moved it (errata, data at another commit or in the training),
+    and the notes that all its tasks have.
     """
     parts = [scores[task] for task in mean.weights if task in scores]
     marks = dict.fromkeys(mark for part in parts for mark in part.marks)
     shared = [mark for mark in marks if mark.startswith(NOTE) and all(mark in part.marks for part in parts)]
     inherited = [mark for mark in marks if mark.startswith((ERRATUM, COMMIT)) or mark in shared]
+    inherited += [IN_PART] * any(mark.startswith(TRAINED) for mark in marks)
     return mean_score(mean, scores, [*inherited, *[ZEROS.format(mean.zeros)] * bool(mean.zeros)], readings)
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
@@ -11,7 +12,7 @@ from embark import published
 from embark.catalogue import check_name, counted, listed
 from embark.models import MODELS
 from embark.results import Results, TaskResult
-from embark.results.exchange import is_mmeb, read_mmeb, read_mteb, write_mteb
+from embark.results.exchange import is_mmeb, is_unibench, read_mmeb, read_mteb, read_unibench, write_mteb
 from embark.results.table import Noted, Row, Score, Table
 from embark.results.task_rows import known_tasks
 from embark.settings import Settings, load_settings
@@ -20,6 +21,7 @@ from embark.types import EmbarkError
 
 logger = logging.getLogger("embark")
 FEW = 8  # refused files that are named
+WRITERS = 16  # files at once, because each waits for the disk
 
 
 @dataclass(frozen=True)
@@ -48,24 +50,30 @@ class Imported(Noted):
 def import_results(
     folder: Path | str,
     *,
-    tool: Literal["mteb", "mmeb"] | None = None,
+    tool: Literal["mteb", "mmeb", "unibench"] | None = None,
     model: str | None = None,
     revision: str = "main",
     protocol: str | None = None,
     settings: Settings | None = None,
 ) -> Imported:
-    """Take in scores that mteb or MMEB's code made; leaderboards show them beside yours, as theirs.
+    """Take in scores that mteb, MMEB's or UniBench's code made; leaderboards show them beside yours, as theirs.
 
     mteb's files tell the model and, by their version, the protocol; for MMEB's, `model` and `protocol` do ("paper", if
-    MMEB-V3's code made them). Without a `tool`, the files tell which one made them. A file that is no result of a known
-    task, or only a part of one, is refused with the reason.
+    MMEB-V3's code made them); UniBench's frames (a folder, or aggregate.f alone) tell the model, and are the paper's.
+    Without a `tool`, the files tell which one made them. A file that is no result of a known task, or only a part of
+    one, is refused with the reason.
     """
     folder = Path(folder)
-    if not folder.is_dir():
+    if not (folder.is_dir() or (folder.is_file() and tool in (None, "unibench"))):
         raise EmbarkError(f"There is no folder {folder}.")
     results = Results((settings or load_settings()).results)
     tasks = known_tasks(results.all())
-    if tool == "mteb" or (tool is None and not is_mmeb(folder)):
+    if tool is None:
+        tool = "mmeb" if is_mmeb(folder) else "unibench" if is_unibench(folder) else "mteb"
+    if tool == "unibench":
+        read = read_unibench(folder, tasks)
+        read.results = [_with_errata(result) for result in read.results]
+    elif tool == "mteb":
         read = read_mteb(folder, tasks)
     elif model is None or protocol is None:
         raise EmbarkError(
@@ -75,11 +83,13 @@ def import_results(
     else:
         check_name("protocol of MMEB", protocol, {"paper", *(score.protocol for score in published.scores("MMEB-V3"))})
         read = read_mmeb(folder, tasks, model, revision, protocol)
-    reasons = [f"{path.relative_to(folder)}: {why}" for path, why in read.refused.items()]
+    root = folder if folder.is_dir() else folder.parent
+    reasons = [f"{path.relative_to(root)}: {why}" for path, why in read.refused.items()]
     if not read.results:
         why = f": {listed(reasons, FEW)}" if reasons else ""
         raise EmbarkError(f"{folder} holds no results of known tasks{why}.")
-    written = tuple(results.write(result, None) for result in read.results)
+    with ThreadPoolExecutor(WRITERS) as pool:
+        written = tuple(pool.map(lambda result: results.write(result, None), read.results))
     more = [f"left out: {len(reasons) - FEW} files more"] if len(reasons) > FEW else []
     notes = (*results.notes, *(f"left out: {reason}" for reason in reasons[:FEW]), *more)
     return Imported(written, read.refused, results.root, notes=notes)
@@ -101,3 +111,14 @@ def export_mteb(
     if not chosen:
         raise EmbarkError(f"There are no results of yours under that protocol in {results.root}. Make some: embark run")
     return write_mteb(chosen, MODELS, Path(folder))
+
+
+def _with_errata(result: TaskResult) -> TaskResult:
+    """A result of UniBench's, with the known faults of its task as notes: frames do not tell when they were made."""
+    notes = tuple(
+        erratum.footnote
+        for erratum in published.errata("UniBench")
+        if any(cell.model == "*" and cell.name == result.task for cell in erratum.cells)
+    )
+    records = tuple(replace(record, warnings=(*record.warnings, *notes)) for record in result.records)
+    return replace(result, records=records)

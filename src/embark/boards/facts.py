@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 from embark.boards.aggregate import Standing, standings
 from embark.boards.comparable_results import own_results, published_results
+from embark.boards.contamination import shares
 from embark.boards.leaderboards import ranked
 from embark.catalogue import check_name, group_values, listed
 from embark.data import readers
@@ -25,6 +26,7 @@ from embark.run.score import fingerprint_of
 from embark.settings import Settings, load_settings
 from embark.stats.means import names, score
 from embark.tasks import BENCHMARKS, TASKS, size
+from embark.tasks.data_sets import data_sets
 from embark.types import Benchmark, EmbarkError, Item, Media, ModelCard, Style, Task, Text, role_of
 
 SHOWN = 12  # values of a list
@@ -80,7 +82,7 @@ def show(name: str, *, settings: Settings | None = None) -> Facts:
         return _facts("benchmark", benchmark, dataclasses.asdict(benchmark), {"published": _published(benchmark)})
     if name not in TASKS and (name in MODELS or ":" in name or (name and Path(name).expanduser().is_dir())):
         card = find_card(name)
-        return _facts("model", card, _model(card), {"published": _published(card)})
+        return _facts("model", card, _model(card), {"zero-shot": shares(card), "published": _published(card)})
     results = list(Results(settings.results).all())
     known = known_tasks(results)
     check_name("task, benchmark or model", name, [*known, *BENCHMARKS, *MODELS])
@@ -190,7 +192,7 @@ def _model(card: ModelCard) -> dict[str, Any]:
         "mixed items": FUSION.get(card.fusion or "", "not embedded") if len(card.modalities) > 1 else "",
         "instructions": "read" if card.instructed else "not read",
         "parameters": "" if card.parameters is None else f"{card.parameters:,}",
-        "trained on": "" if card.data is None else f"{card.data:,g} million examples",
+        "trained on": _training(card),
         "objective": card.objective,
         "context": f"{card.context:,} tokens" if card.context else "",
         "images": f"{card.image_size} × {card.image_size} pixels" if card.image_size else "",
@@ -226,6 +228,12 @@ def _row_of(style: str) -> Task | None:
     """A row of that style whose templates are known: questions about pictures first, as most models answer those."""
     rows = [row for row in TASKS.values() if row.style and row.style.name == style and row.style.templates]
     return next((row for row in rows if "image" in row.modalities and row.mixed), next(iter(rows), None))
+
+
+def _training(card: ModelCard) -> str:
+    """Examples and data sets, where they are stated."""
+    examples = [] if card.data is None else [f"{card.data:,g} million examples"]
+    return ": ".join((*examples, ", ".join(card.trained_on or ())) if card.trained_on else examples)
 
 
 def _vectors(card: ModelCard) -> str:
@@ -264,6 +272,7 @@ def _task(task: Task) -> dict[str, Any]:
         "params": task.params,
         "needs": f"{' and '.join(task.modalities)}{', mixed in one item' if task.mixed else ''}",
         "data": f"{source.id}, revision {source.revision}{config}, splits {', '.join(source.splits)}",
+        "over": data_sets(task)[2:],
         "read by": task.reader,
         "columns": _line(dict(task.columns)),
         "options": task.options,

@@ -11,6 +11,7 @@ import numpy as np
 
 from embark.boards.aggregate import Standing, standings
 from embark.boards.comparable_results import ResultSet, load_results, printed_scores, rows_of
+from embark.boards.contamination import zero_shot
 from embark.boards.matrix import DEFAULT_RULE, matrix
 from embark.boards.rules import Rule, by_difficulty, rule_of
 from embark.catalogue import Catalogue, check_name, counted, listed
@@ -118,6 +119,7 @@ def leaderboard(
     modalities: Wanted = None,
     max_parameters: float | str | None = None,
     comparable: bool = False,
+    zero_shot_only: bool = False,
     rule: str | None = None,
     weigh_by: str | None = None,
     borda: bool = False,
@@ -128,8 +130,9 @@ def leaderboard(
     Results are the published ones, unless `published` is false, and yours and imported ones, unless `own` is false.
     Without published ones, a benchmark and tasks, all tasks that you have results on count. `models` are names or
     patterns; the next four are what their cards say, as for `get_models`. `comparable` takes only tasks that all these
-    models have a score on. `rule` replaces the benchmark's (of tasks: the mean of categories), `weigh_by` a model's
-    shortfall on each task, and `borda` ranks by Borda points.
+    models have a score on, `zero_shot_only` only scores on data that the model is not known to be trained on. `rule`
+    replaces the benchmark's (of tasks: the mean of categories), `weigh_by` weighs tasks by a model's shortfall, and
+    `borda` ranks by Borda points.
     """
     if benchmark is None and tasks is None and published:
         benchmark = DEFAULT_BENCHMARK
@@ -148,6 +151,9 @@ def leaderboard(
     else:
         raise EmbarkError("A rule and weights by a model (--rule, --weigh-by) are two rules: give one of them.")
     results, notes = _filter_models(loaded.results, models, families, types, modalities, max_parameters)
+    if zero_shot_only:
+        results, more = zero_shot(results, rows)
+        notes = (*notes, *more)
     if comparable:
         rows = _common(rows, results)
     board = rank_models(rows, results, chosen, borda=borda)

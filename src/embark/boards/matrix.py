@@ -137,7 +137,7 @@ def weights(tasks: Sequence[Task], rule: str) -> Array:
     """The weight of each task in the total of models that have a score on all tasks."""
     totals = RULES[rule](tasks, dict.fromkeys((task.name for task in tasks), 0.0)).totals
     share = next(iter(totals.values())).weights
-    return np.array([share[task.name] for task in tasks])
+    return np.array([share.get(task.name, 0.0) for task in tasks])
 
 
 def _notes(scores: Matrix, results: Sequence[TaskResult]) -> tuple[str, ...]:
@@ -156,16 +156,23 @@ def _notes(scores: Matrix, results: Sequence[TaskResult]) -> tuple[str, ...]:
 def _fill_gaps(scores: Mapping[ModelKey, dict[str, TaskResult]]) -> dict[ModelKey, dict[str, TaskResult]]:
     """Your scores with gaps filled by published ones, if you have a single revision of the model.
 
-    With several revisions, it is not known which of them the published scores belong to.
+    With several revisions, it is not known which of them the published scores belong to. Published scores that an
+    import has all of are left out, so that the model does not count twice.
     """
     revisions = Counter(model for model, _, made_by in scores if made_by == "embark")
     published = {
         model: row for (model, _, made_by), row in scores.items() if made_by == "published" and revisions[model] == 1
     }
+    imported = [(key[0], row) for key, row in scores.items() if key[2] not in ("embark", "published")]
+
+    def counts(model: str, made_by: str, row: dict[str, TaskResult]) -> bool:
+        again = model in published or any(model == other and row.keys() <= more.keys() for other, more in imported)
+        return made_by != "published" or not again
+
     return {
         (model, revision, made_by): published.get(model, {}) | row if made_by == "embark" else row
         for (model, revision, made_by), row in scores.items()
-        if made_by != "published" or model not in published
+        if counts(model, made_by, row)
     }
 
 

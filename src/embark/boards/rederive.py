@@ -17,31 +17,12 @@ from embark.published import PrintedCell, Published, errata, results, scores
 from embark.results.table import Noted, Row, Table
 from embark.stats.means import Summary
 from embark.tasks import TASKS, get_benchmark
-from embark.types import Task
 
 Values = dict[str, float]
 EXACT = 1e-9
 POINT = 0.01  # a point of percent, as a fraction
 
-# MIEB's Table 22 splits classification in two (the list is in section 6.1) and leaves five tasks out.
-FINE = (
-    "Birdsnap", "Caltech101", "CIFAR100", "Country211", "FGVCAircraft", "Food101", "Imagenet1k", "OxfordFlowers",
-    "OxfordPets", "RESISC45", "StanfordCars", "SUN397", "UCF101",
-)  # fmt: skip
 LITE_IN_PAPER = {"spearman": 0.992, "pearson": 0.986}  # of MIEB-lite with MIEB, as section 6.3 says
-LEFT_OUT = ("VOC2007", "FashionIQIT2IRetrieval", "GLDv2I2TRetrieval", "SketchyI2IRetrieval", "SOPI2IRetrieval")
-TABLE_22 = {
-    "ImageClustering": "Clustering",
-    "Compositionality": "Compositionality",
-    "VisualSTS(eng)": "Visual STS (en)",
-    "DocumentUnderstanding": "Document Understanding",
-    "ImageClassification": "Linear Probing",
-    "ZeroShotClassification": "Zero-shot",
-    "VisionCentricQA": "Vision-centric QA",
-    "Any2AnyRetrieval": "Retrieval",
-    "Any2AnyMultilingualRetrieval": "Retrieval (multilingual)",
-    "VisualSTS(multi)": "Visual STS (multilingual)",
-}
 MMEB_TABLES = [f"MMEB-V3 Table {number}" for number in (2, 5, 6, 7, 8, 9, 10)]  # that print aggregates beside tasks
 ALSO_TASKS = {"perception-only": "ARK/Daily-Life", "fine-grained visual reasoning": "ARK/Fine-Grained"}
 
@@ -184,9 +165,9 @@ def _by_model(benchmark: str) -> dict[str, Values]:
     return {model: dict(task_scores) for model, task_scores in scores_of.items()}
 
 
-def _summaries(benchmark: str) -> dict[str, Summary]:
+def _summaries(benchmark: str, rule: str = "mean-of-types") -> dict[str, Summary]:
     tasks = TASKS.match(get_benchmark(benchmark).tasks)
-    return {model: RULES["mean-of-types"](tasks, values) for model, values in _by_model(benchmark).items()}
+    return {model: RULES[rule](tasks, values) for model, values in _by_model(benchmark).items()}
 
 
 def _mieb_table_2() -> Iterator[Derived]:
@@ -200,23 +181,11 @@ def _mieb_table_2() -> Iterator[Derived]:
 
 
 def _mieb_table_22() -> Iterator[Derived]:
-    tasks = TASKS.match(get_benchmark("MIEB(Multilingual)").tasks)
-    groups = group_values((_column_22(task), task.name) for task in tasks if task.name not in LEFT_OUT)
-    values = _by_model("MIEB(Multilingual)")
+    summaries = _summaries("MIEB(Multilingual)", "coarse-and-fine")
     for cell in _aggregates("MIEB", "MIEB Table 22"):
-        of = values[cell.model]
-        columns = {name: fmean(of[task] for task in parts) for name, parts in groups.items()}
-        english = [value for name, value in columns.items() if "multilingual" not in name]
-        columns |= {"Mean (m)": fmean(columns.values()), "Mean (en)": fmean(english)}
-        yield Derived(cell.table, cell.model, cell.name, cell.value, columns[cell.name], 0.01 * POINT)
-
-
-def _column_22(task: Task) -> str:
-    column = TABLE_22[task.tags["type"]]
-    if column not in ("Linear Probing", "Zero-shot"):
-        return column
-    plain = task.name.removesuffix("ZeroShot").removesuffix("Classification")
-    return f"{'Fine' if plain in FINE else 'Coarse'} {column}"
+        totals = summaries[cell.model].totals
+        means = {"Mean (m)": totals["mean"], "Mean (en)": totals["mean (en)"]} | summaries[cell.model].groups
+        yield Derived(cell.table, cell.model, cell.name, cell.value, means[cell.name].value, 0.01 * POINT)
 
 
 def _mmeb_averages() -> Iterator[Derived]:

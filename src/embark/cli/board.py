@@ -44,6 +44,9 @@ def leaderboard(
     comparable: Annotated[
         bool, typer.Option("--comparable", help="Only tasks that all these models have scores on.")
     ] = False,
+    zero_shot_only: Annotated[
+        bool, typer.Option("--zero-shot-only", help="Without scores on data that a model was trained on.")
+    ] = False,
     rule: Annotated[
         str | None, typer.Option("--rule", metavar="NAME", help="Another rule: median-of-types, mean-of-categories…")
     ] = None,
@@ -81,6 +84,7 @@ def leaderboard(
         modalities=modality,
         max_parameters=max_params,
         comparable=comparable,
+        zero_shot_only=zero_shot_only,
         rule=rule,
         weigh_by=weigh_by,
         borda=borda,

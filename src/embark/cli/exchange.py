@@ -23,7 +23,10 @@ class Tools(Group):
 
 
 import_ = typer.Typer(
-    help="Scores that mteb or MMEB's code made, beside yours.", cls=Tools, no_args_is_help=True, rich_markup_mode=None
+    help="Scores that mteb, MMEB's or UniBench's code made, beside yours.",
+    cls=Tools,
+    no_args_is_help=True,
+    rich_markup_mode=None,
 )
 export = typer.Typer(
     help="Results for mteb, and ranked lists for leaderboards.", no_args_is_help=True, rich_markup_mode=None
@@ -67,6 +70,23 @@ def import_mmeb(
     _import(style, folder, tool="mmeb", model=model, revision=revision, protocol=protocol, results=results)
 
 
+@import_.command("unibench", cls=Command)
+def import_unibench(
+    path: Annotated[Path, typer.Argument(metavar="PATH", help="UniBench's outputs folder, or one frame of it.")],
+    style: Format = "text",
+    results: ResultsFolder = None,
+) -> None:
+    """Take in UniBench's result frames; leaderboards show them beside yours, as UniBench's.
+
+    They are feather or Parquet: aggregate.f, as the hub has it too (haideraltahan/unibench), or <model>/<benchmark>.f.
+
+    \b
+    embark import unibench ~/.cache/unibench/outputs
+    embark import unibench aggregate.f
+    """
+    _import(style, path, tool="unibench", results=results)
+
+
 @import_.command("guess", cls=Command, hidden=True)
 def import_guess(
     folder: From,
@@ -76,7 +96,7 @@ def import_guess(
     style: Format = "text",
     results: ResultsFolder = None,
 ) -> None:
-    """Take in results of mteb or MMEB, whichever the files are of."""
+    """Take in results of mteb, MMEB or UniBench, whichever the files are of."""
     _import(style, folder, model=model, revision=revision, protocol=protocol, results=results)
 
 

@@ -29,9 +29,14 @@ def list_tables(family: Family = None, style: Format = "text") -> None:
     embark published list --family ARK --format json
     """
     from embark import published
+    from embark.boards.published_views import titles
 
     tables = published.overview(family)
-    emit(listing(("table", "cells", "what"), [(n, t["cells"], t["title"]) for n, t in tables.items()]), style, tables)
+    views = titles() if family in (None, "MIEB") else {}
+    lines = [(name, about["cells"], about["title"]) for name, about in tables.items()]
+    lines += [(name, "view", title) for name, title in views.items()]
+    about_views = {name: {"title": title} for name, title in views.items()}
+    emit(listing(("table", "cells", "what"), lines), style, tables | about_views)
     if style == "text":
         sources = dict.fromkeys((about["family"], about["url"], about["paper"]) for about in tables.values())
         print()
@@ -40,19 +45,26 @@ def list_tables(family: Family = None, style: Format = "text") -> None:
 
 @app.command(cls=Command)
 def show(
-    table: Annotated[str, typer.Argument(help="A table's name (see: embark published list).")],
+    table: Annotated[str, typer.Argument(help="A table or view (see: embark published list), or a task.")],
     model: Annotated[str | None, typer.Option("-m", "--model", help="Only this model.")] = None,
     style: Format = "text",
 ) -> None:
-    """Print a table's cells, one per line, with the errata that they fall under.
+    """Print a table's cells, one per line, with the errata that they fall under; views and tasks as models by columns.
 
     \b
     embark published show 'MIEB Table 2' -m royokong/e5-v
+    embark published show 'MIEB Clustering'
+    embark published show XM3600T2IRetrieval --format csv
     embark published show 'MMEB-V3 Table 6' --format json
     """
     from embark import published
     from embark.results.table import Exact
 
+    if table not in published.tables():
+        from embark.boards.published_views import published_view
+
+        emit(published_view(table, model).table(), style)
+        return
     cells = published.cells(table, model)
     errata = [[erratum.id for erratum in published.errata_of(cell)] for cell in cells]
     columns = ("model", "name", "split", "subset", "metric", "protocol", "value", "errata")

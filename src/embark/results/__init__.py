@@ -103,9 +103,17 @@ class TaskResult:
 
     def modalities(self) -> tuple[str, ...]:
         """What the model takes, as the card that was kept beside its scores says; nothing where there is none."""
+        return tuple(self._card().get("modalities", ()))
+
+    def trained_on(self) -> tuple[str, ...] | None:
+        """The training sets that the card beside its scores states; None: not stated."""
+        stated = self._card().get("trained_on")
+        return None if stated is None else tuple(stated)
+
+    def _card(self) -> dict[str, Any]:
         path = None if self.path is None else self.path.with_name(META)
         facts = json.loads(path.read_text(encoding="utf-8")) if path and path.is_file() else {}
-        return tuple(facts.get(OURS, {}).get("modalities", ()))
+        return dict(facts.get(OURS, {}))
 
     def outcomes(self) -> pa.Table:
         """One row per item: split, subset, id, and the outcome columns; an error if they are not of this result."""

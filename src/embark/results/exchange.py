@@ -1,8 +1,8 @@
 """Reads results of other tools, and writes ours for mteb.
 
 Results that are read are marked with the tool that made them and with the protocol that the tool scores by: mteb 1 is
-what MIEB's paper used, mteb 2 differs for the rows that have an "mteb2" variant. A file whose score is not the row's
-(other parts, no version) is refused with the reason, never guessed.
+what MIEB's paper used, mteb 2 differs for the rows that have an "mteb2" variant; UniBench's code is its paper's. A file
+whose score is not the row's (other parts, no version) is refused with the reason, never guessed.
 """
 
 from __future__ import annotations
@@ -13,8 +13,14 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from statistics import fmean
-from typing import Any
+from typing import Any, NamedTuple
 
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from embark.catalogue import listed
+from embark.models import MODELS
 from embark.paths import component
 from embark.results import OURS, Record, Results, TaskResult
 from embark.types import EmbarkError, ModelCard, Task
@@ -23,6 +29,9 @@ UNKNOWN = (float("nan"), float("nan"))  # neither tools nor papers have interval
 MTEB = "MIEB"  # the family whose rows are scored by what mteb itself defines as main_score
 AGGREGATE = "mteb 2 may have taken the mean over all subsets of the task that this one is a part of"
 SCORES = "_score.json"  # how the names of MMEB's files end
+FRAMES = (".f", ".feather")  # UniBench's, which hold a row per item, or a row per model and benchmark (aggregate.f)
+FRAME_COLUMNS = ("model_name", "benchmark_name", "correctness")
+VECTOR_TASKS = {"zeroshot_classification", "relation_classification"}  # of UniBench; others question language models
 NAMES = (("hit@", "hit_rate_at_"), ("ndcg_linear@", "ndcg_at_"), ("@", "_at_"))  # MMEB's measures in our words
 
 
@@ -68,6 +77,39 @@ def read_mmeb(folder: Path, tasks: Mapping[str, Task], model: str, revision: str
         return TaskResult(*where, (record,), record.score, UNKNOWN, 0.0, protocol=protocol, made_by="mmeb")
 
     return _read(folder.rglob(f"*{SCORES}"), result)
+
+
+def is_unibench(path: Path) -> bool:
+    """Whether this is one of UniBench's frames, or a folder that holds some."""
+    return path.is_file() or any(file.suffix in FRAMES for file in path.rglob("*"))
+
+
+def read_unibench(path: Path, tasks: Mapping[str, Task]) -> ReadResults:
+    """UniBench's frames: aggregate.f, and <model>/<benchmark>.f with a row per item, which tell how many there were.
+
+    Feather or Parquet; a folder, or one file. Models that have a card get its name. Where both kinds have a score, that
+    of the items counts.
+    """
+    names = {card.aliases["UniBench"]: card.name for card in MODELS.values() if "UniBench" in card.aliases}
+    files = [path] if path.is_file() else [file for file in path.rglob("*") if file.suffix in (*FRAMES, ".parquet")]
+    read = ReadResults()
+    rows = []
+    for file in sorted(files):
+        try:
+            of_file, other = _frame(file)
+            unknown = [f"UniBench/{name}" for name in dict.fromkeys(row.benchmark for row in of_file)]
+            unknown = [name for name in unknown if name not in tasks]
+            if other or unknown:
+                read.refused[file] = f"no task is named {listed([*unknown, *other])}"
+            rows += [row for row in of_file if f"UniBench/{row.benchmark}" in tasks]
+        except _Refused as error:
+            read.refused[file] = str(error)
+        except (TypeError, ValueError, OSError) as error:  # pyarrow's errors among them
+            read.refused[file] = f"it cannot be read ({type(error).__name__}: {error})"
+    best = {(row.model, row.benchmark): row for row in sorted(rows, key=lambda row: row.items > 0)}
+    for row in best.values():
+        read.results.append(_unibench_result(row, names.get(row.model, row.model), tasks[f"UniBench/{row.benchmark}"]))
+    return read
 
 
 def write_mteb(results: Iterable[TaskResult], cards: Mapping[str, ModelCard], folder: Path) -> list[TaskResult]:
@@ -157,7 +199,56 @@ def _model(folder: Path) -> tuple[str, str]:
     return folder.parent.name.replace("__", "/", 1), folder.name
 
 
-# ── both ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── UniBench ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class _MeanScore(NamedTuple):
+    """The score of a model on a benchmark in a frame of UniBench's; `items` is 0 where it does not tell them."""
+
+    model: str
+    benchmark: str
+    score: float
+    items: int
+
+
+def _frame(path: Path) -> tuple[list[_MeanScore], list[str]]:
+    """The mean of each model and benchmark in a frame, and the kinds of task in it that no vectors are scored by."""
+    if path.suffix == ".parquet":
+        table = pq.ParquetFile(path).read([*FRAME_COLUMNS, "task_name"])  # those that are there
+    else:
+        table = pa.ipc.open_file(path).read_all()
+    lacking = [name for name in FRAME_COLUMNS if name not in table.column_names]
+    if lacking:
+        raise _Refused(f"it has no column {listed(lacking)}, so it is no frame of UniBench's")
+    other: list[str] = []
+    if "task_name" in table.column_names:
+        other = sorted({*map(str, table["task_name"].unique().to_pylist())} - VECTOR_TASKS)
+        table = table.filter(pc.is_in(table["task_name"], pa.array(sorted(VECTOR_TASKS))))
+    table = table.select(FRAME_COLUMNS).set_column(2, "correctness", table["correctness"].cast(pa.float64()))
+    means = table.group_by(["model_name", "benchmark_name"], use_threads=False).aggregate(
+        [("correctness", "mean"), ("correctness", "count")]
+    )
+    rows = [_MeanScore(*(row[name] for name in means.column_names)) for row in means.to_pylist()]
+    if all(row.items == 1 for row in rows):  # an aggregate
+        rows = [row._replace(items=0) for row in rows]
+    for row in rows:
+        _score(row.score, f"correctness of {row.model} on {row.benchmark}")
+    return rows, other
+
+
+def _unibench_result(row: _MeanScore, model: str, task: Task) -> TaskResult:
+    [(split, subset)] = task.parts
+    size = task.rows.get(split, row.items)
+    unlike = row.items and row.items != size
+    record = Record(
+        model, "main", task.name, split, subset, task.languages, task.metric, row.score, UNKNOWN,
+        {task.metric: row.score}, "unibench", "unibench", counts={"items": row.items} if row.items else {},
+        warnings=(f"scored on {row.items:,} items, where the row has {size:,}",) if unlike else (),
+    )  # fmt: skip
+    return TaskResult(model, "main", task.name, "", (record,), row.score, UNKNOWN, 0.0, made_by="unibench")
+
+
+# ── all ──────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def _read(paths: Iterable[Path], result: Callable[[Path, dict[str, Any]], TaskResult]) -> ReadResults:

@@ -13,6 +13,7 @@ from embark.studies.geometry import geometry
 from embark.studies.maps import map
 from embark.studies.pareto import pareto
 from embark.studies.predict import predict
+from embark.studies.rendering import rendering
 from embark.studies.scaling import scaling
 from embark.studies.task_variants import prompts, robustness, shots, topk
 from embark.studies.vector_variants import quantize, similarity, truncate
@@ -28,6 +29,7 @@ __all__ = [
     "predict",
     "prompts",
     "quantize",
+    "rendering",
     "robustness",
     "scaling",
     "shots",

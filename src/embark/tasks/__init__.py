@@ -7,11 +7,11 @@ from typing import Any
 
 from embark.catalogue import Catalogue, UnknownName, match_words
 from embark.plugins import with_plugins
-from embark.tasks import ark, mieb, mmeb, pocket, unibench
+from embark.tasks import ark, mieb, mmeb, pocket, text_sts, unibench
 from embark.types import Benchmark, EmbarkError, Task
 
 DEFAULT_BENCHMARK = "Pocket"
-_TABLES = (pocket, mieb, ark, unibench, mmeb)
+_TABLES = (pocket, mieb, ark, unibench, mmeb, text_sts)
 
 TASKS: Catalogue[Task] = Catalogue(
     "task",

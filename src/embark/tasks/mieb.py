@@ -147,6 +147,18 @@ CATEGORIES = {
     "DocumentUnderstanding": "Document Understanding",
 }  # fmt: skip
 
+# mteb's type → the column of Table 22, which parts both kinds of classification into coarse and fine.
+COLUMNS = {
+    "ImageClassification": "Linear Probing", "ImageClustering": "Clustering", "ZeroShotClassification": "Zero-shot",
+    "VisionCentricQA": "Vision-centric QA", "Compositionality": "Compositionality", "VisualSTS(eng)": "Visual STS (en)",
+    "VisualSTS(multi)": "Visual STS (multilingual)", "Any2AnyRetrieval": "Retrieval",
+    "Any2AnyMultilingualRetrieval": "Retrieval (multilingual)", "DocumentUnderstanding": "Document Understanding",
+}  # fmt: skip
+FINE = (
+    "Birdsnap", "Caltech101", "CIFAR100", "Country211", "FGVCAircraft", "Food101", "Imagenet1k", "OxfordFlowers",
+    "OxfordPets", "RESISC45", "StanfordCars", "SUN397", "UCF101",
+)  # fmt: skip
+
 ENGLISH = {"default": ("eng-Latn",)}
 LANGUAGES = {
     "ar": ("ara-Arab",), "bg": ("bul-Cyrl",), "bn": ("ben-Beng",), "cs": ("ces-Latn",), "da": ("dan-Latn",), "de": ("deu-Latn",), "el": ("ell-Grek",),
@@ -228,7 +240,7 @@ def _row(
     notes: tuple[str, ...], *, splits: tuple[str, ...] = ("test",), subtype: str = "", domain: str = "", direction: str = "", **more: Any,
 ) -> Task:  # fmt: skip
     revision, license, reference, before = DATA[data]
-    tags = {"type": kind, "subtype": subtype, "domain": domain, "direction": direction}
+    tags = {"type": kind, "column": _column(name, kind), "subtype": subtype, "domain": domain, "direction": direction}
     # Pages and pairs had loaders of their own; the default loader of rankings passed no revision.
     unpinned = reader == "beir" and evaluator != "pairs" and kind != "DocumentUnderstanding"
     return Task(
@@ -247,6 +259,13 @@ def _paper_data(before: str, unpinned: bool) -> str:
     id, _, revision = before.partition("@")
     stated = f", whatever revision its results state ({revision})" if revision else ""
     return f"The paper's release read {id} as it was on that day{stated}: mteb 1's default retrieval loader passed no revision."
+
+
+def _column(name: str, kind: str) -> str:
+    if kind not in ("ImageClassification", "ZeroShotClassification"):
+        return COLUMNS[kind]
+    plain = name.removesuffix("ZeroShot").removesuffix("Classification")
+    return f"{'Fine' if plain in FINE else 'Coarse'} {COLUMNS[kind]}"
 
 
 def _id(data: str, config: str, split: str, column: str) -> str:

@@ -229,7 +229,7 @@ def _sampled(row: Task, size: int) -> Task:
     return replace(
         row, name=f"{row.name}@{size}", options={**row.options, "sample": size}, pools=(Pool("item", size, f"{items.id}@{size}"), prompts),
         variants={
-            name: changes | {"options": {**changes.get("options", row.options), "sample": size}}
+            name: {**changes, "options": {**changes.get("options", row.options), "sample": size}}
             for name, changes in row.variants.items()
         },
         notes=(*row.notes, f"{size:,} of the pictures, as UniBench's `evaluate(max_num_samples={size})` draws them; all shards are fetched."),

@@ -19,6 +19,7 @@ OF_SCORES: dict[str, Callable[..., None]] = {
     "mllm": scores.mllm,
     "pareto": scores.pareto,
     "breakdown": scores.breakdown,
+    "rendering": scores.rendering,
 }
 OF_VECTORS: dict[str, Callable[..., None]] = {
     "geometry": vectors.geometry,

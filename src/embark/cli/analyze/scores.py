@@ -136,6 +136,19 @@ def breakdown(
     """
 
 
+def rendering(
+    benchmark: Annotated[str | None, typer.Option("-b", "--benchmark", help="Its visual STS (default: all).")] = None,
+    tasks: OnTasks = None,
+) -> None:
+    """What reading costs: the same pairs of sentences as pictures (visual STS) and as text (their twins).
+
+    \b
+    embark run -m MODEL -t STS13VisualSTS -t STS13
+    embark analyze rendering -t STS13VisualSTS
+    embark analyze rendering -b 'MIEB(Multilingual)' --plot reading.svg
+    """
+
+
 def run(
     analysis: str,
     options: dict[str, Any],

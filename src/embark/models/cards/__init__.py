@@ -17,9 +17,10 @@ from embark.models.cards import (
     unibench,
     vision,
 )
+from embark.models.cards.training_data import with_training_data
 from embark.types import ModelCard
 
-CARDS: tuple[ModelCard, ...] = (
+_TABLES: tuple[ModelCard, ...] = (
     *builtin.CARDS,
     *api.CARDS,
     *blip.CARDS,
@@ -34,6 +35,8 @@ CARDS: tuple[ModelCard, ...] = (
     *rerank.CARDS,
     *generate.CARDS,
 )
+
+CARDS: tuple[ModelCard, ...] = tuple(map(with_training_data, _TABLES))
 
 _XVLM = "their weights fit their authors' code alone"
 NO_CARD = {"xvlm_coco": _XVLM, "xvlm_flickr": _XVLM}  # models of the papers that embark does not load, and why
