@@ -73,6 +73,14 @@ def _beir(task: Task) -> tuple[Files, str]:
         "corpus-id": [f"corpus-{document}" for _, document, _ in pairs],
         "score": [grade for *_, grade in pairs],
     }
+    if task.options.get("unknown") == "miss":  # documents of another corpus are judged, too
+        for query in ("query-0", "query-3"):
+            for column, cell in (("query-id", query), ("corpus-id", "6:elsewhere"), ("score", 1)):
+                qrels[column].append(cell)
+    if task.options.get("repeated"):  # Sketchy: 6 rows a query and 2 a document; ImageCoDe: a set a text
+        corpus = {column: cells * 2 for column, cells in corpus.items()}
+        if task.name == "SketchyI2IRetrieval":
+            queries = {column: cells * 6 for column, cells in queries.items()}
     tables = {"corpus": corpus, "queries": queries, "qrels": qrels}
     split, named = task.source.splits[0], task.options.get("configs", {})
     if named or "mbeir" in task.source.id:

@@ -118,7 +118,8 @@ def value() -> Any:
 class Qrels:
     """Graded relevance of documents to queries; a pair that is not listed is not relevant.
 
-    Whether a query ranks all documents or only those listed for it is decided by the evaluator, not here.
+    Whether a query ranks all documents or only those listed for it is decided by the evaluator, not here. Positives
+    that are not among the documents count in the ideal ranking and in recall, and nothing can retrieve them.
     """
 
     query: Array = index("query")
@@ -126,6 +127,7 @@ class Qrels:
     grade: Array = value()
     query_ids: Array | None = aligned("query", default=None)  # ids resolve ties; without them, positions do
     document_ids: Array | None = aligned("document", default=None)
+    outside: Array | None = aligned("query", default=None)  # (queries, n): grades of such positives, filled up with 0
 
 
 @dataclass(frozen=True)
@@ -253,6 +255,7 @@ class Task:
     templates: tuple[str, ...] = ()
     mixed: bool = False  # some items hold more than one modality
     unreadable: Literal["error", "skip"] = "error"
+    upright: bool = False  # pictures are turned as their EXIF orientation says
     tags: Mapping[str, str] = field(default_factory=dict)  # capability, domain…
     chance: float | None = None
     rows: Mapping[str, int] = field(default_factory=dict)  # expected by "config/split" (or "split")

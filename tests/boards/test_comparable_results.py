@@ -44,6 +44,19 @@ def test_unlike_published_scores_are_named_in_the_notes() -> None:
     assert "MMEB/ViDoSeek-page of 5 models" in note
 
 
+def test_a6_published_scores_of_other_data_stand_alone_and_not_beside_own_ones(tiny: embark.Encoder) -> None:
+    sop = "SOPI2IRetrieval"
+    alone = load_results(tasks=sop)
+    assert len(alone.results) > 40
+    assert not alone.notes
+    [result] = embark.evaluate(tiny, TASK, show_progress=False).results
+    imported = replace(result, task=sop, made_by="mteb", records=tuple(replace(r, task=sop) for r in result.records))
+    Results(load_settings().results).write(imported, None)
+    beside = load_results(tasks=sop)
+    assert sources(beside) == [(sop, "mteb")]
+    assert beside.notes[0].endswith(f"{sop} of {len(alone.results)} models")
+
+
 def test_own_and_imported_results_stand_beside_each_other(tiny: embark.Encoder) -> None:
     [result] = embark.evaluate(tiny, TASK, show_progress=False).results
     Results(load_settings().results).write(replace(result, model="org/theirs", made_by="mteb"), None)

@@ -14,13 +14,14 @@ from embark.tasks.ark import SKILLS
 from field import card
 
 ART, METRO = TASKS["ARK/Art"], TASKS["ARK/Metro"]
+A1, A3, M1 = (ART.name, "1"), (ART.name, "3"), (METRO.name, "1")  # ids repeat from subtype to subtype
 
 
 @pytest.fixture
 def results(tmp_path: Path) -> dict[str, TaskResult]:
-    """Two subtypes on disk: a1 and a3 of art are found, m1 of metro is not."""
+    """Two subtypes on disk: 1 and 3 of art are found, 1 of metro is not."""
     found = {}
-    for task, values in ((ART, {"a1": 1.0, "a2": 0.0, "a3": 1.0}), (METRO, {"m1": 0.0})):
+    for task, values in ((ART, {"1": 1.0, "2": 0.0, "3": 1.0}), (METRO, {"1": 0.0})):
         score = float(np.mean(list(values.values())))
         one = ("m", "1", task.name, "test", "default", ("eng",), task.metric, score, (0.0, 1.0), {}, "p", "e")
         made = TaskResult("m", "1", task.name, "1", (Record(*one),), score, (0.0, 1.0), 0.0)
@@ -30,7 +31,7 @@ def results(tmp_path: Path) -> dict[str, TaskResult]:
 
 
 def test_a_skill_pools_the_queries_of_all_subtypes(results: dict[str, TaskResult]) -> None:
-    found = pooled(results, {"a1": ("logical reasoning", "both"), "a3": ("logical reasoning",), "m1": ("both",)})
+    found = pooled(results, {A1: ("logical reasoning", "both"), A3: ("logical reasoning",), M1: ("both",)})
     assert found["both"].value == 0.5
     assert found["logical reasoning"].value == 1
     assert found["logical reasoning"].low < 0.9  # two queries say little
@@ -40,7 +41,7 @@ def test_a_skill_pools_the_queries_of_all_subtypes(results: dict[str, TaskResult
 
 def test_the_axis_is_the_mean_over_skills_however_many_queries_they_have(results: dict[str, TaskResult]) -> None:
     first, *others = SKILLS
-    found = pooled(results, {"a1": (first,), "a2": (first,), "m1": tuple(others)})
+    found = pooled(results, {A1: (first,), (ART.name, "2"): (first,), M1: tuple(others)})
     assert found[AXIS].value == pytest.approx(0.5 / 6)
     assert found[AXIS].low <= found[AXIS].value < found[AXIS].high
 
@@ -50,4 +51,4 @@ def test_without_labels_or_outcomes_there_is_no_axis(results: dict[str, TaskResu
     path = results[ART.name].path
     assert path is not None
     path.with_suffix(".parquet").unlink()
-    assert pooled(results, {"a1": ("both",)}) == {}
+    assert pooled(results, {A1: ("both",)}) == {}

@@ -29,29 +29,29 @@ def lines(rows: list[dict[str, object]]) -> str:
 
 
 def sample() -> dict[str, bytes | str]:
-    """Two subtypes: text queries, and a picture with words."""
+    """Two subtypes: text queries, and a picture with words. Ids count from 0 in each; files are named otherwise."""
     gallery = [(topic, at) for topic in ("Physics", "Spatial-3D") for at in range(len(COLORS))]
     files: dict[str, bytes | str] = {
-        f"data/gallery/{topic}_{at:06d}.png": png(COLORS[at], (8, 8 + len(topic))) for topic, at in gallery
+        f"data/gallery/{topic}_{at + 131:06d}.png": png(COLORS[at], (8, 8 + len(topic))) for topic, at in gallery
     }
     files["data/gallery/metadata.jsonl"] = lines(
         [
-            {"file_name": f"{topic}_{at:06d}.png", "topic": topic, "corpus_id": f"{topic}_{at:06d}"}
+            {"file_name": f"{topic}_{at + 131:06d}.png", "topic": topic, "corpus_id": at}
             for topic, at in gallery
         ]
     )
     files["data/queries/Spatial-3D_000000.png"] = png("grey")
-    asked = [{"topic": "Physics", "query_id": f"Physics_{at}", "query": f"a {COLORS[at]} page"} for at in range(3)]
-    seen = {"topic": "Spatial-3D", "query_id": "Spatial-3D_0", "query": "turned", "file_name": "Spatial-3D_000000.png"}
+    asked = [{"topic": "Physics", "query_id": at, "query": f"a {COLORS[at]} page"} for at in range(3)]
+    seen = {"topic": "Spatial-3D", "query_id": 0, "query": "turned", "file_name": "Spatial-3D_000000.png"}
     files["data/queries/metadata.jsonl"] = lines([*asked, seen])
     return files
 
 
-LABELS = """query_id,corpus_id,skills,demand
-Physics_0,Physics_000000,knowledge reasoning,knowledge-intensive
-Physics_1,Physics_000001,knowledge reasoning; logical reasoning,both
-Physics_2,Physics_000002,,
-Spatial-3D_0,Spatial-3D_000003,spatial reasoning,reasoning-intensive
+LABELS = """topic,query_id,corpus_id,skills,demand
+Physics,0,0,knowledge reasoning,knowledge-intensive
+Physics,1,1,knowledge reasoning; logical reasoning,both
+Physics,2,2,,
+Spatial-3D,0,3,spatial reasoning,reasoning-intensive
 """
 
 
@@ -67,8 +67,8 @@ def supplied(hub: FakeHub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> P
 
 def test_a_subtype_is_searched_in_its_own_gallery(supplied: Path) -> None:
     data = readers.read(PHYSICS, "test", "default", client())
-    assert data.sides["query"].ids == ("Physics_0", "Physics_1", "Physics_2")
-    assert data.sides["document"].ids == tuple(f"Physics_{at:06d}" for at in range(4))
+    assert data.sides["query"].ids == ("0", "1", "2")
+    assert data.sides["document"].ids == ("0", "1", "2", "3")
     assert isinstance(data.truth, Qrels)
     assert data.truth.document.tolist() == [0, 1, 2]
     assert data.skipped == ()
@@ -86,8 +86,35 @@ def test_it_is_scored_end_to_end(supplied: Path, tiny: embark.Encoder) -> None:
 
 def test_labels_carry_the_second_axis(supplied: Path) -> None:
     found = ark.labels(PHYSICS)
-    assert found["Physics_1"] == ark.Label("Physics_000001", ("knowledge reasoning", "logical reasoning"), "both")
-    assert found["Physics_2"] == ark.Label("Physics_000002")
+    assert found["physics", "1"] == ark.Label("1", ("knowledge reasoning", "logical reasoning"), "both")
+    assert found["physics", "2"] == ark.Label("2")
+    assert ark.labels_of(SPATIAL) == {"0": ark.Label("3", ("spatial reasoning",), "reasoning-intensive")}
+
+
+def test_b1_ids_count_from_0_in_every_topic_and_nothing_collides(supplied: Path, tiny: embark.Encoder) -> None:
+    """Query 0 of one topic is not query 0 of another: in labels, in exports, in pools of skills."""
+    data = readers.read(SPATIAL, "test", "default", client())
+    assert (data.sides["query"].ids, data.sides["document"].ids) == (("0",), ("0", "1", "2", "3"))
+    assert isinstance(data.truth, Qrels)
+    assert data.truth.document.tolist() == [3]
+    ranked = list(embark.rank(tiny, [PHYSICS, SPATIAL], show_progress=False))
+    assert [ranking.queries for ranking in ranked] == [("0", "1", "2"), ("0",)]
+    assert [row[0] for row in ranked[0].documents] == ["0", "1", "2"]
+    assert json.loads(next(ranked[0].lines("jsonl")))["query_id"] == "0"
+    embark.evaluate(tiny, [PHYSICS, SPATIAL], show_progress=False)
+    said = CliRunner().invoke(app, ["leaderboard", "-b", "ARK", "--own", "--format", "json"])
+    [row] = json.loads(said.stdout)["rows"]
+    assert [row[name]["tasks"] for name in ("knowledge reasoning", "spatial reasoning")] == [2, 1]
+
+
+def test_b1_numbers_with_gaps_are_floats_in_a_table(hub: FakeHub, supplied: Path) -> None:
+    names = [f"Physics_{at:06d}.png" for at in range(3)]
+    rows = [{"file_name": name, "topic": "Physics", "corpus_id": float(at)} for at, name in enumerate(names)]
+    gallery = lines([dict(row) for row in rows])
+    pictures: dict[str, bytes | str] = {f"data/gallery/{name}": png(COLORS[at]) for at, name in enumerate(names)}
+    queries = str(sample()["data/queries/metadata.jsonl"]).splitlines()[:3]
+    hub.add(ID, pictures | {"data/gallery/metadata.jsonl": gallery, "data/queries/metadata.jsonl": "\n".join(queries)})
+    assert readers.read(PHYSICS, "test", "default", client()).sides["document"].ids == ("0", "1", "2")
 
 
 def test_the_leaderboard_pools_queries_by_skill_and_demand(supplied: Path, tiny: embark.Encoder) -> None:
@@ -102,20 +129,21 @@ def test_the_leaderboard_pools_queries_by_skill_and_demand(supplied: Path, tiny:
 def test_other_labels_are_another_protocol(supplied: Path, tiny: embark.Encoder) -> None:
     before = fingerprint_of(PHYSICS, "test", "default")
     assert embark.evaluate(tiny, PHYSICS, show_progress=False).results[0].score == 1
-    supplied.write_text(LABELS.replace("Physics_0,Physics_000000", "Physics_0,Physics_000003"))
+    supplied.write_text(LABELS.replace("Physics,0,0", "Physics,0,3"))
     assert fingerprint_of(PHYSICS, "test", "default") != before
     assert embark.evaluate(tiny, PHYSICS, show_progress=False).results[0].score == pytest.approx(2 / 3)
 
 
 def test_queries_without_a_label_are_counted(supplied: Path) -> None:
-    supplied.write_text("query_id,corpus_id\nPhysics_1,Physics_000001\n")
+    supplied.write_text("topic,query_id,corpus_id\nPhysics,1,1\n")
     data = readers.read(PHYSICS, "test", "default", client())
-    assert data.sides["query"].ids == ("Physics_1",)
+    assert data.sides["query"].ids == ("1",)
     assert data.skipped == ("left out 2 of 3 queries, which have no label",)
 
 
 def test_pictures_without_metadata_go_by_their_names(hub: FakeHub, supplied: Path) -> None:
     hub.add(ID, {path: data for path, data in sample().items() if path != "data/gallery/metadata.jsonl"})
+    supplied.write_text("topic,query_id,corpus_id\nPhysics,1,Physics_000132\n")
     assert len(readers.read(PHYSICS, "test", "default", client()).sides["document"]) == 4
 
 
@@ -136,7 +164,7 @@ def test_metadata_may_be_other_tables(hub: FakeHub, supplied: Path, tmp_path: Pa
 
 def test_without_labels_it_says_what_is_needed(hub: FakeHub, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(ark.LABELS, raising=False)
-    with pytest.raises(EmbarkError, match=r"needs a labels file: set EMBARK_ARK_LABELS .*query_id,corpus_id"):
+    with pytest.raises(EmbarkError, match=r"needs a labels file: set EMBARK_ARK_LABELS .*topic,query_id,corpus_id"):
         readers.read(PHYSICS, "test", "default", client())
     assert hub.requests == []
 
@@ -149,12 +177,12 @@ def with_labels(path: Path) -> Task:
     ("content", "message"),
     [
         (
-            "query_id,corpus_id\nPhysics_0,Physics_000009\n",
-            "1 queries name images outside the gallery.*Physics_000009",
+            "topic,query_id,corpus_id\nPhysics,0,9\n",
+            "1 queries name images outside the gallery.*'9' for '0'",
         ),
-        ("query_id,corpus_id\nArt_0,Art_000000\n", "None of the 3 queries of ARK/Physics is in the labels file"),
-        ("query_id,document\nPhysics_0,x\n", "Row 1 of .* lacks query_id or corpus_id"),
-        (f"{LABELS}Physics_0,Physics_000001,,\n", "two labels for query 'Physics_0'"),
+        ("topic,query_id,corpus_id\nArt,0,0\n", "None of the 3 queries of ARK/Physics is in the labels file"),
+        ("query_id,corpus_id\n0,1\n", "Row 1 of .* lacks topic or query_id or corpus_id"),
+        (f"{LABELS}Physics,0,1,,\n", "two labels for query '0' of Physics"),
         (LABELS.replace("both", "neither"), "has 'neither'; skills and demands are"),
     ],
 )
@@ -176,7 +204,7 @@ def test_metadata_that_nobody_expects_is_named_and_the_traceback_logged(
 ) -> None:
     files = sample()
     metadata = "data/gallery/metadata.jsonl"
-    files[metadata] = str(files[metadata]).replace('"Physics_000001.png"', name, 1)
+    files[metadata] = str(files[metadata]).replace('"Physics_000132.png"', name, 1)
     hub.add(ID, files)
     with pytest.raises(EmbarkError) as info:
         embark.evaluate(tiny, PHYSICS, show_progress=False)

@@ -115,8 +115,55 @@ def test_numbers_in_a_text_table_are_class_numbers_unless_they_are_names(read: M
 
 
 def test_bare_numbers_cannot_be_prompts(read: Make) -> None:
-    with pytest.raises(EmbarkError, match="column 'fine' holds bare numbers: the row must list its `labels`"):
+    said = r"column 'fine' holds bare numbers, .* card of org/data name the classes: the row must list its `labels`"
+    with pytest.raises(EmbarkError, match=said):
         read("labelled", "zeroshot", {"data/test-0.parquet": labelled()}, columns=LABELLED)
+
+
+CARD = """---
+dataset_info:
+  features:
+  - name: img
+    dtype: image
+  - name: fine
+    dtype:
+      class_label:
+        names:
+          '0': sea
+          '1': no
+  splits:
+  - name: test
+---
+# Data
+"""
+
+
+def test_a7_class_names_come_from_the_files_the_card_or_the_row(read: Make) -> None:
+    def names(classes: Any = None, **more: Any) -> tuple[list[str], tuple[str, ...]]:
+        files = {"data/test-0.parquet": labelled(**({"classes": classes} if classes else {}))}
+        data = read("labelled", "zeroshot", files, columns=LABELLED, **more)
+        return texts(data.sides["prompt"].items), data.skipped
+
+    listed = {"names": ["sea", "land"]}
+    assert names({"fine": ["sea", "wood"]}, card=CARD, options=listed) == (["sea", "wood"], ())
+    assert names(card=CARD) == (["sea", "no"], ())  # not a truth value
+    told = ("neither files nor card name the 2 classes: prompts are made of the row's list",)
+    assert names(options=listed) == (["sea", "land"], told)
+    assert names(card=CARD.replace("'1': no", "1: {"), options=listed) == (["sea", "land"], told)
+
+
+def test_a7_the_order_of_the_rows_list_is_held_against_the_data(read: Make) -> None:
+    files = {"data/test-0.parquet": labelled(classes={"fine": ["Land_mass", "sea"]})}
+    with pytest.raises(EmbarkError, match="'sea' is class 0 in the row's list and class 1 in the data"):
+        read("labelled", "zeroshot", files, columns=LABELLED, options={"names": ["sea", "land mass"]})
+    data = read("labelled", "zeroshot", files, columns=LABELLED, options={"names": ["land mass", "ocean"]})
+    assert texts(data.sides["prompt"].items) == ["Land_mass", "sea"]  # other spellings are no fault
+
+
+def test_a7_a_probe_does_not_read_the_card(read: Make) -> None:
+    data = read("labelled", "clustering", {"data/test-0.parquet": labelled()}, columns=LABELLED, card=CARD)
+    assert isinstance(data.truth, Groups)
+    assert data.truth.names == ("0", "1")
 
 
 def test_a_missing_column_is_named_with_those_that_are_there(read: Make) -> None:

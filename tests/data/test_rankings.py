@@ -88,6 +88,48 @@ def test_tables_go_by_several_names(read: Make, paths: tuple[str, str, str]) -> 
     assert [len(data.sides["document"]), len(data.sides["query"])] == [3, 3]
 
 
+def config(name: str, *splits: str) -> str:
+    """A config of a card, with its splits in a folder of its name."""
+    files = "".join(f"  - split: {split}\n    path: {name}/{split}-*\n" for split in splits)
+    return f"- config_name: {name}\n  data_files:\n{files}"
+
+
+OTHER_QRELS = {"query-id": ["q3"], "corpus-id": ["d2"], "score": [1]}
+
+
+def test_a5_judgements_of_other_splits_are_not_merged(read: Make) -> None:
+    """A repository with qrels/test and qrels/dev: only those of the task's split are read, card or no card."""
+    files = TABLES | {"qrels/dev-0.parquet": OTHER_QRELS}
+    card = "---\nconfigs:\n" + config("corpus", "test") + config("queries", "test") + config("qrels", "test", "dev")
+    for text in (card + "---\n", ""):
+        data = read("beir", "retrieval", files, card=text)
+        assert isinstance(data.truth, Qrels)
+        assert data.truth.query.tolist() == [0, 0, 1]
+
+
+def test_a5_the_card_wins_over_layouts(read: Make) -> None:
+    """A folder looks like the judgements of the default config; the card says that they are in the config qrels."""
+    files = TABLES | {"test/0.parquet": OTHER_QRELS}
+    card = "---\nconfigs:\n" + config("corpus", "test") + config("queries", "test") + config("qrels", "test") + "---\n"
+    data = read("beir", "retrieval", files, card=card)
+    assert isinstance(data.truth, Qrels)
+    assert data.truth.query.tolist() == [0, 0, 1]
+    with pytest.raises(EmbarkError, match=r"could be test/0.parquet \(config default\), or qrels/test-0.parquet"):
+        read("beir", "retrieval", files)
+    named = {"configs": {"qrels": "default"}}
+    assert pairs(read("beir", "retrieval", files, options=named).truth) == [(2, 1, 1)]
+
+
+def test_a5_a_folder_of_several_other_splits_is_not_one_table(read: Make) -> None:
+    files = {path: table for path, table in TABLES.items() if not path.startswith("qrels")}
+    files |= {"qrels/dev-0.parquet": QRELS, "qrels/dev2-0.parquet": QRELS, "qrels/train-0.parquet": OTHER_QRELS}
+    with pytest.raises(EmbarkError, match=r"could be qrels/dev2?-0.parquet, or qrels/train-0.parquet"):
+        read("beir", "retrieval", files)
+    shards = {path: table for path, table in files.items() if not path.startswith("qrels")}
+    shards |= {"qrels/part-0.parquet": QRELS, "qrels/part-1.parquet": OTHER_QRELS}  # of one table without a split
+    assert len(pairs(read("beir", "retrieval", shards).truth)) == 4
+
+
 def test_a_missing_table_is_an_error_that_says_what_is_there(read: Make) -> None:
     with pytest.raises(EmbarkError, match=r"no files for split 'test' of config 'query'.*corpus/test-0.parquet"):
         read("beir", "retrieval", {"corpus/test-0.parquet": CORPUS, "qrels/test-0.parquet": QRELS})
@@ -111,6 +153,53 @@ def test_judgements_of_unknown_ids_are_an_error_or_left_out(read: Make) -> None:
     assert isinstance(data.truth, Qrels)
     assert data.truth.query.tolist() == [0]
     assert data.skipped[0].startswith("left out 2 of 3 judgements")
+    with pytest.raises(EmbarkError, match=said):  # queries that nobody has cannot be scored, whatever their documents
+        read("beir", "retrieval", files, options={"unknown": "miss"})
+
+
+def test_a1_positives_outside_the_corpus_count_and_cannot_be_retrieved(read: Make) -> None:
+    """As in OVENIT2T: documents of another corpus are judged, twice at times; a query may have nothing else."""
+    qrels = {
+        "query-id": ["q1", "q1", "q1", "q1", "q2", "q3", "q3"],
+        "corpus-id": ["d1", "6:a", "6:b", "6:a", "d3", "6:a", "6:c"],
+        "score": [1, 1, 1, 3, 1, 1, 0],
+    }
+    files = TABLES | {"qrels/test-0.parquet": qrels}
+    with pytest.raises(EmbarkError, match=r"5 of 7 judgements name 3 unknown documents .*unknown='miss'"):
+        read("beir", "retrieval", files)
+    data = read("beir", "retrieval", files, options={"unknown": "miss"})
+    assert isinstance(data.truth, Qrels)
+    assert (data.truth.query.tolist(), data.truth.document.tolist()) == ([0, 1], [0, 2])
+    assert data.truth.outside is not None
+    assert np.sort(data.truth.outside, axis=1).tolist() == [[1, 3], [0, 0], [0, 1]]
+    assert data.skipped == (
+        "5 of 7 judgements name 3 unknown documents (6:a, 6:b, 6:c): positives that no model can retrieve",
+    )
+    perfect = np.eye(3, dtype=np.float32)
+    scores = evaluate("retrieval", data.truth, {"query": perfect[[0, 2, 1]], "document": perfect}, {})
+    gain = 1 / (3 + 1 / np.log2(3) + 1 / np.log2(4))  # grades 3, 1 and 1; only one of the latter is within reach
+    assert scores.outcomes["ndcg_at_10"].tolist() == pytest.approx([gain, 1, 0])
+    assert scores.metrics["recall_at_10"] == pytest.approx((1 / 3 + 1 + 0) / 3)
+
+
+def test_a2_of_rows_with_one_id_the_last_counts_where_the_row_says_so(read: Make) -> None:
+    """As in Sketchy and ImageCoDe: ids repeat in the queries and in the corpus."""
+    files = TABLES | {
+        "corpus/test-0.parquet": {"id": ["d1", "d2", "d1", "d3"], "text": ["old", "moon", "new", "star"]},
+        "queries/test-0.parquet": {"id": ["q1", "q2", "q1", "q1"], "text": ["a", "cold?", "b", "hot?"]},
+    }
+    with pytest.raises(EmbarkError, match=r"4 rows of corpus have 3 ids.* d1 \(2 times\)\. .* repeated='last'"):
+        read("beir", "retrieval", files)
+    data = read("beir", "retrieval", files, options={"repeated": "last"})
+    assert isinstance(data.truth, Qrels)
+    assert data.sides["document"].ids == ("d1", "d2", "d3")
+    assert texts(data.sides["document"].items) == ["new", "moon", "star"]
+    assert texts(data.sides["query"].items) == ["hot?", "cold?"]
+    assert list(zip(data.truth.query, data.truth.document, strict=True)) == [(0, 0), (0, 1), (1, 2)]
+    assert data.skipped == (
+        "4 rows of corpus have 3 ids: of rows with one id, the last counts",
+        "4 rows of queries have 2 ids: of rows with one id, the last counts",
+    )
 
 
 @pytest.mark.parametrize(

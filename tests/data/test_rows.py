@@ -258,9 +258,8 @@ def test_digests_are_kept_for_the_next_run(hub: FakeHub, elsewhere: Path, monkey
     media = opened(hub, {SHARD: parquet({"image": pictures})}).media("image", "image")
     wanted = [Media("image", (one,)).digest for one in pictures]
     assert [one.digest for one in media if one] == wanted
-    kept = sorted((elsewhere / "home" / "digests").iterdir())
+    kept = sorted((elsewhere / "home" / "digests").glob("*[0-9].npy"))
     assert len(kept) == 3
-    assert all(path.suffix == ".npy" for path in kept)
 
     def again() -> list[bytes]:
         lazy_media._hashes.cache_clear()

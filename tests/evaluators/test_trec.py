@@ -114,3 +114,41 @@ def test_choice_is_trec_evals_on_each_querys_own_candidates(seed: int) -> None:
         return choice.evaluate(Qrels(*of(some, rows), document_ids=ids), vectors, {"similarity": "dot"})
 
     agree(evaluate, oracle(run, grades, ids), sorted({q for (q, _), grade in grades.items() if grade > 0}))
+
+
+@settings(max_examples=30)
+@given(seed=st.integers(0, 2**32))
+def test_a1_positives_outside_the_corpus_are_trec_evals(seed: int) -> None:
+    """Judged documents that the corpus lacks: in the ideal gain and recall's denominator, never in the ranking."""
+    queries, documents, ids, grades = random_case(seed)
+    rng = np.random.default_rng(seed)
+    outside = rng.integers(1, 4, (len(queries), 12)) * (rng.random((len(queries), 12)) < rng.choice([0.1, 0.9]))
+    names = np.array([f"6:{number}" for number in range(12)])
+    run = {
+        f"q{q}": {str(name): float(score) for name, score in zip(ids, row, strict=True)}
+        for q, row in enumerate(queries @ documents.T)
+    }
+    judged = grades | {(int(q), len(ids) + int(d)): int(outside[q, d]) for q, d in np.argwhere(outside)}
+    expected = oracle(run, judged, np.concatenate([ids, names]))
+    rows, vectors = listed(grades, seed), {"query": queries, "document": documents}
+    reachable = sorted({q for (q, _), grade in grades.items() if grade > 0})
+
+    def evaluate(some: list[int]) -> Scores:
+        of_some = np.where(np.isin(np.arange(len(queries)), some)[:, None], outside, 0)
+        truth = Qrels(*of(some, rows), document_ids=ids, outside=of_some)
+        return retrieval.evaluate(truth, vectors, {"similarity": "dot"})
+
+    agree(evaluate, expected, reachable)
+    everybody = sorted({q for q, _ in judged})
+    scores = evaluate(everybody)
+    assert scores.rows.tolist() == everybody  # those with nothing in reach score zero
+    wanted = [expected[f"q{row}"]["ndcg_cut_10"] for row in everybody]
+    np.testing.assert_allclose(scores.outcomes["ndcg_at_10"], wanted, atol=1e-9)
+
+
+def test_a1_a_perfect_model_with_one_of_ten_positives_in_reach() -> None:
+    truth = Qrels(np.array([0]), np.array([0]), np.array([1]), outside=np.ones((1, 9), np.int64))
+    eye = np.eye(2, dtype=np.float32)
+    scores = retrieval.evaluate(truth, {"query": eye[:1], "document": eye}, {})
+    assert scores.metrics["ndcg_at_10"] == pytest.approx(0.220, abs=5e-4)
+    assert scores.metrics["recall_at_10"] == pytest.approx(0.1)

@@ -29,7 +29,7 @@ def value(table: str, model: str, name: str) -> float:
 
 @pytest.mark.parametrize("erratum", ERRATA.values(), ids=lambda e: e.id)
 def test_an_erratum_is_complete_and_its_cells_exist(erratum: Erratum) -> None:
-    assert erratum.effect in ("wrong", "unlike", "note")
+    assert erratum.effect in ("wrong", "unlike", "other data", "note")
     assert erratum.what.endswith(".")
     assert erratum.evidence
     assert erratum.source

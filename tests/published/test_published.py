@@ -152,3 +152,25 @@ def test_tables_and_their_cells() -> None:
     assert len(published.cells("MIEB Table 22")) == tables["MIEB Table 22"]["cells"]
     [cell] = [cell for cell in published.cells("MMEB-V3 Table 8", "tsinghua-ee/WAVE-7B") if cell.name == "A-RET"]
     assert [erratum.id for erratum in published.errata_of(cell)] == ["mmeb-wave-audio-retrieval"]
+
+
+def test_a3_published_scores_on_hateful_memes_are_of_the_corpus_with_duplicates() -> None:
+    scores = [r for r in published.results("MIEB(eng)") if r.task.startswith("HatefulMemes")]
+    for name in ("HatefulMemesI2TRetrieval", "HatefulMemesT2IRetrieval"):
+        row = TASKS[name]
+        assert "unique" not in row.options
+        assert all(published.comparable(result, row) for result in scores if result.task == name)
+        today = row.under("mteb2")
+        assert today.options == {**row.options, "unique": "text"}
+        assert not any(published.comparable(result, today) for result in scores if result.task == name)
+
+
+def test_a6_published_scores_on_sop_are_of_other_data() -> None:
+    scores = [result for result in published.results("MIEB(eng)") if result.task == "SOPI2IRetrieval"]
+    row = TASKS["SOPI2IRetrieval"]
+    assert scores
+    assert not any(published.comparable(result, row) for result in scores)
+    assert all(published.of_other_data(result, row) for result in scores)
+    assert not any(published.of_other_data(result, row.under("mteb2")) for result in scores)
+    assert published.mark(scores[0].model, "SOPI2IRetrieval") == ("mieb-sop-data",)
+    assert "mieb-imagecode-labels" in published.mark(scores[0].model, "ImageCoDe")

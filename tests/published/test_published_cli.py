@@ -71,7 +71,7 @@ def test_list_show_and_errata() -> None:
         "Birdsnap", "Country211", "Imagenet1k", "SUN397", "StanfordCars",
     ]  # fmt: skip
     assert "mieb-collapsed-probe" in said("errata", "--family", "MIEB")
-    assert len(json.loads(said("errata", "--json"))) == 25
+    assert len(json.loads(said("errata", "--json"))) == 30
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from itertools import filterfalse
 from math import isnan
@@ -67,8 +67,8 @@ def load_results(
     stored = Results((settings or load_settings()).results)
     on_disk = list(stored.all()) if own else []
     rows = rows_of(benchmark, tasks, protocol, known_tasks(on_disk))
-    printed, unlike = published_results(rows) if published else ([], [])
     current, stale = own_results(rows, on_disk)
+    printed, unlike = published_results(rows, {result.task for result in current}) if published else ([], [])
     results = (*printed, *mark_commits(current))
     if benchmark is None and tasks is None:
         scored = {result.task for result in results}
@@ -97,11 +97,12 @@ def printed_scores(rows: Sequence[Task]) -> list[papers.Published]:
     return [score for family in families if family in papers.FAMILIES for score in papers.scores(family)]
 
 
-def published_results(rows: Sequence[Task]) -> tuple[list[TaskResult], list[TaskResult]]:
+def published_results(rows: Sequence[Task], scored: Collection[str] = ()) -> tuple[list[TaskResult], list[TaskResult]]:
     """Published scores that may be compared with scores of these rows, and those that may not.
 
     The latter have the same protocol, but come from other data or another measure. The former are under the names of
-    the models' cards.
+    the models' cards. `scored` are the tasks that own scores exist of: of others, published scores on other data than
+    the row's stay, as they can be compared with one another.
     """
     by_name = {row.name: row for row in rows}
     cards = {(family, alias): card.name for card in MODELS.values() for family, alias in card.aliases.items()}
@@ -110,7 +111,7 @@ def published_results(rows: Sequence[Task]) -> tuple[list[TaskResult], list[Task
     for protocol in dict.fromkeys(["paper", *(row.protocol for row in rows)]):
         for result in papers.results(rows, protocol):
             row = by_name[result.task]
-            if papers.comparable(result, row):
+            if papers.comparable(result, row) or (row.name not in scored and papers.of_other_data(result, row)):
                 comparable.append(replace(result, model=cards.get((row.family, result.model), result.model)))
             elif result.protocol == row.protocol:
                 unlike.append(result)

@@ -252,6 +252,7 @@ def _task(task: Task) -> dict[str, Any]:
         "instructions": task.instructions,
         "labels": task.labels,
         "templates": task.templates,
+        "pictures": "turned as their EXIF orientation says" if task.upright and "image" in task.modalities else "",
         "unreadable": "items that do not decode are left out" if task.unreadable == "skip" else "",
         "tags": task.tags,
         "sizes": _sizes(task),

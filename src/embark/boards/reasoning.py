@@ -34,16 +34,17 @@ def reasoning_axis(
     return groups, {AXIS: scores[AXIS]} if AXIS in scores else {}
 
 
-def pooled(results: Mapping[str, TaskResult], pools: Mapping[str, tuple[str, ...]]) -> dict[str, Score]:
+def pooled(results: Mapping[str, TaskResult], pools: Mapping[tuple[str, str], tuple[str, ...]]) -> dict[str, Score]:
     """The mean over each pool's queries, and over the six skills; nothing where outcomes are not on disk.
 
-    `pools` names the pools (skills and demand) of each query.
+    `pools` names the pools (skills and demand) of each query, by task and query id: ids repeat from task to task.
     """
-    pairs: list[tuple[str, float]] = []  # of queries and their values
+    pairs: list[tuple[tuple[str, str], float]] = []  # of (task, query) and the value
     try:
         for result in results.values():
             outcomes = result.outcomes()
-            pairs += zip(outcomes["id"].to_pylist(), outcomes[result.metric].to_pylist(), strict=True)
+            queries = ((result.task, query) for query in outcomes["id"].to_pylist())
+            pairs += zip(queries, outcomes[result.metric].to_pylist(), strict=True)
     except (EmbarkError, OSError, ValueError, KeyError):  # pyarrow's errors for a damaged or foreign file among them
         return {}
     values = group_values((pool, value) for query, value in pairs for pool in pools.get(query, ()))
@@ -60,10 +61,14 @@ def pooled(results: Mapping[str, TaskResult], pools: Mapping[str, tuple[str, ...
     return scores
 
 
-def _pools(tasks: Sequence[Task]) -> dict[str, tuple[str, ...]]:
-    """The skills and the demand of each query, where there is a labels file."""
-    labels = ark.labels(tasks[0]) if ark.external_state(tasks[0]) else {}
-    return {query: (*label.skills, *[label.demand] * bool(label.demand)) for query, label in labels.items()}
+def _pools(tasks: Sequence[Task]) -> dict[tuple[str, str], tuple[str, ...]]:
+    """The skills and the demand of each query by task and query id, where there is a labels file."""
+    return {
+        (task.name, query): (*label.skills, *[label.demand] * bool(label.demand))
+        for task in tasks
+        if ark.external_state(task)
+        for query, label in ark.labels_of(task).items()
+    }
 
 
 def _printed(result: TaskResult) -> dict[str, Score]:

@@ -13,7 +13,7 @@ import numpy as np
 from embark.types import Array, Bytes, Item, Media, Modality, Part, Rendered, Side, Text
 
 KEY = np.dtype("V32")
-DECODING = 1  # raise it when media.py decodes otherwise: other pixels are other vectors, so it is part of every key
+DECODING = 1  # part of every key, texts too: media that decode otherwise get a digest of their own, as upright.py does
 
 
 def text(value: str) -> Item:

@@ -50,17 +50,19 @@ class NoFiles(EmbarkError):
     """The dataset has no files for a split and config."""
 
 
-def choose(source: Source, split: str, config: str | None, paths: Sequence[str], card: Card) -> list[str]:
+def choose(
+    source: Source, split: str, config: str | None, paths: Sequence[str], card: Card, stated: bool = False
+) -> list[str]:
     """The files of a split in order, out of all `paths` of a dataset; none is an error that lists these.
 
-    `card` reads the dataset's card.
+    `card` reads the dataset's card. `stated`: only files that the row or the card names, none by the usual layouts.
     """
     paths = sorted(paths, key=natural)
     patterns = (source.files.get(f"{config}/{split}") if config else None) or source.files.get(split)
     if patterns is not None:
         chosen = [path for path in paths if any(fnmatchcase(path, pattern) for pattern in patterns)]
     else:
-        chosen = _by_card(source, split, config, paths, card) or _by_layout(split, config, paths)
+        chosen = _by_card(source, split, config, paths, card) or ([] if stated else _by_layout(split, config, paths))
     if chosen:
         return chosen
     what = f"split '{split}'" + (f" of config '{config}'" if config else "")
@@ -196,6 +198,20 @@ def card_configs(card: str, id: str = "?") -> list[dict[str, Any]]:
             f"The card of dataset {id} has `configs` that are not understood ({reason}): name the files in the row."
         ) from None
     return configs
+
+
+def card_class_names(card: str, config: str | None, column: str) -> tuple[str, ...] | None:
+    """The names of a class column, where the card's `dataset_info` has them; None where it has none that is valid."""
+    block = re.search(r"^dataset_info:.*\n(?:(?:[ \t-].*|#.*)?\n)*", card_head(card), re.MULTILINE)
+    try:
+        info: Any = yaml.load(block[0], Loader=yaml.BaseLoader)["dataset_info"] if block else []
+        features = _entry(info if isinstance(info, list) else [info], config).get("features", ())
+        [names] = [entry["dtype"]["class_label"]["names"] for entry in features if entry["name"] == column]
+        if isinstance(names, dict):
+            names = [names[str(number)] for number in range(len(names))]
+        return tuple(map(str, names))
+    except (yaml.YAMLError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        return None
 
 
 def card_head(card: str) -> str:

@@ -30,6 +30,7 @@ import pyarrow.parquet as pq
 from embark.data import limits, wav
 from embark.data.atomic import atomically
 from embark.data.errors import errors_about
+from embark.data.upright import orientation
 from embark.types import Array, EmbarkError, Media
 
 ROW_GROUP_BYTES = 1 << 30  # of row groups in memory
@@ -84,31 +85,62 @@ class LazyBytes:
         with errors_about(self.sequence.path):
             return bytes(_hashes(self.sequence, self.position // BLOCK)[self.position % BLOCK])
 
+    def orientation(self) -> int:
+        """The EXIF orientation of the bytes, where they are a picture."""
+        return int(_orientations(self.sequence, self.position // BLOCK)[self.position % BLOCK])
+
 
 # ── kept hashes ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 @lru_cache(maxsize=4096)
 def _hashes(sequence: MediaSequence, block: int) -> Array:
-    """The hashes of one block of a sequence, from disk or computed in one pass.
+    """The hashes of one block of a sequence, from disk or computed in one pass."""
+    stored = _kept(_path(sequence, block), (len(_positions(sequence, block)), 32))
+    return _scan(sequence, block)[0] if stored is None else stored
 
-    They are stored under the file's path, size and time, so that a changed file gets new ones.
-    """
+
+@lru_cache(maxsize=4096)
+def _orientations(sequence: MediaSequence, block: int) -> Array:
+    """The EXIF orientations of one block of a sequence, from disk or computed in one pass."""
+    stored = _kept(_path(sequence, block, "-upright"), (len(_positions(sequence, block)),))
+    return _scan(sequence, block)[1] if stored is None else stored
+
+
+def _positions(sequence: MediaSequence, block: int) -> range:
+    return range(block * BLOCK, min(len(sequence), (block + 1) * BLOCK))
+
+
+def _path(sequence: MediaSequence, block: int, ending: str = "") -> Path:
+    """The file of a block: under the path, size and time of the media's file, so that a changed one gets new hashes."""
     stat = os.stat(sequence.path)
     state = f"{os.path.abspath(sequence.path)}\0{stat.st_size}\0{stat.st_mtime_ns}\0{sequence.name}"
-    path = Path(sequence.digests, f"{hashlib.sha256(state.encode()).hexdigest()[:40]}-{block}.npy")
-    positions = range(block * BLOCK, min(len(sequence), (block + 1) * BLOCK))
+    return Path(sequence.digests, f"{hashlib.sha256(state.encode()).hexdigest()[:40]}-{block}{ending}.npy")
+
+
+def _kept(path: Path, shape: tuple[int, ...]) -> Array | None:
+    """The array of a file; None where there is none of this shape."""
     try:
         stored: Array = np.load(path, allow_pickle=False)
-        if stored.shape == (len(positions), 32) and stored.dtype == np.uint8:
-            return stored
     except (OSError, ValueError, EOFError):
-        pass
-    digests = b"".join(_sha256(sequence.read(position) or b"") for position in positions)
-    hashes = np.frombuffer(digests, np.uint8).reshape(-1, 32)
-    with suppress(OSError), atomically(path) as out:  # they only save time
-        np.save(out, hashes)
-    return hashes
+        return None
+    return stored if stored.shape == shape and stored.dtype == np.uint8 else None
+
+
+def _scan(sequence: MediaSequence, block: int) -> tuple[Array, Array]:
+    """The hashes and orientations of one block, computed in one pass and kept on disk."""
+    positions = _positions(sequence, block)
+    digests = bytearray()
+    orientations = np.ones(len(positions), np.uint8)
+    for row, position in enumerate(positions):
+        data = sequence.read(position) or b""
+        digests += _sha256(data)
+        orientations[row] = orientation(data)
+    hashes = np.frombuffer(bytes(digests), np.uint8).reshape(-1, 32)
+    for ending, values in (("", hashes), ("-upright", orientations)):
+        with suppress(OSError), atomically(_path(sequence, block, ending)) as out:  # they only save time
+            np.save(out, values)
+    return hashes, orientations
 
 
 def _sha256(chunk: Any) -> bytes:

@@ -14,6 +14,7 @@ from PIL import Image, ImageSequence, UnidentifiedImageError
 
 from embark.data import limits
 from embark.data.containers import stated_end
+from embark.data.upright import TURNS, UprightMedia
 from embark.types import Audio, Content, EmbarkError, Media, Part, Text
 
 Frames: TypeAlias = Iterator[Callable[[], Image.Image]]  # decoded; calling one makes it an image
@@ -38,7 +39,9 @@ def _media(part: Media, frames: int, sample_rate: int) -> Any:
     chunks = part.read()
     try:
         if part.kind == "image":
-            return open_image(chunks[0])
+            image = open_image(chunks[0])
+            turn = TURNS.get(part.orientation) if isinstance(part, UprightMedia) else None
+            return image if turn is None else image.transpose(turn)
         if part.kind == "audio":
             return open_audio(chunks[0], sample_rate)
         return open_video(chunks, frames)
@@ -61,6 +64,7 @@ def open_image(data: bytes) -> Image.Image:
     | grey, black and white, palette             | RGB; RGBA where an alpha channel, palette or color is transparent  |
     | CMYK, YCbCr, LAB                           | RGB by Pillow's formulas, without the file's color profile         |
     | animations                                 | their first frame                                                  |
+    | with an EXIF orientation                   | turned where the task's row says `upright`                         |
     | grey of 32 bits or of floats               | unreadable: their range is not fixed                               |
 
     Models that take no transparency see it `on_white`.

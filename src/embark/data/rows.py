@@ -21,7 +21,7 @@ from embark.data.atomic import atomically
 from embark.data.errors import errors_about
 from embark.data.fetch import Hub, RemoteFile
 from embark.data.formats import TableFile, open_table_file
-from embark.data.layout import choose
+from embark.data.layout import card_class_names, choose
 from embark.data.lazy_media import TAR, ArchiveFile, ArchiveFiles, StoredMedia, archive_index
 from embark.data.sibling_files import SiblingFiles
 from embark.types import EmbarkError, Media, Modality, Source
@@ -31,11 +31,20 @@ T = TypeVar("T")
 
 
 class Rows:
-    """The rows of one or more table files, as one table; `name` is what messages call it."""
+    """The rows of one or more table files, as one table; `name` is what messages call it.
 
-    def __init__(self, name: str, tables: Sequence[TableFile]) -> None:
+    `card_class_names` returns the names of a class column by the dataset's card.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        tables: Sequence[TableFile],
+        card_class_names: Callable[[str], tuple[str, ...] | None] = lambda column: None,
+    ) -> None:
         self.name = name
         self.tables = tables
+        self.card_class_names = card_class_names
         self.column_names = tuple(dict.fromkeys(column for table in tables for column in table.column_names))
 
     def __len__(self) -> int:
@@ -92,20 +101,31 @@ def open_rows(source: Source, split: str, hub: Hub, config: str | None = None, e
         open_table_file(path, hub.home / "digests", SiblingFiles(hub, source, file))
         for path, file in zip(hub.get_all(source.id, source.revision, files), files, strict=True)
     ]
-    rows = Rows(f"Dataset {source.id} ({f'{config}/' if config else ''}{split})", tables)
+
+    def card_names(column: str) -> tuple[str, ...] | None:
+        known = any(file.path == "README.md" for file in hub.files(source.id, source.revision))
+        return card_class_names(_card(source, hub), config, column) if known else None
+
+    rows = Rows(f"Dataset {source.id} ({f'{config}/' if config else ''}{split})", tables, card_names)
     if expected is not None and len(rows) != expected:
         raise EmbarkError(f"{rows.name} has {len(rows):,} rows at revision {source.revision}, expected {expected:,}.")
     return rows
 
 
-def split_files(source: Source, split: str, hub: Hub, config: str | None = None) -> list[RemoteFile]:
-    """The files that hold a split of a config (default: the source's), whether they are on this machine or not."""
+def split_files(
+    source: Source, split: str, hub: Hub, config: str | None = None, stated: bool = False
+) -> list[RemoteFile]:
+    """The files that hold a split of a config (default: the source's), whether they are on this machine or not.
+
+    `stated`: only those that the row or the dataset's card names.
+    """
     files = {file.path: file for file in hub.files(source.id, source.revision)}
+    chosen = choose(source, split, config or source.config, list(files), lambda: _card(source, hub), stated)
+    return [files[path] for path in chosen]
 
-    def card() -> str:
-        return hub.get(source.id, source.revision, "README.md").read_text(encoding="utf-8", errors="replace")
 
-    return [files[path] for path in choose(source, split, config or source.config, list(files), card)]
+def _card(source: Source, hub: Hub) -> str:
+    return hub.get(source.id, source.revision, "README.md").read_text(encoding="utf-8", errors="replace")
 
 
 # ── archives ─────────────────────────────────────────────────────────────────────────────────────────────────────────

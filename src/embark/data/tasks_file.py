@@ -77,7 +77,8 @@ def _task(file: Path, number: int, table: Any, allow_outside: bool) -> Task:
     try:
         stated = _fields(Task, table)
         evaluator = stated.get("evaluator", "")
-        stated = {"family": "Own", "category": evaluator.capitalize(), "metric": METRICS.get(evaluator, "")} | stated
+        usual = {"family": "Own", "category": evaluator.capitalize(), "metric": METRICS.get(evaluator, "")}
+        stated = {**usual, "upright": True} | stated
         _complete(Task, stated)
         source = stated["source"]
         stated["source"] = _source(file, source, allow_outside)
@@ -275,6 +276,7 @@ _READ: dict[str, Callable[[Any], Any]] = {
     "rows": partial(_map, _whole),
     "items": _whole,
     "mixed": _flag,
+    "upright": _flag,
     "chance": _number,
     "pools": _pools,
     "variants": partial(_map, partial(_fields, Task)),

@@ -1,7 +1,8 @@
 """Retrieval: every query ranks the whole corpus, or only the documents that are listed for it.
 
 A document is relevant if its grade is above zero. Queries without judgements are left out and counted; those with
-judgements but nothing relevant score zero, as in trec_eval, unless the row says to drop them too.
+judgements but nothing relevant score zero, as in trec_eval, unless the row says to drop them too. Positives outside the
+corpus count in the ideal gain and in recall's denominator, as in trec_eval; nothing can retrieve them.
 """
 
 from __future__ import annotations
@@ -64,6 +65,12 @@ def evaluate(truth: Qrels, vectors: Mapping[str, Any], params: Mapping[str, Any]
         rank = _without(query, document, rank[: len(query)], own_query, own_document, rank[len(query) :])
         best[own_query[best[own_query] == own_document]] = -1  # it is not in the ranking
     scored = np.unique(query if params.get("drop_unanswerable") else truth.query)
+    if truth.outside is not None:
+        row, column = np.nonzero(truth.outside > 0)
+        scored = np.union1d(scored, row)
+        query = np.concatenate([query, row])
+        rank = np.concatenate([rank, np.full(len(row), UNRANKED)])
+        grade = np.concatenate([grade, truth.outside[row, column]])
     return summary(scored, query, rank, grade, best, len(queries), params)
 
 
@@ -73,6 +80,8 @@ def narrow(truth: Qrels, params: Mapping[str, Any]) -> tuple[Qrels, dict[str, Ar
         return truth, {}
     needed = np.zeros(len(truth.query_ids), bool)
     needed[truth.query] = True
+    if truth.outside is not None:
+        needed |= (truth.outside > 0).any(1)
     return truth, {"query": needed}
 
 

@@ -22,7 +22,8 @@ from embark.types import Task
 
 FAMILIES = {"MIEB": "mieb", "UniBench": "unibench", "MMEB-V3": "mmeb", "ARK": "ark"}
 ERRATUM = "erratum "  # begins the footnote of an erratum that is about the number …
-NOTE = "note "  # … or about the text and labels around it
+NOTE = "note "  # … or about the text, labels and data around it
+OTHER_DATA = "other data"  # the effect of an erratum: right scores that may be compared with one another alone
 _HERE = Path(__file__).parent
 
 
@@ -57,8 +58,9 @@ class PrintedCell:
 class Erratum:
     """A fault in published tables: what is wrong, the evidence for it, and the cells that have it.
 
-    `effect`: "wrong" cells do not follow from their parts or are artefacts, "unlike" ones come from other data or
-    another measure than the row's, "note" is about the text or labels around the numbers.
+    `effect`: "wrong" cells do not follow from their parts or are artefacts; "unlike" ones come from other data or
+    another measure than the row's; so do those of "other data", which are right and comparable with one another;
+    "note" is about the text or labels around the numbers.
     """
 
     id: str
@@ -72,7 +74,7 @@ class Erratum:
     @property
     def footnote(self) -> str:
         """The note below a table that shows such a cell."""
-        return f"{NOTE if self.effect == 'note' else ERRATUM}{self.id}: {self.what}"
+        return f"{NOTE if self.effect in ('note', OTHER_DATA) else ERRATUM}{self.id}: {self.what}"
 
     def concerns(self, table: str, model: str, name: str) -> bool:
         """Whether a cell is among its cells."""
@@ -165,12 +167,25 @@ def results(tasks: str | Iterable[Task], protocol: str = "paper") -> list[TaskRe
 
 def comparable(result: TaskResult, task: Task) -> bool:
     """Whether a published score may stand beside scores of this row: the same protocol, data and measure."""
+    effects = _effects(result, task)
+    return result.protocol == task.protocol and not effects & {"unlike", OTHER_DATA}
+
+
+def of_other_data(result: TaskResult, task: Task) -> bool:
+    """Whether a published score is right, but of other data than the row's: comparable with published ones alone."""
+    effects = _effects(result, task)
+    return result.protocol == task.protocol and OTHER_DATA in effects and "unlike" not in effects
+
+
+def _effects(result: TaskResult, task: Task) -> set[str]:
+    """The effects of the errata that a published score falls under."""
     model, name = result.model, result.task
-    return result.protocol == task.protocol and not any(
-        erratum.effect == "unlike" and erratum.concerns(table, model, name)
+    return {
+        erratum.effect
         for table in _printed(task.family).get((model, name), ())
         for erratum in _errata_of(task.family, table, name)
-    )
+        if erratum.concerns(table, model, name)
+    }
 
 
 def _result(parts: list[Published], task: Task) -> TaskResult:

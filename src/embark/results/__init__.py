@@ -148,7 +148,8 @@ def fingerprint(task: Task, split: str, subset: str, evaluator: int, reader: int
     """Fingerprint of all that can change a score besides the model: the row, the data, the code's versions."""
     stated = {name: getattr(task, name) for name in SCORED_BY}
     stated |= {"source": [task.source.id, task.source.revision, task.source.config, split, subset]}
-    more = {"outside": external_state, "files": task.source.files}  # both are mostly empty
+    upright = task.upright and "image" in task.modalities
+    more = {"outside": external_state, "files": task.source.files, "upright": upright}  # mostly empty
     stated |= {"versions": [evaluator, reader], **{name: value for name, value in more.items() if value}}
     text = json.dumps(stated, sort_keys=True, ensure_ascii=False, default=_plain)
     return hashlib.sha256(text.encode()).hexdigest()[:16]

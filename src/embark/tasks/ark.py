@@ -18,7 +18,8 @@ SOURCE = Source(
 )
 
 HIDDEN = (
-    "Relevance is not published: the leaderboard scores it. Scoring here needs a file of labels (EMBARK_ARK_LABELS)."
+    "Relevance is not published: the leaderboard scores it. Scoring here needs a file of labels (EMBARK_ARK_LABELS) with the "
+    "columns topic, query_id, corpus_id and perhaps skills, demand: ids are numbers from 0 within each topic."
 )
 LICENCE = "The hub card says Apache-2.0, the paper CC BY-NC-SA 4.0."
 INFERRED = "Columns of text and pictures, and the queries' modality, were inferred from the paper, not seen; the revision is not pinned."
@@ -39,7 +40,7 @@ def _row(
     return Task(
         name=f"ARK/{name}", family="ARK", evaluator="retrieval", reader="ark", metric="recall_at_1", category=domain,
         source=replace(SOURCE, files={"test": ("data/*metadata.*", f"data/*/{name}_*")}),
-        modalities=("text", "image"), mixed="image" in query, subsets={"default": ("eng-Latn",)}, chance=1 / gallery,
+        modalities=("text", "image"), upright=True, mixed="image" in query, subsets={"default": ("eng-Latn",)}, chance=1 / gallery,
         columns={"topic": "topic", "query": "query_id", "document": "corpus_id"}, options={"topic": name},
         tags={"domain": domain, "skills": skills, "visual_types": visual, "query_modality": query, "adapted_from": origin},
         pools=(Pool("query", queries, f"{SOURCE.id}/-/queries/{name}"), Pool("document", gallery, f"{SOURCE.id}/-/gallery/{name}")),

@@ -49,6 +49,7 @@ def _row(key: str, hub: str, type_: str, capability: str, marks: str, group: str
     )  # fmt: skip
     return Task(
         name=f"UniBench/{key}", family="UniBench", source=source, category=type_, modalities=("text", "image"), chance=chance,
+        upright=True,  # as its loader has them: the `datasets` library turns pictures when it decodes them
         tags={
             "type": type_.lower(), "capability": capability, "curated": str("c" in marks).lower(), "object_centric": str("o" in marks).lower(),
             "registry_group": group,

@@ -18,6 +18,7 @@ from embark.data.layout import NoFiles
 from embark.data.readers import _table
 from embark.data.readers._table import TableFiles as TableFiles
 from embark.data.rows import FilesBySource
+from embark.data.upright import upright
 from embark.types import MODALITIES, Array, Dataset, EmbarkError, Qrels, Task, role_of
 
 
@@ -133,13 +134,17 @@ def read(task: Task, split: str, subset: str, hub: Hub) -> Dataset:
         for problem in _problems(data):
             raise EmbarkError(f"Task {task.name} ({split}, {subset}) was read wrongly: {problem}.")
     _check_modalities(task, data)
+    data = upright(data) if task.upright else data
     return replace(_with_ids(data), revision=hub.commit(task.source.id, task.source.revision))
 
 
 def read_unlabeled(task: Task, split: str, subset: str, hub: Hub) -> Dataset:
     """The items of a task, for rankings that are scored elsewhere; labels are read only where the reader needs them."""
     own: Reader | None = getattr(_module(task.reader), "read_unlabeled", None)
-    return own(task, split, subset, hub) if own else read(task, split, subset, hub)
+    if own is None:
+        return read(task, split, subset, hub)
+    data = own(task, split, subset, hub)
+    return upright(data) if task.upright else data
 
 
 @contextmanager

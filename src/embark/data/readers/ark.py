@@ -1,7 +1,8 @@
 """ARK: queries, and a gallery for each subtype, as folders of images with tables of metadata.
 
+Ids of queries and documents are numbers from 0 within each subtype ("topic"), so everything goes by topic and id.
 Relevance is not published, so the user supplies it: a CSV named by EMBARK_ARK_LABELS, or by the row's option `labels`,
-with the columns query_id and corpus_id, and perhaps skills (with semicolons between them) and demand.
+with the columns topic, query_id and corpus_id, and perhaps skills (with semicolons between them) and demand.
 """
 
 from __future__ import annotations
@@ -26,11 +27,12 @@ from embark.data.rows import Rows
 from embark.types import Dataset, EmbarkError, Item, Qrels, Side, Source, Task
 
 PATH_OPTIONS = ("labels",)
-VERSION = 1
+VERSION = 2
 
 LABELS = "EMBARK_ARK_LABELS"
 TEXT = ("query", "text", "query_text", "question")  # columns that may hold a query's text, best first
 IMAGES = (".png", ".jpg", ".jpeg", ".webp")
+COLUMNS = ("topic", "query_id", "corpus_id")  # that labels need
 SKILLS = (
     "knowledge reasoning", "conceptual abstraction", "fine-grained visual reasoning",
     "logical reasoning", "spatial reasoning", "symbolic reasoning",
@@ -49,7 +51,7 @@ class Label:
 
 def read_ark(task: Task, split: str, subset: str, hub: Hub) -> Dataset:
     """The queries of a subtype that have a label, and the subtype's whole gallery."""
-    by_query = labels(task)
+    by_query = labels_of(task)
     gallery = _records(task, "gallery", hub)
     queries = _records(task, "queries", hub)
     labeled = {name: row for name, row in queries.items() if name in by_query}
@@ -76,31 +78,38 @@ def read_unlabeled(task: Task, split: str, subset: str, hub: Hub) -> Dataset:
     return Dataset(sides, Qrels(empty, empty, empty))
 
 
-def labels(task: Task) -> dict[str, Label]:
-    """The supplied labels by query, of all subtypes."""
+def labels_of(task: Task) -> dict[str, Label]:
+    """The supplied labels of a task's subtype, by query id."""
+    own = _slug(task.options["topic"])
+    return {query: label for (topic, query), label in labels(task).items() if topic == own}
+
+
+def labels(task: Task) -> dict[tuple[str, str], Label]:
+    """The supplied labels by topic and query id, of all subtypes."""
     path = _labels_path(task)
     if path is None:
         raise EmbarkError(
             f"The relevance labels of {task.name} are not published, so scoring it here needs a labels file: "
-            f"set {LABELS} to a CSV with the columns query_id,corpus_id (and, if known, skills,demand)."
+            f"set {LABELS} to a CSV with the columns {','.join(COLUMNS)} (and, if known, skills,demand)."
         )
     if not path.is_file():
         raise EmbarkError(f"There is no labels file {path} ({LABELS}).")
     with errors_about(path):
         rows = list(csv.DictReader(io.StringIO(path.read_bytes().decode("utf-8-sig"), newline="")))
-    by_query: dict[str, Label] = {}
+    by_query: dict[tuple[str, str], Label] = {}
     for number, row in enumerate(rows, 1):
-        query, document = ((row.get(name) or "").strip() for name in ("query_id", "corpus_id"))
+        topic, query, document = ((row.get(name) or "").strip() for name in COLUMNS)
         skills = tuple(skill.strip() for skill in (row.get("skills") or "").split(";") if skill.strip())
         demand = (row.get("demand") or "").strip()
-        if not query or not document:
-            raise EmbarkError(f"Row {number} of {path} lacks query_id or corpus_id; its columns are {', '.join(row)}.")
+        if not (topic and query and document):
+            lacking = " or ".join(COLUMNS)
+            raise EmbarkError(f"Row {number} of {path} lacks {lacking}; its columns are {', '.join(row)}.")
         if unknown := [*({*skills} - {*SKILLS}), *({demand} - {"", *DEMANDS})]:
             known = f"{', '.join(SKILLS)}; {', '.join(DEMANDS)}"
             raise EmbarkError(f"Row {number} of {path} has '{unknown[0]}'; skills and demands are {known}.")
-        if query in by_query:
-            raise EmbarkError(f"{path} has two labels for query '{query}'; a query has one right answer.")
-        by_query[query] = Label(document, skills, demand)
+        if (_slug(topic), query) in by_query:
+            raise EmbarkError(f"{path} has two labels for query '{query}' of {topic}; a query has one right answer.")
+        by_query[_slug(topic), query] = Label(document, skills, demand)
     return by_query
 
 
@@ -130,7 +139,7 @@ def _records(task: Task, folder: str, hub: Hub) -> dict[str, Mapping[str, Any]]:
     records: dict[str, Mapping[str, Any]] = {}
     for row in rows:
         stem = PurePosixPath(row["images"][0]).stem if row["images"] else ""
-        name = str(row.get(column) or stem)
+        name = _id(row.get(column)) or stem
         topic = str(row.get(task.columns["topic"]) or (stem or name).rpartition("_")[0])
         if _slug(topic) == _slug(task.options["topic"]):
             if name in records:
@@ -151,6 +160,11 @@ def _table(source: Source, path: str, hub: Hub) -> list[dict[str, Any]]:
 def _file_names(row: Mapping[str, Any]) -> list[str]:
     columns = [column for column in row if column.endswith(("file_name", "file_names")) and row[column]]
     return [name for column in columns for name in as_list(row[column])]
+
+
+def _id(cell: Any) -> str:
+    """An id as text: 0 is one, and a column of numbers with gaps holds them as floats. Empty where there is none."""
+    return "" if cell is None else str(int(cell) if isinstance(cell, float) and cell.is_integer() else cell)
 
 
 def _slug(topic: str) -> str:

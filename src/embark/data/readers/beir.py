@@ -8,7 +8,9 @@ An item holds the content that its row has, images first; a corpus text is its t
 Options, besides those of `_table`:
   configs   {"corpus": …, "queries": …, "qrels": …}: what the tables are called otherwise ("{subset}" is the subset)
   splits    {"corpus": …, "queries": …, "qrels": …}: the split of a table, if not the task's
-  unknown   "skip": judgements of unknown ids are left out and counted, instead of being an error
+  unknown   what happens to judgements of ids that no row has (default: they are an error). "miss": documents outside
+            the corpus stay positives that nothing can retrieve, as in trec_eval; "skip": judgements are left out
+  repeated  "last": of rows with one id, the last counts (default: repeated ids are an error)
 
 By evaluator: `retrieval` ranks the corpus; `choice` ranks the documents that are judged for a query, whatever their
 grade; `pairs` is one text (the query) with its documents, the relevant one first, the others in the order of the qrels.
@@ -16,6 +18,8 @@ grade; `pairs` is one text (the query) with its documents, the relevant one firs
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from contextlib import suppress
 from dataclasses import replace
 from itertools import product
@@ -23,6 +27,7 @@ from typing import Any
 
 import numpy as np
 
+from embark.data import items
 from embark.data.fetch import Hub
 from embark.data.layout import NoFiles
 from embark.data.readers._table import Table, TableFiles, content_columns, first_few, open_split, subset_kind
@@ -30,7 +35,7 @@ from embark.data.rows import FilesBySource, split_files
 from embark.types import MODALITIES, Array, Dataset, EmbarkError, Matches, Qrels, Side, Task
 
 VERSION = 2
-OPTIONS = ("configs", "unknown")
+OPTIONS = ("configs", "unknown", "repeated")
 
 NAMES = {  # the configs of each table; the first that exists is used
     "corpus": ("corpus",),
@@ -47,12 +52,12 @@ def read_beir(task: Task, split: str, subset: str, hub: Hub) -> Dataset:
     documents, document_positions, document_warnings = _side(_open(task, "corpus", split, subset, hub), "corpus")
     queries, query_positions, query_warnings = _side(_open(task, "queries", split, subset, hub), "query")
     qrels = _open(task, "qrels", split, subset, hub)
-    query, document, grade, qrel_warnings = _judgements(qrels, query_positions, document_positions)
+    truth, qrel_warnings = _judgements(qrels, query_positions, document_positions, len(queries))
     sides = {"query": queries, "document": documents}
     skipped = (*document_warnings, *query_warnings, *qrel_warnings)
     if task.evaluator == "pairs":
-        return _samples(task, sides, query, document, grade, skipped)
-    return Dataset(sides, Qrels(query, document, grade), skipped)
+        return _samples(task, sides, truth, skipped)
+    return Dataset(sides, truth, skipped)
 
 
 def tables(task: Task, hub: Hub) -> list[TableFiles]:
@@ -82,9 +87,26 @@ def _side(table: Table, role: str) -> tuple[Side, dict[str, int], tuple[str, ...
     title = table.task.columns.get("title", usual_title) if role == "corpus" else None
     filled, contents = table.with_items(columns, title)
     ids = _ids(filled, role)
+    by_id = dict(zip(ids, contents, strict=True))
+    warnings = (*filled.skipped, *_repeated_ids(table, ids))
     positions = dict.fromkeys(_ids(table, role), SKIPPED) if filled.skipped else {}
-    positions |= {name: position for position, name in enumerate(ids)}
-    return Side(tuple(ids), tuple(contents)), positions, filled.skipped
+    positions |= {name: position for position, name in enumerate(by_id)}
+    return items.side(by_id), positions, warnings
+
+
+def _repeated_ids(table: Table, ids: list[str]) -> tuple[str, ...]:
+    """A warning about ids that several rows have; an error unless the task's option `repeated` accepts them."""
+    counts = Counter(ids)
+    if len(counts) == len(ids):
+        return ()
+    rows = f"{len(ids):,} rows of {table.split} have {len(counts):,} ids"
+    if table.task.options.get("repeated") == "last":
+        return (f"{rows}: of rows with one id, the last counts",)
+    names = first_few(f"{name} ({count} times)" for name, count in counts.items() if count > 1)
+    raise EmbarkError(
+        f"Task {table.task.name}: {rows}, so judgements of them are ambiguous: {names}. "
+        "Mend the ids, or set the option repeated='last' to let the last row of an id count."
+    )
 
 
 def _open(task: Task, name: str, split: str, subset: str, hub: Hub) -> Table:
@@ -99,19 +121,52 @@ def _keys(config: str, stored: str, name: str, split: str) -> tuple[str, ...]:
 
 
 def _config_and_split(task: Task, name: str, split: str, subset: str, hub: Hub) -> tuple[str, str]:
-    """The first config and split among the names of a table that have files."""
+    """The config and split that hold a table: as the row or the card states them, else by the usual layouts.
+
+    The split of the task comes first, then the other names that it may go by. Of layouts, one must fit alone.
+    """
     pattern = task.options.get("configs", {}).get(name)
     configs = (pattern.replace("{subset}", subset),) if pattern else NAMES[name]
     if not pattern and subset_kind(task, subset) == "config":
         configs = tuple(f"{subset}-{usual}" for usual in configs if usual != "default")
     splits = task.options.get("splits", {})
     stored = splits.get(name, splits.get(split, split))
-    for config in configs:
-        for candidate in dict.fromkeys((stored, config, *NAMES[name], "train")):
-            with suppress(NoFiles):
-                split_files(task.source, candidate, hub, config)
-                return config, candidate
+    others = dict.fromkeys((config, other) for other in (*NAMES[name], "train") for config in configs)
+    levels = [[(config, stored) for config in configs], [(config, config) for config in configs], list(others)]
+    for stated in (True, False):
+        for level in levels:
+            if tables := _tables(task, level, hub, stated):
+                if not stated:
+                    _check_unambiguous(task, name, tables, stored)
+                return next(iter(tables))
     return configs[0], stored  # opening it raises an error that lists the files
+
+
+def _tables(
+    task: Task, candidates: list[tuple[str, str]], hub: Hub, stated: bool
+) -> dict[tuple[str, str], tuple[str, ...]]:
+    """The paths of those configs and splits that have files."""
+    tables = {}
+    for config, split in candidates:
+        with suppress(NoFiles):
+            tables[config, split] = tuple(file.path for file in split_files(task.source, split, hub, config, stated))
+    return tables
+
+
+def _check_unambiguous(task: Task, name: str, tables: dict[tuple[str, str], tuple[str, ...]], stored: str) -> None:
+    """Raise an error where a layout fits in two ways, or holds files of several splits, none of them the task's."""
+    config, split = next(iter(tables))
+    kinds = {re.sub(r"\d+", "", path): path for path in tables[config, split]}
+    if split == stored and len({*tables.values()}) > 1:
+        readings = [f"{first_few(paths)} (config {config})" for (config, _), paths in tables.items()]
+    elif split != stored and len(kinds) > 1:
+        readings = list(kinds.values())
+    else:
+        return
+    raise EmbarkError(
+        f"Task {task.name}: the table of {name} for split '{stored}' could be {', or '.join(readings)}, and the "
+        f"card of {task.source.id} does not say which. Set the options `configs` and `splits` of the task."
+    )
 
 
 def _ids(table: Table, role: str) -> list[str]:
@@ -123,8 +178,8 @@ def _id_column(table: Table, role: str) -> str:
 
 
 def _judgements(
-    table: Table, query_positions: dict[str, int], document_positions: dict[str, int]
-) -> tuple[Array, Array, Array, tuple[str, ...]]:
+    table: Table, query_positions: dict[str, int], document_positions: dict[str, int], queries: int
+) -> tuple[Qrels, tuple[str, ...]]:
     """The qrels as positions and grades, and warnings; of a pair that is judged twice, the larger grade counts."""
     query_column, document_column, grade_column = QRELS_COLUMNS
     graded = grade_column in table.rows.column_names
@@ -134,11 +189,34 @@ def _judgements(
     grade = table.numbers_of(grade_column) if graded else np.ones(len(table))
     grade = grade.astype(np.int64) if (grade % 1 == 0).all() else grade
     warnings = (*table.skipped, *_unknown_ids(table, query, document))
-    known = np.flatnonzero((query >= 0) & (document >= 0))
-    known = known[np.argsort(-grade[known], kind="stable")]
-    _, largest = np.unique(query[known] * len(document_positions) + document[known], return_index=True)
-    rows = np.sort(known[largest])
-    return query[rows], document[rows], grade[rows], warnings
+    known = _distinct(np.flatnonzero((query >= 0) & (document >= 0)), query, document, grade)
+    truth = Qrels(query[known], document[known], grade[known])
+    if table.task.options.get("unknown") == "miss":
+        _, name = np.unique(np.array(table.values(document_column), str), return_inverse=True)
+        outside = np.flatnonzero((query >= 0) & (document == UNKNOWN) & (grade > 0))
+        outside = _distinct(outside, query, name, grade)
+        truth = replace(truth, outside=_rows_of_grades(query[outside], grade[outside], queries))
+    return truth, warnings
+
+
+def _distinct(rows: Array, query: Array, document: Array, grade: Array) -> Array:
+    """These rows of the judgements, in order, with each (query, document) pair once: with its largest grade."""
+    falling = rows[np.argsort(-grade[rows], kind="stable")]
+    pair = query[falling] * (1 + document.max(initial=0)) + document[falling]
+    _, largest = np.unique(pair, return_index=True)
+    return np.sort(falling[largest])
+
+
+def _rows_of_grades(query: Array, grade: Array, queries: int) -> Array | None:
+    """The grades of each query as a row, filled up with 0; None where there are none."""
+    if not len(query):
+        return None
+    order = np.argsort(query, kind="stable")
+    counts = np.bincount(query, minlength=queries)
+    column = np.arange(len(query)) - np.repeat(np.cumsum(counts) - counts, counts)
+    out = np.zeros((queries, counts.max()), grade.dtype)
+    out[query[order], column] = grade[order]
+    return out
 
 
 def _positions(ids: list[Any], positions: dict[str, int]) -> Array:
@@ -146,28 +224,34 @@ def _positions(ids: list[Any], positions: dict[str, int]) -> Array:
 
 
 def _unknown_ids(table: Table, query: Array, document: Array) -> tuple[str, ...]:
-    """A warning about the judgements that name unknown ids; an error unless the task's option `unknown` skips them."""
+    """A warning about judgements that name unknown ids; an error unless the task's option `unknown` accepts them."""
     unknown = []
     for role, column, positions in (("queries", "query-id", query), ("documents", "corpus-id", document)):
         rows = np.flatnonzero(positions == UNKNOWN)
         if len(rows):
             ids = table.values(column)
-            names = dict.fromkeys(str(ids[row]) for row in rows)
-            unknown.append(f"{len(names)} unknown {role} ({first_few(names)})")
+            distinct = dict.fromkeys(str(ids[row]) for row in rows)
+            unknown.append(f"{len(distinct):,} unknown {role} ({first_few(distinct)})")
     if not unknown:
         return ()
     count = int(((query == UNKNOWN) | (document == UNKNOWN)).sum())
-    judgements = f"{count} of {len(table)} judgements"
-    if table.task.options.get("unknown") != "skip":
-        advice = "Set the option unknown='skip' to score without them."
-        raise EmbarkError(f"Task {table.task.name}: {judgements} name {' and '.join(unknown)}. {advice}")
-    return (f"left out {judgements} that name {' and '.join(unknown)}",)
+    judgements = f"{count:,} of {len(table):,} judgements"
+    names = " and ".join(unknown)
+    option = table.task.options.get("unknown")
+    if option == "skip":
+        return (f"left out {judgements} that name {names}",)
+    if option == "miss" and table.task.evaluator != "pairs" and not (query == UNKNOWN).any():
+        return (f"{judgements} name {names}: positives that no model can retrieve",)
+    advice = (
+        "Set the option unknown='miss' to count such documents as positives that nothing can retrieve, as trec_eval "
+        "does, or unknown='skip' to score without these judgements."
+    )
+    raise EmbarkError(f"Task {table.task.name}: {judgements} name {names}. {advice}")
 
 
-def _samples(
-    task: Task, sides: dict[str, Side], query: Array, document: Array, grade: Array, skipped: tuple[str, ...]
-) -> Dataset:
+def _samples(task: Task, sides: dict[str, Side], truth: Qrels, skipped: tuple[str, ...]) -> Dataset:
     """A sample for each query: its text, and its documents with the relevant one first."""
+    query, document, grade = truth.query, truth.document, truth.grade
     order = np.lexsort((np.arange(len(query)), -grade, query))
     size = len(query) // max(1, len(np.unique(query)))
     counts = np.bincount(query, minlength=len(sides["query"]))

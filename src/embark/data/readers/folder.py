@@ -61,6 +61,7 @@ def folder_task(
     base = Task(
         name or folder.name, "Folder", "retrieval", "folder", origin, "hit_rate_at_1", "Retrieval", ("text", "image"),
         subsets={"default": (language,)}, options={"allow_outside": True} if allow_outside else {},
+        upright=True,
     )  # fmt: skip
     tasks = []
     if captions is not None:

@@ -5,6 +5,8 @@ Options, besides those of `_table`:
   train     the split that a probe is trained on ("train")
   labels    "class_names": the classes are those that the data declares for its label column, or, where it declares
             none, the distinct labels, sorted. This is also the rule where the task lists no `labels`
+  names     the classes in order, for prompts where neither the files nor the dataset's card name them; where these do,
+            the order must be the same
   column    the column whose declared class names are used, if not the label's own
   clean     {"split": "/", "from": 2, "replace": {"_": " "}}: how class names become words
 
@@ -25,7 +27,7 @@ from embark.types import Array, Dataset, EmbarkError, Groups, Item, Side, Split,
 
 VERSION = 2
 MOST_CLASSES = 10_000_000  # of numbered labels; a larger number is no class
-OPTIONS = ("train", "column", "clean", "labels")
+OPTIONS = ("train", "column", "clean", "labels", "names")
 
 
 @dataclass(frozen=True)
@@ -66,14 +68,14 @@ def _clustering(task: Task, split: str, subset: str, hub: Hub) -> Dataset:
 
 def _zeroshot(task: Task, split: str, subset: str, hub: Hub) -> Dataset:
     rows = _open(task, split, subset, hub)
-    names = _class_names(task, rows, descriptive=True)
+    names, warnings = _descriptive_names(task, rows)
     return zeroshot_dataset(
         rows.side(),
         _class_numbers(rows, names),
         names,
         task.templates or ("{}",),
         lambda number, template: f"{number}-{template}",
-        rows.table.skipped,
+        (*rows.table.skipped, *warnings),
         _clean(task, names),
     )
 
@@ -99,23 +101,62 @@ def _label_column(task: Task) -> str:
 # ── classes ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _class_names(task: Task, *tables: LabeledTable, descriptive: bool = False) -> tuple[str, ...]:
+def _class_names(task: Task, *tables: LabeledTable) -> tuple[str, ...]:
     """The classes in order: those that the task lists, that the data declares, or the labels that occur."""
-    if task.labels:
-        return task.labels
     column = task.options.get("column", _label_column(task))
-    for rows in tables:
-        if declared := rows.table.rows.class_names(column):
-            return declared
+    if declared := task.labels or _declared(tables, column):
+        return declared
     labels = {label for rows in tables for label in _flat(rows.labels)}
     numbers = [label for label in labels if not isinstance(label, str)]
     if not numbers:
         return tuple(sorted(labels))
-    if descriptive or len(numbers) < len(labels):
-        kind = "bare numbers" if descriptive else "both names and numbers"
-        raise EmbarkError(f"Task {task.name}: column '{column}' holds {kind}: the row must list its `labels`.")
+    if len(numbers) < len(labels):
+        raise EmbarkError(
+            f"Task {task.name}: column '{column}' holds both names and numbers: the row must list its `labels`."
+        )
     whole = [number for number in numbers if _number(number, {}) >= 0]
     return tuple(str(number) for number in range(min(int(max(whole, default=0)), MOST_CLASSES) + 1))
+
+
+def _descriptive_names(task: Task, rows: LabeledTable) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The classes in order, as names that prompts can be made of, and warnings."""
+    if task.labels:
+        return task.labels, ()
+    column = task.options.get("column", _label_column(task))
+    listed = tuple(task.options.get("names", ()))
+    declared = _declared((rows,), column) or rows.table.rows.card_class_names(column)
+    if declared:
+        _check_order(task, declared, listed)
+        return declared, ()
+    if all(isinstance(label, str) for label in _flat(rows.labels)):
+        return _class_names(task, rows), ()
+    if not listed:
+        raise EmbarkError(
+            f"Task {task.name}: column '{column}' holds bare numbers, and neither the files nor the card of "
+            f"{task.source.id} name the classes: the row must list its `labels`, in the order of the numbers."
+        )
+    return listed, (f"neither files nor card name the {len(listed)} classes: prompts are made of the row's list",)
+
+
+def _declared(tables: Sequence[LabeledTable], column: str) -> tuple[str, ...] | None:
+    """The class names that the files of these tables declare."""
+    return next((names for rows in tables if (names := rows.table.rows.class_names(column))), None)
+
+
+def _check_order(task: Task, declared: Sequence[str], listed: Sequence[str]) -> None:
+    """Raise an error where data and row have a class in different places; other spellings are no difference."""
+    places = {_letters(name): number for number, name in enumerate(_clean(task, declared))}
+    for number, name in enumerate(listed):
+        place = places.get(_letters(name), number)
+        if place != number:
+            raise EmbarkError(
+                f"Task {task.name}: '{name}' is class {number} in the row's list and class {place} in the data, which "
+                "are in another order than the row's facts: mend one of them."
+            )
+
+
+def _letters(name: str) -> str:
+    return "".join(filter(str.isalnum, name.lower()))
 
 
 def _clean(task: Task, names: Sequence[str]) -> list[str]:

@@ -1,0 +1,76 @@
+"""Pictures turned as their EXIF orientation says: the `datasets` library does so when it decodes, Pillow does not.
+
+Only a picture that really turns gets another digest, and so another key: vectors of all others stay valid.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+from PIL import ExifTags, Image
+
+from embark.types import Dataset, Item, Media, Part, Side
+
+TURNS: Mapping[int, Image.Transpose] = {
+    2: Image.Transpose.FLIP_LEFT_RIGHT,
+    3: Image.Transpose.ROTATE_180,
+    4: Image.Transpose.FLIP_TOP_BOTTOM,
+    5: Image.Transpose.TRANSPOSE,
+    6: Image.Transpose.ROTATE_270,
+    7: Image.Transpose.TRANSVERSE,
+    8: Image.Transpose.ROTATE_90,
+}
+HEADS = (b"\xff\xd8", b"\x89PNG", b"RIFF")  # JPEG, PNG, WebP; Pillow turns TIFF by itself, the others state nothing
+MARKS = (b"Exif", b"EXIF", b"eXIf", b"exif", b"Orientation")  # one of them is in a file that states an orientation
+
+
+@dataclass(frozen=True)
+class UprightMedia(Media):
+    """A picture that is seen upright; `stored` is the picture as it is in its file."""
+
+    stored: Media = field(compare=False)
+
+    @cached_property
+    def orientation(self) -> int:
+        """The EXIF orientation: 1 is upright already."""
+        [chunk] = self.chunks
+        kept = getattr(chunk, "orientation", None)  # of chunks of larger files, whose facts are kept on disk
+        return int(kept()) if kept is not None else orientation(self.read()[0])
+
+    @cached_property
+    def digest(self) -> bytes:
+        """That of the stored picture, unless turning changes its pixels."""
+        plain = self.stored.digest
+        return plain if self.orientation == 1 else hashlib.sha256(b"upright\0" + plain).digest()
+
+
+def upright(data: Dataset) -> Dataset:
+    """The dataset with all its pictures upright."""
+    seen: dict[int, Part] = {}  # parts that several items share stay shared, as their digests are remembered
+
+    def turned(part: Part) -> Part:
+        if not isinstance(part, Media) or part.kind != "image" or isinstance(part, UprightMedia):
+            return part
+        return seen.setdefault(id(part), UprightMedia(part.kind, part.chunks, part))
+
+    def item(old: Item) -> Item:
+        return Item(tuple(map(turned, old.parts))) if any(part.kind == "image" for part in old.parts) else old
+
+    sides = {name: Side(side.ids, tuple(map(item, side.items))) for name, side in data.sides.items()}
+    return replace(data, sides=sides)
+
+
+def orientation(data: bytes) -> int:
+    """The EXIF orientation (2 to 8) of an encoded picture; 1 where it states none, or one that is not valid."""
+    if not data.startswith(HEADS) or not any(mark in data for mark in MARKS):
+        return 1
+    try:
+        with Image.open(io.BytesIO(data)) as image:
+            value = image.getexif().get(ExifTags.Base.Orientation, 1)
+    except Exception:  # damage makes parsers raise whatever they like; decoding will tell
+        return 1
+    return value if value in TURNS else 1
