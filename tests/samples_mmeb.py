@@ -100,7 +100,8 @@ def _images(task: Task, size: Size) -> Made:
     """Rows of ziyjiang/MMEB_Test_Instruct, a config a dataset, and members of the archive of all images."""
     name = str(task.source.config)
     asked = size(pooled(task, "query"), ASKED)
-    offered = min(size(round(1 / (task.chance or 1)), ASKED), round(1 / (task.chance or 1)) if asked > ASKED else ASKED)
+    choices = round(1 / (task.chance or 1))
+    offered = min(choices, size(choices, ASKED))
     rows = [_image_row(task, name, at, offered, max(asked, offered)) for at in range(asked)]
     shown = {path for row in rows for path in (row["qry_img_path"], *row["tgt_img_path"]) if path}
     columns = {key: [row[key] for row in rows] for key in rows[0]}
