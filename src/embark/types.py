@@ -204,6 +204,7 @@ class Dataset:
     truth: Truth
     skipped: tuple[str, ...] = ()  # rows that were left out, each with its reason
     revision: str = ""  # of the source that was read: a commit, also where the row names a branch
+    about: Mapping[str, Mapping[str, Sequence[str | None]]] = field(default_factory=dict)  # side → fact → value by item
 
 
 # ── tasks and benchmarks ─────────────────────────────────────────────────────────────────────────────────────────────

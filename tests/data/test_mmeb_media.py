@@ -15,6 +15,7 @@ import pytest
 
 import embark
 from embark.data.readers import _mmeb, needed_files, read
+from embark.evaluators import evaluate
 from embark.tasks import mmeb
 from embark.types import Dataset, EmbarkError, Media, Qrels, Task, Text
 from hub import FakeHub, client, parquet, tar, wav
@@ -139,9 +140,24 @@ def test_an_image_that_is_not_there_is_named(hub: FakeHub) -> None:
 def test_several_products_may_be_right(hub: FakeHub) -> None:
     data = loaded(hub, "MMEB/MCMR")
     assert isinstance(data.truth, Qrels)
-    assert offers(data) == [{"B0": 1, "B2": 1}, {"B3": 1}]
-    assert data.skipped == ("left out 1 queries without a product among the candidates: q2",)
+    assert offers(data)[:2] == [{"B0": 1, "B2": 1}, {"B3": 1}]
     assert shown(data, "document")[1] == ("image", "title: lamp 1\ndescription: a lamp of 1 watts\nprice: 9.5")
+
+
+def test_b9_a_wish_without_a_present_product_is_a_miss(hub: FakeHub) -> None:
+    data = loaded(hub, "MMEB/MCMR")
+    assert isinstance(data.truth, Qrels)
+    assert len(data.sides["query"]) == 3
+    assert data.truth.outside is not None
+    assert data.truth.outside.tolist() == [[0], [0], [1]]
+    assert data.skipped == ("1 queries have no product among the candidates and are misses: q2",)
+    eye = np.eye(4, dtype=np.float32)
+    scores = evaluate("retrieval", data.truth, {"query": eye[[0, 3, 1]], "document": eye}, {"metric": "hit_rate_at_1"})
+    assert scores.value == pytest.approx(2 / 3)
+    options = {name: value for name, value in ROWS["MMEB/MCMR"].options.items() if name != "unknown"}
+    other = loaded(hub, "MMEB/MCMR", options=options)
+    assert len(other.sides["query"]) == 2
+    assert other.skipped == ("1 queries have no product among the candidates and are left out: q2",)
 
 
 # ── films ────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -251,6 +267,19 @@ def test_sounds_are_found_wherever_they_are_kept(hub: FakeHub, name: str) -> Non
             np.testing.assert_allclose(np.frombuffer(sound.readframes(1600), "<i2") / 32768, wanted, atol=1 / 32768)
     else:
         assert heard == [wav(200.0 + 50 * at) for at in range(3)]
+
+
+def test_b9_class_numbers_that_no_row_has_are_candidates_as_in_the_public_code(hub: FakeHub) -> None:
+    """ESC-50 with classes 1 and 3 alone: the public code fills 0 and 2 with their digits."""
+    task = row("MMEB/ESC-50")
+    table = parquet({"target": [3, 1, 3], "category": ["siren", "dog", "siren"], "audio": [wav(200.0)] * 3})
+    archive = tar({"esc50/data/train-00000-of-00001.parquet": table})
+    hub.add(task.source.id, {"audio_tasks/esc50.tar": archive}, task.source.revision)
+    data = read(replace(task, rows={}), "test", "default", client())
+    assert shown(data, "document") == [("0",), ("dog",), ("2",), ("siren",)]
+    assert [one["siren"] for one in offers(data)] == [1, 0, 1]
+    plain = replace(task, options={name: value for name, value in task.options.items() if name != "pool"}, rows={})
+    assert shown(read(plain, "test", "default", client()), "document") == [("dog",), ("siren",)]
 
 
 def test_each_of_five_captions_asks_for_the_sound(hub: FakeHub) -> None:

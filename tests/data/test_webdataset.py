@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
@@ -9,6 +10,8 @@ import numpy as np
 import pytest
 
 import embark
+from embark.catalogue import UnknownName
+from embark.data.drop_items import without
 from embark.data.readers import read
 from embark.types import Classes, EmbarkError, Matches, Source, Task
 from hub import FakeHub, client
@@ -220,3 +223,82 @@ def test_pickles_are_refused(hub: FakeHub) -> None:
     add(hub, captioned(([RED], np.array(["a", "longer"], dtype=object))))
     with pytest.raises(EmbarkError, match="pickled objects"):
         read(RELATION, "test", "default", client())
+
+
+def told(hub: FakeHub) -> None:
+    """Pictures that tell their corruption as UniBench's ImageNet-C does (split.txt), and more in a json."""
+    colours = [RED, GREEN, BLUE, RED, GREEN, BLUE]
+    samples = [
+        {
+            "0.webp": webp(colour),
+            "cls": str(row % 2 if row > 3 else row % 3).encode(),
+            "split.txt": b"blur\n" if row % 2 else b"fog\n",
+            "json": json.dumps({"severity": row // 3, "attribute": None if row else "big"}).encode(),
+        }
+        for row, colour in enumerate(colours)
+    ]
+    add(hub, shards(samples), lists(NAMES, TEMPLATES))
+
+
+def test_b8_what_archives_tell_about_pictures_is_kept_with_the_outcomes(hub: FakeHub, tiny: embark.Encoder) -> None:
+    told(hub)
+    data = read(ZEROSHOT, "test", "default", client())
+    assert list(data.about["item"]["split"]) == ["fog", "blur"] * 3
+    assert list(data.about["item"]["severity"]) == ["0"] * 3 + ["1"] * 3
+    assert data.about["item"]["attribute"][:2] == ["big", None]
+    fewer = without(data, {"item": [0, 1]})
+    assert list(fewer.about["item"]["severity"]) == ["0", "1", "1", "1"]
+    (result,) = embark.evaluate(tiny, ZEROSHOT, show_progress=False).results
+    outcomes = result.outcomes().to_pydict()
+    assert outcomes["about_split"] == ["fog", "blur"] * 3
+    study = embark.analyze.breakdown(tasks=ZEROSHOT, by="split")
+    parts = {part.value: part for part in study.parts}
+    right = np.array(outcomes["accuracy"])
+    means = {"fog": right[::2].mean(), "blur": right[1::2].mean()}
+    assert {value: part.score for value, part in parts.items()} == means
+    assert parts["fog"].items == 3
+    assert study.table().rows[0].cells[:3] == ("Colours", "split", "blur")
+    every = embark.analyze.breakdown(tasks=ZEROSHOT).parts
+    assert {part.fact for part in every} == {"split", "severity", "attribute"}
+    with pytest.raises(UnknownName, match="severity"):
+        embark.analyze.breakdown(tasks=ZEROSHOT, by="severty")
+
+
+def test_b8_facts_of_samples_with_captions(hub: FakeHub, tiny: embark.Encoder) -> None:
+    samples = [{"0.webp": webp(RED), "npy": npy(["red", "green"]), "split.txt": name} for name in (b"swap", b"add")]
+    add(hub, shards(samples))
+    (result,) = embark.evaluate(tiny, RELATION, show_progress=False).results
+    assert result.outcomes()["about_split"].to_pylist() == ["swap", "add"]
+
+
+def test_b8_without_facts_there_is_nothing_to_break_down(hub: FakeHub, tiny: embark.Encoder) -> None:
+    add(hub, classed((RED, 0), (GREEN, 1)), lists(NAMES, TEMPLATES))
+    (result,) = embark.evaluate(tiny, ZEROSHOT, show_progress=False).results
+    assert not any(name.startswith("about_") for name in result.outcomes().column_names)
+    with pytest.raises(EmbarkError, match="No result on disk has facts about its items"):
+        embark.analyze.breakdown(tasks=ZEROSHOT)
+
+
+def test_b7_a_sample_is_drawn_as_unibench_draws_it(hub: FakeHub) -> None:
+    """Rows are shuffled with seed 42 as `datasets` does, and the first ones taken; the others are never read."""
+    told(hub)
+    row = replace(ZEROSHOT, options={"sample": 4})
+    chosen = sorted(np.random.default_rng(42).permutation(6)[:4].tolist())
+    data = read(row, "test", "default", client())
+    whole = read(ZEROSHOT, "test", "default", client())
+    assert data.sides["item"].ids == list(map(str, chosen))
+    assert [item.parts[0].digest for item in data.sides["item"].items] == [  # type: ignore[union-attr]
+        whole.sides["item"].items[number].parts[0].digest for number in chosen  # type: ignore[union-attr]
+    ]
+    assert isinstance(data.truth, Classes)
+    assert isinstance(whole.truth, Classes)
+    assert data.truth.label.tolist() == whole.truth.label[chosen].tolist()
+    assert list(data.about["item"]["split"]) == [whole.about["item"]["split"][number] for number in chosen]
+    assert len(read(replace(row, options={"sample": 9}), "test", "default", client()).sides["item"]) == 6
+
+
+@pytest.mark.slow
+def test_b7_a_sample_is_that_of_the_datasets_library() -> None:
+    datasets = pytest.importorskip("datasets")
+    shuffled = datasets.Dataset.from_dict({"row": list(range(100))}).shuffle(seed=42)["row"][:9]
+    assert list(shuffled) == np.random.default_rng(42).permutation(100)[:9].tolist()

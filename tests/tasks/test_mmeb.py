@@ -91,6 +91,10 @@ def test_modalities_are_those_of_the_facts() -> None:
 def test_sizes_are_those_of_the_facts() -> None:
     candidates, scope = known("n_candidates"), known("n_candidates_scope")
     for name, queries in known("n_queries").items():
+        if name.startswith("GAE-mind2web"):  # later facts: the sizes of its files
+            q2t = name.endswith("q2t")
+            assert [pool.items for pool in ROWS[name].pools] == ([253, 1261] if q2t else [321, 3207])
+            continue
         task, asked, offered = ROWS[name], pool(name, "query"), pool(name, "document")
         assert (asked.items if asked else None) == queries, name
         if scope[name] == "corpus" and candidates[name]:
@@ -155,12 +159,12 @@ FAULTS = {
     "InfoSearch_Source-v1": "changed instruction while the judgements are those of the original",
     "SoundDescs": "issue 207",
     "AVE": "a lost file makes the task easier",
-    "NSynth": "stray labels",
-    "TUTSound": "That is inferred",
+    "NSynth": "becomes its digits",
+    "TUTSound": "public code of V3",
     "MCMR": "leaves it out",
     "K700": "middle frame",
     "ImageNet-1K": "six inference faults",
-    "GAE-guiact-q2s": "were inferred",
+    "GAE-guiact-q2s": "make the four directions equal",
     "KnowMeBench": "reproduced the paper's numbers",
     "ViDoRe_esg_reports_v2_multilingual": "lists 4",
 }

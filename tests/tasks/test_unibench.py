@@ -11,7 +11,7 @@ import pytest
 
 import embark
 from embark.data.readers import needed_files, read
-from embark.tasks import BENCHMARKS, get_benchmark, unibench
+from embark.tasks import BENCHMARKS, TASKS, get_benchmark, unibench
 from embark.types import Classes, Matches, Task
 from hub import FakeHub, client
 from matrix import every
@@ -46,7 +46,17 @@ def test_benchmarks() -> None:
     assert {BY_KEY[key].category for key in unibench.BY_TYPE} == set(unibench.TYPES)
     assert len({BY_KEY[key].tags["capability"] for key in unibench.BY_CAPABILITY}) == 18
     assert len(get_benchmark("UniBench(MNIST prompts)").tasks) == 6
-    assert sum(benchmark.family == "UniBench" for benchmark in BENCHMARKS.values()) == 11
+    assert sum(benchmark.family == "UniBench" for benchmark in BENCHMARKS.values()) == 12
+
+
+def test_b7_the_5_minute_set_samples_imagenet_c() -> None:
+    paper, short = get_benchmark("UniBench(types)").tasks, get_benchmark("UniBench(5 minutes)").tasks
+    assert [(a, b) for a, b in zip(paper, short, strict=True) if a != b] == [
+        ("UniBench/imagenetc", "UniBench/imagenetc@5000")
+    ]
+    assert TASKS[short[-1]].options["sample"] == 5000
+    items = [pool for name in short for pool in TASKS[name].pools if pool.side != "prompt"]
+    assert sum(pool.items for pool in items) < 250_000
 
 
 def test_rows_are_those_of_the_paper() -> None:

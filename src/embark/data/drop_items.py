@@ -29,7 +29,11 @@ def without(data: Dataset, dropped: Mapping[str, Collection[int]]) -> Dataset:
         role: Side(tuple(compress(side.ids, masks[role])), tuple(compress(side.items, masks[role])))
         for role, side in data.sides.items()
     }
-    return replace(data, sides=sides, truth=_truth(data.truth, masks))
+    about = {
+        role: {fact: tuple(compress(values, masks[role])) for fact, values in facts.items()}
+        for role, facts in data.about.items()
+    }
+    return replace(data, sides=sides, truth=_truth(data.truth, masks), about=about)
 
 
 def _truth(truth: Truth, masks: Mapping[str, Array]) -> Truth:

@@ -8,6 +8,7 @@ import io
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
+from copy import copy
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -226,6 +227,13 @@ class Shard(TableFile):
 
     def __len__(self) -> int:
         return len(self.rows)
+
+    def take(self, positions: Sequence[int]) -> Shard:
+        """The rows at these positions; the others are never read."""
+        keys = list(self.rows)
+        taken = copy(self)
+        taken.rows = {keys[position]: self.rows[keys[position]] for position in positions}
+        return taken
 
     def values(self, column: str) -> list[Any]:
         if column == "__key__":

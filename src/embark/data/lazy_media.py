@@ -87,7 +87,8 @@ class LazyBytes:
 
     def orientation(self) -> int:
         """The EXIF orientation of the bytes, where they are a picture."""
-        return int(_orientations(self.sequence, self.position // BLOCK)[self.position % BLOCK])
+        with errors_about(self.sequence.path):
+            return int(_orientations(self.sequence, self.position // BLOCK)[self.position % BLOCK])
 
 
 # ── kept hashes ──────────────────────────────────────────────────────────────────────────────────────────────────────

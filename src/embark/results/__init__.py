@@ -247,6 +247,9 @@ def _stem(task: str, protocol: str) -> str:
     return task if protocol == "paper" else f"{task}@{protocol}"
 
 
+ABOUT = "about_"  # begins the columns of outcomes that hold what the data tell about an item
+
+
 def outcome_columns(split: str, subset: str, ids: Sequence[str], outcomes: Mapping[str, Array]) -> dict[str, Any]:
     """Per-item outcomes of one record as columns."""
     count = len(ids)

@@ -71,7 +71,8 @@ def score_task(task: Task, demands: Sequence[tuple[Demand, Count]], scoring: Sco
         demand = readable_items(demand, scoring.report)
         scores = scoring.bench.score(scoring.encoder, demand, scoring.tasks_at_once)
         ids = [demand.data.sides[scores.unit].ids[row] for row in scores.rows]
-        outcomes.append(results.outcome_columns(demand.split, demand.subset, ids, _with_ids(scores.outcomes, demand)))
+        columns = _with_ids(scores.outcomes, demand) | _facts(scores, demand)
+        outcomes.append(results.outcome_columns(demand.split, demand.subset, ids, columns))
         timings = {"embed": _embedding_time(scoring.report, count), "score": time.perf_counter() - start}
         records.append(_record(demand, scores, card, scoring, count, timings))
         parts.append(scores)
@@ -103,6 +104,12 @@ def _with_ids(outcomes: Mapping[str, Array], demand: Demand) -> dict[str, Any]:
             ids = demand.data.sides[side].ids
             columns[name] = [ids[row] if row >= 0 else None for row in columns[name].tolist()]
     return columns
+
+
+def _facts(scores: Scores, demand: Demand) -> dict[str, Any]:
+    """What the data tell about the items that were scored, as columns."""
+    about = demand.data.about.get(scores.unit, {})
+    return {f"{results.ABOUT}{fact}": [values[row] for row in scores.rows] for fact, values in about.items()}
 
 
 def _record(

@@ -5,6 +5,7 @@ table, `.to_frame()` is a DataFrame, `.plot("file.svg")` draws it, and `.notes` 
 vectors share some arguments: `embark.studies.stored_tasks.SharedArguments`.
 """
 
+from embark.studies.breakdown import breakdown
 from embark.studies.correlate import correlate
 from embark.studies.distill import distill
 from embark.studies.external_scores import mllm
@@ -17,6 +18,7 @@ from embark.studies.task_variants import prompts, robustness, shots, topk
 from embark.studies.vector_variants import quantize, similarity, truncate
 
 __all__ = [
+    "breakdown",
     "correlate",
     "distill",
     "geometry",

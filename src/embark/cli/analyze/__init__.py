@@ -18,6 +18,7 @@ OF_SCORES: dict[str, Callable[..., None]] = {
     "scaling": scores.scaling,
     "mllm": scores.mllm,
     "pareto": scores.pareto,
+    "breakdown": scores.breakdown,
 }
 OF_VECTORS: dict[str, Callable[..., None]] = {
     "geometry": vectors.geometry,

@@ -120,6 +120,18 @@ def pareto(
     """
 
 
+def breakdown(
+    benchmark: OnBenchmark = None,
+    tasks: OnTasks = None,
+    by: Annotated[str | None, typer.Option("--by", help="The fact to go by (default: every one).")] = None,
+) -> None:
+    """Your scores within groups of items: by corruption, attribute or whatever the data tell about each.
+
+    \b
+    embark analyze breakdown -t UniBench/imagenetc
+    """
+
+
 def run(
     analysis: str,
     options: dict[str, Any],

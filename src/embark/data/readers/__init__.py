@@ -225,6 +225,9 @@ def _problems(data: Dataset) -> Iterator[str]:
             yield f"side '{role}' has repeated ids"
         if not len(side):
             yield f"side '{role}' is empty"
+        for fact, values in data.about.get(role, {}).items():
+            if len(values) != len(side):
+                yield f"side '{role}' has {len(values)} values of '{fact}' for {len(side)} items"
         base = data.sides.get(role_of(role))
         if base is None or len(base) != len(side):
             yield f"side '{role}' is not a variant of a side of the same length"

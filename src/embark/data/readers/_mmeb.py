@@ -41,11 +41,15 @@ _MEDIA_MARKS = re.compile(r"<\|(?:image|video|audio)(?:_\d+|_pad)\|>|<(?:image|v
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """A query, the names of its relevant candidates, and of all its candidates (none: the whole corpus)."""
+    """A query, the names of its relevant candidates, and of all its candidates (none: the whole corpus).
+
+    `absent` is the number of its relevant candidates that are not in the corpus: no model can find them.
+    """
 
     item: Item
     relevant: Sequence[str]
     candidates: Sequence[str] = ()
+    absent: int = 0
 
 
 @dataclass(slots=True)
@@ -90,7 +94,7 @@ def dataset(task: Task, queries: Sequence[Query], corpus: Corpus, split: str | N
     for number, query in enumerate(queries):
         relevant = set(query.relevant)
         candidates = query.candidates or positions
-        if not relevant:
+        if not relevant and not query.absent:
             raise EmbarkError(f"Task {task.name}: query {number} has no relevant candidate.")
         if missing := [name for name in query.relevant if name not in candidates]:
             raise EmbarkError(f"Task {task.name}: '{missing[0]}' is relevant to query {number} but no candidate of it.")
@@ -100,7 +104,11 @@ def dataset(task: Task, queries: Sequence[Query], corpus: Corpus, split: str | N
         "query": Side([str(number) for number in range(len(queries))], [query.item for query in queries]),
         "document": Side([_short_id(name) for name in corpus.items], list(corpus.items.values())),
     }
-    return Dataset(sides, Qrels(*np.array(rows, np.int64).T), tuple(corpus.skipped))
+    absent = np.array([query.absent for query in queries])
+    outside = np.arange(absent.max()) < absent[:, None] if absent.any() else None
+    query_rows, document_rows, grades = np.array(rows, np.int64).T
+    truth = Qrels(query_rows, document_rows, grades, outside=None if outside is None else outside.astype(np.int64))
+    return Dataset(sides, truth, tuple(corpus.skipped))
 
 
 def _short_id(name: str) -> str:

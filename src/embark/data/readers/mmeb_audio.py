@@ -26,6 +26,8 @@ TABLES = (  # of the five classifications: the query table of a sample, else all
     "*.parquet",
 )
 LABELS = ("category", "label_name", "class", "classname", "instrument_family_str", "major_emotion", "emotion", "label")
+NUMBERS = ("label_id", "instrument_family", "instrument_family_id", "target", "classID", "class_id", "label")
+MOST_CLASSES = 10_000
 PATHS = ("audio_path", "path", "WavPath", "slice_file_name", "filename", "file")
 DEVELOPMENT = "TUT-sound-events-2017-development"
 WINDOW = 1.0  # duration of a quiet window, in seconds
@@ -37,11 +39,15 @@ SHORTEST = 0.05  # shortest duration of an event, in seconds
 
 @_mmeb.reader
 def classification(task: Task, split: str, hub: Hub, corpus: Corpus) -> Iterator[Query]:
-    """A sound to the name of its class, among the names of all rows."""
+    """A sound to the name of its class, among the names of all rows.
+
+    With the option pool="ids", as in the public code, also among the digits of class numbers that no row has.
+    """
     folder = _open_folder(task, hub)
     rows = folder.table(*TABLES)
     labels = _labels(rows)
-    names = [corpus.add(name, partial(items.text, name)) for name in sorted(set(labels))]
+    pool = _numbered_names(rows, labels) if task.options.get("pool") == "ids" else sorted(set(labels))
+    names = [corpus.add(name, partial(items.text, name)) for name in pool]
     for sound, label in zip(_sounds(folder, rows), labels, strict=True):
         yield Query(Item((sound,)), [label], names)
 
@@ -56,6 +62,16 @@ def _labels(rows: Rows) -> list[str]:
         raise EmbarkError(f"{rows.name} has {len(empty)} rows without '{column}': row {first_few(empty)}.")
     names = rows.class_names(column)
     return [names[value] if names and isinstance(value, int) else str(value) for value in values]
+
+
+def _numbered_names(rows: Rows, labels: list[str]) -> list[str]:
+    """The class names in the order of their numbers, with digits for numbers that no row has; sorted, if unnumbered."""
+    columns = [[str(value) for value in rows.values(name)] for name in NUMBERS if name in rows.column_names]
+    numbers = next((list(map(int, values)) for values in columns if all(map(str.isdecimal, values))), [])
+    if not numbers or max(numbers) >= MOST_CLASSES:
+        return sorted(set(labels))
+    by_number = dict(zip(reversed(numbers), reversed(labels), strict=True))  # of several names, the first counts
+    return list(dict.fromkeys([*(by_number.get(n, str(n)) for n in range(max(numbers) + 1)), *labels]))
 
 
 @_mmeb.reader

@@ -59,19 +59,28 @@ def _item(task: Task, role: str, open_root: OpenRoot, path: str, instruction: st
 
 @_mmeb.reader
 def products(task: Task, split: str, hub: Hub, corpus: Corpus) -> Iterator[Query]:
-    """MCMR: a wish to all products that meet it; a product is its first image and its description."""
+    """MCMR: a wish to all products that meet it; a product is its first image and its description.
+
+    With the option unknown="miss", products that are not among the candidates are positives that no model can find:
+    a wish with no other is a miss. Else such products are ignored, and such wishes left out.
+    """
     folder = _mmeb.open_folder(task, hub, "MCMR")
+    missed = task.options.get("unknown") == "miss"
     for row in folder.table("candidates.jsonl").records():
         corpus.add(str(row["candidate_id"]), partial(_product, folder, row))
     unanswered = []
     for row in folder.table("query.jsonl").records():
-        if relevant := [name for name in map(str, json_list(row["pos_ids"])) if name in corpus.items]:
-            yield Query(items.text(_field_text(row["query"])), relevant)
-        else:
+        positives = dict.fromkeys(name for value in json_list(row["pos_ids"]) if (name := str(value).strip()))
+        relevant = [name for name in positives if name in corpus.items]
+        if not relevant:
             unanswered.append(str(row["qid"]))
+        if relevant or missed:
+            absent = max(len(positives) - len(relevant), int(not relevant)) if missed else 0
+            yield Query(items.text(_field_text(row["query"])), relevant, absent=absent)
     if unanswered:
+        what = "misses" if missed else "left out"
         names = first_few(unanswered)
-        corpus.skipped.append(f"left out {len(unanswered)} queries without a product among the candidates: {names}")
+        corpus.skipped.append(f"{len(unanswered)} queries have no product among the candidates and are {what}: {names}")
 
 
 def _product(folder: ArchiveFolder, row: Mapping[str, Any]) -> Item:

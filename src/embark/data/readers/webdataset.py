@@ -1,12 +1,15 @@
 """Readers over webdataset shards as UniBench keeps them on the hub: lossless images with a class or with captions.
 
 A sample has `0.webp` (and `1.webp`…), and `cls` (a number), or `npy` (several numbers, or captions). Class names and
-templates are in files beside the shards, one per line.
+templates are in files beside the shards, one per line. What else a sample tells, as `split.txt` (the corruption, the
+attribute, the group) or in a `json`, is kept about its pictures, so that scores can be broken down by it.
+Option `sample`: that many rows, drawn as UniBench does (shuffled with seed 42, the first ones).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import zip_longest
 from typing import Any
 
@@ -14,6 +17,7 @@ import numpy as np
 
 from embark.data import items
 from embark.data.fetch import Hub
+from embark.data.formats import Shard
 from embark.data.readers._table import zeroshot_dataset
 from embark.data.rows import Rows, open_rows
 from embark.types import Array, Dataset, EmbarkError, Item, Matches, Side, Task
@@ -22,6 +26,7 @@ VERSION = 1
 
 CLASSES = "classnames.txt"
 TEMPLATES = "zeroshot_classification_templates.txt"
+SEED = 42
 
 
 def zeroshot(task: Task, split: str, subset: str, hub: Hub) -> Dataset:
@@ -31,15 +36,17 @@ def zeroshot(task: Task, split: str, subset: str, hub: Hub) -> Dataset:
     """
     rows = open_rows(task.source, split, hub, expected=task.rows.get(split))
     names, templates, warnings = _class_names_and_templates(task, hub)
-    images = _side(_images(task, rows, 1))
-    return zeroshot_dataset(
-        images,
+    rows, ids = _sample(task, rows)
+    about = _about(task, rows)
+    data = zeroshot_dataset(
+        Side(ids, _images(task, rows, 1)),
         _labels(task, rows, names),
         names,
         templates,
         lambda number, template: str(number * len(templates) + template),
         warnings,
     )
+    return replace(data, about={"item": about} if about else {})
 
 
 def relation(task: Task, split: str, subset: str, hub: Hub) -> Dataset:
@@ -54,7 +61,9 @@ def relation(task: Task, split: str, subset: str, hub: Hub) -> Dataset:
     texts = [items.text(str(text)) for array in captions for text in array]
     truth = Matches(np.arange(len(images)).reshape(-1, count), np.arange(len(texts)).reshape(len(captions), -1))
     warnings = _size_warnings(task, "captions", truth.text.shape[1], "captions per sample")
-    return Dataset({"image": _side(images), "text": _side(texts)}, truth, warnings)
+    about = {fact: [value for value in values for _ in range(count)] for fact, values in _about(task, rows).items()}
+    sides = {"image": _side(images), "text": _side(texts)}
+    return Dataset(sides, truth, warnings, about={"image": about} if about else {})
 
 
 # ── images and labels ────────────────────────────────────────────────────────────────────────────────────────────────
@@ -62,6 +71,40 @@ def relation(task: Task, split: str, subset: str, hub: Hub) -> Dataset:
 
 def _side(contents: Sequence[Item]) -> Side:
     return Side(list(map(str, range(len(contents)))), contents)
+
+
+def _sample(task: Task, rows: Rows) -> tuple[Rows, list[str]]:
+    """The rows that are used, all or as many as the option `sample` says, and their numbers as ids."""
+    count = len(rows)
+    size = int(task.options.get("sample", count))
+    if size >= count:
+        return rows, list(map(str, range(count)))
+    # As `datasets` shuffles, which UniBench calls with this seed before it takes the first rows.
+    numbers = np.sort(np.random.default_rng(SEED).permutation(count)[:size])
+    starts = np.cumsum([0, *map(len, rows.tables)])
+    shards = []
+    for table, start, stop in zip(rows.tables, starts[:-1], starts[1:], strict=True):
+        assert isinstance(table, Shard)
+        shards.append(table.take((numbers[(numbers >= start) & (numbers < stop)] - start).tolist()))
+    return Rows(rows.name, [shard for shard in shards if len(shard)]), list(map(str, numbers.tolist()))
+
+
+def _about(task: Task, rows: Rows) -> dict[str, list[str | None]]:
+    """What the samples tell about their pictures besides class and captions: texts, and the fields of json files."""
+    used = {task.columns.get(role, "") for role in ("image", "label", "captions")}
+    about: dict[str, list[str | None]] = {}
+    for column in rows.column_names:
+        name, _, ending = column.rpartition(".")
+        if ending not in ("txt", "json") or column in used:
+            continue
+        values = rows.values(column)
+        if ending == "txt":
+            about[name or column] = [None if value is None else value.strip() for value in values]
+        elif all(isinstance(value, dict) for value in values):
+            for fact in dict.fromkeys(fact for value in values for fact in value):
+                facts = [value.get(fact) for value in values]
+                about[str(fact)] = [None if value is None else str(value) for value in facts]
+    return about
 
 
 def _images(task: Task, rows: Rows, count: int) -> list[Item]:
