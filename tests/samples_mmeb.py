@@ -401,11 +401,11 @@ def _tuples(task: Task, size: Size) -> bytes:
     Further queries have each other and the first ones as hard negatives.
     """
     first = (18046, 80130, 3067, 42, 7)
-    more = range(100, 100 + size(pooled(task, "query"), 2) - 2)
+    more = range(100, 100 + size(8200 // 4, 2) - 2)
     queries = [
         {"image_id": 18046, "qry_text": "a cat on a mat", "hard_negatives": [3067, 42]},
         {"image_id": 80130, "qry_text": "a dog in the fog", "hard_negatives": [42, 7]},
-        *({"image_id": at, "qry_text": f"thing {at}", "hard_negatives": [*first[2:], 18046]} for at in more),
+        *({"image_id": at, "qry_text": f"thing {at}", "hard_negatives": [*first, *more[: at - 100]]} for at in more),
     ]
     images = (*first, *more)
     catalogue = [{"image_id": image, "captions": [f"caption of {image}", "another"]} for image in images]

@@ -26,7 +26,7 @@ from embark.tasks import Tasks, choose_tasks
 from embark.types import EmbarkError, Source, Task
 
 CHECKS = ("revision", "files", "columns", "rows", "classes", "ids", "license")
-MEDIA = re.compile(r"(.*_)?(image|images|video|audio)")  # names of columns, in rows of tasks
+MEDIA = re.compile(r"(.*_)?(image|video|audio)|images")  # names of columns of media, in rows of tasks
 CONNECTIONS = 8
 CARD = 1 << 16  # bytes of a dataset's card, of which the head is wanted
 
@@ -122,7 +122,7 @@ def _findings(task: Task, hub: Hub) -> Iterator[Finding]:
     checks: dict[Check, Callable[[], str | None]] = {
         "columns": lambda: _columns(task, list(heads.values())),
         "rows": lambda: _rows(task, tables, heads),
-        "classes": lambda: _classes(task, heads.values()),
+        "classes": lambda: _classes(task, heads.values(), hub),
         "ids": lambda: _ids(task, tables, heads),
         "license": lambda: _license(source, hub),
     }
@@ -138,9 +138,9 @@ def _columns(task: Task, heads: Sequence[TableHead]) -> str | None:
     known = {name for head in heads for name in head.columns}
     media = {name for head in heads for name in head.media}
     problems = []
-    for role, column in task.columns.items():
-        names = {column, *column.split(";"), column.split(".")[0]}
-        if not names & known:
+    for role, column in ((role, name) for role, names in task.columns.items() for name in names.split(",")):
+        names = readers.stored_columns(task, role, column.strip(), known)
+        if not names:
             problems.append(f"there is no column '{column}' ({role})")
         elif MEDIA.fullmatch(role) and not names & media:
             kinds = {head.columns[name] for head in heads for name in names if name in head.columns}
@@ -163,20 +163,24 @@ def _rows(task: Task, tables: Sequence[readers.TableFiles], heads: Mapping[str, 
     return "; ".join(problems) if told else None
 
 
-def _classes(task: Task, heads: Iterable[TableHead]) -> str | None:
+def _classes(task: Task, heads: Iterable[TableHead], hub: Hub) -> str | None:
     """The class names of the files, where they are not those of the row."""
+    known = task.labels or tuple(task.options.get("names", ()))
+    if not known:
+        return None
     column = task.columns.get("label", "")
     declared = next((head.classes[column] for head in heads if head.classes and column in head.classes), None)
-    if not declared or not task.labels:
+    declared = declared or readers.listed_classes(task, hub)
+    if not declared:
         return None
-    if len(declared) != len(task.labels):
-        return f"the files name {len(declared)} classes, the row {len(task.labels)}"
+    if len(declared) != len(known):
+        return f"the files name {len(declared)} classes, the row {len(known)}"
     plain = [re.sub(r"[\W_]+", " ", name).strip().casefold() for name in declared]
-    own = [re.sub(r"[\W_]+", " ", name).strip().casefold() for name in task.labels]
+    own = [re.sub(r"[\W_]+", " ", name).strip().casefold() for name in known]
     if sorted(plain) != sorted(own):
         return None  # other words for the classes; their order cannot be told
     moved = next((number for number, (name, other) in enumerate(zip(plain, own, strict=True)) if name != other), None)
-    return "" if moved is None else f"class {moved} is '{declared[moved]}' in the files, '{task.labels[moved]}' here"
+    return "" if moved is None else f"class {moved} is '{declared[moved]}' in the files, '{known[moved]}' here"
 
 
 def _ids(task: Task, tables: Sequence[readers.TableFiles], heads: Mapping[str, TableHead]) -> str | None:
