@@ -1,4 +1,4 @@
-"""ARK's folders of pictures with tables of metadata, and the labels that users supply; ids count from 0 in each topic."""
+"""ARK's folders of pictures with tables of metadata, and the labels that users supply."""
 
 from __future__ import annotations
 

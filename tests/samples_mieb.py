@@ -10,6 +10,7 @@ from typing import Any
 
 from PIL import Image
 
+from embark.catalogue import group_values
 from embark.tasks.mieb import COPIES
 from embark.types import Task
 from hub import parquet
@@ -46,10 +47,9 @@ def sample(task: Task, size: Size = few) -> tuple[Files, str]:
 def card(places: Mapping[str, tuple[str, str]], license: str = "") -> str:
     """A card that tells which files hold which config and split."""
     head = f"license: {license}\n" if license and " " not in license and "/" not in license else ""
-    entries = [
-        f"- config_name: {config}\n  data_files:\n  - split: {split}\n    path: {path}\n"
-        for path, (config, split) in places.items()
-    ]
+    files = ((config, f"  - split: {split}\n    path: {path}\n") for path, (config, split) in places.items())
+    by_config = group_values(files)
+    entries = [f"- config_name: {config}\n  data_files:\n{''.join(lines)}" for config, lines in by_config.items()]
     head += "configs:\n" + "".join(entries) if entries else ""
     return f"---\n{head}---\n# A dataset\n" if head else ""
 
@@ -123,6 +123,8 @@ def _beir(task: Task, size: Size) -> Made:
                 held[column] = [
                     picture(at, pictured) if kind == "image" else f"{role} text {at} of {id}" for at in range(rows)
                 ]
+        if len(held) == 3:  # an item of both may lack its words
+            held[task.columns[f"{role}_text"]][5::7] = [None] * len(range(5, rows, 7))
         held.setdefault("modality", ["x"] * rows)
         return held
 
@@ -157,7 +159,9 @@ def _beir(task: Task, size: Size) -> Made:
     if "query-id" in tables["queries"]:
         configs["qrels"] = "qrels"
     files = _union(shards(f"{configs[one]}/{split}", tables[one]) for one in tables)
-    return files, {f"{config}/{split}-*": (config, split) for config in configs.values()}
+    files |= _union(shards(f"{configs[one]}/dev", tables[one]) for one in ("queries", "qrels"))  # which nobody reads
+    places = {f"{config}/{split}-*": (config, split) for config in configs.values()}
+    return files, places | {f"{configs[one]}/dev-*": (configs[one], "dev") for one in ("queries", "qrels")}
 
 
 def _union(parts: Any) -> Files:
@@ -191,8 +195,9 @@ def _question(task: Task, size: Size) -> Made:
     kinds = ("Count", "Relation", "Depth", "Distance")
     rows = range(size(task.rows.get("test"), 8))
     held = {
-        "idx": list(rows), "image": [picture(at, task.source.id) for at in rows], "task": [kinds[at % 4] for at in rows],
-        "question": [f"what about {at}?" for at in rows], "answer": [("(B)", "(A)")[at % 2] for at in rows],
+        "idx": list(rows), "image": [picture(at, task.source.id) for at in rows],
+        "task": [kinds[at % 4] for at in rows], "question": [f"what about {at}?" for at in rows],
+        "answer": [("(B)", "(A)")[at % 2] for at in rows],
         "choices": [["one", "two"] if at % 3 else ["two", "six", "ten"] for at in rows],
     }  # fmt: skip
     return shards("data/test", held), {}

@@ -213,7 +213,8 @@ def screens(name: str, size: Size = few) -> dict[str, bytes]:
     """Rows and the archive of screenshots of one dataset; one right candidate is in no corpus."""
     low = name.lower()
     shown = named(size(9_750, len(COLORS)))
-    found = {f"gui_tasks/{name}.zip": zipped({f"{low}/{one}.png": _screenshot(at, name) for at, one in enumerate(shown)})}
+    screenshots = {f"{low}/{one}.png": _screenshot(at, name) for at, one in enumerate(shown)}
+    found = {f"gui_tasks/{name}.zip": zipped(screenshots)}
     names = {"cand_id": "pos_id", "cand_text": "pos_text", "cand_image_path": "pos_image_path"}
     for direction in ("q2s", "q2t", "s2s", "t2s"):
         seen, acted = direction[0] != "q", direction[2] == "t"

@@ -191,7 +191,7 @@ def test_planted_differences_are_found_among_all_tasks(real_hub: FakeHub, tmp_pa
     plant(real_hub, "RP2kI2IRetrieval", "corpus/", lambda table: table.rename_columns({"image": "picture"}))
     plant(real_hub, "CUB200I2IRetrieval", "corpus/", lambda table: table.rename_columns({"id": "number"}))
     plant(real_hub, "EuroSATZeroShot", "data/test-", swap_classes)
-    plant(real_hub, "VidoreDocVQARetrieval", "corpus/", lambda table: pa.concat_tables([table.slice(1), table.slice(1, 1)]))
+    plant(real_hub, "VidoreDocVQARetrieval", "corpus/", lambda table: table.take([0, 1, 2, 3, 3]))
     replace_text(real_hub, "SciMMIRT2IRetrieval", "README.md", "license: mit", "license: cc-by-nc-4.0")
     source = TASKS["STL10ZeroShot"].source
     del real_hub.data[source.id, source.revision]
@@ -199,8 +199,7 @@ def test_planted_differences_are_found_among_all_tasks(real_hub: FakeHub, tmp_pa
     status, out, err = stage(real_hub, tmp_path / "after").run(*command)
     assert status == 1
     header, *lines = [line.split() for line in out.splitlines() if line.strip()]
-    differing = {(row[0], check) for row in lines for check, cell in zip(header, row, strict=False) if cell == "DIFFERS"}
-    assert differing == {
+    assert {(line[0], header[at]) for line in lines for at in range(len(line)) if line[at] == "DIFFERS"} == {
         *((name, "rows") for name in ("DTD", "DTDZeroShot")),
         ("RP2kI2IRetrieval", "columns"),
         ("CUB200I2IRetrieval", "columns"),

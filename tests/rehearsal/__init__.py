@@ -25,6 +25,8 @@ def publish(hub: FakeHub, *benchmarks: str) -> None:
     tasks = get_tasks([name for benchmark in benchmarks for name in get_benchmark(benchmark).tasks])
     for family, rows in group_values((task.family, task) for task in tasks).items():
         FAMILIES[family](hub, rows)
+    for files in hub.data.values():
+        files[".gitattributes"] = b"*.parquet filter=lfs diff=lfs merge=lfs -text\n"
 
 
 def _mieb(hub: FakeHub, tasks: Sequence[Task]) -> None:

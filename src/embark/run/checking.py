@@ -120,7 +120,7 @@ def _findings(task: Task, hub: Hub) -> Iterator[Finding]:
     yield Finding(task.name, "files", True)
     tables = readers.tables(task, hub)
     checks: dict[Check, Callable[[], str | None]] = {
-        "columns": lambda: _columns(task, list(heads.values())),
+        "columns": lambda: _columns(task, tables, heads),
         "rows": lambda: _rows(task, tables, heads),
         "classes": lambda: _classes(task, heads.values(), hub),
         "ids": lambda: _ids(task, tables, heads),
@@ -131,21 +131,32 @@ def _findings(task: Task, hub: Hub) -> Iterator[Finding]:
         yield Finding(task.name, name, None if problem is None else not problem, problem or "")
 
 
-def _columns(task: Task, heads: Sequence[TableHead]) -> str | None:
-    """The columns that the row names and no file has, and columns of media that hold something else."""
+def _columns(task: Task, tables: Sequence[readers.TableFiles], heads: Mapping[str, TableHead]) -> str | None:
+    """The columns that the row names and files lack, and columns of media that hold something else."""
     if not task.columns or not heads:
         return None
-    known = {name for head in heads for name in head.columns}
-    media = {name for head in heads for name in head.media}
     problems = []
-    for role, column in ((role, name) for role, names in task.columns.items() for name in names.split(",")):
-        names = readers.stored_columns(task, role, column.strip(), known)
-        if not names:
-            problems.append(f"there is no column '{column}' ({role})")
-        elif MEDIA.fullmatch(role) and not names & media:
-            kinds = {head.columns[name] for head in heads for name in names if name in head.columns}
-            problems.append(f"column '{column}' holds {listed(sorted(kinds))}, not media")
-    return "; ".join(problems + [f"the files have {listed(sorted(known))}"] * bool(problems))
+    others: dict[str, None] = {}
+    for role, column in ((role, name.strip()) for role, names in task.columns.items() for name in names.split(",")):
+        paths = [file.path for table in tables if role in table.roles for file in table.files if file.path in heads]
+        wrong = [problem for path in paths if (problem := _column(task, role, column, heads[path]))]
+        if not paths:  # some file has it
+            wrong = [_column(task, role, column, head) for head in heads.values()]
+            wrong = [] if "" in wrong else wrong
+        if wrong:
+            problems.append(wrong[0])
+            others |= dict.fromkeys(name for path in paths or heads for name in heads[path].columns)
+    return "; ".join(problems + [f"the files have {listed(sorted(others))}"] * bool(problems))
+
+
+def _column(task: Task, role: str, column: str, head: TableHead) -> str:
+    """What is wrong with a column of the row in a file."""
+    names = readers.stored_columns(task, role, column, head.columns)
+    if not names:
+        return f"there is no column '{column}' ({role})"
+    if MEDIA.fullmatch(role) and not names & {*head.media}:
+        return f"column '{column}' holds {listed(sorted(head.columns[name] for name in names))}, not media"
+    return ""
 
 
 def _rows(task: Task, tables: Sequence[readers.TableFiles], heads: Mapping[str, TableHead]) -> str | None:
