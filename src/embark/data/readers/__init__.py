@@ -107,7 +107,7 @@ def tables(task: Task, hub: Hub) -> list[TableFiles]:
 
 
 def stored_columns(task: Task, role: str, column: str, known: Collection[str]) -> set[str]:
-    """Those of the columns of a task's files that its reader takes for a column of the row; `role` is what it is for."""
+    """The columns of a task's files that its reader takes for a column of the row, whose role it is."""
     own: Callable[[str, str, Collection[str]], set[str]] | None = getattr(_module(task.reader), "stored_columns", None)
     return own(role, column, known) if own else {column, *column.split(";"), column.split(".")[0]} & {*known}
 
