@@ -144,7 +144,8 @@ def test_what_a_row_tells_about_its_files(hub: FakeHub) -> None:
     assert files("en", options={"corpus": ["test", "train"]}) == ["en/test-0", "en/train-0"]
     assert files("de", options={"configs": ["queries", "qrels"]}) == ["queries/test-0", "qrels/test-0"]
     assert files(options={"configs": (), "files": ["m*.zip"]}) == ["media.zip"]
-    assert files(reader="beir") == ["corpus/corpus-0", "queries/test-0", "data/test-0"]
+    with pytest.raises(EmbarkError, match=r"could be data/test-0.parquet \(config default\), or qrels/test-0.parquet"):
+        files(reader="beir")
     renamed = {"configs": {"corpus": "en", "qrels": "qrels"}, "splits": {"corpus": "train"}}
     assert files(reader="beir", options=renamed) == ["en/train-0", "queries/test-0", "qrels/test-0"]
     with pytest.raises(EmbarkError, match="no files for split 'test' of config 'fr'"):

@@ -136,7 +136,7 @@ def test_many_small_objects_become_few_and_readers_follow(space: Space) -> None:
     writer.close()
     space.refresh()
     assert holds(space, range(3 * MANY))
-    assert space.objects <= 4
+    assert space.segments <= 4
     assert space.verify() == []
 
 

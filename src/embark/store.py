@@ -1,7 +1,7 @@
 """Where vectors live: key → vector, written once and kept; safe against crashes, damage and concurrent writers.
 
     ROOT/<space>/                               the vectors of one encoder, named by its fingerprint
-        <utc time>-<pid>-<random>.vectors       what one commit added: appears whole, is never changed
+        <utc time>-<pid>-<random>.vectors       a segment, what one commit added: appears whole, never changes
 
     header   48 bytes: magic, format, bytes of the head, entries, rows, checksum of head and index, checksum of these
     head     JSON: space, dim, dtype, ragged
@@ -10,8 +10,8 @@
 
 A checksum is an xxh3_64; that of an entry is seeded by its key, so that bytes of another entry never pass for it. An
 entry is checked when it is first read in a process; one that is damaged counts as absent from then on, and the newest
-sound entry of a key is the one that is read. Readers never write. Putting, listing, reading and deleting whole objects
-is all that a store asks of its disk. Segments of format 1, which are folders, can still be read (see `_Segment`).
+sound entry of a key is the one that is read. Readers never write. Putting, listing, reading and deleting whole segments
+is all that a store asks of its disk. Segments of format 1, which are folders, can still be read (see `_OldSegment`).
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ DTYPES = {"float16": "<f2", "float32": "<f4", "uint8": "|u1"}  # name → on dis
 
 @dataclass(frozen=True)
 class Head:
-    """What kind of vectors an object holds; it is the same for all objects of a space."""
+    """What kind of vectors a segment holds; it is the same for all segments of a space."""
 
     space: str
     dim: int
@@ -73,10 +73,10 @@ class MissingVectors(EmbarkError):
 class DamagedVectors(MissingVectors):
     """Stored vectors do not match their checksums. They count as absent from now on, so a run embeds them again."""
 
-    def __init__(self, path: Path, objects: Sequence[str], keys: Array) -> None:
+    def __init__(self, path: Path, segments: Sequence[str], keys: Array) -> None:
         self.path = path  # of the space
         self.keys = keys
-        named = ", ".join(objects[:3]) + ("…" if objects[3:] else "")
+        named = ", ".join(segments[:3]) + ("…" if segments[3:] else "")
         super().__init__(
             f"{len(keys):,} stored vectors in {path} are damaged (in {named}). A run that scores them embeds them "
             "again (--rescore); embark store check lists all damage."
@@ -105,15 +105,15 @@ class Space:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._objects: tuple[_Object, ...] = ()
+        self._segments: tuple[_Segment, ...] = ()
         self.refresh()
 
     def refresh(self) -> None:
         """Read what any writer has committed since."""
-        self._objects = tuple(thing for thing in _open_all(self._folders) if len(thing))
-        for thing, other in pairwise(self._objects):
-            if thing.head != other.head:
-                heads = f"{thing.path} has {thing.head}, {other.path} has {other.head}"
+        self._segments = tuple(segment for segment in _open_all(self._folders) if len(segment))
+        for segment, other in pairwise(self._segments):
+            if segment.head != other.head:
+                heads = f"{segment.path} has {segment.head}, {other.path} has {other.head}"
                 raise EmbarkError(f"{heads}: delete the wrong one.")
 
     def __len__(self) -> int:
@@ -139,26 +139,30 @@ class Space:
             index = self._index
             entries = index(keys)
             entries = np.unique(entries[entries >= 0])
-            lost = sum(thing.check(local) for thing, local in index.by_object(entries))
+            lost = sum(segment.check(local) for segment, local in index.by_segment(entries))
             if not lost:
                 return damaged
             damaged += lost
 
     def verify(self) -> list[str]:
         """Check every byte that was ever committed; a text for each problem, with what to do about it."""
-        problems = [(thing.path, text) for thing in _open_all(self._folders, again=True) for text in thing.problems()]
-        return [f"{path}: {text}; embark store repair leaves out what is damaged" for path, text in problems]
+        segments = _open_all(self._folders, again=True)
+        return [
+            f"{segment.path}: {problem}; embark store repair leaves out what is damaged"
+            for segment in segments
+            for problem in segment.problems()
+        ]
 
     def repair(self) -> int:
-        """Write the sound entries of damaged objects anew, and delete those objects; returns how many."""
-        damaged = [thing for thing in _open_all(self._folders, again=True) if thing.problems()]
-        for thing in damaged:
-            _replace([thing])
+        """Write the sound entries of damaged segments anew, and delete those segments; returns how many."""
+        damaged = [segment for segment in _open_all(self._folders, again=True) if segment.problems()]
+        for segment in damaged:
+            _replace([segment])
         self.refresh()
         return len(damaged)
 
     def collect(self, age: float = 86_400) -> int:
-        """Delete what nobody reads: parts older than `age` seconds, and objects whose entries all stand in newer ones.
+        """Delete what nobody reads: parts older than `age` seconds, and segments whose entries all stand in newer ones.
 
         Returns the bytes that are free now.
         """
@@ -168,33 +172,33 @@ class Space:
             with suppress(FileNotFoundError):  # it has got its name since
                 if entry.name.endswith(PART) and entry.stat().st_mtime < old:
                     _delete(Path(entry.path))
-        objects = _open_all(self._folders, again=True)
-        for thing in objects:
-            thing.check(np.arange(len(thing)))
+        segments = _open_all(self._folders, again=True)
+        for segment in segments:
+            segment.check(np.arange(len(segment)))
         newer: _Index | None = None
-        for position, thing in reversed(list(enumerate(objects))):
-            newer = newer or _Index(objects[position + 1 :])
-            sound = not thing.damage and not thing.lost.any()  # damage is for repair, not silently deleted
-            if len(thing) and sound and (newer(thing.keys) >= 0).all():
-                _delete(thing.path)
+        for position, segment in reversed(list(enumerate(segments))):
+            newer = newer or _Index(segments[position + 1 :])
+            sound = not segment.damage and not segment.lost.any()  # damage is for repair, not silently deleted
+            if len(segment) and sound and (newer(segment.keys) >= 0).all():
+                _delete(segment.path)
             else:
                 newer = None
         self.refresh()
         return before - self.size
 
     def writer(self) -> Writer:
-        """A writer of objects; readers see what it committed after their next refresh."""
+        """A writer of segments; readers see what it committed after their next refresh."""
         return Writer(self)
 
     @property
     def head(self) -> Head | None:
         """The kind of the vectors; None as long as there are none."""
-        return self._objects[0].head if self._objects else None
+        return self._segments[0].head if self._segments else None
 
     @property
-    def objects(self) -> int:
-        """How many objects hold its vectors."""
-        return len(self._objects)
+    def segments(self) -> int:
+        """How many segments hold its vectors."""
+        return len(self._segments)
 
     @property
     def size(self) -> int:
@@ -209,18 +213,18 @@ class Space:
 
     @property
     def _index(self) -> _Index:  # made at first use: writing needs none
-        return _index(self._objects, sum(int(thing.lost.sum()) for thing in self._objects))
+        return _index(self._segments, sum(int(segment.lost.sum()) for segment in self._segments))
 
 
 class Vectors:
-    """A lazy (n, dim) matrix, gathered from the mapped objects and checked when indexed.
+    """A lazy (n, dim) matrix, gathered from the mapped segments and checked when indexed.
 
     In a ragged space every entry is a (rows, dim) matrix: indexing gives a list of them, `np.asarray` stacks them all,
     and entry i is then rows `offsets[i]` to `offsets[i + 1]`.
     """
 
     def __init__(self, path: Path, index: _Index, keys: Array, entries: Array) -> None:
-        head = index.objects[0].head if index.objects else _NO_HEAD
+        head = index.segments[0].head if index.segments else _NO_HEAD
         self.dtype = np.dtype(DTYPES[head.dtype])
         self.dim = head.dim
         self.ragged = head.ragged
@@ -253,7 +257,7 @@ class Vectors:
     def _gather(self, chosen: Array, retries: int = 3) -> Array:
         try:
             return self._index.gather(self._path, self._entries[chosen])
-        except _Gone:  # a writer has merged small objects into one since
+        except _Gone:  # a writer has merged small segments into one since
             if not retries:
                 raise
             fresh = Space(self._path).read(self._keys)
@@ -262,8 +266,8 @@ class Vectors:
 
 
 class Writer(AbstractContextManager["Writer"]):
-    """Adds vectors to a space. What was added is durable after `commit`, which writes one object; leaving the `with`
-    block commits. A writer's many small objects become one, in steps of `MANY` and at the end.
+    """Adds vectors to a space. What was added is durable after `commit`, which writes one segment; leaving the `with`
+    block commits. A writer's many small segments become one, in steps of `MANY` and at the end.
     """
 
     def __init__(self, space: Space) -> None:
@@ -321,15 +325,15 @@ class Writer(AbstractContextManager["Writer"]):
     def _merge(self, most: int) -> None:
         if len(self._small) > most:
             with suppress(FileNotFoundError, _Gone):  # somebody else has collected or repaired one of them
-                objects = [thing for path in self._small if len(thing := _open(path, _stamp(path)))]
-                if not any(thing.check(np.arange(len(thing))) for thing in objects):  # damage stays where it is seen
-                    _replace(objects)
+                segments = [segment for path in self._small if len(segment := _open(path, _stamp(path)))]
+                if not any(segment.check(np.arange(len(segment))) for segment in segments):  # damage stays to be seen
+                    _replace(segments)
             self._small = []
 
 
-# ── objects ──────────────────────────────────────────────────────────────────────────────────────────────────────────
-SMALL = 4 << 20  # bytes of an object that is merged with others
-MANY = 64  # small objects that a writer leaves as long as it writes
+# ── segments ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+SMALL = 4 << 20  # bytes of a segment that is merged with others
+MANY = 64  # small segments that a writer leaves as long as it writes
 FEW = 16  # and when it closes
 ALIGNMENT = 4096
 BLOCK = 512  # entries that are copied and checked together: they fit the processor's cache
@@ -342,11 +346,11 @@ _Stamp = tuple[tuple[int, int, int], ...]  # size, time and number of each file
 
 
 class _Gone(EmbarkError):
-    """An object was deleted or cut since it was opened."""
+    """A segment was deleted or cut since it was opened."""
 
 
-class _Object:
-    """The entries of one object, and what is known about them in this process."""
+class _Segment:
+    """The entries of one segment, and what is known about them in this process."""
 
     def __init__(
         self, path: Path, stamp: _Stamp, head: Head, entries: Array, rows: int, offset: int, damage: str = ""
@@ -413,7 +417,7 @@ class _Object:
         return [self.damage] * bool(self.damage) + [f"{lost:,} of {len(self):,} vectors are damaged"] * bool(lost)
 
 
-class _Segment(_Object):
+class _OldSegment(_Segment):
     """A segment of format 1: the folder of one writer, checked commit by commit.
 
     head.json      format, space, dim, dtype, ragged
@@ -447,41 +451,41 @@ class _Commit(NamedTuple):
     vectors: int = 0
 
 
-_SEGMENT_ENTRY = np.dtype([("key", KEY), ("rows", "<u4")])
+_OLD_ENTRY = np.dtype([("key", KEY), ("rows", "<u4")])
 _COMMIT = struct.Struct("<QQII")  # followed by its crc32
-_SEGMENT_FILES = ("head.json", "vectors.bin", "keys.bin", "commits.bin")
-_OPENED: dict[Path, _Object] = {}  # every object that was opened in this process, as it was then
+_OLD_FILES = ("head.json", "vectors.bin", "keys.bin", "commits.bin")
+_OPENED: dict[Path, _Segment] = {}  # every segment that was opened in this process, as it was then
 
 
-def _open_all(folders: Iterable[Path], again: bool = False) -> list[_Object]:
-    """The objects of a space, oldest first; `again` forgets what is known about them."""
-    objects = [thing for folder in folders for thing in _open_folder(folder, again)]
-    return sorted(objects, key=lambda thing: thing.path.name)
+def _open_all(folders: Iterable[Path], again: bool = False) -> list[_Segment]:
+    """The segments of a space, oldest first; `again` forgets what is known about them."""
+    segments = [segment for folder in folders for segment in _open_folder(folder, again)]
+    return sorted(segments, key=lambda segment: segment.path.name)
 
 
-def _open_folder(folder: Path, again: bool, listings: int = 20) -> list[_Object]:
+def _open_folder(folder: Path, again: bool, listings: int = 20) -> list[_Segment]:
     paths = {Path(entry.path) for entry in _list(folder) if entry.name.endswith(SUFFIX) != entry.is_dir()}
     for path in [path for path in list(_OPENED) if path.parent == folder and path not in paths]:
         _OPENED.pop(path, None)
-    objects = []
+    segments = []
     for path in paths:
         with suppress(FileNotFoundError):
-            objects.append(_open(path, _stamp(path), again))
-    if len(objects) < len(paths) and listings:  # what was deleted is in an object that may be newer than the list
+            segments.append(_open(path, _stamp(path), again))
+    if len(segments) < len(paths) and listings:  # what was deleted is in a segment that may be newer than the list
         return _open_folder(folder, again, listings - 1)
-    return objects
+    return segments
 
 
-def _open(path: Path, stamp: _Stamp, again: bool = False) -> _Object:
+def _open(path: Path, stamp: _Stamp, again: bool = False) -> _Segment:
     known = _OPENED.get(path)
     if known is None or known.stamp != stamp or again:
-        known = _OPENED[path] = (_open_segment if path.suffix != SUFFIX else _open_object)(path, stamp)
+        known = _OPENED[path] = (_open_old if path.suffix != SUFFIX else _open_segment)(path, stamp)
     return known
 
 
-def _open_object(path: Path, stamp: _Stamp) -> _Object:
-    """An object with its head and index verified; without entries if they are damaged."""
-    damaged = _Object(path, stamp, _NO_HEAD, np.empty(0, _ENTRY), 0, 0, "its index is damaged: its vectors are lost")
+def _open_segment(path: Path, stamp: _Stamp) -> _Segment:
+    """A segment with its head and index verified; without entries if they are damaged."""
+    damaged = _Segment(path, stamp, _NO_HEAD, np.empty(0, _ENTRY), 0, 0, "its index is damaged: its vectors are lost")
     with path.open("rb") as file:
         header = file.read(_HEADER.size + 8)
         if len(header) < _HEADER.size + 8 or xxh3_64_intdigest(header[:-8]).to_bytes(8, "little") != header[-8:]:
@@ -502,7 +506,7 @@ def _open_object(path: Path, stamp: _Stamp) -> _Object:
     offset = _aligned(len(header) + len(described))
     rows_there = max(0, stamp[0][0] - offset) // head.width if head.width else rows
     damage = "its end is cut off" if rows_there < rows else ""
-    return _Object(path, stamp, head, entries, min(rows, rows_there), offset, damage)
+    return _Segment(path, stamp, head, entries, min(rows, rows_there), offset, damage)
 
 
 def _read_head(fields: dict[str, Any]) -> Head:
@@ -513,21 +517,21 @@ def _read_head(fields: dict[str, Any]) -> Head:
     return head
 
 
-def _open_segment(path: Path, stamp: _Stamp) -> _Object:
+def _open_old(path: Path, stamp: _Stamp) -> _Segment:
     """A segment's commits, as far as records and keys are sound and all vectors are there."""
     empty = np.empty(0, _ENTRY)
     try:
         raw = (path / "head.json").read_bytes()
         records = (path / "commits.bin").read_bytes()
     except FileNotFoundError:  # a writer was just creating it, or died while doing so
-        return _Segment(path, stamp, _NO_HEAD, empty, 0, 0)
+        return _OldSegment(path, stamp, _NO_HEAD, empty, 0, 0)
     try:
         fields = json.loads(raw)
         if fields.pop("format") != 1:
             raise ValueError
         head = _read_head(fields)
     except (ValueError, TypeError, KeyError, AttributeError):
-        return _Segment(path, stamp, _NO_HEAD, empty, 0, 0, "head.json cannot be read" if records else "")
+        return _OldSegment(path, stamp, _NO_HEAD, empty, 0, 0, "head.json cannot be read" if records else "")
     keys = (path / "keys.bin").read_bytes() if (path / "keys.bin").exists() else b""
     rows_there = stamp[1][0] // head.width if head.width else 1 << 60
     chain = zlib.crc32(raw)
@@ -540,8 +544,8 @@ def _open_segment(path: Path, stamp: _Stamp) -> _Object:
             break
         commit = _Commit(*_COMMIT.unpack_from(records, end - _COMMIT.size))
         before = commits[-1] if commits else _Commit()
-        added = keys[before.entries * _SEGMENT_ENTRY.itemsize : commit.entries * _SEGMENT_ENTRY.itemsize]
-        if len(keys) < commit.entries * _SEGMENT_ENTRY.itemsize or commit.rows > rows_there:
+        added = keys[before.entries * _OLD_ENTRY.itemsize : commit.entries * _OLD_ENTRY.itemsize]
+        if len(keys) < commit.entries * _OLD_ENTRY.itemsize or commit.rows > rows_there:
             damage = f"its files are shorter than commit {len(commits) + 1} says"
             break
         if zlib.crc32(added) != commit.keys:
@@ -549,16 +553,16 @@ def _open_segment(path: Path, stamp: _Stamp) -> _Object:
             break
         commits.append(commit)
     last = commits[-1] if commits else _Commit()
-    plain = np.frombuffer(keys, _SEGMENT_ENTRY, last.entries)
+    plain = np.frombuffer(keys, _OLD_ENTRY, last.entries)
     entries = np.zeros(last.entries, _ENTRY)
     entries["key"], entries["rows"] = plain["key"], plain["rows"]
-    segment = _Segment(path, stamp, head, entries, last.rows, 0, damage)
+    segment = _OldSegment(path, stamp, head, entries, last.rows, 0, damage)
     segment.commits = tuple(commits)
     return segment
 
 
 def _write(folder: Path, head: Head, parts: Sequence[tuple[Array, Array]]) -> Path:
-    """Put entries and their rows as one object; into the overlay where the store cannot be written."""
+    """Put entries and their rows as one segment; into the overlay where the store cannot be written."""
     index = np.concatenate([entries for entries, _ in parts])
     rows = sum(len(flat) for _, flat in parts)
     raw = json.dumps(asdict(head)).encode()
@@ -588,25 +592,25 @@ def _write(folder: Path, head: Head, parts: Sequence[tuple[Array, Array]]) -> Pa
         raise EmbarkError(f"{text} Solve that and run again.") from error
 
 
-def _replace(objects: Sequence[_Object]) -> None:
-    """One new object with the sound entries of these, then no more these."""
-    heads = [thing.head for thing in objects if not thing.lost.all()]
+def _replace(segments: Sequence[_Segment]) -> None:
+    """One new segment with the sound entries of these, then no more these."""
+    heads = [segment.head for segment in segments if not segment.lost.all()]
     parts = []
-    for thing in objects:
-        sound = np.flatnonzero(~thing.lost)
-        out = np.empty((thing.count[sound].sum(), thing.head.dim), DTYPES[thing.head.dtype])
-        thing.copy(sound, out, np.cumsum(thing.count[sound]) - thing.count[sound])
-        entries = thing.entries[sound].copy()
-        if isinstance(thing, _Segment):
+    for segment in segments:
+        sound = np.flatnonzero(~segment.lost)
+        out = np.empty((segment.count[sound].sum(), segment.head.dim), DTYPES[segment.head.dtype])
+        segment.copy(sound, out, np.cumsum(segment.count[sound]) - segment.count[sound])
+        entries = segment.entries[sound].copy()
+        if isinstance(segment, _OldSegment):
             entries["sum"] = _checksums(_words(entries["key"]), _split(out, entries["rows"]))
         parts += [(entries, out)] * bool(len(sound))
     if parts:
-        _write(objects[0].path.parent, heads[0], parts)
-    for thing in objects:
-        _delete(thing.path)
+        _write(segments[0].path.parent, heads[0], parts)
+    for segment in segments:
+        _delete(segment.path)
 
 
-@lru_cache(maxsize=128)  # a mapping holds a file descriptor, and a space may have thousands of objects
+@lru_cache(maxsize=128)  # a mapping holds a file descriptor, and a space may have thousands of segments
 def _map(path: Path, stamp: _Stamp, dtype: str, rows: int, dim: int, offset: int) -> Array:
     if not rows * dim:
         return np.empty((rows, dim), dtype)
@@ -637,13 +641,13 @@ def _aligned(size: int) -> int:
 class _Index:
     """The newest sound entry of each distinct key: sorted by key, looked up by the first 64 bits, verified on all."""
 
-    def __init__(self, objects: Sequence[_Object]) -> None:
-        words = _join([_words(thing.keys) for thing in objects], np.empty((0, 4), np.uint64))
-        self.objects = objects
-        self.bases = np.cumsum([0] + [len(thing) for thing in objects])  # number of the first entry of each object
-        self.count = _join([thing.count for thing in objects], np.empty(0, np.int64))
+    def __init__(self, segments: Sequence[_Segment]) -> None:
+        words = _join([_words(segment.keys) for segment in segments], np.empty((0, 4), np.uint64))
+        self.segments = segments
+        self.bases = np.cumsum([0] + [len(segment) for segment in segments])  # the number of each one's first entry
+        self.count = _join([segment.count for segment in segments], np.empty(0, np.int64))
         order = np.argsort(words[:, 0])
-        lost = _join([thing.lost for thing in objects], np.empty(0, bool))
+        lost = _join([segment.lost for segment in segments], np.empty(0, bool))
         if lost.any():
             order = order[~lost[order]]
         prefix = words[order, 0]
@@ -658,7 +662,7 @@ class _Index:
             prefix = words[order, 0]
         self.words = words  # of all entries
         self.prefix = prefix  # of the distinct keys, sorted
-        self.entry = order  # the number of each distinct key's entry, over all objects
+        self.entry = order  # the number of each distinct key's entry, over all segments
         edges = np.flatnonzero(prefix[1:] != prefix[:-1]) + 1  # where the next prefix begins
         self.longest = int(np.diff(np.concatenate([[0], edges, [len(order)]])).max())  # in practice 1: no collision
 
@@ -677,33 +681,33 @@ class _Index:
             entries[equal] = candidate[equal]
         return entries
 
-    def by_object(self, entries: Array) -> Iterator[tuple[_Object, Array]]:
-        """Sorted entries as numbers within their objects."""
+    def by_segment(self, entries: Array) -> Iterator[tuple[_Segment, Array]]:
+        """Sorted entries as numbers within their segments."""
         cuts = np.searchsorted(entries, self.bases)
-        for thing, base, (start, stop) in zip(self.objects, self.bases, pairwise(cuts), strict=False):
+        for segment, base, (start, stop) in zip(self.segments, self.bases, pairwise(cuts), strict=False):
             if start < stop:
-                yield thing, entries[start:stop] - base
+                yield segment, entries[start:stop] - base
 
     def gather(self, path: Path, entries: Array) -> Array:
         """The rows of these entries, all of them checked; copied in the order of the disk."""
         count = self.count[entries]
-        head = self.objects[0].head if self.objects else _NO_HEAD
+        head = self.segments[0].head if self.segments else _NO_HEAD
         out = np.empty((count.sum(), head.dim), DTYPES[head.dtype])
         order = np.argsort(entries, kind="stable")
         ordered = entries[order]
         places = (np.cumsum(count) - count)[order]
         blocks = []
         start = 0
-        for thing, local in self.by_object(ordered):
+        for segment, local in self.by_segment(ordered):
             for first in range(0, len(local), BLOCK):
                 part = local[first : first + BLOCK]
-                blocks.append((thing, part, places[start + first : start + first + len(part)]))
+                blocks.append((segment, part, places[start + first : start + first + len(part)]))
             start += len(local)
 
-        def copy(block: tuple[_Object, Array, Array]) -> Array:
-            thing, local, rows = block
-            thing.copy(local, out, rows)
-            return local[thing.lost[local]]
+        def copy(block: tuple[_Segment, Array, Array]) -> Array:
+            segment, local, rows = block
+            segment.copy(local, out, rows)
+            return local[segment.lost[local]]
 
         if out.nbytes < LARGE:
             lost = list(map(copy, blocks))
@@ -711,16 +715,16 @@ class _Index:
             with ThreadPoolExecutor(min(8, os.cpu_count() or 1)) as pool:
                 lost = list(pool.map(copy, blocks))
         if any(map(len, lost)):
-            damaged = [(thing, local) for (thing, _, _), local in zip(blocks, lost, strict=True) if len(local)]
-            names = list(dict.fromkeys(thing.path.name for thing, _ in damaged))
-            keys = np.concatenate([thing.keys[np.unique(local)] for thing, local in damaged])
+            damaged = [(segment, local) for (segment, _, _), local in zip(blocks, lost, strict=True) if len(local)]
+            names = list(dict.fromkeys(segment.path.name for segment, _ in damaged))
+            keys = np.concatenate([segment.keys[np.unique(local)] for segment, local in damaged])
             raise DamagedVectors(path, names, keys)
         return out
 
 
 @lru_cache(maxsize=4)
-def _index(objects: tuple[_Object, ...], lost: int) -> _Index:
-    return _Index(objects)
+def _index(segments: tuple[_Segment, ...], lost: int) -> _Index:
+    return _Index(segments)
 
 
 def _join(arrays: Sequence[Array], none: Array) -> Array:
@@ -750,7 +754,7 @@ def _flat(parts: list[Array], dtype: Any) -> Array:
         raise EmbarkError(f"Some values are too large for {name}; store these vectors as float32.") from error
 
 
-# ── the disk: put, list, delete; an object is read by mapping it ─────────────────────────────────────────────────────
+# ── the disk: put, list, delete; a segment is read by mapping it ─────────────────────────────────────────────────────
 _OVERLAYS: dict[Path, Path] = {}  # stores that cannot be written → folders of this process
 
 
@@ -772,7 +776,7 @@ def _list(folder: Path) -> list[os.DirEntry[str]]:
 
 
 def _delete(path: Path) -> None:
-    """Remove an object, or a segment of format 1."""
+    """Remove a segment; one of format 1 is a folder."""
     if path.is_dir():
         with suppress(FileNotFoundError):  # somebody else removes it, too
             shutil.rmtree(path)
@@ -789,8 +793,8 @@ def _size(path: Path) -> int:
 
 
 def _stamp(path: Path) -> _Stamp:
-    """What changes when the files of an object are written."""
-    files = [path / name for name in _SEGMENT_FILES] if path.suffix != SUFFIX else [path]
+    """What changes when the files of a segment are written."""
+    files = [path / name for name in _OLD_FILES] if path.suffix != SUFFIX else [path]
     stamps = []
     for file in files:
         try:

@@ -568,6 +568,7 @@ PROTECTIONS = (
     Removal(
         "test_fault_03_a_damaged_result_is_computed_again", "results/__init__.py",
         'raise TypeError(f"{value!r} is not a number")', "return value",
+        (Edit("results/__init__.py", "if checksum not in (None, _checksum(content)):", "if False:"),),
     ),
     Removal(
         "test_fault_03_an_export_says_what_it_leaves_out", "boards/exchange.py",
@@ -834,6 +835,7 @@ PROTECTIONS = (
     Removal(
         "test_fault_22_the_self_check_is_cheap_and_its_vectors_are_stored", "engine/local.py",
         "    sink.put(as_keys(keys), stored)\n", "",
+        (Edit("run/__init__.py", "if isinstance(outcome, MissingVectors) and not again:", "if False:"),),
     ),
     Removal(
         "test_fault_22_a_model_that_costs_money_is_not_asked_twice", "engine/local.py",

@@ -26,7 +26,7 @@ def settings(tmp_path: Path) -> Settings:
 
 def test_size_by_space_the_largest_first(settings: Settings) -> None:
     health = embark.store_size(settings)
-    assert [(space.space, space.vectors, space.objects) for space in health.spaces] == [("cd", 60, 2), ("ab", 3, 1)]
+    assert [(space.space, space.vectors, space.segments) for space in health.spaces] == [("cd", 60, 2), ("ab", 3, 1)]
     assert sum(space.bytes for space in health.spaces) == sum(
         path.stat().st_size for path in settings.store.rglob("*") if path.is_file()
     )

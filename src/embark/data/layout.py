@@ -192,7 +192,7 @@ def card_configs(card: str, id: str = "?") -> list[dict[str, Any]]:
         configs: Any = yaml.load(block[0], Loader=yaml.BaseLoader)["configs"] or []
         if not isinstance(configs, list) or not all(isinstance(entry, dict) for entry in configs):
             raise ValueError("not a list of configs")
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
+    except (yaml.YAMLError, ValueError, TypeError, KeyError, RecursionError) as error:
         reason = " ".join(str(error).split())
         raise EmbarkError(
             f"The card of dataset {id} has `configs` that are not understood ({reason}): name the files in the row."

@@ -15,12 +15,12 @@ from embark.store import Space, Store
 
 @dataclass(frozen=True)
 class SpaceHealth:
-    """The vectors of one model: `damage` are texts of what is wrong, `mended` objects rewritten, `freed` bytes."""
+    """The vectors of one model: `damage` are texts of what is wrong, `mended` segments rewritten, `freed` bytes."""
 
     space: str
     models: tuple[str, ...]  # whose vectors they are, as far as results tell
     vectors: int
-    objects: int
+    segments: int
     bytes: int
     damage: tuple[str, ...] = ()
     mended: int = 0
@@ -55,12 +55,12 @@ class StoreHealth(Tabular):
         return (total, *done[self.action])
 
     def table(self) -> Table:
-        """Spaces × vectors, objects, bytes."""
-        columns = ("space", "model", "vectors", "objects", "size", *(("damage",) if self.action == "check" else ()))
+        """Spaces × vectors, segments, bytes."""
+        columns = ("space", "model", "vectors", "segments", "size", *(("damage",) if self.action == "check" else ()))
         rows = []
         for space in self.spaces:
             cells: list[Any] = [space.space, ", ".join(space.models) or "unknown"]
-            cells += [Exact(count, f"{count:,}") for count in (space.vectors, space.objects)]
+            cells += [Exact(count, f"{count:,}") for count in (space.vectors, space.segments)]
             cells.append(Exact(space.bytes, _size(space.bytes)))
             rows.append(Row((*cells, *([Exact(len(space.damage), str(len(space.damage)))] * (len(columns) == 6)))))
         return Table(columns, tuple(rows))
@@ -77,12 +77,12 @@ def check_store(settings: Settings | None = None) -> StoreHealth:
 
 
 def repair_store(settings: Settings | None = None) -> StoreHealth:
-    """Write the sound vectors of damaged objects anew and delete those; what is lost is embedded when it is needed."""
+    """Write the sound vectors of damaged segments anew and delete those; what is lost is embedded when it is needed."""
     return _health("repair", settings)
 
 
 def clean_store(settings: Settings | None = None) -> StoreHealth:
-    """Delete what nobody reads: leftovers of killed writers, and objects that newer ones wholly supersede."""
+    """Delete what nobody reads: leftovers of killed writers, and segments that newer ones wholly supersede."""
     return _health("gc", settings)
 
 
@@ -100,7 +100,7 @@ def _space(space: Space, action: str, models: Iterable[str]) -> SpaceHealth:
     mended = space.repair() if action == "repair" else 0
     freed = space.collect() if action == "gc" else 0
     names = tuple(dict.fromkeys(models))
-    return SpaceHealth(space.path.name, names, len(space), space.objects, space.size, damage, mended, freed)
+    return SpaceHealth(space.path.name, names, len(space), space.segments, space.size, damage, mended, freed)
 
 
 def _size(count: int) -> str:
