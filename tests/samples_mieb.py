@@ -18,6 +18,14 @@ from sizes import Size, few, pooled
 
 ITEMS = 6
 SHARD = 100  # rows
+REPEATED = ("mteb/sketchy", "mteb/imagecode", "mteb/imagecode-multi")  # datasets whose ids occur several times
+OUTSIDE = {  # datasets whose judgements name documents of another corpus, and how many for a query
+    "mteb/mbeir_oven_task6": 9,
+    "mteb/mbeir_oven_task8": 1,
+    "mteb/mbeir_infoseek_task6": 1,
+    "mteb/InfoSeekIT2ITRetrieval": 1,
+}
+UNNAMED = ("mteb/stl10", "mteb/cifar100")  # datasets that have bare numbers of classes; the row's list names them
 Files = dict[str, bytes]
 Columns = Mapping[str, Sequence[Any]]
 
@@ -100,7 +108,8 @@ def _labelled(task: Task, size: Size) -> Made:
             labels = [[at % seen, (at + 1) % seen] if at % 2 else [at % seen] for at in range(rows)]
         elif label == "common":  # Birdsnap's labels are names
             labels = [names[number] for number in labels]
-        declared = {} if label in ("cls", "common") else {label: names}  # webdatasets have bare numbers
+        bare = label in ("cls", "common") or task.source.id in UNNAMED  # webdatasets have bare numbers
+        declared = {} if bare else {label: names}
         out |= shards(f"data/{split}", {image: pictures, label: labels, "other": ["x"] * rows}, declared)
     return out, {}
 
@@ -129,21 +138,21 @@ def _beir(task: Task, size: Size) -> Made:
         return held
 
     ids, repeated = documents, 1
-    if task.options.get("repeated"):  # Sketchy: 6 rows a query and 2 a document; ImageCoDe: a set a text
+    if task.source.id in REPEATED:  # Sketchy: 6 rows a query and 2 a document; ImageCoDe: a set a text
         ids = max(each + 1, documents // 2)
         documents = max(documents, 2 * ids)
-        repeated = 6 if task.name == "SketchyI2IRetrieval" else 1
+        repeated = 6 if task.source.id == "mteb/sketchy" else 1
     judged = range(queries - 1)  # the last query has no judgement
     pairs = [(query, (query * each + at) % ids, int(at == 1)) for query in judged for at in range(each)]
-    qrels = {
+    qrels: dict[str, list[Any]] = {
         "query-id": [f"query-{query}" for query, _, _ in pairs],
         "corpus-id": [f"corpus-{document}" for _, document, _ in pairs],
         "score": [grade for *_, grade in pairs],
     }
-    if task.options.get("unknown") == "miss":  # documents of another corpus are judged, too
-        for query in ("query-0", f"query-{queries - 1}"):
-            for column, cell in (("query-id", query), ("corpus-id", "6:elsewhere"), ("score", 1)):
-                qrels[column].append(cell)
+    outside = [(query, at) for query in range(0, queries, 3) for at in range(OUTSIDE.get(task.source.id, 0))]
+    qrels["query-id"] += [f"query-{query}" for query, _ in outside]
+    qrels["corpus-id"] += [f"6:elsewhere-{query}-{at}" for query, at in outside]
+    qrels["score"] += [1] * len(outside)
     tables = {
         "corpus": side("corpus", documents, ids),
         "queries": side("query", queries * repeated, queries),

@@ -62,7 +62,10 @@ class Stage:
     def run(self, *words: str | int) -> tuple[int, str, str]:
         """The status of a command, and what it prints."""
         process = self.start(*words)
-        out, err = process.communicate(timeout=LONGEST)
+        try:
+            out, err = process.communicate(timeout=LONGEST)
+        finally:
+            process.kill()
         return process.returncode, out, err
 
     def commits(self) -> int:
