@@ -143,7 +143,7 @@ print("pyarrow.dataset" in sys.modules)
 
 
 def test_reading_outcomes_leaves_no_threads_that_abort_the_process_when_it_ends(pocket_vectors: Path) -> None:
-    """pyarrow's scanner may still work when it has returned (apache/arrow 34314): `embark leaderboard` ended with -6."""
+    """pyarrow's scanner may work on when it has returned (apache/arrow 34314): `embark leaderboard` ended with -6."""
     command = [sys.executable, "-c", READ, str(pocket_vectors / "results")]
     assert subprocess.run(command, capture_output=True, text=True, check=True).stdout == "False\n"
 
