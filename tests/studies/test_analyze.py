@@ -18,7 +18,7 @@ from embark import analyze
 from embark.cli import app
 from embark.cli.analyze import COMMANDS
 from embark.models import MODELS
-from embark.results import Record, Results, TaskResult
+from embark.results import ABOUT, Record, Results, TaskResult, outcome_columns
 from embark.run.score import fingerprint_of
 from embark.settings import Settings, load_settings
 from embark.studies.study import Study
@@ -36,6 +36,7 @@ SCORES: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
     "predict": ({"part": "Pocket(lite)"}, ("--from", "Pocket(lite)")),
     "scaling": ({"by": "task"}, ("--by", "task")),
     "pareto": ({"against": "time"}, ("--against", "time")),
+    "breakdown": ({"by": "kind"}, ("--by", "kind")),
     "mllm": ({"table": "mllm.csv"}, ("mllm.csv",)),
 }
 VECTORS: dict[str, tuple[str, dict[str, Any], tuple[str, ...]]] = {
@@ -69,7 +70,12 @@ def settings(tmp_path_factory: pytest.TempPathFactory) -> Settings:
                        fingerprint_of(row, *part), "e", counts={"embedded": 100}, timings={"embed": 1.0 + number})
                 for part in row.parts
             )  # fmt: skip
-            results.write(TaskResult(*who, "1", records, score, (score - 0.1, score + 0.1), 0.0), card)
+            result = TaskResult(*who, "1", records, score, (score - 0.1, score + 0.1), 0.0)
+            if row.name == "PocketFlagZeroShot":  # whose items tell a fact
+                outcomes = {row.metric: np.array([1.0, 0.0, 1.0]), f"{ABOUT}kind": ["a", "b", "a"]}
+                results.save(result, card, [outcome_columns(*row.parts[0], ["0", "1", "2"], outcomes)])
+            else:
+                results.write(result, card)
     lines = [f"{card.name},{number}\n" for number, card in enumerate(models)]
     (root / "mllm.csv").write_text("model,MMMU\n" + "".join(lines))
     return settings
@@ -120,7 +126,7 @@ def test_a_command_prints_what_its_function_returns(name: str, settings: Setting
     assert result.stderr.splitlines() == list(study.notes)
 
 
-@pytest.mark.parametrize("name", ["distill", "map", "topk"])
+@pytest.mark.parametrize("name", ["distill", "map", "topk", "breakdown"])
 def test_a_study_can_be_seen(name: str, settings: Settings, tmp_path: Path) -> None:
     study = study_of(name, settings)
     assert str(study) == str(study.table())

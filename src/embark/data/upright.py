@@ -38,8 +38,8 @@ class UprightMedia(Media):
     def orientation(self) -> int:
         """The EXIF orientation: 1 is upright already."""
         [chunk] = self.chunks
-        kept = getattr(chunk, "orientation", None)  # of chunks of larger files, whose facts are kept on disk
-        return int(kept()) if kept is not None else orientation(self.read()[0])
+        stored = getattr(chunk, "orientation", None)  # of chunks of larger files, whose facts are on disk
+        return int(stored()) if stored is not None else orientation(self.read()[0])
 
     @cached_property
     def digest(self) -> bytes:

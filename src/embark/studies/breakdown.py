@@ -72,7 +72,7 @@ class Breakdown(Study):
 
     @property
     def size(self) -> tuple[float, float]:
-        return 7.0, 1.5 + 0.22 * len(self._groups)
+        return 7.0, max(4.5, 1.5 + 0.22 * len(self._groups))
 
     def table(self) -> Table:
         """A row for each group of items, a column for each model."""

@@ -196,7 +196,7 @@ TWIN_OUT_OF_REACH = "Judgements of documents outside its corpus, of which its tw
 REPEATED = "{} ids; of rows with one id, the last counts."
 POOLED = "mteb instead mixes the scores of all rows of an id, in no fixed order: published scores cannot be met to the last digit."
 IMAGECODE_IDS = "23,020 picture rows have 10,390"
-SCRAMBLED = "Its labels are scrambled (mteb issue 5499): CLIP ViT-B/16 gets 12 % here and 22 % on the original data."
+SCRAMBLED = "Its labels are scrambled (mteb issue 5499): on ImageCoDe, CLIP ViT-B/16 gets 12 % with them and 22 % on the original data."
 RERUN = "39 of 40 published results name another revision, {}."
 FRENCH = "Questions and pages are French, though mteb lists it as English."
 
