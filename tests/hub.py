@@ -11,6 +11,7 @@ import time
 import wave
 import zipfile
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
@@ -23,7 +24,7 @@ from embark.data.fetch import Hub
 from embark.settings import load_settings
 from local_server import LocalServer, QuietHandler
 
-PAGE = 5  # files a page of a listing
+PAGE = 5  # files a page of a listing, so that small ones have several
 LFS = (".parquet", ".tar", ".zip", ".gz", ".npy", ".png", ".jpg", ".wav", ".mp4", ".bin")  # kept apart, as hubs do
 
 
@@ -49,6 +50,7 @@ class FakeHub(LocalServer):
         self.retry_after = "0"
         self.ranges = True
         self.pace = 0.0  # seconds for each 8 kB of an answer
+        self.page = PAGE
         super().__init__(Handler, hub=self)
         self.storage = self.endpoint.replace("127.0.0.1", "localhost")  # large files are at another address
 
@@ -99,7 +101,7 @@ class Handler(QuietHandler):
             self._resolve(found[1], found[2], found[3])
         elif found := re.fullmatch(r"/lfs/([0-9a-f]{64})", path):
             files = (data for held in self.hub.data.values() for data in held.values())
-            self._send(next(data for data in files if hashlib.sha256(data).hexdigest() == found[1]))
+            self._send(next(data for data in files if _sha256(data) == found[1]))
         else:
             self._answer(404, b"no such page")
 
@@ -114,10 +116,11 @@ class Handler(QuietHandler):
             folders = sorted({path.rpartition("/")[0] for path in held} - {""})
             rows = [{"type": "directory", "path": path, "size": 0, "oid": "0" * 40} for path in folders]
             rows += [_entry(path, data) for path, data in held.items()]
-            more = cursor + PAGE < len(rows)
-            page = f"/api/datasets/{id}/tree/{revision}?recursive=true&cursor={cursor + PAGE}"
+            end = cursor + self.hub.page
+            more = end < len(rows)
+            page = f"/api/datasets/{id}/tree/{revision}?recursive=true&cursor={end}"
             link = f'<{self.hub.next_pages or self.hub.endpoint}{page}>; rel="next"'
-            self._json(rows[cursor : cursor + PAGE], {"Link": link} if more else {})
+            self._json(rows[cursor:end], {"Link": link} if more else {})
 
     def _resolve(self, id: str, revision: str, path: str) -> None:
         held = self.hub.data.get((id, revision), {})
@@ -126,7 +129,7 @@ class Handler(QuietHandler):
         elif path not in held:
             self._answer(404, b"entry not found", {"X-Error-Code": "EntryNotFound"})
         elif path.endswith(LFS):
-            sha = hashlib.sha256(held[path]).hexdigest()
+            sha = _sha256(held[path])
             linked = {"X-Linked-Etag": f'"{sha}"', "X-Linked-Size": str(len(held[path]))}
             self._answer(302, b"", {"Location": f"{self.hub.storage}/lfs/{sha}", "X-Repo-Commit": revision, **linked})
         else:
@@ -173,11 +176,17 @@ class Handler(QuietHandler):
             self.close_connection = True
 
 
+@lru_cache(1 << 14)
+def _sha256(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
+
+
+@lru_cache(1 << 14)
 def _entry(path: str, data: bytes) -> dict[str, Any]:
     blob = hashlib.sha1(b"blob %d\0" % len(data) + data).hexdigest()
     entry: dict[str, Any] = {"type": "file", "path": path, "size": len(data), "oid": blob}
     if path.endswith(LFS):
-        entry |= {"oid": "1" * 40, "lfs": {"oid": hashlib.sha256(data).hexdigest(), "size": len(data)}}
+        entry |= {"oid": "1" * 40, "lfs": {"oid": _sha256(data), "size": len(data)}}
     return entry
 
 

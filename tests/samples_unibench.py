@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import zlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -11,6 +12,7 @@ from PIL import Image
 
 from embark.types import Task
 from hub import tar
+from sizes import Size, few, pooled
 
 SAMPLES = 6  # three a shard
 COLORS = ((255, 0, 0), (0, 255, 0), (0, 0, 255), (255, 255, 0), (0, 255, 255), (255, 0, 255))
@@ -49,25 +51,41 @@ def lists(names: Sequence[str], templates: Sequence[str]) -> dict[str, bytes]:
     }
 
 
-def dataset(task: Task) -> dict[str, bytes]:
+def dataset(task: Task, size: Size = few) -> dict[str, bytes]:
     """Files for a row: as many classes, captions and pictures a sample as it has; two templates at most."""
+    images = task.options.get("images", 1)
+    stated = pooled(task, "item") or pooled(task, "image")
+    count = size(task.rows.get("test", stated and stated // images), SAMPLES)
+    each = max(SAMPLES // 2, -(-count // 3))  # samples a shard
     if task.reader == "webdataset-relation":
-        images, captions = task.options["images"], task.options["captions"]
-        texts = [[f"caption {at} of sample {row}" for at in range(captions)] for row in range(SAMPLES)]
+        captions = task.options["captions"]
+        texts = [[f"caption {at} of sample {row} of {task.name}" for at in range(captions)] for row in range(count)]
         return shards(
             [
-                {f"{at}.webp": webp(COLORS[(row + at) % 6]) for at in range(images)} | {"npy": npy(texts[row])}
-                for row in range(SAMPLES)
-            ]
+                {f"{at}.webp": webp(_color(task, row + at)) for at in range(images)} | {"npy": npy(texts[row])}
+                for row in range(count)
+            ],
+            each,
         )
     classes = task.options["classes"]
-    labels = [row % classes for row in range(SAMPLES)]
+    labels = [row % classes for row in range(count)]
     if task.name in SEVERAL:
         samples = [
-            {"0.webp": webp(COLORS[row]), "npy": npy([label, classes - 1]), "split.txt": b"fog\n3"}
+            {"0.webp": webp(_color(task, row)), "npy": npy([label, classes - 1]), "split.txt": b"fog\n3"}
             for row, label in enumerate(labels)
         ]
     else:
-        samples = [{"0.webp": webp(COLORS[row]), "cls": str(label).encode()} for row, label in enumerate(labels)]
+        samples = [
+            {"0.webp": webp(_color(task, row)), "cls": str(label).encode()} for row, label in enumerate(labels)
+        ]
     names = task.labels or tuple(f"class number {at}" for at in range(classes))
-    return {**shards(samples), **lists(names, task.templates[:2])}
+    return {**shards(samples, each), **lists(names, task.templates[:2])}
+
+
+def _color(task: Task, row: int) -> tuple[int, int, int]:
+    """The colour of a picture; those of one set of pictures are the same in all its tasks."""
+    if row < len(COLORS):
+        return COLORS[row]
+    images = next((pool.id for pool in task.pools if pool.side in ("item", "image")), task.source.id)
+    number = zlib.crc32(f"{images}/{row}".encode())
+    return number & 255, number >> 8 & 255, number >> 16 & 255

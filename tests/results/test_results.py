@@ -132,6 +132,23 @@ def test_outcomes_are_one_row_an_item(folder: Results) -> None:
         result().outcomes()
 
 
+READ = """
+import sys
+from pathlib import Path
+from embark.results import Results
+for result in Results(Path(sys.argv[1])).all():
+    result.outcomes()
+print("pyarrow.dataset" in sys.modules)
+"""
+
+
+def test_reading_outcomes_leaves_no_threads_that_abort_the_process_when_it_ends(pocket_vectors: Path) -> None:
+    """pyarrow's scanner may work on when it has returned (apache/arrow 34314): `embark leaderboard` ended with -6."""
+    command = [sys.executable, "-c", READ, str(pocket_vectors / "results")]
+    assert subprocess.run(command, capture_output=True, text=True, check=True).stdout == "False\n"
+
+
+
 @pytest.mark.parametrize("content", [b'{"task_name": "Wor', b"", b"\xff\xfe\x00", bytes(300), b"[" * 100_000])
 def test_a_damaged_file_is_set_aside_and_named(folder: Results, content: bytes) -> None:
     path = folder.save(result(), CARD, [outcomes()]).path

@@ -16,6 +16,8 @@ from embark.tasks import TASKS
 from embark.types import Source, Task
 from hub import FakeHub, parquet, png, tar
 from samples_mieb import sample
+from samples_mmeb_text import publish_v3
+from samples_unibench import dataset
 
 CARD = "---\nlicense: {license}\n---\n"
 LARGE = [np.random.default_rng(0).bytes(50_000) for _ in range(40)]
@@ -149,3 +151,43 @@ def test_the_command_prints_a_table_and_its_status_tells(hub: FakeHub) -> None:
     assert "DIFFERS" in done.stdout
     assert "rows: test has 6 rows, expected 10,000" in " ".join(done.output.split())
     assert embark.check("PocketFlagZeroShot").notes == ("0 of 0 tasks agree with the hub.",)
+
+
+def test_a_column_is_looked_for_in_every_file_of_its_own_table(hub: FakeHub) -> None:
+    """Queries have a column of that name, too, and so has another shard; ids in a missing column are not looked at."""
+    task = beir(hub, ["a", "b"])
+    files = hub.data[task.source.id, task.source.revision]
+    files["corpus/test-1.parquet"] = parquet({"number": ["c"], "words": ["c"]})
+    [difference] = check([task], show_progress=False).differences
+    assert difference.check == "columns"
+    for name in ("id", "text"):
+        assert f"there is no column '{name}' (corpus_{name})" in difference.text
+
+
+def test_several_columns_of_one_role_are_looked_for_one_by_one(hub: FakeHub) -> None:
+    task = replace(TASKS["Winoground"], rows={})
+    hub.add(task.source.id, sample(task)[0], task.source.revision)
+    assert answers(check([task], show_progress=False))["columns"]
+    renamed = replace(task, columns={**task.columns, "texts": "caption_0,caption_2"})
+    [difference] = check([renamed], show_progress=False).differences
+    assert "there is no column 'caption_2' (texts)" in difference.text
+
+
+@pytest.mark.parametrize("key", ["cifar10", "imagenet9", "winoground"])
+def test_shards_go_by_endings_and_class_names_are_beside_them(hub: FakeHub, key: str) -> None:
+    task = TASKS[f"UniBench/{key}"]
+    files = dataset(task)
+    hub.add(task.source.id, files)
+    assert not check([task], show_progress=False).differences
+    missing = replace(task, columns={**task.columns, "image": "jpg"})
+    assert "there is no column 'jpg' (image)" in check([missing], show_progress=False).differences[0].text
+    if task.labels:
+        first, second, *others = files["classnames.txt"].decode().splitlines()
+        hub.add(task.source.id, {**files, "classnames.txt": "\n".join([second, first, *others])})
+        [difference] = check([task], show_progress=False).differences
+        assert (difference.check, "class 0 is" in difference.text) == ("classes", True)
+
+
+def test_paths_of_screenshots_are_no_media(hub: FakeHub) -> None:
+    publish_v3(hub)
+    assert not check(["MMEB/GAE-guiact-q2t"], show_progress=False).differences

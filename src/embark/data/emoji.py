@@ -170,5 +170,5 @@ def _speech() -> dict[str, dict[str, Item]]:
 
 
 def _columns(name: str, *columns: str) -> list[list[Any]]:
-    rows = pq.read_table(DATA / f"{name}.parquet", columns=list(columns))
+    rows = pq.ParquetFile(DATA / f"{name}.parquet").read(columns=list(columns), use_threads=False)
     return [rows.column(column).to_pylist() for column in columns]

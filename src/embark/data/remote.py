@@ -33,8 +33,8 @@ class TableHead:
     parquet: Any = None
 
     def values(self, column: str) -> list[Any] | None:
-        """The values of a column, or None where that would take too long."""
-        if self.parquet is None:
+        """The values of a column, or None where there is none or that would take too long."""
+        if self.parquet is None or column not in self.columns:
             return None
         metadata = self.parquet.metadata
         number = [metadata.schema.column(leaf).path for leaf in range(metadata.num_columns)].index(column)

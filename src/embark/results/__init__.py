@@ -130,7 +130,8 @@ class TaskResult:
         else:
             raise Damaged(path, "its content is not what was written with the scores")
         try:
-            return pq.read_table(pa.BufferReader(data))
+            # Not read_table: it returns while its threads still work, and a process that ends then is aborted.
+            return pq.ParquetFile(pa.BufferReader(data)).read(use_threads=False)
         except (OSError, ValueError, KeyError) as error:  # pyarrow's errors among them
             raise Damaged(path, _reason(error)) from error
 

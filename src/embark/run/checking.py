@@ -26,7 +26,7 @@ from embark.tasks import Tasks, choose_tasks
 from embark.types import EmbarkError, Source, Task
 
 CHECKS = ("revision", "files", "columns", "rows", "classes", "ids", "license")
-MEDIA = re.compile(r"(.*_)?(image|images|video|audio)")  # names of columns, in rows of tasks
+MEDIA = re.compile(r"(.*_)?(image|video|audio)|images")  # names of columns of media, in rows of tasks
 CONNECTIONS = 8
 CARD = 1 << 16  # bytes of a dataset's card, of which the head is wanted
 
@@ -120,9 +120,9 @@ def _findings(task: Task, hub: Hub) -> Iterator[Finding]:
     yield Finding(task.name, "files", True)
     tables = readers.tables(task, hub)
     checks: dict[Check, Callable[[], str | None]] = {
-        "columns": lambda: _columns(task, list(heads.values())),
+        "columns": lambda: _columns(task, tables, heads),
         "rows": lambda: _rows(task, tables, heads),
-        "classes": lambda: _classes(task, heads.values()),
+        "classes": lambda: _classes(task, heads.values(), hub),
         "ids": lambda: _ids(task, tables, heads),
         "license": lambda: _license(source, hub),
     }
@@ -131,21 +131,32 @@ def _findings(task: Task, hub: Hub) -> Iterator[Finding]:
         yield Finding(task.name, name, None if problem is None else not problem, problem or "")
 
 
-def _columns(task: Task, heads: Sequence[TableHead]) -> str | None:
-    """The columns that the row names and no file has, and columns of media that hold something else."""
+def _columns(task: Task, tables: Sequence[readers.TableFiles], heads: Mapping[str, TableHead]) -> str | None:
+    """The columns that the row names and files lack, and columns of media that hold something else."""
     if not task.columns or not heads:
         return None
-    known = {name for head in heads for name in head.columns}
-    media = {name for head in heads for name in head.media}
     problems = []
-    for role, column in task.columns.items():
-        names = {column, *column.split(";"), column.split(".")[0]}
-        if not names & known:
-            problems.append(f"there is no column '{column}' ({role})")
-        elif MEDIA.fullmatch(role) and not names & media:
-            kinds = {head.columns[name] for head in heads for name in names if name in head.columns}
-            problems.append(f"column '{column}' holds {listed(sorted(kinds))}, not media")
-    return "; ".join(problems + [f"the files have {listed(sorted(known))}"] * bool(problems))
+    others: dict[str, None] = {}
+    for role, column in ((role, name.strip()) for role, names in task.columns.items() for name in names.split(",")):
+        paths = [file.path for table in tables if role in table.roles for file in table.files if file.path in heads]
+        wrong = [problem for path in paths if (problem := _column(task, role, column, heads[path]))]
+        if not paths:  # some file has it
+            wrong = [_column(task, role, column, head) for head in heads.values()]
+            wrong = [] if "" in wrong else wrong
+        if wrong:
+            problems.append(wrong[0])
+            others |= dict.fromkeys(name for path in paths or heads for name in heads[path].columns)
+    return "; ".join(problems + [f"the files have {listed(sorted(others))}"] * bool(problems))
+
+
+def _column(task: Task, role: str, column: str, head: TableHead) -> str:
+    """What is wrong with a column of the row in a file."""
+    names = readers.stored_columns(task, role, column, head.columns)
+    if not names:
+        return f"there is no column '{column}' ({role})"
+    if MEDIA.fullmatch(role) and not names & {*head.media}:
+        return f"column '{column}' holds {listed(sorted(head.columns[name] for name in names))}, not media"
+    return ""
 
 
 def _rows(task: Task, tables: Sequence[readers.TableFiles], heads: Mapping[str, TableHead]) -> str | None:
@@ -163,20 +174,24 @@ def _rows(task: Task, tables: Sequence[readers.TableFiles], heads: Mapping[str, 
     return "; ".join(problems) if told else None
 
 
-def _classes(task: Task, heads: Iterable[TableHead]) -> str | None:
+def _classes(task: Task, heads: Iterable[TableHead], hub: Hub) -> str | None:
     """The class names of the files, where they are not those of the row."""
+    known = task.labels or tuple(task.options.get("names", ()))
+    if not known:
+        return None
     column = task.columns.get("label", "")
     declared = next((head.classes[column] for head in heads if head.classes and column in head.classes), None)
-    if not declared or not task.labels:
+    declared = declared or readers.listed_classes(task, hub)
+    if not declared:
         return None
-    if len(declared) != len(task.labels):
-        return f"the files name {len(declared)} classes, the row {len(task.labels)}"
+    if len(declared) != len(known):
+        return f"the files name {len(declared)} classes, the row {len(known)}"
     plain = [re.sub(r"[\W_]+", " ", name).strip().casefold() for name in declared]
-    own = [re.sub(r"[\W_]+", " ", name).strip().casefold() for name in task.labels]
+    own = [re.sub(r"[\W_]+", " ", name).strip().casefold() for name in known]
     if sorted(plain) != sorted(own):
         return None  # other words for the classes; their order cannot be told
     moved = next((number for number, (name, other) in enumerate(zip(plain, own, strict=True)) if name != other), None)
-    return "" if moved is None else f"class {moved} is '{declared[moved]}' in the files, '{task.labels[moved]}' here"
+    return "" if moved is None else f"class {moved} is '{declared[moved]}' in the files, '{known[moved]}' here"
 
 
 def _ids(task: Task, tables: Sequence[readers.TableFiles], heads: Mapping[str, TableHead]) -> str | None:

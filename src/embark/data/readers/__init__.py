@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import fields, replace
 from importlib import import_module
@@ -104,6 +104,18 @@ def tables(task: Task, hub: Hub) -> list[TableFiles]:
         return []
     with _checked_listing(task, hub):
         return (own or _table.tables)(task, hub)
+
+
+def stored_columns(task: Task, role: str, column: str, known: Collection[str]) -> set[str]:
+    """The columns of a task's files that its reader takes for a column of the row, whose role it is."""
+    own: Callable[[str, str, Collection[str]], set[str]] | None = getattr(_module(task.reader), "stored_columns", None)
+    return own(role, column, known) if own else {column, *column.split(";"), column.split(".")[0]} & {*known}
+
+
+def listed_classes(task: Task, hub: Hub) -> tuple[str, ...]:
+    """The class names in a file beside the tables, where a task's reader takes them from one."""
+    own: Callable[[Task, Hub], tuple[str, ...]] | None = getattr(_module(task.reader), "listed_classes", None)
+    return own(task, hub) if own else ()
 
 
 def options(task: Task) -> tuple[str, ...] | None:

@@ -158,11 +158,15 @@ def open_split(
 
 @dataclass(frozen=True)
 class TableFiles:
-    """The files of one table of a task, the names that the task's `rows` may have for it, and the column of its ids."""
+    """The files of one table of a task, the names that the task's `rows` may have for it, and the column of its ids.
+
+    `roles` are those of the task's `columns` that each of its files must have, as far as that is known.
+    """
 
     files: tuple[RemoteFile, ...]
     keys: tuple[str, ...]
     id: str = ""
+    roles: tuple[str, ...] = ()
 
 
 def tables(task: Task, hub: Hub) -> list[TableFiles]:
@@ -172,6 +176,7 @@ def tables(task: Task, hub: Hub) -> list[TableFiles]:
     options = task.options
     train = options.get("train", "train" if task.evaluator in ("probe", "multilabel") else None)
     splits = dict.fromkeys((*task.source.splits, *options.get("corpus", ()), *([train] if train else ())))
+    roles = () if "configs" in options else tuple(task.columns)  # of several configs, each has columns of its own
     keys: dict[tuple[str | None, str], dict[str, None]] = {}
     for subset in task.subsets:
         for split in splits:
@@ -180,7 +185,7 @@ def tables(task: Task, hub: Hub) -> list[TableFiles]:
                 names = (stored, split) if config is None else (f"{config}/{stored}", f"{config}/{split}")
                 keys.setdefault((config, stored), {}).update(dict.fromkeys(names))
     return [
-        TableFiles(tuple(split_files(task.source, stored, hub, config)), tuple(names))
+        TableFiles(tuple(split_files(task.source, stored, hub, config)), tuple(names), roles=roles)
         for (config, stored), names in keys.items()
     ]
 

@@ -22,7 +22,7 @@ from embark.data import items
 from embark.data.errors import errors_about
 from embark.data.fetch import Hub
 from embark.data.formats import open_table_file
-from embark.data.readers._table import as_list
+from embark.data.readers._table import TableFiles, as_list
 from embark.data.rows import Rows
 from embark.types import Dataset, EmbarkError, Item, Qrels, Side, Source, Task
 
@@ -68,6 +68,11 @@ def read_ark(task: Task, split: str, subset: str, hub: Hub) -> Dataset:
     sides = {"query": _side(task, labeled, hub), "document": _side(task, gallery, hub)}
     count = len(queries) - len(labeled)
     return Dataset(sides, truth, (f"left out {count} of {len(queries)} queries, which have no label",) if count else ())
+
+
+def tables(task: Task, hub: Hub) -> list[TableFiles]:
+    """None that can be told from pictures by a split: each metadata table has columns of its own."""
+    return []
 
 
 def read_unlabeled(task: Task, split: str, subset: str, hub: Hub) -> Dataset:

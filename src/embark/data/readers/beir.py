@@ -67,8 +67,10 @@ def tables(task: Task, hub: Hub) -> list[TableFiles]:
         config, stored = _config_and_split(task, name, split, subset, hub)
         if (config, stored) not in places:
             files = split_files(task.source, stored, hub, config)
-            column = task.columns.get({"corpus": "corpus_id", "queries": "query_id"}.get(name, ""), "")
-            places[config, stored] = TableFiles(tuple(files), _keys(config, stored, name, split), column)
+            role = {"corpus": "corpus_", "queries": "query_"}.get(name, "none of them")
+            column = task.columns.get(f"{role}id", "")
+            roles = tuple(of for of in task.columns if of.startswith(role) or (name, of) == ("corpus", "title"))
+            places[config, stored] = TableFiles(tuple(files), _keys(config, stored, name, split), column, roles)
     return list(places.values())
 
 

@@ -8,7 +8,7 @@ Option `sample`: that many rows, drawn as UniBench does (shuffled with seed 42, 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from itertools import zip_longest
 from typing import Any
@@ -64,6 +64,21 @@ def relation(task: Task, split: str, subset: str, hub: Hub) -> Dataset:
     about = {fact: [value for value in values for _ in range(count)] for fact, values in _about(task, rows).items()}
     sides = {"image": _side(images), "text": _side(texts)}
     return Dataset(sides, truth, warnings, about={"image": about} if about else {})
+
+
+def stored_columns(role: str, column: str, known: Collection[str]) -> set[str]:
+    """A column is the ending of one file of a sample or several; several numbers of classes are an array."""
+    names = {name for name in known if name.rpartition(".")[2] == column}
+    return names or ({"npy"} & {*known} if role == "label" else set())
+
+
+def listed_classes(task: Task, hub: Hub) -> tuple[str, ...]:
+    """The class names beside the shards, read where they are."""
+    source = task.source
+    file = next((file for file in hub.files(source.id, source.revision) if file.path == CLASSES), None)
+    if file is None or task.options.get("labels", "dataset") == "row":
+        return ()
+    return _lines_of(hub.read_range(source.id, source.revision, file, 0, file.size).decode("utf-8"))
 
 
 # ── images and labels ────────────────────────────────────────────────────────────────────────────────────────────────
@@ -180,6 +195,10 @@ def _lines(task: Task, name: str, hub: Hub) -> tuple[str, ...]:
     except EmbarkError as error:
         advice = " Protocol 'listed' uses the task's own lists." if "listed" in task.variants else ""
         raise EmbarkError(f"{task.name} takes its prompts from the dataset's {name}: {error}{advice}") from error
+    return _lines_of(text)
+
+
+def _lines_of(text: str) -> tuple[str, ...]:
     lines = text.removesuffix("\n").split("\n")
     return tuple(line.replace("_", " ").replace("{c}", "{}").replace("  ", " ").lower() for line in lines)
 
