@@ -119,6 +119,7 @@ SAME: dict[str, Any] = {
     "instructed": True,
     "normalized": True,
     "data": 400,
+    "trained_on": ("ImageNet-1k",),
     "objective": "contrastive",
     "architecture": "vit",
     "price": 0.1,
