@@ -9,8 +9,11 @@ and `probe` are timed as a user has them; `retrieval_bare` without the loaders t
 
 from __future__ import annotations
 
-import json
 import sys
+
+sys.path.append(sys.path.pop(0))  # this folder last: `statistics` is Python's own module
+
+import json
 import time
 from collections.abc import Callable
 from pathlib import Path

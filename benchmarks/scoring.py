@@ -10,11 +10,14 @@ a million documents.
 
 from __future__ import annotations
 
+import sys
+
+sys.path.append(sys.path.pop(0))  # this folder last: `statistics` is Python's own module
+
 import argparse
 import json
 import os
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable

@@ -17,6 +17,10 @@ hung runs             processes that took longer than a minute
 
 from __future__ import annotations
 
+import sys
+
+sys.path.append(sys.path.pop(0))  # this folder last: `statistics` is Python's own module
+
 import argparse
 import faulthandler
 import hashlib
@@ -26,7 +30,6 @@ import os
 import random
 import shutil
 import signal
-import sys
 import tempfile
 import time
 import traceback

@@ -5,9 +5,12 @@ python benchmarks/startup.py [--json]
 
 from __future__ import annotations
 
+import sys
+
+sys.path.append(sys.path.pop(0))  # this folder last: `statistics` is Python's own module
+
 import json
 import subprocess
-import sys
 import time
 
 ROUNDS = 7

@@ -5,11 +5,14 @@ python benchmarks/store.py [--rows 100000] [--dim 768] [--keys 1000000] [--folde
 
 from __future__ import annotations
 
+import sys
+
+sys.path.append(sys.path.pop(0))  # this folder last: `statistics` is Python's own module
+
 import argparse
 import json
 import os
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable
