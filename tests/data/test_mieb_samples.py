@@ -15,6 +15,7 @@ from hub import FakeHub, client
 from samples_mieb import sample
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("row", TASKS, ids=lambda task: task.name)
 def test_every_row_runs_on_data_of_its_shape(hub: FakeHub, row: Task) -> None:
     files, card = sample(row)

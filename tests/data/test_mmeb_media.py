@@ -39,6 +39,7 @@ def test_there_are_as_many_rows_as_the_benchmark_has() -> None:
     assert (len(mmeb.IMAGE), len(mmeb.VIDEO), len(mmeb.AUDIO), len(mmeb.OMNISET)) == (37, 18, 11, 12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ROWS)
 def test_every_row_runs_from_the_hub_to_a_score(hub: FakeHub, name: str) -> None:
     task = row(name)

@@ -54,6 +54,7 @@ def v3(hub: FakeHub) -> FakeHub:
     return hub
 
 
+@pytest.mark.slow
 def test_every_row_runs(v3: FakeHub) -> None:
     """124 tasks at once; every score is a number, and every file that was fetched is one that the row names."""
     for task in mmeb.DOCUMENTS:

@@ -295,6 +295,7 @@ def test_b7_what_is_no_frame_of_unibenchs_is_refused(tmp_path: Path) -> None:
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("words", [("unibench",), ()], ids=["named", "guessed"])
 def test_b7_all_models_of_unibench_are_compared_from_its_aggregate(
     words: tuple[str, ...], tmp_path: Path, elsewhere: Path

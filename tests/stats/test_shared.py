@@ -63,6 +63,7 @@ def test_c1_a_clustering_is_the_mean_over_seeds_and_the_published_fit_stays_besi
     assert len(values.refits) == 5
 
 
+@pytest.mark.slow
 def test_c1_equal_models_are_not_parted_by_the_seed() -> None:
     """They were in 38 to 63 % of cases."""
     rng = np.random.default_rng(1)
