@@ -266,7 +266,7 @@ def _pair(task: Task, a: TaskResult | None, b: TaskResult | None, numbers: ItemN
     _, low, high, p = task_difference(parts, own, other)
     items = np.unique(np.concatenate([part.outcomes["id"] for part in own]).astype(np.str_))
     shared = [
-        contrast._replace(observations=observations_of(a, part.outcomes, numbers))
+        contrast._replace(observations=observations_of(part.outcomes, a.dataset_revision, numbers))
         for contrast, part in zip(parts, own, strict=True)
     ]
     return Pair(task.name, task.category, a.score, b.score, low, high, p, len(items)), shared
