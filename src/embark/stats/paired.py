@@ -8,6 +8,7 @@ the interval reaches zero.
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
+from dataclasses import replace
 from math import sqrt
 from typing import NamedTuple
 
@@ -66,6 +67,19 @@ def contrasts(task: Hashable, a: Sequence[Part], b: Sequence[Part]) -> list[Cont
     ]
 
 
+def unpaired(task: Hashable, a: Sequence[Part], b: Sequence[Part]) -> list[Contrast]:
+    """Two sides of a task that share no items: each against nothing."""
+    out = []
+    for own, other in zip(a, b, strict=True):
+        first, second = (pushes(part.statistic, part.main, part.outcomes) for part in (own, other))
+        weight = 1 / len(a)
+        out += [
+            Contrast(task, own.observations, first, _nothing(first), own.statistic, weight),
+            Contrast(task, other.observations, _nothing(second), second, own.statistic, weight),
+        ]
+    return out
+
+
 def difference(a: Sequence[Part], b: Sequence[Part]) -> Difference:
     """The difference of two means over parts, which stand on the same items row by row."""
     return task_difference(contrasts("", a, b), a, b)
@@ -77,7 +91,7 @@ def task_difference(parts: Sequence[Contrast], a: Sequence[Part], b: Sequence[Pa
     items = max(part.observations.items for part in a)
     if a[0].statistic in ("pearson", "spearman") and items < PAIRS:
         return Difference(value, *ANYTHING, 1.0)
-    return _tested(parts) or _certain(value, a, b, items)
+    return tested(parts) or _certain(value, a, b, items)
 
 
 def mean_difference(tasks: Sequence[Sequence[Contrast]], alone: Sequence[Difference]) -> Difference | None:
@@ -89,11 +103,32 @@ def mean_difference(tasks: Sequence[Sequence[Contrast]], alone: Sequence[Differe
         return None
     if len(tasks) == 1:
         return alone[0]
-    tested = _tested([part._replace(weight=part.weight / len(tasks)) for task in tasks for part in task])
-    if tested is not None:
-        return tested
+    over_tasks = tested([part._replace(weight=part.weight / len(tasks)) for task in tasks for part in task])
+    if over_tasks is not None:
+        return over_tasks
     value, low, high, _ = np.mean(alone, axis=0).tolist()  # nothing varies: as if all tasks erred together
     return Difference(value, low, high, 1.0 if low <= 0 <= high else max(each.p for each in alone))
+
+
+def tested(parts: Sequence[Contrast]) -> Difference | None:
+    """Student's test of a weighted sum of contrasts; None where nothing varies."""
+    evidence = Evidence(2)
+    for part in parts:
+        evidence.add(part.task, part.observations, part.a, part.weight, 0)
+        evidence.add(part.task, part.observations, part.b, part.weight, 1)
+    variance, freedom = evidence.between(0, 1)
+    if variance < NO_SPREAD**2:
+        return None
+    value = sum(part.value for part in parts)
+    error = sqrt(variance)
+    half = quantile(freedom) * error
+    p = two_sided(value / error, freedom)
+    if all(part.statistic == "mean" for part in parts):
+        p = max(p, _flipped(parts, p))
+    low, high = value - half, value + half
+    if p >= 1 - LEVEL:
+        low, high = min(low, 0.0), max(high, 0.0)
+    return Difference(value, low, high, p)
 
 
 def sign_flip(differences: Array, tail: float = 0.0, seed: int = 0) -> float:
@@ -120,27 +155,6 @@ def sign_flip(differences: Array, tail: float = 0.0, seed: int = 0) -> float:
     return max((1 + extreme) / (1 + FLIPS), least)
 
 
-def _tested(parts: Sequence[Contrast]) -> Difference | None:
-    """Student's test of a weighted sum of contrasts; None where nothing varies."""
-    evidence = Evidence(2)
-    for part in parts:
-        evidence.add(part.task, part.observations, part.a, part.weight, 0)
-        evidence.add(part.task, part.observations, part.b, part.weight, 1)
-    variance, freedom = evidence.between(0, 1)
-    if variance < NO_SPREAD**2:
-        return None
-    value = sum(part.value for part in parts)
-    error = sqrt(variance)
-    half = quantile(freedom) * error
-    p = two_sided(value / error, freedom)
-    if all(part.statistic == "mean" for part in parts):
-        p = max(p, _flipped(parts, p))
-    low, high = value - half, value + half
-    if p >= 1 - LEVEL:
-        low, high = min(low, 0.0), max(high, 0.0)
-    return Difference(value, low, high, p)
-
-
 def _flipped(parts: Sequence[Contrast], tail: float) -> float:
     """The p-value by flipping the signs of items: an item with all its appearances."""
     clusters, shares = [], []
@@ -154,6 +168,11 @@ def _flipped(parts: Sequence[Contrast], tail: float) -> float:
     if np.count_nonzero(squares > squares.sum() * 1e-12) > MANY and squares.max() < squares.sum() / 20:
         return tail  # Student's p-value is as good
     return sign_flip(differences, tail)
+
+
+def _nothing(values: Pushes) -> Pushes:
+    """A score of zero that does not vary, on the same items."""
+    return replace(values, runs=np.zeros_like(values.runs), items=np.zeros_like(values.items), refits=values.refits * 0)
 
 
 def _certain(value: float, a: Sequence[Part], b: Sequence[Part], items: int) -> Difference:
