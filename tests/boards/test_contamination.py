@@ -119,3 +119,17 @@ def test_b11_models_and_data_of_your_own(tiny: embark.Encoder, pictures: Callabl
     assert entry.model.tasks[zeroshot.name].marks == ()
     assert footnotes(entry.model.results[zeroshot.name], zeroshot) == ()
     assert retrieval.source.id in data_sets(zeroshot)
+
+
+def test_b11_blips_that_answer_questions_state_their_data() -> None:
+    """They were tuned from the same BLIP as those that match and caption."""
+    for name in ("Salesforce/blip-vqa-base", "Salesforce/blip-vqa-capfilt-large"):
+        stated = MODELS[name].trained_on
+        assert stated is not None
+        assert {"MSCOCO", "Visual Genome", "VQA v2"} <= {*stated}
+
+
+def test_models_without_a_common_task_are_not_sent_to_comparable() -> None:
+    notes = str(leaderboard("UniBench").table())
+    assert "models share none of the tasks" in notes
+    assert "--comparable" not in notes

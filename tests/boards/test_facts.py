@@ -81,6 +81,20 @@ def test_published_scores() -> None:
     assert "published" not in show("Pocket").as_dict()
 
 
+@pytest.mark.parametrize(
+    ("beginning", "task"),
+    [
+        ("OVENIT2T", "OVENIT2TRetrieval"), ("Sketchy", "SketchyI2IRetrieval"), ("ImageCoDe", "ImageCoDe"),
+        ("HatefulMemesI2T", "HatefulMemesI2TRetrieval"), ("SOPI2I", "SOPI2IRetrieval"),
+    ],
+)  # fmt: skip
+def test_the_beginning_of_a_name_will_do(beginning: str, task: str) -> None:
+    """As the papers shorten them; but not where several tasks begin so."""
+    assert show(beginning).row.name == task
+    with pytest.raises(UnknownName, match="Did you mean MemotionI2TRetrieval or MemotionT2IRetrieval"):
+        show("Memotion")
+
+
 def test_unknown_names_get_suggestions() -> None:
     with pytest.raises(UnknownName, match="Did you mean PocketFlagZeroShot"):
         show("pocketflagzeroshot")

@@ -94,6 +94,11 @@ def test_a8_what_is_not_published_is_an_error(call: Callable[[], object], messag
         call()
 
 
+def test_a8_a_number_of_the_paper_leads_to_the_views() -> None:
+    with pytest.raises(EmbarkError, match="Tables 9, 10 and 12 to 20 are views by name, as 'MIEB Clustering'"):
+        published_view("MIEB Table 12")
+
+
 def test_a8_the_rule_leaves_its_tasks_out_of_all_columns() -> None:
     rule = RULES["coarse-and-fine"]
     tasks = TASKS.match(get_benchmark(MIEB).tasks)

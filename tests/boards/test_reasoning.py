@@ -46,6 +46,24 @@ def test_the_axis_is_the_mean_over_skills_however_many_queries_they_have(results
     assert found[AXIS].low <= found[AXIS].value < found[AXIS].high
 
 
+def test_a_query_with_several_skills_moves_the_axis_by_all_of_them(tmp_path: Path) -> None:
+    """C3: with the same 60 queries under every skill, the axis is as uncertain as one of them, not 6 times surer."""
+    values = np.random.default_rng(0).integers(0, 2, 60).astype(float)
+    score = float(values.mean())
+    record = Record(
+        "m", "1", ART.name, "test", "default", ("eng",), ART.metric, score, (0.0, 1.0), {}, "p", "e"
+    )  # fmt: skip
+    result = TaskResult("m", "1", ART.name, "1", (record,), score, (0.0, 1.0), 0.0)
+    columns = outcome_columns("test", "default", list(map(str, range(60))), {ART.metric: values})
+    results = {ART.name: Results(tmp_path).save(result, card("m"), [columns])}
+    shared = pooled(results, {(ART.name, str(query)): tuple(SKILLS) for query in range(60)})
+    apart = pooled(results, {(ART.name, str(query)): (list(SKILLS)[query % 6],) for query in range(60)})
+    skill = shared[next(iter(SKILLS))]
+    assert shared[AXIS].value == pytest.approx(skill.value)
+    assert shared[AXIS].high - shared[AXIS].low == pytest.approx(skill.high - skill.low, rel=0.05)
+    assert apart[AXIS].high - apart[AXIS].low == pytest.approx(skill.high - skill.low, rel=0.1)  # 6 tenths of them
+
+
 def test_without_labels_or_outcomes_there_is_no_axis(results: dict[str, TaskResult]) -> None:
     assert pooled(results, {}) == {}
     path = results[ART.name].path

@@ -282,6 +282,15 @@ def test_b7_one_frame_alone_with_the_kinds_of_task_that_newer_versions_name(name
     assert read.refused == {path: "no task is named vqa_multiple_choice"}
 
 
+@pytest.mark.parametrize("name", ["aggregate.f", "aggregate.parquet"])
+def test_b7_a_benchmark_without_a_score_leaves_the_others(tmp_path: Path, name: str) -> None:
+    """UniBench's frames have NaN where a model was not run."""
+    path = aggregate_frame(tmp_path, [("clip_vitB32", "dtd", 0.4), ("clip_vitB32", "mnist", float("nan"))], name)
+    read = read_unibench(path, TASKS)
+    assert [(result.task, result.score) for result in read.results] == [("UniBench/dtd", 0.4)]
+    assert read.refused == {}
+
+
 def test_b7_what_is_no_frame_of_unibenchs_is_refused(tmp_path: Path) -> None:
     import pandas as pd
 

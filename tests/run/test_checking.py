@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-import embark
 from embark.cli import app
 from embark.run.checking import CHECKS, CheckReport, check
+from embark.settings import load_settings
 from embark.tasks import TASKS
-from embark.types import Source, Task
+from embark.types import EmbarkError, Source, Task
 from hub import FakeHub, parquet, png, tar
 from samples_mieb import sample
 from samples_mmeb_text import publish_v3
@@ -150,7 +150,6 @@ def test_the_command_prints_a_table_and_its_status_tells(hub: FakeHub) -> None:
     assert done.exit_code == 1
     assert "DIFFERS" in done.stdout
     assert "rows: test has 6 rows, expected 10,000" in " ".join(done.output.split())
-    assert embark.check("PocketFlagZeroShot").notes == ("0 of 0 tasks agree with the hub.",)
 
 
 def test_a_column_is_looked_for_in_every_file_of_its_own_table(hub: FakeHub) -> None:
@@ -191,3 +190,17 @@ def test_shards_go_by_endings_and_class_names_are_beside_them(hub: FakeHub, key:
 def test_paths_of_screenshots_are_no_media(hub: FakeHub) -> None:
     publish_v3(hub)
     assert not check(["MMEB/GAE-guiact-q2t"], show_progress=False).differences
+
+
+def test_a_hub_that_cannot_be_asked_says_nothing_about_rows() -> None:
+    """An error, and no table in which all rows differ."""
+    with pytest.raises(EmbarkError, match=r"http://127\.0\.0\.1:9 cannot be reached"):
+        check("CIFAR10", settings=load_settings(endpoint="http://127.0.0.1:9"), show_progress=False)
+    with pytest.raises(EmbarkError, match="A check asks the hub, and this is offline"):
+        check("CIFAR10", settings=load_settings(offline=True), show_progress=False)
+
+
+def test_what_is_not_on_the_hub_is_not_checked() -> None:
+    report = check("Pocket*", show_progress=False)
+    assert (report.findings, report.differences) == ((), ())
+    assert report.notes == ("None of these tasks has its data on the hub: there is nothing to check.",)

@@ -21,7 +21,7 @@ from embark.cli import app
 from embark.evaluators.clustering import contingency, from_contingency
 from embark.results import Record, Results, TaskResult, outcome_columns
 from embark.settings import load_settings
-from embark.stats.compare import Flips, compare, compare_results, flipped_items, holm
+from embark.stats.compare import Comparison, Flips, compare, compare_results, flipped_items, holm
 from embark.stats.outcomes import parts_of
 from embark.stats.paired import sign_flip
 from embark.stats.shared import ItemNumbers, interval
@@ -236,6 +236,76 @@ def test_flips_are_the_items_that_one_alone_gets_right(shelf: Shelf) -> None:
     halves = [shelf.put(name, np.array([0.5, 0.2])) for name in ("x/a", "x/b")]
     with pytest.raises(EmbarkError, match="right or wrong"):
         flipped_items(halves[:1], halves[1:], TASK)
+
+
+# ── totals ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def several_tasks(shelf: Shelf) -> Comparison:
+    """Two models on four tasks over the same 60 items: what favours one on an item does so on every task."""
+    rng = np.random.default_rng(1)
+    tasks = [dataclasses.replace(TASK, name=f"T{number}", category=f"C{number % 2}") for number in range(4)]
+    favour = rng.normal(0.2, 0.15, 60)
+    results: tuple[list[TaskResult], list[TaskResult]] = ([], [])
+    for task in tasks:
+        hard = rng.normal(0.5, 0.1, 60)
+        for side, sign in enumerate((1, -1)):
+            values = np.clip(hard + sign * favour / 2 + rng.normal(0, 0.05, 60), 0, 1)
+            results[side].append(shelf.put(f"x/{'ab'[side]}", values, task))
+    return compare_results(*results, tasks)
+
+
+def test_c3_a_difference_of_totals_is_shown_wherever_the_tasks_are(shelf: Shelf) -> None:
+    comparison = several_tasks(shelf)
+    total = comparison.total
+    assert total.low is not None
+    assert 0 < total.low < total.difference
+    assert total.difference == pytest.approx(np.mean([pair.difference for pair in comparison.pairs]))
+    mean = comparison.to_frame().iloc[-1]
+    names = ["task", "difference", "95 % low", "95 % high", "p", "verdict"]
+    assert mean[names].tolist() == ["mean", total.difference, total.low, total.high, total.p, "win"]
+    assert comparison.as_dict()["total"] == vars(total)
+    assert comparison.categories_table().to_frame()["p"].tolist()[-1] == total.p
+    # Half the width that independent tasks would have had.
+    naive = np.linalg.norm([pair.high - pair.low for pair in comparison.pairs]) / 4
+    assert total.high is not None
+    assert total.high - total.low > 1.7 * naive
+    assert f"points [{100 * total.low:+.1f}, " in comparison.sentence()
+
+
+def test_c3_the_total_of_one_task_is_the_task(shelf: Shelf) -> None:
+    comparison = compare_results([shelf.put("x/a", coins(0))], [shelf.put("x/b", coins(1))], [TASK])
+    [pair] = comparison.pairs
+    total = comparison.total
+    assert (total.difference, total.low, total.high, total.p) == (pair.difference, pair.low, pair.high, pair.p)
+    assert comparison.categories == {TASK.category: total}
+    assert len(comparison.table().rows) == 1
+
+
+def test_c3_equal_outcomes_on_all_tasks_still_have_an_interval(shelf: Shelf) -> None:
+    a, b = ([shelf.put(name, coins(0)), shelf.put(name, coins(1), OTHER)] for name in ("x/a", "x/b"))
+    comparison = compare_results(a, b, [TASK, OTHER])
+    assert (comparison.total.difference, comparison.total.p) == (0, 1)
+    assert comparison.total.low == pytest.approx(comparison.pairs[0].low)
+
+
+def test_c3_what_a_total_does_not_tell_is_said(shelf: Shelf) -> None:
+    sts = dataclasses.replace(OTHER, metric="cosine_pearson")
+    three = {"gold": np.arange(3.0), "similarity": np.array([0.1, 0.3, 0.2])}
+    a, b = ([shelf.put(name, coins(seed)), shelf.put(name, three, sts)] for seed, name in enumerate(("x/a", "x/b")))
+    comparison = compare_results(a, b, [TASK, sts])
+    assert (comparison.total.low, comparison.total.high, comparison.total.p) == (None, None, None)
+    assert "too few pairs" in str(comparison.table())
+    assert "too few pairs" in str(comparison.categories_table())
+    third = dataclasses.replace(OTHER, name="Third")
+    a.append(shelf.put("x/a", coins(3), third))
+    comparison = compare_results([a[0], a[2]], [b[0], shelf.put("x/b", coins(4), third, protocol="q")], [TASK, third])
+    assert not comparison.table().notes  # one task is left, and no mean
+    fourth = dataclasses.replace(OTHER, name="Fourth")
+    more = [shelf.put(name, coins(seed), fourth) for seed, name in ((5, "x/a"), (6, "x/b"))]
+    comparison = compare_results([*a, more[0]], [b[0], more[1]], [TASK, third, fourth])
+    assert "over the 2 tasks that can be compared; 1 cannot" in str(comparison.table())
+    assert comparison.total.p is not None
 
 
 # ── end to end ───────────────────────────────────────────────────────────────────────────────────────────────────────

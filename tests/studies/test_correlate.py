@@ -157,3 +157,10 @@ def test_files_have_names_in_full() -> None:
     assert {row["task"] for row in rows[:8]} == set(long)
     assert {row["with"] for row in rows} <= set(long)
     assert "…" in str(study)
+
+
+def test_notes_say_what_the_intervals_are() -> None:
+    """They are Fisher's at least, and nothing is resampled."""
+    study = correlate_tasks(field(two_stories()))
+    [note] = [note for note in study.table().notes if "95 %" in note]
+    assert "over other models, no narrower than Fisher's" in note

@@ -5,14 +5,19 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
+from scipy.stats import rankdata
 
 import embark
 from embark.boards.exchange import import_results
+from embark.results import Record, Results, TaskResult, outcome_columns
+from embark.run.score import fingerprint_of
+from embark.settings import load_settings
 from embark.studies.rendering import rendering
 from embark.tasks import BENCHMARKS, TASKS
 from embark.tasks.text_sts import TWINS
-from embark.types import EmbarkError
+from embark.types import Array, EmbarkError, ModelCard
 
 CLIP = "openai/clip-vit-base-patch32"
 
@@ -54,16 +59,62 @@ def test_a8_your_text_scores_stand_beside_published_ones_on_pictures(tmp_path: P
     assert "STS13VisualSTS" not in by_task  # it has no text score
     assert printed.score > 0
     for cost in study.costs:
-        assert cost.text == pytest.approx(0.7)
+        assert cost.text.value == pytest.approx(0.7)
         [shipped] = [r for r in embark.published.results([TASKS[cost.task]]) if r.model == CLIP]
-        assert cost.pictures == pytest.approx(shipped.score)
+        assert cost.pictures.value == pytest.approx(shipped.score)
     rows = [row.cells for row in study.table().rows]
     assert [cells[1] for cells in rows] == ["STS12VisualSTS", "VisualSTS17Eng", "VisualSTS17Multilingual", "mean"]
+    assert all(np.isnan(cost.difference.low) for cost in (*study.costs, *study.means))
+    assert "published and imported scores" in str(study)
 
 
 def test_a8_own_runs_of_pocket_show_it_offline(tiny: embark.Encoder, elsewhere: Path) -> None:
     embark.evaluate(tiny, ["PocketNameSTS", "PocketRenderedSTS"], show_progress=False)
     [cost] = rendering("Pocket", own=True).costs
     assert (cost.task, cost.parts) == ("PocketRenderedSTS", 1)
+    assert cost.aligned
+    assert cost.difference.low < cost.difference.value < cost.difference.high
     with pytest.raises(EmbarkError, match="None of these tasks has a text twin"):
         rendering(tasks="PocketNameSTS")
+
+
+def put(name: str, gold: Array, similarity: Array, ids: list[str]) -> None:
+    """A result on a task of pairs, as a run would leave it."""
+    columns = {"gold": gold, "similarity": similarity, "right": np.array(ids)}
+    columns |= {f"{side}_rank": rankdata(columns[side]) for side in ("gold", "similarity")}
+    score = float(np.corrcoef(columns["gold_rank"], columns["similarity_rank"])[0, 1])
+    row = TASKS[name]
+    [(split, subset)] = row.parts
+    protocol = fingerprint_of(row, split, subset)
+    record = Record(
+        "me/m", "1", name, split, subset, ("eng",), row.metric, score, (-1, 1), {}, protocol, "e", statistic="spearman"
+    )  # fmt: skip
+    result = TaskResult("me/m", "1", name, row.source.revision, (record,), score, (-1, 1), 0.0)
+    table = outcome_columns(split, subset, ids, columns)
+    Results(load_settings().results).save(result, ModelCard("me/m", "1", "none", ("text", "image")), [table])
+
+
+@pytest.mark.parametrize("aligned", [True, False])
+def test_c3_the_same_pairs_make_a_paired_difference(elsewhere: Path, aligned: bool) -> None:
+    """Text and pictures err on the same pairs, so that their difference is surer than either; unless pairs are others,
+    in any order.
+    """
+    rng = np.random.default_rng(3)
+    gold = rng.random(300)
+    common = gold + rng.normal(0, 0.3, 300)
+    ids = [str(number) for number in range(300)]
+    put("PocketNameSTS", gold, common + rng.normal(0, 0.05, 300), ids)
+    order = rng.permutation(300)
+    drawn = (common + rng.normal(0, 0.05, 300))[order]
+    names = [ids[number] for number in order]
+    put("PocketRenderedSTS", gold[order], drawn, names if aligned else [f"p{name}" for name in names])
+    study = rendering("Pocket", own=True)
+    [cost] = study.costs
+    width = cost.difference.high - cost.difference.low
+    sides = np.hypot(cost.text.high - cost.text.low, cost.pictures.high - cost.pictures.low)
+    assert cost.aligned == aligned
+    assert ("could not be aligned" in str(study)) != aligned
+    if aligned:
+        assert width < sides / 3
+    else:
+        assert width == pytest.approx(sides, rel=0.15)

@@ -74,6 +74,7 @@ class Facts(Noted, Mapping[str, Any]):
 def show(name: str, *, settings: Settings | None = None) -> Facts:
     """All that is known about a task (your own, too), a benchmark or a model by its name, or a checkpoint folder.
 
+    The beginning of a task's name will do where no other task begins so.
     A task's sample item is there when its data is on this machine; nothing is downloaded.
     """
     settings = settings or load_settings()
@@ -85,6 +86,8 @@ def show(name: str, *, settings: Settings | None = None) -> Facts:
         return _facts("model", card, _model(card), {"zero-shot": shares(card), "published": _published(card)})
     results = list(Results(settings.results).all())
     known = known_tasks(results)
+    beginning = [task for task in known if name and task.startswith(name)]
+    name = beginning[0] if name not in known and len(beginning) == 1 else name
     check_name("task, benchmark or model", name, [*known, *BENCHMARKS, *MODELS])
     return _task_facts(known[name], results, settings)
 

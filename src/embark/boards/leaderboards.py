@@ -91,7 +91,8 @@ class Leaderboard(Noted):
         others = "other items of the same tasks" if by_items else f"{kinds} other kinds of tasks"
         models = [entry.model for entry in self.entries]
         partial = len(models) > 1 and any(model.mean.partial for model in models)
-        common = f"the {len(models)} models share {len(shared(self.tasks, models))} of the tasks"
+        in_common = len(shared(self.tasks, models))
+        common = f"the {len(models)} models share {in_common} of the tasks"
         notes = {
             f"{counted(len(self.tasks), 'task')} by the rule {self.rule}, protocol {protocols}": True,
             UNRANKED: any(entry.place is None for entry in shown),
@@ -101,7 +102,8 @@ class Leaderboard(Noted):
             DATED: sure and by_items and any(entry.model.readings.dated for entry in self.entries),
             TIES: sure,
             f"{common}: --comparable (comparable=True in Python) ranks them over those; "
-            "fewer models may share more": partial,
+            "fewer models may share more": partial and in_common,
+            f"the {len(models)} models share none of the tasks; fewer models may share some": partial and not in_common,
         }
         return applicable(notes)
 

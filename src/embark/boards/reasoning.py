@@ -16,12 +16,14 @@ from embark.data.readers import ark
 from embark.results import TaskResult
 from embark.results.exchange import UNKNOWN
 from embark.results.table import Score
-from embark.stats.intervals import combined_interval, mean_interval
+from embark.stats.outcomes import observations_of, parts_of
+from embark.stats.shared import ItemNumbers, Observations, Part, interval
 from embark.tasks.ark import DEMANDS, SKILLS
 from embark.types import EmbarkError, Task
 
 AXIS = "reasoning axis"
 TABLE = "ARK Table 3"
+VALUE = "value"
 
 
 def reasoning_axis(
@@ -37,28 +39,38 @@ def reasoning_axis(
 def pooled(results: Mapping[str, TaskResult], pools: Mapping[tuple[str, str], tuple[str, ...]]) -> dict[str, Score]:
     """The mean over each pool's queries, and over the six skills; nothing where outcomes are not on disk.
 
-    `pools` names the pools (skills and demand) of each query, by task and query id: ids repeat from task to task.
+    `pools` names the pools (skills and demand) of each query, by task and query id: ids repeat from task to task. A
+    query that bears several skills moves all of them.
     """
-    pairs: list[tuple[tuple[str, str], float]] = []  # of (task, query) and the value
+    rows: list[tuple[str, float, int, int]] = []  # the pool, the value, and the items that it stands on
+    numbers = ItemNumbers()
     try:
         for result in results.values():
-            outcomes = result.outcomes()
-            queries = ((result.task, query) for query in outcomes["id"].to_pylist())
-            pairs += zip(queries, outcomes[result.metric].to_pylist(), strict=True)
-    except (EmbarkError, OSError, ValueError, KeyError):  # pyarrow's errors for a damaged or foreign file among them
+            for part in parts_of(result, ItemNumbers()).values():
+                observations = observations_of(part.outcomes, result.task, numbers)
+                columns = (part.outcomes["id"], part.outcomes[result.metric], *observations)
+                for query, value, first, second in zip(*columns, strict=True):
+                    rows += [(pool, value, first, second) for pool in pools.get((result.task, query), ())]
+    except (EmbarkError, KeyError):
         return {}
-    values = group_values((pool, value) for query, value in pairs for pool in pools.get(query, ()))
+    parts = {pool: _part(of_pool) for pool, of_pool in group_values((row[0], row[1:]) for row in rows).items()}
     sizes = SKILLS | DEMANDS
-    scores = {
-        pool: Score(float(np.mean(of)), *mean_interval(np.array(of)), len(of), max(len(of), sizes[pool]))
-        for pool, of in values.items()
-    }
-    parts = [scores[skill] for skill in SKILLS if skill in scores]
-    if len(parts) == len(SKILLS):
-        mean = float(np.mean([part.value for part in parts]))
-        interval = combined_interval([part.value for part in parts], [(part.low, part.high) for part in parts])
-        scores[AXIS] = Score(mean, *interval, sum(part.count for part in parts), sum(part.of for part in parts))
+    scores = {}
+    for pool, part in parts.items():
+        values = part.outcomes[VALUE]
+        scores[pool] = Score(float(values.mean()), *interval([part]), len(values), max(len(values), sizes[pool]))
+    skills = [skill for skill in SKILLS if skill in scores]
+    if len(skills) == len(SKILLS):
+        mean = float(np.mean([scores[skill].value for skill in skills]))
+        counts = (sum(scores[skill].count for skill in skills), sum(scores[skill].of for skill in skills))
+        scores[AXIS] = Score(mean, *interval([parts[skill] for skill in skills]), *counts)
     return scores
+
+
+def _part(rows: Sequence[tuple[float, int, int]]) -> Part:
+    """The values of a pool, with the items that they stand on."""
+    values, first, second = map(np.array, zip(*rows, strict=True))
+    return Part("mean", VALUE, {VALUE: values}, Observations(first, second))
 
 
 def _pools(tasks: Sequence[Task]) -> dict[tuple[str, str], tuple[str, ...]]:

@@ -296,6 +296,11 @@ class Hub:
             "Nothing of it is kept: check the endpoint, or try again later."
         )
 
+    @property
+    def unreachable(self) -> EmbarkError | None:
+        """The error of a hub that has never answered."""
+        return self._unreachable
+
     def _ask(self, url: str, id: str, revision: str) -> Answer:
         """What the hub's API answers about a dataset."""
 

@@ -212,7 +212,10 @@ class _MeanScore(NamedTuple):
 
 
 def _frame(path: Path) -> tuple[list[_MeanScore], list[str]]:
-    """The mean of each model and benchmark in a frame, and the kinds of task in it that no vectors are scored by."""
+    """The mean of each model and benchmark in a frame, and the kinds of task in it that no vectors are scored by.
+
+    What has no correctness (NaN) was not scored.
+    """
     if path.suffix == ".parquet":
         table = pq.ParquetFile(path).read([*FRAME_COLUMNS, "task_name"])  # those that are there
     else:
@@ -224,7 +227,9 @@ def _frame(path: Path) -> tuple[list[_MeanScore], list[str]]:
     if "task_name" in table.column_names:
         other = sorted({*map(str, table["task_name"].unique().to_pylist())} - VECTOR_TASKS)
         table = table.filter(pc.is_in(table["task_name"], pa.array(sorted(VECTOR_TASKS))))
-    table = table.select(FRAME_COLUMNS).set_column(2, "correctness", table["correctness"].cast(pa.float64()))
+    correctness = pc.cast(table["correctness"], pa.float64())
+    missing = pc.fill_null(pc.is_nan(correctness), True)
+    table = table.select(FRAME_COLUMNS).set_column(2, "correctness", correctness).filter(pc.invert(missing))
     means = table.group_by(["model_name", "benchmark_name"], use_threads=False).aggregate(
         [("correctness", "mean"), ("correctness", "count")]
     )

@@ -71,9 +71,11 @@ class CheckReport(Noted):
 def check(tasks: Tasks, *, settings: Settings | None = None, show_progress: bool = True) -> CheckReport:
     """Hold the rows of tasks against the hub's listings, the footers of their files and their first rows.
 
-    Megabytes are read by ranges, and nothing is stored but the listings.
+    Megabytes are read by ranges, and nothing is stored but the listings. A hub that cannot be reached is an error.
     """
     settings = settings or load_settings()
+    if settings.offline:
+        raise EmbarkError("A check asks the hub, and this is offline: unset EMBARK_OFFLINE and HF_HUB_OFFLINE.")
     hub = Hub(settings)
     log = FailureLog(settings)
     chosen = [task for task in choose_tasks(tasks) if from_hub(task)]
@@ -92,9 +94,13 @@ def check(tasks: Tasks, *, settings: Settings | None = None, show_progress: bool
         for of_task in pool.map(examine, chosen):
             findings += of_task
             advance(1)
+    if hub.unreachable:
+        raise hub.unreachable  # which says nothing about the rows
     notes = [f"{finding.task}: {finding.check}: {finding.text}" for finding in findings if finding.agrees is False]
     differing = len({finding.task for finding in findings if finding.agrees is False})
     summary = f"{len(chosen) - differing:,} of {len(chosen):,} tasks agree with the hub."
+    if not chosen:
+        summary = "None of these tasks has its data on the hub: there is nothing to check."
     return CheckReport(tuple(findings), notes=(*notes, summary))
 
 

@@ -11,17 +11,19 @@ from typing import Any
 
 import numpy as np
 
-from embark.catalogue import Catalogue, UnknownName, counted, listed
+from embark.catalogue import Catalogue, UnknownName, counted, group_values, listed
 from embark.results import Results, TaskResult
-from embark.results.table import Cell, Exact, Interval, Row, Table, Tabular
+from embark.results.table import Cell, Exact, Interval, Row, Table, Tabular, applicable
 from embark.results.task_rows import known_tasks
 from embark.settings import Settings, load_settings
 from embark.stats.intervals import LEVEL
-from embark.stats.outcomes import NotComparable, Parts, parts_of
-from embark.stats.paired import difference
+from embark.stats.outcomes import NotComparable, Parts, observations_of, parts_of
+from embark.stats.paired import Contrast, Difference, contrasts, mean_difference, task_difference
 from embark.stats.shared import ItemNumbers
 from embark.tasks import Tasks, choose_tasks, get_benchmark
 from embark.types import Array, Benchmark, EmbarkError, Task
+
+TOO_FEW = "A mean without an interval is over a task with too few pairs to tell its difference."
 
 
 @dataclass(frozen=True)
@@ -46,17 +48,23 @@ class Pair:
     @property
     def verdict(self) -> str:
         """Whether model a wins, ties or loses."""
-        return "tie" if self.holm >= 1 - LEVEL else "win" if self.difference > 0 else "loss"
+        return _verdict(self.difference, self.holm)
 
 
 @dataclass(frozen=True)
 class Tally:
-    """Verdicts over several tasks, and the mean of their differences."""
+    """Verdicts over several tasks, and the mean of their differences with its 95 % interval and p-value.
+
+    Those are None where a task tells nothing of its own difference.
+    """
 
     wins: int
     ties: int
     losses: int
     difference: float
+    low: float | None = None
+    high: float | None = None
+    p: float | None = None
 
 
 @dataclass(frozen=True)
@@ -97,32 +105,40 @@ class Comparison(Tabular):
     a: str
     b: str
     pairs: tuple[Pair, ...]
+    categories: Mapping[str, Tally]  # in the order of the tasks
+    total: Tally  # all tasks, each counting once
     refused: Mapping[str, str]
     notes: tuple[str, ...] = ()
     results: tuple[Sequence[TaskResult], Sequence[TaskResult]] = field(default=((), ()), repr=False, compare=False)
     tasks: tuple[Task, ...] = field(default=(), repr=False, compare=False)
 
-    @property
-    def categories(self) -> dict[str, Tally]:
-        """One tally per category, in the order of the tasks."""
-        names = dict.fromkeys(pair.category for pair in self.pairs)
-        return {name: _tally([pair for pair in self.pairs if pair.category == name]) for name in names}
-
-    @property
-    def total(self) -> Tally:
-        """All tasks, each counting once."""
-        return _tally(self.pairs)
-
     def table(self) -> Table:
-        """One row per task: both scores, their difference, and whether it is more than chance."""
+        """One row per task: both scores, their difference, and whether it is more than chance; then their means."""
         columns = ("task", self.a, self.b, "difference", "95 %", "p", "p (Holm)", "verdict")
-        return Table(columns, tuple(Row(_cells(pair)) for pair in self.pairs))
+        rows = [Row(_cells(pair)) for pair in self.pairs]
+        if len(self.pairs) > 1:
+            rows.append(Row(self._mean_cells(), total=True))
+        notes = {
+            f"The means are over the {len(self.pairs)} tasks that can be compared; {len(self.refused)} cannot.": (
+                self.refused and len(self.pairs) > 1
+            ),
+            TOO_FEW: len(self.pairs) > 1 and self.total.p is None,
+        }
+        return Table(columns, tuple(rows), applicable(notes))
 
     def categories_table(self) -> Table:
         """Verdicts by category, and of all tasks."""
         tallies = [*self.categories.items(), ("all", self.total)]
-        rows = [Row((name, t.wins, t.ties, t.losses, _points(t.difference))) for name, t in tallies]
-        return Table(("category", "wins", "ties", "losses", "mean difference"), tuple(rows))
+        rows = [Row((name, t.wins, t.ties, t.losses, *_difference(t), _p_value(t.p))) for name, t in tallies]
+        notes = {TOO_FEW: any(tally.p is None for _, tally in tallies)}
+        columns = ("category", "wins", "ties", "losses", "mean difference", "95 %", "p")
+        return Table(columns, tuple(rows), applicable(notes))
+
+    def _mean_cells(self) -> tuple[Cell, ...]:
+        total = self.total
+        means = [float(np.mean([getattr(pair, side) for pair in self.pairs])) for side in ("a", "b")]
+        verdict = "" if total.p is None else _verdict(total.difference, total.p)
+        return ("mean", *map(_percentage, means), *_difference(total), _p_value(total.p), None, verdict)
 
     def sentence(self) -> str:
         """The comparison in words."""
@@ -132,7 +148,7 @@ class Comparison(Tabular):
             return f"On {tasks}, no difference between {self.a} and {self.b} is more than chance would make."
         return (
             f"Over {tasks}, {self.a} is better than {self.b} on {total.wins}, worse on {total.losses}, and cannot be "
-            f"told apart on {total.ties} (mean difference {_points(total.difference).text} points)."
+            f"told apart on {total.ties} (mean difference {_points(total.difference).text} points{_ends(total)})."
         )
 
     def flips(self, task: str) -> Flips:
@@ -193,18 +209,24 @@ def compare(
 def compare_results(a: Sequence[TaskResult], b: Sequence[TaskResult], tasks: Sequence[Task]) -> Comparison:
     """One model's results against another's on every task that either of them has; deterministic."""
     pairs: list[Pair] = []
+    parts: dict[str, list[Contrast]] = {}
     refused: dict[str, str] = {}
+    numbers = ItemNumbers()  # of all tasks; those of one alone stand by themselves
     for task in tasks:
         result_a, result_b = _result(a, task), _result(b, task)
         if result_a or result_b:
             try:
-                pairs.append(_pair(task, result_a, result_b))
+                pair, parts[task.name] = _pair(task, result_a, result_b, numbers)
+                pairs.append(pair)
             except NotComparable as error:
                 refused[task.name] = str(error)
     corrected = holm([pair.p for pair in pairs])
     pairs = [replace(pair, holm=p) for pair, p in zip(pairs, corrected, strict=True)]
+    groups = group_values((pair.category, pair) for pair in pairs)
+    categories = {name: _tally(of_category, parts) for name, of_category in groups.items()}
     notes = tuple(f"not comparable: {task}: {reason}" for task, reason in refused.items())
-    return Comparison(_name(a), _name(b), tuple(pairs), refused, notes, (a, b), tuple(tasks))
+    total = _tally(pairs, parts)
+    return Comparison(_name(a), _name(b), tuple(pairs), categories, total, refused, notes, (a, b), tuple(tasks))
 
 
 def flipped_items(a: Sequence[TaskResult], b: Sequence[TaskResult], task: Task) -> tuple[list[str], list[str]]:
@@ -234,13 +256,20 @@ def holm(p: Sequence[float]) -> list[float]:
     return [float(value) for value in corrected]
 
 
-def _pair(task: Task, a: TaskResult | None, b: TaskResult | None) -> Pair:
+def _pair(task: Task, a: TaskResult | None, b: TaskResult | None, numbers: ItemNumbers) -> tuple[Pair, list[Contrast]]:
+    """The pair of scores, and its contrasts with items numbered among those of all tasks."""
     parts_a, parts_b = _aligned(a, b)
     assert a is not None
     assert b is not None
-    _, low, high, p = difference(list(parts_a.values()), [parts_b[key] for key in parts_a])
-    items = np.unique(np.concatenate([part.outcomes["id"] for part in parts_a.values()]).astype(np.str_))
-    return Pair(task.name, task.category, a.score, b.score, low, high, p, len(items))
+    own, other = list(parts_a.values()), [parts_b[key] for key in parts_a]
+    parts = contrasts(task.name, own, other)
+    _, low, high, p = task_difference(parts, own, other)
+    items = np.unique(np.concatenate([part.outcomes["id"] for part in own]).astype(np.str_))
+    shared = [
+        contrast._replace(observations=observations_of(part.outcomes, a.dataset_revision, numbers))
+        for contrast, part in zip(parts, own, strict=True)
+    ]
+    return Pair(task.name, task.category, a.score, b.score, low, high, p, len(items)), shared
 
 
 def _aligned(a: TaskResult | None, b: TaskResult | None) -> tuple[Parts, Parts]:
@@ -286,17 +315,38 @@ def _name(results: Sequence[TaskResult]) -> str:
 
 
 def _cells(pair: Pair) -> tuple[Cell, ...]:
-    scores = (Exact(pair.a, f"{100 * pair.a:.1f}"), Exact(pair.b, f"{100 * pair.b:.1f}"), _points(pair.difference))
-    interval = Interval(pair.low, pair.high, f"[{_points(pair.low).text}, {_points(pair.high).text}]")
-    return (pair.task, *scores, interval, _p_value(pair.p), _p_value(pair.holm), pair.verdict)
+    scores = (_percentage(pair.a), _percentage(pair.b))
+    return (pair.task, *scores, *_difference(pair), _p_value(pair.p), _p_value(pair.holm), pair.verdict)
+
+
+def _difference(pair: Pair | Tally) -> tuple[Exact, Interval | None]:
+    if pair.low is None or pair.high is None:
+        return _points(pair.difference), None
+    text = f"[{_points(pair.low).text}, {_points(pair.high).text}]"
+    return _points(pair.difference), Interval(pair.low, pair.high, text)
+
+
+def _ends(tally: Tally) -> str:
+    interval = _difference(tally)[1]
+    return f" {interval.text}" if interval else ""
+
+
+def _percentage(value: float) -> Exact:
+    return Exact(value, f"{100 * value:.1f}")
 
 
 def _points(value: float) -> Exact:
     return Exact(value, f"{round(100 * value, 1) + 0.0:+.1f}")  # adding zero: no -0.0
 
 
-def _p_value(value: float) -> Exact:
+def _p_value(value: float | None) -> Exact | None:
+    if value is None:
+        return None
     return Exact(value, "<0.0001" if value < 5e-5 else f"{value:.4f}" if value < 0.1 else f"{value:.2f}")
+
+
+def _verdict(difference: float, p: float) -> str:
+    return "tie" if p >= 1 - LEVEL else "win" if difference > 0 else "loss"
 
 
 def _result(results: Sequence[TaskResult], task: Task) -> TaskResult | None:
@@ -304,7 +354,10 @@ def _result(results: Sequence[TaskResult], task: Task) -> TaskResult | None:
     return next(of_task, None)
 
 
-def _tally(pairs: Sequence[Pair]) -> Tally:
+def _tally(pairs: Sequence[Pair], parts: Mapping[str, Sequence[Contrast]]) -> Tally:
     verdicts = [pair.verdict for pair in pairs]
+    counts = (verdicts.count("win"), verdicts.count("tie"), verdicts.count("loss"))
     mean = float(np.mean([pair.difference for pair in pairs])) if pairs else 0.0
-    return Tally(verdicts.count("win"), verdicts.count("tie"), verdicts.count("loss"), mean)
+    alone = [Difference(pair.difference, pair.low, pair.high, pair.p) for pair in pairs]
+    over_tasks = mean_difference([parts[pair.task] for pair in pairs], alone)
+    return Tally(*counts, mean, *(over_tasks[1:] if over_tasks else ()))

@@ -37,10 +37,14 @@ def parts_of(result: TaskResult, numbers: ItemNumbers) -> Parts:
     parts: Parts = {}
     for start, end in zip(starts, np.append(starts[1:], len(split)), strict=True):
         rows = {name: values[start:end] for name, values in columns.items()}
-        items = {name: rows[name].tolist() for name in NAMES if name in rows}
-        observations = numbers.observations(result.dataset_revision, items)
+        observations = observations_of(rows, result.dataset_revision, numbers)
         parts[str(split[start]), str(subset[start])] = Part(statistic, result.metric, rows, observations)
     return parts
+
+
+def observations_of(rows: Outcomes, source: str, numbers: ItemNumbers) -> Observations:
+    """The items behind rows of outcomes; equal ids of one source are one item."""
+    return numbers.observations(source, {name: rows[name].tolist() for name in NAMES if name in rows})
 
 
 def statistic_of(result: TaskResult, columns: Outcomes) -> str:

@@ -1,4 +1,4 @@
-"""The difference of two scores on the same items: its interval and p-value, which always agree.
+"""The difference of two scores on the same items, on a task or over tasks: its interval and p-value, which agree.
 
 The test is Student's, with the variance that shared items and runs leave to the difference. Means of few items that
 differ are tested by flipping signs, too, which is exact, and the larger p-value counts; where it is not significant,
@@ -7,14 +7,15 @@ the interval reaches zero.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
+from dataclasses import replace
 from math import sqrt
 from typing import NamedTuple
 
 import numpy as np
 
 from embark.stats.intervals import LEVEL, NO_SPREAD, certain_interval, quantile, two_sided
-from embark.stats.shared import Evidence, Part
+from embark.stats.shared import Evidence, Observations, Part
 from embark.stats.statistics import Pushes, certain, pushes
 from embark.types import Array
 
@@ -23,6 +24,7 @@ MAGNITUDES = 128  # distinct sizes of a difference kept apart in the sign-flip t
 FEWEST = 10  # flips as extreme as the data below which their number says too little, and Student's tail counts
 MANY = 64  # items that differ from which on flips tell no more than Student's test
 PAIRS = 4  # fewest pairs from which a difference of correlations can be told
+ANYTHING = (-2.0, 2.0)  # the ends of a difference of correlations that nothing is known of
 
 
 class Difference(NamedTuple):
@@ -34,28 +36,95 @@ class Difference(NamedTuple):
     p: float
 
 
-def difference(a: Sequence[Part], b: Sequence[Part]) -> Difference:
-    """The difference of two means over parts, which stand on the same items row by row."""
-    pairs = [
-        (pushes(own.statistic, own.main, own.outcomes), pushes(other.statistic, other.main, other.outcomes))
+class Contrast(NamedTuple):
+    """Two scores on one split and subset of a task: the items, what they push either score, and how much it counts."""
+
+    task: Hashable
+    observations: Observations
+    a: Pushes
+    b: Pushes
+    statistic: str
+    weight: float
+
+    @property
+    def value(self) -> float:
+        """What it adds to the difference."""
+        return self.weight * (self.a.value - self.b.value)
+
+
+def contrasts(task: Hashable, a: Sequence[Part], b: Sequence[Part]) -> list[Contrast]:
+    """Two models' parts of a task, which stand on the same items row by row; all count alike."""
+    return [
+        Contrast(
+            task,
+            own.observations,
+            pushes(own.statistic, own.main, own.outcomes),
+            pushes(other.statistic, other.main, other.outcomes),
+            own.statistic,
+            1 / len(a),
+        )
         for own, other in zip(a, b, strict=True)
     ]
-    evidence = Evidence(2)
-    for part, values in zip(a, pairs, strict=True):
-        for model, of_model in enumerate(values):
-            evidence.add("", part.observations, of_model, 1 / len(pairs), model)
-    value = float(np.mean([own.value - other.value for own, other in pairs]))
+
+
+def unpaired(task: Hashable, a: Sequence[Part], b: Sequence[Part]) -> list[Contrast]:
+    """Two sides of a task that share no items: each against nothing."""
+    out = []
+    for own, other in zip(a, b, strict=True):
+        first, second = (pushes(part.statistic, part.main, part.outcomes) for part in (own, other))
+        weight = 1 / len(a)
+        out += [
+            Contrast(task, own.observations, first, _nothing(first), own.statistic, weight),
+            Contrast(task, other.observations, _nothing(second), second, own.statistic, weight),
+        ]
+    return out
+
+
+def difference(a: Sequence[Part], b: Sequence[Part]) -> Difference:
+    """The difference of two means over parts, which stand on the same items row by row."""
+    return task_difference(contrasts("", a, b), a, b)
+
+
+def task_difference(parts: Sequence[Contrast], a: Sequence[Part], b: Sequence[Part]) -> Difference:
+    """The difference of two scores on one task, from its contrasts."""
+    value = sum(part.value for part in parts)
     items = max(part.observations.items for part in a)
-    variance, freedom = evidence.between(0, 1)
     if a[0].statistic in ("pearson", "spearman") and items < PAIRS:
-        return Difference(value, -2.0, 2.0, 1.0)
+        return Difference(value, *ANYTHING, 1.0)
+    return tested(parts) or _certain(value, a, b, items)
+
+
+def mean_difference(tasks: Sequence[Sequence[Contrast]], alone: Sequence[Difference]) -> Difference | None:
+    """The difference of two means over tasks, from their contrasts and from the differences on each task alone.
+
+    Items that tasks share move them together. None where a task has too few pairs for its difference to be told.
+    """
+    if not tasks or any((each.low, each.high) == ANYTHING for each in alone):
+        return None
+    if len(tasks) == 1:
+        return alone[0]
+    over_tasks = tested([part._replace(weight=part.weight / len(tasks)) for task in tasks for part in task])
+    if over_tasks is not None:
+        return over_tasks
+    value, low, high, _ = np.mean(alone, axis=0).tolist()  # nothing varies: as if all tasks erred together
+    return Difference(value, low, high, 1.0 if low <= 0 <= high else max(each.p for each in alone))
+
+
+def tested(parts: Sequence[Contrast]) -> Difference | None:
+    """Student's test of a weighted sum of contrasts; None where nothing varies."""
+    evidence = Evidence(2)
+    for part in parts:
+        evidence.add(part.task, part.observations, part.a, part.weight, 0)
+        evidence.add(part.task, part.observations, part.b, part.weight, 1)
+    variance, freedom = evidence.between(0, 1)
     if variance < NO_SPREAD**2:
-        return _certain(value, a, b, items)
+        return None
+    value = sum(part.value for part in parts)
     error = sqrt(variance)
     half = quantile(freedom) * error
     p = two_sided(value / error, freedom)
-    if all(part.statistic == "mean" for part in a):
-        p = max(p, _flipped(a, pairs, p))
+    if all(part.statistic == "mean" for part in parts):
+        p = max(p, _flipped(parts, p))
     low, high = value - half, value + half
     if p >= 1 - LEVEL:
         low, high = min(low, 0.0), max(high, 0.0)
@@ -86,12 +155,12 @@ def sign_flip(differences: Array, tail: float = 0.0, seed: int = 0) -> float:
     return max((1 + extreme) / (1 + FLIPS), least)
 
 
-def _flipped(a: Sequence[Part], pairs: Sequence[tuple[Pushes, Pushes]], tail: float) -> float:
+def _flipped(parts: Sequence[Contrast], tail: float) -> float:
     """The p-value by flipping the signs of items: an item with all its appearances."""
     clusters, shares = [], []
-    for part, (own, other) in zip(a, pairs, strict=True):
-        apart = own.items[0] - other.items[0]
-        shares.append((apart + (own.value - other.value) / len(apart)) / len(pairs))
+    for part in parts:
+        apart = part.a.items[0] - part.b.items[0]
+        shares.append(part.weight * apart + part.value / len(apart))
         clusters.append(part.observations.cluster)
     _, place = np.unique(np.concatenate(clusters), return_inverse=True)
     differences = np.bincount(place, np.concatenate(shares))
@@ -99,6 +168,11 @@ def _flipped(a: Sequence[Part], pairs: Sequence[tuple[Pushes, Pushes]], tail: fl
     if np.count_nonzero(squares > squares.sum() * 1e-12) > MANY and squares.max() < squares.sum() / 20:
         return tail  # Student's p-value is as good
     return sign_flip(differences, tail)
+
+
+def _nothing(values: Pushes) -> Pushes:
+    """A score of zero that does not vary, on the same items."""
+    return replace(values, runs=np.zeros_like(values.runs), items=np.zeros_like(values.items), refits=values.refits * 0)
 
 
 def _certain(value: float, a: Sequence[Part], b: Sequence[Part], items: int) -> Difference:

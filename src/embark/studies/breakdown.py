@@ -13,8 +13,8 @@ from embark.catalogue import check_name, listed
 from embark.results import ABOUT, TaskResult
 from embark.results.table import Exact, Row, Score, Table, short
 from embark.settings import Settings
-from embark.stats.intervals import mean_interval
-from embark.stats.outcomes import statistic_of
+from embark.stats.outcomes import NAMES, observations_of, statistic_of
+from embark.stats.shared import ItemNumbers, Observations, part_interval
 from embark.studies.plotting import COLORS
 from embark.studies.study import Study
 from embark.tasks import Tasks
@@ -114,14 +114,18 @@ def _parts(result: TaskResult) -> Sequence[Part]:
     except (EmbarkError, OSError, ValueError):  # an imported result has none
         return ()
     facts = [name for name in table.column_names if name.startswith(ABOUT)]
-    columns = {name: table[name].to_numpy(zero_copy_only=False) for name in (*facts, result.metric) if facts}
+    names = [name for name in (*facts, result.metric, *NAMES) if facts and name in table.column_names]
+    columns = {name: table[name].to_numpy(zero_copy_only=False) for name in names}
     if not facts or statistic_of(result, columns) != "mean":
         return ()
+    items = observations_of(columns, result.dataset_revision, ItemNumbers())
     parts = []
     for fact in facts:
         for value in sorted({*columns[fact].tolist()} - {None}):
-            outcomes = columns[result.metric][columns[fact] == value].astype(float)
+            rows = np.flatnonzero(columns[fact] == value)
+            outcomes = columns[result.metric][rows].astype(float)
             mean = float(np.mean(outcomes))
-            name = fact.removeprefix(ABOUT)
-            parts.append(Part(result.model, result.task, name, value, mean, mean_interval(outcomes), len(outcomes)))
+            shared = Observations(items.first[rows], items.second[rows])
+            ends = part_interval("mean", result.metric, {result.metric: outcomes}, shared)
+            parts.append(Part(result.model, result.task, fact.removeprefix(ABOUT), value, mean, ends, len(outcomes)))
     return parts

@@ -26,6 +26,7 @@ THRESHOLD = 0.8  # mean correlation at which clusters are joined
 NO_CLUSTER = 0  # the number of tasks that are in no cluster
 PAIRS = 10
 SEED = 42
+OVER_MODELS = "95 % over other models, no narrower than Fisher's interval"  # of `agreement`
 
 
 def correlate(
@@ -99,7 +100,7 @@ class TaskCorrelations(Study):
         )
         notes = (
             f"{self.correlation.capitalize()} r over {len(self.matrix.models)} models that have every task; "
-            "low and high: 95 %, models resampled.",
+            f"low and high: {OVER_MODELS}.",
             f"Clusters: {clustering}. There, each task stands with its nearest.",
             f"All {len(values):,} pairs: median r {np.median(values):.2f}, "
             f"{100 * (values > 0.9).mean():.0f} % above 0.9, {100 * (values < 0).mean():.0f} % below 0.",

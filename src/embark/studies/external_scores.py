@@ -15,7 +15,7 @@ from embark.boards.matrix import Matrix, grouped, load_matrix
 from embark.catalogue import listed
 from embark.results.table import Row, Table, applicable, short
 from embark.settings import Settings
-from embark.studies.correlate import Agreement, agreement
+from embark.studies.correlate import OVER_MODELS, Agreement, agreement
 from embark.studies.study import Study
 from embark.tasks import Tasks
 from embark.types import Benchmark, EmbarkError
@@ -70,7 +70,7 @@ class ExternalCorrelations(Study):
         fewest = min(r.n for r in self.values.values())
         unmatched = listed([*map(short, self.unmatched)], 3)
         notes = {
-            f"{name} r of a {self.by}'s mean score and the measure; 95 %, models resampled.": True,
+            f"{name} r of a {self.by}'s mean score and the measure; {OVER_MODELS}.": True,
             "With so few models an interval this wide says: more are needed.": fewest < 10,
             f"No scores on all tasks of a {self.by} here for: {unmatched}.": self.unmatched,
         }

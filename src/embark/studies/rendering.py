@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from math import isnan
 from statistics import fmean
 from typing import Any, NamedTuple
 
@@ -10,14 +12,21 @@ import numpy as np
 
 from embark.boards.comparable_results import load_results, rows_of
 from embark.catalogue import group_values, listed
+from embark.results import TaskResult
 from embark.results.exchange import UNKNOWN
-from embark.results.table import Exact, Row, Score, Table, applicable, short
+from embark.results.table import Row, Score, Table, applicable, footnoted, short
 from embark.settings import Settings
+from embark.stats.outcomes import NotComparable, observations_of, parts_of
+from embark.stats.paired import PAIRS, Contrast, tested, unpaired
+from embark.stats.paired import contrasts as paired
+from embark.stats.shared import ItemNumbers, Observations, Part, interval
 from embark.studies.plotting import COLORS, label_points
 from embark.studies.study import Study
 from embark.tasks import TASKS, Tasks
 from embark.tasks.text_sts import TWINS
 from embark.types import Benchmark, EmbarkError
+
+ALONE = "the pairs of text and pictures could not be aligned by ids and human scores: as if they were independent"
 
 
 def rendering(
@@ -41,30 +50,40 @@ def rendering(
         (result.model, result.task): result
         for result in sorted(loaded.results, key=lambda result: result.made_by == "embark")
     }
-    costs = []
-    for (model, name), result in by_task.items():
+    costs: dict[str, list[Cost]] = {}
+    contrasts: dict[str, list[list[Contrast]]] = {}
+    numbers = ItemNumbers()
+    order = [task.name for task in visual]
+    for (model, name), result in sorted(by_task.items(), key=lambda item: item[0][0]):
         text = by_task.get((model, TWINS.get(name, "")))
         if text is not None:
-            scores = {(record.split, record.subset): record.score for record in text.records}
-            of_parts = [scores[part] for part in TASKS[name].parts]
-            costs.append(Cost(model, name, len(of_parts), fmean(of_parts), result.score))
+            cost, parts = _cost(result, text, numbers)
+            costs.setdefault(model, []).append(cost)
+            contrasts.setdefault(model, []).append(parts)
     if not costs:
         raise EmbarkError(
             "No model has scores on a visual STS task and on its text twin. Make some, with a model that takes both: "
             f"embark run -m MODEL -t {visual[0].name} -t {TWINS[visual[0].name]}"
         )
-    order = [task.name for task in visual]
-    return Rendering(tuple(sorted(costs, key=lambda cost: (cost.model, order.index(cost.task)))), notes=loaded.notes)
+    in_order = [cost for of_model in costs.values() for cost in sorted(of_model, key=lambda c: order.index(c.task))]
+    means = [_mean(of_model, contrasts[model]) for model, of_model in costs.items() if len(of_model) > 1]
+    return Rendering(tuple(in_order), tuple(means), notes=loaded.notes)
 
 
 class Cost(NamedTuple):
-    """A model's score on a visual task, and its mean over the same splits and languages of the text twin."""
+    """A model's score on a visual task, and its mean over the same splits and languages of the text twin.
+
+    The difference, pictures − text, has an interval where the outcomes of both are on disk: of the same pairs where
+    they are `aligned`, else as if they were others.
+    """
 
     model: str
     task: str
     parts: int
-    text: float
-    pictures: float
+    text: Score
+    pictures: Score
+    difference: Score
+    aligned: bool = True
 
 
 @dataclass(frozen=True)
@@ -72,6 +91,7 @@ class Rendering(Study):
     """The costs of rendering, by model and task."""
 
     costs: tuple[Cost, ...]
+    means: tuple[Cost, ...] = ()  # of the models with several tasks
 
     @property
     def title(self) -> str:
@@ -80,31 +100,84 @@ class Rendering(Study):
     def table(self) -> Table:
         """One row per model and visual task, and the model's mean."""
         rows = []
-        for model, costs in group_values((cost.model, cost) for cost in self.costs).items():
-            if len(costs) > 1:
-                texts, pictures = [cost.text for cost in costs], [cost.pictures for cost in costs]
-                costs = [*costs, Cost(model, "mean", sum(c.parts for c in costs), fmean(texts), fmean(pictures))]
-            rows += [
-                Row((model, cost.task, cost.parts, *_scores(cost), Exact(difference, f"{difference:+.1f}")))
-                for cost in costs
-                for difference in [100 * (cost.pictures - cost.text)]
-            ]
+        for model, costs in group_values((cost.model, cost) for cost in (*self.costs, *self.means)).items():
+            for cost in costs:
+                marks = (*cost.difference.marks, *[ALONE] * (not cost.aligned))
+                difference = replace(cost.difference, marks=marks)
+                rows.append(Row((model, cost.task, cost.parts, cost.text, cost.pictures, difference)))
+        known = [not isnan(cost.difference.low) for cost in self.costs]
         notes = {
             "The same pairs on both sides: means over the splits and languages of the visual task.": True,
-            "Differences are in points; they have no interval here.": True,
+            "Costs are pictures − text, in points, with 95 % intervals over pairs.": any(known),
+            "No interval where the outcomes of single pairs are not on disk: published and imported scores.": (
+                not all(known)
+            ),
         }
-        return Table(("model", "task", "parts", "as text", "as pictures", "cost"), tuple(rows), applicable(notes))
+        columns = ("model", "task", "parts", "as text", "as pictures", "cost")
+        return footnoted(Table(columns, tuple(rows), applicable(notes)))
 
     def draw(self, figure: Any) -> None:
         """Text across, pictures up; below the diagonal, rendering costs."""
         axes = figure.subplots()
-        texts = np.array([100 * cost.text for cost in self.costs])
-        pictures = np.array([100 * cost.pictures for cost in self.costs])
+        texts = np.array([100 * cost.text.value for cost in self.costs])
+        pictures = np.array([100 * cost.pictures.value for cost in self.costs])
         axes.axline((0, 0), slope=1, color="#AAAAAA", lw=1)
         axes.plot(texts, pictures, "o", ms=4, color=COLORS[0], mew=0)
         axes.set(xlabel="as text (points)", ylabel="as pictures (points)")
         label_points(axes, texts, pictures, [f"{short(cost.model)}, {cost.task}" for cost in self.costs])
 
 
-def _scores(cost: Cost) -> tuple[Score, Score]:
-    return Score(cost.text, *UNKNOWN), Score(cost.pictures, *UNKNOWN)
+def _cost(pictures: TaskResult, text: TaskResult, numbers: ItemNumbers) -> tuple[Cost, list[Contrast]]:
+    """What rendering costs on a task, and the contrasts behind it; none where outcomes are not on disk."""
+    name = pictures.task
+    keys = TASKS[name].parts
+    scores = {(record.split, record.subset): record.score for record in text.records}
+    mean = fmean(scores[key] for key in keys)
+    where = (pictures.model, name, len(keys))
+    try:
+        own, other = parts_of(pictures, ItemNumbers()), parts_of(text, numbers)
+        parts = [(_in_order(own[key]), _in_order(other[key])) for key in keys]
+    except (NotComparable, KeyError):
+        unknown = (Score(mean, *UNKNOWN), Score(pictures.score, *pictures.interval))
+        return Cost(*where, *unknown, Score(pictures.score - mean, *UNKNOWN)), []
+    aligned = all(_same_pairs(*pair) for pair in parts)
+    written = [part for _, part in parts]
+    drawn = [
+        part._replace(observations=text_part.observations if aligned else observations_of(part.outcomes, name, numbers))
+        for part, text_part in parts
+    ]
+    contrasts = (paired if aligned else unpaired)(name, drawn, written)
+    pieces = (Score(mean, *interval(written)), Score(pictures.score, *interval(drawn)))
+    return Cost(*where, *pieces, _difference(pictures.score - mean, contrasts), aligned), contrasts
+
+
+def _in_order(part: Part) -> Part:
+    """A part with its pairs in the order of the ids of both halves."""
+    rows = part.outcomes
+    order = np.lexsort([rows[name].astype(np.str_) for name in ("right", "id") if name in rows])
+    columns = {name: values[order] for name, values in rows.items()}
+    first, second = (numbers[order] for numbers in part.observations)
+    return part._replace(outcomes=columns, observations=Observations(first, second))
+
+
+def _same_pairs(pictures: Part, text: Part) -> bool:
+    """Whether row by row the ids and the order of the human scores are the same."""
+    names = [name for name in ("id", "right", "gold_rank") if name in pictures.outcomes and name in text.outcomes]
+    return all(np.array_equal(pictures.outcomes[name], text.outcomes[name]) for name in names)
+
+
+def _difference(value: float, contrasts: Sequence[Contrast]) -> Score:
+    enough = all(part.observations.items >= PAIRS for part in contrasts)
+    test = tested(contrasts) if contrasts and enough else None
+    return Score(value, test.low, test.high) if test else Score(value, *UNKNOWN)
+
+
+def _mean(costs: Sequence[Cost], contrasts: Sequence[Sequence[Contrast]]) -> Cost:
+    """A model's mean over its tasks; pairs that tasks share count once."""
+    known = all(contrasts)
+    parts = [part._replace(weight=part.weight / len(costs)) for of_task in contrasts for part in of_task if known]
+    text, pictures = (fmean(score.value for score in side) for side in zip(*(cost[3:5] for cost in costs), strict=True))
+    count = sum(cost.parts for cost in costs)
+    sides = (Score(text, *UNKNOWN), Score(pictures, *UNKNOWN))
+    aligned = all(cost.aligned for cost in costs)
+    return Cost(costs[0].model, "mean", count, *sides, _difference(pictures - text, parts), aligned)

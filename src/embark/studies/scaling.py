@@ -12,7 +12,7 @@ from embark.boards.matrix import Matrix, grouped, load_matrix
 from embark.catalogue import listed
 from embark.results.table import Row, Table, applicable, short
 from embark.settings import Settings
-from embark.studies.correlate import Agreement, agreement
+from embark.studies.correlate import OVER_MODELS, Agreement, agreement
 from embark.studies.plotting import COLORS
 from embark.studies.study import Study
 from embark.tasks import Tasks
@@ -81,7 +81,7 @@ class Scaling(Study):
         ]
         notes = {
             f"per ×10: least-squares points of score for ten times the {self.against}, with 95 % bounds.": True,
-            "r: Pearson of score and log size, 95 %, models resampled.": True,
+            f"r: Pearson of score and log size; {OVER_MODELS}.": True,
             "Models differ in more than their size: this is no experiment.": True,
             f"{len(self.left_out)} groups have fewer than {FEWEST} models of known size: left out.": self.left_out,
             f"Size not known, left out: {listed([*map(short, self.unknown)], 2)}.": self.unknown,

@@ -60,6 +60,7 @@ TRAINED_ON: Mapping[str, tuple[str, ...]] = {  # names and patterns of models; t
     "Salesforce/blip-itm-*-flickr": (*BLIP_129M, "Flickr30k"),
     "Salesforce/blip2-itm-*": BLIP_129M,
     "Salesforce/blip-image-captioning-*": BLIP_129M,
+    "Salesforce/blip-vqa-*": (*BLIP_129M, "VQA v2"),
     "unibench/blip_vitB16_14m": BLIP_14M,
     "unibench/blip_vit*_129m": BLIP_129M,
     # pictures alone
