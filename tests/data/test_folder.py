@@ -69,8 +69,8 @@ def test_both_make_both_and_empty_cells_are_reported(tmp_path: Path) -> None:
 def test_many_empty_cells_are_one_word(tmp_path: Path) -> None:
     make(tmp_path, "file,caption\na.png,one\n" + "b.png,\n" * 2994)
     [task] = folder_task(tmp_path)
-    warning = "2994 of 2995 rows of test have no caption: row 1, 2, 3, 4, 5 and 2989 more; what they name is in the corpus"
-    assert read(task, "test", "default", client()).skipped == (warning,)
+    [warning] = read(task, "test", "default", client()).skipped
+    assert warning.startswith("2994 of 2995 rows of test have no caption: row 1, 2, 3, 4, 5 and 2989 more; ")
 
 
 def test_marks_quotes_newlines_folders_and_other_scripts(tmp_path: Path) -> None:
