@@ -127,7 +127,7 @@ def test_errors_say_what_to_do(tmp_path: Path, table: str | bytes, message: str)
 def test_errors_about_the_folder_and_the_options(tmp_path: Path) -> None:
     with pytest.raises(EmbarkError, match="There is no folder"):
         folder_task(tmp_path / "nowhere")
-    with pytest.raises(EmbarkError, match="has no table .* and no subfolders of media"):
+    with pytest.raises(EmbarkError, match=r"has no table .* and no subfolders of media"):
         folder_task(tmp_path)
     make(tmp_path, "file,label\na.png,x\nb.png,y\n", name="one.csv")
     with pytest.raises(EmbarkError, match="There is no file"):

@@ -179,8 +179,8 @@ def _label_tasks(base: Task, contents: Contents, kinds: Sequence[str], templates
     labels = contents.rows.values(contents.label)
     classes = contents.rows.class_names(contents.label) or _classes(contents, labels, column)
     if len(classes) < 2:
-        names = first_few(classes) or "none"
-        contents.notes.append(f"Column '{contents.label}' of {contents.place} needs two labels or more; it has {names}.")
+        column = f"Column '{contents.label}' of {contents.place}"
+        contents.notes.append(f"{column} needs two labels or more; it has {first_few(classes) or 'none'}.")
         return []
     labelled = replace(
         base,
