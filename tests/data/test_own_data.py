@@ -205,6 +205,7 @@ def test_14_06_own_data_is_known_by_its_content(
     for path in project.rglob("*"):
         os.utime(path, ns=(1, 1))
     (project / "Pages" / "notes.txt").write_text("unrelated")
+    (project / "Pages" / "README.md").write_text("# My pages\n")
     (project / "Pages" / "plot.png").write_bytes(png("black"))
     assert run(project) == 0
     copy = shutil.copytree(project, tmp_path / "elsewhere" / "project")
@@ -229,6 +230,16 @@ def test_14_06_a_linked_folder_is_read_alike_in_both_forms(tmp_path: Path, outsi
                 make()
         [task] = make(allow_outside=outside)
         assert read(task).sides["document"].ids == ("linked/a.png", "linked/c.png")
+
+
+def test_14_06_rows_of_before_are_read(pictures: Pictures, tiny: embark.Encoder) -> None:
+    """Results have rows of the reader `folder`; files of tasks may."""
+    folder = pictures()
+    row: dict[str, Any] = {"columns": {"file": "file", "caption": "caption"}, "upright": True}
+    source = embark.Source(str(folder), "0123456789ab", config="metadata.csv")
+    task = Task("Old", "Folder", "retrieval", "folder", source, "hit_rate_at_1", "Retrieval", ("text", "image"), **row)
+    assert read(task).sides["document"].ids == ("red.png", "green.png", "blue.png")
+    assert evaluate(tiny, task).results[0].score == 1.0
 
 
 # ── 9: folders ───────────────────────────────────────────────────────────────────────────────────────────────────────
