@@ -314,6 +314,7 @@ def test_14_09_sounds_and_films(tmp_path: Path, kind: str, ending: str) -> None:
     tasks = embark.folder_task(folder, name="Own", kinds="all")
     assert [task.name for task in tasks] == ["OwnRetrieval", f"Own{kind.capitalize()}ToText", "OwnZeroShot"]
     assert [task.modalities for task in tasks] == [("text", kind)] * 3
+    assert tasks[2].templates == ({"audio": "a sound of {}", "video": "a video of {}"}[kind],)
     assert [item.modalities for item in read(tasks[0]).sides["document"].items] == [(kind,)] * 2
     assert tasks[0].notes == (f"No probe: two classes of {folder / 'metadata.csv'} must have two items or more.",)
 
@@ -408,6 +409,12 @@ def test_14_09_pairs_of_any_modalities(
         assert (texts(data), texts(data, "document")) == expected
         assert len(pairs(data)) == 2
     assert len(embark.folder_task(folder, kinds="all")) == 7  # text, image and sound both ways, and labels
+
+
+def test_14_09_a_column_of_words_is_no_column_of_films(tmp_path: Path) -> None:
+    folder = folder_of(tmp_path, metadata__csv="file,caption,clip\na.png,red,no\nc.png,green,yes\n", **shades())
+    [task] = embark.folder_task(folder)
+    assert task.columns == {"image": "file", "text": "caption"}
 
 
 def test_14_09_a_column_of_two_kinds_is_an_error(tmp_path: Path) -> None:
