@@ -16,6 +16,7 @@ from embark.types import EmbarkError
 
 CONTENT = "content-"  # begins a revision of the files that a task reads
 FOLDER = "folder-"  # begins a revision of a whole folder
+STATES = (CONTENT, FOLDER)
 SETTLED = 2_000_000_000  # nanoseconds after which a file that is written again has another time
 FIELDS = 6  # of a line: path, size, times, inode, hash
 
