@@ -245,9 +245,9 @@ def test_14_06_rows_of_before_are_read(pictures: Pictures, tiny: embark.Encoder)
 # ── 9: folders ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def kept(task: Task, folder: Path) -> Task:
+def round_trip(task: Task, folder: Path) -> Task:
     """The task after it was written to a TOML file beside its data and read again."""
-    file = folder.parent / "kept.toml"
+    file = folder.parent / "rows.toml"
     file.write_text(to_toml(task, folder.parent))
     [again] = load_tasks(file)
     return again
@@ -265,7 +265,7 @@ def test_14_09_a_subfolder_is_a_class(tmp_path: Path, tiny: embark.Encoder) -> N
     data = read(zeroshot)
     assert isinstance(data.truth, Classes)
     assert [data.truth.names[number] for number in data.truth.label] == ["blue"] * 4 + ["green"] * 4 + ["red"] * 4
-    assert [kept(task, folder) for task in (zeroshot, probe)] == [zeroshot, probe]
+    assert [round_trip(task, folder) for task in (zeroshot, probe)] == [zeroshot, probe]
     assert [result.score for result in evaluate(tiny, [zeroshot, probe]).results] == [1.0, 1.0]
 
 
@@ -304,7 +304,7 @@ def test_14_09_tables_of_every_form(tmp_path: Path, form: str) -> None:
     assert [digest(item.parts) for item in data.sides["document"].items] == [
         digest(embark.Item((embark.Media("image", (png(color),)),)).parts) for color in ((255, 0, 0), (0, 255, 0))
     ]
-    assert kept(task, folder) == task
+    assert round_trip(task, folder) == task
 
 
 @pytest.mark.parametrize(("kind", "ending"), [("audio", "wav"), ("video", "mp4"), ("audio", "FLAC")])
@@ -332,7 +332,7 @@ def test_14_09_both_directions_of_several_captions(tmp_path: Path) -> None:
         assert texts(read(forward)) == texts(read(back), "document") == ["red", "rot", "green"]
         of_image = [(document, query) for query, document in pairs(read(forward))]
         assert sorted(pairs(read(back))) == sorted(of_image)
-        assert [kept(task, folder) for task in (forward, back)] == [forward, back]
+        assert [round_trip(task, folder) for task in (forward, back)] == [forward, back]
 
 
 def test_14_09_one_label_does_not_cost_the_captions(tmp_path: Path, tiny: embark.Encoder) -> None:
@@ -373,7 +373,7 @@ def test_14_09_languages_are_columns(tmp_path: Path, tiny: embark.Encoder) -> No
     assert texts(read(task, "en")) == ["red", "green", "blue"]
     assert texts(read(task, "de")) == ["eine red Seite", "blue"]
     assert len(read(task, "de").sides["document"]) == 3
-    assert kept(task, folder) == task
+    assert round_trip(task, folder) == task
     assert [record.languages for record in evaluate(tiny, task).results[0].records] == [("eng",), ("deu",)]
 
 
@@ -450,8 +450,8 @@ def test_14_09_rows_of_every_shape_come_back_from_toml(tmp_path: Path) -> None:
         variants={"bare": {"templates": ("{}",), "params": {"shots": 1}}}, rows={"test": 1}, unreadable="skip",
         pools=(embark.types.Pool("item", 3, "x"),), notes=("one", "two"),
     )  # fmt: skip
-    again = kept(task, folder)
+    again = round_trip(task, folder)
     assert Task(**{**vars(again), "source": task.source}) == task
     assert again.source.id == task.source.id
     apart = Task(**{**vars(task), "options": {}})
-    assert kept(apart, folder).options == {"equal": "apart"}
+    assert round_trip(apart, folder).options == {"equal": "apart"}
