@@ -40,8 +40,9 @@ Models of your own
     from_mteb                   an mteb encoder as a model
 
 Tasks of your own
-    folder_task      the tasks of a folder of images with a CSV
+    folder_task      the tasks of a folder of images, sounds or films
     load_tasks       the tasks of a TOML file
+    to_toml          a task as a table of such a file
 
 The store of vectors
     store_size       whose vectors are stored, how many, how large
@@ -156,6 +157,7 @@ _HOMES = {
     "reranker": "models.functions",
     "show": "boards.facts",
     "store_size": "run.store_health",
+    "to_toml": "data.tasks_file",
 }
 _MODULES = ("analyze", "published")
 __all__ = sorted(_HOMES)

@@ -206,6 +206,7 @@ class Dataset:
     skipped: tuple[str, ...] = ()  # rows that were left out, each with its reason
     revision: str = ""  # of the source that was read: a commit, also where the row names a branch
     about: Mapping[str, Mapping[str, Sequence[str | None]]] = field(default_factory=dict)  # side → fact → value by item
+    counts: Mapping[str, int] = field(default_factory=dict)  # of items that are equal, or on both sides
 
 
 # ── tasks and benchmarks ─────────────────────────────────────────────────────────────────────────────────────────────

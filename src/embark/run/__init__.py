@@ -16,6 +16,7 @@ from typing import Any
 from embark import evaluators, results
 from embark.catalogue import counted, group_values, listed
 from embark.data.items import as_keys
+from embark.data.local_state import STATES
 from embark.engine.local import Report
 from embark.engine.progress import progress
 from embark.engine.self_check import Inconsistent
@@ -246,7 +247,7 @@ class _Evaluation:
         with progress(f"{encoder.card.name}: reading", len(tasks), self.bench.show_progress, "tasks") as advance:
             for task in tasks:
                 try:
-                    if not self.rescore and (result := self._on_disk(task, encoder)):
+                    if result := self._on_disk(task, encoder):
                         on_disk[task.name] = result
                     else:
                         demands[task.name] = self.bench.demands(task, encoder)
@@ -268,11 +269,29 @@ class _Evaluation:
                 applicable.append(task)
         return applicable
 
+    def _check_folder(self, task: Task, result: TaskResult) -> None:
+        """Refuse to replace the result of another folder that is still there: two things have one name."""
+        other = result.row.source if result.row else task.source
+        by_content = all(source.revision.startswith(STATES) for source in (other, task.source))
+        if (
+            by_content
+            and other.id != task.source.id
+            and other.revision != task.source.revision
+            and Path(other.id).is_dir()
+        ):
+            raise EmbarkError(
+                f"The results have {task.name} of another folder, {other.id}. Give this one another name (--name, or "
+                "name=… in Python), or keep its results elsewhere (--results)."
+            )
+
     def _on_disk(self, task: Task, encoder: Encoder) -> TaskResult | None:
         """The result on disk, if every part of it was made by this protocol and this encoder, of the data as it is."""
         card = self.bench.card(encoder.card)
         result = self._result(encoder.card, task)
         if result is None:
+            return None
+        self._check_folder(task, result)
+        if self.rescore:
             return None
         current = {part: (fingerprint_of(task, *part), encoder_fingerprint(card)) for part in task.parts}
         recorded = {(record.split, record.subset): (record.fingerprint, record.encoder) for record in result.records}

@@ -1,12 +1,14 @@
 """What readers of tables share: opening a split of a dataset, selecting its rows, making items of its columns.
 
 Every such reader understands these options of a task:
-  subset_is   "config" (the default, unless the subset is called "default"), "split" or "column": what a subset is
+  subset_is   "config" (the default, unless the subset is called "default"), "split" or "column": what a subset is;
+              "columns": the names of the columns hold it ("caption_{subset}")
   language    the column that holds the subset, where `subset_is` is "column"
   splits      {split: the hub's name of it}, where they differ
   where       {column: value or values}: only these rows are part of the task
   drop        {split: row numbers}: rows known to be broken; they are left out
   missing     "skip" or "error": what to do about rows that lack a value (default: the task's `unreadable`)
+  equal       "one": items of equal content are one; else each row has its own (the default, as published)
 """
 
 from __future__ import annotations
@@ -26,7 +28,8 @@ from embark.data.fetch import Hub, RemoteFile
 from embark.data.rows import Rows, open_rows, split_files
 from embark.types import MODALITIES, Array, Classes, Dataset, EmbarkError, Item, Media, Modality, Side, Task
 
-OPTIONS = ("subset_is", "language", "splits", "where", "drop", "missing")
+OUTSIDE = "allow_outside"  # what a user said, never a file: tables of a folder may name files outside it
+OPTIONS = ("subset_is", "language", "splits", "where", "drop", "missing", "equal", OUTSIDE)
 ORDER: tuple[Modality, ...] = ("image", "video", "audio", "text")  # of the parts of a mixed item: words come last
 NAMED = 5  # rows or ids that a message names
 
@@ -148,7 +151,7 @@ def open_split(
     """A split of a config, by the hub's names; `keys` are other names that the task's `rows` may use for it."""
     keys = (f"{config}/{split}" if config else split, *keys)
     expected = next((task.rows[key] for key in keys if key in task.rows), None)
-    rows = open_rows(task.source, split, hub, config, expected=expected)
+    rows = open_rows(task.source, split, hub, config, expected, bool(task.options.get(OUTSIDE)))
     table = Table(task, split, rows, _matching(rows, where))
     if not len(table):
         condition = f" where {', '.join(f'{name} is {value!r}' for name, value in where.items())}" if where else ""
@@ -174,7 +177,8 @@ def tables(task: Task, hub: Hub) -> list[TableFiles]:
     the option `configs`.
     """
     options = task.options
-    train = options.get("train", "train" if task.evaluator in ("probe", "multilabel") else None)
+    learns = task.evaluator in ("probe", "multilabel") and "divide" not in options
+    train = options.get("train", "train" if learns else None)
     splits = dict.fromkeys((*task.source.splits, *options.get("corpus", ()), *([train] if train else ())))
     roles = () if "configs" in options else tuple(task.columns)  # of several configs, each has columns of its own
     keys: dict[tuple[str | None, str], dict[str, None]] = {}
@@ -211,9 +215,16 @@ def config_and_split(task: Task, split: str, subset: str) -> tuple[str | None, s
 def subset_kind(task: Task, subset: str) -> str:
     """What a subset is in the data: a config, a split, a column, or nothing."""
     kind = task.options.get("subset_is", "config" if subset != "default" else "")
-    if kind not in ("", "config", "split", "column"):
-        raise EmbarkError(f"Task {task.name}: 'subset_is' must be config, split or column, not '{kind}'.")
+    if kind not in ("", "config", "split", "column", "columns"):
+        raise EmbarkError(f"Task {task.name}: 'subset_is' must be config, split, column or columns, not '{kind}'.")
     return str(kind)
+
+
+def of_subset(task: Task, subset: str) -> Task:
+    """The task with the columns of a subset, where their names hold it."""
+    if task.options.get("subset_is") != "columns":
+        return task
+    return replace(task, columns={role: name.replace("{subset}", subset) for role, name in task.columns.items()})
 
 
 def zeroshot_dataset(
