@@ -87,6 +87,7 @@ PUBLIC = [
     "reranker",
     "show",
     "store_size",
+    "task",
 ]
 
 

@@ -40,6 +40,7 @@ Models of your own
     from_mteb                   an mteb encoder as a model
 
 Tasks of your own
+    task             any data as a task: frames, tables, data sets, lists; a data set of the hub by its id
     folder_task      the tasks of a folder of images with a CSV
     load_tasks       the tasks of a TOML file
 
@@ -156,6 +157,7 @@ _HOMES = {
     "reranker": "models.functions",
     "show": "boards.facts",
     "store_size": "run.store_health",
+    "task": "data.make_task",
 }
 _MODULES = ("analyze", "published")
 __all__ = sorted(_HOMES)

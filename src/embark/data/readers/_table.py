@@ -1,12 +1,6 @@
 """What readers of tables share: opening a split of a dataset, selecting its rows, making items of its columns.
 
-Every such reader understands these options of a task:
-  subset_is   "config" (the default, unless the subset is called "default"), "split" or "column": what a subset is
-  language    the column that holds the subset, where `subset_is` is "column"
-  splits      {split: the hub's name of it}, where they differ
-  where       {column: value or values}: only these rows are part of the task
-  drop        {split: row numbers}: rows known to be broken; they are left out
-  missing     "skip" or "error": what to do about rows that lack a value (default: the task's `unreadable`)
+Every such reader understands the options in `OPTIONS`.
 """
 
 from __future__ import annotations
@@ -24,9 +18,20 @@ from embark.catalogue import listed
 from embark.data import items
 from embark.data.fetch import Hub, RemoteFile
 from embark.data.rows import Rows, open_rows, split_files
-from embark.types import MODALITIES, Array, Classes, Dataset, EmbarkError, Item, Media, Modality, Side, Task
+from embark.types import MODALITIES, Array, Classes, Dataset, EmbarkError, Item, Media, Modality, Option, Side, Task
 
-OPTIONS = ("subset_is", "language", "splits", "where", "drop", "missing")
+OPTIONS = {
+    "subset_is": Option(
+        ("config", "split", "column"),
+        'What a subset is in the data; by default a config, or nothing for the subset "default".',
+    ),
+    "language": Option(str, "The column that names the subset of a row, where `subset_is` is column (language)."),
+    "splits": Option(dict, "{split: the name that the data has for it}, where they differ."),
+    "where": Option(dict, "{column: value or list of values}: only these rows are part of the task."),
+    "drop": Option(dict, "{split: list of row numbers}: rows known to be broken; they are left out and counted."),
+    "missing": Option(("skip", "error"), "What to do about rows that lack a value (default: the task's `unreadable`)."),
+}
+CONTENT = {"image": "pictures", "video": "films", "audio": "sounds", "text": "texts"}  # as descriptions of columns
 ORDER: tuple[Modality, ...] = ("image", "video", "audio", "text")  # of the parts of a mixed item: words come last
 NAMED = 5  # rows or ids that a message names
 

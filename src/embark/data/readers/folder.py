@@ -16,9 +16,12 @@ from embark.data import items
 from embark.data.fetch import Hub
 from embark.data.readers._table import first_few, zeroshot_dataset
 from embark.paths import Outside, inside
-from embark.types import Dataset, EmbarkError, Qrels, Side, Source, Task
+from embark.types import Dataset, EmbarkError, Option, Qrels, Side, Source, Task
 
 VERSION = 1
+EVALUATORS = ("retrieval", "zeroshot")
+COLUMNS = {"file": "names of images", "caption": "their captions", "label": "their classes"}
+OPTIONS = {"allow_outside": Option(bool, "The table may name files outside the folder; no file of tasks can set it.")}
 
 FILE = ("file", "file_name", "filename", "image", "path")
 CAPTION = ("caption", "text")

@@ -1,15 +1,5 @@
 """Items with a label: a probe's two splits, groups to cluster, or classes to recognize by their prompts.
 
-Columns: one or more of image, video, audio, text; and `label` (a class number, a name, or a list of either).
-Options, besides those of `_table`:
-  train     the split that a probe is trained on ("train")
-  labels    "class_names": the classes are those that the data declares for its label column, or, where it declares
-            none, the distinct labels, sorted. This is also the rule where the task lists no `labels`
-  names     the classes in order, for prompts where neither the files nor the dataset's card name them; where these do,
-            the order must be the same
-  column    the column whose declared class names are used, if not the label's own
-  clean     {"split": "/", "from": 2, "replace": {"_": " "}}: how class names become words
-
 Class numbers index the list of classes in order; names are looked up in it.
 """
 
@@ -22,12 +12,38 @@ from typing import Any
 import numpy as np
 
 from embark.data.fetch import Hub
-from embark.data.readers._table import Table, as_list, content_columns, first_few, open_table, zeroshot_dataset
-from embark.types import Array, Dataset, EmbarkError, Groups, Item, Side, Split, Task
+from embark.data.readers import _table
+from embark.data.readers._table import (
+    CONTENT,
+    Table,
+    as_list,
+    content_columns,
+    first_few,
+    open_table,
+    zeroshot_dataset,
+)
+from embark.types import Array, Dataset, EmbarkError, Groups, Item, Option, Side, Split, Task
 
 VERSION = 2
 MOST_CLASSES = 10_000_000  # of numbered labels; a larger number is no class
-OPTIONS = ("train", "column", "clean", "labels", "names")
+EVALUATORS = ("zeroshot", "probe", "multilabel", "clustering")
+COLUMNS = {
+    **CONTENT,
+    "label": "the class of each item: a name, a number, or a list of either; several content columns make one item",
+}
+OPTIONS = {
+    "train": Option(str, 'The split that a probe learns from ("train").'),
+    "column": Option(str, "The column whose declared class names are used, if not the label's own."),
+    "clean": Option(dict, 'How class names become words: {split = "/", from = 2, replace = {"_" = " "}}.'),
+    "labels": Option(
+        ("class_names",),
+        "The classes are those that the data declares, or else the distinct labels, sorted: the rule without `labels`.",
+    ),
+    "names": Option(
+        list, "The classes in order, for prompts where neither files nor card name them; where they do, in their order."
+    ),
+    **_table.OPTIONS,
+}
 
 
 @dataclass(frozen=True)

@@ -1,11 +1,5 @@
 """Media and texts that belong together, row by row: an image and its text, or an image and its list of captions.
 
-Columns: two of image, video, audio, text (a text column may hold lists), and `id` where the data has one: rows of one
-id are one image, video or sound with several texts. Options, besides those of `_table`:
-  query     the modality of the queries ("text"); the documents are of the other one
-  corpus    the splits whose rows are the documents, in order (default: the split of the queries)
-  unique    "text": of rows with equal text, only the first is a document
-
 How mteb reads its nine tasks of this shape, which this follows to the ids: queries are "query-<id>" and documents
 "corpus-<id>"; captions in lists get "-<k>". WIT and XM3600 have one query per caption, XFlickr30kCo one per row; their
 languages are splits. SciMMIR and Memotion have no id: it is "<split>-<row>", counted after rows without text are gone;
@@ -24,11 +18,23 @@ import numpy as np
 from embark.catalogue import group_values
 from embark.data import items
 from embark.data.fetch import Hub
-from embark.data.readers._table import Table, as_list, content_columns, open_table
-from embark.types import Array, Dataset, EmbarkError, Item, Modality, Qrels, Side, Task
+from embark.data.readers import _table
+from embark.data.readers._table import CONTENT, Table, as_list, content_columns, open_table
+from embark.types import MODALITIES, Array, Dataset, EmbarkError, Item, Modality, Option, Qrels, Side, Task
 
 VERSION = 2
-OPTIONS = ("query", "corpus", "unique")
+EVALUATORS = ("retrieval",)
+COLUMNS = {
+    **CONTENT,
+    "text": "texts, or lists of texts; two of these columns belong together",
+    "id": "where the data has one: rows of one id are one image, video or sound with several texts",
+}
+OPTIONS = {
+    "query": Option(MODALITIES, 'The modality of the queries ("text"); the documents are of the other one.'),
+    "corpus": Option(list, "The splits whose rows are the documents, in order (default: the split of the queries)."),
+    "unique": Option(("text",), "Of rows with equal text, only the first is a document."),
+    **_table.OPTIONS,
+}
 
 ItemTable = tuple[Table, list[Item]]  # rows, and the image, video or sound of each
 

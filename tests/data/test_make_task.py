@@ -1,0 +1,260 @@
+"""`embark.task`: any data is a task, run, kept and compared like every other."""
+
+from __future__ import annotations
+
+import io
+import shutil
+import subprocess
+import sys
+import wave
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+from PIL import Image
+
+import embark
+from embark.data import readers
+from embark.data.fetch import Hub
+from embark.data.own_tables import rows_held_out
+from embark.types import Classes, Gold, Matches, Qrels, Split
+
+COLORS = {"red": (255, 0, 0), "green": (0, 255, 0), "blue": (0, 0, 255)}
+
+
+def picture(name: str, shade: int = 0) -> Image.Image:
+    return Image.new("RGB", (8, 8), tuple(max(0, value - shade) for value in COLORS[name]))
+
+
+def rows(count: int = 12) -> list[dict[str, Any]]:
+    names = list(COLORS)
+    return [
+        {"image": picture(names[row % 3], row), "caption": f"a {names[row % 3]} page {row}", "label": names[row % 3]}
+        for row in range(count)
+    ]
+
+
+class Pages:
+    """A data set as torchvision has them: numbers behind which `classes` are, and no end."""
+
+    classes = ("red", "green", "blue")
+
+    def __init__(self, count: int = 12) -> None:
+        self.count = count
+
+    def __len__(self) -> int:
+        return self.count
+
+    def __getitem__(self, row: int) -> tuple[Image.Image, int]:
+        return picture(self.classes[row % 3], row), row % 3
+
+
+def read(task: embark.Task, split: str = "test") -> Any:
+    return readers.read(task, split, "default", Hub(embark.load_settings()))
+
+
+def score(model: Any, task: embark.Task) -> float:
+    run = embark.evaluate(model, [task], show_progress=False)
+    assert run.skipped == []
+    return run.results[0].score
+
+
+def png(image: Image.Image) -> bytes:
+    out = io.BytesIO()
+    image.save(out, "PNG")
+    return out.getvalue()
+
+
+def frames() -> Iterator[Any]:
+    table = [row | {"image": png(row["image"])} for row in rows()]
+    yield pd.DataFrame(table)
+    yield pa.Table.from_pylist(table)
+    yield table
+    yield iter(table)
+
+
+def test_14_09_equal_content_is_one_task_whatever_object_it_came_in(tiny: embark.Encoder) -> None:
+    """A pandas frame, an Arrow table, a list of rows and an iterator: one identity, so one evaluation."""
+    tasks = [embark.task(data, columns={"image": "image", "text": "caption"}, name="Pages") for data in frames()]
+    assert len(set(map(repr, tasks))) == 1
+    assert (tasks[0].evaluator, tasks[0].reader, tasks[0].modalities) == ("retrieval", "paired", ("text", "image"))
+    first = embark.evaluate(tiny, [tasks[0]], show_progress=False)
+    again = embark.evaluate(tiny, [tasks[-1]], show_progress=False)
+    assert first.embedded > 0
+    assert (again.embedded, again.computed) == (0, 0)
+    other = embark.task(rows(9), columns={"image": "image", "text": "caption"}, name="Pages")
+    assert other.source.revision != tasks[0].source.revision
+
+
+def test_14_09_a_data_set_of_torchvision_is_a_task(tiny: embark.Encoder) -> None:
+    """Its numbers get the names of its classes; a probe's test is held out, and the row says how."""
+    task = embark.task(Pages())
+    assert (task.evaluator, task.labels) == ("zeroshot", ("red", "green", "blue"))
+    assert score(tiny, task) == 1.0
+    probe = embark.task(Pages(30), "probe", name="PagesProbe", params={"shots": 4, "runs": 2})
+    assert dict(probe.rows) == {"train": 24, "test": 6}
+    assert probe.notes == (
+        "Of 30 rows, 6 are held out for the test: 20% of each class, drawn by content with seed 0.",
+    )
+    assert score(tiny, probe) == 1.0
+    splits = embark.task({"train": Pages(9), "test": Pages(30)}, "probe", params={"shots": 2, "runs": 2})
+    assert (dict(splits.rows), splits.source.splits) == ({"train": 9, "test": 30}, ("test",))
+    assert isinstance(read(splits).truth, Split)
+
+
+def test_14_09_results_are_compared_ranked_and_shown_afterwards(tiny: embark.Encoder) -> None:
+    """In a process that never saw the data."""
+    task = embark.task(Pages(), name="Pages")
+    blind = embark.encoder(image=lambda images: np.ones((len(images), 3)) + np.arange(3), text=lambda texts: np.ones(
+        (len(texts), 3)) + np.arange(3), name="test/blind", revision="1")  # fmt: skip
+    embark.evaluate([tiny, blind], [task], show_progress=False)
+    code = (
+        "import embark;"
+        "print([entry.model.model for entry in embark.leaderboard(tasks='Pages').entries]);"
+        "print(embark.compare('test/tiny', 'test/blind', tasks='Pages').sentence());"
+        "print(list(embark.show('Pages')['sample']))"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert ran.returncode == 0, ran.stderr
+    assert "['test/tiny', 'test/blind']" in ran.stdout
+    assert "test/tiny is better" in ran.stdout
+    assert "item" in ran.stdout.splitlines()[-1]
+
+
+def test_14_09_splits_by_a_column_or_held_out_by_content() -> None:
+    """Equal content is on one side of a split that is made, whatever the order; another seed draws others."""
+    labeled = [{"text": f"{row % 20} {row % 2}", "label": row % 2, "split": ["train", "test"][row % 3 == 0]} for row in range(60)]  # fmt: skip
+    task = embark.task(labeled, "probe")
+    assert dict(task.rows) == {"test": 20, "train": 40}
+    assert "split" not in task.columns
+    unsplit = [{name: row[name] for name in ("text", "label")} for row in labeled]
+    made = read(embark.task(unsplit, "probe"))
+    texts = {side: {item.parts[0].text for item in made.sides[side].items} for side in ("train", "test")}
+    assert (len(texts["train"]), len(texts["test"])) == (16, 4)
+    assert not texts["train"] & texts["test"]
+    turned = read(embark.task(unsplit[::-1], "probe"))
+    assert {item.parts[0].text for item in turned.sides["test"].items} == texts["test"]
+    other = read(embark.task(unsplit, "probe", seed=1))
+    assert {item.parts[0].text for item in other.sides["test"].items} != texts["test"]
+
+
+def test_rows_held_out_are_a_share_of_each_class() -> None:
+    contents = [bytes([row]) for row in range(40)]
+    held_out = rows_held_out(contents, ["a"] * 30 + ["b"] * 10, 0.2, 0)
+    assert (held_out[:30].sum(), held_out[30:].sum()) == (6, 2)
+    with pytest.raises(embark.EmbarkError, match="no class has two different items"):
+        rows_held_out([b"1", b"1"], ["a", "a"], 0.2, 0)
+
+
+def test_14_09_kinds_of_tasks(tiny: embark.Encoder) -> None:
+    """Each from the columns that it is usually in."""
+    similar = [("a red page", "a red sheet", 5), ("a red page", "a blue page", 1.5), ("green", "green", 4)]
+    sts = embark.task(similar)
+    assert (sts.evaluator, sts.modalities, type(read(sts).truth)) == ("sts", ("text",), Gold)
+    questions = [{"image": picture("red"), "question": "?", "choices": ["red", "blue"], "answer": 0}]
+    choice = embark.task(questions)
+    assert (choice.evaluator, choice.mixed, type(read(choice).truth)) == ("choice", True, Qrels)
+    swaps = [{"photo": picture(name), "right": name, "wrong": "nothing"} for name in COLORS]
+    pairs = embark.task(swaps, columns={"images": "photo", "texts": "right,wrong"}, metric="text_acc")
+    assert (pairs.evaluator, type(read(pairs).truth)) == ("pairs", Matches)
+    assert score(tiny, pairs) == 1.0
+    tags = [{"text": f"{row % 4} and {row % 3}", "labels": [str(row % 4), f"t{row % 3}"]} for row in range(24)]
+    assert embark.task(tags).evaluator == "multilabel"
+    groups = embark.task(rows(), "clustering")
+    assert dict(groups.columns) == {"image": "image", "label": "label"}  # the pictures, not their captions
+    zeroshot = embark.task(rows(), "zero-shot", templates="a {} page")
+    assert (zeroshot.evaluator, zeroshot.templates) == ("zeroshot", ("a {} page",))
+    assert isinstance(read(zeroshot).truth, Classes)
+    assert score(tiny, zeroshot) == 1.0
+
+
+def test_14_09_items_are_pictures_arrays_paths_and_bytes(tmp_path: Path) -> None:
+    """Equal pixels are one content: of a PIL image, of arrays with the channels first or last, of floats."""
+    pixels = np.asarray(picture("red", 3))
+    items = [picture("red", 3), pixels, np.moveaxis(pixels, -1, 0), (pixels / 255).astype(np.float32)]
+    torch = pytest.importorskip("torch")
+    items += [torch.tensor(np.moveaxis(pixels, -1, 0).copy()) / 255]
+    task = embark.task([(item, "a page") for item in items], "retrieval")
+    parts = [item.parts[0] for item in read(task).sides["document"].items]
+    assert len({part.digest for part in parts}) == 1
+    (tmp_path / "red.png").write_bytes(png(picture("red")))
+    files = embark.task([{"file": "red.png", "label": "a"}, {"file": "red.png", "label": "b"}], folder=tmp_path)
+    encoded = embark.task([(png(picture("red")), "a"), (tmp_path / "red.png", "b")])
+    digests = [item.parts[0].digest for task in (files, encoded) for item in read(task).sides["item"].items]
+    assert len(digests) == 4
+    assert len(set(digests)) == 1
+    with pytest.raises(embark.EmbarkError, match=r"Row 0: .* outside 0 to 1: give the pictures before"):
+        embark.task([(pixels.astype(np.float32), "a")])
+
+
+def test_14_09_sounds_are_arrays_with_their_rate() -> None:
+    tone = np.sin(np.arange(800) / 20)
+    sound = {"array": tone, "sampling_rate": 8000}
+    task = embark.task([((tone, 8000), "a tone"), (sound, "the same"), (embark.Content, "x")][:2], "retrieval")
+    assert task.modalities == ("text", "audio")
+    first, second = (item.parts[0].read()[0] for item in read(task).sides["document"].items)
+    assert first == second
+    with wave.open(io.BytesIO(first)) as file:
+        assert (file.getframerate(), file.getnframes()) == (8000, 800)
+    assert embark.task([(tone, "a")], "retrieval", rate=8000).modalities == ("text", "audio")
+    with pytest.raises(embark.EmbarkError, match="has no rate: give rate=…, or each sound as"):
+        embark.task([(tone, "a")], "retrieval")
+
+
+@pytest.mark.parametrize(
+    ("data", "options", "message"),
+    [
+        (rows(), {}, "What is the task? Name its kind (retrieval, zeroshot"),
+        (rows(), {"columns": {"picture": "image"}, "kind": "zeroshot"}, "has no column for 'picture'; its roles are"),
+        (rows(), {"columns": {"image": "imag", "label": "label"}}, "no column named 'imag'. Did you mean image"),
+        ([{"a": 1, "b": 2}], {"kind": "probe"}, "It needs image (or text, audio, video) and label; name them, as in"),
+        (rows(), {"kind": "ranking"}, "There is no kind named 'ranking'"),
+        (rows(), {"kind": "zeroshot", "metrics": "x"}, "no field of a task named 'metrics'. Did you mean metric"),
+        (rows(), {"kind": "retrieval", "options": {"quer": "image"}}, "no option of 'paired' named 'quer'"),
+        (rows(), {"kind": "retrieval", "options": {"query": 3}}, "must be \"text\", \"image\""),
+        ([], {}, "The data has no rows"),
+        (["a", "b"], {}, "Row 0 is a str: rows are dictionaries"),
+        (17, {}, "No task can be made of int"),
+        ({"train": rows(), "other": rows(), "third": rows()}, {"kind": "zeroshot"}, "Name it with split=…"),
+        ([("a", {"boxes": 1})], {"kind": "zeroshot"}, "Column 'label' holds dict"),
+        ([(Path("missing.png"), "a")], {}, "Row 0: There is no image missing.png"),
+    ],
+)  # fmt: skip
+def test_14_09_errors_say_what_to_name(data: Any, options: dict[str, Any], message: str) -> None:
+    with pytest.raises(embark.EmbarkError) as raised:
+        embark.task(data, **options)
+    assert message in str(raised.value)
+
+
+def test_names_of_files_stay_in_their_folder(tmp_path: Path) -> None:
+    """A table may be a stranger's: what it names outside the folder may be sent to an API."""
+    (tmp_path / "secret.png").write_bytes(png(picture("red")))
+    (tmp_path / "photos").mkdir()
+    for name in ("../secret.png", str(tmp_path / "secret.png")):
+        with pytest.raises(embark.EmbarkError, match="Row 0: .* allow it with allow_outside=True"):
+            embark.task([{"file": name, "label": "a"}], folder=tmp_path / "photos")
+        table = [{"image": {"bytes": None, "path": name}, "label": "a"}]
+        with pytest.raises(embark.EmbarkError, match="allow_outside=True"):
+            embark.task(table, folder=tmp_path / "photos")
+    task = embark.task([{"file": "../secret.png", "label": "a"}], folder=tmp_path / "photos", allow_outside=True)
+    assert task.modalities == ("text", "image")
+
+
+def test_missing_values_of_frames_are_missing() -> None:
+    frame = pd.DataFrame({"text": ["a", None, "c"], "label": ["x", "y", float("nan")]})
+    task = embark.task(frame, "clustering", unreadable="skip")
+    assert len(read(task).sides["item"]) == 1
+    with pytest.raises(embark.EmbarkError, match="1 of 3 rows of test have no label: row 2"):
+        read(embark.task(frame, "clustering"))
+
+
+def test_a_failure_leaves_nothing_behind(elsewhere: Path) -> None:
+    data = [(picture("red"), "a"), (object(), "b")]
+    with pytest.raises(embark.EmbarkError, match="Row 1: object is no image"):
+        embark.task(data)
+    assert list((elsewhere / "home" / "own").iterdir()) == []
+    shutil.rmtree(elsewhere / "home")
