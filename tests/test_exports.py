@@ -88,6 +88,7 @@ PUBLIC = [
     "show",
     "store_size",
     "task",
+    "to_toml",
 ]
 
 

@@ -41,8 +41,9 @@ Models of your own
 
 Tasks of your own
     task             any data as a task: frames, tables, data sets, lists; a data set of the hub by its id
-    folder_task      the tasks of a folder of images with a CSV
+    folder_task      the tasks of a folder of images, sounds or films
     load_tasks       the tasks of a TOML file
+    to_toml          a task as a table of such a file
 
 The store of vectors
     store_size       whose vectors are stored, how many, how large
@@ -158,6 +159,7 @@ _HOMES = {
     "show": "boards.facts",
     "store_size": "run.store_health",
     "task": "data.make_task",
+    "to_toml": "data.tasks_file",
 }
 _MODULES = ("analyze", "published")
 __all__ = sorted(_HOMES)

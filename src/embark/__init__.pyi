@@ -15,6 +15,7 @@ from embark.boards.rederive import check_published as check_published
 from embark.data.make_task import task as task
 from embark.data.readers.folder import folder_task as folder_task
 from embark.data.tasks_file import load_tasks as load_tasks
+from embark.data.tasks_file import to_toml as to_toml
 from embark.models import get_generator as get_generator
 from embark.models import get_model as get_model
 from embark.models import get_models as get_models

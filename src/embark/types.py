@@ -206,6 +206,7 @@ class Dataset:
     skipped: tuple[str, ...] = ()  # rows that were left out, each with its reason
     revision: str = ""  # of the source that was read: a commit, also where the row names a branch
     about: Mapping[str, Mapping[str, Sequence[str | None]]] = field(default_factory=dict)  # side → fact → value by item
+    counts: Mapping[str, int] = field(default_factory=dict)  # of items that are equal, or on both sides
 
 
 # ── tasks and benchmarks ─────────────────────────────────────────────────────────────────────────────────────────────
@@ -320,7 +321,10 @@ class Benchmark:
 
 @dataclass(frozen=True)
 class Option:
-    """An option of a reader or a parameter of an evaluator: its type, or the values it may have, and what it does."""
+    """An option of a reader or a parameter of an evaluator: its type, or the values it may have, and what it does.
+
+    The type `object` is a text or a list of texts.
+    """
 
     kind: type | tuple[Any, ...]
     about: str
@@ -329,7 +333,7 @@ class Option:
         """Whether a value is of the type, or one of the values; tuples are lists."""
         if isinstance(self.kind, tuple):
             return value in self.kind
-        alike: dict[type, tuple[type, ...]] = {list: (list, tuple), dict: (Mapping,)}
+        alike: dict[type, tuple[type, ...]] = {list: (list, tuple), dict: (Mapping,), object: (str, list, tuple)}
         return isinstance(value, alike[self.kind]) if self.kind in alike else type(value) is self.kind
 
     @property
@@ -338,7 +342,7 @@ class Option:
         if isinstance(self.kind, tuple):
             return ", ".join(str(value).lower() if isinstance(value, bool) else f'"{value}"' for value in self.kind)
         names = {str: "text", bool: "true or false", int: "whole number", list: "list", dict: "table"}
-        return names[self.kind]
+        return names.get(self.kind, "text or list")
 
 
 # ── models ───────────────────────────────────────────────────────────────────────────────────────────────────────────

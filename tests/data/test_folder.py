@@ -60,16 +60,17 @@ def test_both_make_both_and_empty_cells_are_reported(tmp_path: Path) -> None:
     assert (len(data.sides["query"]), len(data.sides["document"]), data.skipped) == (
         2,
         3,
-        ("1 of 3 rows have no caption and are left out: row 2",),
+        ("1 of 3 rows of test have no text: row 1; what they name is in the corpus",),
     )
-    assert read(labels, "test", "default", client()).skipped == ("1 of 3 rows have no label and are left out: row 3",)
+    skipped = ("left out 1 of 3 rows of test that have no label: row 2",)
+    assert read(labels, "test", "default", client()).skipped == skipped
 
 
 def test_many_empty_cells_are_one_word(tmp_path: Path) -> None:
     make(tmp_path, "file,caption\na.png,one\n" + "b.png,\n" * 2994)
     [task] = folder_task(tmp_path)
-    said = "2994 of 2995 rows have no caption and are left out: row 2, 3, 4, 5, 6 and 2989 more"
-    assert read(task, "test", "default", client()).skipped == (said,)
+    warning = "2994 of 2995 rows of test have no caption: row 1, 2, 3, 4, 5 and 2989 more; what they name is in the corpus"
+    assert read(task, "test", "default", client()).skipped == (warning,)
 
 
 def test_marks_quotes_newlines_folders_and_other_scripts(tmp_path: Path) -> None:
@@ -93,6 +94,8 @@ def test_a_changed_folder_is_noticed(tmp_path: Path) -> None:
     [task] = folder_task(make(tmp_path, "file,caption\na.png,one\n"))
     assert folder_task(tmp_path) == [task]
     os.utime(tmp_path / "a.png", ns=(1, 1))
+    assert folder_task(tmp_path) == [task]  # touched, not changed
+    Image.new("RGB", (2, 2), "white").save(tmp_path / "a.png")
     with pytest.raises(EmbarkError, match="has changed since"):
         read(task, "test", "default", client())
     assert folder_task(tmp_path)[0].source.revision != task.source.revision
@@ -103,16 +106,16 @@ def test_a_changed_folder_is_noticed(tmp_path: Path) -> None:
     [
         ("", "has no rows"),
         ("file,caption\n", "has no rows"),
-        ("picture,caption\na.png,one\n", "no column of files.*its columns are picture, caption"),
+        ("thing,caption\na.png,one\n", "no column of files.*its columns are thing, caption"),
         ("file,title\na.png,one\n", "neither a column of captions.*its columns are file, title"),
         ("file,caption\n" + "".join(f"{at}.png,x\n" for at in range(7)), "7 of 7 files.*0.png, 1.png.* and 2 more"),
-        ("file,caption\n,one\n", r"1 of 1 files.*\(no name\)"),
+        ("file,caption\n,one\n", "No row of .*data.csv names a file in column 'file'"),
         ("file,label\na.png,x\nb.png,x\n", "needs two labels or more; it has x"),
         ("file,label\na.png,\n", "needs two labels or more; it has none"),
         ("file,label\na.png,x\na.png,y\n", "a.png has two labels.*'x' and 'y'"),
         ("file,caption\na.png,\n", "Column 'caption'.*is empty"),
-        ("file,caption\na.png,red, round\n", "Row 1.*more cells"),
-        ('file,caption\na.png,"red\n', "not a valid CSV"),
+        ("file,caption\na.png,red, round\n", "row 1 has more cells than the header: quote"),
+        ('file,caption\na.png,"red\n', "data.csv cannot be read: unexpected end of data"),
         ("file,caption\na.png,größe\n".encode("latin-1"), "not UTF-8"),
     ],
 )
@@ -124,7 +127,7 @@ def test_errors_say_what_to_do(tmp_path: Path, table: str | bytes, message: str)
 def test_errors_about_the_folder_and_the_options(tmp_path: Path) -> None:
     with pytest.raises(EmbarkError, match="There is no folder"):
         folder_task(tmp_path / "nowhere")
-    with pytest.raises(EmbarkError, match="has no CSV"):
+    with pytest.raises(EmbarkError, match="has no table .* and no subfolders of media"):
         folder_task(tmp_path)
     make(tmp_path, "file,label\na.png,x\nb.png,y\n", name="one.csv")
     with pytest.raises(EmbarkError, match="There is no file"):
@@ -135,5 +138,5 @@ def test_errors_about_the_folder_and_the_options(tmp_path: Path) -> None:
         with pytest.raises(EmbarkError, match="templates must be"):
             folder_task(tmp_path, templates=templates)
     make(tmp_path, "", name="two.csv")
-    with pytest.raises(EmbarkError, match=r"several CSVs \(one.csv, two.csv\)"):
+    with pytest.raises(EmbarkError, match=r"several tables \(one.csv, two.csv\)"):
         folder_task(tmp_path)

@@ -20,7 +20,6 @@ from PIL import Image
 import embark
 from embark.data import readers
 from embark.data.fetch import Hub
-from embark.data.own_tables import rows_held_out
 from embark.types import Classes, Gold, Matches, Qrels, Split
 
 COLORS = {"red": (255, 0, 0), "green": (0, 255, 0), "blue": (0, 0, 255)}
@@ -96,11 +95,11 @@ def test_14_09_a_data_set_of_torchvision_is_a_task(tiny: embark.Encoder) -> None
     assert (task.evaluator, task.labels) == ("zeroshot", ("red", "green", "blue"))
     assert score(tiny, task) == 1.0
     probe = embark.task(Pages(30), "probe", name="PagesProbe", params={"shots": 4, "runs": 2})
-    assert dict(probe.rows) == {"train": 24, "test": 6}
-    assert probe.notes == (
-        "Of 30 rows, 6 are held out for the test: 20% of each class, drawn by content with seed 0.",
-    )
-    assert score(tiny, probe) == 1.0
+    assert dict(probe.options) == {"equal": "one", "divide": {"train": 0.5, "seed": 42}}
+    run = embark.evaluate(tiny, [probe], show_progress=False)
+    assert run.results[0].score == 1.0
+    warnings = " ".join(run.results[0].records[0].warnings)
+    assert "15 of 30 rows of test are for training: drawn by content, 50% of each class, seed 42" in warnings
     splits = embark.task({"train": Pages(9), "test": Pages(30)}, "probe", params={"shots": 2, "runs": 2})
     assert (dict(splits.rows), splits.source.splits) == ({"train": 9, "test": 30}, ("test",))
     assert isinstance(read(splits).truth, Split)
@@ -134,20 +133,12 @@ def test_14_09_splits_by_a_column_or_held_out_by_content() -> None:
     unsplit = [{name: row[name] for name in ("text", "label")} for row in labeled]
     made = read(embark.task(unsplit, "probe"))
     texts = {side: {item.parts[0].text for item in made.sides[side].items} for side in ("train", "test")}
-    assert (len(texts["train"]), len(texts["test"])) == (16, 4)
+    assert (len(texts["train"]), len(texts["test"])) == (10, 10)
     assert not texts["train"] & texts["test"]
     turned = read(embark.task(unsplit[::-1], "probe"))
     assert {item.parts[0].text for item in turned.sides["test"].items} == texts["test"]
-    other = read(embark.task(unsplit, "probe", seed=1))
+    other = read(embark.task(unsplit, "probe", options={"divide": {"train": 0.5, "seed": 1}}))
     assert {item.parts[0].text for item in other.sides["test"].items} != texts["test"]
-
-
-def test_rows_held_out_are_a_share_of_each_class() -> None:
-    contents = [bytes([row]) for row in range(40)]
-    held_out = rows_held_out(contents, ["a"] * 30 + ["b"] * 10, 0.2, 0)
-    assert (held_out[:30].sum(), held_out[30:].sum()) == (6, 2)
-    with pytest.raises(embark.EmbarkError, match="no class has two different items"):
-        rows_held_out([b"1", b"1"], ["a", "a"], 0.2, 0)
 
 
 def test_14_09_kinds_of_tasks(tiny: embark.Encoder) -> None:
@@ -163,7 +154,15 @@ def test_14_09_kinds_of_tasks(tiny: embark.Encoder) -> None:
     assert (pairs.evaluator, type(read(pairs).truth)) == ("pairs", Matches)
     assert score(tiny, pairs) == 1.0
     tags = [{"text": f"{row % 4} and {row % 3}", "labels": [str(row % 4), f"t{row % 3}"]} for row in range(24)]
-    assert embark.task(tags).evaluator == "multilabel"
+    multilabel = embark.task(tags)
+    assert (multilabel.evaluator, type(read(multilabel).truth)) == ("multilabel", Split)
+    answers = embark.task([("who sleeps?", "the cat"), ("who barks?", "the dog")], "retrieval")
+    assert dict(answers.columns) == {"query_text": "item", "corpus_text": "label"}
+    assert type(read(answers).truth) is Qrels
+    spoken = [{"image": picture("red"), "audio": (np.ones(80), 8000)}]
+    heard = embark.task(spoken, columns={"audio": "audio", "image": "image"})
+    assert (heard.evaluator, heard.options["query"]) == ("retrieval", "audio")
+    assert read(heard).sides["query"].items[0].modalities == ("audio",)
     groups = embark.task(rows(), "clustering")
     assert dict(groups.columns) == {"image": "image", "label": "label"}  # the pictures, not their captions
     zeroshot = embark.task(rows(), "zero-shot", templates="a {} page")
@@ -178,12 +177,13 @@ def test_14_09_items_are_pictures_arrays_paths_and_bytes(tmp_path: Path) -> None
     items = [picture("red", 3), pixels, np.moveaxis(pixels, -1, 0), (pixels / 255).astype(np.float32)]
     torch = pytest.importorskip("torch")
     items += [torch.tensor(np.moveaxis(pixels, -1, 0).copy()) / 255]
-    task = embark.task([(item, "a page") for item in items], "retrieval")
-    parts = [item.parts[0] for item in read(task).sides["document"].items]
-    assert len({part.digest for part in parts}) == 1
+    task = embark.task([(item, f"page {row}") for row, item in enumerate(items)], "retrieval")
+    data = read(task)
+    assert (len(data.sides["document"]), len(data.sides["query"])) == (1, 5)
     (tmp_path / "red.png").write_bytes(png(picture("red")))
-    files = embark.task([{"file": "red.png", "label": "a"}, {"file": "red.png", "label": "b"}], folder=tmp_path)
-    encoded = embark.task([(png(picture("red")), "a"), (tmp_path / "red.png", "b")])
+    files = embark.task([{"file": "red.png", "label": "a"}, {"file": "red.png", "label": "b"}], folder=tmp_path,
+        options={"equal": "apart"})  # fmt: skip
+    encoded = embark.task([(png(picture("red")), "a"), (tmp_path / "red.png", "b")], options={"equal": "apart"})
     digests = [item.parts[0].digest for task in (files, encoded) for item in read(task).sides["item"].items]
     assert len(digests) == 4
     assert len(set(digests)) == 1
@@ -193,12 +193,10 @@ def test_14_09_items_are_pictures_arrays_paths_and_bytes(tmp_path: Path) -> None
 
 def test_14_09_sounds_are_arrays_with_their_rate() -> None:
     tone = np.sin(np.arange(800) / 20)
-    sound = {"array": tone, "sampling_rate": 8000}
-    task = embark.task([((tone, 8000), "a tone"), (sound, "the same"), (embark.Content, "x")][:2], "retrieval")
+    task = embark.task([((tone, 8000), "a tone"), ({"array": tone, "sampling_rate": 8000}, "the same")], "retrieval")
     assert task.modalities == ("text", "audio")
-    first, second = (item.parts[0].read()[0] for item in read(task).sides["document"].items)
-    assert first == second
-    with wave.open(io.BytesIO(first)) as file:
+    [sound] = read(task).sides["document"].items  # equal samples are one sound
+    with wave.open(io.BytesIO(sound.parts[0].read()[0])) as file:
         assert (file.getframerate(), file.getnframes()) == (8000, 800)
     assert embark.task([(tone, "a")], "retrieval", rate=8000).modalities == ("text", "audio")
     with pytest.raises(embark.EmbarkError, match="has no rate: give rate=…, or each sound as"):
@@ -215,7 +213,7 @@ def test_14_09_sounds_are_arrays_with_their_rate() -> None:
         (rows(), {"kind": "ranking"}, "There is no kind named 'ranking'"),
         (rows(), {"kind": "zeroshot", "metrics": "x"}, "no field of a task named 'metrics'. Did you mean metric"),
         (rows(), {"kind": "retrieval", "options": {"quer": "image"}}, "no option of 'paired' named 'quer'"),
-        (rows(), {"kind": "retrieval", "options": {"query": 3}}, "must be \"text\", \"image\""),
+        (rows(), {"kind": "retrieval", "options": {"query": 3}}, "The option 'query' of 'paired' must be text or list, not 3"),
         ([], {}, "The data has no rows"),
         (["a", "b"], {}, "Row 0 is a str: rows are dictionaries"),
         (17, {}, "No task can be made of int"),

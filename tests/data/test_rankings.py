@@ -314,16 +314,16 @@ def test_subsets_in_a_column(read: Make) -> None:
     with pytest.raises(EmbarkError, match="has no rows where language is 'fr'"):
         read("paired", "retrieval", {"data/test-0.parquet": held}, subset="fr", columns=PAIRED,
              options={"subset_is": "column"})  # fmt: skip
-    with pytest.raises(EmbarkError, match="'subset_is' must be config, split or column, not 'row'"):
+    with pytest.raises(EmbarkError, match="'subset_is' must be config, split, column or columns, not 'row'"):
         read("paired", "retrieval", {"data/test-0.parquet": held}, subset="fr", columns=PAIRED,
              options={"subset_is": "row"})  # fmt: skip
 
 
 def test_pairs_need_two_columns_and_a_direction(read: Make) -> None:
     held = {"image": IMAGES[:2], "text": ["a", "b"]}
-    with pytest.raises(EmbarkError, match="pairs need a column of text and one of image, video or audio"):
+    with pytest.raises(EmbarkError, match="pairs need columns of two of text, image, audio, video"):
         read("paired", "retrieval", {"data/test-0.parquet": held}, columns={"image": "image"})
-    with pytest.raises(EmbarkError, match="'query' must be 'image' or 'text', not 'audio'"):
+    with pytest.raises(EmbarkError, match="'query' must name the modality of the queries, one of image, text, not 'audio'"):
         read("paired", "retrieval", {"data/test-0.parquet": held}, columns=PAIRED, options={"query": "audio"})
 
 

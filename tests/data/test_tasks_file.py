@@ -89,9 +89,11 @@ def test_what_embark_writes_into_the_folder_is_not_its_state(
     monkeypatch.setenv("EMBARK_HOME", str(folder / "kept" / "here"))
     runs = [embark.evaluate(tiny, embark.load_tasks("tasks.toml"), show_progress=False) for _ in range(3)]
     assert [(run.computed, run.results[0].score) for run in runs] == [(1, 1.0), (0, 1.0), (0, 1.0)]
-    before = embark.load_tasks("tasks.toml")[0].source.revision
+    before = local_source(folder).revision
+    (folder / "kept" / "here" / "more.csv").write_text("n\n1\n")
+    assert local_source(folder).revision == before
     (folder / "kept" / "more.csv").write_text("n\n1\n")
-    assert embark.load_tasks("tasks.toml")[0].source.revision != before
+    assert local_source(folder).revision != before
 
 
 def test_items_are_of_the_modalities_that_the_row_states(file: Path, reader_of_colours: embark.Encoder) -> None:

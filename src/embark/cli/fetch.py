@@ -32,7 +32,7 @@ def fetch(
     if not (benchmark or task or tasks_file):
         raise typer.BadParameter("give a benchmark (-b) or tasks (-t)")
     settings = embark.load_settings(home, offline=offline or None)
-    report = embark.fetch(chosen_tasks(benchmark, task, None, tasks_file), dry_run=dry_run, settings=settings)
+    report = embark.fetch(chosen_tasks(benchmark, task, [], tasks_file), dry_run=dry_run, settings=settings)
     if report.datasets or style != "text":
         emit(report.table(), style, report.as_dict())
     finish(*report.notes, failed=report.problems)
@@ -57,6 +57,6 @@ def check(
     """
     if not (benchmark or task or tasks_file):
         raise typer.BadParameter("give a benchmark (-b) or tasks (-t)")
-    report = embark.check(chosen_tasks(benchmark, task, None, tasks_file), settings=embark.load_settings(home))
+    report = embark.check(chosen_tasks(benchmark, task, [], tasks_file), settings=embark.load_settings(home))
     emit(report.table(), style)
     finish(*report.notes, failed=report.differences)

@@ -25,6 +25,7 @@ from embark.cli.output import (
     emit,
     finish,
     print_table,
+    say,
 )
 
 ModelNames = Annotated[
@@ -32,7 +33,15 @@ ModelNames = Annotated[
     typer.Option("-m", "--model", metavar="NAME", help="Model, checkpoint folder or LOADER:ID; several may be given."),
 ]
 Folder = Annotated[
-    Path | None, typer.Option("--folder", metavar="DIR", help="Your images, with a CSV of captions or labels.")
+    Path | None,
+    typer.Option("--folder", metavar="DIR", help="Your media, with a table of captions or labels or a folder a class."),
+]
+Kinds = Annotated[
+    list[str] | None,
+    typer.Option("--kind", metavar="KIND", help="Of --folder: retrieval, reverse, zeroshot, probe (default: all)."),
+]
+FolderName = Annotated[
+    str | None, typer.Option("--name", metavar="NAME", help="How the tasks of --folder begin (default: its name).")
 ]
 TasksFile = Annotated[
     Path | None, typer.Option("--tasks-file", metavar="FILE", help="Your tasks: TOML, one [[task]] table a task.")
@@ -70,6 +79,8 @@ def run(
     benchmark: BenchmarkName = None,
     task: TaskNames = None,
     folder: Folder = None,
+    name: FolderName = None,
+    kind: Kinds = None,
     tasks_file: TasksFile = None,
     allow_outside: AllowOutside = False,
     skip_unreadable: SkipUnreadable = False,
@@ -99,16 +110,18 @@ def run(
     embark run -m embark/pocket -t 'Pocket*ZeroShot'
     embark run -m ./my-checkpoint --dtype bfloat16
     embark run -m embark/pocket --folder holiday-photos
+    embark run -m embark/pocket --folder recordings --kind retrieval --kind probe
     embark run -m BAAI/bge-m3 -b ARK --caption Qwen/Qwen3-VL-8B-Instruct
     """
     from embark.results import long_table
     from embark.run import NothingScored
 
     settings = embark.load_settings(home, results, workers, offline=offline or None)
+    of_folder = folder_tasks(folder, name, kind, skip_unreadable, allow_outside)
     try:
         report = embark.evaluate(
             model or None,
-            chosen_tasks(benchmark, task, folder, tasks_file, skip_unreadable, allow_outside),
+            chosen_tasks(benchmark, task, of_folder, tasks_file, skip_unreadable, allow_outside),
             protocol=protocol,
             settings=settings,
             rescore=rescore,
@@ -121,7 +134,8 @@ def run(
     if report.results or style != "text":
         data = {"results": long_table(report.results), "skipped": [vars(skip) for skip in report.skipped]}
         emit(report.table(), style, data)
-    finish(*report.summary(), *report.notes, failed=any(skip.kind == "failed" for skip in report.skipped))
+    say(*report.summary(), *report.notes, *_rows(of_folder))
+    finish(failed=any(skip.kind == "failed" for skip in report.skipped))
 
 
 def plan(
@@ -129,6 +143,8 @@ def plan(
     benchmark: BenchmarkName = None,
     task: TaskNames = None,
     folder: Folder = None,
+    name: FolderName = None,
+    kind: Kinds = None,
     tasks_file: TasksFile = None,
     allow_outside: AllowOutside = False,
     protocol: ProtocolName = None,
@@ -153,7 +169,13 @@ def plan(
     """
     report = embark.plan(
         model or None,
-        chosen_tasks(benchmark, task, folder, tasks_file, allow_outside=allow_outside),
+        chosen_tasks(
+            benchmark,
+            task,
+            folder_tasks(folder, name, kind, allow_outside=allow_outside),
+            tasks_file,
+            allow_outside=allow_outside,
+        ),
         protocol=protocol,
         read_data=data or None,
         settings=embark.load_settings(home, offline=offline or None),
@@ -173,23 +195,48 @@ def plan(
 def chosen_tasks(
     benchmark: str | None,
     task: list[str] | None,
-    folder: Path | None,
+    of_folder: Sequence[embark.Task],
     tasks_file: Path | None,
     skip_unreadable: bool = False,
     allow_outside: bool = False,
 ) -> Any:
     """What the options of a command name."""
-    from dataclasses import replace
-
-    if benchmark and (task or folder or tasks_file):
+    if benchmark and (task or of_folder or tasks_file):
         raise typer.BadParameter("give either a benchmark or tasks, not both")
     if benchmark:
         return embark.get_benchmark(benchmark)
-    own = embark.folder_task(folder, allow_outside=allow_outside) if folder else []
-    own += embark.load_tasks(tasks_file, allow_outside=allow_outside) if tasks_file else []
-    if skip_unreadable:
-        own = [replace(row, unreadable="skip") for row in own]
-    return [*(task or []), *own] or None
+    own = embark.load_tasks(tasks_file, allow_outside=allow_outside) if tasks_file else []
+    return [*(task or []), *of_folder, *_skipping(own, skip_unreadable)] or None
+
+
+def folder_tasks(
+    folder: Path | None,
+    name: str | None,
+    kinds: list[str] | None,
+    skip_unreadable: bool = False,
+    allow_outside: bool = False,
+) -> list[embark.Task]:
+    """The tasks of the option --folder, of all kinds unless some are named."""
+    if folder is None:
+        return []
+    return _skipping(
+        embark.folder_task(folder, name=name, kinds=kinds or "all", allow_outside=allow_outside), skip_unreadable
+    )
+
+
+def _skipping(tasks: list[embark.Task], skip_unreadable: bool) -> list[embark.Task]:
+    from dataclasses import replace
+
+    return [replace(row, unreadable="skip") for row in tasks] if skip_unreadable else tasks
+
+
+def _rows(tasks: Sequence[embark.Task]) -> list[str]:
+    """The rows of a folder's tasks as TOML, and the notes on what no task was made of."""
+    if not tasks:
+        return []
+    notes = dict.fromkeys(note for task in tasks for note in task.notes)
+    lines = "\n".join(embark.to_toml(task) for task in tasks).splitlines()
+    return [*notes, "To keep or change these tasks, save their rows for embark run --tasks-file FILE:", "", *lines]
 
 
 def _stages(rewrite: str | None, caption: str | None, rerank: str | None, prompts: Sequence[str] = ()) -> Any:

@@ -75,6 +75,7 @@ class Hub:
         self.offline = settings.offline
         self.progress = progress
         self.opened: dict[tuple[str, str], dict[str, RemoteFile]] = {}  # by dataset and revision
+        self.unchanged: list[Any] = []  # tasks of folders that were seen to be in the state that their rows have
         self._commits: dict[tuple[str, str], str] = {}
         self._verified: dict[str, dict[str, list[Any]]] = {}  # by dataset and path; what verified.jsonl holds
         self._answered = False  # a hub that never answered is not asked again and again
@@ -547,12 +548,28 @@ def _snapshot(id: str, commit: str) -> Path:
 def _files_in(folder: Path) -> dict[str, RemoteFile]:
     if not folder.is_dir():
         raise EmbarkError(f"There is no folder {folder}.")
-    files = ((path.relative_to(folder), path) for path in sorted(folder.rglob("*")) if path.is_file())
+    files = ((path.relative_to(folder), path) for path in sorted(walk(folder)) if path.is_file())
     return {
         name.as_posix(): RemoteFile(name.as_posix(), path.stat().st_size)
         for name, path in files
         if not (path.is_symlink() and any(part.startswith(".") for part in name.parts))  # hidden links lead anywhere
     }
+
+
+def walk(folder: Path, linked: bool = False) -> Iterator[Path]:
+    """Everything in a folder and below, and what its links to folders hold.
+
+    Hidden links are not followed, nor links in a linked folder: they could lead in circles.
+    """
+    try:
+        children = sorted(folder.iterdir())
+    except PermissionError:
+        return
+    for path in children:
+        yield path
+        link = path.is_symlink()
+        if path.is_dir() and not (link and (linked or path.name.startswith("."))):
+            yield from walk(path, linked or link)
 
 
 def _checksum(path: Path, file: RemoteFile) -> str:

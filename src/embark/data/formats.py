@@ -1,4 +1,7 @@
-"""Tables in files: parquet, JSON, CSV and webdataset tars. Values are read by column, media one by one when needed."""
+"""Tables in files: parquet, JSON, CSV, webdataset tars, and media files that are rows themselves.
+
+Values are read by column, media one by one when needed.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +12,7 @@ import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from copy import copy
-from functools import partial
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 import numpy as np
@@ -45,16 +47,20 @@ class TableFile(ABC):
         """The encoded media of a column of lists, unread."""
         raise EmbarkError(f"{self.path}: column '{column}' holds single files, not lists of media.")
 
+    def file_names(self, column: str) -> list[str | None] | None:
+        """The names of the files that a column names; None where it does not name files."""
+        return None
+
     def class_names(self, column: str) -> tuple[str, ...] | None:
         """The names of a class column, where the file declares them."""
         return None
 
 
 def open_table_file(path: Path, digests: Path, siblings: SiblingFiles | None = None) -> TableFile:
-    """The table in a file, by the file's ending; the cells of a text table name media among its `siblings`."""
+    """The table in a file, by the file's ending; its texts may name media among its `siblings`."""
     with errors_about(path):
         if path.name.endswith(".parquet"):
-            return Parquet(path, digests)
+            return Parquet(path, digests, siblings)
         if path.name.endswith(".tar"):
             return Shard(path, digests)
         return Records(path, siblings)
@@ -73,9 +79,10 @@ def _unpacked(path: Path) -> bytes:
 class Parquet(TableFile):
     """A parquet file."""
 
-    def __init__(self, path: Path, digests: Path) -> None:
+    def __init__(self, path: Path, digests: Path, siblings: SiblingFiles | None = None) -> None:
         self.path = str(path)
         self.digests = str(digests)
+        self.siblings = siblings
         self.schema = lazy_media.parquet_metadata(self.path).schema.to_arrow_schema()
         self.column_names = tuple(self.schema.names)
 
@@ -93,6 +100,8 @@ class Parquet(TableFile):
         return values
 
     def chunks(self, column: str) -> Sequence[Bytes | None]:
+        if self.siblings and (names := self.file_names(column)) is not None:
+            return self.siblings.chunks(names)
         kind = self.schema.field(column).type
         if not _is_bytes(kind) and not _is_samples(kind):
             raise EmbarkError(f"{self.path}: column '{column}' holds {kind}, not media.")
@@ -114,6 +123,11 @@ class Parquet(TableFile):
             for count in batch.column(0).value_lengths().fill_null(0).to_pylist()
         ]
         return [[lazy_media.ListElement(media, row, position) for position in range(n)] for row, n in enumerate(counts)]
+
+    def file_names(self, column: str) -> list[str | None] | None:
+        kind = self.schema.field(column).type if column in self.column_names else None
+        text = kind is not None and (pa.types.is_string(kind) or pa.types.is_large_string(kind))
+        return self.values(column) if text else None
 
     def class_names(self, column: str) -> tuple[str, ...] | None:
         return declared_classes(self.schema, column)
@@ -148,7 +162,7 @@ def _is_samples(kind: Any) -> bool:
 
 
 class Records(TableFile):
-    """A file of JSON lines, a JSON list, or comma- or tab-separated values (whose cells stay text, or None if empty).
+    """A file of JSON lines, a JSON list, or separated values (whose cells stay text, or None if empty).
 
     Its media are files that cells name.
     """
@@ -156,9 +170,12 @@ class Records(TableFile):
     def __init__(self, path: Path, siblings: SiblingFiles | None = None) -> None:
         self.path = str(path)
         self.siblings = siblings
-        text = _unpacked(path).decode("utf-8-sig")
+        try:
+            text = _unpacked(path).decode("utf-8-sig")
+        except UnicodeDecodeError as error:
+            raise ValueError(f"it is not UTF-8 text ({error.reason} at byte {error.start}): save it as UTF-8") from None
         ending = path.name.removesuffix(".gz").rpartition(".")[2]
-        self.rows = _separated(text, "\t" if ending == "tsv" else ",") if ending in ("csv", "tsv") else _json(text)
+        self.rows = _separated(text, "\t" if ending == "tsv" else "") if ending in ("csv", "tsv") else _json(text)
         self.column_names = tuple(dict.fromkeys(name for row in self.rows for name in row))
 
     def __len__(self) -> int:
@@ -170,6 +187,10 @@ class Records(TableFile):
     def chunks(self, column: str) -> Sequence[Bytes | None]:
         return self._files(column, [name or None for name in self.values(column)])
 
+    def file_names(self, column: str) -> list[str | None] | None:
+        names = self.values(column)
+        return names if all(name is None or isinstance(name, str) for name in names) else None
+
     def chunk_lists(self, column: str) -> Sequence[Sequence[Bytes]]:
         lists = [cell if isinstance(cell, list) else [cell] if cell else [] for cell in self.values(column)]
         files = iter(self._files(column, [name for names in lists for name in names]))
@@ -178,14 +199,46 @@ class Records(TableFile):
     def _files(self, column: str, names: list[str | None]) -> list[Any]:
         if self.siblings is None:
             raise EmbarkError(f"{self.path}: column '{column}' holds text, not media.")
-        return [file and partial(Path.read_bytes, file) for file in self.siblings.fetch(names)]
+        return self.siblings.chunks(names)
+
+
+class MediaFiles(TableFile):
+    """Media files as rows: `file` is the file itself, `label` the name of its folder."""
+
+    column_names = ("file", "label")
+
+    def __init__(self, names: Sequence[str], siblings: SiblingFiles) -> None:
+        self.path = siblings.source.id
+        self.names = list(names)
+        self.siblings = siblings
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def values(self, column: str) -> list[Any]:
+        return list(self.names) if column == "file" else [PurePosixPath(name).parent.name for name in self.names]
+
+    def chunks(self, column: str) -> Sequence[Bytes | None]:
+        return self.siblings.chunks(self.names)
+
+    def file_names(self, column: str) -> list[str | None] | None:
+        return list(self.names) if column == "file" else None
+
+
+SEPARATORS = ",;\t|"  # of CSV files: the one that divides the header into the most cells, in this order
 
 
 def _separated(text: str, separator: str) -> list[dict[str, Any]]:
-    reader = csv.DictReader(io.StringIO(text, newline=""), delimiter=separator, restkey="", strict=True)
+    first = io.StringIO(text, newline="").readline()
+    separator = separator or max(SEPARATORS, key=lambda sign: len(next(csv.reader([first], delimiter=sign), ())))
+    header = next(csv.reader([first], delimiter=separator), [])
+    spaced = len(header) > 1 and all(name.startswith(" ") for name in header[1:])  # "file, label"
+    reader = csv.DictReader(
+        io.StringIO(text, newline=""), delimiter=separator, restkey="", strict=True, skipinitialspace=spaced
+    )
     rows: list[dict[str, Any]] = [{name: cell or None for name, cell in row.items()} for row in reader]
-    if any("" in row and isinstance(row[""], list) for row in rows):
-        raise ValueError("a row has more cells than the header")
+    if longer := [number for number, row in enumerate(rows, 1) if isinstance(row.get(""), list)]:
+        raise ValueError(f"row {longer[0]} has more cells than the header: quote cells that hold {separator!r}")
     return rows
 
 

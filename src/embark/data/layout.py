@@ -11,9 +11,14 @@ import yaml
 
 from embark.catalogue import listed
 from embark.data.errors import errors_about
-from embark.types import EmbarkError, Source
+from embark.types import EmbarkError, Modality, Source
 
 TABLES = ("parquet", "jsonl", "json", "csv", "tsv", "tar", "jsonl.gz", "json.gz", "csv.gz", "tsv.gz")
+MEDIA: dict[Modality, tuple[str, ...]] = {
+    "image": ("png", "jpg", "jpeg", "webp", "gif", "bmp", "tif", "tiff", "avif"),
+    "audio": ("wav", "flac", "mp3", "ogg", "oga", "opus", "m4a", "aac", "aif", "aiff"),
+    "video": ("mp4", "webm", "mkv", "mov", "avi", "m4v", "mpg", "mpeg", "ogv"),
+}  # endings of media files
 SHARDS = ("parquet", "jsonl", "tar", "json", "csv", "tsv", "jsonl.gz")
 
 _WHOLE = ("{split}.{ext}", "data/{split}.{ext}")
@@ -73,6 +78,12 @@ def choose(
 def is_table(path: str) -> bool:
     """Whether a file can hold rows."""
     return path.endswith(tuple(f".{ext}" for ext in TABLES))
+
+
+def media_kind(path: str) -> Modality | None:
+    """The modality of a media file, by its ending; None for other files."""
+    ending = path.lower().rpartition(".")[2]
+    return next((kind for kind, endings in MEDIA.items() if ending in endings), None)
 
 
 # ── the usual layouts ────────────────────────────────────────────────────────────────────────────────────────────────

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path, PurePath
 from typing import Any
@@ -13,11 +12,12 @@ from embark.data import readers
 from embark.data.encode import ENDINGS, modality
 from embark.data.fetch import Hub
 from embark.data.layout import NoFiles
-from embark.data.own_tables import HeldOut, Shape, keep
+from embark.data.own_tables import REVISION, Shape, keep
+from embark.data.readers.folder import DIVIDE, PROBE
 from embark.data.records import PAIR, splits
 from embark.data.remote import table_head
 from embark.data.rows import split_files
-from embark.data.tasks_file import METRICS, local_source
+from embark.data.tasks_file import EQUAL, METRICS, PAIRED, local_source
 from embark.paths import component
 from embark.settings import Settings, load_settings
 from embark.types import MODALITIES, EmbarkError, Modality, Source, Task
@@ -38,6 +38,7 @@ USUAL: dict[str, tuple[str, ...]] = {
 }
 FILES = ("file", "file_name", "filename", "path")  # columns that usually name media
 SPLIT = "split"
+SIDES = ("query_", "corpus_")  # before the roles of columns of one side
 TEST = ("test", "validation", "valid", "val", "dev")  # splits that are scored, if none is named
 LABELED = ("zeroshot", "probe", "multilabel", "clustering")
 TRAINED = ("probe", "multilabel")
@@ -48,6 +49,7 @@ NEEDED = {  # kind → (its reader, the roles that it needs besides content)
     "pairs": ("captions", ("images", "texts")),
     "sts": ("rendered-sts", ("left", "right", "score")),
 }  # fmt: skip
+SEVERAL = ("images", "texts", "text")  # roles that may name several columns
 TITLES = {"zeroshot": "ZeroShot", "sts": "STS"}  # as names of tasks have them
 KINDS = {"zero-shot": "zeroshot", "classification": "probe", "STS": "sts"}  # other spellings
 
@@ -60,8 +62,6 @@ def task(
     name: str | None = None,
     split: str | None = None,
     train: str | None = None,
-    held_out: float = 0.2,
-    seed: int = 0,
     rate: int | None = None,
     folder: str | Path = ".",
     allow_outside: bool = False,
@@ -79,7 +79,7 @@ def task(
     as (array, rate)), paths, or encoded bytes; names of files are those of `folder`.
 
     Splits are those of the mapping, or of a column called "split"; `split` is scored, and a probe learns from `train`.
-    Where a probe's data has no split, `held_out` of each class are the test, drawn by content with `seed`.
+    Where there is nothing else to learn from, it learns from half of each class, drawn by content (the option `divide`).
 
     Data of Python objects is kept in home as tables named by the hash of their content, which is the task's revision;
     of the hub, at `revision` (default: the branch main), the row is pinned to the commit. `more` are other fields of
@@ -95,7 +95,7 @@ def task(
     if revision or config:
         raise EmbarkError("revision and config are those of a data set of the hub; this data is a Python object.")
     request = _Request(kind, columns, name, split, train, more)
-    return _of_objects(data, request, held_out, seed, Path(folder), allow_outside, rate, settings)
+    return _of_objects(data, request, Path(folder), allow_outside, rate, settings)
 
 
 @dataclass(frozen=True)
@@ -109,29 +109,43 @@ class _Request:
     train: str | None
     more: Mapping[str, Any]
 
-    def row(self, kind: str, columns: Mapping[str, str], kinds: Sequence[Modality], source: Source, stem: str) -> Task:
-        """The row of the task; `kinds` are the modalities of its items."""
+    def row(
+        self,
+        kind: str,
+        columns: Mapping[str, str],
+        content: Sequence[Modality],
+        source: Source,
+        stem: str,
+        has_train: object,
+    ) -> Task:
+        """The row of the task; `content` are the modalities of its columns; `has_train`: it has a split to learn from."""
         reader = NEEDED[kind][0]
         words = {"text"} if kind in ("zeroshot", "choice") else set()
-        several = (kind in LABELED and len(kinds) > 1) or (kind == "choice" and {*kinds} != words)
-        title = TITLES.get(kind, kind.capitalize())
+        kinds = {*content, *words}
+        options: dict[str, Any] = {**EQUAL.get(reader, {})}
+        if kind in TRAINED:
+            options |= {"train": self.train} if self.train else {} if has_train else {"divide": DIVIDE}
+        if kind == "retrieval" and "text" not in kinds and len(columns) > 1 and not _sided(columns):
+            options["query"] = content[0]
         made = Task(
-            name=self.name or f"{stem}{title}",
+            name=self.name or f"{stem}{TITLES.get(kind, kind.capitalize())}",
             family="Own",
             evaluator=kind,
             reader=reader,
             source=source,
-            metric=METRICS[kind],
+            metric=PAIRED if reader == "paired" else METRICS[kind],
             category=kind.capitalize(),
-            modalities=tuple(modality for modality in MODALITIES if modality in {*kinds, *words}),
+            modalities=tuple(modality for modality in MODALITIES if modality in kinds),
             columns=dict(columns),
-            options={"train": self.train} if self.train and kind in TRAINED else {},
+            params=PROBE if kind == "probe" else {},
+            options=options,
             templates=("a photo of {}",) if kind == "zeroshot" and "image" in kinds else (),
-            mixed=several,
+            mixed=_mixed(kind, columns, content),
             upright=True,
         )
         more = dict(self.more)
         more["options"] = {**made.options, **more.get("options", {})}
+        more["params"] = {**made.params, **more.get("params", {})}
         for field in ("modalities", "labels", "templates", "notes"):  # one text would be taken for its letters
             if field in more:
                 more[field] = tuple([more[field]] if isinstance(more[field], str) else more[field])
@@ -144,20 +158,13 @@ class _Request:
 
 
 def _of_objects(
-    data: Any,
-    request: _Request,
-    share: float,
-    seed: int,
-    folder: Path,
-    allow_outside: bool,
-    rate: int | None,
-    settings: Settings,
+    data: Any, request: _Request, folder: Path, allow_outside: bool, rate: int | None, settings: Settings
 ) -> Task:
     tables = splits(data)
     sample = tables[next(iter(tables))]
     stated = dict(request.columns or {})
     by_column = stated.pop(SPLIT, SPLIT if SPLIT in sample.columns and "" in tables else None)
-    for column in [*(column for _, column in _named(stated)), *([by_column] if by_column else ())]:
+    for column in [*(column for _, column in _named(stated, sample.columns)), *([by_column] if by_column else ())]:
         for rows in tables.values():
             check_name("column", column, rows.columns, f"There are {listed(rows.columns)}.")
     cells = {
@@ -166,33 +173,34 @@ def _of_objects(
         if column != by_column
     }
     kind, columns = choose(request.kind, stated, cells.values())
-    kinds = {column: _kind(role, cells[column]) for role, column in _named(columns)}
+    kinds = {column: _kind(role, cells[column]) for role, column in _named(columns, cells)}
     content = {column: of_column for column, of_column in kinds.items() if of_column is not None}
-    single = "" in tables and not by_column
-    holding_out = kind in TRAINED and single
-    if holding_out and not 0 < share < 1:
-        raise EmbarkError(f"held_out must be between 0 and 1, not {share}.")
     media = {column: None if of_column == "text" else of_column for column, of_column in kinds.items()}
-    shape = Shape(media, list(content), folder, allow_outside, rate)
-    drawn = HeldOut(share, seed, columns["label"]) if holding_out else None
-    kept = keep(tables, shape, settings.home, by_column, drawn)
+    kept = keep(tables, Shape(media, folder, allow_outside, rate), settings.home, by_column)
     scored = _scored(request, kind, list(kept.rows))
     source = Source(id=str(kept.folder), revision=kept.revision, splits=(scored,), files=_files(kept.rows))
-    stem = f"Own{kept.revision.removeprefix('sha256-')[:8]}"
-    row = request.row(kind, columns, list(dict.fromkeys(content.values())), source, stem)
+    stem = f"Own{kept.revision.removeprefix(REVISION)[:8]}"
+    row = request.row(kind, columns, list(content.values()), source, stem, request.train or "train" in kept.rows)
     names = cells[columns["label"]].class_names if "label" in columns else None
-    if names and "labels" not in request.more:
-        row = replace(row, labels=names)
-    if drawn is None:
-        return replace(row, rows=kept.rows)
-    note = f"Of {kept.rows['train'] + kept.rows['test']:,} rows, {kept.rows['test']:,} are held out for the test: "
-    rule = f"{share:.0%} of each class, drawn by content with seed {seed}."
-    return replace(row, rows=kept.rows, notes=(*row.notes, note + rule))
+    return replace(row, rows=kept.rows, labels=row.labels or names or ())
 
 
 def _files(rows: Iterable[str]) -> dict[str, tuple[str, ...]]:
     """The files of splits whose names no file can have."""
     return {split: (f"{component(split)}.parquet",) for split in rows if component(split) != split}
+
+
+def _sided(columns: Mapping[str, str]) -> bool:
+    """Whether columns say by themselves which side they are of."""
+    return any(role.startswith(("query_", "corpus_")) for role in columns)
+
+
+def _mixed(kind: str, columns: Mapping[str, str], content: Sequence[Modality]) -> bool:
+    """Whether items are of several modalities."""
+    if kind == "retrieval" and _sided(columns):
+        return any(sum(role.startswith(side) for role in columns if role != "query_id") > 1 for side in SIDES)
+    most = {"retrieval": 2, "choice": 1, **dict.fromkeys(LABELED, 1)}.get(kind, len(MODALITIES))
+    return len({*content}) > most
 
 
 def _scored(request: _Request, kind: str, names: Sequence[str]) -> str:
@@ -201,10 +209,10 @@ def _scored(request: _Request, kind: str, names: Sequence[str]) -> str:
         check_name("split", request.split, names)
         return request.split
     train = request.train or "train"
-    if kind in TRAINED:
+    if kind in TRAINED and request.train:
         check_name("split to learn from (train=…)", train, names, f"There are {listed(names)}.")
     usual = [name for name in TEST if name in names]
-    rest = [name for name in names if name != train] or (names if kind not in TRAINED else [])
+    rest = [name for name in names if name != train] or names
     if usual or len(rest) == 1:
         return usual[0] if usual else rest[0]
     raise EmbarkError(f"Which split is scored? Name it with split=…: there are {listed(names)}.")
@@ -229,7 +237,7 @@ def _of_source(id: str, request: _Request, revision: str | None, config: str | N
     head = heads[0] if heads else None
     known: list[_Column] = []
     if head is not None:
-        for _, column in _named(stated):
+        for _, column in _named(stated, head.columns):
             if not readers.has_column(column, head.columns):
                 raise UnknownName(f"column of {id}", column, head.columns, f"There are {listed(list(head.columns))}.")
         classes = head.classes or {}
@@ -238,10 +246,10 @@ def _of_source(id: str, request: _Request, revision: str | None, config: str | N
     by_name = {column.name: column for column in known}
     kinds = [
         of_column
-        for role, column in _named(columns)
+        for role, column in _named(columns, by_name)
         if (of_column := _kind(role, by_name.get(column, _Column(column))))
     ]
-    return request.row(kind, columns, list(dict.fromkeys(kinds)), source, stem)
+    return request.row(kind, columns, kinds, source, stem, request.train or _has_split(source, "train", chosen, hub))
 
 
 def _stored_split(source: Source, request: _Request, hub: Hub) -> str:
@@ -249,16 +257,22 @@ def _stored_split(source: Source, request: _Request, hub: Hub) -> str:
     if request.split:
         split_files(source, request.split, hub)
         return request.split
-    usual = TEST if request.kind in TRAINED else (*TEST, "train")
-    for split in usual:
-        with suppress(NoFiles):
-            split_files(source, split, hub)
+    for split in (*TEST, "train"):
+        if _has_split(source, split, "", hub):
             return split
     files = [file.path for file in hub.files(source.id, source.revision)]
     raise EmbarkError(
         f"Which split of {source.id} is scored? Name it with split=… (--split), and its config if it has several; "
         f"its files are {listed(files)}."
     )
+
+
+def _has_split(source: Source, split: str, scored: str, hub: Hub) -> bool:
+    """Whether a data set has files of a split that is not the scored one."""
+    try:
+        return split != scored and bool(split_files(source, split, hub))
+    except NoFiles:
+        return False
 
 
 # ── columns ──────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -302,7 +316,7 @@ def choose(kind: str, columns: Mapping[str, str], known: Iterable[_Column]) -> t
     missing = [role for role in NEEDED[kind][1] if role not in columns]
     if kind in LABELED and not content:
         missing.insert(0, "image (or text, audio, video)")
-    if kind == "retrieval" and len(content) != 2:
+    if kind == "retrieval" and len(content) < 2 and not _sided(columns):
         missing = ["two of image, text, audio, video"]
     if missing:
         example = _example(kind)
@@ -321,7 +335,8 @@ def _usual(kind: str, known: Sequence[_Column]) -> dict[str, str]:
     for role in (role for role in USUAL if role in roles):
         named = [by_name[name] for name in USUAL[role] if name in by_name]
         fitting = [column.name for column in named if role not in MODALITIES or column.modality in (role, None)]
-        columns |= {role: name for name in fitting[:1]}
+        if fitting:
+            columns[role] = fitting[0]
 
     def free() -> list[tuple[Modality, str]]:
         """Content in columns that have no role, where the role of that content is free."""
@@ -332,6 +347,8 @@ def _usual(kind: str, known: Sequence[_Column]) -> dict[str, str]:
         if of_cell != "text" or name == PAIR[0]:
             columns.setdefault(of_cell, name)
     texts = free()
+    if kind == "retrieval" and [column.name for column in known] == [*PAIR] and columns == {"text": PAIR[0]}:
+        return {"query_text": PAIR[0], "corpus_text": PAIR[1]}
     if kind == "retrieval" and len(texts) == 1:
         columns |= dict(texts)
     if kind in LABELED and "text" in columns and any(role in columns for role in MODALITIES[1:]):
@@ -361,6 +378,7 @@ def _usual_kind(columns: Mapping[str, str], known: Iterable[_Column]) -> str:
 
 def _kind(role: str, column: _Column) -> Modality | None:
     """The modality of a column in a role; None where it is no content."""
+    role = role.removeprefix(SIDES[0]).removeprefix(SIDES[1])
     if role in MODALITIES:
         return role
     if role in ("images", "texts"):
@@ -375,11 +393,10 @@ def _example(kind: str) -> str:
     return "{" + ", ".join(f"'{role}': '…'" for role in roles) + "}"
 
 
-def _named(columns: Mapping[str, str]) -> list[tuple[str, str]]:
-    """Each role with its column; `images` and `texts` may name several, with commas between."""
-    several = ("images", "texts")
+def _named(columns: Mapping[str, str], known: Collection[str]) -> list[tuple[str, str]]:
+    """Each role with its column; roles of texts and images may name several, with commas between."""
     return [
         (role, column.strip())
         for role, names in columns.items()
-        for column in (names.split(",") if role in several else [names])
+        for column in ([names] if names in known or role not in SEVERAL else names.split(","))
     ]

@@ -9,27 +9,23 @@ import hashlib
 import json
 import shutil
 import tempfile
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from embark.catalogue import group_values
 from embark.data.atomic import make_durable
 from embark.data.encode import encode
 from embark.data.records import Record, Records, plain
 from embark.paths import component, inside
-from embark.types import Array, EmbarkError, Modality
+from embark.types import EmbarkError, Modality
 
 ROWS = 1000  # of a row group, at most
 BYTES = 64 << 20  # of media in a row group, about
-ALL = "all"  # the table that is yet to be split
 REVISION = "sha256-"  # before the hash of the content, which is the revision
 
 
@@ -37,24 +33,14 @@ REVISION = "sha256-"  # before the hash of the content, which is the revision
 class Shape:
     """What to keep of rows: `columns`, with the modality of those that hold media; None for texts, labels, numbers.
 
-    `content` are the columns whose equal values are one thing. Names of files (texts in a column of media) are those
-    of `folder`, and may lead out of it only where `allow_outside` is true; `rate` is that of bare samples.
+    Names of files (texts in a column of media) are those of `folder`, and may lead out of it only where
+    `allow_outside` is true; `rate` is that of bare samples.
     """
 
     columns: Mapping[str, Modality | None]
-    content: Sequence[str]
     folder: Path = Path()
     allow_outside: bool = False
     rate: int | None = None
-
-
-@dataclass(frozen=True)
-class HeldOut:
-    """A test split to make of rows that have none: a share of each class (column `label`), drawn by content."""
-
-    share: float
-    seed: int
-    label: str
 
 
 @dataclass(frozen=True)
@@ -66,15 +52,13 @@ class OwnTables:
     rows: Mapping[str, int]
 
 
-def keep(
-    splits: Mapping[str, Records], shape: Shape, home: Path, split: str | None = None, held_out: HeldOut | None = None
-) -> OwnTables:
-    """Write rows as tables: by their split, by the values of the column `split`, or with a test split held out."""
+def keep(splits: Mapping[str, Records], shape: Shape, home: Path, split: str | None = None) -> OwnTables:
+    """Write rows as tables, one a split: by name, where "" is "test", or by the values of the column `split`."""
     own = (home / "own").absolute()
     try:
         own.mkdir(parents=True, exist_ok=True)
         with _temporary(own) as folder:
-            rows, digest = _write(folder, splits, shape, split, held_out)
+            rows, digest = _write(folder, splits, shape, split)
             target = own / digest
             if not target.is_dir():
                 make_durable(folder)
@@ -98,7 +82,7 @@ def _temporary(own: Path) -> Iterator[Path]:
 
 
 def _write(
-    folder: Path, splits: Mapping[str, Records], shape: Shape, split: str | None, held_out: HeldOut | None
+    folder: Path, splits: Mapping[str, Records], shape: Shape, split: str | None
 ) -> tuple[dict[str, int], str]:
     """Write all tables; the rows by split, and the hash of everything."""
     tables: dict[str, _Table] = {}
@@ -106,36 +90,29 @@ def _write(
         for number, row in enumerate(rows):
             if split and plain(row.get(split)) in (None, ""):
                 raise EmbarkError(f"Row {number} has no split: its column '{split}' is empty.")
-            of_row = str(row[split]) if split else name or (ALL if held_out else "test")
+            of_row = str(row[split]) if split else name or "test"
             if of_row not in tables:
-                tables[of_row] = _Table(folder / f"{component(of_row)}.parquet", shape, held_out)
+                tables[of_row] = _Table(folder / f"{component(of_row)}.parquet", shape)
             try:
                 tables[of_row].add(row)
             except EmbarkError as error:
                 raise EmbarkError(f"Row {number}{f' of {name}' if name else ''}: {error}") from error.__cause__
     for table in tables.values():
         table.close()
-    counts = {name: table.count for name, table in tables.items()}
     state = hashlib.sha256(json.dumps(dict(shape.columns)).encode())
     for name in sorted(tables):
         state.update(hashlib.sha256(name.encode()).digest() + tables[name].digest.digest())
-    if held_out is not None and ALL in tables:
-        state.update(f"{held_out.share} {held_out.seed}".encode())
-        counts = _divide(folder, tables[ALL], held_out)
-    return counts, state.hexdigest()[:40]
+    return {name: table.count for name, table in tables.items()}, state.hexdigest()[:40]
 
 
 class _Table:
     """One table that is being written; what it holds is hashed row by row."""
 
-    def __init__(self, path: Path, shape: Shape, held_out: HeldOut | None) -> None:
+    def __init__(self, path: Path, shape: Shape) -> None:
         self.path = path
         self.shape = shape
-        self.label = held_out.label if held_out else None
         self.digest = hashlib.sha256()
         self.count = 0
-        self.contents: list[bytes] = []  # of each row, and its label: what a split goes by
-        self.labels: list[str] = []
         self._buffer: list[dict[str, Any]] = []
         self._size = 0
         self._writer: Any = None
@@ -143,18 +120,12 @@ class _Table:
     def add(self, row: Record) -> None:
         """Write a row, perhaps later."""
         cells: dict[str, Any] = {}
-        hashes: dict[str, bytes] = {}
         for column, kind in self.shape.columns.items():
             cell = plain(row.get(column))
             cells[column] = _plain_value(cell, column) if kind is None else _media(cell, kind, self.shape)
-            hashes[column] = _hash(cells[column])
+            self.digest.update(_hash(cells[column]))
             self._size += _size(cells[column])
-        self.digest.update(b"".join(hashes.values()))
         self.count += 1
-        if self.label is not None:
-            self.contents.append(b"".join(hashes[column] for column in self.shape.content))
-            label = cells[self.label]
-            self.labels.append("" if isinstance(label, list) else json.dumps(label))
         self._buffer.append(cells)
         if len(self._buffer) >= ROWS or self._size >= BYTES:
             self._flush()
@@ -187,37 +158,6 @@ class _Table:
         except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
             raise EmbarkError(f"Column '{column}' holds values of several kinds: {error}.") from None
         return pa.field(column, stored if cells else pa.string())
-
-
-def _divide(folder: Path, table: _Table, held_out: HeldOut) -> dict[str, int]:
-    """Replace the table of all rows by those of train and test."""
-    in_test = rows_held_out(table.contents, table.labels, held_out.share, held_out.seed)
-    with pq.ParquetFile(table.path) as stored:
-        for name, mask in (("train", ~in_test), ("test", in_test)):
-            start = 0
-            with pq.ParquetWriter(folder / f"{name}.parquet", table.schema, compression="zstd") as out:
-                for group in range(stored.num_row_groups):
-                    rows = stored.read_row_group(group)
-                    out.write_table(rows.filter(pa.array(mask[start : start + rows.num_rows])))
-                    start += rows.num_rows
-    table.path.unlink()
-    return {"train": int((~in_test).sum()), "test": int(in_test.sum())}
-
-
-def rows_held_out(contents: Sequence[bytes], labels: Sequence[str], share: float, seed: int) -> Array:
-    """Which rows are held out: of each class a share of the distinct contents, at least one of two or more.
-
-    The order of the rows plays no part, and equal contents are on one side.
-    """
-    by_content = dict(zip(contents, labels, strict=True))
-    chosen: set[bytes] = set()
-    for distinct in group_values((label, content) for content, label in by_content.items()).values():
-        drawn = sorted(distinct, key=lambda content: hashlib.sha256(f"{seed}\0".encode() + content).digest())
-        chosen.update(drawn[: min(len(drawn) - 1, max(1, round(share * len(drawn))))])
-    if not chosen:
-        sizes = Counter(labels).most_common(1)
-        raise EmbarkError(f"No test split can be held out: no class has two different items ({sizes[0][1]} rows).")
-    return np.array([content in chosen for content in contents])
 
 
 # ── cells ────────────────────────────────────────────────────────────────────────────────────────────────────────────

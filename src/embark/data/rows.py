@@ -13,15 +13,15 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import cached_property
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO, TypeVar
 
 from embark.data import limits
 from embark.data.atomic import atomically
 from embark.data.errors import errors_about
 from embark.data.fetch import Hub, RemoteFile
-from embark.data.formats import TableFile, open_table_file
-from embark.data.layout import card_class_names, choose
+from embark.data.formats import MediaFiles, TableFile, open_table_file
+from embark.data.layout import card_class_names, choose, media_kind
 from embark.data.lazy_media import TAR, ArchiveFile, ArchiveFiles, StoredMedia, archive_index
 from embark.data.sibling_files import SiblingFiles
 from embark.types import EmbarkError, Media, Modality, Source
@@ -74,6 +74,11 @@ class Rows:
             for chunk in chunks
         ]
 
+    def file_names(self, column: str) -> list[str | None] | None:
+        """The names of the files that a column names; None where it does not name files."""
+        parts = list(self._read(column, lambda table: table.file_names(column)))
+        return None if None in parts else [name for names in parts for name in names or ()]
+
     def list_media(self, kind: Modality, column: str) -> list[list[Media]]:
         """Encoded media, a list per row."""
         lists = self._read(column, lambda table: table.chunk_lists(column))
@@ -93,14 +98,21 @@ class Rows:
             yield part
 
 
-def open_rows(source: Source, split: str, hub: Hub, config: str | None = None, expected: int | None = None) -> Rows:
-    """The rows of a split of a config (default: the source's); a number of rows other than `expected` is an error."""
+def open_rows(
+    source: Source,
+    split: str,
+    hub: Hub,
+    config: str | None = None,
+    expected: int | None = None,
+    allow_outside: bool = False,
+) -> Rows:
+    """The rows of a split of a config (default: the source's); a number of rows other than `expected` is an error.
+
+    Where the split's files are no tables but media, each is a row. `allow_outside` is that of `SiblingFiles`.
+    """
     config = config or source.config
     files = [file.path for file in split_files(source, split, hub, config)]
-    tables = [
-        open_table_file(path, hub.home / "digests", SiblingFiles(hub, source, file))
-        for path, file in zip(hub.get_all(source.id, source.revision, files), files, strict=True)
-    ]
+    tables = open_files(source, files, hub, allow_outside)
 
     def card_names(column: str) -> tuple[str, ...] | None:
         known = any(file.path == "README.md" for file in hub.files(source.id, source.revision))
@@ -110,6 +122,21 @@ def open_rows(source: Source, split: str, hub: Hub, config: str | None = None, e
     if expected is not None and len(rows) != expected:
         raise EmbarkError(f"{rows.name} has {len(rows):,} rows at revision {source.revision}, expected {expected:,}.")
     return rows
+
+
+def open_files(source: Source, files: Sequence[str], hub: Hub, allow_outside: bool = False) -> list[TableFile]:
+    """These files of a dataset as tables; all media files among them are one."""
+    media = [file for file in files if media_kind(file) and not any(map(_hidden, PurePosixPath(file).parts))]
+    named = [file for file in files if not media_kind(file)]
+    tables = [
+        open_table_file(path, hub.home / "digests", SiblingFiles(hub, source, file, allow_outside))
+        for path, file in zip(hub.get_all(source.id, source.revision, named), named, strict=True)
+    ]
+    return tables + [MediaFiles(media, SiblingFiles(hub, source, allow_outside=allow_outside))] * bool(media)
+
+
+def _hidden(name: str) -> bool:
+    return name.startswith(".")
 
 
 def split_files(

@@ -2,28 +2,68 @@
 
 from __future__ import annotations
 
+import os
 import posixpath
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
-from embark.data.fetch import Hub
-from embark.types import Source
+from embark.catalogue import listed
+from embark.data.fetch import Hub, is_local
+from embark.paths import Outside, inside
+from embark.types import Bytes, EmbarkError, Source
+
+FEW = 5  # missing files that a message names
+ALLOW = "allow it with --allow-outside (allow_outside=True)"
 
 
 @dataclass(frozen=True)
 class SiblingFiles:
-    """The files that one table names, relative to the table's folder or else to the dataset's root."""
+    """The files that one table names, relative to the table's folder or else to the dataset's root.
+
+    Those of a folder lie in it, and no link leads out of it, unless the user said `allow_outside`.
+    """
 
     hub: Hub
     source: Source
-    table: str  # its path in the dataset
+    table: str = ""  # its path in the dataset
+    allow_outside: bool = False
+
+    def chunks(self, names: Sequence[str | None]) -> list[Bytes | None]:
+        """The files' bytes, unread; None where there is no name."""
+        return [None if file is None else partial(Path.read_bytes, file) for file in self.fetch(names)]
 
     def fetch(self, names: Sequence[str | None]) -> list[Path | None]:
         """The files on this machine; None where there is no name."""
+        if is_local(self.source.id):
+            return self._of_folder(names)
         known = {file.path for file in self.hub.files(self.source.id, self.source.revision)}
-        folder = posixpath.dirname(self.table)
-        relative = [name and posixpath.normpath(posixpath.join(folder, name)) for name in names]
+        relative = [name and posixpath.normpath(posixpath.join(posixpath.dirname(self.table), name)) for name in names]
         paths = [path if path in known else name for path, name in zip(relative, names, strict=True)]
         local = iter(self.hub.get_all(self.source.id, self.source.revision, [path for path in paths if path]))
         return [next(local) if path else None for path in paths]
+
+    def find(self, name: str) -> Path | None:
+        """The file of a folder that a name stands for; None where there is none. One that is outside is refused."""
+        root = Path(self.source.id)
+        for path in dict.fromkeys((posixpath.join(posixpath.dirname(self.table), name), name)):
+            if os.path.isfile(root / path):  # False for a name that no file can have, too
+                return root / path if self.allow_outside else inside(root, posixpath.normpath(path))
+        if not self.allow_outside:
+            inside(root, name)
+        return None
+
+    def _of_folder(self, names: Sequence[str | None]) -> list[Path | None]:
+        files: dict[str, Path | None] = {}
+        for row, name in enumerate(names, 1):
+            if name and name not in files:
+                try:
+                    files[name] = self.find(str(name))
+                except Outside as error:
+                    place = Path(self.source.id, self.table)
+                    raise EmbarkError(f"Row {row} of {place}: {error} Put the file there, or {ALLOW}.") from None
+        if missing := [name for name, file in files.items() if file is None]:
+            several = f" ({len(missing)} of {len(files)} files are not there: {listed(missing, FEW)})"
+            raise EmbarkError(f"The folder {self.source.id} has no file '{missing[0]}'{several * (len(missing) > 1)}.")
+        return [files[name] if name else None for name in names]

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import hashlib
+import json
 import os
+import re
 import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, fields, replace
@@ -14,7 +15,10 @@ from typing import Any
 from embark.catalogue import UnknownName
 from embark.data import readers
 from embark.data.errors import errors_about
+from embark.data.fetch import Hub, is_local
+from embark.data.local_state import CONTENT, FOLDER, revision_of_folder
 from embark.data.readers import READERS
+from embark.data.readers._table import OUTSIDE
 from embark.settings import load_settings
 from embark.types import MODALITIES, EmbarkError, Pool, Source, Task
 
@@ -23,7 +27,8 @@ METRICS = {
     "retrieval": "ndcg_at_10", "choice": "accuracy", "zeroshot": "accuracy", "probe": "accuracy", "multilabel": "lrap",
     "clustering": "nmi", "pairs": "accuracy", "sts": "cosine_spearman", "robustness": "mean_corrupted",
 }  # fmt: skip
-OUTSIDE = "allow_outside"  # the option that tells the reader `folder`
+PAIRED = "hit_rate_at_1"  # of pairs, which have one right answer or few
+EQUAL = {reader: {"equal": "one"} for reader in ("paired", "labelled")}  # reader → options of a row that states none
 ALLOW = "--allow-outside (allow_outside=True)"
 ALIASES = {"licence": "license"}  # other spellings of fields
 
@@ -32,7 +37,8 @@ def load_tasks(path: str | Path, *, allow_outside: bool = False) -> list[Task]:
     """The tasks of a TOML file. A source whose id is a folder (from the file's own place) is read from there.
 
     Data lies in the file's folder; `allow_outside` lets the file name other places, and links lead there.
-    `family`, `category` and `metric` may be left out, and so may the revision of a folder: its state is its revision.
+    `family`, `category` and `metric` may be left out, and so may the revision of a folder: it is the content of the
+    files that the task reads. Items of equal content are one, unless the option `equal` is "apart".
     """
     file = Path(path).expanduser()
     try:
@@ -54,11 +60,76 @@ def load_tasks(path: str | Path, *, allow_outside: bool = False) -> list[Task]:
 
 
 def local_source(folder: str | Path, revision: str = "", **more: Any) -> Source:
-    """A folder as a source; without a revision, the names, sizes and times of its files are one."""
+    """A folder as a source; without a revision, the names and contents of all its files are one."""
     root = Path(folder).expanduser().resolve()
     if not root.is_dir():
         raise EmbarkError(f"There is no folder {root}.")
-    return Source(id=str(root), revision=revision or _state(root), **more)
+    return Source(id=str(root), revision=revision or revision_of_folder(root, load_settings()), **more)
+
+
+def to_toml(task: Task, folder: str | Path = ".") -> str:
+    """A task as a [[task]] table of a TOML file in `folder`: `load_tasks` makes the same task of it."""
+    if task.style is not None:
+        raise EmbarkError(f"Task {task.name} has a style, which a TOML file cannot state.")
+    usual = _usual(task.evaluator, task.reader)
+    stated = {
+        spec.name: value
+        for spec in fields(Task)
+        if (value := getattr(task, spec.name)) != usual.get(spec.name, _default(spec)) and spec.name != "variants"
+    }
+    options = {name: value for name, value in task.options.items() if name != OUTSIDE}
+    known = EQUAL.get(task.reader, {})
+    stated["options"] = {name: value for name, value in options.items() if known.get(name) != value}
+    stated["options"] |= {name: "apart" for name in known if name not in options}
+    stated["source"] = _source_table(task.source, Path(folder))
+    if task.variants:
+        stated["variants"] = {
+            name: {
+                field: _source_table(value, Path(folder)) if isinstance(value, Source) else value
+                for field, value in changes.items()
+            }
+            for name, changes in task.variants.items()
+        }
+    outside = task.options.get(OUTSIDE) or (is_local(task.source.id) and os.path.isabs(stated["source"]["id"]))
+    hint = "# run with --allow-outside\n" if outside else ""
+    lines = [f"{name} = {_toml(value)}" for name, value in stated.items() if value not in ({}, ())]
+    return hint + "\n".join(["[[task]]", *lines, ""])
+
+
+def _default(spec: Any) -> Any:
+    return spec.default if spec.default_factory is MISSING else spec.default_factory()
+
+
+def _source_table(source: Source, folder: Path) -> dict[str, Any]:
+    """A source as a table: a folder by its path from the file's, without the revision that its content is."""
+    stated = {spec.name: value for spec in fields(Source) if (value := getattr(source, spec.name)) != _default(spec)}
+    if is_local(source.id):
+        root = Path(os.path.realpath(folder))
+        place = Path(source.id)
+        stated["id"] = f"{place.relative_to(root)}" if place.is_relative_to(root) else str(place)
+        if source.revision.startswith((CONTENT, FOLDER)):
+            del stated["revision"]
+    return stated
+
+
+def _toml(value: Any) -> str:
+    """A value as TOML."""
+    if isinstance(value, Mapping):
+        pairs = [f"{_key(str(name))} = {_toml(content)}" for name, content in value.items()]
+        return f"{{ {', '.join(pairs)} }}" if pairs else "{}"
+    if isinstance(value, (list, tuple)):
+        return f"[{', '.join(map(_toml, value))}]"
+    if isinstance(value, Pool):
+        return _toml(vars(value))
+    if isinstance(value, (bool, int, float)):
+        return str(value).lower()  # true, 3, 0.5, nan
+    if isinstance(value, str):
+        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+    raise EmbarkError(f"TOML has no value like {value!r}.")
+
+
+def _key(name: str) -> str:
+    return name if re.fullmatch("[A-Za-z0-9_-]+", name) else _toml(name)
 
 
 # ── one table ────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -77,8 +148,8 @@ def _task(file: Path, number: int, table: Any, allow_outside: bool) -> Task:
     try:
         stated = _fields(Task, table)
         evaluator = stated.get("evaluator", "")
-        usual = {"family": "Own", "category": evaluator.capitalize(), "metric": METRICS.get(evaluator, "")}
-        stated = {**usual, "upright": True} | stated
+        stated = _usual(evaluator, stated.get("reader", "")) | stated
+        stated["options"] = EQUAL.get(stated.get("reader", ""), {}) | stated.get("options", {})
         _complete(Task, stated)
         source = stated["source"]
         stated["source"] = _source(file, source, allow_outside)
@@ -89,12 +160,33 @@ def _task(file: Path, number: int, table: Any, allow_outside: bool) -> Task:
         if not allow_outside:
             for changes in ({}, *row.variants.values()):
                 _check_paths(file, replace(row, **changes))
-        elif "folder" in (row.reader, row.options.get("reader")):
-            return replace(row, options={**row.options, OUTSIDE: True})
-        return row
+        elif "folder" in (row.reader, row.options.get("reader")) or OUTSIDE in (readers.options(row) or ()):
+            row = replace(row, options={**row.options, OUTSIDE: True})
+        return _with_revision(row)
     except _InvalidField as error:
         place = f"field '{'.'.join(error.path)}': " if error.path else ""
         raise EmbarkError(f"{file}, task {name or f'number {number}'}: {place}{error}") from None
+
+
+def _usual(evaluator: str, reader: str) -> dict[str, Any]:
+    """The values of fields that a row does not state."""
+    metric = PAIRED if reader == "paired" and evaluator == "retrieval" else METRICS.get(evaluator, "")
+    return {"family": "Own", "category": evaluator.capitalize(), "metric": metric, "upright": True}
+
+
+def _with_revision(task: Task) -> Task:
+    """The row with the content of its files as the revision of a folder that states none, and so its variants."""
+    source = task.source
+    if is_local(source.id) and not source.revision:
+        source = replace(source, revision=readers.content_revision(task, Hub(load_settings())))
+        task = replace(task, source=source)
+    variants = {
+        name: {**changes, "source": _with_revision(replace(task, variants={}, **changes)).source}
+        if "source" in changes
+        else changes
+        for name, changes in task.variants.items()
+    }
+    return replace(task, variants=variants)
 
 
 def _check_options(task: Task) -> Task:
@@ -135,7 +227,7 @@ def _source(file: Path, stated: dict[str, Any], allow_outside: bool) -> Source:
         if not allow_outside:
             _check_inside(file, id, "source", "id")
             _check_links(folder)
-        return local_source(folder, **{name: value for name, value in stated.items() if name != "id"})
+        return Source(**{"revision": "", **stated, "id": str(folder)})
     if id.startswith((".", "/", "~")):
         raise _InvalidField(f"there is no folder {folder}", "source", "id")
     try:
@@ -144,20 +236,6 @@ def _source(file: Path, stated: dict[str, Any], allow_outside: bool) -> Source:
         hint = "; data of the hub is pinned to a commit" if error.path == ("revision",) else ""
         raise _InvalidField(f"{error}{hint}", "source", *error.path) from None
     return Source(**stated)
-
-
-def _state(folder: Path) -> str:
-    """Changes with the name, size or time of any file, but for those that embark writes there itself."""
-    state = hashlib.sha256()
-    settings = load_settings()
-    ours = [own for own in (settings.home.resolve(), settings.results.resolve()) if folder in own.parents]
-    for path in sorted(folder.rglob("*")):
-        parts = path.relative_to(folder).parts
-        hidden = any(part.startswith(".") for part in parts) or any(path.is_relative_to(own) for own in ours)
-        if path.is_file() and not hidden:
-            facts = path.stat()
-            state.update(f"{'/'.join(parts)}\0{facts.st_size}\0{facts.st_mtime_ns}\0".encode())
-    return state.hexdigest()[:12]
 
 
 # ── values ───────────────────────────────────────────────────────────────────────────────────────────────────────────

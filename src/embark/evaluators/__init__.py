@@ -3,7 +3,8 @@
 A module has `VERSION` (part of the protocol fingerprint; raise it when a score can change), `PARAMS` if a row may set
 any (name → `Option`) and `evaluate(truth, vectors, params) -> Scores`, where `vectors` holds
 one matrix for each side of the dataset. It may have `PRESET` (default values of parameters), `base(params)` (the kind
-of the evaluator that it calls) and `narrow(truth, params)`, see below.
+of the evaluator that it calls), `narrow(truth, params)` and `constant(truth, params)` (the value that the main measure
+has for every model, and the names of measures that tell something; None where it differs), see below.
 """
 
 from __future__ import annotations
@@ -87,6 +88,16 @@ def narrow(kind: str, truth: Truth, params: Mapping[str, Any]) -> tuple[Truth, d
     check(kind, params)
     module = _module(kind)
     return module.narrow(truth, params) if hasattr(module, "narrow") else (truth, {})
+
+
+def check_measure(kind: str, truth: Truth, params: Mapping[str, Any]) -> None:
+    """Raise an error if the main measure has one value whatever the vectors are, and name those that tell something."""
+    module = _module(kind)
+    if not hasattr(module, "constant") or not (others := module.constant(truth, params)):
+        return
+    value, possible = others
+    advice = f"use {' or '.join(map(repr, possible))}" if possible else "there is nothing to choose from: add data"
+    raise EmbarkError(f"'{params.get('metric')}' is {value:g} for every model on data of this shape: {advice}.")
 
 
 def evaluate(kind: str, truth: Truth, vectors: Mapping[str, Any], params: Mapping[str, Any]) -> Scores:

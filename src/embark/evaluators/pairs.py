@@ -86,9 +86,23 @@ def _all_right(scores: Array, strict: bool) -> Array:
     return np.asarray(right.all(axis=1))
 
 
+def constant(truth: Matches, params: Mapping[str, Any]) -> tuple[float, list[str]] | None:
+    """The value of the main measure where it is the same for every model, and the measures that tell something."""
+    images, texts = truth.image.shape[1], truth.text.shape[1]
+    main = params.get("metric", "accuracy")
+    possible = _possible(images, texts)
+    telling = [name for name in possible if possible[name] and max(images, texts) > 1]
+    return None if main in telling or main not in possible else (float(possible[main]), telling)
+
+
+def _possible(images: int, texts: int) -> dict[str, bool]:
+    """Whether a sample can be right by each measure."""
+    return {"text_acc": images <= texts, "image_acc": texts <= images, "accuracy": images == texts}
+
+
 def _impossible(main: str, images: int, texts: int) -> tuple[str, ...]:
     """A warning if the main measure is 0 by definition: published tables have such zeros."""
-    possible = {"text_acc": images <= texts, "image_acc": texts <= images, "accuracy": images == texts}
+    possible = _possible(images, texts)
     if possible[main]:
         return ()
     others = ", ".join(name for name, is_possible in possible.items() if is_possible)

@@ -7,6 +7,7 @@ corpus count in the ideal gain and in recall's denominator, as in trec_eval; not
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -80,6 +81,30 @@ def narrow(truth: Qrels, params: Mapping[str, Any]) -> tuple[Qrels, dict[str, Ar
     if truth.outside is not None:
         needed |= (truth.outside > 0).any(1)
     return truth, {"query": needed}
+
+
+def constant(truth: Qrels, params: Mapping[str, Any]) -> tuple[float, list[str]] | None:
+    """The value of the main measure where it is the same for every model, and the measures that tell something."""
+    design = [name for name in ("judged_only", "skip_first", "ignore_identical_ids") if params.get(name)]
+    if truth.document_ids is None or truth.outside is not None or design or not (truth.grade > 0).any():
+        return None
+    documents = len(truth.document_ids)
+    judged = distinct(truth)
+    relevant = np.unique(judged.query[judged.grade > 0], return_counts=True)[1]
+    irrelevant = documents - int(relevant.min())  # of the query that has the fewest relevant documents
+
+    def is_constant(measure: str) -> bool:
+        name, _, depth = measure.rpartition("_at_")
+        if not irrelevant:
+            return True
+        if name in HIT_RATES:
+            return irrelevant < int(depth)
+        return name == "recall" and documents <= int(depth)
+
+    main = params.get("metric", "ndcg_at_10")
+    if not re.fullmatch(r"\w+_at_\d+", main) or not is_constant(main):
+        return None
+    return 1.0, [name for name in ("hit_rate_at_1", "ndcg_at_10") if not is_constant(name)]
 
 
 def distinct(truth: Qrels) -> Qrels:

@@ -156,7 +156,11 @@ class Damaged(EmbarkError):
 def fingerprint(task: Task, split: str, subset: str, evaluator: int, reader: int, external_state: str = "") -> str:
     """Fingerprint of all that can change a score besides the model: the row, the data, the code's versions."""
     stated = {name: getattr(task, name) for name in SCORED_BY}
-    stated |= {"source": [task.source.id, task.source.revision, task.source.config, split, subset]}
+    id = task.source.id
+    if Path(id).is_absolute():  # a folder is its content, wherever it lies and whoever may look into it
+        id = "folder"
+        stated["options"] = {name: value for name, value in task.options.items() if name != "allow_outside"}
+    stated |= {"source": [id, task.source.revision, task.source.config, split, subset]}
     style = task.style and vars(task.style)
     upright = task.upright and "image" in task.modalities
     more = {"outside": external_state, "files": task.source.files, "style": style, "upright": upright}  # mostly empty

@@ -15,6 +15,7 @@ from typing import Any
 
 from embark import evaluators, results
 from embark.catalogue import counted, group_values, listed
+from embark.data.fetch import is_local
 from embark.data.items import as_keys
 from embark.engine.local import Report
 from embark.engine.progress import progress
@@ -246,6 +247,7 @@ class _Evaluation:
         with progress(f"{encoder.card.name}: reading", len(tasks), self.bench.show_progress, "tasks") as advance:
             for task in tasks:
                 try:
+                    self._check_folder(task, encoder.card)
                     if not self.rescore and (result := self._on_disk(task, encoder)):
                         on_disk[task.name] = result
                     else:
@@ -267,6 +269,16 @@ class _Evaluation:
             else:
                 applicable.append(task)
         return applicable
+
+    def _check_folder(self, task: Task, card: ModelCard) -> None:
+        """Refuse to replace the result of another folder that is still there: two things have one name."""
+        result = self._result(card, task) if is_local(task.source.id) else None
+        other = result.row.source if result and result.row else task.source
+        if other.revision != task.source.revision and other.id != task.source.id and Path(other.id).is_dir():
+            raise EmbarkError(
+                f"The results have {task.name} of another folder, {other.id}. Give this one another name (--name, or "
+                "name=… in Python), or keep its results elsewhere (--results)."
+            )
 
     def _on_disk(self, task: Task, encoder: Encoder) -> TaskResult | None:
         """The result on disk, if every part of it was made by this protocol and this encoder, of the data as it is."""

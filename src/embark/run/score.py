@@ -145,6 +145,7 @@ def _record(
         run=scoring.run,
         counts={
             **scores.counts,
+            **demand.data.counts,
             "items": count.items,
             "unique": count.unique,
             "first": count.first,

@@ -16,6 +16,7 @@ import numpy as np
 from embark import evaluators
 from embark.data import readers
 from embark.data.drop_items import without
+from embark.data.equal_items import with_overlaps
 from embark.data.fetch import Hub
 from embark.data.items import as_keys, key
 from embark.engine.local import Report, embed
@@ -25,6 +26,7 @@ from embark.models.encoder import Encoder, Generator, Matching, Reranker, finger
 from embark.planning import Demand, Need, Plan, plan, task_demand
 from embark.settings import Settings
 from embark.store import Space, Store
+from embark.tasks import TASKS
 from embark.types import (
     Array,
     Content,
@@ -66,7 +68,11 @@ class Workbench:
         return self._datasets[part]
 
     def _read(self, task: Task, split: str, subset: str) -> Dataset:
-        return needed_items(task, readers.read(task, split, subset, self.hub))
+        data = readers.read(task, split, subset, self.hub)
+        if task.name not in TASKS:  # published rows are as they are
+            evaluators.check_measure(task.evaluator, data.truth, {**task.params, "metric": task.metric})
+            data = with_overlaps(data, task.params)
+        return needed_items(task, data)
 
     def demands(self, task: Task, encoder: Encoder) -> list[Demand]:
         """The keys that every item of a task has for this encoder, one demand per split and subset."""

@@ -4,22 +4,28 @@ from __future__ import annotations
 
 import gc
 import inspect
+import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 from importlib import import_module
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import numpy as np
 
 from embark.catalogue import UnknownName
-from embark.data.fetch import Hub
+from embark.data.fetch import Hub, is_local
 from embark.data.layout import NoFiles
+from embark.data.local_state import CONTENT, revision_of_files, revision_of_folder
 from embark.data.readers import _table
 from embark.data.readers._table import TableFiles as TableFiles
-from embark.data.rows import FilesBySource
+from embark.data.readers._table import of_subset
+from embark.data.rows import FilesBySource, open_files
+from embark.data.sibling_files import SiblingFiles
 from embark.data.upright import upright
+from embark.settings import load_settings
 from embark.types import MODALITIES, Array, Dataset, EmbarkError, Option, Qrels, Task, role_of
 
 
@@ -29,6 +35,7 @@ class UnexpectedData(EmbarkError):
 
 Reader = Callable[[Task, str, str, Hub], Dataset]
 
+MEDIA_ROLE = re.compile("(^|_)(image|audio|video)s?$")  # of columns that hold or name media
 WIDEST = 64  # characters of ids that are kept in an array of fixed width
 
 _POCKET = "embark.data.readers.pocket:"
@@ -112,8 +119,68 @@ def has_column(column: str, known: Collection[str]) -> bool:
     return bool({column, *column.split(";"), column.split(".")[0]} & {*known})
 
 
+def content_revision(task: Task, hub: Hub) -> str:
+    """The revision of a task whose data is a folder: the content of all files that the task reads, and of no others.
+
+    Where the tables are not known, it is that of the whole folder.
+    """
+    alike: Callable[[Task], Task] | None = getattr(_module(task.reader), "row_of_tables", None)
+    try:
+        task = alike(task) if alike else task
+        paths = dict.fromkeys(file.path for table in tables(task, hub) for file in table.files)
+        files = _named_files(task, list(paths), hub) if paths else None
+    except EmbarkError:  # reading it tells what is wrong
+        files = None
+    if files is None:
+        return revision_of_folder(Path(task.source.id), load_settings(hub.home))
+    return revision_of_files(files, hub.home)
+
+
+def _named_files(task: Task, paths: Sequence[str], hub: Hub) -> list[tuple[str, Path]]:
+    """The tables of a folder, the media that they name, and the card, which may name files and classes."""
+    root = Path(task.source.id)
+    files = {path: root / path for path in paths}
+    if (root / "README.md").is_file():
+        files["README.md"] = root / "README.md"
+    if task.modalities == ("text",):
+        return list(files.items())
+    conditions = [columns for columns in task.options.get("conditions", {}).values() if isinstance(columns, Mapping)]
+    named = {
+        name.strip()
+        for columns in (task.columns, *conditions)
+        for role, value in columns.items()
+        if MEDIA_ROLE.search(role)
+        for name in str(value).split(",")
+    }
+    outside = bool(task.options.get(_table.OUTSIDE))
+    for table in open_files(task.source, paths, hub, outside):
+        siblings = getattr(table, "siblings", None)
+        if not isinstance(siblings, SiblingFiles) or not siblings.table:
+            continue
+        for column in table.column_names:
+            if column in named or MEDIA_ROLE.search(column):
+                cells = table.file_names(column) if hasattr(table, "schema") else table.values(column)
+                for name in dict.fromkeys(name for cell in cells or () for name in _table.as_list(cell)):
+                    if isinstance(name, str) and name and (file := siblings.find(name)):
+                        files.setdefault(f"{siblings.table}: {name}", file)
+    return list(files.items())
+
+
+def check_state(task: Task, hub: Hub) -> None:
+    """Raise an error where a folder has changed since the task was made of it."""
+    revision = task.source.revision
+    if not is_local(task.source.id) or not revision.startswith(CONTENT) or task in hub.unchanged:
+        return
+    if content_revision(task, hub) != revision:
+        advice = "make it again (embark run, or folder_task and load_tasks in Python)"
+        raise EmbarkError(f"The folder {task.source.id} has changed since task {task.name} was made: {advice}.")
+    hub.unchanged.append(task)
+
+
 def stored_columns(task: Task, role: str, column: str, known: Collection[str]) -> set[str]:
     """The columns of a task's files that its reader takes for a column of the row, whose role it is."""
+    if "{subset}" in column:
+        return {name for subset in task.subsets for name in [column.replace("{subset}", subset)] if name in known}
     own: Callable[[str, str, Collection[str]], set[str]] | None = getattr(_module(task.reader), "stored_columns", None)
     return own(role, column, known) if own else {column, *column.split(";"), column.split(".")[0]} & {*known}
 
@@ -194,7 +261,8 @@ def read(task: Task, split: str, subset: str, hub: Hub) -> Dataset:
             raise UnknownName(what, name, known)
     reader: Reader = getattr(_module(task.reader), READERS[task.reader].split(":")[1])
     with _without_garbage_collection(), _checked_listing(task, hub), _expected_data(task, hub):
-        data = reader(task, split, subset, hub)
+        data = reader(of_subset(task, subset), split, subset, hub)
+        check_state(task, hub)
         for problem in _problems(data):
             raise EmbarkError(f"Task {task.name} ({split}, {subset}) was read wrongly: {problem}.")
     _check_modalities(task, data)

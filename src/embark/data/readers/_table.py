@@ -20,16 +20,22 @@ from embark.data.fetch import Hub, RemoteFile
 from embark.data.rows import Rows, open_rows, split_files
 from embark.types import MODALITIES, Array, Classes, Dataset, EmbarkError, Item, Media, Modality, Option, Side, Task
 
+OUTSIDE = "allow_outside"  # what a user said, never a file: tables of a folder may name files outside it
 OPTIONS = {
     "subset_is": Option(
-        ("config", "split", "column"),
-        'What a subset is in the data; by default a config, or nothing for the subset "default".',
+        ("config", "split", "column", "columns"),
+        'What a subset is in the data (default: a config, or nothing for the subset "default"); columns: the names of '
+        'columns hold it, as in "caption_{subset}".',
     ),
     "language": Option(str, "The column that names the subset of a row, where `subset_is` is column (language)."),
     "splits": Option(dict, "{split: the name that the data has for it}, where they differ."),
     "where": Option(dict, "{column: value or list of values}: only these rows are part of the task."),
     "drop": Option(dict, "{split: list of row numbers}: rows known to be broken; they are left out and counted."),
     "missing": Option(("skip", "error"), "What to do about rows that lack a value (default: the task's `unreadable`)."),
+    "equal": Option(
+        ("one", "apart"), "Whether items of equal content are one, as in own tasks, or each row has its own item."
+    ),
+    OUTSIDE: Option(bool, "Tables of a folder may name files outside it; a user says so, never a file of tasks."),
 }
 CONTENT = {"image": "pictures", "video": "films", "audio": "sounds", "text": "texts"}  # as descriptions of columns
 ORDER: tuple[Modality, ...] = ("image", "video", "audio", "text")  # of the parts of a mixed item: words come last
@@ -153,7 +159,7 @@ def open_split(
     """A split of a config, by the hub's names; `keys` are other names that the task's `rows` may use for it."""
     keys = (f"{config}/{split}" if config else split, *keys)
     expected = next((task.rows[key] for key in keys if key in task.rows), None)
-    rows = open_rows(task.source, split, hub, config, expected=expected)
+    rows = open_rows(task.source, split, hub, config, expected, bool(task.options.get(OUTSIDE)))
     table = Table(task, split, rows, _matching(rows, where))
     if not len(table):
         condition = f" where {', '.join(f'{name} is {value!r}' for name, value in where.items())}" if where else ""
@@ -179,7 +185,8 @@ def tables(task: Task, hub: Hub) -> list[TableFiles]:
     the option `configs`.
     """
     options = task.options
-    train = options.get("train", "train" if task.evaluator in ("probe", "multilabel") else None)
+    learns = task.evaluator in ("probe", "multilabel") and "divide" not in options
+    train = options.get("train", "train" if learns else None)
     splits = dict.fromkeys((*task.source.splits, *options.get("corpus", ()), *([train] if train else ())))
     roles = () if "configs" in options else tuple(task.columns)  # of several configs, each has columns of its own
     keys: dict[tuple[str | None, str], dict[str, None]] = {}
@@ -216,9 +223,16 @@ def config_and_split(task: Task, split: str, subset: str) -> tuple[str | None, s
 def subset_kind(task: Task, subset: str) -> str:
     """What a subset is in the data: a config, a split, a column, or nothing."""
     kind = task.options.get("subset_is", "config" if subset != "default" else "")
-    if kind not in ("", "config", "split", "column"):
-        raise EmbarkError(f"Task {task.name}: 'subset_is' must be config, split or column, not '{kind}'.")
+    if kind not in ("", "config", "split", "column", "columns"):
+        raise EmbarkError(f"Task {task.name}: 'subset_is' must be config, split, column or columns, not '{kind}'.")
     return str(kind)
+
+
+def of_subset(task: Task, subset: str) -> Task:
+    """The task with the columns of a subset, where their names hold it."""
+    if task.options.get("subset_is") != "columns":
+        return task
+    return replace(task, columns={role: name.replace("{subset}", subset) for role, name in task.columns.items()})
 
 
 def zeroshot_dataset(

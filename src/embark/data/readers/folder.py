@@ -1,34 +1,63 @@
-"""Tasks of a user's folder of images and a CSV: its captions make a retrieval task, its labels a zero-shot task."""
+"""Tasks of a user's folder: tables or subfolders of images, sounds or films become retrieval, zero-shot and probe rows.
+
+The rows are those that a TOML file would have, of the readers `paired` and `labelled`. The reader `folder`, whose rows
+name the columns `file`, `caption` and `label`, reads as these do.
+"""
 
 from __future__ import annotations
 
-import csv
-import hashlib
-import io
-from collections.abc import Iterable, Sequence
-from dataclasses import replace
-from os.path import isfile  # False for a name that no file can have, too
-from pathlib import Path
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path, PurePosixPath
+from typing import Any
 
-import numpy as np
-
-from embark.data import items
-from embark.data.fetch import Hub
-from embark.data.readers._table import first_few, zeroshot_dataset
+from embark.data import readers
+from embark.data.fetch import Hub, walk
+from embark.data.layout import media_kind
+from embark.data.readers import _table
+from embark.data.readers._table import OUTSIDE, as_list, first_few
+from embark.data.rows import Rows, open_files, split_files
+from embark.data.sibling_files import ALLOW
 from embark.paths import Outside, inside
-from embark.types import Dataset, EmbarkError, Option, Qrels, Side, Source, Task
+from embark.settings import load_settings
+from embark.types import Dataset, EmbarkError, Modality, Source, Task
 
-VERSION = 1
+VERSION = 2
 EVALUATORS = ("retrieval", "zeroshot")
-COLUMNS = {"file": "names of images", "caption": "their captions", "label": "their classes"}
-OPTIONS = {"allow_outside": Option(bool, "The table may name files outside the folder; no file of tasks can set it.")}
+COLUMNS = {"file": "names of media", "caption": "their captions", "label": "their classes"}
+OPTIONS = _table.OPTIONS
 
-FILE = ("file", "file_name", "filename", "image", "path")
-CAPTION = ("caption", "text")
+FILE = ("file", "file_name", "filename", "path")  # of any kind
+MEDIA: dict[Modality, tuple[str, ...]] = {
+    "image": ("image", "img", "picture", "photo"),
+    "audio": ("audio", "sound", "recording"),
+    "video": ("video", "film", "clip"),
+}
+CAPTION = ("caption", "captions", "text")
 LABEL = ("label", "class")
-ALLOW = "allow it with --allow-outside (allow_outside=True)"
+NUMBERED = re.compile(r"(caption|text)_?(\d+)", re.IGNORECASE)  # caption_1, caption_2: several of a thing
+LANGUAGE = re.compile(
+    r"(caption|text)[_-]([a-z]{2,3}([_-][A-Za-z]{4})?)", re.IGNORECASE
+)  # caption_de, caption_deu-Latn
+ENDINGS = (".csv", ".tsv", ".jsonl", ".parquet")  # of tables that are looked for
+METADATA = tuple(f"metadata{ending}" for ending in (*ENDINGS, ".json"))
 
-Row = dict[str, str]
+KINDS = ("retrieval", "reverse", "zeroshot", "probe")  # text → media, media → text…
+USUAL = ("retrieval", "zeroshot")
+DIVIDE = {"train": 0.5, "seed": 42}
+PROBE = {"probe": "sound", "shots": 16, "runs": 5, "seed": 42}
+
+# Codes of two letters → of three, as languages of tasks are; others stay what they are.
+LANGUAGES = {
+    "ar": "ara", "bg": "bul", "bn": "ben", "ca": "cat", "cs": "ces", "cy": "cym", "da": "dan", "de": "deu", "el": "ell",
+    "en": "eng", "es": "spa", "et": "est", "eu": "eus", "fa": "fas", "fi": "fin", "fr": "fra", "ga": "gle", "gl": "glg",
+    "he": "heb", "hi": "hin", "hr": "hrv", "hu": "hun", "id": "ind", "is": "isl", "it": "ita", "ja": "jpn", "ko": "kor",
+    "lt": "lit", "lv": "lav", "ms": "msa", "nb": "nob", "nl": "nld", "no": "nor", "pl": "pol", "pt": "por", "ro": "ron",
+    "ru": "rus", "sk": "slk", "sl": "slv", "sq": "sqi", "sr": "srp", "sv": "swe", "sw": "swa", "ta": "tam", "te": "tel",
+    "th": "tha", "tr": "tur", "uk": "ukr", "ur": "urd", "vi": "vie", "zh": "zho",
+}  # fmt: skip
 
 
 def folder_task(
@@ -41,190 +70,177 @@ def folder_task(
     label: str | None = None,
     templates: Sequence[str] = ("a photo of {}",),
     language: str = "eng",
+    kinds: str | Sequence[str] = USUAL,
     allow_outside: bool = False,
 ) -> list[Task]:
-    """The tasks of a folder: text→image retrieval if its CSV has captions, zero-shot classification if it has labels.
+    """The tasks of a folder: retrieval if its table has captions, zero-shot classification if it has labels.
 
-    `table` names the CSV (else `metadata.csv` or the only one there is); `file`, `caption` and `label` name its columns
-    (else the usual names are looked for). Equal captions are one query, and a file named twice is one image. The CSV
-    may name files outside the folder, and links lead there, only where `allow_outside` is true.
+    The table is CSV (of any delimiter), TSV, JSON lines, JSON or Parquet and names images, sounds or films. `table` is
+    its file (else `metadata.csv`…, the only one there is, or `test.csv` with `train.csv`); `file`, `caption` and
+    `label` name its columns (else the usual names are looked for). Without a table, each subfolder of media is a class.
+    Columns `caption_de`, `caption_fr`… become subsets; `caption_1`, `caption_2`… are several captions of a thing.
+
+    `kinds` are some of retrieval, reverse (media to text), zeroshot and probe, or "all". A probe learns from half of
+    each class where there is no table for training. Equal content is one item. The table may name files outside the
+    folder, and links lead there, only where `allow_outside` is true.
     """
     folder = Path(path).expanduser().resolve()
-    source = _table(folder, table, allow_outside)
-    rows = _rows(source)
-    files = _column(source, rows, file, FILE)
-    if files is None:
-        raise EmbarkError(f"{source} has no column of files ({', '.join(FILE)}); its columns are {first_few(rows[0])}.")
-    if not allow_outside:
-        _check_inside(folder, source, rows, files)
-    _check_files(folder, rows, files)
-    captions = _column(source, rows, caption, CAPTION)
-    labels = _column(source, rows, label, LABEL)
-    origin = Source(id=str(folder), revision=_revision(folder, source, files), config=source.name)
+    if not folder.is_dir():
+        raise EmbarkError(f"There is no folder {folder}.")
+    wanted = KINDS if kinds == "all" else (kinds,) if isinstance(kinds, str) else tuple(kinds)
+    if unknown := [kind for kind in wanted if kind not in KINDS]:
+        raise EmbarkError(f"There is no kind of task named '{unknown[0]}' for folders; known: {', '.join(KINDS)}, all.")
+    source = Source(str(folder), "", files=_files(folder, table, allow_outside))
+    contents = _contents(source, file, caption, label, allow_outside)
     base = Task(
-        name or folder.name, "Folder", "retrieval", "folder", origin, "hit_rate_at_1", "Retrieval", ("text", "image"),
-        subsets={"default": (language,)}, options={"allow_outside": True} if allow_outside else {},
-        upright=True,
+        name or folder.name, "Folder", "retrieval", "paired", source, "hit_rate_at_1", "Retrieval", (),
+        subsets={"default": (language,)}, options={OUTSIDE: True} if allow_outside else {}, upright=True,
     )  # fmt: skip
-    tasks = []
-    if captions is not None:
-        tasks.append(replace(base, name=f"{base.name}Retrieval", columns={"file": files, "caption": captions}))
-        _filled_rows(tasks[-1], rows, "caption")
-    if labels is not None:
-        classes = _classes(source, rows, files, labels)
-        tasks.append(
-            replace(
-                base,
-                name=f"{base.name}ZeroShot",
-                evaluator="zeroshot",
-                metric="accuracy",
-                category="Zero-shot",
-                columns={"file": files, "label": labels},
-                labels=classes,
-                templates=_check_templates(templates),
-                chance=1 / len(classes),
-            )
-        )
+    tasks = _retrieval_tasks(base, contents, wanted) + _label_tasks(base, contents, wanted, templates)
     if not tasks:
-        wanted = f"captions ({', '.join(CAPTION)}) nor of labels ({', '.join(LABEL)})"
-        raise EmbarkError(f"{source} has neither a column of {wanted}; its columns are {first_few(rows[0])}.")
-    return tasks
+        raise EmbarkError("; ".join(contents.notes) or _nothing(contents))
+    hub = Hub(load_settings())
+    revisions = [readers.content_revision(task, hub) for task in tasks]
+    return [
+        replace(task, source=replace(source, revision=revision), notes=tuple(contents.notes))
+        for task, revision in zip(tasks, revisions, strict=True)
+    ]
 
 
 def read_folder(task: Task, split: str, subset: str, hub: Hub) -> Dataset:
-    """The items and truth of a task that `folder_task` made; a folder that has changed since is an error."""
+    """The items and truth of a row that names the columns `file`, `caption` and `label` of a table in a folder."""
+    return readers.read(row_of_tables(task), split, subset, hub)
+
+
+def row_of_tables(task: Task) -> Task:
+    """Such a row as one of the readers `paired` and `labelled`."""
     folder = Path(task.source.id)
-    allow_outside = bool(task.options.get("allow_outside"))
-    source = _table(folder, task.source.config, allow_outside)
-    if not allow_outside:
-        _check_inside(folder, source, _rows(source), task.columns["file"])
-    if _revision(folder, source, task.columns["file"]) != task.source.revision:
-        advice = "make it again (embark run --folder, or folder_task in Python)"
-        raise EmbarkError(f"The folder {folder} has changed since task {task.name} was made: {advice}.")
-    rows = _rows(source)
-    return _retrieval(task, folder, rows) if "caption" in task.columns else _zeroshot(task, folder, rows)
-
-
-def _retrieval(task: Task, folder: Path, rows: Sequence[Row]) -> Dataset:
-    filled, warnings = _filled_rows(task, rows, "caption")
-    pairs = list(dict.fromkeys((row[task.columns["caption"]], row[task.columns["file"]]) for row in filled))
-    captions = {text: number for number, text in enumerate(dict.fromkeys(text for text, _ in pairs))}
-    files = {name: number for number, name in enumerate(dict.fromkeys(row[task.columns["file"]] for row in rows))}
-    queries = items.side({f"caption-{number:05d}": items.text(text) for text, number in captions.items()})
-    truth = Qrels(*np.array([(captions[text], files[name], 1) for text, name in pairs], np.int64).T)
-    return Dataset({"query": queries, "document": _images(folder, files)}, truth, warnings)
-
-
-def _zeroshot(task: Task, folder: Path, rows: Sequence[Row]) -> Dataset:
-    filled, warnings = _filled_rows(task, rows, "label")
-    labels = {row[task.columns["file"]]: task.labels.index(row[task.columns["label"]]) for row in filled}
-    return zeroshot_dataset(
-        _images(folder, labels),
-        np.array(list(labels.values())),
-        task.labels,
-        task.templates,
-        lambda number, template: f"{task.labels[number]}-{template + 1}",
-        warnings,
+    files = _files(folder, task.source.config, bool(task.options.get(OUTSIDE)))
+    captioned = "caption" in task.columns
+    roles: Mapping[str, str] = {"file": "image", "caption": "text"}
+    return replace(
+        task,
+        reader="paired" if captioned else "labelled",
+        source=replace(task.source, config=None, files=files),
+        columns={roles.get(role, role): column for role, column in task.columns.items()},
+        options={"equal": "one", "missing": "keep" if captioned else "skip", **task.options},
     )
 
 
-def _images(folder: Path, names: Iterable[str]) -> Side:
-    return items.side({name: items.media("image", folder / name) for name in names})
+# ── rows ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _filled_rows(task: Task, rows: Sequence[Row], role: str) -> tuple[list[Row], tuple[str, ...]]:
-    """The rows with a value in the role's column, and a warning about the others."""
-    column = task.columns[role]
-    filled = [row for row in rows if row[column]]
-    if not filled:
-        raise EmbarkError(f"Column '{column}' of {Path(task.source.id, task.source.config or '')} is empty.")
-    empty = [str(number) for number, row in enumerate(rows, 1) if not row[column]]
-    warning = f"{len(empty)} of {len(rows)} rows have no {role} and are left out: row {first_few(empty)}"
-    return filled, (warning,) if empty else ()
+@dataclass
+class Contents:
+    """What the table of a folder holds: its columns by what they are, and notes on what no task could be made of."""
+
+    place: str  # what messages call the table
+    rows: Rows
+    media: dict[Modality, str]
+    caption: str | None
+    languages: dict[str, tuple[str, ...]]  # subset → its language, where captions are columns of several
+    label: str | None
+    notes: list[str] = field(default_factory=list)
 
 
-# ── the table ────────────────────────────────────────────────────────────────────────────────────────────────────────
+def _retrieval_tasks(base: Task, contents: Contents, kinds: Sequence[str]) -> list[Task]:
+    """Text → media, media → text, and the same between media of two kinds."""
+    columns: dict[Modality, str] = dict(contents.media)
+    if contents.caption is not None:
+        columns = {"text": contents.caption, **columns}
+    pairs = [(query, document) for query in columns for document in columns if query != document]
+    order = list(columns)
+    tasks = []
+    for query, document in pairs:
+        forward = order.index(query) < order.index(document)
+        if ("retrieval" if forward else "reverse") not in kinds:
+            continue
+        main = query == "text" and document == order[1]
+        ending = "Retrieval" if main else f"{query.capitalize()}To{document.capitalize()}"
+        missing = "keep" if "text" in (query, document) else "skip"
+        by_language = contents.languages if "text" in (query, document) else {}
+        tasks.append(
+            replace(
+                base,
+                name=f"{base.name}{ending}",
+                modalities=tuple(kind for kind in ("text", "image", "audio", "video") if kind in (query, document)),
+                columns={document: columns[document], query: columns[query]},
+                subsets=by_language or base.subsets,
+                options={
+                    "equal": "one", "missing": missing, "query": query, **base.options,
+                    **({"subset_is": "columns"} if by_language else {}),
+                },
+            )
+        )  # fmt: skip
+    return tasks
 
 
-def _table(folder: Path, name: str | None, allow_outside: bool) -> Path:
-    """The CSV of a folder: the one with this name, metadata.csv, or the only one."""
-    table = _find_table(folder, name)
-    try:
-        return table if allow_outside else inside(folder, name or table.name)
-    except Outside as error:
-        raise EmbarkError(f"The table {error} Put it there, or {ALLOW}.") from None
-
-
-def _find_table(folder: Path, name: str | None) -> Path:
-    if not folder.is_dir():
-        raise EmbarkError(f"There is no folder {folder}.")
-    if name or (folder / "metadata.csv").is_file():
-        chosen = folder / (name or "metadata.csv")
-        if not chosen.is_file():
-            raise EmbarkError(f"There is no file {chosen}.")
-        return chosen
-    tables = sorted(path for path in folder.glob("*.csv") if path.is_file())  # a pipe would be waited for
-    if not tables:
-        raise EmbarkError(f"The folder {folder} has no CSV; it needs one with a row for each image.")
-    if len(tables) > 1:
-        names = first_few(table.name for table in tables)
-        raise EmbarkError(f"The folder {folder} has several CSVs ({names}): name one with table=….")
-    return tables[0]
-
-
-def _rows(source: Path) -> list[Row]:
-    """The table's rows, cells stripped; a byte-order mark and line breaks inside quotes are fine."""
-    try:
-        text = source.read_bytes().decode("utf-8-sig")
-        rows = list(csv.DictReader(io.StringIO(text, newline=""), restkey="", restval="", strict=True))
-    except UnicodeDecodeError as error:
-        raise EmbarkError(f"{source} is not UTF-8 text: save it as UTF-8.") from error
-    except csv.Error as error:
-        raise EmbarkError(f"{source} is not a valid CSV: {error}.") from error
-    if not rows:
-        raise EmbarkError(f"{source} has no rows.")
-    for number, row in enumerate(rows, 1):
-        if isinstance(row.get(""), list):
-            raise EmbarkError(f"Row {number} of {source} has more cells than the header: quote cells that hold commas.")
-    return [{column.strip(): cell.strip() for column, cell in row.items()} for row in rows]
-
-
-def _column(source: Path, rows: Sequence[Row], wanted: str | None, usual: Sequence[str]) -> str | None:
-    """The wanted column, or the first with a usual name, or None."""
-    if wanted is not None and wanted not in rows[0]:
-        raise EmbarkError(f"{source} has no column '{wanted}'; its columns are {first_few(rows[0])}.")
-    by_name = {column.lower(): column for column in rows[0]}
-    return wanted or next((by_name[name] for name in usual if name in by_name), None)
-
-
-def _check_files(folder: Path, rows: Sequence[Row], column: str) -> None:
-    names = dict.fromkeys(row[column] for row in rows)
-    if missing := [name or "(no name)" for name in names if not name or not isfile(folder / name)]:
-        raise EmbarkError(f"{len(missing)} of {len(names)} files are not in {folder}: {first_few(missing)}.")
-
-
-def _check_inside(folder: Path, source: Path, rows: Sequence[Row], column: str) -> None:
-    """A CSV may come from anybody, and what it names may be sent to an API."""
-    for number, row in enumerate(rows, 1):
-        try:
-            inside(folder, row[column])
-        except Outside as error:
-            raise EmbarkError(f"Row {number} of {source}: {error} Put the file there, or {ALLOW}.") from None
-
-
-def _classes(source: Path, rows: Sequence[Row], files: str, labels: str) -> tuple[str, ...]:
-    """The distinct labels, sorted; every image must have only one."""
-    by_file: dict[str, str] = {}
-    for row in rows:
-        if row[labels] and by_file.setdefault(row[files], row[labels]) != row[labels]:
-            both = f"'{by_file[row[files]]}' and '{row[labels]}'"
-            raise EmbarkError(f"{row[files]} has two labels in {source}, {both}; zero-shot needs one per image.")
-    classes = tuple(sorted(set(by_file.values())))
+def _label_tasks(base: Task, contents: Contents, kinds: Sequence[str], templates: Sequence[str]) -> list[Task]:
+    """Zero-shot classification and a probe, where there are labels of two classes or more."""
+    if contents.label is None or not {"zeroshot", "probe"} & {*kinds}:
+        return []
+    kind, column = next(iter(contents.media.items()))
+    labels = contents.rows.values(contents.label)
+    classes = contents.rows.class_names(contents.label) or _classes(contents, labels, column)
     if len(classes) < 2:
-        raise EmbarkError(
-            f"Column '{labels}' of {source} needs two labels or more; it has {first_few(classes) or 'none'}."
+        told = first_few(classes) or "none"
+        contents.notes.append(f"Column '{contents.label}' of {contents.place} needs two labels or more; it has {told}.")
+        return []
+    labelled = replace(
+        base,
+        reader="labelled",
+        metric="accuracy",
+        columns={kind: column, "label": contents.label},
+        options={"equal": "one", "missing": "skip", **base.options},
+        chance=1 / len(classes),
+    )
+    tasks = []
+    named = all(isinstance(label, str) for label in labels if label is not None)
+    if "zeroshot" in kinds and (named or contents.rows.class_names(contents.label)):
+        tasks.append(
+            replace(
+                labelled,
+                name=f"{base.name}ZeroShot",
+                evaluator="zeroshot",
+                category="Zero-shot",
+                modalities=("text", kind),
+                labels=tuple(classes),
+                templates=_check_templates(templates),
+            )
         )
-    return classes
+    elif "zeroshot" in kinds:
+        contents.notes.append(f"Column '{contents.label}' of {contents.place} holds numbers: no prompts can be made.")
+    if "probe" in kinds:
+        tasks += _probe(labelled, contents, kind, labels)
+    return tasks
+
+
+def _probe(labelled: Task, contents: Contents, kind: Modality, labels: Sequence[Any]) -> list[Task]:
+    """A probe that learns from the table for training, or from half of each class."""
+    divided = "train" not in labelled.source.files
+    sizes = Counter(label for label in labels if label is not None)
+    if divided and sum(size > 1 for size in sizes.values()) < 2:
+        contents.notes.append(f"No probe: two classes of {contents.place} must have two items or more.")
+        return []
+    options = {**labelled.options, **({"divide": DIVIDE} if divided else {})}
+    probe = replace(labelled, name=f"{labelled.name}Probe", evaluator="probe", category="Probe", modalities=(kind,))
+    return [replace(probe, params=PROBE, options=options)]
+
+
+def _classes(contents: Contents, labels: Sequence[Any], column: str) -> tuple[str, ...]:
+    """The distinct labels, sorted; every file must have only one."""
+    names = contents.rows.file_names(column) or list(map(str, range(len(labels))))
+    if any(isinstance(label, (list, tuple)) for label in labels):
+        contents.notes.append(
+            f"Column '{contents.label}' of {contents.place} holds lists: make a multilabel task of it."
+        )
+        return ()
+    by_file: dict[str | None, Any] = {}
+    for name, label in zip(names, labels, strict=True):
+        if label is not None and by_file.setdefault(name, label) != label:
+            both = f"'{by_file[name]}' and '{label}'"
+            raise EmbarkError(f"{name} has two labels in {contents.place}, {both}; a class needs one for each item.")
+    return tuple(sorted({str(label) for label in by_file.values()}))
 
 
 def _check_templates(templates: Sequence[str]) -> tuple[str, ...]:
@@ -233,10 +249,124 @@ def _check_templates(templates: Sequence[str]) -> tuple[str, ...]:
     return tuple(templates)
 
 
-def _revision(folder: Path, source: Path, column: str) -> str:
-    """Changes with the CSV and with the name, size or time of any file in it."""
-    state = hashlib.sha256(source.read_bytes())
-    for name in sorted({row[column] for row in _rows(source)}):
-        stat = (folder / name).stat() if isfile(folder / name) else None
-        state.update(f"\0{name}\0{stat.st_size if stat else ''}\0{stat.st_mtime_ns if stat else ''}".encode())
-    return state.hexdigest()[:12]
+# ── columns ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _contents(source: Source, file: str | None, caption: str | None, label: str | None, outside: bool) -> Contents:
+    """The columns of a folder's table; an error where it names no files, or files that are not there."""
+    hub = Hub(load_settings())
+    paths = [found.path for found in split_files(source, "test", hub)]
+    place = source.id if media_kind(paths[0]) else str(Path(source.id, paths[0]))
+    rows = Rows(place, open_files(source, paths, hub, outside))
+    if not len(rows):
+        raise EmbarkError(f"{place} has no rows.")
+    media = _media_columns(rows, file)
+    if not media:
+        usual = ", ".join((*FILE, *MEDIA))
+        raise EmbarkError(f"{place} has no column of files ({usual}); its columns are {first_few(rows.column_names)}.")
+    for kind, column in media.items():
+        if not any(rows.media(kind, column)):  # which looks for every file
+            raise EmbarkError(f"No row of {place} names a file in column '{column}'.")
+    texts, languages = _caption_columns(rows, caption)
+    columns = [] if texts is None else [texts.replace("{subset}", subset) for subset in languages] or texts.split(",")
+    if columns and not any(as_list(cell) for column in columns for cell in rows.values(column)):
+        raise EmbarkError(f"Column '{texts}' of {place} is empty.")
+    return Contents(place, rows, media, texts, languages, _column(rows, label, LABEL))
+
+
+def _column(rows: Rows, wanted: str | None, usual: Sequence[str]) -> str | None:
+    """The wanted column, or the first with a usual name, or None."""
+    if wanted is not None and wanted not in rows.column_names:
+        raise EmbarkError(f"{rows.name} has no column '{wanted}'; its columns are {first_few(rows.column_names)}.")
+    by_name = {column.strip().lower(): column for column in rows.column_names}
+    return wanted or next((by_name[name] for name in usual if name in by_name), None)
+
+
+def _media_columns(rows: Rows, file: str | None) -> dict[Modality, str]:
+    """The columns of media: the first of any kind, and one of each other kind."""
+    columns: dict[Modality, str] = {}
+    if (column := _column(rows, file, FILE)) is not None:
+        columns[_kind(rows, column, strict=True) or "image"] = column
+    for kind, names in MEDIA.items():
+        column = _column(rows, None, names)
+        if column is not None and kind not in columns and _kind(rows, column) in (kind, None):
+            columns[kind] = column
+    return columns
+
+
+def _kind(rows: Rows, column: str, strict: bool = False) -> Modality | None:
+    """What a column holds, by the endings of the files that it names; None where they do not tell."""
+    names = [name for name in rows.file_names(column) or () if name]
+    kinds: dict[Modality | None, str] = {}
+    for name in names:
+        kinds.setdefault(media_kind(name), name)
+    known = [(kind, name) for kind, name in kinds.items() if kind]
+    if strict and len(known) > 1:
+        several = " and ".join(f"{kind} ({name})" for kind, name in known)
+        raise EmbarkError(f"Column '{column}' of {rows.name} names {several}: give each kind a column, or a table.")
+    return known[0][0] if known else None
+
+
+def _caption_columns(rows: Rows, caption: str | None) -> tuple[str | None, dict[str, tuple[str, ...]]]:
+    """The column of captions, or several; and the languages where each has a column, whose name then has {subset}."""
+    plain = _column(rows, caption, CAPTION)
+    languages: dict[str, dict[str, str]] = {}  # beginning of the columns' names → ending → language
+    for column in rows.column_names:
+        if match := LANGUAGE.fullmatch(column):
+            code = match[2].replace("_", "-")
+            language = LANGUAGES.get(code.lower(), code)
+            if "-" in code or language in LANGUAGES.values():
+                languages.setdefault(column[: match.start(2)], {})[match[2]] = language
+    beginning, codes = max(languages.items(), key=lambda group: len(group[1]), default=("", {}))
+    if caption is None and len(codes) > (plain is not None):
+        return f"{beginning}{{subset}}", {code: (language,) for code, language in codes.items()}
+    numbered = [column for column in rows.column_names if NUMBERED.fullmatch(column)]
+    return (",".join(numbered) if plain is None and numbered else plain), {}
+
+
+def _nothing(contents: Contents) -> str:
+    wanted = f"captions ({', '.join(CAPTION)}) nor of labels ({', '.join(LABEL)})"
+    columns = first_few(contents.rows.column_names)
+    return f"{contents.place} has neither a column of {wanted} for the tasks wanted; its columns are {columns}."
+
+
+# ── files ────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _files(folder: Path, table: str | None, allow_outside: bool) -> dict[str, tuple[str, ...]]:
+    """The files of each split, as patterns: a table, tables for test and training, or else media in subfolders."""
+    names = [table] if table else _table_names(folder)
+    for name in names:
+        try:
+            path = folder / name if allow_outside else inside(folder, name)
+        except Outside as error:
+            raise EmbarkError(f"The table {error} Put it there, or {ALLOW}.") from None
+        if not path.is_file():
+            raise EmbarkError(f"There is no file {path}.")
+    if names:
+        return dict(zip(("test", "train"), ((name.replace("[", "[[]"),) for name in names), strict=False))
+    media = [path.relative_to(folder) for path in walk(folder) if media_kind(path.name)]
+    deep = [path for path in media if len(path.parts) > 1 and not any(part.startswith(".") for part in path.parts)]
+    if not deep:
+        raise EmbarkError(
+            f"The folder {folder} has no table (CSV, TSV, JSON lines, Parquet) with a row for each file, and no "
+            "subfolders of media, one for each class."
+        )
+    endings = sorted({path.suffix for path in deep})
+    if {path.parts[0] for path in deep} == {"test", "train"}:
+        return {split: tuple(f"{split}/*/*{ending}" for ending in endings) for split in ("test", "train")}
+    return {"test": tuple(f"*/*{ending}" for ending in endings)}
+
+
+def _table_names(folder: Path) -> list[str]:
+    """The table of a folder: the one named metadata, the only one, or those named test and train."""
+    files = {path.name for path in folder.iterdir() if path.is_file()}  # a pipe would be waited for
+    if metadata := [name for name in METADATA if name in files]:
+        return metadata[:1]
+    tables = sorted(name for name in files if name.endswith(ENDINGS) and not name.startswith("."))
+    if len(tables) < 2:
+        return tables
+    by_stem = {PurePosixPath(name).stem: name for name in tables}
+    if len(tables) == 2 and set(by_stem) == {"test", "train"}:
+        return [by_stem["test"], by_stem["train"]]
+    raise EmbarkError(f"The folder {folder} has several tables ({first_few(tables)}): name one with table=….")

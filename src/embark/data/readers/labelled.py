@@ -5,13 +5,17 @@ Class numbers index the list of classes in order; names are looked up in it.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import compress
 from typing import Any
 
 import numpy as np
 
+from embark.data.equal_items import merge_equal
 from embark.data.fetch import Hub
+from embark.data.items import digest
 from embark.data.readers import _table
 from embark.data.readers._table import (
     CONTENT,
@@ -33,6 +37,11 @@ COLUMNS = {
 }
 OPTIONS = {
     "train": Option(str, 'The split that a probe learns from ("train").'),
+    "divide": Option(
+        dict,
+        "{train = 0.5, seed = 42}: the share of each class that a probe learns from, where one table is for both; "
+        "drawn by content, so that equal items are never on both sides.",
+    ),
     "column": Option(str, "The column whose declared class names are used, if not the label's own."),
     "clean": Option(dict, 'How class names become words: {split = "/", from = 2, replace = {"_" = " "}}.'),
     "labels": Option(
@@ -55,8 +64,13 @@ class LabeledTable:
     labels: list[Any]
 
     def side(self) -> Side:
-        """Its items; an id is the split and the row's number."""
-        return Side(tuple(f"{self.table.split}-{number}" for number in self.table.numbers), tuple(self.items))
+        """Its items; an id is the split and the row's number, of own tasks the name of a file."""
+        task = self.table.task
+        media = [column for kind, column in content_columns(task.columns).items() if kind != "text"]
+        names = self.table.rows.file_names(media[0]) if task.options.get("equal") == "one" and len(media) == 1 else None
+        numbers = self.table.numbers
+        ids = (f"{self.table.split}-{number}" for number in numbers) if names is None else (names[n] for n in numbers)
+        return Side(tuple(map(str, ids)), tuple(self.items))
 
 
 def read_labelled(task: Task, split: str, subset: str, hub: Hub) -> Dataset:
@@ -65,15 +79,53 @@ def read_labelled(task: Task, split: str, subset: str, hub: Hub) -> Dataset:
         raise EmbarkError(
             f"Task {task.name}: the reader 'labelled' serves {', '.join(BY_EVALUATOR)}, not '{task.evaluator}'."
         )
-    return BY_EVALUATOR[task.evaluator](task, split, subset, hub)
+    data = BY_EVALUATOR[task.evaluator](task, split, subset, hub)
+    return merge_equal(task, data) if task.options.get("equal") == "one" else data
 
 
 def _probe(task: Task, split: str, subset: str, hub: Hub) -> Dataset:
+    if "divide" in task.options:
+        return _divided(task, split, subset, hub)
     train = _open(task, task.options.get("train", "train"), subset, hub)
     test = _open(task, split, subset, hub)
     names = _class_names(task, train, test)
     truth = Split(_class_numbers(train, names), _class_numbers(test, names), names)
     return Dataset({"train": train.side(), "test": test.side()}, truth, (*train.table.skipped, *test.table.skipped))
+
+
+def _divided(task: Task, split: str, subset: str, hub: Hub) -> Dataset:
+    """Both sides of a probe from one table."""
+    rows = _open(task, split, subset, hub)
+    names = _class_names(task, rows)
+    numbers = _class_numbers(rows, names)
+    groups = numbers if numbers.ndim == 1 else np.zeros(len(numbers), np.int64)  # lists of labels are no classes
+    share, seed = _division(task)
+    contents = [hashlib.sha256(f"{seed}\0".encode() + digest(item.parts)).digest() for item in rows.items]
+    learnt: set[bytes] = set()
+    for label in np.unique(groups):
+        distinct = sorted({contents[row] for row in np.flatnonzero(groups == label)})
+        count = min(max(round(share * len(distinct)), 1), max(len(distinct) - 1, 1))
+        learnt.update(distinct[:count])
+    train = np.array([content in learnt for content in contents])
+    whole = rows.side()
+    sides = {
+        name: Side(tuple(compress(whole.ids, mask)), tuple(compress(whole.items, mask)))
+        for name, mask in (("train", train), ("test", ~train))
+    }
+    drawn = f"drawn by content, {share:.0%} of each class, seed {seed}"
+    note = f"{train.sum():,} of {len(train):,} rows of {split} are for training: {drawn}"
+    truth = Split(numbers[train], numbers[~train], names)
+    return Dataset(sides, truth, (*rows.table.skipped, note))
+
+
+def _division(task: Task) -> tuple[float, int]:
+    """The share of the training items, and the seed that they are drawn with."""
+    divide = task.options["divide"]
+    share, seed = (divide.get("train", 0.5), divide.get("seed", 42)) if isinstance(divide, Mapping) else (0, 0)
+    if not isinstance(share, float) or not 0 < share < 1 or type(seed) is not int:
+        example = "{ train = 0.5, seed = 42 }"
+        raise EmbarkError(f"Task {task.name}: the option 'divide' must be like {example}, not {divide}.")
+    return share, seed
 
 
 def _clustering(task: Task, split: str, subset: str, hub: Hub) -> Dataset:

@@ -1,0 +1,102 @@
+"""Items of equal content: merged into one, and counted where they stand on both sides of a task."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields, replace
+from typing import Any
+
+import numpy as np
+
+from embark.data.drop_items import without
+from embark.data.items import digest
+from embark.types import Array, Dataset, EmbarkError, Qrels, Side, Split, Task, Truth, role_of
+
+SIDES = ("query", "document", "item", "train", "test")  # a prompt is its class's own
+
+
+def merge_equal(task: Task, data: Dataset) -> Dataset:
+    """The dataset with each content once on a side: the first item has the judgements of all, and its own id.
+
+    Labels of equal items must be equal.
+    """
+    if any(role_of(name) != name for name in data.sides):
+        return data  # items under several conditions differ in some
+    first = {name: _first_positions(side) for name, side in data.sides.items() if name in SIDES}
+    repeated = {name: np.flatnonzero(places != np.arange(len(places))) for name, places in first.items()}
+    if not any(map(len, repeated.values())):
+        return data
+    changes: dict[str, Any] = {}
+    for spec in fields(data.truth):
+        values = getattr(data.truth, spec.name)
+        side = spec.metadata.get("index") or spec.metadata.get("aligned")
+        if side not in first or not isinstance(values, np.ndarray):
+            continue
+        if "index" in spec.metadata:
+            changes[spec.name] = first[side][values]
+        elif not isinstance(data.truth, Qrels):
+            _check_labels(task, data, side, values, first[side])
+    truth: Truth = replace(data.truth, **changes)
+    truth = _once(truth) if isinstance(truth, Qrels) else truth
+    merged = without(replace(data, truth=truth), {name: rows.tolist() for name, rows in repeated.items()})
+    counts = {f"equal items of side '{name}'": len(rows) for name, rows in repeated.items() if len(rows)}
+    return replace(merged, counts={**data.counts, **counts})
+
+
+def with_overlaps(data: Dataset, params: Mapping[str, Any]) -> Dataset:
+    """The dataset with a count of, and a warning about, test items that are training items, and queries in the corpus.
+
+    Queries that are in the corpus by design (the first result, or the one of their own id, is not counted) are none.
+    """
+    pair = ("test", "train") if isinstance(data.truth, Split) else ("query", "document")
+    by_design = params.get("skip_first") or params.get("ignore_identical_ids")
+    if by_design or not all(name in data.sides for name in pair):
+        return data
+    side, other = (data.sides[name] for name in pair)
+    known = {digest(item.parts) for item in other.items}
+    shared = [name for name, item in zip(side.ids, side.items, strict=True) if digest(item.parts) in known]
+    if not shared:
+        return data
+    if pair[0] == "test":
+        name = "test items among the training items"
+        warning = f"{len(shared):,} of {len(side):,} test items are training items, too ({shared[0]} first)"
+    else:
+        name = "queries among the documents"
+        warning = f"{len(shared):,} of {len(side):,} queries are in the corpus as they are ({shared[0]} first)"
+    return replace(data, skipped=(*data.skipped, warning), counts={**data.counts, name: len(shared)})
+
+
+def _first_positions(side: Side) -> Array:
+    """For each item, the position of the first one of its content."""
+    first: dict[bytes, int] = {}
+    return np.array([first.setdefault(digest(item.parts), row) for row, item in enumerate(side.items)], np.int64)
+
+
+def _once(truth: Qrels) -> Qrels:
+    """The judgements with each (query, document) pair once; of a pair that is listed twice, the larger grade counts."""
+    grades: dict[tuple[int, int], Any] = {}
+    for query, document, grade in zip(truth.query.tolist(), truth.document.tolist(), truth.grade.tolist(), strict=True):
+        grades[query, document] = max(grade, grades.get((query, document), grade))
+    pairs = np.array(list(grades), np.int64).reshape(-1, 2)
+    grade = np.array(list(grades.values()), truth.grade.dtype)
+    return replace(truth, query=pairs[:, 0], document=pairs[:, 1], grade=grade)
+
+
+def _check_labels(task: Task, data: Dataset, side: str, labels: Array, first: Array) -> None:
+    """Raise an error where equal items have different labels."""
+    different = (labels != labels[first]).reshape(len(labels), -1).any(axis=1)
+    if not different.any():
+        return
+    row = int(np.flatnonzero(different)[0])
+    ids = data.sides[side].ids
+    both = " and ".join(_label(data, labels, position) for position in (int(first[row]), row))
+    raise EmbarkError(
+        f"Task {task.name}: '{ids[first[row]]}' and '{ids[row]}' are the same content with two labels, {both} "
+        f"({int(different.sum())} such items). Mend the labels, or let each row count with the option equal='apart'."
+    )
+
+
+def _label(data: Dataset, labels: Array, row: int) -> str:
+    names = getattr(data.truth, "names", ())
+    numbers = np.flatnonzero(labels[row]) if labels.ndim == 2 else [labels[row]]
+    return "'" + ", ".join(names[number] for number in numbers) + "'"
