@@ -27,6 +27,7 @@ Look up
     get_benchmarks   benchmarks by name and family
     get_models       cards of models by name and property
     show             all that is known about a task, benchmark or model
+    reference        the columns and options of readers, the parameters of evaluators
 
 Models of your own
     get_model                   a model by name, folder or card, ready to embed
@@ -63,7 +64,7 @@ Settings
 
 What functions return
     CheckReport, Comparison, Examination, Facts, FetchReport, Flips, Imported, Leaderboard, PlanReport,
-    PublishedCheck, Recommendation, ResultSet, Run, StoreHealth, Study
+    PublishedCheck, Recommendation, Reference, ResultSet, Run, StoreHealth, Study
 
 What they are made of
     Record, TaskResult, Ranking, Matrix, Table, Score, EmbarkError
@@ -107,6 +108,7 @@ _HOMES = {
     "Ranking": "run.ranked_lists",
     "Recommendation": "studies.recommend",
     "Record": "results",
+    "Reference": "boards.reference",
     "Rendered": "types",
     "Reranker": "models.encoder",
     "ResultSet": "boards.comparable_results",
@@ -154,6 +156,7 @@ _HOMES = {
     "published": "published",
     "rank": "run.ranked_lists",
     "recommend": "studies.recommend",
+    "reference": "boards.reference",
     "repair_store": "run.store_health",
     "reranker": "models.functions",
     "show": "boards.facts",

@@ -126,7 +126,9 @@ def test_14_09_results_are_compared_ranked_and_shown_afterwards(tiny: embark.Enc
 
 def test_14_09_splits_by_a_column_or_held_out_by_content() -> None:
     """Equal content is on one side of a split that is made, whatever the order; another seed draws others."""
-    labeled = [{"text": f"{row % 20} {row % 2}", "label": row % 2, "split": ["train", "test"][row % 3 == 0]} for row in range(60)]  # fmt: skip
+    labeled = [
+        {"text": f"{row % 20} {row % 2}", "label": row % 2, "split": "train" if row % 3 else "test"} for row in range(60)
+    ]
     task = embark.task(labeled, "probe")
     assert dict(task.rows) == {"test": 20, "train": 40}
     assert "split" not in task.columns
@@ -213,7 +215,7 @@ def test_14_09_sounds_are_arrays_with_their_rate() -> None:
         (rows(), {"kind": "ranking"}, "There is no kind named 'ranking'"),
         (rows(), {"kind": "zeroshot", "metrics": "x"}, "no field of a task named 'metrics'. Did you mean metric"),
         (rows(), {"kind": "retrieval", "options": {"quer": "image"}}, "no option of 'paired' named 'quer'"),
-        (rows(), {"kind": "retrieval", "options": {"query": 3}}, "The option 'query' of 'paired' must be text or list, not 3"),
+        (rows(), {"kind": "retrieval", "options": {"query": 3}}, "'query' of 'paired' must be text or list, not 3"),
         ([], {}, "The data has no rows"),
         (["a", "b"], {}, "Row 0 is a str: rows are dictionaries"),
         (17, {}, "No task can be made of int"),
@@ -233,7 +235,7 @@ def test_names_of_files_stay_in_their_folder(tmp_path: Path) -> None:
     (tmp_path / "secret.png").write_bytes(png(picture("red")))
     (tmp_path / "photos").mkdir()
     for name in ("../secret.png", str(tmp_path / "secret.png")):
-        with pytest.raises(embark.EmbarkError, match="Row 0: .* allow it with allow_outside=True"):
+        with pytest.raises(embark.EmbarkError, match=r"Row 0: .* allow it with allow_outside=True"):
             embark.task([{"file": name, "label": "a"}], folder=tmp_path / "photos")
         table = [{"image": {"bytes": None, "path": name}, "label": "a"}]
         with pytest.raises(embark.EmbarkError, match="allow_outside=True"):

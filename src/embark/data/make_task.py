@@ -79,7 +79,7 @@ def task(
     as (array, rate)), paths, or encoded bytes; names of files are those of `folder`.
 
     Splits are those of the mapping, or of a column called "split"; `split` is scored, and a probe learns from `train`.
-    Where there is nothing else to learn from, it learns from half of each class, drawn by content (the option `divide`).
+    Without a split to learn from, it learns from half of each class, drawn by content (the option `divide`).
 
     Data of Python objects is kept in home as tables named by the hash of their content, which is the task's revision;
     of the hub, at `revision` (default: the branch main), the row is pinned to the commit. `more` are other fields of
@@ -118,7 +118,7 @@ class _Request:
         stem: str,
         has_train: object,
     ) -> Task:
-        """The row of the task; `content` are the modalities of its columns; `has_train`: it has a split to learn from."""
+        """The row; `content` are the modalities of its columns, `has_train` is true where a split is for learning."""
         reader = NEEDED[kind][0]
         words = {"text"} if kind in ("zeroshot", "choice") else set()
         kinds = {*content, *words}

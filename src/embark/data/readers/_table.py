@@ -24,8 +24,8 @@ OUTSIDE = "allow_outside"  # what a user said, never a file: tables of a folder 
 OPTIONS = {
     "subset_is": Option(
         ("config", "split", "column", "columns"),
-        'What a subset is in the data (default: a config, or nothing for the subset "default"); columns: the names of '
-        'columns hold it, as in "caption_{subset}".',
+        "What a name in the row's `subsets` is in the data (default: a config, or nothing for \"default\"); columns: "
+        "the names of columns hold it, as in caption_{subset}.",
     ),
     "language": Option(str, "The column that names the subset of a row, where `subset_is` is column (language)."),
     "splits": Option(dict, "{split: the name that the data has for it}, where they differ."),

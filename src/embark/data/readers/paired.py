@@ -39,7 +39,7 @@ COLUMNS = {
 OPTIONS = {
     **_table.OPTIONS,
     "query": Option(
-        object, 'The modality of the queries ("text"), or a list of those that are one item; documents are of the others.'
+        object, 'The modality of the queries ("text"), or a list of those of one item; documents are of the others.'
     ),
     "corpus": Option(list, "The splits whose rows are the documents, in order (default: the split of the queries)."),
     "unique": Option(("text",), "Of rows with equal text, only the first is a document."),
