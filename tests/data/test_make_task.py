@@ -127,7 +127,7 @@ def test_14_09_results_are_compared_ranked_and_shown_afterwards(tiny: embark.Enc
 def test_14_09_splits_by_a_column_or_held_out_by_content() -> None:
     """Equal content is on one side of a split that is made, whatever the order; another seed draws others."""
     labeled = [
-        {"text": f"{row % 20} {row % 2}", "label": row % 2, "split": "train" if row % 3 else "test"} for row in range(60)
+        {"text": f"{row % 20}", "label": row % 2, "split": "train" if row % 3 else "test"} for row in range(60)
     ]
     task = embark.task(labeled, "probe")
     assert dict(task.rows) == {"test": 20, "train": 40}
@@ -258,3 +258,23 @@ def test_a_failure_leaves_nothing_behind(elsewhere: Path) -> None:
         embark.task(data)
     assert list((elsewhere / "home" / "own").iterdir()) == []
     shutil.rmtree(elsewhere / "home")
+
+
+@pytest.mark.slow
+def test_14_09_frames_of_polars_and_data_sets_of_datasets_are_tasks() -> None:
+    """The libraries themselves, which the extra test-all brings: the same rows are the same task."""
+    datasets = pytest.importorskip("datasets")
+    polars = pytest.importorskip("polars")
+    table = [row | {"image": png(row["image"])} for row in rows()]
+    columns = {"image": "image", "text": "caption"}
+    task = embark.task(table, columns=columns)
+    assert embark.task(polars.DataFrame(table), columns=columns) == task
+    assert embark.task(polars.LazyFrame(table), columns=columns) == task
+    classes = datasets.ClassLabel(names=[*COLORS])
+    kinds = {"image": datasets.Image(), "caption": datasets.Value("string"), "label": classes}
+    stored = [row | {"image": {"bytes": row["image"], "path": None}} for row in table]
+    data = datasets.Dataset.from_list(stored, datasets.Features(kinds))
+    assert embark.task(data, columns=columns) == task  # media as they are stored, not decoded and encoded again
+    both = embark.task(datasets.DatasetDict({"train": data, "test": data.select(range(6))}), "probe")
+    assert (both.labels, dict(both.rows)) == (tuple(COLORS), {"train": 12, "test": 6})
+    assert embark.task(data.to_iterable_dataset(), "zeroshot").labels == tuple(COLORS)

@@ -38,17 +38,17 @@ Folder = Annotated[
 ]
 Kinds = Annotated[
     list[str] | None,
-    typer.Option("--kind", metavar="KIND", help="Of --folder (default: all) or --dataset: retrieval, zeroshot, probe…"),
+    typer.Option("--kind", metavar="KIND", help="Of --folder or --dataset: retrieval, probe…"),
 ]
 FolderName = Annotated[
-    str | None, typer.Option("--name", metavar="NAME", help="How the tasks of --folder or --dataset begin (its name).")
+    str | None, typer.Option("--name", metavar="NAME", help="What tasks of --folder or --dataset are called.")
 ]
 DatasetId = Annotated[
     str | None, typer.Option("--dataset", metavar="ID", help="A data set of the hub, whose columns become a task.")
 ]
 Columns = Annotated[
     str | None,
-    typer.Option("--columns", metavar="ROLE=NAME,…", help="Of --dataset: image=img,text=caption (else usual names)."),
+    typer.Option("--columns", metavar="ROLE=NAME,…", help="Of --dataset: image=img,text=caption."),
 ]
 SplitName = Annotated[str | None, typer.Option("--split", metavar="NAME", help="Of --dataset (default: test…).")]
 ConfigName = Annotated[str | None, typer.Option("--config", metavar="NAME", help="Of --dataset, where it has several.")]
