@@ -183,9 +183,10 @@ def test_14_09_items_are_pictures_arrays_paths_and_bytes(tmp_path: Path) -> None
     data = read(task)
     assert (len(data.sides["document"]), len(data.sides["query"])) == (1, 5)
     (tmp_path / "red.png").write_bytes(png(picture("red")))
-    files = embark.task([{"file": "red.png", "label": "a"}, {"file": "red.png", "label": "b"}], folder=tmp_path,
-        options={"equal": "apart"})  # fmt: skip
-    encoded = embark.task([(png(picture("red")), "a"), (tmp_path / "red.png", "b")], options={"equal": "apart"})
+    table = [{"file": "red.png", "label": "a"}, {"file": "red.png", "label": "b"}]
+    files = embark.task(table, "zeroshot", folder=tmp_path, options={"equal": "apart"})
+    pairs = [(png(picture("red")), "a"), (tmp_path / "red.png", "b")]
+    encoded = embark.task(pairs, "zeroshot", options={"equal": "apart"})
     digests = [item.parts[0].digest for task in (files, encoded) for item in read(task).sides["item"].items]
     assert len(digests) == 4
     assert len(set(digests)) == 1
@@ -219,6 +220,8 @@ def test_14_09_sounds_are_arrays_with_their_rate() -> None:
         ([], {}, "The data has no rows"),
         (["a", "b"], {}, "Row 0 is a str: rows are dictionaries"),
         (17, {}, "No task can be made of int"),
+        ([(row["image"], row["caption"]) for row in rows()], {}, "if it holds captions, say kind='retrieval'"),
+        ({"text": ["a", "b"], "label": [1, 2]}, {}, "a mapping is one of splits to rows"),
         ({"train": rows(), "other": rows(), "third": rows()}, {"kind": "zeroshot"}, "Name it with split=…"),
         ([("a", {"boxes": 1})], {"kind": "zeroshot"}, "Column 'label' holds dict"),
         ([(Path("missing.png"), "a")], {}, "Row 0: There is no image missing.png"),
@@ -230,18 +233,25 @@ def test_14_09_errors_say_what_to_name(data: Any, options: dict[str, Any], messa
     assert message in str(raised.value)
 
 
-def test_names_of_files_stay_in_their_folder(tmp_path: Path) -> None:
-    """A table may be a stranger's: what it names outside the folder may be sent to an API."""
-    (tmp_path / "secret.png").write_bytes(png(picture("red")))
-    (tmp_path / "photos").mkdir()
-    for name in ("../secret.png", str(tmp_path / "secret.png")):
-        with pytest.raises(embark.EmbarkError, match=r"Row 0: .* allow it with allow_outside=True"):
-            embark.task([{"file": name, "label": "a"}], folder=tmp_path / "photos")
-        table = [{"image": {"bytes": None, "path": name}, "label": "a"}]
-        with pytest.raises(embark.EmbarkError, match="allow_outside=True"):
-            embark.task(table, folder=tmp_path / "photos")
-    task = embark.task([{"file": "../secret.png", "label": "a"}], folder=tmp_path / "photos", allow_outside=True)
-    assert task.modalities == ("text", "image")
+def test_14_09_the_row_can_be_kept_in_a_file(tiny: embark.Encoder) -> None:
+    """Its data is in home, outside the file's folder, so the user allows it; the scores on disk stand."""
+    task = embark.task(rows(), "retrieval", name="Pages")
+    embark.evaluate(tiny, [task], show_progress=False)
+    Path("tasks.toml").write_text(embark.to_toml(task))
+    [row] = embark.load_tasks("tasks.toml", allow_outside=True)
+    assert row.source == task.source
+    again = embark.evaluate(tiny, [row], show_progress=False)
+    assert (again.embedded, again.computed) == (0, 0)
+
+
+def test_a_folder_of_tables_is_a_task(tiny: embark.Encoder) -> None:
+    Path("pets").mkdir()
+    Path("pets/test.csv").write_text("words,colour\na red page,red\na blue page,blue\na red sheet,red\n")
+    task = embark.task("pets", "clustering", {"text": "words", "label": "colour"})
+    assert (task.name, task.source.id) == ("petsClustering", str(Path("pets").resolve()))
+    assert score(tiny, task) == 1.0
+    with pytest.raises(embark.EmbarkError, match="is a file: its folder is the data"):
+        embark.task("pets/test.csv")
 
 
 def test_missing_values_of_frames_are_missing() -> None:
@@ -255,7 +265,7 @@ def test_missing_values_of_frames_are_missing() -> None:
 def test_a_failure_leaves_nothing_behind(elsewhere: Path) -> None:
     data = [(picture("red"), "a"), (object(), "b")]
     with pytest.raises(embark.EmbarkError, match="Row 1: object is no image"):
-        embark.task(data)
+        embark.task(data, "zeroshot")
     assert list((elsewhere / "home" / "own").iterdir()) == []
     shutil.rmtree(elsewhere / "home")
 

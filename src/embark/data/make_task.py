@@ -17,7 +17,7 @@ from embark.data.readers.folder import DIVIDE, PROBE
 from embark.data.records import PAIR, splits
 from embark.data.remote import table_head
 from embark.data.rows import split_files
-from embark.data.tasks_file import EQUAL, METRICS, PAIRED, local_source
+from embark.data.tasks_file import EQUAL, METRICS, PAIRED
 from embark.paths import component
 from embark.settings import Settings, load_settings
 from embark.types import MODALITIES, EmbarkError, Modality, Source, Task
@@ -168,7 +168,7 @@ def _of_objects(
         for rows in tables.values():
             check_name("column", column, rows.columns, f"There are {listed(rows.columns)}.")
     cells = {
-        column: _Column(column, sample.sample(column), sample.class_names.get(column))
+        column: _Column(column, sample.sample(column), sample.class_names.get(column), "", sample.all_different(column))
         for column in sample.columns
         if column != by_column
     }
@@ -224,9 +224,12 @@ def _scored(request: _Request, kind: str, names: Sequence[str]) -> str:
 def _of_source(id: str, request: _Request, revision: str | None, config: str | None, settings: Settings) -> Task:
     """A task over a data set of the hub, pinned to its present commit, or over a folder of tables."""
     hub = Hub(settings)
-    if Path(id).expanduser().is_dir():
-        source = local_source(id, revision or "", config=config)
-        stem = Path(source.id).name
+    folder = Path(id).expanduser()
+    if folder.is_file():
+        raise EmbarkError(f"{id} is a file: its folder is the data, embark.folder_task(folder, table={folder.name!r}).")
+    if folder.is_dir():
+        source = Source(str(folder.resolve()), revision or "", config)
+        stem = folder.resolve().name
     else:
         source = Source(id, hub.resolve(id, revision or "main"), config)
         stem = id.rpartition("/")[2]
@@ -249,7 +252,10 @@ def _of_source(id: str, request: _Request, revision: str | None, config: str | N
         for role, column in _named(columns, by_name)
         if (of_column := _kind(role, by_name.get(column, _Column(column))))
     ]
-    return request.row(kind, columns, kinds, source, stem, request.train or _has_split(source, "train", chosen, hub))
+    row = request.row(kind, columns, kinds, source, stem, request.train or _has_split(source, "train", chosen, hub))
+    if source.revision:
+        return row
+    return replace(row, source=replace(source, revision=readers.content_revision(row, hub)))
 
 
 def _stored_split(source: Source, request: _Request, hub: Hub) -> str:
@@ -280,12 +286,13 @@ def _has_split(source: Source, split: str, scored: str, hub: Hub) -> bool:
 
 @dataclass(frozen=True)
 class _Column:
-    """A column: its name, a value, the names of its classes, and its type as a file states it."""
+    """A column: its name, a value, the names of its classes, the type that a file states, whether its values differ."""
 
     name: str
     cell: Any = None
     class_names: tuple[str, ...] | None = None
     type: str = ""
+    all_different: bool = False
 
     @property
     def modality(self) -> Modality | None:
@@ -368,6 +375,11 @@ def _usual_kind(columns: Mapping[str, str], known: Iterable[_Column]) -> str:
         label = next((column for column in known if column.name == columns["label"]), _Column("label"))
         if isinstance(label.cell, (list, tuple)):
             return "multilabel"
+        if label.all_different:
+            raise EmbarkError(
+                f"What is the task? All rows differ in '{label.name}': if it holds captions, say kind='retrieval'; if "
+                "classes, kind='zeroshot', 'probe' or 'clustering'."
+            )
         return "zeroshot" if label.class_names or isinstance(label.cell, str) or label.type == "string" else "probe"
     names = [column.name for column in known]
     raise EmbarkError(

@@ -39,6 +39,11 @@ class Records:
         """The first value of a column that is not missing; None where the first rows have none."""
         return next((cell for row in self.head if (cell := plain(row.get(column))) is not None), None)
 
+    def all_different(self, column: str) -> bool:
+        """Whether the first rows all have different texts in a column."""
+        cells = [row.get(column) for row in self.head]
+        return len(cells) > 1 and all(isinstance(cell, str) for cell in cells) and len({*cells}) == len(cells)
+
 
 def splits(data: Any) -> dict[str, Records]:
     """The rows by split: of a mapping {"train": …, "test": …} each; anything else is one split, called ""."""
@@ -125,5 +130,5 @@ def _named(elements: Iterator[Any]) -> Iterator[Record]:
             size = f" of {len(element)}" if isinstance(element, (tuple, list)) else ""
             raise EmbarkError(
                 f"Row {number} is a {type(element).__name__}{size}: rows are dictionaries, (item, label) or "
-                "(left, right, score)."
+                "(left, right, score), and a mapping is one of splits to rows."
             )
