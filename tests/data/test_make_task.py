@@ -103,6 +103,9 @@ def test_14_09_a_data_set_of_torchvision_is_a_task(tiny: embark.Encoder) -> None
     splits = embark.task({"train": Pages(9), "test": Pages(30)}, "probe", params={"shots": 2, "runs": 2})
     assert (dict(splits.rows), splits.source.splits) == ({"train": 9, "test": 30}, ("test",))
     assert isinstance(read(splits).truth, Split)
+    assert "divide" in embark.task({"train": Pages(9)}, "probe").options  # never from what is scored
+    with pytest.raises(embark.EmbarkError, match="cannot learn from 'test', which is scored"):
+        embark.task({"train": Pages(9), "test": Pages(30)}, "probe", train="test")
 
 
 def test_14_09_results_are_compared_ranked_and_shown_afterwards(tiny: embark.Encoder) -> None:
@@ -152,8 +155,8 @@ def test_14_09_kinds_of_tasks(tiny: embark.Encoder) -> None:
     choice = embark.task(questions)
     assert (choice.evaluator, choice.mixed, type(read(choice).truth)) == ("choice", True, Qrels)
     swaps = [{"photo": picture(name), "right": name, "wrong": "nothing"} for name in COLORS]
-    pairs = embark.task(swaps, columns={"images": "photo", "texts": "right,wrong"}, metric="text_acc")
-    assert (pairs.evaluator, type(read(pairs).truth)) == ("pairs", Matches)
+    pairs = embark.task(swaps, columns={"images": "photo", "texts": "right,wrong"})
+    assert (pairs.evaluator, pairs.metric, type(read(pairs).truth)) == ("pairs", "text_acc", Matches)
     assert score(tiny, pairs) == 1.0
     tags = [{"text": f"{row % 4} and {row % 3}", "labels": [str(row % 4), f"t{row % 3}"]} for row in range(24)]
     multilabel = embark.task(tags)

@@ -90,11 +90,11 @@ def task(
     for field in more:
         check_name("field of a task", field, known)
     settings = settings or load_settings()
+    request = _Request(kind, columns, name, split, train, more)
     if isinstance(data, (str, PurePath)):
-        return _of_source(str(data), _Request(kind, columns, name, split, train, more), revision, config, settings)
+        return _of_source(str(data), request, revision, config, settings)
     if revision or config:
         raise EmbarkError("revision and config are those of a data set of the hub; this data is a Python object.")
-    request = _Request(kind, columns, name, split, train, more)
     return _of_objects(data, request, Path(folder), allow_outside, rate, settings)
 
 
@@ -116,13 +116,15 @@ class _Request:
         content: Sequence[Modality],
         source: Source,
         stem: str,
-        has_train: object,
+        has_train: bool,
     ) -> Task:
-        """The row; `content` are the modalities of its columns, `has_train` is true where a split is for learning."""
+        """The row; `content` are the modalities of its columns; `has_train`: a split that is not scored is `train`."""
         reader = NEEDED[kind][0]
         words = {"text"} if kind in ("zeroshot", "choice") else set()
         kinds = {*content, *words}
         options: dict[str, Any] = {**EQUAL.get(reader, {})}
+        if self.train in source.splits:
+            raise EmbarkError(f"A probe cannot learn from '{self.train}', which is scored: name another split.")
         if kind in TRAINED:
             options |= {"train": self.train} if self.train else {} if has_train else {"divide": DIVIDE}
         if kind == "retrieval" and "text" not in kinds and len(columns) > 1 and not _sided(columns):
@@ -133,7 +135,7 @@ class _Request:
             evaluator=kind,
             reader=reader,
             source=source,
-            metric=PAIRED if reader == "paired" else METRICS[kind],
+            metric=_metric(kind, columns),
             category=kind.capitalize(),
             modalities=tuple(modality for modality in MODALITIES if modality in kinds),
             columns=dict(columns),
@@ -180,7 +182,8 @@ def _of_objects(
     scored = _scored(request, kind, list(kept.rows))
     source = Source(id=str(kept.folder), revision=kept.revision, splits=(scored,), files=_files(kept.rows))
     stem = f"Own{kept.revision.removeprefix(REVISION)[:8]}"
-    row = request.row(kind, columns, list(content.values()), source, stem, request.train or "train" in kept.rows)
+    has_train = "train" in kept.rows and scored != "train"
+    row = request.row(kind, columns, list(content.values()), source, stem, has_train)
     names = cells[columns["label"]].class_names if "label" in columns else None
     return replace(row, rows=kept.rows, labels=row.labels or names or ())
 
@@ -192,13 +195,21 @@ def _files(rows: Iterable[str]) -> dict[str, tuple[str, ...]]:
 
 def _sided(columns: Mapping[str, str]) -> bool:
     """Whether columns say by themselves which side they are of."""
-    return any(role.startswith(("query_", "corpus_")) for role in columns)
+    return any(role.startswith(SIDES) for role in columns)
+
+
+def _metric(kind: str, columns: Mapping[str, str]) -> str:
+    """The usual measure; of one image with several texts, or the reverse, the one that not every model fails."""
+    if kind != "pairs":
+        return PAIRED if kind == "retrieval" else METRICS[kind]
+    images, texts = (columns[role].count(",") for role in NEEDED[kind][1])
+    return METRICS[kind] if images == texts else "image_acc" if images > texts else "text_acc"
 
 
 def _mixed(kind: str, columns: Mapping[str, str], content: Sequence[Modality]) -> bool:
     """Whether items are of several modalities."""
     if kind == "retrieval" and _sided(columns):
-        return any(sum(role.startswith(side) for role in columns if role != "query_id") > 1 for side in SIDES)
+        return any(sum(role.startswith(side) for role in columns) > 1 for side in SIDES)
     most = {"retrieval": 2, "choice": 1, **dict.fromkeys(LABELED, 1)}.get(kind, len(MODALITIES))
     return len({*content}) > most
 
@@ -252,7 +263,7 @@ def _of_source(id: str, request: _Request, revision: str | None, config: str | N
         for role, column in _named(columns, by_name)
         if (of_column := _kind(role, by_name.get(column, _Column(column))))
     ]
-    row = request.row(kind, columns, kinds, source, stem, request.train or _has_split(source, "train", chosen, hub))
+    row = request.row(kind, columns, kinds, source, stem, _has_split(source, "train", chosen, hub))
     if source.revision:
         return row
     return replace(row, source=replace(source, revision=readers.content_revision(row, hub)))
@@ -396,7 +407,7 @@ def _kind(role: str, column: _Column) -> Modality | None:
     if role in ("images", "texts"):
         return "image" if role == "images" else "text"
     if role in ("left", "right"):
-        return column.modality or "text"
+        return column.modality or ("image" if "binary" in column.type else "text")
     return "text" if role in ("question", "choices") else None
 
 

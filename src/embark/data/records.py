@@ -105,8 +105,8 @@ def _arrow_rows(tables: Iterable[Any]) -> Iterator[Record]:
 def _of_datasets(data: Any) -> Records:
     features = data.features or {}
     rows = _records(_arrow_rows(data.with_format("arrow").iter(batch_size=BATCH)), features)
-    class_names = {name: tuple(kind.names) for name, kind in features.items() if getattr(kind, "names", None)}
-    return replace(rows, class_names=class_names)
+    kinds = {name: getattr(kind, "feature", kind) for name, kind in features.items()}  # of lists, what they hold
+    return replace(rows, class_names={name: tuple(k.names) for name, k in kinds.items() if getattr(k, "names", None)})
 
 
 def _sequence(data: Any) -> Iterator[Any]:
