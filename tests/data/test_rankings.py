@@ -323,7 +323,7 @@ def test_pairs_need_two_columns_and_a_direction(read: Make) -> None:
     held = {"image": IMAGES[:2], "text": ["a", "b"]}
     with pytest.raises(EmbarkError, match="pairs need columns of two of text, image, audio, video"):
         read("paired", "retrieval", {"data/test-0.parquet": held}, columns={"image": "image"})
-    with pytest.raises(EmbarkError, match="'query' must name the modality of the queries, one of image, text, not 'audio'"):
+    with pytest.raises(EmbarkError, match=r"'query' must name the modality .*, one of image, text, not 'audio'"):
         read("paired", "retrieval", {"data/test-0.parquet": held}, columns=PAIRED, options={"query": "audio"})
 
 

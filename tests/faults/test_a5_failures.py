@@ -94,9 +94,9 @@ def test_a5_a_bug_in_an_evaluator_costs_the_task(
     monkeypatch.setitem(sys.modules, module.__name__, module)
     monkeypatch.setitem(EVALUATORS, "bug", module.__name__)
     retrieval, zeroshot = folder_task(pictures())
-    run = evaluate(tiny, [replace(zeroshot, evaluator="bug"), retrieval])
-    assert outcome(run) == (["PagesRetrieval"], ["PagesZeroShot"])
-    assert "AttributeError: 'Classes' object has no attribute 'no_such_field'" in run.skipped[0].why
+    run = evaluate(tiny, [replace(retrieval, evaluator="bug"), zeroshot])
+    assert outcome(run) == (["PagesZeroShot"], ["PagesRetrieval"])
+    assert "AttributeError: 'Qrels' object has no attribute 'no_such_field'" in run.skipped[0].why
 
 
 def test_a5_a_model_that_cannot_be_loaded_costs_that_model(tmp_path: Path) -> None:

@@ -58,7 +58,7 @@ def test_c_a_pipe_as_metadata_csv_is_not_waited_for(pictures: Callable[..., Path
     code = f"import embark; embark.folder_task({str(folder)!r})"
     line = [sys.executable, "-c", code]
     done = subprocess.run(line, capture_output=True, text=True, check=False, timeout=10)
-    assert "has no CSV" in done.stderr
+    assert "has no table" in done.stderr
 
 
 @pytest.mark.parametrize("token", ["hf_abc\vdef", "hf_abc\x00def", "hf_äbc", "hf_a\nb\x1bc"])

@@ -20,6 +20,7 @@ import pyarrow as pa
 
 from embark.data import lazy_media, limits
 from embark.data.errors import errors_about
+from embark.data.fetch import is_local
 from embark.data.sibling_files import SiblingFiles
 from embark.types import Bytes, EmbarkError
 
@@ -100,8 +101,9 @@ class Parquet(TableFile):
         return values
 
     def chunks(self, column: str) -> Sequence[Bytes | None]:
-        if self.siblings and (names := self.file_names(column)) is not None:
-            return self.siblings.chunks(names)
+        own = self.siblings if self.siblings and is_local(self.siblings.source.id) else None
+        if own and (names := self.file_names(column)) is not None:
+            return own.chunks(names)
         kind = self.schema.field(column).type
         if not _is_bytes(kind) and not _is_samples(kind):
             raise EmbarkError(f"{self.path}: column '{column}' holds {kind}, not media.")

@@ -247,8 +247,7 @@ class _Evaluation:
         with progress(f"{encoder.card.name}: reading", len(tasks), self.bench.show_progress, "tasks") as advance:
             for task in tasks:
                 try:
-                    self._check_folder(task, encoder.card)
-                    if not self.rescore and (result := self._on_disk(task, encoder)):
+                    if result := self._on_disk(task, encoder):
                         on_disk[task.name] = result
                     else:
                         demands[task.name] = self.bench.demands(task, encoder)
@@ -270,10 +269,9 @@ class _Evaluation:
                 applicable.append(task)
         return applicable
 
-    def _check_folder(self, task: Task, card: ModelCard) -> None:
+    def _check_folder(self, task: Task, result: TaskResult) -> None:
         """Refuse to replace the result of another folder that is still there: two things have one name."""
-        result = self._result(card, task) if is_local(task.source.id) else None
-        other = result.row.source if result and result.row else task.source
+        other = result.row.source if result.row and is_local(result.row.source.id) else task.source
         if other.revision != task.source.revision and other.id != task.source.id and Path(other.id).is_dir():
             raise EmbarkError(
                 f"The results have {task.name} of another folder, {other.id}. Give this one another name (--name, or "
@@ -285,6 +283,9 @@ class _Evaluation:
         card = self.bench.card(encoder.card)
         result = self._result(encoder.card, task)
         if result is None:
+            return None
+        self._check_folder(task, result)
+        if self.rescore:
             return None
         current = {part: (fingerprint_of(task, *part), encoder_fingerprint(card)) for part in task.parts}
         recorded = {(record.split, record.subset): (record.fingerprint, record.encoder) for record in result.records}

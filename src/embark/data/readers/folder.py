@@ -183,8 +183,8 @@ def _label_tasks(base: Task, contents: Contents, kinds: Sequence[str], templates
     labels = contents.rows.values(contents.label)
     classes = contents.rows.class_names(contents.label) or _classes(contents, labels, column)
     if len(classes) < 2:
-        told = first_few(classes) or "none"
-        contents.notes.append(f"Column '{contents.label}' of {contents.place} needs two labels or more; it has {told}.")
+        column = f"Column '{contents.label}' of {contents.place}"
+        contents.notes.append(f"{column} needs two labels or more; it has {first_few(classes) or 'none'}.")
         return []
     labelled = replace(
         base,
@@ -255,7 +255,7 @@ def _check_templates(templates: Sequence[str]) -> tuple[str, ...]:
 def _contents(source: Source, file: str | None, caption: str | None, label: str | None, outside: bool) -> Contents:
     """The columns of a folder's table; an error where it names no files, or files that are not there."""
     hub = Hub(load_settings())
-    paths = [found.path for found in split_files(source, "test", hub)]
+    paths = [table_file.path for table_file in split_files(source, "test", hub)]
     place = source.id if media_kind(paths[0]) else str(Path(source.id, paths[0]))
     rows = Rows(place, open_files(source, paths, hub, outside))
     if not len(rows):

@@ -1,0 +1,439 @@
+"""Issue 14: what people's own folders and TOML files hold is read by one rule, and known by its content."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from typer.testing import CliRunner
+
+import embark
+from embark.cli import app
+from embark.data import readers
+from embark.data.items import digest
+from embark.data.tasks_file import load_tasks, local_source, to_toml
+from embark.types import Classes, Dataset, EmbarkError, Qrels, Split, Task
+from hub import client, png, wav
+
+Pictures = Callable[..., Path]
+COLORS = {"red": (255, 0, 0), "green": (0, 255, 0), "blue": (0, 0, 255)}
+PAIRS = """
+[[task]]
+name = "Own"
+evaluator = "retrieval"
+reader = "paired"
+modalities = ["text", "image"]
+columns = { image = "file", text = "caption" }
+source = { id = "%s", files = { test = ["metadata.csv"] } }
+"""
+
+
+def evaluate(model: Any, tasks: Any, **options: Any) -> embark.Run:
+    return embark.evaluate(model, tasks, show_progress=False, **options)
+
+
+def read(task: Task, subset: str = "default") -> Dataset:
+    return readers.read(task, "test", subset, client())
+
+
+def texts(data: Dataset, side: str = "query") -> list[str]:
+    return ["+".join(getattr(part, "text", part.kind) for part in item.parts) for item in data.sides[side].items]
+
+
+def pairs(data: Dataset) -> list[tuple[str, str]]:
+    """The relevant pairs by their ids."""
+    assert isinstance(data.truth, Qrels)
+    query, document = data.sides["query"].ids, data.sides["document"].ids
+    return [(query[q], document[d]) for q, d in zip(data.truth.query, data.truth.document, strict=True)]
+
+
+def folder_of(place: Path, **files: str | bytes) -> Path:
+    """A folder with these files; in their names, __ is a dot and ___ a slash."""
+    for name, content in files.items():
+        path = place / name.replace("___", "/").replace("__", ".")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return place
+
+
+def shades() -> dict[str, bytes]:
+    """Two red pictures, a green one and a copy of it."""
+    green = png((0, 255, 0))
+    return {"a__png": png((255, 0, 0)), "b__png": png((200, 0, 0)), "c__png": green, "copy__png": green}
+
+
+# ── 1: equal content is one thing ────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_14_01_equal_captions_are_one_thing_in_both_forms(tmp_path: Path, tiny: embark.Encoder) -> None:
+    table = "file,caption\na.png,a red page\nb.png,a red page\nc.png,a green page\ncopy.png,so green\n"
+    folder = folder_of(tmp_path / "pages", metadata__csv=table, **shades())
+    (tmp_path / "tasks.toml").write_text(PAIRS % "pages")
+    of_folder = embark.folder_task(folder)
+    of_file = load_tasks(tmp_path / "tasks.toml")
+    for [task] in (of_folder, of_file):
+        data = read(task)
+        assert texts(data) == ["a red page", "a green page", "so green"]
+        assert data.sides["document"].ids == ("a.png", "b.png", "c.png")  # the copy is c.png
+        answers = [("caption-00000", "a.png"), ("caption-00000", "b.png")]
+        assert pairs(data) == [*answers, ("caption-00002", "c.png"), ("caption-00003", "c.png")]
+        assert data.counts == {"equal items of side 'query'": 1, "equal items of side 'document'": 1}
+    results = evaluate(tiny, [*of_folder, *of_file]).results
+    assert [(result.metric, result.score) for result in results] == [("hit_rate_at_1", 1.0)] * 2
+
+
+def test_14_01_a_file_may_let_each_row_count(tmp_path: Path) -> None:
+    folder_of(tmp_path / "pages", metadata__csv="file,caption\na.png,red\nb.png,red\n", **shades())
+    (tmp_path / "tasks.toml").write_text(PAIRS % "pages" + 'options = { equal = "apart" }\n')
+    assert texts(read(load_tasks(tmp_path / "tasks.toml")[0])) == ["red", "red"]
+
+
+def test_14_01_equal_items_have_one_label(tmp_path: Path) -> None:
+    table = "file,label\na.png,red\nc.png,green\ncopy.png,%s\n"
+    folder = folder_of(tmp_path / "pages", metadata__csv=table % "green", **shades())
+    assert read(embark.folder_task(folder)[0]).sides["item"].ids == ("a.png", "c.png")
+    folder_of(folder, metadata__csv=table % "lime")
+    with pytest.raises(
+        EmbarkError, match=r"'c.png' and 'copy.png' are the same content with two labels, 'green' and 'lime'"
+    ):
+        read(embark.folder_task(folder)[0])
+
+
+# ── 2: constant measures ─────────────────────────────────────────────────────────────────────────────────────────────
+
+SWAPS = """
+[[task]]
+name = "Swaps"
+evaluator = "pairs"
+reader = "captions"
+modalities = ["text", "image"]
+columns = { images = "file", texts = "right,wrong" }
+source = { id = "pages", files = { test = ["metadata.csv"] } }
+"""
+
+
+def test_14_02_a_measure_that_is_constant_is_an_error_that_names_another(tmp_path: Path, tiny: embark.Encoder) -> None:
+    table = "file,right,wrong,caption\na.png,a red page,a blue page,red\nc.png,a green page,a red page,green\n"
+    folder_of(tmp_path / "pages", metadata__csv=table, **shades())
+    file = tmp_path / "tasks.toml"
+    pairs_at_3 = PAIRS % "pages" + 'metric = "hit_rate_at_3"\n'
+    for rows, advice in (
+        (SWAPS, "'accuracy' is 0 for every model on data of this shape: use 'text_acc'"),
+        (SWAPS + 'metric = "image_acc"\n', "'image_acc' is 0 for every model on data of this shape: use 'text_acc'"),
+        (pairs_at_3, "'hit_rate_at_3' is 1 for every model on data of this shape: use 'hit_rate_at_1' or 'ndcg_at_10'"),
+    ):
+        file.write_text(rows)
+        with pytest.raises(EmbarkError, match=advice):
+            evaluate(tiny, load_tasks(file))
+    file.write_text(SWAPS + 'metric = "text_acc"\n')
+    assert evaluate(tiny, load_tasks(file)).results[0].score == 1.0
+
+
+# ── 3: items on both sides ───────────────────────────────────────────────────────────────────────────────────────────
+
+
+def labelled(folder: Path, evaluator: str, **more: Any) -> Task:
+    row: dict[str, Any] = {"columns": {"text": "text", "label": "label"}, **more}
+    return Task("Own", "Own", evaluator, "labelled", local_source(folder), "accuracy", "Own", ("text",), **row)
+
+
+def test_14_03_training_items_in_the_test_are_counted_and_said(tmp_path: Path, tiny: embark.Encoder) -> None:
+    rows = "".join(f"{color} {number},{color}\n" for number in range(3) for color in ("red", "blue"))
+    folder = folder_of(tmp_path, train__csv="text,label\n" + rows, test__csv="text,label\n" + rows + "so blue,blue\n")
+    task = labelled(folder, "probe", params={"shots": 1, "runs": 2})
+    run = evaluate(tiny, task)
+    [record] = run.results[0].records
+    assert record.counts["test items among the training items"] == 6
+    assert "6 of 7 test items are training items, too (test-0 first)" in record.warnings
+    assert "6 of 7 test items are training items" in str(run.table())
+
+
+def test_14_03_queries_in_the_corpus_are_counted_and_said(tmp_path: Path, tiny: embark.Encoder) -> None:
+    folder = folder_of(tmp_path, test__csv="query,answer\nred,red\nblue,green blue\ngreen,green green\n")
+    columns = {"query_text": "query", "corpus_text": "answer"}
+    task = Task(
+        "Own", "Own", "retrieval", "paired", local_source(folder), "hit_rate_at_1", "Own", ("text",), columns=columns
+    )
+    [record] = evaluate(tiny, task).results[0].records
+    assert record.counts["queries among the documents"] == 1
+    assert any(warning.startswith("1 of 3 queries are in the corpus as they are") for warning in record.warnings)
+    by_design = Task(**{**vars(task), "name": "Other", "params": {"skip_first": True}})
+    assert "queries among the documents" not in evaluate(tiny, by_design).results[0].records[0].counts
+
+
+# ── 6: identity ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_14_06_two_folders_of_one_name_do_not_replace_each_other(
+    tmp_path: Path, tiny: embark.Encoder, pictures: Pictures
+) -> None:
+    first = pictures("Pages")
+    second = folder_of(tmp_path / "other" / "Pages", metadata__csv="file,caption\na.png,red\nc.png,green\n", **shades())
+    before = evaluate(tiny, embark.folder_task(first)[:1])
+    with pytest.raises(EmbarkError, match=r"The results have PagesRetrieval of another folder, .*--name"):
+        evaluate(tiny, embark.folder_task(second))
+    assert evaluate(tiny, embark.folder_task(first)[:1]).computed == 0
+    assert len(evaluate(tiny, embark.folder_task(second, name="Other")).results) == 1
+    shutil.rmtree(first)  # now the other one is the only one of its name
+    assert evaluate(tiny, embark.folder_task(second)).computed == 1
+    assert before.results[0].score == 1.0
+
+
+@pytest.mark.parametrize("form", ["folder", "TOML"])
+def test_14_06_own_data_is_known_by_its_content(
+    tmp_path: Path, tiny: embark.Encoder, pictures: Pictures, form: str
+) -> None:
+    (tmp_path / "project").mkdir()
+    pictures("project/Pages")
+
+    def run(project: Path) -> int:
+        if form == "folder":
+            return evaluate(tiny, embark.folder_task(project / "Pages")).computed
+        (project / "tasks.toml").write_text(PAIRS % "Pages")
+        return evaluate(tiny, load_tasks(project / "tasks.toml")).computed
+
+    project = tmp_path / "project"
+    assert run(project) > 0
+    for path in project.rglob("*"):
+        os.utime(path, ns=(1, 1))
+    (project / "Pages" / "notes.txt").write_text("unrelated")
+    (project / "Pages" / "plot.png").write_bytes(png("black"))
+    assert run(project) == 0
+    copy = shutil.copytree(project, tmp_path / "elsewhere" / "project")
+    assert run(copy) == 0
+    (copy / "Pages" / "red.png").write_bytes(png((250, 0, 0)))
+    shutil.rmtree(project)
+    assert run(copy) > 0
+
+
+@pytest.mark.parametrize("outside", [False, True])
+def test_14_06_a_linked_folder_is_read_alike_in_both_forms(tmp_path: Path, outside: bool) -> None:
+    folder = folder_of(tmp_path / "pages", metadata__csv="file,caption\nlinked/a.png,red\nlinked/c.png,green\n")
+    target = folder_of(tmp_path / "private" if outside else folder / "photos", **shades())
+    (folder / "linked").symlink_to(target)
+    (tmp_path / "tasks.toml").write_text(PAIRS % "pages")
+    for make in (
+        lambda **options: embark.folder_task(folder, **options),
+        lambda **options: load_tasks(tmp_path / "tasks.toml", **options),
+    ):
+        if outside:
+            with pytest.raises(EmbarkError, match="leads out of"):
+                make()
+        [task] = make(allow_outside=outside)
+        assert read(task).sides["document"].ids == ("linked/a.png", "linked/c.png")
+
+
+# ── 9: folders ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def kept(task: Task, folder: Path) -> Task:
+    """The task after it was written to a TOML file beside its data and read again."""
+    file = folder.parent / "kept.toml"
+    file.write_text(to_toml(task, folder.parent))
+    [again] = load_tasks(file)
+    return again
+
+
+def test_14_09_a_subfolder_is_a_class(tmp_path: Path, tiny: embark.Encoder) -> None:
+    files = {
+        f"{name}___{number}__png": png(tuple(value * (10 - number) // 10 for value in color))  # type: ignore[arg-type]
+        for name, color in COLORS.items()
+        for number in range(4)
+    }
+    folder = folder_of(tmp_path / "colors", **files, __hidden___x__png=b"no picture")
+    zeroshot, probe = embark.folder_task(folder, kinds="all")
+    assert (zeroshot.labels, zeroshot.chance) == (("blue", "green", "red"), 1 / 3)
+    data = read(zeroshot)
+    assert isinstance(data.truth, Classes)
+    assert [data.truth.names[number] for number in data.truth.label] == ["blue"] * 4 + ["green"] * 4 + ["red"] * 4
+    assert [kept(task, folder) for task in (zeroshot, probe)] == [zeroshot, probe]
+    assert [result.score for result in evaluate(tiny, [zeroshot, probe]).results] == [1.0, 1.0]
+
+
+def test_14_09_subfolders_may_be_divided_into_train_and_test(tmp_path: Path) -> None:
+    files = {f"{split}___{name}___a__png": png(color) for split in ("train", "test") for name, color in COLORS.items()}
+    _, probe = embark.folder_task(folder_of(tmp_path, **files), kinds="all")
+    data = read(probe)
+    assert data.sides["train"].ids == ("train/blue/a.png", "train/green/a.png", "train/red/a.png")
+    assert data.sides["test"].ids == ("test/blue/a.png", "test/green/a.png", "test/red/a.png")
+
+
+FORMS = [";.csv", "\t.csv", "|.csv", ",.csv", ", .csv", "\t.tsv", "jsonl", "json", "parquet", "bytes"]
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_14_09_tables_of_every_form(tmp_path: Path, form: str) -> None:
+    folder = folder_of(tmp_path / "pages", **shades())
+    rows = [{"file": "a.png", "caption": "a red, page"}, {"file": "c.png", "caption": "a green page; really"}]
+    separator, _, ending = form.rpartition(".")
+    if separator:
+        lines = ["file" + separator + "caption", *(f'{row["file"]}{separator}"{row["caption"]}"' for row in rows)]
+        (folder / f"metadata.{ending}").write_text("\n".join(lines))
+    elif ending == "jsonl":
+        (folder / "metadata.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    elif ending == "json":
+        (folder / "metadata.json").write_text(json.dumps(rows))
+    else:
+        files: list[Any] = [row["file"] for row in rows]
+        if form == "bytes":
+            files = [{"bytes": (folder / file).read_bytes(), "path": file} for file in files]
+        columns = {"file" if form == "parquet" else "image": files, "caption": [row["caption"] for row in rows]}
+        pq.write_table(pa.table(columns), folder / "data.parquet")
+    [task] = embark.folder_task(folder)
+    data = read(task)
+    assert texts(data) == ["a red, page", "a green page; really"]
+    assert [digest(item.parts) for item in data.sides["document"].items] == [
+        digest(embark.Item((embark.Media("image", (png(color),)),)).parts) for color in ((255, 0, 0), (0, 255, 0))
+    ]
+    assert kept(task, folder) == task
+
+
+@pytest.mark.parametrize(("kind", "ending"), [("audio", "wav"), ("video", "mp4"), ("audio", "FLAC")])
+def test_14_09_sounds_and_films(tmp_path: Path, kind: str, ending: str) -> None:
+    table = f"file,caption,label\na.{ending},low,x\nb.{ending},high,y\n"
+    folder = folder_of(tmp_path, metadata__csv=table, **{f"a__{ending}": wav(220), f"b__{ending}": wav(880)})
+    tasks = embark.folder_task(folder, name="Own", kinds="all")
+    assert [task.name for task in tasks] == ["OwnRetrieval", f"Own{kind.capitalize()}ToText", "OwnZeroShot"]
+    assert [task.modalities for task in tasks] == [("text", kind)] * 3
+    assert [item.modalities for item in read(tasks[0]).sides["document"].items] == [(kind,)] * 2
+    assert tasks[0].notes == (f"No probe: two classes of {folder / 'metadata.csv'} must have two items or more.",)
+
+
+def test_14_09_both_directions_of_several_captions(tmp_path: Path) -> None:
+    tables = (
+        "file,caption\na.png,red\na.png,rot\nc.png,green\n",
+        "file,caption_1,caption_2\na.png,red,rot\nc.png,green,\n",
+    )
+    lists = '{"file": "a.png", "captions": ["red", "rot"]}\n{"file": "c.png", "captions": ["green"]}\n'
+    for number, (name, table) in enumerate((("a.csv", tables[0]), ("a.csv", tables[1]), ("a.jsonl", lists))):
+        folder = folder_of(tmp_path / str(number), **shades(), **{name.replace(".", "__"): table})
+        forward, back = embark.folder_task(folder, name="Own", kinds="all")
+        assert (forward.name, back.name) == ("OwnRetrieval", "OwnImageToText")
+        assert texts(read(forward)) == texts(read(back), "document") == ["red", "rot", "green"]
+        of_image = [(document, query) for query, document in pairs(read(forward))]
+        assert sorted(pairs(read(back))) == sorted(of_image)
+        assert [kept(task, folder) for task in (forward, back)] == [forward, back]
+
+
+def test_14_09_one_label_does_not_cost_the_captions(tmp_path: Path, tiny: embark.Encoder) -> None:
+    table = "file,caption,label\na.png,red,page\nc.png,green,page\n"
+    [task] = embark.folder_task(folder_of(tmp_path, metadata__csv=table, **shades()), name="Own")
+    assert task.name == "OwnRetrieval"
+    assert "needs two labels or more; it has page" in task.notes[0]
+    assert evaluate(tiny, task).results[0].score == 1.0
+
+
+def test_14_09_one_table_is_divided_by_content(tmp_path: Path, tiny: embark.Encoder) -> None:
+    files = {f"{name}{number}__png": png((number, 0, 0)) for number in range(20) for name in ("x", "y")}  # each twice
+    rows = [f"{name}{number}.png,{'odd' if number % 2 else 'even'}" for number in range(20) for name in ("x", "y")]
+    folder = folder_of(tmp_path / "pages", metadata__csv="\n".join(["file,label", *rows]), **files)
+    [probe] = embark.folder_task(folder, kinds=["probe"])
+    data = read(probe)
+    assert isinstance(data.truth, Split)
+    contents = {side: {digest(item.parts) for item in data.sides[side].items} for side in ("train", "test")}
+    assert (len(contents["train"]), len(contents["test"])) == (10, 10)
+    assert contents["train"].isdisjoint(contents["test"])
+    assert np.bincount(data.truth.train).tolist() == [5, 5]
+    [note] = data.skipped
+    assert note == "20 of 40 rows of test are for training: drawn by content, 50% of each class, seed 42"
+    (folder / "metadata.csv").write_text("\n".join(["file,label", *reversed(rows)]))  # the order does not matter
+    again = read(embark.folder_task(folder, kinds=["probe"])[0])
+    assert {digest(item.parts) for item in again.sides["train"].items} == contents["train"]
+    other = read(Task(**{**vars(probe), "source": local_source(folder, files=probe.source.files),
+                         "options": {**probe.options, "divide": {"train": 0.2, "seed": 1}}}))  # fmt: skip
+    assert len(other.sides["train"]) == 4
+    assert note in str(evaluate(tiny, embark.folder_task(folder, kinds=["probe"])).table())
+
+
+def test_14_09_languages_are_columns(tmp_path: Path, tiny: embark.Encoder) -> None:
+    table = "file,caption_en,caption_de,text_id\na.png,red,eine red Seite,7\nc.png,green,,8\nb.png,blue,blue,9\n"
+    folder = folder_of(tmp_path / "pages", metadata__csv=table, **shades())
+    [task] = embark.folder_task(folder)
+    assert task.subsets == {"en": ("eng",), "de": ("deu",)}
+    assert texts(read(task, "en")) == ["red", "green", "blue"]
+    assert texts(read(task, "de")) == ["eine red Seite", "blue"]
+    assert len(read(task, "de").sides["document"]) == 3
+    assert kept(task, folder) == task
+    assert [record.languages for record in evaluate(tiny, task).results[0].records] == [("eng",), ("deu",)]
+
+
+@pytest.mark.parametrize(
+    ("columns", "options", "expected"),
+    [
+        ({"audio": "sound", "image": "file"}, {"query": "audio"}, (["audio", "audio"], ["image", "image"])),
+        ({"audio": "sound", "image": "file"}, {"query": "image"}, (["image", "image"], ["audio", "audio"])),
+        (
+            {"audio": "sound", "image": "file", "text": "caption"},
+            {"query": ["audio", "text"]},
+            (["audio+low", "audio+high"], ["image", "image"]),
+        ),
+        (
+            {"query_image": "file", "query_text": "caption", "corpus_image": "other", "corpus_text": "label"},
+            {},
+            (["image+low", "image+high"], ["image+x", "image+y"]),
+        ),
+        ({"query_text": "caption", "corpus_text": "label"}, {}, (["low", "high"], ["x", "y"])),
+    ],
+)
+def test_14_09_pairs_of_any_modalities(
+    tmp_path: Path, columns: dict[str, str], options: dict[str, Any], expected: tuple[list[str], list[str]]
+) -> None:
+    table = "file,sound,caption,other,label\na.png,a.wav,low,c.png,x\nb.png,b.wav,high,copy.png,y\n"
+    folder = folder_of(tmp_path / "pages", metadata__csv=table, a__wav=wav(220), b__wav=wav(880), **shades())
+    source = local_source(folder, files={"test": ("metadata.csv",)})
+    modalities = ("text", "image", "audio")
+    for equal in ({}, {"equal": "one"}):
+        row = {"columns": columns, "options": {**options, **equal}, "mixed": True}
+        task = Task("Own", "Own", "retrieval", "paired", source, "hit_rate_at_1", "Own", modalities, **row)
+        data = read(task)
+        assert (texts(data), texts(data, "document")) == expected
+        assert len(pairs(data)) == 2
+    assert len(embark.folder_task(folder, kinds="all")) == 7  # text, image and sound both ways, and labels
+
+
+def test_14_09_a_column_of_two_kinds_is_an_error(tmp_path: Path) -> None:
+    folder = folder_of(tmp_path, metadata__csv="file,caption\na.png,a\na.wav,b\n", a__wav=wav(), **shades())
+    with pytest.raises(EmbarkError, match=r"names image \(a.png\) and audio \(a.wav\): give each kind a column"):
+        embark.folder_task(folder)
+
+
+def test_14_09_the_command_prints_the_rows_that_it_made(pictures: Pictures, tmp_path: Path) -> None:
+    folder = pictures("Holiday")
+    done = CliRunner().invoke(app, ["run", "-m", "embark/random", "--folder", str(folder), "--name", "Mine"])
+    assert done.exit_code == 0, done.output
+    file = tmp_path / "tasks.toml"
+    file.write_text(done.stderr[done.stderr.index("[[task]]") - 40 :].partition("FILE:\n")[2])
+    assert load_tasks(file, allow_outside=True) == [
+        Task(**{**vars(task), "options": {**task.options, "allow_outside": True}})
+        for task in embark.folder_task(folder, name="Mine", kinds="all")
+    ]
+    some = CliRunner().invoke(
+        app, ["run", "-m", "embark/random", "--folder", str(folder), "--kind", "reverse", "--format", "json"]
+    )
+    assert [row["task"] for row in json.loads(some.stdout)["results"]] == ["HolidayImageToText"]
+
+
+def test_14_09_rows_of_every_shape_come_back_from_toml(tmp_path: Path) -> None:
+    folder = folder_of(tmp_path / "own data", test__csv='text,label\n"a",x\n')
+    odd = {'a "quote"': "tab\tand \\ and \x7f", "ünder": "line\nbreak"}
+    task = Task(
+        "Odd [name]", "Other", "probe", "labelled", local_source(folder), "f1", "Cat", ("text",), columns=odd,
+        params={"shots": 3, "runs": 2},
+        options={"equal": "one", "where": {"label": ["x", "y"]}, "divide": {"train": 0.25}},
+        subsets={"de": ("deu-Latn",), "x y": ("eng",)}, labels=("a", "b"), chance=0.5, upright=False, tags={"k": "v"},
+        variants={"bare": {"templates": ("{}",), "params": {"shots": 1}}}, rows={"test": 1}, unreadable="skip",
+        pools=(embark.types.Pool("item", 3, "x"),), notes=("one", "two"),
+    )  # fmt: skip
+    again = kept(task, folder)
+    assert Task(**{**vars(again), "source": task.source}) == task
+    assert again.source.id == task.source.id
+    apart = Task(**{**vars(task), "options": {}})
+    assert kept(apart, folder).options == {"equal": "apart"}
