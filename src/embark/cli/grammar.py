@@ -30,7 +30,8 @@ class Command(TyperCommand):
 
     def _completed(self, words: list[str]) -> list[str]:
         """The words with "" after options that may stand alone: those whose value is shown as [NAME]."""
-        alone = {option for one in self.params if (one.metavar or "").startswith("[") for option in one.opts}
+        optional = [parameter for parameter in self.params if (parameter.metavar or "").startswith("[")]
+        alone = {option for parameter in optional for option in parameter.opts}
         following = [*words[1:], "-"]
         return [
             part

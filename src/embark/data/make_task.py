@@ -81,7 +81,7 @@ def task(
     Splits are those of the mapping, or of a column called "split"; `split` is scored, and a probe learns from `train`.
     Without a split to learn from, it learns from half of each class, drawn by content (the option `divide`).
 
-    Data of Python objects is kept in home as tables named by the hash of their content, which is the task's revision;
+    Data of Python objects is stored in home as tables named by the hash of their content, which is the task's revision;
     of the hub, at `revision` (default: the branch main), the row is pinned to the commit. `more` are other fields of
     `embark.Task`: metric, templates, labels, instructions, params, options…
     """
@@ -129,7 +129,7 @@ class _Request:
             options |= {"train": self.train} if self.train else {} if has_train else {"divide": DIVIDE}
         if kind == "retrieval" and "text" not in kinds and len(columns) > 1 and not _sided(columns):
             options["query"] = content[0]
-        made = Task(
+        usual = Task(
             name=self.name or f"{stem}{TITLES.get(kind, kind.capitalize())}",
             family="Own",
             evaluator=kind,
@@ -146,12 +146,12 @@ class _Request:
             upright=True,
         )
         more = dict(self.more)
-        more["options"] = {**made.options, **more.get("options", {})}
-        more["params"] = {**made.params, **more.get("params", {})}
+        more["options"] = {**usual.options, **more.get("options", {})}
+        more["params"] = {**usual.params, **more.get("params", {})}
         for field in ("modalities", "labels", "templates", "notes"):  # one text would be taken for its letters
             if field in more:
                 more[field] = tuple([more[field]] if isinstance(more[field], str) else more[field])
-        row = replace(made, **more)
+        row = replace(usual, **more)
         readers.check_options(row)
         return row
 
@@ -178,14 +178,14 @@ def _of_objects(
     kinds = {column: _kind(role, cells[column]) for role, column in _named(columns, cells)}
     content = {column: of_column for column, of_column in kinds.items() if of_column is not None}
     media = {column: None if of_column == "text" else of_column for column, of_column in kinds.items()}
-    kept = keep(tables, Shape(media, folder, allow_outside, rate), settings.home, by_column)
-    scored = _scored(request, kind, list(kept.rows))
-    source = Source(id=str(kept.folder), revision=kept.revision, splits=(scored,), files=_files(kept.rows))
-    stem = f"Own{kept.revision.removeprefix(REVISION)[:8]}"
-    has_train = "train" in kept.rows and scored != "train"
+    stored = keep(tables, Shape(media, folder, allow_outside, rate), settings.home, by_column)
+    scored = _scored(request, kind, list(stored.rows))
+    source = Source(id=str(stored.folder), revision=stored.revision, splits=(scored,), files=_files(stored.rows))
+    stem = f"Own{stored.revision.removeprefix(REVISION)[:8]}"
+    has_train = "train" in stored.rows and scored != "train"
     row = request.row(kind, columns, list(content.values()), source, stem, has_train)
     names = cells[columns["label"]].class_names if "label" in columns else None
-    return replace(row, rows=kept.rows, labels=row.labels or names or ())
+    return replace(row, rows=stored.rows, labels=row.labels or names or ())
 
 
 def _files(rows: Iterable[str]) -> dict[str, tuple[str, ...]]:
