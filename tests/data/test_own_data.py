@@ -205,6 +205,7 @@ def test_14_06_own_data_is_known_by_its_content(
     for path in project.rglob("*"):
         os.utime(path, ns=(1, 1))
     (project / "Pages" / "notes.txt").write_text("unrelated")
+    (project / "Pages" / "README.md").write_text("# My pages\n")
     (project / "Pages" / "plot.png").write_bytes(png("black"))
     assert run(project) == 0
     copy = shutil.copytree(project, tmp_path / "elsewhere" / "project")
@@ -231,12 +232,22 @@ def test_14_06_a_linked_folder_is_read_alike_in_both_forms(tmp_path: Path, outsi
         assert read(task).sides["document"].ids == ("linked/a.png", "linked/c.png")
 
 
+def test_14_06_rows_of_before_are_read(pictures: Pictures, tiny: embark.Encoder) -> None:
+    """Results have rows of the reader `folder`; files of tasks may."""
+    folder = pictures()
+    row: dict[str, Any] = {"columns": {"file": "file", "caption": "caption"}, "upright": True}
+    source = embark.Source(str(folder), "0123456789ab", config="metadata.csv")
+    task = Task("Old", "Folder", "retrieval", "folder", source, "hit_rate_at_1", "Retrieval", ("text", "image"), **row)
+    assert read(task).sides["document"].ids == ("red.png", "green.png", "blue.png")
+    assert evaluate(tiny, task).results[0].score == 1.0
+
+
 # ── 9: folders ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def kept(task: Task, folder: Path) -> Task:
+def round_trip(task: Task, folder: Path) -> Task:
     """The task after it was written to a TOML file beside its data and read again."""
-    file = folder.parent / "kept.toml"
+    file = folder.parent / "rows.toml"
     file.write_text(to_toml(task, folder.parent))
     [again] = load_tasks(file)
     return again
@@ -254,7 +265,7 @@ def test_14_09_a_subfolder_is_a_class(tmp_path: Path, tiny: embark.Encoder) -> N
     data = read(zeroshot)
     assert isinstance(data.truth, Classes)
     assert [data.truth.names[number] for number in data.truth.label] == ["blue"] * 4 + ["green"] * 4 + ["red"] * 4
-    assert [kept(task, folder) for task in (zeroshot, probe)] == [zeroshot, probe]
+    assert [round_trip(task, folder) for task in (zeroshot, probe)] == [zeroshot, probe]
     assert [result.score for result in evaluate(tiny, [zeroshot, probe]).results] == [1.0, 1.0]
 
 
@@ -293,7 +304,7 @@ def test_14_09_tables_of_every_form(tmp_path: Path, form: str) -> None:
     assert [digest(item.parts) for item in data.sides["document"].items] == [
         digest(embark.Item((embark.Media("image", (png(color),)),)).parts) for color in ((255, 0, 0), (0, 255, 0))
     ]
-    assert kept(task, folder) == task
+    assert round_trip(task, folder) == task
 
 
 @pytest.mark.parametrize(("kind", "ending"), [("audio", "wav"), ("video", "mp4"), ("audio", "FLAC")])
@@ -303,6 +314,7 @@ def test_14_09_sounds_and_films(tmp_path: Path, kind: str, ending: str) -> None:
     tasks = embark.folder_task(folder, name="Own", kinds="all")
     assert [task.name for task in tasks] == ["OwnRetrieval", f"Own{kind.capitalize()}ToText", "OwnZeroShot"]
     assert [task.modalities for task in tasks] == [("text", kind)] * 3
+    assert tasks[2].templates == ({"audio": "a sound of {}", "video": "a video of {}"}[kind],)
     assert [item.modalities for item in read(tasks[0]).sides["document"].items] == [(kind,)] * 2
     assert tasks[0].notes == (f"No probe: two classes of {folder / 'metadata.csv'} must have two items or more.",)
 
@@ -320,7 +332,7 @@ def test_14_09_both_directions_of_several_captions(tmp_path: Path) -> None:
         assert texts(read(forward)) == texts(read(back), "document") == ["red", "rot", "green"]
         of_image = [(document, query) for query, document in pairs(read(forward))]
         assert sorted(pairs(read(back))) == sorted(of_image)
-        assert [kept(task, folder) for task in (forward, back)] == [forward, back]
+        assert [round_trip(task, folder) for task in (forward, back)] == [forward, back]
 
 
 def test_14_09_one_label_does_not_cost_the_captions(tmp_path: Path, tiny: embark.Encoder) -> None:
@@ -361,7 +373,7 @@ def test_14_09_languages_are_columns(tmp_path: Path, tiny: embark.Encoder) -> No
     assert texts(read(task, "en")) == ["red", "green", "blue"]
     assert texts(read(task, "de")) == ["eine red Seite", "blue"]
     assert len(read(task, "de").sides["document"]) == 3
-    assert kept(task, folder) == task
+    assert round_trip(task, folder) == task
     assert [record.languages for record in evaluate(tiny, task).results[0].records] == [("eng",), ("deu",)]
 
 
@@ -399,6 +411,12 @@ def test_14_09_pairs_of_any_modalities(
     assert len(embark.folder_task(folder, kinds="all")) == 7  # text, image and sound both ways, and labels
 
 
+def test_14_09_a_column_of_words_is_no_column_of_films(tmp_path: Path) -> None:
+    folder = folder_of(tmp_path, metadata__csv="file,caption,clip\na.png,red,no\nc.png,green,yes\n", **shades())
+    [task] = embark.folder_task(folder)
+    assert task.columns == {"image": "file", "text": "caption"}
+
+
 def test_14_09_a_column_of_two_kinds_is_an_error(tmp_path: Path) -> None:
     folder = folder_of(tmp_path, metadata__csv="file,caption\na.png,a\na.wav,b\n", a__wav=wav(), **shades())
     with pytest.raises(EmbarkError, match=r"names image \(a.png\) and audio \(a.wav\): give each kind a column"):
@@ -432,8 +450,8 @@ def test_14_09_rows_of_every_shape_come_back_from_toml(tmp_path: Path) -> None:
         variants={"bare": {"templates": ("{}",), "params": {"shots": 1}}}, rows={"test": 1}, unreadable="skip",
         pools=(embark.types.Pool("item", 3, "x"),), notes=("one", "two"),
     )  # fmt: skip
-    again = kept(task, folder)
+    again = round_trip(task, folder)
     assert Task(**{**vars(again), "source": task.source}) == task
     assert again.source.id == task.source.id
     apart = Task(**{**vars(task), "options": {}})
-    assert kept(apart, folder).options == {"equal": "apart"}
+    assert round_trip(apart, folder).options == {"equal": "apart"}

@@ -7,6 +7,7 @@ import json
 import time
 from collections.abc import Iterable
 from contextlib import suppress
+from functools import lru_cache
 from pathlib import Path
 
 from embark.data.fetch import walk
@@ -15,6 +16,7 @@ from embark.types import EmbarkError
 
 CONTENT = "content-"  # begins a revision of the files that a task reads
 FOLDER = "folder-"  # begins a revision of a whole folder
+STATES = (CONTENT, FOLDER)
 SETTLED = 2_000_000_000  # nanoseconds after which a file that is written again has another time
 FIELDS = 6  # of a line: path, size, times, inode, hash
 
@@ -58,10 +60,15 @@ class FileHashes:
                 out.write(f"\n{json.dumps(row)}")
 
 
-def revision_of_files(files: Iterable[tuple[str, Path]], home: Path, prefix: str = CONTENT) -> str:
-    """A revision that changes with the name or content of any of these files."""
-    hashes = FileHashes(home)
-    state = hashlib.sha256()
+@lru_cache(maxsize=8)
+def _hashes(home: Path) -> FileHashes:
+    return FileHashes(home)
+
+
+def revision_of_files(files: Iterable[tuple[str, Path]], home: Path, prefix: str = CONTENT, card: str = "") -> str:
+    """A revision that changes with the name or content of any of these files, and with the head of a dataset's card."""
+    hashes = _hashes(home)
+    state = hashlib.sha256(card.encode("utf-8", "surrogatepass"))
     for name, path in files:
         try:
             state.update(f"{name}\0{hashes.sha256(path)}\0".encode("utf-8", "surrogatepass"))

@@ -16,7 +16,7 @@ from embark.catalogue import UnknownName
 from embark.data import readers
 from embark.data.errors import errors_about
 from embark.data.fetch import Hub, is_local
-from embark.data.local_state import CONTENT, FOLDER, revision_of_folder
+from embark.data.local_state import STATES, revision_of_folder
 from embark.data.readers import READERS
 from embark.data.readers._table import OUTSIDE
 from embark.settings import load_settings
@@ -107,7 +107,7 @@ def _source_table(source: Source, folder: Path) -> dict[str, Any]:
         root = Path(os.path.realpath(folder))
         place = Path(source.id)
         stated["id"] = f"{place.relative_to(root)}" if place.is_relative_to(root) else str(place)
-        if source.revision.startswith((CONTENT, FOLDER)):
+        if source.revision.startswith(STATES):
             del stated["revision"]
     return stated
 

@@ -15,8 +15,8 @@ from typing import Any
 
 from embark import evaluators, results
 from embark.catalogue import counted, group_values, listed
-from embark.data.fetch import is_local
 from embark.data.items import as_keys
+from embark.data.local_state import STATES
 from embark.engine.local import Report
 from embark.engine.progress import progress
 from embark.engine.self_check import Inconsistent
@@ -271,8 +271,14 @@ class _Evaluation:
 
     def _check_folder(self, task: Task, result: TaskResult) -> None:
         """Refuse to replace the result of another folder that is still there: two things have one name."""
-        other = result.row.source if result.row and is_local(result.row.source.id) else task.source
-        if other.revision != task.source.revision and other.id != task.source.id and Path(other.id).is_dir():
+        other = result.row.source if result.row else task.source
+        by_content = all(source.revision.startswith(STATES) for source in (other, task.source))
+        if (
+            by_content
+            and other.id != task.source.id
+            and other.revision != task.source.revision
+            and Path(other.id).is_dir()
+        ):
             raise EmbarkError(
                 f"The results have {task.name} of another folder, {other.id}. Give this one another name (--name, or "
                 "name=… in Python), or keep its results elsewhere (--results)."

@@ -17,7 +17,8 @@ import numpy as np
 
 from embark.catalogue import UnknownName
 from embark.data.fetch import Hub, is_local
-from embark.data.layout import NoFiles
+from embark.data.formats import Records
+from embark.data.layout import NoFiles, card_head
 from embark.data.local_state import CONTENT, revision_of_files, revision_of_folder
 from embark.data.readers import _table
 from embark.data.readers._table import TableFiles as TableFiles
@@ -133,15 +134,15 @@ def content_revision(task: Task, hub: Hub) -> str:
         files = None
     if files is None:
         return revision_of_folder(Path(task.source.id), load_settings(hub.home))
-    return revision_of_files(files, hub.home)
+    card = Path(task.source.id, "README.md")  # its head may name files and classes
+    head = card_head(card.read_text(encoding="utf-8", errors="replace")) if card.is_file() else ""
+    return revision_of_files(files, hub.home, card=head)
 
 
 def _named_files(task: Task, paths: Sequence[str], hub: Hub) -> list[tuple[str, Path]]:
-    """The tables of a folder, the media that they name, and the card, which may name files and classes."""
+    """The tables of a folder, and the media that they name."""
     root = Path(task.source.id)
     files = {path: root / path for path in paths}
-    if (root / "README.md").is_file():
-        files["README.md"] = root / "README.md"
     if task.modalities == ("text",):
         return list(files.items())
     conditions = [columns for columns in task.options.get("conditions", {}).values() if isinstance(columns, Mapping)]
@@ -159,7 +160,7 @@ def _named_files(task: Task, paths: Sequence[str], hub: Hub) -> list[tuple[str, 
             continue
         for column in table.column_names:
             if column in named or MEDIA_ROLE.search(column):
-                cells = table.file_names(column) if hasattr(table, "schema") else table.values(column)
+                cells = table.values(column) if isinstance(table, Records) else table.file_names(column)
                 for name in dict.fromkeys(name for cell in cells or () for name in _table.as_list(cell)):
                     if isinstance(name, str) and name and (file := siblings.find(name)):
                         files.setdefault(f"{siblings.table}: {name}", file)

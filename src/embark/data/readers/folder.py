@@ -15,6 +15,7 @@ from typing import Any
 
 from embark.data import readers
 from embark.data.fetch import Hub, walk
+from embark.data.formats import Parquet, is_media
 from embark.data.layout import media_kind
 from embark.data.readers import _table
 from embark.data.readers._table import OUTSIDE, as_list, first_few
@@ -46,6 +47,7 @@ METADATA = tuple(f"metadata{ending}" for ending in (*ENDINGS, ".json"))
 
 KINDS = ("retrieval", "reverse", "zeroshot", "probe")  # text → media, media → text…
 USUAL = ("retrieval", "zeroshot")
+TEMPLATES: Mapping[str, str] = {"image": "a photo of {}", "audio": "a sound of {}", "video": "a video of {}"}
 DIVIDE = {"train": 0.5, "seed": 42}
 PROBE = {"probe": "sound", "shots": 16, "runs": 5, "seed": 42}
 
@@ -68,7 +70,7 @@ def folder_task(
     file: str | None = None,
     caption: str | None = None,
     label: str | None = None,
-    templates: Sequence[str] = ("a photo of {}",),
+    templates: Sequence[str] | None = None,
     language: str = "eng",
     kinds: str | Sequence[str] = USUAL,
     allow_outside: bool = False,
@@ -81,8 +83,9 @@ def folder_task(
     Columns `caption_de`, `caption_fr`… become subsets; `caption_1`, `caption_2`… are several captions of a thing.
 
     `kinds` are some of retrieval, reverse (media to text), zeroshot and probe, or "all". A probe learns from half of
-    each class where there is no table for training. Equal content is one item. The table may name files outside the
-    folder, and links lead there, only where `allow_outside` is true.
+    each class where there is no table for training. `templates` are prompts with {} for the label ("a photo of {}"
+    unless they are given). Equal content is one item. The table may name files outside the folder, and links lead
+    there, only where `allow_outside` is true.
     """
     folder = Path(path).expanduser().resolve()
     if not folder.is_dir():
@@ -175,7 +178,7 @@ def _retrieval_tasks(base: Task, contents: Contents, kinds: Sequence[str]) -> li
     return tasks
 
 
-def _label_tasks(base: Task, contents: Contents, kinds: Sequence[str], templates: Sequence[str]) -> list[Task]:
+def _label_tasks(base: Task, contents: Contents, kinds: Sequence[str], templates: Sequence[str] | None) -> list[Task]:
     """Zero-shot classification and a probe, where there are labels of two classes or more."""
     if contents.label is None or not {"zeroshot", "probe"} & {*kinds}:
         return []
@@ -205,7 +208,7 @@ def _label_tasks(base: Task, contents: Contents, kinds: Sequence[str], templates
                 category="Zero-shot",
                 modalities=("text", kind),
                 labels=tuple(classes),
-                templates=_check_templates(templates),
+                templates=_check_templates((TEMPLATES[kind],) if templates is None else templates),
             )
         )
     elif "zeroshot" in kinds:
@@ -289,7 +292,10 @@ def _media_columns(rows: Rows, file: str | None) -> dict[Modality, str]:
         columns[_kind(rows, column, strict=True) or "image"] = column
     for kind, names in MEDIA.items():
         column = _column(rows, None, names)
-        if column is not None and kind not in columns and _kind(rows, column) in (kind, None):
+        if column is None or kind in columns:
+            continue
+        stored = _kind(rows, column)
+        if stored == kind or (stored is None and (_holds_bytes(rows, column) or not columns)):
             columns[kind] = column
     return columns
 
@@ -305,6 +311,10 @@ def _kind(rows: Rows, column: str, strict: bool = False) -> Modality | None:
         several = " and ".join(f"{kind} ({name})" for kind, name in known)
         raise EmbarkError(f"Column '{column}' of {rows.name} names {several}: give each kind a column, or a table.")
     return known[0][0] if known else None
+
+
+def _holds_bytes(rows: Rows, column: str) -> bool:
+    return all(isinstance(table, Parquet) and is_media(table.schema.field(column).type) for table in rows.tables)
 
 
 def _caption_columns(rows: Rows, caption: str | None) -> tuple[str | None, dict[str, tuple[str, ...]]]:
@@ -369,4 +379,6 @@ def _table_names(folder: Path) -> list[str]:
     by_stem = {PurePosixPath(name).stem: name for name in tables}
     if len(tables) == 2 and set(by_stem) == {"test", "train"}:
         return [by_stem["test"], by_stem["train"]]
-    raise EmbarkError(f"The folder {folder} has several tables ({first_few(tables)}): name one with table=….")
+    raise EmbarkError(
+        f"The folder {folder} has several tables ({first_few(tables)}): name one with table=…, or in a TOML file."
+    )

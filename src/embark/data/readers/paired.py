@@ -180,7 +180,8 @@ def _with_warning(table: Table, cells: Sequence[Any], column: str) -> Table:
     if len(empty) == len(table):
         raise EmbarkError(f"Task {table.task.name}: no row of {table.split} has a {column}.")
     rows = f"{len(empty)} of {len(table)} rows of {table.split} have no {column}: row {first_few(map(str, empty))}"
-    return replace(table, skipped=(*table.skipped, f"{rows}; what they name is in the corpus"))
+    by_text = table.task.options.get("query", "text") == "text"  # else nothing answers them, which is said of queries
+    return replace(table, skipped=(*table.skipped, f"{rows}{'; what they name is in the corpus' * by_text}"))
 
 
 def _names(table: Table, columns: Columns) -> list[str]:
