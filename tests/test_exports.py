@@ -36,6 +36,7 @@ PUBLIC = [
     "Ranking",
     "Recommendation",
     "Record",
+    "Reference",
     "Rendered",
     "Reranker",
     "ResultSet",
@@ -83,10 +84,12 @@ PUBLIC = [
     "published",
     "rank",
     "recommend",
+    "reference",
     "repair_store",
     "reranker",
     "show",
     "store_size",
+    "task",
     "to_toml",
 ]
 

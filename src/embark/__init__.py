@@ -27,6 +27,7 @@ Look up
     get_benchmarks   benchmarks by name and family
     get_models       cards of models by name and property
     show             all that is known about a task, benchmark or model
+    reference        the columns and options of readers, the parameters of evaluators
 
 Models of your own
     get_model                   a model by name, folder or card, ready to embed
@@ -40,6 +41,7 @@ Models of your own
     from_mteb                   an mteb encoder as a model
 
 Tasks of your own
+    task             any data as a task: frames, tables, data sets, lists; a data set of the hub by its id
     folder_task      the tasks of a folder of images, sounds or films
     load_tasks       the tasks of a TOML file
     to_toml          a task as a table of such a file
@@ -62,7 +64,7 @@ Settings
 
 What functions return
     CheckReport, Comparison, Examination, Facts, FetchReport, Flips, Imported, Leaderboard, PlanReport,
-    PublishedCheck, Recommendation, ResultSet, Run, StoreHealth, Study
+    PublishedCheck, Recommendation, Reference, ResultSet, Run, StoreHealth, Study
 
 What they are made of
     Record, TaskResult, Ranking, Matrix, Table, Score, EmbarkError
@@ -106,6 +108,7 @@ _HOMES = {
     "Ranking": "run.ranked_lists",
     "Recommendation": "studies.recommend",
     "Record": "results",
+    "Reference": "boards.reference",
     "Rendered": "types",
     "Reranker": "models.encoder",
     "ResultSet": "boards.comparable_results",
@@ -153,10 +156,12 @@ _HOMES = {
     "published": "published",
     "rank": "run.ranked_lists",
     "recommend": "studies.recommend",
+    "reference": "boards.reference",
     "repair_store": "run.store_health",
     "reranker": "models.functions",
     "show": "boards.facts",
     "store_size": "run.store_health",
+    "task": "data.make_task",
     "to_toml": "data.tasks_file",
 }
 _MODULES = ("analyze", "published")

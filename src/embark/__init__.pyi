@@ -12,6 +12,9 @@ from embark.boards.leaderboards import leaderboard as leaderboard
 from embark.boards.matrix import Matrix as Matrix
 from embark.boards.rederive import PublishedCheck as PublishedCheck
 from embark.boards.rederive import check_published as check_published
+from embark.boards.reference import Reference as Reference
+from embark.boards.reference import reference as reference
+from embark.data.make_task import task as task
 from embark.data.readers.folder import folder_task as folder_task
 from embark.data.tasks_file import load_tasks as load_tasks
 from embark.data.tasks_file import to_toml as to_toml

@@ -319,6 +319,32 @@ class Benchmark:
     description: str = ""
 
 
+@dataclass(frozen=True)
+class Option:
+    """An option of a reader or a parameter of an evaluator: its type, or the values it may have, and what it does.
+
+    The type `object` is a text or a list of texts.
+    """
+
+    kind: type | tuple[Any, ...]
+    about: str
+
+    def accepts(self, value: Any) -> bool:
+        """Whether a value is of the type, or one of the values; tuples are lists."""
+        if isinstance(self.kind, tuple):
+            return value in self.kind
+        alike: dict[type, tuple[type, ...]] = {list: (list, tuple), dict: (Mapping,), object: (str, list, tuple)}
+        return isinstance(value, alike[self.kind]) if self.kind in alike else type(value) is self.kind
+
+    @property
+    def values(self) -> str:
+        """What it may be, in words, as TOML has it."""
+        if isinstance(self.kind, tuple):
+            return ", ".join(str(value).lower() if isinstance(value, bool) else f'"{value}"' for value in self.kind)
+        names = {str: "text", bool: "true or false", int: "whole number", list: "list", dict: "table"}
+        return names.get(self.kind, "text or list")
+
+
 # ── models ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 

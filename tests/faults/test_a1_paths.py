@@ -163,6 +163,25 @@ def test_a1_a_tasks_file_names_nothing_outside_its_folder(
     assert task.options == {"allow_outside": True}
 
 
+@pytest.mark.parametrize("cell", [str, lambda name: {"bytes": None, "path": name}], ids=["text", "struct"])
+@pytest.mark.parametrize("absolute", [True, False])
+def test_a1_a_table_in_python_names_nothing_outside_its_folder(
+    pictures: Pictures, tmp_path: Path, cell: Callable[[str], object], absolute: bool
+) -> None:
+    """A frame may be a stranger's table; a `Path` is the program's own word."""
+    folder = pictures("photos")
+    secret = folder.parent / "secret.png"
+    secret.write_bytes((folder / "red.png").read_bytes())
+    rows = [{"file": cell(str(secret) if absolute else "../secret.png"), "label": label} for label in ("a", "b")]
+    columns = {"image": "file", "label": "label"}
+    with pytest.raises(EmbarkError, match=r"Row 0: .* allow it with allow_outside=True"):
+        embark.task(rows, "zeroshot", columns, folder=folder)
+    for allowed in (rows, [{"file": secret, "label": "a"}]):
+        outside = allowed is rows
+        assert embark.task(allowed, "zeroshot", columns, folder=folder, allow_outside=outside).modalities
+    assert embark.task([{"file": cell("red.png"), "label": "a"}], "zeroshot", columns, folder=folder).modalities
+
+
 def test_a1_a_tasks_file_does_not_allow_itself_anything(pictures: Pictures, tmp_path: Path) -> None:
     pictures()
     text = TASKS % "Pages" + "options = { allow_outside = true }\n"

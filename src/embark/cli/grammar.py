@@ -26,7 +26,18 @@ class Command(TyperCommand):
             now = EARLIER.get(name, ())
             renamed = name not in known and bool(now) and now[0] in known
             words += [now[0] + equals + value, *now[1:]] if renamed else [word]
-        return super().parse_args(ctx, words)
+        return super().parse_args(ctx, self._completed(words))
+
+    def _completed(self, words: list[str]) -> list[str]:
+        """The words with "" after options that may stand alone: those whose value is shown as [NAME]."""
+        optional = [parameter for parameter in self.params if (parameter.metavar or "").startswith("[")]
+        alone = {option for parameter in optional for option in parameter.opts}
+        following = [*words[1:], "-"]
+        return [
+            part
+            for word, after in zip(words, following, strict=False)
+            for part in ([word, ""] if word in alone and after.startswith("-") else [word])
+        ]
 
 
 class Group(TyperGroup):

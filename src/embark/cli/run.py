@@ -38,10 +38,22 @@ Folder = Annotated[
 ]
 Kinds = Annotated[
     list[str] | None,
-    typer.Option("--kind", metavar="KIND", help="Of --folder: retrieval, reverse, zeroshot, probe (default: all)."),
+    typer.Option("--kind", metavar="KIND", help="Of --folder or --dataset: retrieval, probe…"),
 ]
 FolderName = Annotated[
-    str | None, typer.Option("--name", metavar="NAME", help="How the tasks of --folder begin (default: its name).")
+    str | None, typer.Option("--name", metavar="NAME", help="What tasks of --folder or --dataset are called.")
+]
+DatasetId = Annotated[
+    str | None, typer.Option("--dataset", metavar="ID", help="A data set of the hub, whose columns become a task.")
+]
+Columns = Annotated[
+    str | None,
+    typer.Option("--columns", metavar="ROLE=NAME,…", help="Of --dataset: image=img,text=caption."),
+]
+SplitName = Annotated[str | None, typer.Option("--split", metavar="NAME", help="Of --dataset (default: test…).")]
+ConfigName = Annotated[str | None, typer.Option("--config", metavar="NAME", help="Of --dataset, where it has several.")]
+Revision = Annotated[
+    str | None, typer.Option("--revision", metavar="COMMIT", help="Of --dataset (default: main as it is now).")
 ]
 TasksFile = Annotated[
     Path | None, typer.Option("--tasks-file", metavar="FILE", help="Your tasks: TOML, one [[task]] table a task.")
@@ -79,6 +91,11 @@ def run(
     benchmark: BenchmarkName = None,
     task: TaskNames = None,
     folder: Folder = None,
+    dataset: DatasetId = None,
+    columns: Columns = None,
+    split: SplitName = None,
+    config: ConfigName = None,
+    revision: Revision = None,
     name: FolderName = None,
     kind: Kinds = None,
     tasks_file: TasksFile = None,
@@ -111,6 +128,7 @@ def run(
     embark run -m ./my-checkpoint --dtype bfloat16
     embark run -m embark/pocket --folder holiday-photos
     embark run -m embark/pocket --folder recordings --kind retrieval --kind probe
+    embark run -m embark/pocket --dataset owner/name --columns image=img,text=caption --kind retrieval
     embark run -m BAAI/bge-m3 -b ARK --caption Qwen/Qwen3-VL-8B-Instruct
     """
     from embark.results import long_table
@@ -118,6 +136,7 @@ def run(
 
     settings = embark.load_settings(home, results, workers, offline=offline or None)
     of_folder = folder_tasks(folder, name, kind, skip_unreadable, allow_outside)
+    of_folder += dataset_tasks(dataset, columns, split, config, revision, name, kind, settings, skip_unreadable)
     try:
         report = embark.evaluate(
             model or None,
@@ -143,6 +162,11 @@ def plan(
     benchmark: BenchmarkName = None,
     task: TaskNames = None,
     folder: Folder = None,
+    dataset: DatasetId = None,
+    columns: Columns = None,
+    split: SplitName = None,
+    config: ConfigName = None,
+    revision: Revision = None,
     name: FolderName = None,
     kind: Kinds = None,
     tasks_file: TasksFile = None,
@@ -167,18 +191,15 @@ def plan(
     embark plan -b 'MIEB(Multilingual)'
     embark plan -m embark/pocket -b Pocket --format json
     """
+    settings = embark.load_settings(home, offline=offline or None)
+    of_folder = folder_tasks(folder, name, kind, allow_outside=allow_outside)
+    of_folder += dataset_tasks(dataset, columns, split, config, revision, name, kind, settings)
     report = embark.plan(
         model or None,
-        chosen_tasks(
-            benchmark,
-            task,
-            folder_tasks(folder, name, kind, allow_outside=allow_outside),
-            tasks_file,
-            allow_outside=allow_outside,
-        ),
+        chosen_tasks(benchmark, task, of_folder, tasks_file, allow_outside=allow_outside),
         protocol=protocol,
         read_data=data or None,
-        settings=embark.load_settings(home, offline=offline or None),
+        settings=settings,
         loading=embark.Loading(device, dtype, compile, trust),
     )
     if style != "text":
@@ -222,6 +243,48 @@ def folder_tasks(
     return _skipping(
         embark.folder_task(folder, name=name, kinds=kinds or "all", allow_outside=allow_outside), skip_unreadable
     )
+
+
+def dataset_tasks(
+    dataset: str | None,
+    columns: str | None,
+    split: str | None,
+    config: str | None,
+    revision: str | None,
+    name: str | None,
+    kinds: list[str] | None,
+    settings: embark.Settings,
+    skip_unreadable: bool = False,
+) -> list[embark.Task]:
+    """The tasks of the option --dataset, one for each kind."""
+    if dataset is None:
+        if columns or split or config or revision:
+            raise typer.BadParameter("--columns, --split, --config and --revision are about --dataset: name one")
+        return []
+    if name and len(kinds or ()) > 1:
+        raise typer.BadParameter("--name names one task: give one --kind, or leave it out")
+    by_role = _columns(columns)
+    tasks = [
+        embark.task(dataset, kind, by_role, name=name, split=split, config=config, revision=revision, settings=settings)
+        for kind in kinds or [""]
+    ]
+    return _skipping(tasks, skip_unreadable)
+
+
+def _columns(stated: str | None) -> dict[str, str] | None:
+    """Columns by role, of "image=img,texts=right,wrong"."""
+    if not stated:
+        return None
+    columns: dict[str, str] = {}
+    for piece in stated.split(","):
+        role, equals, column = piece.partition("=")
+        if equals:
+            columns[role.strip()] = column
+        elif columns:
+            columns[list(columns)[-1]] += f",{piece}"
+        else:
+            raise typer.BadParameter(f"'{piece}' names no role; write image=NAME,text=NAME", param_hint="--columns")
+    return columns
 
 
 def _skipping(tasks: list[embark.Task], skip_unreadable: bool) -> list[embark.Task]:

@@ -8,13 +8,21 @@ import typer
 
 import embark
 from embark import escape
-from embark.cli.output import Format, Home, ResultsFolder, emit, wrapped
+from embark.cli.output import Format, Home, ResultsFolder, emit, finish, wrapped
 
 WIDTH = 14  # of the names of facts
 
 
 def show(
-    name: Annotated[str, typer.Argument(help="A task (your own, too), benchmark or model; a checkpoint folder, too.")],
+    name: Annotated[
+        str | None, typer.Argument(help="A task (your own, too), benchmark or model; a checkpoint folder, too.")
+    ] = None,
+    reader: Annotated[
+        str | None, typer.Option("--reader", metavar="[NAME]", help="Columns and options of a reader; all readers.")
+    ] = None,
+    evaluator: Annotated[
+        str | None, typer.Option("--evaluator", metavar="[NAME]", help="Parameters of an evaluator; all evaluators.")
+    ] = None,
     style: Format = "text",
     home: Home = None,
     results: ResultsFolder = None,
@@ -26,7 +34,20 @@ def show(
     \b
     embark show PocketFlagZeroShot
     embark show embark/pocket
+    embark show --reader
+    embark show --reader paired
+    embark show --evaluator pairs
     """
+    if (name is not None) + (reader is not None) + (evaluator is not None) != 1:
+        raise typer.BadParameter("give a name, --reader or --evaluator")
+    if name is None:
+        declared = embark.reference("evaluator" if reader is None else "reader", reader or evaluator)
+        if declared.about and style == "text":
+            print(f"{declared.name}: {declared.about}\n")
+        if declared.entries or declared.rows or style != "text":
+            emit(declared.table(), style)
+        finish(*declared.notes)
+        return
     facts = embark.show(name, settings=embark.load_settings(home, results))
     if style != "text":
         emit(facts.table(), style, facts.as_dict())

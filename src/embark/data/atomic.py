@@ -31,6 +31,14 @@ def atomically(path: Path) -> Iterator[BinaryIO]:
         part.unlink(missing_ok=True)
 
 
+def make_durable(folder: Path) -> None:
+    """Make the files of a folder durable, before the folder gets the name that stands for them."""
+    for path in folder.iterdir():
+        with path.open("rb") as file:
+            os.fsync(file.fileno())
+    _sync(folder)
+
+
 def _make_folder(folder: Path) -> None:
     """Make a folder and those above it that are not there, each durable in the one that holds it."""
     missing = [path for path in (folder, *folder.parents) if not path.exists()]

@@ -190,10 +190,11 @@ def _with_revision(task: Task) -> Task:
 
 
 def _check_options(task: Task) -> Task:
-    """The task, if its reader knows all its options: an ignored option would leave the score under a wrong protocol."""
-    known = readers.options(task)
-    if known is not None and (unknown := [name for name in task.options if name not in known]):
-        raise _InvalidField(str(UnknownName(f"option of '{task.reader}'", unknown[0], known)), "options")
+    """The task, if its reader knows all its options and their values."""
+    try:
+        readers.check_options(task)
+    except EmbarkError as error:
+        raise _InvalidField(str(error), "options") from None
     return task
 
 

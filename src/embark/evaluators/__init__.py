@@ -1,7 +1,7 @@
 """Evaluators: pure functions from truth and vectors to scores, one module per kind.
 
 A module has `VERSION` (part of the protocol fingerprint; raise it when a score can change), `PARAMS` if a row may set
-any (name → type, or the values it may have) and `evaluate(truth, vectors, params) -> Scores`, where `vectors` holds
+any (name → `Option`) and `evaluate(truth, vectors, params) -> Scores`, where `vectors` holds
 one matrix for each side of the dataset. It may have `PRESET` (default values of parameters), `base(params)` (the kind
 of the evaluator that it calls), `narrow(truth, params)` and `constant(truth, params)` (the value that the main measure
 has for every model, and the names of measures that tell something; None where it differs), see below.
@@ -9,13 +9,14 @@ has for every model, and the names of measures that tell something; None where i
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Mapping
 from importlib import import_module
 from types import ModuleType
 from typing import Any
 
 from embark.catalogue import UnknownName
-from embark.types import Array, EmbarkError, Scores, Truth
+from embark.types import Array, EmbarkError, Option, Scores, Truth
 
 # Kind → module, imported at use.
 EVALUATORS = {
@@ -32,7 +33,12 @@ EVALUATORS = {
 
 # Parameters that every kind accepts; they come from the row's metric, the model's card and the settings. `stages` (of a
 # run with stages) is here only because the fingerprint covers a row's parameters; evaluators do not read it.
-COMMON = {"metric": str, "similarity": str, "memory": int, "stages": dict}
+COMMON = {
+    "metric": Option(str, "The main measure."),
+    "similarity": Option(str, "How the model compares vectors: cosine, dot or maxsim."),
+    "memory": Option(int, "The bytes that scoring may take."),
+    "stages": Option(dict, "The models that work before and after."),
+}
 
 
 def version(kind: str, params: Mapping[str, Any]) -> int:
@@ -50,21 +56,27 @@ def full_params(kind: str, params: Mapping[str, Any]) -> dict[str, Any]:
 def check(kind: str, params: Mapping[str, Any]) -> None:
     """Raise an error for an unknown parameter or value: ignored, it would leave the score under another protocol."""
     module = _module(kind)
-    known: dict[str, Any] = COMMON | getattr(module, "PARAMS", {})
+    known = COMMON | own_params(kind)
     if hasattr(module, "base"):
-        known |= getattr(_module(module.base(params)), "PARAMS", {})
+        known |= own_params(module.base(params))
     for name, value in params.items():
         if name not in known:
             raise UnknownName(f"parameter of '{kind}'", name, known)
-        allowed = known[name]
-        if isinstance(allowed, tuple):
-            valid = value in allowed
-            expected = f"one of {', '.join(map(repr, allowed))}"
-        else:
-            valid = type(value) is allowed
-            expected = f"of type {allowed.__name__}"
-        if not valid:
+        allowed = known[name].kind
+        if not known[name].accepts(value):
+            one_of = f"one of {', '.join(map(repr, allowed))}" if isinstance(allowed, tuple) else ""
+            expected = one_of or f"of type {getattr(allowed, '__name__', '')}"
             raise EmbarkError(f"The parameter '{name}' of '{kind}' must be {expected}, not {value!r}.")
+
+
+def own_params(kind: str) -> dict[str, Option]:
+    """The parameters that a row may set for an evaluator, besides `COMMON`."""
+    return dict(getattr(_module(kind), "PARAMS", {}))
+
+
+def about(kind: str) -> str:
+    """What an evaluator measures."""
+    return inspect.getdoc(_module(kind)) or ""
 
 
 def narrow(kind: str, truth: Truth, params: Mapping[str, Any]) -> tuple[Truth, dict[str, Array]]:

@@ -17,10 +17,14 @@ import numpy as np
 from embark.evaluators.similarity import whole
 from embark.evaluators.threads import blas_threads
 from embark.metrics import main_measure
-from embark.types import Array, EmbarkError, Groups, Scores
+from embark.types import Array, EmbarkError, Groups, Option, Scores
 
 VERSION = 2
-PARAMS = {"batch_size": int, "seed": int, "runs": int}
+PARAMS = {
+    "batch_size": Option(int, "Of MiniBatchKMeans, as the paper has it."),
+    "seed": Option(int, "The seed of the first run (42)."),
+    "runs": Option(int, "The seeds over which the score is averaged (10)."),
+}
 RUNS = 10  # seeds over which the score is averaged
 REFITS = 5  # runs that are fitted again to both halves of the items: how much other items would move the clusters
 STARTS = 10  # largest number of starts of the full k-means; the best start counts

@@ -16,10 +16,15 @@ import numpy as np
 from embark.evaluators.probe import columns, drawn_samples, in_parallel, labeled_samples, sampling_params, with_samples
 from embark.evaluators.similarity import whole
 from embark.metrics import main_measure
-from embark.types import Array, EmbarkError, Scores, Split
+from embark.types import Array, EmbarkError, Option, Scores, Split
 
 VERSION = 1
-PARAMS = {"shots": int, "runs": int, "seed": int, "classifier": ("logistic", "knn")}
+PARAMS = {
+    "shots": Option(int, "Examples of each label that a run learns from (8)."),
+    "runs": Option(int, "Samples of examples, over which the score is averaged."),
+    "seed": Option(int, "The seed of the samples."),
+    "classifier": Option(("logistic", "knn"), "A regression for each label, or a vote of the five nearest examples."),
+}
 NEIGHBOURS = 5
 
 

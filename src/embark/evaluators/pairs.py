@@ -13,10 +13,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from embark.evaluators.similarity import check, exact, has_token_vectors, whole
-from embark.types import Array, EmbarkError, Matches, Scores
+from embark.types import Array, EmbarkError, Matches, Option, Scores
 
 VERSION = 2
-PARAMS = {"strict": bool}
+PARAMS = {"strict": Option(bool, "Ties count as wrong (Winoground's rule); else they go to the lower index.")}
 
 
 class PairScores(NamedTuple):

@@ -17,10 +17,16 @@ import numpy as np
 from embark import metrics
 from embark.evaluators.similarity import blocks, whole
 from embark.evaluators.threads import blas_threads
-from embark.types import Array, EmbarkError, Scores, Split
+from embark.types import Array, EmbarkError, Option, Scores, Split
 
 VERSION = 1
-PARAMS = {"shots": int, "runs": int, "seed": int, "max_iter": int, "probe": ("published", "sound")}
+PARAMS = {
+    "shots": Option(int, "Examples of each class that a run learns from (16)."),
+    "runs": Option(int, "Samples of examples, over which the score is averaged."),
+    "seed": Option(int, "The seed of the samples."),
+    "max_iter": Option(int, "The limit of the solver's iterations."),
+    "probe": Option(("published", "sound"), "The papers' probe, or one that is standardised and runs to convergence."),
+}
 MAX_ITER = {"published": 100, "sound": 1_000}
 Job = TypeVar("Job")
 Result = TypeVar("Result")

@@ -18,26 +18,23 @@ from embark import metrics
 from embark.evaluators.ranks import MEMORY, UNRANKED, listed_ranks, ranks, tie_places
 from embark.evaluators.rerank import reordered
 from embark.evaluators.similarity import check
-from embark.types import Array, EmbarkError, Qrels, Scores
+from embark.types import Array, EmbarkError, Option, Qrels, Scores
 
 VERSION = 3
 PARAMS = {
-    "ignore_identical_ids": bool,
-    "judged_only": bool,
-    "drop_unanswerable": bool,
-    "skip_first": (True, False, "hit_rate"),
+    "ignore_identical_ids": Option(bool, "A query never retrieves the document of its own id."),
+    "judged_only": Option(bool, "Only the documents that the qrels list for a query are ranked for it."),
+    "drop_unanswerable": Option(bool, "Queries with nothing relevant are left out, instead of scoring zero."),
+    "skip_first": Option(
+        (True, False, "hit_rate"), "Every query's first result is dropped, whatever it is; hit_rate: for it alone."
+    ),
 }
 HIT_RATES = ("hit_rate", "success")  # the measures that skip_first="hit_rate" is about
 DEPTH = max(metrics.CUTOFFS)  # no measure looks further down
 
 
 def evaluate(truth: Qrels, vectors: Mapping[str, Any], params: Mapping[str, Any]) -> Scores:
-    """Ranking measures over all queries. Parameters, besides similarity and metric:
-
-    ignore_identical_ids   a query never retrieves the document of its own id
-    skip_first             every query's first result is dropped, whatever it is; "hit_rate": for that measure alone
-    judged_only            only the documents that the qrels list for a query are ranked for it
-    drop_unanswerable      queries with judgements but nothing relevant are left out, instead of scoring zero
+    """Ranking measures over all queries. Parameters: similarity, metric and those of `PARAMS`.
 
     `vectors["reranked"]`, if there is any, holds a re-ranker's scores (`Reranked`) of the best documents.
     """

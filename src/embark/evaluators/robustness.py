@@ -12,10 +12,13 @@ from typing import Any, cast
 
 import numpy as np
 
-from embark.types import EmbarkError, Scores, Truth, role_of
+from embark.types import EmbarkError, Option, Scores, Truth, role_of
 
 VERSION = 1
-PARAMS = {"base": str, "base_metric": str}
+PARAMS = {
+    "base": Option(str, "The evaluator that scores each condition (retrieval); its parameters may be set, too."),
+    "base_metric": Option(str, "Its measure (hit_rate_at_1)."),
+}
 MAIN = ("mean_corrupted", "clean", "drop")
 
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import gc
+import inspect
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import fields, replace
+from dataclasses import dataclass, fields, replace
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
@@ -26,7 +27,7 @@ from embark.data.rows import FilesBySource, open_files
 from embark.data.sibling_files import SiblingFiles
 from embark.data.upright import upright
 from embark.settings import load_settings
-from embark.types import MODALITIES, Array, Dataset, EmbarkError, Qrels, Task, role_of
+from embark.types import MODALITIES, Array, Dataset, EmbarkError, Option, Qrels, Task, role_of
 
 
 class UnexpectedData(EmbarkError):
@@ -114,6 +115,11 @@ def tables(task: Task, hub: Hub) -> list[TableFiles]:
         return (own or _table.tables)(task, hub)
 
 
+def has_column(column: str, known: Collection[str]) -> bool:
+    """Whether a table with these columns has one: "a;b" is either, "struct.field" a field."""
+    return bool({column, *column.split(";"), column.split(".")[0]} & {*known})
+
+
 def content_revision(task: Task, hub: Hub) -> str:
     """The revision of a task whose data is a folder: the content of all files that the task reads, and of no others.
 
@@ -186,12 +192,58 @@ def listed_classes(task: Task, hub: Hub) -> tuple[str, ...]:
     return own(task, hub) if own else ()
 
 
-def options(task: Task) -> tuple[str, ...] | None:
-    """The options that a task of this reader may have, or None where the reader does not list them."""
-    own: tuple[str, ...] | None = getattr(_module(task.reader), "OPTIONS", None)
+def options(task: Task) -> Mapping[str, Option] | None:
+    """The options that a task of this reader may have; None for readers of one benchmark, which declare none."""
+    facts = reader_facts(task.reader)
     base = task.options.get("reader") if task.reader == "conditions" else None
-    shared = options(replace(task, reader=base)) if base in READERS else _table.OPTIONS
-    return None if own is None or shared is None else (*own, *shared)
+    if not facts.own or base not in READERS:
+        return facts.options if facts.own else None
+    of_base = options(replace(task, reader=base))
+    return None if of_base is None else {**facts.options, **of_base}
+
+
+def check_options(task: Task) -> None:
+    """An error for an unknown option or value: ignored, it would leave the score under a wrong protocol."""
+    known = options(task)
+    if known is None:
+        return
+    for name, value in task.options.items():
+        if name not in known:
+            raise UnknownName(f"option of '{task.reader}'", name, known)
+        if not known[name].accepts(value):
+            raise EmbarkError(f"The option '{name}' of '{task.reader}' must be {known[name].values}, not {value!r}.")
+
+
+@dataclass(frozen=True)
+class ReaderFacts:
+    """A reader: what it is, the evaluators it serves, its columns by role and its options; `own`: for data of users."""
+
+    name: str
+    about: str
+    evaluators: tuple[str, ...]
+    columns: Mapping[str, str]
+    options: Mapping[str, Option]
+    own: bool
+
+
+def reader_facts(name: str) -> ReaderFacts:
+    """What is declared about a reader."""
+    module = _module(name)
+    function = getattr(module, READERS[name].split(":")[1])
+    shared = sum(path.startswith(f"{module.__name__}:") for path in READERS.values()) > 1
+    own = hasattr(module, "OPTIONS")
+    about = inspect.getdoc(function if shared or not own else module) or ""
+
+    def declared(fact: str) -> Any:
+        values = getattr(module, fact) if own else {}
+        return values[name] if shared and own else values  # of several readers in a module, each has its own
+
+    return ReaderFacts(name, about, tuple(declared("EVALUATORS")), declared("COLUMNS"), declared("OPTIONS"), own)
+
+
+def roles(name: str) -> tuple[str, ...]:
+    """The roles that columns of a reader may have."""
+    return tuple(reader_facts(name).columns)
 
 
 def path_options(task: Task) -> tuple[str, ...]:

@@ -1,14 +1,6 @@
 """What readers of tables share: opening a split of a dataset, selecting its rows, making items of its columns.
 
-Every such reader understands these options of a task:
-  subset_is   "config" (the default, unless the subset is called "default"), "split" or "column": what a subset is;
-              "columns": the names of the columns hold it ("caption_{subset}")
-  language    the column that holds the subset, where `subset_is` is "column"
-  splits      {split: the hub's name of it}, where they differ
-  where       {column: value or values}: only these rows are part of the task
-  drop        {split: row numbers}: rows known to be broken; they are left out
-  missing     "skip" or "error": what to do about rows that lack a value (default: the task's `unreadable`)
-  equal       "one": items of equal content are one; else each row has its own (the default, as published)
+Every such reader understands the options in `OPTIONS`.
 """
 
 from __future__ import annotations
@@ -26,10 +18,26 @@ from embark.catalogue import listed
 from embark.data import items
 from embark.data.fetch import Hub, RemoteFile
 from embark.data.rows import Rows, open_rows, split_files
-from embark.types import MODALITIES, Array, Classes, Dataset, EmbarkError, Item, Media, Modality, Side, Task
+from embark.types import MODALITIES, Array, Classes, Dataset, EmbarkError, Item, Media, Modality, Option, Side, Task
 
 OUTSIDE = "allow_outside"  # what a user said, never a file: tables of a folder may name files outside it
-OPTIONS = ("subset_is", "language", "splits", "where", "drop", "missing", "equal", OUTSIDE)
+OPTIONS = {
+    "subset_is": Option(
+        ("config", "split", "column", "columns"),
+        "What a name in the row's `subsets` is in the data (default: a config, or nothing for \"default\"); columns: "
+        "the names of columns hold it, as in caption_{subset}.",
+    ),
+    "language": Option(str, "The column that names the subset of a row, where `subset_is` is column (language)."),
+    "splits": Option(dict, "{split: the name that the data has for it}, where they differ."),
+    "where": Option(dict, "{column: value or list of values}: only these rows are part of the task."),
+    "drop": Option(dict, "{split: list of row numbers}: rows known to be broken; they are left out and counted."),
+    "missing": Option(("skip", "error"), "What to do about rows that lack a value (default: the task's `unreadable`)."),
+    "equal": Option(
+        ("one", "apart"), "Whether items of equal content are one, as in own tasks, or each row has its own item."
+    ),
+    OUTSIDE: Option(bool, "Tables of a folder may name files outside it; a user says so, never a file of tasks."),
+}
+CONTENT = {"image": "pictures", "video": "films", "audio": "sounds", "text": "texts"}  # as descriptions of columns
 ORDER: tuple[Modality, ...] = ("image", "video", "audio", "text")  # of the parts of a mixed item: words come last
 NAMED = 5  # rows or ids that a message names
 

@@ -24,15 +24,25 @@ from embark.data.fetch import Hub
 from embark.data.formats import open_table_file
 from embark.data.readers._table import TableFiles, as_list
 from embark.data.rows import Rows
-from embark.types import Dataset, EmbarkError, Item, Qrels, Side, Source, Task
+from embark.types import Dataset, EmbarkError, Item, Option, Qrels, Side, Source, Task
 
 PATH_OPTIONS = ("labels",)
 VERSION = 2
+EVALUATORS = ("retrieval",)
+COLUMNS = {
+    "topic": "the subtype of a query or document",
+    "query": "the ids of queries",
+    "document": "the ids of documents",
+}
+OPTIONS = {
+    "topic": Option(str, "The subtype."),
+    "labels": Option(str, "A CSV of the relevance (else EMBARK_ARK_LABELS names it)."),
+}
 
 LABELS = "EMBARK_ARK_LABELS"
 TEXT = ("query", "text", "query_text", "question")  # columns that may hold a query's text, best first
 IMAGES = (".png", ".jpg", ".jpeg", ".webp")
-COLUMNS = ("topic", "query_id", "corpus_id")  # that labels need
+LABEL_COLUMNS = ("topic", "query_id", "corpus_id")  # that labels need
 SKILLS = (
     "knowledge reasoning", "conceptual abstraction", "fine-grained visual reasoning",
     "logical reasoning", "spatial reasoning", "symbolic reasoning",
@@ -95,7 +105,7 @@ def labels(task: Task) -> dict[tuple[str, str], Label]:
     if path is None:
         raise EmbarkError(
             f"The relevance labels of {task.name} are not published, so scoring it here needs a labels file: "
-            f"set {LABELS} to a CSV with the columns {','.join(COLUMNS)} (and, if known, skills,demand)."
+            f"set {LABELS} to a CSV with the columns {','.join(LABEL_COLUMNS)} (and, if known, skills,demand)."
         )
     if not path.is_file():
         raise EmbarkError(f"There is no labels file {path} ({LABELS}).")
@@ -103,11 +113,11 @@ def labels(task: Task) -> dict[tuple[str, str], Label]:
         rows = list(csv.DictReader(io.StringIO(path.read_bytes().decode("utf-8-sig"), newline="")))
     by_query: dict[tuple[str, str], Label] = {}
     for number, row in enumerate(rows, 1):
-        topic, query, document = ((row.get(name) or "").strip() for name in COLUMNS)
+        topic, query, document = ((row.get(name) or "").strip() for name in LABEL_COLUMNS)
         skills = tuple(skill.strip() for skill in (row.get("skills") or "").split(";") if skill.strip())
         demand = (row.get("demand") or "").strip()
         if not (topic and query and document):
-            lacking = " or ".join(COLUMNS)
+            lacking = " or ".join(LABEL_COLUMNS)
             raise EmbarkError(f"Row {number} of {path} lacks {lacking}; its columns are {', '.join(row)}.")
         if unknown := [*({*skills} - {*SKILLS}), *({demand} - {"", *DEMANDS})]:
             known = f"{', '.join(SKILLS)}; {', '.join(DEMANDS)}"

@@ -2,15 +2,7 @@
 
 Tables are configs called corpus, query (or queries) and default (or qrels); a subset's are "<subset>-corpus" and so on.
 Where a table has no split of the task's name, its split is called like the table, or train.
-Columns: query_text, query_image…, corpus_text, corpus_image… (default: the columns called text, image…),
-`query_id` and `corpus_id` (default: id or _id; ids are compared as strings), `title` of the corpus (default: title).
 An item holds the content that its row has, images first; a corpus text is its title, a space and its text.
-Options, besides those of `_table`:
-  configs   {"corpus": …, "queries": …, "qrels": …}: what the tables are called otherwise ("{subset}" is the subset)
-  splits    {"corpus": …, "queries": …, "qrels": …}: the split of a table, if not the task's
-  unknown   what happens to judgements of ids that no row has (default: they are an error). "miss": documents outside
-            the corpus stay positives that nothing can retrieve, as in trec_eval; "skip": judgements are left out
-  repeated  "last": of rows with one id, the last counts (default: repeated ids are an error)
 
 By evaluator: `retrieval` ranks the corpus; `choice` ranks the documents that are judged for a query, whatever their
 grade; `pairs` is one text (the query) with its documents, the relevant one first, the others in the order of the qrels.
@@ -30,12 +22,31 @@ import numpy as np
 from embark.data import items
 from embark.data.fetch import Hub
 from embark.data.layout import NoFiles
-from embark.data.readers._table import Table, TableFiles, content_columns, first_few, open_split, subset_kind
+from embark.data.readers import _table
+from embark.data.readers._table import CONTENT, Table, TableFiles, content_columns, first_few, open_split, subset_kind
 from embark.data.rows import FilesBySource, split_files
-from embark.types import MODALITIES, Array, Dataset, EmbarkError, Matches, Qrels, Side, Task
+from embark.types import MODALITIES, Array, Dataset, EmbarkError, Matches, Option, Qrels, Side, Task
 
 VERSION = 2
-OPTIONS = ("configs", "unknown", "repeated")
+EVALUATORS = ("retrieval", "choice", "pairs")
+COLUMNS = {
+    **{f"query_{kind}": f"{held} of the queries (default: the column {kind})" for kind, held in CONTENT.items()},
+    **{f"corpus_{kind}": f"{held} of the corpus (default: the column {kind})" for kind, held in CONTENT.items()},
+    "query_id": "ids of the queries, compared as strings (default: id or _id)",
+    "corpus_id": "ids of the corpus (default: id or _id)",
+    "title": "titles of the corpus, which go before its texts (default: title)",
+}
+OPTIONS = {
+    **_table.OPTIONS,
+    "configs": Option(dict, '{corpus, queries, qrels: how the table is called otherwise}; "{subset}" is the subset.'),
+    "splits": Option(dict, "{corpus, queries, qrels: the split of the table, if not the task's}."),
+    "unknown": Option(
+        ("miss", "skip"),
+        "Judgements of ids that no row has (default: an error). miss: documents outside the corpus stay positives that "
+        "nothing can retrieve, as in trec_eval; skip: such judgements are left out.",
+    ),
+    "repeated": Option(("last",), "Of rows with one id, the last counts (default: repeated ids are an error)."),
+}
 
 NAMES = {  # the configs of each table; the first that exists is used
     "corpus": ("corpus",),

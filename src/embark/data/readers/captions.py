@@ -1,7 +1,6 @@
 """Images and captions that belong together: text j belongs to image j, those left over are distractors.
 
-Columns: `images` and `texts`, each one column or several with commas between; a column may hold lists, which are taken
-in order. So one image with a right and a wrong caption is {"images": "image", "texts": "right,wrong"}.
+One image with a right and a wrong caption is {"images": "image", "texts": "right,wrong"}.
 """
 
 from __future__ import annotations
@@ -13,11 +12,17 @@ import numpy as np
 
 from embark.data import items
 from embark.data.fetch import Hub
+from embark.data.readers import _table
 from embark.data.readers._table import Table, as_list, open_table
 from embark.types import Array, Dataset, EmbarkError, Item, Matches, Side, Task
 
 VERSION = 2
-OPTIONS: tuple[str, ...] = ()
+EVALUATORS = ("pairs",)
+COLUMNS = {
+    "images": "the column of images, or several with commas between; a column may hold lists, taken in order",
+    "texts": "likewise of texts",
+}
+OPTIONS = _table.OPTIONS
 
 ItemLists = list[list[Item]]  # the items of each row
 

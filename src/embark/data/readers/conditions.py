@@ -1,7 +1,6 @@
 """A robustness task: the data of another reader, clean, and with one side read from other columns.
 
-Options: `reader` (the base task's), `side` (the one that changes: item, document…), and
-`conditions` {name: {column of the task: the column that takes its place}}. The parameter `base` names the evaluator.
+The parameter `base` names the evaluator; columns and further options are those of the base task's reader.
 """
 
 from __future__ import annotations
@@ -11,11 +10,17 @@ from dataclasses import replace
 from embark.data import readers
 from embark.data.fetch import Hub
 from embark.data.rows import FilesBySource
-from embark.types import Dataset, EmbarkError, Task
+from embark.types import Dataset, EmbarkError, Option, Task
 
 VERSION = 1
 
-OPTIONS = ("reader", "side", "conditions")
+EVALUATORS = ("robustness",)
+COLUMNS: dict[str, str] = {}
+OPTIONS = {
+    "reader": Option(str, "The reader of the base task."),
+    "side": Option(str, "The side that changes: item, document…"),
+    "conditions": Option(dict, "{condition: {role: the column that takes the place of the role's own}}."),
+}
 
 
 def read_conditions(task: Task, split: str, subset: str, hub: Hub) -> Dataset:

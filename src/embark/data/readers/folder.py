@@ -17,6 +17,7 @@ from embark.data import readers
 from embark.data.fetch import Hub, walk
 from embark.data.formats import Parquet, is_media
 from embark.data.layout import media_kind
+from embark.data.readers import _table
 from embark.data.readers._table import OUTSIDE, as_list, first_few
 from embark.data.rows import Rows, open_files, split_files
 from embark.data.sibling_files import ALLOW
@@ -25,6 +26,9 @@ from embark.settings import load_settings
 from embark.types import Dataset, EmbarkError, Modality, Source, Task
 
 VERSION = 2
+EVALUATORS = ("retrieval", "zeroshot")
+COLUMNS = {"file": "names of media", "caption": "their captions", "label": "their classes"}
+OPTIONS = _table.OPTIONS
 
 FILE = ("file", "file_name", "filename", "path")  # of any kind
 MEDIA: dict[Modality, tuple[str, ...]] = {

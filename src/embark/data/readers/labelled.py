@@ -1,17 +1,5 @@
 """Items with a label: a probe's two splits, groups to cluster, or classes to recognize by their prompts.
 
-Columns: one or more of image, video, audio, text; and `label` (a class number, a name, or a list of either).
-Options, besides those of `_table`:
-  train     the split that a probe is trained on ("train")
-  divide    {"train": 0.5, "seed": 42}: the share of each class that a probe is trained on, where there is one table for
-            both; drawn by content, so that equal items are never on both sides
-  labels    "class_names": the classes are those that the data declares for its label column, or, where it declares
-            none, the distinct labels, sorted. This is also the rule where the task lists no `labels`
-  names     the classes in order, for prompts where neither the files nor the dataset's card name them; where these do,
-            the order must be the same
-  column    the column whose declared class names are used, if not the label's own
-  clean     {"split": "/", "from": 2, "replace": {"_": " "}}: how class names become words
-
 Class numbers index the list of classes in order; names are looked up in it.
 """
 
@@ -28,12 +16,43 @@ import numpy as np
 from embark.data.equal_items import merge_equal
 from embark.data.fetch import Hub
 from embark.data.items import digest
-from embark.data.readers._table import Table, as_list, content_columns, first_few, open_table, zeroshot_dataset
-from embark.types import Array, Dataset, EmbarkError, Groups, Item, Side, Split, Task
+from embark.data.readers import _table
+from embark.data.readers._table import (
+    CONTENT,
+    Table,
+    as_list,
+    content_columns,
+    first_few,
+    open_table,
+    zeroshot_dataset,
+)
+from embark.types import Array, Dataset, EmbarkError, Groups, Item, Option, Side, Split, Task
 
 VERSION = 2
 MOST_CLASSES = 10_000_000  # of numbered labels; a larger number is no class
-OPTIONS = ("train", "divide", "column", "clean", "labels", "names")
+EVALUATORS = ("zeroshot", "probe", "multilabel", "clustering")
+COLUMNS = {
+    **CONTENT,
+    "label": "the class of each item: a name, a number, or a list of either; several content columns make one item",
+}
+OPTIONS = {
+    "train": Option(str, 'The split that a probe learns from ("train").'),
+    "divide": Option(
+        dict,
+        "{train = 0.5, seed = 42}: the share of each class that a probe learns from, where one table is for both; "
+        "drawn by content, so that equal items are never on both sides.",
+    ),
+    "column": Option(str, "The column whose declared class names are used, if not the label's own."),
+    "clean": Option(dict, 'How class names become words: {split = "/", from = 2, replace = {"_" = " "}}.'),
+    "labels": Option(
+        ("class_names",),
+        "The classes are those that the data declares, or else the distinct labels, sorted: the rule without `labels`.",
+    ),
+    "names": Option(
+        list, "The classes in order, for prompts where neither files nor card name them; where they do, in their order."
+    ),
+    **_table.OPTIONS,
+}
 
 
 @dataclass(frozen=True)
@@ -79,13 +98,12 @@ def _divided(task: Task, split: str, subset: str, hub: Hub) -> Dataset:
     rows = _open(task, split, subset, hub)
     names = _class_names(task, rows)
     numbers = _class_numbers(rows, names)
-    if numbers.ndim != 1:
-        raise EmbarkError(f"Task {task.name}: the option 'divide' needs one label for each item, not lists.")
+    groups = numbers if numbers.ndim == 1 else np.zeros(len(numbers), np.int64)  # lists of labels are no classes
     share, seed = _division(task)
     contents = [hashlib.sha256(f"{seed}\0".encode() + digest(item.parts)).digest() for item in rows.items]
     learnt: set[bytes] = set()
-    for label in range(len(names)):
-        distinct = sorted({contents[row] for row in np.flatnonzero(numbers == label)})
+    for label in np.unique(groups):
+        distinct = sorted({contents[row] for row in np.flatnonzero(groups == label)})
         count = min(max(round(share * len(distinct)), 1), max(len(distinct) - 1, 1))
         learnt.update(distinct[:count])
     train = np.array([content in learnt for content in contents])

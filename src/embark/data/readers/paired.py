@@ -1,14 +1,5 @@
 """Things that belong together, row by row: an image and its text, a sound and an image, an image and its captions.
 
-Columns: two or more of image, video, audio, text, of which the option `query` says which are the queries; or, where
-both sides have the same modality, `query_image`, `corpus_image`… Several columns of one side are one mixed item; a
-column of text may hold lists, or be several with commas between: several texts of a thing. `id`, where the data has
-one: rows of one id are one thing with several texts. Options, besides those of `_table`:
-  query     the modality of the queries ("text"), or a list; the documents are of the others
-  corpus    the splits whose rows are the documents, in order (default: the split of the queries)
-  unique    "text": of rows with equal text, only the first is a document
-  missing   "keep": a thing without a text stays a document, besides "skip" and "error"
-
 How mteb reads its nine tasks of this shape, which this follows to the ids: queries are "query-<id>" and documents
 "corpus-<id>"; captions in lists get "-<k>". WIT and XM3600 have one query per caption, XFlickr30kCo one per row; their
 languages are splits. SciMMIR and Memotion have no id: it is "<split>-<row>", counted after rows without text are gone;
@@ -32,11 +23,32 @@ from embark.catalogue import group_values
 from embark.data import items
 from embark.data.equal_items import merge_equal
 from embark.data.fetch import Hub
-from embark.data.readers._table import Table, as_list, content_columns, first_few, open_table
-from embark.types import MODALITIES, Array, Dataset, EmbarkError, Item, Modality, Qrels, Side, Task
+from embark.data.readers import _table
+from embark.data.readers._table import CONTENT, Table, as_list, content_columns, first_few, open_table
+from embark.types import MODALITIES, Array, Dataset, EmbarkError, Item, Modality, Option, Qrels, Side, Task
 
 VERSION = 2
-OPTIONS = ("query", "corpus", "unique")
+EVALUATORS = ("retrieval",)
+COLUMNS = {
+    **CONTENT,
+    "text": "texts, lists of texts, or several columns with commas between: several texts of a thing",
+    **{f"query_{kind}": f"{held} of the queries, where both sides have one modality" for kind, held in CONTENT.items()},
+    **{f"corpus_{kind}": f"{held} of the documents, likewise" for kind, held in CONTENT.items()},
+    "id": "where the data has one: rows of one id are one thing with several texts",
+}
+OPTIONS = {
+    **_table.OPTIONS,
+    "query": Option(
+        object, 'The modality of the queries ("text"), or a list of those of one item; documents are of the others.'
+    ),
+    "corpus": Option(list, "The splits whose rows are the documents, in order (default: the split of the queries)."),
+    "unique": Option(("text",), "Of rows with equal text, only the first is a document."),
+    "missing": Option(
+        ("skip", "error", "keep"),
+        "What to do about rows that lack a value (default: the task's `unreadable`); keep: a thing without a text "
+        "stays a document.",
+    ),
+}
 
 Columns = Mapping[Modality, str]
 

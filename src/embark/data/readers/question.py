@@ -1,7 +1,6 @@
 """Multiple-choice questions: every question ranks its own choices only.
 
-Columns: `question` and `choices` (a list of texts), `answer`, and the media that it is about (image, video, audio).
-The query is the media, then the question. An answer is one of the choices, its number, or its letter: "C", "(C)".
+The query is the media, then the question.
 As published, documents are the distinct choices of all questions, so that equal answers are one document.
 """
 
@@ -15,11 +14,19 @@ import numpy as np
 
 from embark.data import items
 from embark.data.fetch import Hub
-from embark.data.readers._table import Table, content_columns, open_table
+from embark.data.readers import _table
+from embark.data.readers._table import CONTENT, Table, content_columns, open_table
 from embark.types import Dataset, EmbarkError, Qrels, Side, Task
 
 VERSION = 2
-OPTIONS: tuple[str, ...] = ()
+EVALUATORS = ("choice",)
+COLUMNS = {
+    "question": "the question",
+    "choices": "a list of texts",
+    "answer": 'one of the choices, its number from 0, or its letter: "C", "(C)"',
+    **{kind: f"{held} that the question is about" for kind, held in CONTENT.items() if kind != "text"},
+}
+OPTIONS = _table.OPTIONS
 
 LETTER = re.compile(r"\(?([A-Za-z])[).:]?")
 

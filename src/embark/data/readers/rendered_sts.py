@@ -1,6 +1,6 @@
 """Pairs with a human score of their similarity, as images of sentences (or of any other modality).
 
-Columns: `left`, `right` and `score`. The kind of the items is the task's first modality.
+The kind of the items is the task's first modality.
 """
 
 from __future__ import annotations
@@ -8,11 +8,18 @@ from __future__ import annotations
 import numpy as np
 
 from embark.data.fetch import Hub
+from embark.data.readers import _table
 from embark.data.readers._table import open_table
 from embark.types import Dataset, Gold, Side, Task
 
 VERSION = 2
-OPTIONS: tuple[str, ...] = ()
+EVALUATORS = ("sts",)
+COLUMNS = {
+    "left": "one item of each pair",
+    "right": "the other",
+    "score": "their similarity, as a number",
+}
+OPTIONS = _table.OPTIONS
 
 
 def read_rendered_sts(task: Task, split: str, subset: str, hub: Hub) -> Dataset:

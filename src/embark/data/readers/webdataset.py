@@ -3,7 +3,6 @@
 A sample has `0.webp` (and `1.webp`…), and `cls` (a number), or `npy` (several numbers, or captions). Class names and
 templates are in files beside the shards, one per line. What else a sample tells, as `split.txt` (the corruption, the
 attribute, the group) or in a `json`, is kept about its pictures, so that scores can be broken down by it.
-Option `sample`: that many rows, drawn as UniBench does (shuffled with seed 42, the first ones).
 """
 
 from __future__ import annotations
@@ -20,9 +19,32 @@ from embark.data.fetch import Hub
 from embark.data.formats import Shard
 from embark.data.readers._table import zeroshot_dataset
 from embark.data.rows import Rows, open_rows
-from embark.types import Array, Dataset, EmbarkError, Item, Matches, Side, Task
+from embark.types import Array, Dataset, EmbarkError, Item, Matches, Option, Side, Task
 
 VERSION = 1
+EVALUATORS = {"webdataset-zeroshot": ("zeroshot",), "webdataset-relation": ("pairs",)}
+COLUMNS = {
+    "webdataset-zeroshot": {
+        "image": "the ending of the pictures' files (0.webp)",
+        "label": "the ending of the classes' files: cls (a number) or npy (several)",
+    },
+    "webdataset-relation": {
+        "image": "the ending of the pictures' files (0.webp; of the others 1.webp…)",
+        "captions": "the ending of the captions' files (npy)",
+    },
+}
+OPTIONS = {
+    "webdataset-zeroshot": {
+        "labels": Option(("dataset", "row"), "Whose class names and templates: the data set's files, or the task."),
+        "classes": Option(int, "The number of classes that the chance level was computed from."),
+        "sample": Option(int, "That many rows, drawn as UniBench does (shuffled with seed 42, the first ones)."),
+        "files": Option(list, "Patterns of the files that are needed besides the shards."),
+    },
+    "webdataset-relation": {
+        "images": Option(int, "The pictures of a sample (1)."),
+        "captions": Option(int, "The captions of a sample that the chance level was computed from."),
+    },
+}
 
 CLASSES = "classnames.txt"
 TEMPLATES = "zeroshot_classification_templates.txt"
@@ -30,10 +52,7 @@ SEED = 42
 
 
 def zeroshot(task: Task, split: str, subset: str, hub: Hub) -> Dataset:
-    """Images with one class or several, and a prompt for each class and template.
-
-    Option `labels`: "dataset" takes names and templates from the dataset's own files, "row" from the task.
-    """
+    """Images with one class or several, and a prompt for each class and template."""
     rows = open_rows(task.source, split, hub, expected=task.rows.get(split))
     names, templates, warnings = _class_names_and_templates(task, hub)
     rows, ids = _sample(task, rows)

@@ -1,0 +1,109 @@
+"""What readers and evaluators declare: it is all that they read, it is checked, a page and a command show it."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import re
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+import embark
+from embark import evaluators
+from embark.boards.reference import page
+from embark.cli import app
+from embark.data.readers import READERS, _table, reader_facts
+from embark.evaluators import COMMON, EVALUATORS
+from embark.tasks import TASKS
+
+DOCS = Path(__file__).parents[2] / "docs"
+OWN = [name for name in READERS if reader_facts(name).own]
+
+
+def printed(*words: str) -> str:
+    ran = CliRunner().invoke(app, [*words])
+    assert ran.exit_code == 0, (ran.output, ran.exception)
+    return ran.stdout
+
+
+def test_14_10_options_of_readers_are_shown_from_the_registry() -> None:
+    """`subset_is`, `where` and the reader's own ones, with their values; without a name, all readers."""
+    shown = printed("show", "--reader", "paired")
+    for name, option in reader_facts("paired").options.items():
+        assert re.search(rf"^option +{name} +{re.escape(option.values)} +{re.escape(option.about)}", shown, re.M)
+    assert re.search("^column +image ", shown, re.M)
+    listed = printed("show", "--reader")
+    assert all(re.search(f"^{name} ", listed, re.M) for name in OWN)
+    rows = json.loads(printed("show", "--reader", "paired", "--format", "json"))
+    assert {row["name"] for row in rows["rows"]} >= {"where", "subset_is", "query"}
+    reference = embark.reference("reader", "paired")
+    assert [entry.name for entry in reference.entries if entry.part == "option"] == [*reader_facts("paired").options]
+
+
+def test_14_10_parameters_of_evaluators_are_shown_from_the_registry() -> None:
+    shown = printed("show", "--evaluator", "pairs")
+    assert "parameter  strict  true or false  Ties count as wrong" in shown
+    assert all(re.search(f"^{kind} ", printed("show", "--evaluator"), re.M) for kind in EVALUATORS)
+    assert printed("show", "--evaluator", "sts").startswith("sts: Semantic textual similarity")
+
+
+def test_14_10_the_page_is_made_of_the_registry() -> None:
+    assert (DOCS / "readers.md").read_text(encoding="utf-8") == page() + "\n", "run `make docs`"
+
+
+@pytest.mark.parametrize("reader", OWN)
+def test_readers_declare_every_option_that_they_read(reader: str) -> None:
+    module = import_module(READERS[reader].split(":")[0])
+    source = inspect.getsource(module) + inspect.getsource(_table)
+    read = set(re.findall(r'options(?:\.get\(|\[)"(\w+)"', source))
+    shared = {"train", "corpus", "configs", "files"}  # `_table` reads them for the readers that have them
+    of_module = [name for name in OWN if READERS[name].startswith(f"{module.__name__}:")]
+    declared = {option for name in of_module for option in reader_facts(name).options}
+    assert read - shared <= declared | {*_table.OPTIONS}
+
+
+@pytest.mark.parametrize("kind", EVALUATORS)
+def test_evaluators_declare_every_parameter_that_they_read(kind: str) -> None:
+    source = inspect.getsource(import_module(EVALUATORS[kind]))
+    read = set(re.findall(r'params(?:\.get\(|\[)"(\w+)"', source))
+    assert read <= {*COMMON, *evaluators.own_params(kind)}
+
+
+def test_every_row_has_values_that_its_reader_accepts() -> None:
+    """Rows of MMEB state facts about their data besides options of `beir`: only what is declared is looked at."""
+    for task in TASKS.values():
+        declared = reader_facts(task.reader).options
+        for name, value in task.options.items():
+            assert name not in declared or declared[name].accepts(value), (task.name, name, value)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ('where = "cats"', "field 'options': The option 'where' of 'labelled' must be table, not 'cats'"),
+        ('missing = "drop"', "The option 'missing' of 'labelled' must be \"skip\", \"error\", not 'drop'"),
+        ('subset_s = "split"', "There is no option of 'labelled' named 'subset_s'. Did you mean subset_is?"),
+    ],
+)
+def test_14_10_options_of_a_file_are_checked_by_their_type(options: str, message: str) -> None:
+    Path("pets").mkdir()
+    Path("pets/test.csv").write_text("text,label\na cat,cat\n")
+    Path("tasks.toml").write_text(
+        '[[task]]\nname = "A"\nevaluator = "clustering"\nreader = "labelled"\nmodalities = ["text"]\n'
+        f'columns = {{ text = "text", label = "label" }}\noptions = {{ {options} }}\nsource = {{ id = "pets" }}\n'
+    )
+    with pytest.raises(embark.EmbarkError) as raised:
+        embark.load_tasks("tasks.toml")
+    assert message in str(raised.value)
+
+
+def test_show_takes_one_thing() -> None:
+    for words in ((), ("PocketSTS", "--reader", "paired"), ("--reader", "paired", "--evaluator", "pairs")):
+        ran = CliRunner().invoke(app, ["show", *words])
+        assert ran.exit_code == 2
+        assert "give a name, --reader or --evaluator" in ran.output
+    with pytest.raises(embark.EmbarkError, match=r"There is no evaluator named 'pair'. Did you mean pairs"):
+        embark.reference("evaluator", "pair")
