@@ -28,7 +28,7 @@ from lengths import CARD, Lengths, needs, number, picture, run, stored_numbers, 
 def test_everything_is_embedded_and_can_be_read(store: Store, batch_size: int | None) -> None:
     encoder, done = Lengths(), list[int]()
     wanted = needs(encoder, [text(n) for n in range(1, 101)] + [picture((9, 8, 7))])
-    report, space = run(store, encoder, wanted, batch_size=batch_size, workers=3, advance=done.append)
+    report, space = run(store, encoder, wanted, batch_size=batch_size, workers=3, advance=lambda items, left: done.append(items))
     assert (report.embedded, report.unreadable, sum(done)) == (101, {}, 101)
     assert report.seconds > 0
     found = np.asarray(space.read(as_keys([need.key for need in wanted])))
@@ -293,7 +293,7 @@ def test_an_unreadable_picture_is_reported_and_the_others_are_embedded(store: St
     broken = picture((1, 2, 3)).parts[0].read()[0][:40]  # type: ignore[union-attr]
     encoder, done = Lengths(), list[int]()
     wanted = needs(encoder, [picture((5, 5, 5)), items.media("image", broken), picture((6, 6, 6))])
-    report, space = run(store, encoder, wanted, advance=done.append)
+    report, space = run(store, encoder, wanted, advance=lambda items, left: done.append(items))
     assert list(report.unreadable) == [wanted[1].key]
     assert "image of 40 bytes does not decode" in report.unreadable[wanted[1].key]
     assert (report.embedded, sum(done)) == (2, 3)

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import io
+import re
 import sys
 
 import pytest
 
 from embark.engine import progress as module
 from embark.engine.progress import progress, span
+
+
+STAMP = r"20\d\d-\d\d-\d\d \d\d:\d\d:\d\d "
 
 
 class Terminal(io.StringIO):
@@ -23,8 +27,8 @@ def test_lines_tell_how_far_and_how_long(monkeypatch: pytest.MonkeyPatch, capsys
         advance(1500)
     out, err = capsys.readouterr()
     first, last = err.splitlines()
-    assert first.startswith("test/model: 500 of 2,000 items, ")
-    assert last.startswith("test/model: 2,000 of 2,000 items, ")
+    assert re.match(STAMP + "test/model: 500 of 2,000 items, ", first)
+    assert re.match(STAMP + "test/model: 2,000 of 2,000 items, ", last)
     assert last.endswith("/s, 0 s left")
     assert out == ""
 
@@ -59,7 +63,7 @@ def test_bytes_are_shown_as_sizes(monkeypatch: pytest.MonkeyPatch, capsys: pytes
     monkeypatch.setattr(module, "QUIET_SECONDS", 0.0)
     with progress("Downloading org/data", 3_000_000, what="bytes") as advance:
         advance(1_500_000)
-    assert capsys.readouterr().err.startswith("Downloading org/data: 1 of 3 MB, ")
+    assert re.match(STAMP + "Downloading org/data: 1 of 3 MB, ", capsys.readouterr().err)
     monkeypatch.setattr(sys, "stderr", screen := Terminal())
     monkeypatch.setenv("TERM", "xterm")
     with progress("Downloading org/data", 3_000_000, what="bytes") as advance:

@@ -817,7 +817,7 @@ PROTECTIONS = (
         'require(lambda a, axis: a.any(axis=axis), matrices, "zero vectors")', "pass", (STORED_FINITE,),
     ),
     Removal(
-        "test_fault_21_an_invalid_vector_costs_only_the_tasks_that_need_it", "run/__init__.py",
+        "test_fault_21_a_model_that_fails_on_an_item_costs_only_the_tasks_that_need_it", "run/__init__.py",
         "return self._embed_singly(encoder, planned, demands, failure)", "raise failure",
     ),
     Removal(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
@@ -118,10 +119,13 @@ def run(
         )
     except NothingScored as failed:
         report = failed.run
+    table = report.table()
     if report.results or style != "text":
         data = {"results": long_table(report.results), "skipped": [vars(skip) for skip in report.skipped]}
-        emit(report.table(), style, data)
-    finish(*report.summary(), *report.notes, failed=any(skip.kind == "failed" for skip in report.skipped))
+        emit(table, style, data)
+    on_screen = table.notes if report.results and style == "text" and sys.stdout.isatty() else ()
+    notes = [note for note in report.notes if note not in on_screen]
+    finish(*report.summary(), *notes, failed=any(skip.kind == "failed" for skip in report.skipped))
 
 
 def plan(

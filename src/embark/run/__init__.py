@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -65,7 +65,7 @@ def skipped_notes(skipped: Iterable[Skipped]) -> tuple[str, ...]:
     return tuple(notes)
 
 
-@dataclass
+@dataclass(repr=False)
 class Run(Tabular):
     """The outcome of an evaluation: results, skipped tasks, and how much was computed."""
 
@@ -103,8 +103,15 @@ class Run(Tabular):
     def _count(self, name: str) -> int:
         return sum(record.counts.get(name, 0) for result in self.results for record in result.records)
 
+    def __repr__(self) -> str:
+        models = counted(len({(result.model, result.revision) for result in self.results}), "model")
+        scores = f"{counted(len(self.results), 'score')} of {models} on {counted(len(self.tasks), 'task')}"
+        return f"<Run: {'; '.join((scores, *skipped_notes(self.skipped)))}>"
+
     def table(self) -> Table:
-        """Tasks × models, each score with its 95 % interval, and the mean of the categories' means."""
+        """Tasks × models, each score with its 95 % interval, and the mean of the categories' means; below them, the
+        tasks that got no score.
+        """
         categories = grouped(self.tasks, lambda task: task.category)
         models = []
         for key, results_by_task in by_model(self.tasks, self.results).items():
@@ -112,7 +119,8 @@ class Run(Tabular):
             means = mean_of_groups(categories, {task: task_score.value for task, task_score in scores.items()})
             mean = mean_score(means.totals["mean"], scores, readings=Readings(results_by_task))
             models.append(Column(key, scores, {"mean": mean}))
-        return task_table(self.tasks, models, {"mean": "Mean of categories"})
+        table = task_table(self.tasks, models, {"mean": "Mean of categories"} if models else {})
+        return replace(table, notes=(*table.notes, *skipped_notes(self.skipped)))
 
     def summary(self) -> tuple[str, ...]:
         """What the run took, in sentences."""
@@ -308,10 +316,11 @@ class _Evaluation:
     ) -> Report:
         """Embed task by task, so that a failure costs only the tasks that need what failed.
 
-        A model that fails on several tasks in a row is given up; one that costs money is not tried again at all.
+        A model that embeds nothing of several tasks in a row is given up; one that costs money is not tried again.
         """
         space = self.bench.space(encoder.card)
         report = Report()
+        tried: set[bytes] = set()  # keys of tasks that failed: another that lacks nothing else proves nothing new
         failures = GIVE_UP if isinstance(encoder, Billed) else 0
         for name in list(demands):
             missing = self.bench.plan(encoder, demands[name])
@@ -323,8 +332,14 @@ class _Evaluation:
                     failures = 0
                     continue
                 except Exception as of_task:
-                    failures += 1
                     error = of_task
+                keys = [need.key for need in missing.needs]
+                space.refresh()
+                if space.has(as_keys(keys)).any():
+                    failures = 0
+                elif not tried.issuperset(keys):
+                    failures += 1
+                tried.update(keys)
             del demands[name]
             self._fail(encoder.card.name, [name], error)
         space.refresh()

@@ -1,0 +1,118 @@
+"""What a run says about tasks without a score, items without a vector, reuse, and times (issue 14)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+from typer.testing import CliRunner
+
+import embark
+from embark import folder_task
+from embark.cli import app
+from embark.run import NothingScored, evaluate
+
+Pictures = Callable[..., Path]
+TABLE = "file,caption,label\nred.png,no page,red\ngreen.png,a green page,green\nblue.png,a blue page,blue\n"
+TASKS = """
+[[task]]
+name = "Pairs"
+reader = "paired"
+evaluator = "retrieval"
+modalities = ["text", "image"]
+columns = { text = "caption", image = "file" }
+source = { id = "Pages", files = { test = ["metadata.csv"] } }
+"""
+
+
+def spoil(encoder: embark.Encoder, text: str) -> None:
+    """From now on, this text gets a zero vector."""
+    forward = encoder.embed
+
+    def embed(batch: Any) -> Any:
+        vectors = np.array(forward(batch))
+        vectors[[("text", text) in parts for parts in batch]] = 0
+        return vectors
+
+    encoder.embed = embed  # type: ignore[method-assign]
+
+
+# ── tasks without a score ────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_14_04_skipped_tasks_are_shown_with_the_table(tiny: embark.Encoder, pictures: Pictures) -> None:
+    old = folder_task(pictures("Old"))
+    Image.new("RGB", (9, 9)).save(Path(old[0].source.id) / "red.png")
+    run = evaluate(tiny, old + folder_task(pictures("Good")), show_progress=False)
+    [note] = run.table().notes[-1:]
+    assert note.startswith("failed: OldRetrieval, OldZeroShot for test/tiny: The folder ")
+    assert note in str(run)
+    assert repr(run).startswith("<Run: 2 scores of 1 model on 4 tasks; failed: OldRetrieval, OldZeroShot for test/tiny")
+    assert run._repr_html_().count("failed: OldRetrieval") == 1
+
+
+def test_14_04_no_result_at_all_is_raised(tiny: embark.Encoder, pictures: Pictures) -> None:
+    old = folder_task(pictures("Old"))
+    Image.new("RGB", (9, 9)).save(Path(old[0].source.id) / "red.png")
+    with pytest.raises(NothingScored, match="failed: OldRetrieval, OldZeroShot for test/tiny: The folder "):
+        evaluate(tiny, old, show_progress=False)
+
+
+def test_14_04_what_is_not_applicable_is_shown_too(reader_of_colours: embark.Encoder, pictures: Pictures) -> None:
+    run = evaluate(reader_of_colours, folder_task(pictures()), show_progress=False)
+    note = "not applicable: PagesRetrieval, PagesZeroShot for test/reader: the model takes no image"
+    assert str(run).splitlines()[-1] == note
+    assert note in repr(run)
+
+
+# ── items without a vector ───────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("turn", [1, -1])
+def test_14_05_one_zero_vector_costs_the_tasks_that_need_it_in_any_order(
+    tiny: embark.Encoder, pictures: Pictures, turn: int
+) -> None:
+    spoil(tiny, "no page")
+    bad = [row for number in range(4) for row in folder_task(pictures(f"Bad{number}", TABLE))[:1]]
+    good = folder_task(pictures("Good", TABLE.replace("no page", "a red page").replace("page", "sheet")))
+    run = evaluate(tiny, (bad + good)[::turn], show_progress=False, batch_size=2)
+    assert {result.task for result in run.results} == {"GoodRetrieval", "GoodZeroShot"}
+    assert {skip.why for skip in run.skipped} == {
+        f"test/tiny returned zero vectors for {task.name} query 'no page'." for task in bad
+    }
+
+
+@pytest.mark.parametrize("turn", [1, -1])
+def test_14_05_an_item_that_a_model_fails_on_costs_the_tasks_that_need_it_in_any_order(
+    tiny: embark.Encoder, pictures: Pictures, turn: int
+) -> None:
+    forward = tiny.embed
+
+    def embed(batch: Any) -> Any:
+        if any(("text", "no page") in parts for parts in batch):
+            raise RuntimeError("a bug")
+        return forward(batch)
+
+    tiny.embed = embed  # type: ignore[method-assign]
+    bad = [row for number in range(4) for row in folder_task(pictures(f"Bad{number}", TABLE))[:1]]
+    good = folder_task(pictures("Good", TABLE.replace("no page", "a red page").replace("page", "sheet")))
+    run = evaluate(tiny, (bad + good)[::turn], show_progress=False, batch_size=1)
+    assert {result.task for result in run.results} == {"GoodRetrieval", "GoodZeroShot"}
+
+
+def test_14_05_an_item_is_named_by_its_file(tiny: embark.Encoder, pictures: Pictures, tmp_path: Path) -> None:
+    pictures()
+    (tmp_path / "tasks.toml").write_text(TASKS)
+    forward = tiny.embed
+
+    def embed(batch: Any) -> Any:
+        return np.array(forward(batch)) * [[not (p[0][0] == "image" and p[0][1].getpixel((0, 0))[2])] for p in batch]
+
+    tiny.embed = embed  # type: ignore[method-assign]
+    with pytest.raises(NothingScored, match="zero vectors for Pairs document 'blue.png'"):
+        evaluate(tiny, embark.load_tasks(tmp_path / "tasks.toml"), show_progress=False)
