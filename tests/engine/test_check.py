@@ -158,4 +158,4 @@ def test_vectors_that_half_precision_would_coarsen_are_refused(store: Store, sca
         assert run(store, encoder, wanted)[0].embedded == 3
     else:
         reasons = run(store, encoder, wanted)[0].invalid.values()
-        assert all("beyond the range of float16" in reason for reason in reasons) and len(reasons) == 3
+        assert ["beyond the range of float16" in reason for reason in reasons] == [True] * 3

@@ -28,7 +28,9 @@ from lengths import CARD, Lengths, needs, number, picture, run, stored_numbers, 
 def test_everything_is_embedded_and_can_be_read(store: Store, batch_size: int | None) -> None:
     encoder, done = Lengths(), list[int]()
     wanted = needs(encoder, [text(n) for n in range(1, 101)] + [picture((9, 8, 7))])
-    report, space = run(store, encoder, wanted, batch_size=batch_size, workers=3, advance=lambda items, left: done.append(items))
+    report, space = run(
+        store, encoder, wanted, batch_size=batch_size, workers=3, advance=lambda items, left: done.append(items)
+    )
     assert (report.embedded, report.unreadable, sum(done)) == (101, {}, 101)
     assert report.seconds > 0
     found = np.asarray(space.read(as_keys([need.key for need in wanted])))

@@ -11,7 +11,6 @@ import pytest
 from embark.engine import progress as module
 from embark.engine.progress import progress, span
 
-
 STAMP = r"20\d\d-\d\d-\d\d \d\d:\d\d:\d\d "
 
 

@@ -682,7 +682,7 @@ PROTECTIONS = (
     ),
     Removal(
         "test_fault_15_a_score_is_computed_again_when_its_branch_moved", "run/__init__.py",
-        "if current == recorded and self._of_present_data(result, task) else", "if current == recorded else",
+        "return current == recorded and self._of_present_data(result, task)", "return current == recorded",
     ),
     Removal(
         "test_fault_15_offline_the_commit_of_the_cache_counts", FETCH,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,11 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 from PIL import Image
-from typer.testing import CliRunner
 
 import embark
 from embark import folder_task
-from embark.cli import app
 from embark.run import NothingScored, evaluate
 
 Pictures = Callable[..., Path]
@@ -114,5 +111,38 @@ def test_14_05_an_item_is_named_by_its_file(tiny: embark.Encoder, pictures: Pict
         return np.array(forward(batch)) * [[not (p[0][0] == "image" and p[0][1].getpixel((0, 0))[2])] for p in batch]
 
     tiny.embed = embed  # type: ignore[method-assign]
-    with pytest.raises(NothingScored, match="zero vectors for Pairs document 'blue.png'"):
+    with pytest.raises(NothingScored, match=r"zero vectors for Pairs document 'blue\.png'"):
         evaluate(tiny, embark.load_tasks(tmp_path / "tasks.toml"), show_progress=False)
+
+
+# ── reuse and times ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_14_06_reuse_is_told_of_what_was_planned_together(tiny: embark.Encoder, pictures: Pictures) -> None:
+    retrieval, zeroshot = folder_task(pictures())
+    whole = evaluate(tiny, [retrieval, zeroshot], show_progress=False)
+    told = "The tasks use 12 items, 9 of them distinct: each is embedded once and serves 1.33 times."
+    assert whole.summary()[-1] == told
+    part = evaluate(tiny, zeroshot, show_progress=False)  # its pictures were counted for the other task
+    assert (part.items, part.unique, part.reuse, part.exact) == (6, 6, 1.0, True)
+    again = evaluate(tiny, [retrieval, zeroshot], show_progress=False)
+    assert (again.unique, again.exact) == (12, False)
+    assert not any("distinct" in sentence for sentence in again.summary())
+
+
+def test_14_06_reuse_counts_scored_tasks_alone(tiny: embark.Encoder, pictures: Pictures) -> None:
+    spoil(tiny, "no page")
+    run = evaluate(tiny, folder_task(pictures("Pages", TABLE)), show_progress=False)
+    assert [result.task for result in run.results] == ["PagesZeroShot"]
+    assert (run.items, run.unique) == (6, 6)
+
+
+def test_14_06_scoring_again_keeps_the_times_of_embedding(tiny: embark.Encoder, pictures: Pictures) -> None:
+    tasks = folder_task(pictures())
+    first = evaluate(tiny, tasks, show_progress=False)
+    again = evaluate(tiny, tasks, rescore=True, show_progress=False)
+    assert (again.computed, again.embedded) == (2, 0)
+    times = [record.timings["embed"] for result in first.results for record in result.records]
+    assert [record.timings["embed"] for result in again.results for record in result.records] == times
+    assert min(times) > 0
+    assert [result.records[0].counts["embedded"] for result in again.results] == [6, 3]

@@ -7,7 +7,7 @@ under the same protocol and encoder is not computed again.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -73,6 +73,7 @@ class Run(Tabular):
     results: list[TaskResult] = field(default_factory=list)
     skipped: list[Skipped] = field(default_factory=list)
     computed: int = 0  # scores computed now; the others were on disk
+    distinct: int = 0  # items of these scores, over all models
     embedded: int = 0
     damaged: int = 0  # stored vectors that did not match their checksums, and were embedded again
     seconds: float = 0.0
@@ -87,13 +88,17 @@ class Run(Tabular):
     @property
     def unique(self) -> int:
         """The number of distinct items, each of which is embedded once. An upper bound where `exact` is false."""
-        return self._count("first")
+        return self.distinct if self._all_computed else self._count("unique")
 
     @property
     def exact(self) -> bool:
-        """Whether each model's scores come from one evaluation, so that all items that tasks share are known."""
-        runs = {(result.model, result.revision, record.run) for result in self.results for record in result.records}
-        return len(runs) == len({(model, revision) for model, revision, _ in runs})
+        """Whether all items that scores share are known: all were computed now, or there is one for each model."""
+        scores = [(result.model, result.revision) for result in self.results for record in result.records]
+        return self._all_computed or len(scores) == len(set(scores))
+
+    @property
+    def _all_computed(self) -> bool:
+        return self.computed == len(self.results)
 
     @property
     def reuse(self) -> float:
@@ -131,8 +136,8 @@ class Run(Tabular):
             f"disk{place}.": True,
             f"{counted(self.damaged, 'stored vector')} did not match their checksums and were embedded again; "
             "see: embark store check": self.damaged,
-            f"The tasks ask for {self.items:,} items, {'' if self.exact else 'at most '}{self.unique:,} of them "
-            f"distinct: {self.items - self.unique:,} are shared (reuse ratio {self.reuse:.2f}).": self.unique,
+            f"The tasks use {self.items:,} items, {self.unique:,} of them distinct: each is embedded once and serves "
+            f"{self.reuse:.2f} times.": self.exact and self.unique,
         }
         return applicable(sentences)
 
@@ -227,17 +232,19 @@ class _Evaluation:
     def evaluate(self, model: str | Encoder) -> None:
         """Evaluate one model on the tasks that have no score of it yet; whatever fails costs tasks, not the run."""
         on_disk: dict[str, TaskResult] = {}
+        outdated: dict[str, TaskResult] = {}
         scored: dict[str, TaskResult] = {}
         failed_before = len(self.run.skipped)
         try:
             encoder = load_model(model, self.loading, self.bench.settings)
-            demands = self._read(encoder, on_disk)
+            demands = self._read(encoder, on_disk, outdated)
             if demands:
                 self.folder.check()
             planned = self.bench.plan(encoder, [demand for of_task in demands.values() for demand in of_task])
             report = self._embed(encoder, planned, demands)
             self.run.embedded += report.embedded
-            self._score(encoder, planned, demands, report, scored)
+            self._score(encoder, planned, demands, report, scored, outdated)
+            self.run.distinct += self._distinct(encoder, planned, demands, scored)
         except CannotSave:
             raise
         except Exception as error:
@@ -247,20 +254,36 @@ class _Evaluation:
         results_by_task = on_disk | scored
         self.run.results += [results_by_task[task.name] for task in self.tasks if task.name in results_by_task]
 
-    def _read(self, encoder: Encoder, on_disk: dict[str, TaskResult]) -> dict[str, list[Demand]]:
-        """The demands by task, of tasks without a result in the folder; such results are put into `on_disk`."""
+    def _distinct(
+        self, encoder: Encoder, planned: Plan, demands: Mapping[str, list[Demand]], scored: Mapping[str, TaskResult]
+    ) -> int:
+        """How many distinct items the scored tasks have."""
+        if len(scored) < len({demand.task.name for demand in planned.demands}):
+            planned = self.bench.plan(encoder, [demand for task in scored for demand in demands[task]])
+        return planned.total.unique
+
+    def _read(
+        self, encoder: Encoder, on_disk: dict[str, TaskResult], outdated: dict[str, TaskResult]
+    ) -> dict[str, list[Demand]]:
+        """The demands by task, of tasks without a result in the folder; such results are put into `on_disk`, and those
+        that will be replaced into `outdated`.
+        """
         demands: dict[str, list[Demand]] = {}
         tasks = self._applicable(encoder)
         with progress(f"{encoder.card.name}: reading", len(tasks), self.bench.show_progress, "tasks") as advance:
             for task in tasks:
                 try:
-                    if not self.rescore and (result := self._on_disk(task, encoder)):
+                    result = self._result(encoder.card, task)
+                    if result and not self.rescore and self._is_current(result, task, encoder):
                         on_disk[task.name] = result
-                    else:
-                        demands[task.name] = self.bench.demands(task, encoder)
+                        continue
+                    if result:
+                        outdated[task.name] = result
+                    demands[task.name] = self.bench.demands(task, encoder)
                 except Exception as error:
                     self._fail(encoder.card.name, [task.name], error)
-                advance(1)
+                finally:
+                    advance(1)
         return demands
 
     def _applicable(self, encoder: Encoder) -> list[Task]:
@@ -276,15 +299,12 @@ class _Evaluation:
                 applicable.append(task)
         return applicable
 
-    def _on_disk(self, task: Task, encoder: Encoder) -> TaskResult | None:
-        """The result on disk, if every part of it was made by this protocol and this encoder, of the data as it is."""
+    def _is_current(self, result: TaskResult, task: Task, encoder: Encoder) -> bool:
+        """Whether every part of a result was made by this protocol and this encoder, of the data as it is."""
         card = self.bench.card(encoder.card)
-        result = self._result(encoder.card, task)
-        if result is None:
-            return None
         current = {part: (fingerprint_of(task, *part), encoder_fingerprint(card)) for part in task.parts}
         recorded = {(record.split, record.subset): (record.fingerprint, record.encoder) for record in result.records}
-        return result if current == recorded and self._of_present_data(result, task) else None
+        return current == recorded and self._of_present_data(result, task)
 
     def _of_present_data(self, result: TaskResult, task: Task) -> bool:
         """Whether a result's data is at the commit that the row's branch has now; so it is if nobody can tell."""
@@ -353,13 +373,15 @@ class _Evaluation:
         demands: dict[str, list[Demand]],
         report: Report,
         scored: dict[str, TaskResult],
+        outdated: Mapping[str, TaskResult],
         again: bool = False,
     ) -> None:
         """Score several tasks at once, into `scored`. Failures are reported; damaged vectors are embedded again."""
         counts = {id(demand): count for demand, count in zip(planned.demands, planned.counts, strict=True)}
         tasks = [task for task in self.tasks if task.name in demands]
         workers = self.bench.settings.workers
-        scoring = Scoring(self.bench, encoder, report, self.folder, self.log.id, min(workers, len(tasks)))
+        at_once = min(workers, len(tasks))
+        scoring = Scoring(self.bench, encoder, report, self.folder, self.log.id, at_once, outdated)
 
         def score_one(task: Task) -> TaskResult | Exception:
             try:
@@ -383,7 +405,7 @@ class _Evaluation:
         if damaged:
             renewed = self._embed_again(encoder, damaged)
             renewed.unreadable |= report.unreadable
-            self._score(encoder, planned, damaged, renewed, scored, again=True)
+            self._score(encoder, planned, damaged, renewed, scored, outdated, again=True)
 
     def _embed_again(self, encoder: Encoder, demands: dict[str, list[Demand]]) -> Report:
         """Embed the damaged vectors of these tasks again."""

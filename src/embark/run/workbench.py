@@ -271,7 +271,7 @@ def readable_items(demand: Demand, report: Report) -> Demand:
     if not places:
         return demand
     names = listed([_name(demand, side, row) for side, row in places], NAMED)
-    unreadable: dict[str, list[int]] = dict.fromkeys(demand.keys, []) | group_values(places)
+    unreadable: dict[str, list[int]] = {side: [] for side in demand.keys} | group_values(places)
     described = f"{len(places)} unreadable items: {names}"
     if demand.task.unreadable == "error":
         raise EmbarkError(
