@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,12 +12,14 @@ import pytest
 from PIL import Image
 
 import embark
+from conftest import POCKET_TASKS
 from embark import folder_task
 from embark.run import NothingScored, evaluate
+from embark.tasks import TASKS
 
 Pictures = Callable[..., Path]
 TABLE = "file,caption,label\nred.png,no page,red\ngreen.png,a green page,green\nblue.png,a blue page,blue\n"
-TASKS = """
+TOML = """
 [[task]]
 name = "Pairs"
 reader = "paired"
@@ -104,7 +107,7 @@ def test_14_05_an_item_that_a_model_fails_on_costs_the_tasks_that_need_it_in_any
 
 def test_14_05_an_item_is_named_by_its_file(tiny: embark.Encoder, pictures: Pictures, tmp_path: Path) -> None:
     pictures()
-    (tmp_path / "tasks.toml").write_text(TASKS)
+    (tmp_path / "tasks.toml").write_text(TOML)
     forward = tiny.embed
 
     def embed(batch: Any) -> Any:
@@ -146,3 +149,55 @@ def test_14_06_scoring_again_keeps_the_times_of_embedding(tiny: embark.Encoder, 
     assert [record.timings["embed"] for result in again.results for record in result.records] == times
     assert min(times) > 0
     assert [result.records[0].counts["embedded"] for result in again.results] == [6, 3]
+
+
+# ── samples ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_14_11_a_limit_scores_a_marked_sample_apart_from_the_full_score(
+    tiny: embark.Encoder, pictures: Pictures
+) -> None:
+    tasks = folder_task(pictures())
+    full = evaluate(tiny, tasks, show_progress=False)
+    run = evaluate(tiny, tasks, limit=2, show_progress=False)
+    assert [result.protocol for result in run.results] == ["limit-2", "limit-2"]
+    assert [len(result.outcomes()) for result in run.results] == [2, 2]
+    for result, whole in zip(run.results, full.results, strict=True):
+        assert result.path != whole.path
+        assert result.records[0].fingerprint != whole.records[0].fingerprint
+        assert result.records[0].counts["sampled from"] == 3
+        assert result.interval[0] < result.score
+    assert "(a) a sample (limit 2), no full score" in str(run)
+    assert evaluate(tiny, tasks, show_progress=False).results == full.results  # the sample replaced nothing
+    assert evaluate(tiny, tasks, limit=2, show_progress=False).computed == 0
+
+
+def test_14_11_samples_are_on_no_board(tiny: embark.Encoder, pictures: Pictures) -> None:
+    evaluate(tiny, [*folder_task(pictures()), "PocketFlagZeroShot"], limit=2, show_progress=False)
+    assert embark.load_results(published=False).results == ()
+    with pytest.raises(embark.EmbarkError):
+        embark.leaderboard(tasks="PagesRetrieval")
+    with pytest.raises(embark.EmbarkError, match="There are no results of yours"):
+        embark.export_mteb("out")
+
+
+@pytest.mark.parametrize("limit", [3, 7])
+def test_14_11_every_kind_of_task_has_samples(tmp_path: Path, pocket_vectors: Path, limit: int) -> None:
+    """A sample of the same vectors, always the same and part of a larger one."""
+    home = shutil.copytree(pocket_vectors, tmp_path / "home")
+    settings = embark.load_settings(home, tmp_path / "results")
+    tasks = [TASKS[name] for name in POCKET_TASKS]
+    run = evaluate("embark/random", tasks, limit=limit, settings=settings, show_progress=False)
+    larger = evaluate("embark/random", tasks, limit=limit + 20, settings=settings, show_progress=False)
+    assert {task.evaluator for task in tasks} >= {"retrieval", "zeroshot", "probe", "pairs", "robustness"}
+    assert (run.embedded, run.skipped) == (0, [])
+    for result, other in zip(run.results, larger.results, strict=True):
+        ids, more = (set(r.outcomes()["id"].to_pylist()) for r in (result, other))
+        assert len(ids) <= limit
+        assert ids <= more
+        assert result.records[0].counts["sampled from"] == other.records[0].counts["sampled from"] > limit
+
+
+def test_14_11_a_sample_has_at_least_one_item(tiny: embark.Encoder, pictures: Pictures) -> None:
+    with pytest.raises(embark.EmbarkError, match="A sample has at least 1 item, not 0"):
+        evaluate(tiny, folder_task(pictures()), limit=0)

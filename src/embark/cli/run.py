@@ -47,6 +47,10 @@ SkipUnreadable = Annotated[
 BatchSize = Annotated[
     int | None, typer.Option("--batch-size", min=1, metavar="N", help="Items per forward pass (default: by trial).")
 ]
+Limit = Annotated[
+    int | None,
+    typer.Option("--limit", min=1, metavar="N", help="A quick look: score a sample of N queries or test items a task."),
+]
 Rescore = Annotated[bool, typer.Option("--rescore", help="Compute scores again from the stored vectors.")]
 Workers = Annotated[
     int | None, typer.Option("--workers", min=1, metavar="N", help="Threads that decode media and score tasks.")
@@ -75,6 +79,7 @@ def run(
     allow_outside: AllowOutside = False,
     skip_unreadable: SkipUnreadable = False,
     protocol: ProtocolName = None,
+    limit: Limit = None,
     rescore: Rescore = False,
     batch_size: BatchSize = None,
     workers: Workers = None,
@@ -99,6 +104,7 @@ def run(
     embark run
     embark run -m embark/pocket -t 'Pocket*ZeroShot'
     embark run -m ./my-checkpoint --dtype bfloat16
+    embark run -m ./my-checkpoint -b 'MIEB(lite)' --limit 100
     embark run -m embark/pocket --folder holiday-photos
     embark run -m BAAI/bge-m3 -b ARK --caption Qwen/Qwen3-VL-8B-Instruct
     """
@@ -112,6 +118,7 @@ def run(
             chosen_tasks(benchmark, task, folder, tasks_file, skip_unreadable, allow_outside),
             protocol=protocol,
             settings=settings,
+            limit=limit,
             rescore=rescore,
             batch_size=batch_size,
             loading=embark.Loading(device, dtype, compile, trust),

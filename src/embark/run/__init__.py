@@ -174,6 +174,7 @@ def evaluate(
     *,
     protocol: str | None = None,
     settings: Settings | None = None,
+    limit: int | None = None,
     rescore: bool = False,
     batch_size: int | None = None,
     loading: Loading | None = None,
@@ -185,6 +186,8 @@ def evaluate(
     Without models and tasks: the pocket model and two baselines over the pocket benchmark.
 
     `protocol` names another way of scoring than the paper's, for the tasks that have it; its results are kept apart.
+    `limit` scores a sample of so many queries, test items or pairs of each split and subset, always the same ones, over
+    the whole corpus; such scores are marked, kept apart from full ones, and on no board.
     `rescore` computes scores again from the stored vectors, even those that are on disk. `loading` says where models
     that are given by name run, in which precision, and whose code is trusted. `stages` are models that work before and
     after: captions, rewritten queries, re-ranking. A failure, whatever it raises, costs the tasks that need what failed
@@ -192,6 +195,8 @@ def evaluate(
     """
     start = time.perf_counter()
     chosen = choose_tasks(tasks, protocol)
+    if limit is not None:
+        chosen = [task.limited(limit) for task in chosen]
     bench = Workbench(settings or load_settings(), batch_size, show_progress)
     if stages:
         bench = StagedWorkbench(stages, loading or Loading(), bench)

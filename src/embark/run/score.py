@@ -170,6 +170,7 @@ def _record(
             "unique": count.unique,
             "first": count.first,
             "embedded": count.missing,
+            **({} if demand.data.sampled_from is None else {"sampled from": demand.data.sampled_from}),
         },
         timings=timings,
         versions=_versions(),

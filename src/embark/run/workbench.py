@@ -16,7 +16,7 @@ import numpy as np
 from embark import evaluators
 from embark.catalogue import counted, group_values, listed
 from embark.data import readers
-from embark.data.drop_items import without
+from embark.data.drop_items import sample, without
 from embark.data.fetch import Hub
 from embark.data.items import as_keys, item_name, key
 from embark.engine.local import Report, embed
@@ -61,13 +61,13 @@ class Workbench:
 
     def read(self, task: Task, split: str, subset: str) -> Dataset:
         """One split and subset of a task, read once; items that no score depends on are left out."""
-        part = (task.name, task.templates, str(task.params), split, subset)
+        part = (task.name, task.templates, str(task.params), task.limit, split, subset)
         if part not in self._datasets:
             self._datasets[part] = self._read(task, split, subset)
         return self._datasets[part]
 
     def _read(self, task: Task, split: str, subset: str) -> Dataset:
-        return needed_items(task, readers.read(task, split, subset, self.hub))
+        return needed_items(task, _sample(task, readers.read(task, split, subset, self.hub)))
 
     def demands(self, task: Task, encoder: Encoder) -> list[Demand]:
         """The keys that every item of a task has for this encoder, one demand per split and subset."""
@@ -236,6 +236,15 @@ class _RerankerAsEncoder(ModelAsEncoder):
 
     def embed(self, batch: Sequence[Any]) -> Array:
         return np.asarray(self.model.score(batch), np.float32)[:, None]
+
+
+def _sample(task: Task, data: Dataset) -> Dataset:
+    """The dataset, or the sample of it that a limit on the task draws."""
+    if task.limit is None:
+        return data
+    kind = evaluators.base(task.evaluator, task.params)
+    data, size = sample(data, task.limit, bool(evaluators.full_params(kind, task.params).get("judged_only")))
+    return replace(data, sampled_from=size, skipped=(*data.skipped, f"a sample (limit {task.limit:,}), no full score"))
 
 
 def needed_items(task: Task, data: Dataset) -> Dataset:
