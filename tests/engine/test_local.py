@@ -8,6 +8,7 @@ import weakref
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from PIL import Image
 
 from embark.data import items
 from embark.data.items import as_keys
+from embark.engine import local
 from embark.engine.local import LARGEST_BATCH, MOST_BYTES, BatchSize, by_kind, byte_size, measure
 from embark.store import Store
 from embark.types import Array, Audio, Content, EmbarkError
@@ -39,6 +41,28 @@ def test_everything_is_embedded_and_can_be_read(store: Store, batch_size: int | 
     assert space.verify() == []
     if batch_size:
         assert max(encoder.batches) == batch_size
+
+
+def test_14_11_the_time_that_is_left_knows_what_each_kind_of_item_costs(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Texts come first and cost nothing; the pictures that follow are a hundred times dearer."""
+    clock = 0.0
+    monkeypatch.setattr(local, "time", SimpleNamespace(perf_counter=lambda: clock))
+
+    class Slow(Lengths):
+        def embed(self, batch: Sequence[Any]) -> Any:
+            nonlocal clock
+            clock += sum(0.01 if isinstance(value, str) else 1.0 for value in batch)
+            return super().embed(batch)
+
+    encoder, left = Slow(), list[float | None]()
+    wanted = needs(encoder, [text(n) for n in range(1, 201)] + [picture((n, 8, 7)) for n in range(100)])
+    run(store, encoder, wanted, batch_size=10, advance=lambda items, seconds: left.append(seconds))
+    remaining = 200 * 0.01 + 100 * 1.0
+    assert left[1] == pytest.approx(remaining - 10 * 0.01 - 10 * 1.0)  # after a few items of each kind
+    assert left[-1] == 0
+    assert left[2] == pytest.approx(left[1] - 10 * 0.01)
 
 
 def test_the_order_of_needs_does_not_matter(tmp_path: Path) -> None:

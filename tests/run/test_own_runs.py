@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -181,12 +182,12 @@ def test_14_11_samples_are_on_no_board(tiny: embark.Encoder, pictures: Pictures)
         embark.export_mteb("out")
 
 
-@pytest.mark.parametrize("limit", [3, 7])
-def test_14_11_every_kind_of_task_has_samples(tmp_path: Path, pocket_vectors: Path, limit: int) -> None:
+def test_14_11_every_kind_of_task_has_samples(tmp_path: Path, pocket_vectors: Path) -> None:
     """A sample of the same vectors, always the same and part of a larger one."""
     home = shutil.copytree(pocket_vectors, tmp_path / "home")
     settings = embark.load_settings(home, tmp_path / "results")
     tasks = [TASKS[name] for name in POCKET_TASKS]
+    limit = 7
     run = evaluate("embark/random", tasks, limit=limit, settings=settings, show_progress=False)
     larger = evaluate("embark/random", tasks, limit=limit + 20, settings=settings, show_progress=False)
     assert {task.evaluator for task in tasks} >= {"retrieval", "zeroshot", "probe", "pairs", "robustness"}
@@ -201,3 +202,29 @@ def test_14_11_every_kind_of_task_has_samples(tmp_path: Path, pocket_vectors: Pa
 def test_14_11_a_sample_has_at_least_one_item(tiny: embark.Encoder, pictures: Pictures) -> None:
     with pytest.raises(embark.EmbarkError, match="A sample has at least 1 item, not 0"):
         evaluate(tiny, folder_task(pictures()), limit=0)
+
+
+# ── progress ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_14_11_scores_are_printed_as_they_come(
+    tiny: embark.Encoder,
+    pictures: Pictures,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr("embark.run.LONG", 0.0)
+    evaluate(["embark/random", tiny], folder_task(pictures()))
+    out, err = capsys.readouterr()
+    lines = [re.sub(r"^20\d\d-\d\d-\d\d \d\d:\d\d:\d\d ", "at this time: ", line) for line in err.splitlines()]
+    assert out == ""
+    assert len(lines) == 4
+    assert lines[2].startswith("at this time: model 2 of 2, test/tiny, task 1 of 2: PagesRetrieval 100.0 ")
+    assert lines[3].startswith("at this time: model 2 of 2, test/tiny, task 2 of 2: PagesZeroShot 100.0 ")
+
+
+def test_14_11_a_short_run_prints_no_scores(
+    tiny: embark.Encoder, pictures: Pictures, capsys: pytest.CaptureFixture[str]
+) -> None:
+    evaluate(tiny, folder_task(pictures()))
+    assert capsys.readouterr() == ("", "")

@@ -35,9 +35,9 @@ def progress(title: str, total: int, show: bool = True, what: str = "items") -> 
         yield _lines(title, total, what)
 
 
-def log(text: str, show: bool = True) -> None:
+def log(text: str) -> None:
     """Print a line to standard error, above the bars; where it is no terminal, with the time."""
-    if show and sys.stderr is not None:
+    if sys.stderr is not None:  # a process may have none
         stamp = "" if sys.stderr.isatty() else time.strftime("%Y-%m-%d %H:%M:%S ")
         with suppress(OSError):  # nobody reads any more
             print(f"{stamp}{terminal(text)}", file=sys.stderr, flush=True)

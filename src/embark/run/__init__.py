@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -17,13 +18,13 @@ from embark import evaluators, results
 from embark.catalogue import counted, group_values, listed
 from embark.data.items import as_keys
 from embark.engine.local import Report
-from embark.engine.progress import progress
+from embark.engine.progress import Advance, log, progress
 from embark.engine.self_check import Inconsistent
 from embark.models import Loading
 from embark.models.encoder import Billed, Encoder
 from embark.planning import Demand, Plan
 from embark.results import CannotSave, Results, TaskResult
-from embark.results.table import Table, Tabular, applicable, data_frame
+from embark.results.table import Table, Tabular, applicable, data_frame, shown
 from embark.run.failures import FailureLog
 from embark.run.fetching import require_data
 from embark.run.models import Models, load_model, model_card, model_name, name_models
@@ -37,6 +38,7 @@ from embark.store import MissingVectors
 from embark.tasks import Tasks, choose_tasks
 from embark.types import EmbarkError, ModelCard, Task
 
+LONG = 60.0  # seconds after which scores are printed one by one, as they come
 GIVE_UP = 3  # tasks in a row whose items a model fails to embed
 
 
@@ -204,7 +206,8 @@ def evaluate(
     evaluation = _Evaluation(bench, chosen, rescore, loading)
     if bench.settings.offline:
         evaluation.require_data(models)
-    for name_or_encoder in models:
+    for number, name_or_encoder in enumerate(models, 1):
+        bench.heading = f"model {number} of {len(models)}, " if len(models) > 1 else ""
         evaluation.evaluate(name_or_encoder)
     evaluation.run.seconds = time.perf_counter() - start
     if evaluation.failed and not evaluation.run.results:
@@ -224,6 +227,7 @@ class _Evaluation:
         self.log = FailureLog(bench.settings)
         self.run = Run(self.tasks, folder=bench.settings.results, warnings=self.folder.notes)
         self.failed = False
+        self.start = time.monotonic()
 
     def require_data(self, models: Sequence[str | Encoder]) -> None:
         """Offline: refuse to begin where the data of a task is missing that has no result on disk yet."""
@@ -275,7 +279,7 @@ class _Evaluation:
         """
         demands: dict[str, list[Demand]] = {}
         tasks = self._applicable(encoder)
-        with progress(f"{encoder.card.name}: reading", len(tasks), self.bench.show_progress, "tasks") as advance:
+        with self._progress(f"{encoder.card.name}: reading", len(tasks)) as advance:
             for task in tasks:
                 try:
                     result = self._result(encoder.card, task)
@@ -396,17 +400,20 @@ class _Evaluation:
 
         damaged: dict[str, list[Demand]] = {}
         with (
-            progress(f"{encoder.card.name}: scoring", len(tasks), self.bench.show_progress, "tasks") as advance,
+            self._progress(f"{encoder.card.name}: scoring", len(tasks)) as advance,
             ThreadPoolExecutor(workers) as pool,
         ):
-            for task, outcome in zip(tasks, pool.map(score_one, tasks), strict=True):
+            for number, (task, outcome) in enumerate(zip(tasks, pool.map(score_one, tasks), strict=True), 1):
                 advance(1)
                 if isinstance(outcome, MissingVectors) and not again:
                     damaged[task.name] = demands[task.name]
                 elif isinstance(outcome, Exception):
                     self._fail(encoder.card.name, [task.name], outcome)
+                    self._log(f"{encoder.card.name}, task {number} of {len(tasks)}: {task.name} failed")
                 else:
                     scored[task.name] = outcome
+                    value = f"{task.name} {shown(score(outcome), marks=False)} ({outcome.metric})"
+                    self._log(f"{encoder.card.name}, task {number} of {len(tasks)}: {value}")
         if damaged:
             renewed = self._embed_again(encoder, damaged)
             renewed.unreadable |= report.unreadable
@@ -423,6 +430,14 @@ class _Evaluation:
         self.run.damaged += renewed.embedded
         self.run.embedded += renewed.embedded
         return renewed
+
+    def _progress(self, title: str, tasks: int) -> AbstractContextManager[Advance]:
+        return progress(f"{self.bench.heading}{title}", tasks, self.bench.show_progress, "tasks")
+
+    def _log(self, text: str) -> None:
+        """Print a line at once, in a run that somebody has to wait for."""
+        if self.bench.show_progress and time.monotonic() - self.start >= LONG:
+            log(f"{self.bench.heading}{text}")
 
     def _fail(self, model: str, tasks: Sequence[str], error: Exception) -> None:
         """Report that tasks got no score because of an error."""

@@ -50,6 +50,7 @@ class Workbench:
     settings: Settings
     batch_size: int | None = None
     show_progress: bool = True
+    heading: str = ""  # of the progress of embedding: which of several models it is
     _datasets: dict[Any, Dataset] = field(default_factory=dict, repr=False)
     _self_checked: set[str] = field(default_factory=set, repr=False)  # fingerprints
 
@@ -104,7 +105,8 @@ class Workbench:
         if not needs:
             return Report()
         space = self.space(model.card)
-        with progress(model.card.name, len(needs), self.show_progress) as advance, space.writer() as writer:
+        title = f"{self.heading}{model.card.name}"
+        with progress(title, len(needs), self.show_progress) as advance, space.writer() as writer:
             report = embed(model, needs, writer, workers=self.settings.workers, advance=advance, **options)
         space.refresh()
         return report
