@@ -830,7 +830,7 @@ PROTECTIONS = (
     ),
     Removal(
         "test_fault_22_the_self_check_is_cheap_and_its_vectors_are_stored", "engine/local.py",
-        "min(CHECKED, fixed or CHECKED)", "len(group)",
+        "min(CHECKED, fixed or CHECKED)", "len(kind.needs)",
     ),
     Removal(
         "test_fault_22_the_self_check_is_cheap_and_its_vectors_are_stored", "engine/local.py",
@@ -960,6 +960,7 @@ PROTECTIONS = (
     Removal(
         "test_fault_25_a_progress_line_shows_names_as_they_are",
         "engine/progress.py", "title = terminal(title)", "pass",
+        (Edit("engine/progress.py", "{terminal(text)}", "{text}"),),
     ),
 )  # fmt: skip
 
