@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from embark.engine import progress as module
-from embark.engine.progress import progress, span
+from embark.engine.progress import log, progress, span
 
 STAMP = r"20\d\d-\d\d-\d\d \d\d:\d\d:\d\d "
 
@@ -56,6 +56,26 @@ def test_a_terminal_gets_a_bar(monkeypatch: pytest.MonkeyPatch, capsys: pytest.C
     assert "test/model" in screen.getvalue()
     assert "10/10" in screen.getvalue()
     assert capsys.readouterr().out == ""
+
+
+def test_14_11_a_bar_shows_the_time_that_is_left_and_lines_above_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stderr", screen := Terminal())
+    monkeypatch.setenv("TERM", "xterm")
+    with progress("test/model", 10) as advance:
+        advance(5, 95.0)
+        log("a score")
+    assert "95 s" in screen.getvalue()
+    assert "a score\n" in screen.getvalue()
+
+
+def test_14_11_logs_have_the_time(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(module, "QUIET_SECONDS", 0.0)
+    with progress("test/model", 1000) as advance:
+        advance(500, 7200.0)
+    log("a score")
+    first, last = capsys.readouterr().err.splitlines()
+    assert re.match(STAMP + r"test/model: 500 of 1,000 items, .*/s, 2 h 0 min left$", first)
+    assert re.match(STAMP + "a score$", last)
 
 
 def test_bytes_are_shown_as_sizes(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

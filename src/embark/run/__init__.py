@@ -252,8 +252,10 @@ class _Evaluation:
             planned = self.bench.plan(encoder, [demand for of_task in demands.values() for demand in of_task])
             report = self._embed(encoder, planned, demands)
             self.run.embedded += report.embedded
-            self._score(encoder, planned, demands, report, scored, outdated)
-            self.run.distinct += self._distinct(encoder, planned, demands, scored)
+            try:
+                self._score(encoder, planned, demands, report, scored, outdated)
+            finally:
+                self.run.distinct += self._distinct(encoder, planned, demands, scored)
         except CannotSave:
             raise
         except Exception as error:
