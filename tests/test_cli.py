@@ -68,7 +68,7 @@ def test_a_run_prints_the_table_and_reports_beside_it(lite: tuple[Path, subproce
     assert lines[0].split() == ["task", "metric", "chance", "random"]
     assert any(line.startswith(TASK) for line in lines)
     assert "scores computed, 0 already on disk" in ran.stderr
-    assert "reuse ratio" in ran.stderr
+    assert "each is embedded once and serves" in ran.stderr
     assert (results / "embark__random" / MODELS["embark/random"].revision / f"{TASK}.json").is_file()
 
 

@@ -207,6 +207,7 @@ class Dataset:
     revision: str = ""  # of the source that was read: a commit, also where the row names a branch
     about: Mapping[str, Mapping[str, Sequence[str | None]]] = field(default_factory=dict)  # side → fact → value by item
     counts: Mapping[str, int] = field(default_factory=dict)  # of items that are equal, or on both sides
+    sampled_from: int | None = None  # queries, test items or pairs that a sample was drawn from
 
 
 # ── tasks and benchmarks ─────────────────────────────────────────────────────────────────────────────────────────────
@@ -288,6 +289,7 @@ class Task:
     rows: Mapping[str, int] = field(default_factory=dict)  # expected by "config/split" (or "split")
     pools: tuple[Pool, ...] = ()  # the items that it embeds, as far as they are known without the data
     style: Style | None = None  # how the paper showed items to models; None: each model as its card says
+    limit: int | None = None  # queries, test items or pairs that are drawn from each split and subset; None: all count
     protocol: str = "paper"
     variants: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # other protocols: the fields that differ
     notes: tuple[str, ...] = ()
@@ -306,6 +308,13 @@ class Task:
         """The row under another protocol; unchanged if it has no variant of that name."""
         changes = self.variants.get(protocol)
         return self if changes is None else replace(self, protocol=protocol, variants={}, **changes)
+
+    def limited(self, limit: int) -> Task:
+        """The row on a sample of its queries, test items or pairs: a protocol of its own, of which no board tells."""
+        if limit < 1:
+            raise EmbarkError(f"A sample has at least 1 item, not {limit}.")
+        names = [self.protocol] * (self.protocol != "paper") + [f"limit-{limit}"]
+        return replace(self, limit=limit, protocol="+".join(names), variants={})
 
 
 @dataclass(frozen=True)

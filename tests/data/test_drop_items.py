@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from embark.data import items
-from embark.data.drop_items import without
+from embark.data.drop_items import sample, without
 from embark.data.readers import _problems
 from embark.types import Classes, Dataset, EmbarkError, Gold, Groups, Matches, Qrels, Side, Split, Truth
 
@@ -101,3 +101,34 @@ def test_unknown_sides_and_positions_are_errors() -> None:
         without(data, {"query": [0]})
     with pytest.raises(EmbarkError, match="has 2 items"):
         without(data, {"item": [2]})
+
+
+@given(datasets(), st.integers(1, 8))
+def test_14_11_a_sample_keeps_sides_and_truth_agreed(made: tuple[Dataset, dict[str, set[int]]], most: int) -> None:
+    data, _ = made
+    part, size = sample(data, most)
+    assert _problems(part) == _problems(data)
+    if isinstance(data.truth, Matches | Gold):
+        table = [getattr(part.truth, spec.name) for spec in fields(part.truth)]
+        assert {len(column) for column in table} == {min(most, size)}
+        return
+    unit = {Qrels: "query", Split: "test"}.get(type(data.truth), "item")
+    assert len(part.sides[unit]) == min(most, size)
+    assert set(part.sides[unit].ids) <= set(sample(data, most + 1)[0].sides[unit].ids)
+    assert {name: len(side) for name, side in part.sides.items() if name != unit} == {
+        name: len(side) for name, side in data.sides.items() if name != unit
+    }
+
+
+def test_14_11_documents_that_no_drawn_query_lists_may_be_left_out() -> None:
+    truth = Qrels(np.repeat(np.arange(4), 2), np.arange(8), np.tile([1, 0], 4))
+    data = Dataset({"query": side("query", 5), "document": side("document", 9), "query:noise": side("q", 5)}, truth)
+    part, size = sample(data, 2, listed_only=True)
+    assert (size, {name: len(of_side) for name, of_side in part.sides.items()}) == (
+        4,  # the fifth query has no judgement
+        {"query": 2, "document": 4, "query:noise": 2},
+    )
+    part_truth: Any = part.truth
+    documents = np.array(part.sides["document"].ids)[part_truth.document]
+    queries = np.array(part.sides["query"].ids)[part_truth.query]
+    assert [int(d[-1]) // 2 for d in documents] == [int(q[-1]) for q in queries]

@@ -207,6 +207,17 @@ def test_planted_faults_are_found_and_named(model: type[Tiny], check: str, words
     assert len(wrong) <= 2  # a fault may show twice (a leak also changes with the order), but is not blamed on the rest
 
 
+def test_14_18_dropout_is_not_blamed_on_roles_and_instructions() -> None:
+    class Uninstructed(Dropout):
+        card = ModelCard("tiny/text", "1", "own", ("text",), dim=16, normalized=True)
+
+    for model in (Dropout, Uninstructed):
+        findings = examine(model())
+        assert [finding.check for finding in findings if finding.verdict == "wrong"] == ["text: deterministic"]
+        [note] = [finding for finding in findings if "roles" in finding.check]
+        assert (note.verdict, note.message.partition(",")[0]) == ("note", "not examined")
+
+
 @pytest.mark.parametrize("name", ["embark/pocket", "embark/handmade", "embark/random"])
 def test_models_that_ship_are_sound(name: str) -> None:
     findings = examine(get_model(name))

@@ -8,6 +8,7 @@ import weakref
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from PIL import Image
 
 from embark.data import items
 from embark.data.items import as_keys
+from embark.engine import local
 from embark.engine.local import LARGEST_BATCH, MOST_BYTES, BatchSize, by_kind, byte_size, measure
 from embark.store import Store
 from embark.types import Array, Audio, Content, EmbarkError
@@ -28,7 +30,9 @@ from lengths import CARD, Lengths, needs, number, picture, run, stored_numbers, 
 def test_everything_is_embedded_and_can_be_read(store: Store, batch_size: int | None) -> None:
     encoder, done = Lengths(), list[int]()
     wanted = needs(encoder, [text(n) for n in range(1, 101)] + [picture((9, 8, 7))])
-    report, space = run(store, encoder, wanted, batch_size=batch_size, workers=3, advance=done.append)
+    report, space = run(
+        store, encoder, wanted, batch_size=batch_size, workers=3, advance=lambda items, left: done.append(items)
+    )
     assert (report.embedded, report.unreadable, sum(done)) == (101, {}, 101)
     assert report.seconds > 0
     found = np.asarray(space.read(as_keys([need.key for need in wanted])))
@@ -37,6 +41,28 @@ def test_everything_is_embedded_and_can_be_read(store: Store, batch_size: int | 
     assert space.verify() == []
     if batch_size:
         assert max(encoder.batches) == batch_size
+
+
+def test_14_11_the_time_that_is_left_knows_what_each_kind_of_item_costs(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Texts come first and cost nothing; the pictures that follow are a hundred times dearer."""
+    clock = 0.0
+    monkeypatch.setattr(local, "time", SimpleNamespace(perf_counter=lambda: clock))
+
+    class Slow(Lengths):
+        def embed(self, batch: Sequence[Any]) -> Any:
+            nonlocal clock
+            clock += sum(0.01 if isinstance(value, str) else 1.0 for value in batch)
+            return super().embed(batch)
+
+    encoder, left = Slow(), list[float | None]()
+    wanted = needs(encoder, [text(n) for n in range(1, 201)] + [picture((n, 8, 7)) for n in range(100)])
+    run(store, encoder, wanted, batch_size=10, advance=lambda items, seconds: left.append(seconds))
+    remaining = 200 * 0.01 + 100 * 1.0
+    assert left[1] == pytest.approx(remaining - 10 * 0.01 - 10 * 1.0)  # after a few items of each kind
+    assert left[-1] == 0
+    assert left[2] == pytest.approx(left[1] - 10 * 0.01)
 
 
 def test_the_order_of_needs_does_not_matter(tmp_path: Path) -> None:
@@ -293,7 +319,7 @@ def test_an_unreadable_picture_is_reported_and_the_others_are_embedded(store: St
     broken = picture((1, 2, 3)).parts[0].read()[0][:40]  # type: ignore[union-attr]
     encoder, done = Lengths(), list[int]()
     wanted = needs(encoder, [picture((5, 5, 5)), items.media("image", broken), picture((6, 6, 6))])
-    report, space = run(store, encoder, wanted, advance=done.append)
+    report, space = run(store, encoder, wanted, advance=lambda items, left: done.append(items))
     assert list(report.unreadable) == [wanted[1].key]
     assert "image of 40 bytes does not decode" in report.unreadable[wanted[1].key]
     assert (report.embedded, sum(done)) == (2, 3)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import io
+import re
 import sys
 
 import pytest
 
 from embark.engine import progress as module
-from embark.engine.progress import progress, span
+from embark.engine.progress import log, progress, span
+
+STAMP = r"20\d\d-\d\d-\d\d \d\d:\d\d:\d\d "
 
 
 class Terminal(io.StringIO):
@@ -23,8 +26,8 @@ def test_lines_tell_how_far_and_how_long(monkeypatch: pytest.MonkeyPatch, capsys
         advance(1500)
     out, err = capsys.readouterr()
     first, last = err.splitlines()
-    assert first.startswith("test/model: 500 of 2,000 items, ")
-    assert last.startswith("test/model: 2,000 of 2,000 items, ")
+    assert re.match(STAMP + "test/model: 500 of 2,000 items, ", first)
+    assert re.match(STAMP + "test/model: 2,000 of 2,000 items, ", last)
     assert last.endswith("/s, 0 s left")
     assert out == ""
 
@@ -55,11 +58,31 @@ def test_a_terminal_gets_a_bar(monkeypatch: pytest.MonkeyPatch, capsys: pytest.C
     assert capsys.readouterr().out == ""
 
 
+def test_14_11_a_bar_shows_the_time_that_is_left_and_lines_above_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stderr", screen := Terminal())
+    monkeypatch.setenv("TERM", "xterm")
+    with progress("test/model", 10) as advance:
+        advance(5, 95.0)
+        log("a score")
+    assert "95 s" in screen.getvalue()
+    assert "a score\n" in screen.getvalue()
+
+
+def test_14_11_logs_have_the_time(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(module, "QUIET_SECONDS", 0.0)
+    with progress("test/model", 1000) as advance:
+        advance(500, 7200.0)
+    log("a score")
+    first, last = capsys.readouterr().err.splitlines()
+    assert re.match(STAMP + r"test/model: 500 of 1,000 items, .*/s, 2 h 0 min left$", first)
+    assert re.match(STAMP + "a score$", last)
+
+
 def test_bytes_are_shown_as_sizes(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr(module, "QUIET_SECONDS", 0.0)
     with progress("Downloading org/data", 3_000_000, what="bytes") as advance:
         advance(1_500_000)
-    assert capsys.readouterr().err.startswith("Downloading org/data: 1 of 3 MB, ")
+    assert re.match(STAMP + "Downloading org/data: 1 of 3 MB, ", capsys.readouterr().err)
     monkeypatch.setattr(sys, "stderr", screen := Terminal())
     monkeypatch.setenv("TERM", "xterm")
     with progress("Downloading org/data", 3_000_000, what="bytes") as advance:

@@ -686,7 +686,7 @@ PROTECTIONS = (
     ),
     Removal(
         "test_fault_15_a_score_is_computed_again_when_its_branch_moved", "run/__init__.py",
-        "if current == recorded and self._of_present_data(result, task) else", "if current == recorded else",
+        "return current == recorded and self._of_present_data(result, task)", "return current == recorded",
     ),
     Removal(
         "test_fault_15_offline_the_commit_of_the_cache_counts", FETCH,
@@ -821,7 +821,7 @@ PROTECTIONS = (
         'require(lambda a, axis: a.any(axis=axis), matrices, "zero vectors")', "pass", (STORED_FINITE,),
     ),
     Removal(
-        "test_fault_21_an_invalid_vector_costs_only_the_tasks_that_need_it", "run/__init__.py",
+        "test_fault_21_a_model_that_fails_on_an_item_costs_only_the_tasks_that_need_it", "run/__init__.py",
         "return self._embed_singly(encoder, planned, demands, failure)", "raise failure",
     ),
     Removal(
@@ -834,7 +834,7 @@ PROTECTIONS = (
     ),
     Removal(
         "test_fault_22_the_self_check_is_cheap_and_its_vectors_are_stored", "engine/local.py",
-        "min(CHECKED, fixed or CHECKED)", "len(group)",
+        "min(CHECKED, fixed or CHECKED)", "len(kind.needs)",
     ),
     Removal(
         "test_fault_22_the_self_check_is_cheap_and_its_vectors_are_stored", "engine/local.py",
@@ -964,6 +964,7 @@ PROTECTIONS = (
     Removal(
         "test_fault_25_a_progress_line_shows_names_as_they_are",
         "engine/progress.py", "title = terminal(title)", "pass",
+        (Edit("engine/progress.py", "{terminal(text)}", "{text}"),),
     ),
 )  # fmt: skip
 

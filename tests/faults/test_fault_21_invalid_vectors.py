@@ -32,4 +32,20 @@ def test_fault_21_an_invalid_vector_costs_only_the_tasks_that_need_it(
     run = evaluate(tiny, folder_task(pictures("Bad", TABLE)) + folder_task(pictures("Good")), batch_size=2)
     assert [result.task for result in run.results] == ["BadZeroShot", "GoodRetrieval", "GoodZeroShot"]
     assert [(skip.task, skip.kind) for skip in run.skipped] == [("BadRetrieval", "failed")]
-    assert "vectors for BadRetrieval query 'caption-00000'" in run.skipped[0].why
+    assert "vectors for BadRetrieval query 'no page'" in run.skipped[0].why
+
+
+def test_fault_21_a_model_that_fails_on_an_item_costs_only_the_tasks_that_need_it(
+    tiny: embark.Encoder, pictures: Pictures
+) -> None:
+    forward = tiny.embed
+
+    def embed(batch: Any) -> Any:
+        if any(("text", "no page") in parts for parts in batch):
+            raise RuntimeError("a bug")
+        return forward(batch)
+
+    tiny.embed = embed  # type: ignore[method-assign]
+    run = evaluate(tiny, folder_task(pictures("Bad", TABLE)) + folder_task(pictures("Good")), batch_size=2)
+    assert [result.task for result in run.results] == ["BadZeroShot", "GoodRetrieval", "GoodZeroShot"]
+    assert [(skip.task, skip.kind) for skip in run.skipped] == [("BadRetrieval", "failed")]

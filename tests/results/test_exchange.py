@@ -398,9 +398,23 @@ def test_a_folder_without_results_is_an_error(tmp_path: Path, elsewhere: Path) -
 def exported(tiny: embark.Encoder, tmp_path: Path, elsewhere: Path) -> Path:
     """A real run, exported."""
     embark.evaluate(tiny, ["PocketNameToImage", "PocketFlagZeroShot"], show_progress=False)
-    made = invoke("export", "mteb", tmp_path / "out" / "results")
+    made = invoke("export", "mteb", tmp_path / "out")
     assert "2 results to " in made.stdout, made.output
     return tmp_path / "out"
+
+
+@pytest.mark.parametrize("name", ["out", "out/results"])
+def test_14_18_an_export_is_where_mteb_looks_and_tells_the_line_that_loads_it(
+    tiny: embark.Encoder, tmp_path: Path, name: str
+) -> None:
+    embark.evaluate(tiny, "PocketFlagZeroShot", show_progress=False)
+    made = invoke("export", "mteb", tmp_path / name)
+    cache = tmp_path / "out"  # mteb.ResultCache(cache) reads cache/results
+    assert made.stdout.splitlines() == [
+        f"1 result to {cache / 'results'}",
+        f"Load them: mteb.ResultCache({str(cache)!r}).load_results()",
+    ]
+    assert (cache / "results" / "test__tiny" / "1" / "PocketFlagZeroShot.json").is_file()
 
 
 def test_own_tasks_are_exported_under_each_protocol(
@@ -416,7 +430,7 @@ def test_own_tasks_are_exported_under_each_protocol(
     ]  # fmt: skip
     other = export_mteb(tmp_path / "other", protocol="other")
     assert [result.metric for result in other] == ["ndcg_at_10", "accuracy"]
-    assert (tmp_path / "other" / "test__tiny" / "1" / "HolidayRetrieval.json").is_file()
+    assert (tmp_path / "other" / "results" / "test__tiny" / "1" / "HolidayRetrieval.json").is_file()
 
 
 def schema(value: Any) -> Any:
@@ -448,7 +462,7 @@ def test_an_export_is_one_protocol(tiny: embark.Encoder, tmp_path: Path, elsewhe
 
 LOAD = """
 import sys, mteb
-for model in mteb.ResultCache(sys.argv[1]).load_results(include_remote=False).model_results:
+for model in mteb.ResultCache(sys.argv[1]).load_results().model_results:
     for task in model.task_results:
         print(model.model_name, model.model_revision, task.task_name, task.get_score())
 """

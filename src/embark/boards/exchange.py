@@ -98,9 +98,10 @@ def import_results(
 def export_mteb(
     folder: Path | str, *, protocol: str | None = None, settings: Settings | None = None
 ) -> list[TaskResult]:
-    """Write your results as mteb's own tools read them: <org>__<model>/<revision>/<Task>.json.
+    """Write your results where mteb.ResultCache(folder) looks: results/<org>__<model>/<revision>/<Task>.json in it.
 
-    One protocol at a time, because mteb knows one result per task: the paper's, or another for tasks that have it.
+    One protocol at a time, because mteb knows one result per task: the paper's, or another for tasks that have it. A
+    folder that is named "results" is written to itself: mteb finds it from the folder above.
     """
     results = Results((settings or load_settings()).results)
     own = [result for result in results.all() if result.made_by == "embark"]
@@ -110,7 +111,13 @@ def export_mteb(
     chosen = [result for result in own if result.protocol == protocols.get(result.task, "paper")]
     if not chosen:
         raise EmbarkError(f"There are no results of yours under that protocol in {results.root}. Make some: embark run")
-    return write_mteb(chosen, MODELS, Path(folder))
+    return write_mteb(chosen, MODELS, mteb_cache(folder) / "results")
+
+
+def mteb_cache(folder: Path | str) -> Path:
+    """The folder that mteb.ResultCache takes to load what `export_mteb` has written to `folder`."""
+    folder = Path(folder)
+    return folder.parent if folder.name == "results" else folder
 
 
 def _with_errata(result: TaskResult) -> TaskResult:

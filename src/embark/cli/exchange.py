@@ -112,17 +112,21 @@ def _import(style: str, folder: Path, results: Path | None, **options: Any) -> N
 
 @export.command("mteb", cls=Command)
 def export_mteb(folder: Into, protocol: ProtocolName = None, results: ResultsFolder = None) -> None:
-    """Write your results as mteb's own tools read them: <org>__<model>/<revision>/<Task>.json.
+    """Write your results where mteb.ResultCache(DIR) looks: DIR/results/<org>__<model>/<revision>/<Task>.json.
 
     One protocol at a time, because mteb knows one result per task: the paper's, or with --protocol another one for the
     tasks that have it.
 
     \b
-    embark export mteb for-mteb/results
-    embark export mteb for-mteb/results --protocol mteb2
+    embark export mteb for-mteb
+    embark export mteb for-mteb --protocol mteb2
     """
+    from embark.boards.exchange import mteb_cache
+
     written = embark.export_mteb(folder, protocol=protocol, settings=embark.load_settings(results=results))
-    print(f"{counted(len(written), 'result')} to {folder}")
+    cache = mteb_cache(folder)
+    print(f"{counted(len(written), 'result')} to {cache / 'results'}")
+    print(f"Load them: mteb.ResultCache({str(cache)!r}).load_results()")
 
 
 @export.command("ranked", cls=Command)

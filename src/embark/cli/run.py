@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
@@ -67,6 +68,10 @@ SkipUnreadable = Annotated[
 BatchSize = Annotated[
     int | None, typer.Option("--batch-size", min=1, metavar="N", help="Items per forward pass (default: by trial).")
 ]
+Limit = Annotated[
+    int | None,
+    typer.Option("--limit", min=1, metavar="N", help="A quick look: score a sample of N queries or test items a task."),
+]
 Rescore = Annotated[bool, typer.Option("--rescore", help="Compute scores again from the stored vectors.")]
 Workers = Annotated[
     int | None, typer.Option("--workers", min=1, metavar="N", help="Threads that decode media and score tasks.")
@@ -102,6 +107,7 @@ def run(
     allow_outside: AllowOutside = False,
     skip_unreadable: SkipUnreadable = False,
     protocol: ProtocolName = None,
+    limit: Limit = None,
     rescore: Rescore = False,
     batch_size: BatchSize = None,
     workers: Workers = None,
@@ -126,6 +132,7 @@ def run(
     embark run
     embark run -m embark/pocket -t 'Pocket*ZeroShot'
     embark run -m ./my-checkpoint --dtype bfloat16
+    embark run -m ./my-checkpoint -b 'MIEB(lite)' --limit 100
     embark run -m embark/pocket --folder holiday-photos
     embark run -m embark/pocket --folder recordings --kind retrieval --kind probe
     embark run -m embark/pocket --dataset owner/name --columns image=img,text=caption --kind retrieval
@@ -143,6 +150,7 @@ def run(
             chosen_tasks(benchmark, task, of_folder, tasks_file, skip_unreadable, allow_outside),
             protocol=protocol,
             settings=settings,
+            limit=limit,
             rescore=rescore,
             batch_size=batch_size,
             loading=embark.Loading(device, dtype, compile, trust),
@@ -150,10 +158,13 @@ def run(
         )
     except NothingScored as failed:
         report = failed.run
+    table = report.table()
     if report.results or style != "text":
         data = {"results": long_table(report.results), "skipped": [vars(skip) for skip in report.skipped]}
-        emit(report.table(), style, data)
-    say(*report.summary(), *report.notes, *_rows(of_folder))
+        emit(table, style, data)
+    on_screen = table.notes if report.results and style == "text" and sys.stdout.isatty() else ()
+    notes = [note for note in report.notes if note not in on_screen]
+    say(*report.summary(), *notes, *_rows(of_folder))
     finish(failed=any(skip.kind == "failed" for skip in report.skipped))
 
 

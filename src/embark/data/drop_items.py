@@ -1,4 +1,4 @@
-"""Leaving items out of a dataset so that its sides and its truth still agree."""
+"""Leaving items out of a dataset, one by one or all but a sample, so that its sides and its truth still agree."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from embark.types import Array, Dataset, EmbarkError, Side, Truth
+from embark.types import Array, Dataset, EmbarkError, Gold, Matches, Qrels, Side, Split, Truth, role_of
 
 
 def without(data: Dataset, dropped: Mapping[str, Collection[int]]) -> Dataset:
@@ -34,6 +34,51 @@ def without(data: Dataset, dropped: Mapping[str, Collection[int]]) -> Dataset:
         for role, facts in data.about.items()
     }
     return replace(data, sides=sides, truth=_truth(data.truth, masks), about=about)
+
+
+def sample(data: Dataset, most: int, listed_only: bool = False) -> tuple[Dataset, int]:
+    """The dataset with at most so many of its queries, test items or pairs, and how many it had.
+
+    They are always the same ones, and a smaller sample is part of a larger one. All documents, prompts and training
+    items stay; `listed_only` leaves out documents that no query of the sample lists.
+    """
+    truth = data.truth
+    if isinstance(truth, Matches | Gold):
+        table = {spec.name: getattr(truth, spec.name) for spec in fields(truth)}
+        rows = len(next(iter(table.values())))
+        drawn = _drawn(np.arange(rows), most)
+        truth = replace(truth, **{name: column[drawn] for name, column in table.items()})
+        used = {
+            spec.metadata["index"]: np.unique(getattr(truth, spec.name))
+            for spec in fields(truth)
+            if "index" in spec.metadata
+        }
+        return _only(replace(data, truth=truth), used), rows
+    if isinstance(truth, Qrels):
+        positive = np.empty(0, int) if truth.outside is None else np.flatnonzero((truth.outside > 0).any(axis=1))
+        queries = np.union1d(truth.query, positive)  # others are not scored
+        drawn = _drawn(queries, most)
+        documents = {"document": np.unique(truth.document[np.isin(truth.query, drawn)])} if listed_only else {}
+        return _only(data, {"query": drawn, **documents}), len(queries)
+    role = "test" if isinstance(truth, Split) else "item"
+    rows = len(data.sides[role])
+    return _only(data, {role: _drawn(np.arange(rows), most)}), rows
+
+
+def _drawn(rows: Array, most: int) -> Array:
+    return np.sort(np.random.default_rng(0).permutation(rows)[:most])
+
+
+def _only(data: Dataset, kept: Mapping[str, Array]) -> Dataset:
+    """The dataset with these items of some roles, under all conditions, and all items of the others."""
+    return without(
+        data,
+        {
+            name: np.setdiff1d(np.arange(len(side)), kept[role_of(name)]).tolist()
+            for name, side in data.sides.items()
+            if role_of(name) in kept
+        },
+    )
 
 
 def _truth(truth: Truth, masks: Mapping[str, Array]) -> Truth:

@@ -13,6 +13,7 @@ import numpy as np
 from embark.types import Array, Bytes, Item, Media, Modality, Part, Rendered, Side, Text
 
 KEY = np.dtype("V32")
+NAME = 60  # characters of a text that name it in messages
 DECODING = 1  # part of every key, texts too: media that decode otherwise get a digest of their own, as upright.py does
 
 
@@ -39,6 +40,23 @@ def prompts(names: Iterable[str], templates: Iterable[str]) -> list[Item]:
 def side(by_id: Mapping[str, Item]) -> Side:
     """The side of a dataset that holds these items."""
     return Side(tuple(by_id), tuple(by_id.values()))
+
+
+def item_name(item: Item, id: str, folder: str = "") -> str:
+    """What people know an item by: the beginning of its text, its file (as seen from `folder`), else its id."""
+    names = [name for part in item.parts if (name := _part_name(part, folder))]
+    return " + ".join(names) or (f"'{id}'" if item.modalities != ("text",) else f"'{id}' (an empty text)")
+
+
+def _part_name(part: Part, folder: str) -> str:
+    if isinstance(part, Text):
+        words = " ".join(part.text.split())
+        return words and f"'{words if len(words) <= NAME else f'{words[: NAME - 1]}…'}'"
+    calls = (chunk for chunk in part.chunks if isinstance(chunk, partial))  # as `media` makes them of files
+    path = next((call.args[0] for call in calls if call.args and isinstance(call.args[0], Path)), None)
+    if path is None:
+        return ""
+    return f"'{path.relative_to(folder) if folder and path.is_relative_to(folder) else path}'"
 
 
 def digest(parts: tuple[Part, ...], mode: str = "") -> bytes:

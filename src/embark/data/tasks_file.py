@@ -245,7 +245,7 @@ def _fields(kind: type, table: Any) -> dict[str, Any]:
     """The table's values as the dataclass has them."""
     if not isinstance(table, dict):
         raise _InvalidField("must be a table")
-    known = [spec.name for spec in fields(kind)]
+    known = [spec.name for spec in fields(kind) if spec.name in _READ]
     out = {}
     for stated, value in table.items():
         name = str(ALIASES.get(stated, stated))

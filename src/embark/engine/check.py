@@ -15,10 +15,11 @@ SHOWN = 5  # items that a message names
 
 
 class InvalidVectors(EmbarkError):
-    """Some vectors of a batch are invalid; `rows` are their positions."""
+    """Some vectors of a batch are invalid; `rows` are their positions, `problem` is what is wrong with them."""
 
-    def __init__(self, message: str, rows: Sequence[int]) -> None:
-        super().__init__(message)
+    def __init__(self, problem: str, names: str, rows: Sequence[int]) -> None:
+        super().__init__(f"{problem} for {names}.")
+        self.problem = problem
         self.rows = rows
 
 
@@ -58,7 +59,7 @@ def check_vectors(
         """Raise an error about `problem` that names the items whose arrays are not valid."""
         if invalid := np.flatnonzero(~np.array([valid(array, axis) for array in arrays]).ravel()).tolist():
             names = listed([name(needs[row]) for row in invalid], SHOWN)
-            raise InvalidVectors(f"{card.name} returned {problem} for {names}.", invalid)
+            raise InvalidVectors(f"{card.name} returned {problem}", names, invalid)
 
     require(lambda a, axis: np.isfinite(a).all(axis=axis), matrices, "NaN or infinite vectors")
     if card.kind == "embedder":  # a re-ranker's scores may be zero, and a generator's texts are bytes

@@ -38,6 +38,7 @@ LARGEST_BATCH = 1024
 WORTH_IT = 1.05  # gain in items a second for which the batch size is doubled again
 NO_MEMORY = ("out of memory", "allocate memory", "alloc_failed", "bad_alloc", "bad allocation")  # of torch, onnx…
 CHECKED = 4  # items of the self-check
+HOPELESS = 256  # items of a kind without one valid vector, after which the others of that kind are not tried
 MOST_BYTES = 1 << 30  # limit for prepared items: those of a batch, and those waiting for the next
 
 Ready: TypeAlias = tuple[Need, Any, int]  # a need, its prepared value (or the error that it is unreadable), its bytes
@@ -47,14 +48,15 @@ Ready: TypeAlias = tuple[Need, Any, int]  # a need, its prepared value (or the e
 class Report:
     """The result of embedding: how many vectors in how many seconds, and the items that have none.
 
-    `unreadable` items do not decode; `too_large` ones do not fit the device's memory even alone. `batch_size` is what
-    batches came down to where memory did not suffice.
+    `unreadable` items do not decode; `too_large` ones do not fit the device's memory even alone; of `invalid` ones, the
+    model returned a vector that is none. `batch_size` is what batches came down to where memory did not suffice.
     """
 
     embedded: int = 0
     seconds: float = 0.0
     unreadable: dict[bytes, str] = field(default_factory=dict)  # key → reason
     too_large: dict[bytes, str] = field(default_factory=dict)  # key → reason
+    invalid: dict[bytes, str] = field(default_factory=dict)  # key → what the model returned
     batch_size: int | None = None
     warnings: tuple[str, ...] = ()
 
@@ -64,6 +66,7 @@ class Report:
         self.seconds += other.seconds
         self.unreadable |= other.unreadable
         self.too_large |= other.too_large
+        self.invalid |= other.invalid
         self.batch_size = min(filter(None, (self.batch_size, other.batch_size)), default=None)
         self.warnings = tuple(dict.fromkeys((*self.warnings, *other.warnings)))
 
@@ -102,30 +105,83 @@ def embed(
     batch_size: int | None = None,
     self_check: bool = False,
     name: Callable[[Need], str] = lambda need: need.key.hex()[:12],
-    advance: Callable[[int], None] = lambda items: None,
+    advance: Callable[[int, float | None], None] = lambda items, left: None,
 ) -> Report:
     """Embed every need and commit its vector.
 
     `self_check` begins with a few items of each kind, alone and in a batch; a model that mixes them up is an error.
-    `name` returns the name of a needed item for messages; `advance` is called with the number of items just finished.
+    `name` returns the name of a needed item for messages; `advance` is called with the number of items just finished
+    and the seconds that the others will take.
     """
     report = Report()
     start = time.perf_counter()
     with ThreadPoolExecutor(workers) as pool, _cancelling(pool), Sink(writer) as sink:
         fixed = batch_size or encoder.batch_size
-        for group in by_kind(needs):
-            if self_check and not isinstance(encoder, Billed):
-                before = len(group)
-                group = _embed_twice(encoder, group, min(CHECKED, fixed or CHECKED), sink, report, name)
-                advance(before - len(group))
-                if not group:
-                    continue
-            size = BatchSize(fixed, fixed, growing=False) if fixed else BatchSize()
-            with closing(_prepared(pool, encoder, group, workers, size, name)) as ready:
-                while done := _batch(encoder, ready, size, sink, report, name):
-                    advance(done)
+        kinds = [_Kind(group, _batch_size(fixed)) for group in by_kind(needs)]
+        if self_check and not isinstance(encoder, Billed):
+            for kind in kinds:
+                rest = _embed_twice(encoder, kind.needs, min(CHECKED, fixed or CHECKED), sink, report, name)
+                kind.valid = len(kind.needs) - len(rest)
+                kind.needs = rest
+                advance(kind.valid, None)
+        for kind, part in _first_batches_first(kinds):
+            with closing(_prepared(pool, encoder, part, workers, kind.size, name)) as ready:
+                while not kind.hopeless and (done := _timed_batch(encoder, ready, kind, sink, report, name)):
+                    advance(done, _seconds_left(kinds))
+        for kind in kinds:
+            if kind.hopeless:
+                kind.give_up(report)
     report.seconds = time.perf_counter() - start
     return report
+
+
+@dataclass
+class _Kind:
+    """The items of one kind: those to embed, the size of their batches, and what became of them so far."""
+
+    needs: list[Need]
+    size: BatchSize
+    done: int = 0
+    seconds: float = 0.0
+    valid: int = 0
+    invalid: int = 0
+
+    @property
+    def hopeless(self) -> bool:
+        """Whether the model returned many invalid vectors for it, and no valid one."""
+        return self.invalid >= HOPELESS and not self.valid
+
+    def give_up(self, report: Report) -> None:
+        """Report the items that were not tried like the others of their kind."""
+        reason = next(report.invalid[need.key] for need in self.needs if need.key in report.invalid)
+        for need in self.needs:
+            if need.key not in report.unreadable:
+                report.invalid.setdefault(need.key, reason)
+
+
+def _batch_size(fixed: int | None) -> BatchSize:
+    return BatchSize(fixed, fixed, growing=False) if fixed else BatchSize()
+
+
+def _first_batches_first(kinds: Sequence[_Kind]) -> Iterator[tuple[_Kind, list[Need]]]:
+    """The items to embed, in parts; of several kinds, a few of each come first and tell what the others will cost."""
+    kinds = [kind for kind in kinds if kind.needs]
+    samples = {}
+    for number, kind in enumerate(kinds if len(kinds) > 1 else ()):
+        count = min(FIRST_BATCH, kind.size.now)
+        samples[number] = range(0, len(kind.needs), max(1, len(kind.needs) // count))[:count]
+        yield kind, [kind.needs[row] for row in samples[number]]
+    for number, kind in enumerate(kinds):
+        if rest := [need for row, need in enumerate(kind.needs) if row not in samples.get(number, ())]:
+            yield kind, rest
+
+
+def _seconds_left(kinds: Sequence[_Kind]) -> float:
+    """The time for all other items, by what an item of their kind took; a kind that has not begun costs the most."""
+    prices = [kind.seconds / kind.done for kind in kinds if kind.done]
+    return sum(
+        (len(kind.needs) - kind.done) * (kind.seconds / kind.done if kind.done else max(prices)) for kind in kinds
+    )
 
 
 @contextmanager
@@ -165,6 +221,21 @@ def _batch(
     for piece, vectors in _forward(encoder, batch, size, report, name):
         sink.put(as_keys([need.key for need, _ in piece]), vectors)
         report.embedded += len(piece)
+    return items
+
+
+def _timed_batch(
+    encoder: Encoder, ready: Iterator[Ready], kind: _Kind, sink: Sink, report: Report, name: Callable[[Need], str]
+) -> int:
+    """Embed the next batch, and count what it took; returns how many items that were."""
+    start = time.perf_counter()
+    valid = report.embedded
+    invalid = len(report.invalid)
+    items = _batch(encoder, ready, kind.size, sink, report, name)
+    kind.done += items
+    kind.seconds += time.perf_counter() - start
+    kind.valid += report.embedded - valid
+    kind.invalid += len(report.invalid) - invalid
     return items
 
 
@@ -351,14 +422,16 @@ def _forward(
     except Interrupted as cut:
         if cut.done:  # a provider has charged for them, so they are stored
             rows = sorted(cut.done)
-            yield from _valid(encoder, [batch[row] for row in rows], np.stack([cut.done[row] for row in rows]), name)
+            yield from _valid(
+                encoder, [batch[row] for row in rows], np.stack([cut.done[row] for row in rows]), report, name
+            )
         raise
     except Exception as error:
         if not out_of_memory(error):
             raise
     else:
         size.record_time(len(batch), time.perf_counter() - start)
-        yield from _valid(encoder, batch, vectors, name)
+        yield from _valid(encoder, batch, vectors, report, name)
         return
     # Outside the handler, because the error holds all that the failed pass had put on the device.
     _free_device_memory()
@@ -373,16 +446,18 @@ def _forward(
     yield from _forward(encoder, batch[half:], size, report, name)
 
 
-def _valid(encoder: Encoder, batch: list[Any], vectors: Any, name: Callable[[Need], str]) -> Iterator[tuple[Any, Any]]:
-    """A batch with its checked vectors; if some are invalid, yields the valid ones before the error is raised."""
+def _valid(
+    encoder: Encoder, batch: list[Any], vectors: Any, report: Report, name: Callable[[Need], str]
+) -> Iterator[tuple[Any, Any]]:
+    """A batch with its checked vectors, without the items that got an invalid one: these are reported."""
     try:
         stored = check_vectors(vectors, encoder.card, [need for need, _ in batch], name)
     except InvalidVectors as error:
-        valid = sorted(set(range(len(batch))) - set(error.rows))
-        if valid:
+        report.invalid |= {batch[row][0].key: error.problem for row in error.rows}
+        if valid := sorted(set(range(len(batch))) - set(error.rows)):
             valid_vectors = vectors[valid] if hasattr(vectors, "shape") else [vectors[row] for row in valid]
-            yield from _valid(encoder, [batch[row] for row in valid], valid_vectors, name)
-        raise
+            yield from _valid(encoder, [batch[row] for row in valid], valid_vectors, report, name)
+        return
     yield batch, stored
 
 

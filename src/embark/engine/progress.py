@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from typing import Protocol
 
 from embark.escape import terminal
 
@@ -13,12 +14,20 @@ QUIET_SECONDS = 10.0  # between lines where there is no terminal
 MEGABYTE = 1_000_000
 
 
+class Advance(Protocol):
+    """Tells that `count` more are done, and how many seconds are `left`, if whoever calls it knows better than by the
+    mean of what is done.
+    """
+
+    def __call__(self, count: int, left: float | None = None) -> None: ...
+
+
 @contextmanager
-def progress(title: str, total: int, show: bool = True, what: str = "items") -> Iterator[Callable[[int], None]]:
+def progress(title: str, total: int, show: bool = True, what: str = "items") -> Iterator[Advance]:
     """Yields `advance(count)` for work on so many items, tasks or bytes; several may be shown at once."""
     title = terminal(title)
     if not show or not total or sys.stderr is None:  # a process may have none
-        yield lambda count: None
+        yield lambda count, left=None: None
     elif sys.stderr.isatty():
         with _bar(title, total, what) as advance:
             yield advance
@@ -26,8 +35,16 @@ def progress(title: str, total: int, show: bool = True, what: str = "items") -> 
         yield _lines(title, total, what)
 
 
+def log(text: str) -> None:
+    """Print a line to standard error, above the bars; where it is no terminal, with the time."""
+    if sys.stderr is not None:  # a process may have none
+        stamp = "" if sys.stderr.isatty() else time.strftime("%Y-%m-%d %H:%M:%S ")
+        with suppress(OSError):  # nobody reads any more
+            print(f"{stamp}{terminal(text)}", file=sys.stderr, flush=True)
+
+
 @contextmanager
-def _bar(title: str, total: int, what: str) -> Iterator[Callable[[int], None]]:
+def _bar(title: str, total: int, what: str) -> Iterator[Advance]:
     from rich import progress as bars
     from rich.console import Console
     from rich.text import Text
@@ -36,35 +53,40 @@ def _bar(title: str, total: int, what: str) -> Iterator[Callable[[int], None]]:
         def render(self, task: bars.Task) -> Text:
             return Text(f"{task.speed:,.0f}/s" if task.speed else "", style="cyan")
 
+    class Left(bars.TimeRemainingColumn):
+        def render(self, task: bars.Task) -> Text:
+            left = task.fields["left"]
+            return super().render(task) if left is None else Text(span(left), style="progress.remaining")
+
     in_bytes = what == "bytes"
     with bars.Progress(
         bars.TextColumn("{task.description}", markup=False),
         bars.BarColumn(),
         bars.DownloadColumn() if in_bytes else bars.MofNCompleteColumn(),
         bars.TransferSpeedColumn() if in_bytes else Rate(),
-        bars.TimeRemainingColumn(),
+        Left(),
         console=Console(stderr=True),
         transient=True,
     ) as display:
-        task = display.add_task(title, total=total)
-        yield lambda count: display.advance(task, count)
+        task = display.add_task(title, total=total, left=None)
+        yield lambda count, left=None: display.update(task, advance=count, left=left)
 
 
-def _lines(title: str, total: int, what: str) -> Callable[[int], None]:
+def _lines(title: str, total: int, what: str) -> Advance:
     size, unit = (MEGABYTE, "MB") if what == "bytes" else (1, what)
     start = shown = time.monotonic()
     done = 0
 
-    def advance(count: int) -> None:
+    def advance(count: int, left: float | None = None) -> None:
         nonlocal done, shown
         done += count
         now = time.monotonic()
         if now - shown >= QUIET_SECONDS:
             shown = now
             rate = max(done, 1) / (now - start)
-            speed = f"{rate / size:,.{0 if rate / size > 10 else 1}f}/s, {span((total - done) / rate)} left"
-            with suppress(OSError):  # nobody reads any more
-                print(f"{title}: {done // size:,} of {total // size:,} {unit}, {speed}", file=sys.stderr, flush=True)
+            left = (total - done) / rate if left is None else left
+            speed = f"{rate / size:,.{0 if rate / size > 10 else 1}f}/s, {span(left)} left"
+            log(f"{title}: {done // size:,} of {total // size:,} {unit}, {speed}")
 
     return advance
 

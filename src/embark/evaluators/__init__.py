@@ -48,6 +48,12 @@ def version(kind: str, params: Mapping[str, Any]) -> int:
     return int(module.VERSION) + 1000 * base_version
 
 
+def base(kind: str, params: Mapping[str, Any]) -> str:
+    """The kind that does the scoring: that of the evaluator that this one calls, or itself."""
+    module = _module(kind)
+    return str(module.base(params)) if hasattr(module, "base") else kind
+
+
 def full_params(kind: str, params: Mapping[str, Any]) -> dict[str, Any]:
     """A row's parameters, completed by the evaluator's `PRESET`."""
     return {**getattr(_module(kind), "PRESET", {}), **params}

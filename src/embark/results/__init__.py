@@ -163,7 +163,8 @@ def fingerprint(task: Task, split: str, subset: str, evaluator: int, reader: int
     stated |= {"source": [id, task.source.revision, task.source.config, split, subset]}
     style = task.style and vars(task.style)
     upright = task.upright and "image" in task.modalities
-    more = {"outside": external_state, "files": task.source.files, "style": style, "upright": upright}  # mostly empty
+    more: dict[str, Any] = {"outside": external_state, "files": task.source.files, "style": style, "upright": upright}
+    more["limit"] = task.limit  # mostly, all of these are empty
     stated |= {"versions": [evaluator, reader], **{name: value for name, value in more.items() if value}}
     text = json.dumps(stated, sort_keys=True, ensure_ascii=False, default=_plain)
     return hashlib.sha256(text.encode()).hexdigest()[:16]

@@ -178,9 +178,7 @@ class Table:
         """Some of the columns, without footnotes that only others have."""
         rows = tuple(replace(row, cells=tuple(row.cells[i] for i in columns)) for row in self.rows)
         marks = {mark for row in rows for cell in row.cells if isinstance(cell, Score) for mark in cell.marks}
-        notes = tuple(
-            note for note in self.notes if not (footnote := FOOTNOTE.fullmatch(note)) or footnote[1] in marks
-        )
+        notes = tuple(note for note in self.notes if not (footnote := FOOTNOTE.fullmatch(note)) or footnote[1] in marks)
         return replace(self, columns=tuple(self.columns[i] for i in columns), rows=rows, notes=notes)
 
     def format(self, style: str) -> str:
@@ -244,7 +242,8 @@ class Tabular:
         return str(self.table())
 
     def _repr_html_(self) -> str:
-        return self.table().format("html") + html_notes(self.notes)
+        table = self.table()
+        return table.format("html") + html_notes([note for note in self.notes if note not in table.notes])
 
 
 @dataclass(frozen=True)

@@ -43,11 +43,12 @@ def from_json(content: Mapping[str, Any]) -> Task:
 def known_tasks(results: Iterable[TaskResult]) -> Catalogue[Task]:
     """The built-in tasks, and the own ones that these results carry: of each, the row of the newest result.
 
-    Where an own task was scored under several protocols, the paper's has the row, and the others are its variants.
+    Where an own task was scored under several protocols, the paper's has the row, and the others are its variants. Rows
+    of samples are none of them: no board has scores on a sample.
     """
     own: dict[str, dict[str, Task]] = {}
     for result in sorted(results, key=lambda result: result.date):
-        if result.row is not None and result.task not in TASKS:
+        if result.row is not None and result.row.limit is None and result.task not in TASKS:
             rows = own.setdefault(result.task, {})
             rows.pop(result.protocol, None)  # the newest comes last
             rows[result.protocol] = result.row

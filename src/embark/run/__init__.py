@@ -7,9 +7,10 @@ under the same protocol and encoder is not computed again.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,13 +19,13 @@ from embark.catalogue import counted, group_values, listed
 from embark.data.items import as_keys
 from embark.data.local_state import STATES
 from embark.engine.local import Report
-from embark.engine.progress import progress
+from embark.engine.progress import Advance, log, progress
 from embark.engine.self_check import Inconsistent
 from embark.models import Loading
 from embark.models.encoder import Billed, Encoder
 from embark.planning import Demand, Plan
 from embark.results import CannotSave, Results, TaskResult
-from embark.results.table import Table, Tabular, applicable, data_frame
+from embark.results.table import Table, Tabular, applicable, data_frame, shown
 from embark.run.failures import FailureLog
 from embark.run.fetching import require_data
 from embark.run.models import Models, load_model, model_card, model_name, name_models
@@ -38,6 +39,7 @@ from embark.store import MissingVectors
 from embark.tasks import Tasks, choose_tasks
 from embark.types import EmbarkError, ModelCard, Task
 
+LONG = 60.0  # seconds after which scores are printed one by one, as they come
 GIVE_UP = 3  # tasks in a row whose items a model fails to embed
 
 
@@ -66,7 +68,7 @@ def skipped_notes(skipped: Iterable[Skipped]) -> tuple[str, ...]:
     return tuple(notes)
 
 
-@dataclass
+@dataclass(repr=False)
 class Run(Tabular):
     """The outcome of an evaluation: results, skipped tasks, and how much was computed."""
 
@@ -74,6 +76,7 @@ class Run(Tabular):
     results: list[TaskResult] = field(default_factory=list)
     skipped: list[Skipped] = field(default_factory=list)
     computed: int = 0  # scores computed now; the others were on disk
+    distinct: int = 0  # items of these scores, over all models
     embedded: int = 0
     damaged: int = 0  # stored vectors that did not match their checksums, and were embedded again
     seconds: float = 0.0
@@ -88,13 +91,17 @@ class Run(Tabular):
     @property
     def unique(self) -> int:
         """The number of distinct items, each of which is embedded once. An upper bound where `exact` is false."""
-        return self._count("first")
+        return self.distinct if self._all_computed else self._count("unique")
 
     @property
     def exact(self) -> bool:
-        """Whether each model's scores come from one evaluation, so that all items that tasks share are known."""
-        runs = {(result.model, result.revision, record.run) for result in self.results for record in result.records}
-        return len(runs) == len({(model, revision) for model, revision, _ in runs})
+        """Whether all items that scores share are known: all were computed now, or there is one for each model."""
+        scores = [(result.model, result.revision) for result in self.results for record in result.records]
+        return self._all_computed or len(scores) == len(set(scores))
+
+    @property
+    def _all_computed(self) -> bool:
+        return self.computed == len(self.results)
 
     @property
     def reuse(self) -> float:
@@ -104,8 +111,15 @@ class Run(Tabular):
     def _count(self, name: str) -> int:
         return sum(record.counts.get(name, 0) for result in self.results for record in result.records)
 
+    def __repr__(self) -> str:
+        models = counted(len({(result.model, result.revision) for result in self.results}), "model")
+        scores = f"{counted(len(self.results), 'score')} of {models} on {counted(len(self.tasks), 'task')}"
+        return f"<Run: {'; '.join((scores, *skipped_notes(self.skipped)))}>"
+
     def table(self) -> Table:
-        """Tasks × models, each score with its 95 % interval, and the mean of the categories' means."""
+        """Tasks × models, each score with its 95 % interval, and the mean of the categories' means; below them, the
+        tasks that got no score.
+        """
         categories = grouped(self.tasks, lambda task: task.category)
         models = []
         for key, results_by_task in by_model(self.tasks, self.results).items():
@@ -113,7 +127,8 @@ class Run(Tabular):
             means = mean_of_groups(categories, {task: task_score.value for task, task_score in scores.items()})
             mean = mean_score(means.totals["mean"], scores, readings=Readings(results_by_task))
             models.append(Column(key, scores, {"mean": mean}))
-        return task_table(self.tasks, models, {"mean": "Mean of categories"})
+        table = task_table(self.tasks, models, {"mean": "Mean of categories"} if models else {})
+        return replace(table, notes=(*table.notes, *skipped_notes(self.skipped)))
 
     def summary(self) -> tuple[str, ...]:
         """What the run took, in sentences."""
@@ -124,8 +139,8 @@ class Run(Tabular):
             f"disk{place}.": True,
             f"{counted(self.damaged, 'stored vector')} did not match their checksums and were embedded again; "
             "see: embark store check": self.damaged,
-            f"The tasks ask for {self.items:,} items, {'' if self.exact else 'at most '}{self.unique:,} of them "
-            f"distinct: {self.items - self.unique:,} are shared (reuse ratio {self.reuse:.2f}).": self.unique,
+            f"The tasks use {self.items:,} items, {self.unique:,} of them distinct: each is embedded once and serves "
+            f"{self.reuse:.2f} times.": self.exact and self.unique,
         }
         return applicable(sentences)
 
@@ -162,6 +177,7 @@ def evaluate(
     *,
     protocol: str | None = None,
     settings: Settings | None = None,
+    limit: int | None = None,
     rescore: bool = False,
     batch_size: int | None = None,
     loading: Loading | None = None,
@@ -173,6 +189,8 @@ def evaluate(
     Without models and tasks: the pocket model and two baselines over the pocket benchmark.
 
     `protocol` names another way of scoring than the paper's, for the tasks that have it; its results are kept apart.
+    `limit` scores a sample of so many queries, test items or pairs of each split and subset, always the same ones, over
+    the whole corpus; such scores are marked, kept apart from full ones, and on no board.
     `rescore` computes scores again from the stored vectors, even those that are on disk. `loading` says where models
     that are given by name run, in which precision, and whose code is trusted. `stages` are models that work before and
     after: captions, rewritten queries, re-ranking. A failure, whatever it raises, costs the tasks that need what failed
@@ -180,6 +198,8 @@ def evaluate(
     """
     start = time.perf_counter()
     chosen = choose_tasks(tasks, protocol)
+    if limit is not None:
+        chosen = [task.limited(limit) for task in chosen]
     bench = Workbench(settings or load_settings(), batch_size, show_progress)
     if stages:
         bench = StagedWorkbench(stages, loading or Loading(), bench)
@@ -187,7 +207,8 @@ def evaluate(
     evaluation = _Evaluation(bench, chosen, rescore, loading)
     if bench.settings.offline:
         evaluation.require_data(models)
-    for name_or_encoder in models:
+    for number, name_or_encoder in enumerate(models, 1):
+        bench.heading = f"model {number} of {len(models)}, " if len(models) > 1 else ""
         evaluation.evaluate(name_or_encoder)
     evaluation.run.seconds = time.perf_counter() - start
     if evaluation.failed and not evaluation.run.results:
@@ -207,6 +228,7 @@ class _Evaluation:
         self.log = FailureLog(bench.settings)
         self.run = Run(self.tasks, folder=bench.settings.results, warnings=self.folder.notes)
         self.failed = False
+        self.start = time.monotonic()
 
     def require_data(self, models: Sequence[str | Encoder]) -> None:
         """Offline: refuse to begin where the data of a task is missing that has no result on disk yet."""
@@ -220,17 +242,21 @@ class _Evaluation:
     def evaluate(self, model: str | Encoder) -> None:
         """Evaluate one model on the tasks that have no score of it yet; whatever fails costs tasks, not the run."""
         on_disk: dict[str, TaskResult] = {}
+        outdated: dict[str, TaskResult] = {}
         scored: dict[str, TaskResult] = {}
         failed_before = len(self.run.skipped)
         try:
             encoder = load_model(model, self.loading, self.bench.settings)
-            demands = self._read(encoder, on_disk)
+            demands = self._read(encoder, on_disk, outdated)
             if demands:
                 self.folder.check()
             planned = self.bench.plan(encoder, [demand for of_task in demands.values() for demand in of_task])
             report = self._embed(encoder, planned, demands)
             self.run.embedded += report.embedded
-            self._score(encoder, planned, demands, report, scored)
+            try:
+                self._score(encoder, planned, demands, report, scored, outdated)
+            finally:
+                self.run.distinct += self._distinct(encoder, planned, demands, scored)
         except CannotSave:
             raise
         except Exception as error:
@@ -240,20 +266,38 @@ class _Evaluation:
         results_by_task = on_disk | scored
         self.run.results += [results_by_task[task.name] for task in self.tasks if task.name in results_by_task]
 
-    def _read(self, encoder: Encoder, on_disk: dict[str, TaskResult]) -> dict[str, list[Demand]]:
-        """The demands by task, of tasks without a result in the folder; such results are put into `on_disk`."""
+    def _distinct(
+        self, encoder: Encoder, planned: Plan, demands: Mapping[str, list[Demand]], scored: Mapping[str, TaskResult]
+    ) -> int:
+        """How many distinct items the scored tasks have."""
+        if len(scored) < len({demand.task.name for demand in planned.demands}):
+            planned = self.bench.plan(encoder, [demand for task in scored for demand in demands[task]])
+        return planned.total.unique
+
+    def _read(
+        self, encoder: Encoder, on_disk: dict[str, TaskResult], outdated: dict[str, TaskResult]
+    ) -> dict[str, list[Demand]]:
+        """The demands by task, of tasks without a result in the folder; such results are put into `on_disk`, and those
+        that will be replaced into `outdated`.
+        """
         demands: dict[str, list[Demand]] = {}
         tasks = self._applicable(encoder)
-        with progress(f"{encoder.card.name}: reading", len(tasks), self.bench.show_progress, "tasks") as advance:
+        with self._progress(f"{encoder.card.name}: reading", len(tasks)) as advance:
             for task in tasks:
                 try:
-                    if result := self._on_disk(task, encoder):
+                    result = self._result(encoder.card, task)
+                    if result:
+                        self._check_folder(task, result)
+                    if result and not self.rescore and self._is_current(result, task, encoder):
                         on_disk[task.name] = result
-                    else:
-                        demands[task.name] = self.bench.demands(task, encoder)
+                        continue
+                    if result:
+                        outdated[task.name] = result
+                    demands[task.name] = self.bench.demands(task, encoder)
                 except Exception as error:
                     self._fail(encoder.card.name, [task.name], error)
-                advance(1)
+                finally:
+                    advance(1)
         return demands
 
     def _applicable(self, encoder: Encoder) -> list[Task]:
@@ -284,18 +328,12 @@ class _Evaluation:
                 "name=… in Python), or keep its results elsewhere (--results)."
             )
 
-    def _on_disk(self, task: Task, encoder: Encoder) -> TaskResult | None:
-        """The result on disk, if every part of it was made by this protocol and this encoder, of the data as it is."""
+    def _is_current(self, result: TaskResult, task: Task, encoder: Encoder) -> bool:
+        """Whether every part of a result was made by this protocol and this encoder, of the data as it is."""
         card = self.bench.card(encoder.card)
-        result = self._result(encoder.card, task)
-        if result is None:
-            return None
-        self._check_folder(task, result)
-        if self.rescore:
-            return None
         current = {part: (fingerprint_of(task, *part), encoder_fingerprint(card)) for part in task.parts}
         recorded = {(record.split, record.subset): (record.fingerprint, record.encoder) for record in result.records}
-        return result if current == recorded and self._of_present_data(result, task) else None
+        return current == recorded and self._of_present_data(result, task)
 
     def _of_present_data(self, result: TaskResult, task: Task) -> bool:
         """Whether a result's data is at the commit that the row's branch has now; so it is if nobody can tell."""
@@ -327,10 +365,11 @@ class _Evaluation:
     ) -> Report:
         """Embed task by task, so that a failure costs only the tasks that need what failed.
 
-        A model that fails on several tasks in a row is given up; one that costs money is not tried again at all.
+        A model that embeds nothing of several tasks in a row is given up; one that costs money is not tried again.
         """
         space = self.bench.space(encoder.card)
         report = Report()
+        tried: set[bytes] = set()  # keys of tasks that failed: another that lacks nothing else proves nothing new
         failures = GIVE_UP if isinstance(encoder, Billed) else 0
         for name in list(demands):
             missing = self.bench.plan(encoder, demands[name])
@@ -342,8 +381,14 @@ class _Evaluation:
                     failures = 0
                     continue
                 except Exception as of_task:
-                    failures += 1
                     error = of_task
+                keys = [need.key for need in missing.needs]
+                space.refresh()
+                if space.has(as_keys(keys)).any():
+                    failures = 0
+                elif not tried.issuperset(keys):
+                    failures += 1
+                tried.update(keys)
             del demands[name]
             self._fail(encoder.card.name, [name], error)
         space.refresh()
@@ -357,13 +402,15 @@ class _Evaluation:
         demands: dict[str, list[Demand]],
         report: Report,
         scored: dict[str, TaskResult],
+        outdated: Mapping[str, TaskResult],
         again: bool = False,
     ) -> None:
         """Score several tasks at once, into `scored`. Failures are reported; damaged vectors are embedded again."""
         counts = {id(demand): count for demand, count in zip(planned.demands, planned.counts, strict=True)}
         tasks = [task for task in self.tasks if task.name in demands]
         workers = self.bench.settings.workers
-        scoring = Scoring(self.bench, encoder, report, self.folder, self.log.id, min(workers, len(tasks)))
+        at_once = min(workers, len(tasks))
+        scoring = Scoring(self.bench, encoder, report, self.folder, self.log.id, at_once, outdated)
 
         def score_one(task: Task) -> TaskResult | Exception:
             try:
@@ -373,21 +420,24 @@ class _Evaluation:
 
         damaged: dict[str, list[Demand]] = {}
         with (
-            progress(f"{encoder.card.name}: scoring", len(tasks), self.bench.show_progress, "tasks") as advance,
+            self._progress(f"{encoder.card.name}: scoring", len(tasks)) as advance,
             ThreadPoolExecutor(workers) as pool,
         ):
-            for task, outcome in zip(tasks, pool.map(score_one, tasks), strict=True):
+            for number, (task, outcome) in enumerate(zip(tasks, pool.map(score_one, tasks), strict=True), 1):
                 advance(1)
                 if isinstance(outcome, MissingVectors) and not again:
                     damaged[task.name] = demands[task.name]
                 elif isinstance(outcome, Exception):
                     self._fail(encoder.card.name, [task.name], outcome)
+                    self._log(f"{encoder.card.name}, task {number} of {len(tasks)}: {task.name} failed")
                 else:
                     scored[task.name] = outcome
+                    value = f"{task.name} {shown(score(outcome), marks=False)} ({outcome.metric})"
+                    self._log(f"{encoder.card.name}, task {number} of {len(tasks)}: {value}")
         if damaged:
             renewed = self._embed_again(encoder, damaged)
             renewed.unreadable |= report.unreadable
-            self._score(encoder, planned, damaged, renewed, scored, again=True)
+            self._score(encoder, planned, damaged, renewed, scored, outdated, again=True)
 
     def _embed_again(self, encoder: Encoder, demands: dict[str, list[Demand]]) -> Report:
         """Embed the damaged vectors of these tasks again."""
@@ -400,6 +450,14 @@ class _Evaluation:
         self.run.damaged += renewed.embedded
         self.run.embedded += renewed.embedded
         return renewed
+
+    def _progress(self, title: str, tasks: int) -> AbstractContextManager[Advance]:
+        return progress(f"{self.bench.heading}{title}", tasks, self.bench.show_progress, "tasks")
+
+    def _log(self, text: str) -> None:
+        """Print a line at once, in a run that somebody has to wait for."""
+        if self.bench.show_progress and time.monotonic() - self.start >= LONG:
+            log(f"{self.bench.heading}{text}")
 
     def _fail(self, model: str, tasks: Sequence[str], error: Exception) -> None:
         """Report that tasks got no score because of an error."""

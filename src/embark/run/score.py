@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib import metadata
 from typing import Any
@@ -59,6 +59,7 @@ class Scoring:
     folder: Results
     run: str  # the id of the evaluation
     tasks_at_once: int = 1
+    outdated: Mapping[str, TaskResult] = field(default_factory=dict)  # by task: results that are replaced
 
 
 def score_task(task: Task, demands: Sequence[tuple[Demand, Count]], scoring: Scoring) -> TaskResult:
@@ -68,6 +69,8 @@ def score_task(task: Task, demands: Sequence[tuple[Demand, Count]], scoring: Sco
     records: list[Record] = []
     outcomes: list[dict[str, Any]] = []
     numbers = ItemNumbers()
+    revision = demands[0][0].data.revision or task.source.revision
+    spent = _embedding_spent(scoring.outdated.get(task.name), revision, encoder_fingerprint(card))
     for demand, count in demands:
         start = time.perf_counter()
         demand = readable_items(demand, scoring.report)
@@ -77,14 +80,17 @@ def score_task(task: Task, demands: Sequence[tuple[Demand, Count]], scoring: Sco
         columns |= _facts(scores, demand)
         outcomes.append(results.outcome_columns(demand.split, demand.subset, items["id"], columns))
         part = Part(scores.statistic, scores.main, scores.outcomes, numbers.observations("", items))
-        timings = {"embed": _embedding_time(scoring.report, count), "score": time.perf_counter() - start}
-        records.append(_record(demand, scores, interval([part]), card, scoring, count, timings))
+        embedded, seconds = spent.get((demand.split, demand.subset), (0, 0.0))
+        seconds += _embedding_time(scoring.report, count)
+        timings = {"embed": seconds, "score": time.perf_counter() - start}
+        record = _record(demand, scores, interval([part]), card, scoring, count, timings)
+        records.append(replace(record, counts={**record.counts, "embedded": embedded + count.missing}))
         parts.append(part)
     result = TaskResult(
         model=card.name,
         revision=card.revision,
         task=task.name,
-        dataset_revision=demands[0][0].data.revision or task.source.revision,
+        dataset_revision=revision,
         records=tuple(records),
         score=float(np.mean([record.score for record in records])),
         interval=records[0].interval if len(parts) == 1 else interval(parts),
@@ -93,6 +99,21 @@ def score_task(task: Task, demands: Sequence[tuple[Demand, Count]], scoring: Sco
         row=None if task.name in TASKS else task,
     )
     return scoring.folder.save(result, card, outcomes)
+
+
+def _embedding_spent(
+    result: TaskResult | None, revision: str, encoder: str
+) -> dict[tuple[str, str], tuple[int, float]]:
+    """By part, the items that were embedded for the result that is replaced, and the seconds that this took: its
+    vectors are used again, if they are of this encoder and this revision of the data.
+    """
+    if result is None or result.dataset_revision != revision:
+        return {}
+    return {
+        (record.split, record.subset): (record.counts.get("embedded", 0), record.timings.get("embed", 0.0))
+        for record in result.records
+        if record.encoder == encoder
+    }
 
 
 def _embedding_time(report: Report, count: Count) -> float:
@@ -150,6 +171,7 @@ def _record(
             "unique": count.unique,
             "first": count.first,
             "embedded": count.missing,
+            **({} if demand.data.sampled_from is None else {"sampled from": demand.data.sampled_from}),
         },
         timings=timings,
         versions=_versions(),

@@ -6,7 +6,7 @@ models, and vectors in the store are never computed again.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from threading import Lock
 from typing import Any
@@ -14,11 +14,12 @@ from typing import Any
 import numpy as np
 
 from embark import evaluators
+from embark.catalogue import counted, group_values, listed
 from embark.data import readers
-from embark.data.drop_items import without
+from embark.data.drop_items import sample, without
 from embark.data.equal_items import with_overlaps
 from embark.data.fetch import Hub
-from embark.data.items import as_keys, key
+from embark.data.items import as_keys, item_name, key
 from embark.engine.local import Report, embed
 from embark.engine.progress import progress
 from embark.evaluators.pairs import PairScores
@@ -51,6 +52,7 @@ class Workbench:
     settings: Settings
     batch_size: int | None = None
     show_progress: bool = True
+    heading: str = ""  # of the progress of embedding: which of several models it is
     _datasets: dict[Any, Dataset] = field(default_factory=dict, repr=False)
     _self_checked: set[str] = field(default_factory=set, repr=False)  # fingerprints
 
@@ -62,7 +64,7 @@ class Workbench:
 
     def read(self, task: Task, split: str, subset: str) -> Dataset:
         """One split and subset of a task, read once; items that no score depends on are left out."""
-        part = (task.name, task.templates, str(task.params), split, subset)
+        part = (task.name, task.templates, str(task.params), task.limit, split, subset)
         if part not in self._datasets:
             self._datasets[part] = self._read(task, split, subset)
         return self._datasets[part]
@@ -72,7 +74,7 @@ class Workbench:
         if task.name not in TASKS:  # published rows are as they are
             evaluators.check_measure(task.evaluator, data.truth, {**task.params, "metric": task.metric})
             data = with_overlaps(data, task.params)
-        return needed_items(task, data)
+        return needed_items(task, _sample(task, data))
 
     def demands(self, task: Task, encoder: Encoder) -> list[Demand]:
         """The keys that every item of a task has for this encoder, one demand per split and subset."""
@@ -96,7 +98,7 @@ class Workbench:
 
         def name(need: Need) -> str:
             demand = planned.demands[need.demand]
-            return f"{demand.task.name} {need.side} '{demand.data.sides[need.side].ids[need.row]}'"
+            return f"{demand.task.name} {_name(demand, need.side, need.row)}"
 
         space = fingerprint(encoder.card)
         unchecked = bool(planned.needs) and space not in self._self_checked
@@ -109,7 +111,8 @@ class Workbench:
         if not needs:
             return Report()
         space = self.space(model.card)
-        with progress(model.card.name, len(needs), self.show_progress) as advance, space.writer() as writer:
+        title = f"{self.heading}{model.card.name}"
+        with progress(title, len(needs), self.show_progress) as advance, space.writer() as writer:
             report = embed(model, needs, writer, workers=self.settings.workers, advance=advance, **options)
         space.refresh()
         return report
@@ -180,6 +183,8 @@ class Workbench:
             space.refresh()
         if report.too_large:
             raise EmbarkError(f"{next(iter(report.too_large.values()))}. Use a device with more memory.")
+        if report.invalid:
+            raise EmbarkError(f"{next(iter(report.invalid.values()))} for {counted(len(report.invalid), 'item')}.")
         keys = [need.key for need in needs if need.key not in report.unreadable]
         rows = space.read(as_keys(keys))
         return dict(zip(keys, rows[np.arange(len(keys))], strict=True)), report.unreadable
@@ -241,6 +246,15 @@ class _RerankerAsEncoder(ModelAsEncoder):
         return np.asarray(self.model.score(batch), np.float32)[:, None]
 
 
+def _sample(task: Task, data: Dataset) -> Dataset:
+    """The dataset, or the sample of it that a limit on the task draws."""
+    if task.limit is None:
+        return data
+    kind = evaluators.base(task.evaluator, task.params)
+    data, size = sample(data, task.limit, bool(evaluators.full_params(kind, task.params).get("judged_only")))
+    return replace(data, sampled_from=size, skipped=(*data.skipped, f"a sample (limit {task.limit:,}), no full score"))
+
+
 def needed_items(task: Task, data: Dataset) -> Dataset:
     """The dataset without items that no score depends on; left-out queries are counted in its warnings."""
     truth, needed = evaluators.narrow(task.evaluator, data.truth, task.params)
@@ -259,29 +273,47 @@ def needed_items(task: Task, data: Dataset) -> Dataset:
 def readable_items(demand: Demand, report: Report) -> Demand:
     """The demand after the task's policy on items that do not decode: left out with a warning, or an error.
 
-    An item that is too large for the device's memory is always an error: another machine would score it.
+    An item that is too large for the device's memory is always an error: another machine would score it. So is one
+    that the model returned an invalid vector for.
     """
     for keys in demand.keys.values() if report.too_large else ():
         if reasons := [report.too_large[key] for key in keys.tolist() if key in report.too_large]:
             more = f", and for {len(reasons) - 1:,} more" if len(reasons) > 1 else ""
             raise EmbarkError(f"{reasons[0]}{more}. Use a device with more memory, or --dtype bfloat16.")
-    unreadable = {
-        side: [row for row, key in enumerate(keys.tolist()) if key in report.unreadable]
-        for side, keys in demand.keys.items()
-        if report.unreadable
-    }
-    names = [f"{side} '{demand.data.sides[side].ids[row]}'" for side, rows in unreadable.items() for row in rows]
-    if not names:
+    if places := _places(demand, report.invalid):
+        problem = report.invalid[demand.keys[places[0][0]].tolist()[places[0][1]]]
+        names = listed([_name(demand, side, row) for side, row in places], NAMED)
+        raise EmbarkError(f"{problem} for {demand.task.name} {names}.")
+    places = _places(demand, report.unreadable)
+    if not places:
         return demand
-    counted = f"{len(names)} unreadable items: {', '.join(names[:NAMED])}{'…' if len(names) > NAMED else ''}"
+    names = listed([_name(demand, side, row) for side, row in places], NAMED)
+    unreadable: dict[str, list[int]] = {side: [] for side in demand.keys} | group_values(places)
+    described = f"{len(places)} unreadable items: {names}"
     if demand.task.unreadable == "error":
         raise EmbarkError(
-            f"{counted}. Repair them, or set unreadable='skip' on the task (--skip-unreadable) to score without them."
+            f"{described}. Repair them, or set unreadable='skip' on the task (--skip-unreadable) to score without them."
         )
     dropped = with_variants(unreadable)
     keys_left = {side: np.delete(keys, list(dropped[side])) for side, keys in demand.keys.items()}
     data = without(demand.data, dropped)
-    return replace(demand, keys=keys_left, data=replace(data, skipped=(*data.skipped, f"left out {counted}")))
+    return replace(demand, keys=keys_left, data=replace(data, skipped=(*data.skipped, f"left out {described}")))
+
+
+def _places(demand: Demand, keys: Collection[bytes]) -> list[tuple[str, int]]:
+    """(side, row) of the items that have one of these keys."""
+    return [
+        (side, row)
+        for side, of_side in (demand.keys.items() if keys else ())
+        for row, key in enumerate(of_side.tolist())
+        if key in keys
+    ]
+
+
+def _name(demand: Demand, side: str, row: int) -> str:
+    """An item in messages: its side, and its text or file."""
+    items = demand.data.sides[side]
+    return f"{side} {item_name(items.items[row], items.ids[row], demand.task.source.id)}"
 
 
 def with_variants(rows: Mapping[str, Iterable[int]]) -> dict[str, set[int]]:
