@@ -12,6 +12,7 @@ from embark.boards.leaderboards import leaderboard as leaderboard
 from embark.boards.matrix import Matrix as Matrix
 from embark.boards.rederive import PublishedCheck as PublishedCheck
 from embark.boards.rederive import check_published as check_published
+from embark.data.own_tasks import get_tasks as get_tasks
 from embark.data.readers.folder import folder_task as folder_task
 from embark.data.tasks_file import load_tasks as load_tasks
 from embark.models import get_generator as get_generator
@@ -61,7 +62,6 @@ from embark.studies.recommend import recommend as recommend
 from embark.studies.study import Study as Study
 from embark.tasks import get_benchmark as get_benchmark
 from embark.tasks import get_benchmarks as get_benchmarks
-from embark.tasks import get_tasks as get_tasks
 from embark.types import Benchmark as Benchmark
 from embark.types import Content as Content
 from embark.types import EmbarkError as EmbarkError

@@ -24,8 +24,8 @@ def footnotes(result: TaskResult, task: Task) -> tuple[str, ...]:
 
 def training_sets(result: TaskResult) -> tuple[str, ...] | None:
     """The training sets of a result's model, from its card in the catalogue, else from that beside its scores."""
-    card = MODELS.get(result.model)
-    return card.trained_on if card else result.trained_on()
+    card = MODELS.get(result.model) or result.card()
+    return card.trained_on if card else None
 
 
 def zero_shot(results: Sequence[TaskResult], tasks: Sequence[Task]) -> tuple[list[TaskResult], tuple[str, ...]]:
