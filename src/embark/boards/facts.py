@@ -210,6 +210,7 @@ def _score(score: Score) -> str:
 
 GIVES = {"reranker": "a score for each pair of query and document", "generator": "text"}
 COMPARED_BY = {"cosine": "cosines", "dot": "dot products", "maxsim": "the sum of each query token's best dot product"}
+BUILT_FROM = {"functions": "functions of yours", "open_clip": "an object of yours", "mteb": "an object of yours"}
 FUSION = {
     "sum": "the sum of their parts' vectors",
     "unit-sum": "the sum of their parts' vectors, each of length one",
@@ -237,7 +238,7 @@ def _model(card: ModelCard) -> dict[str, Any]:
         "precision": f"{card.dtype}; stored as {card.stored}",
         "price": _price(card),
         "loaded by": card.loader,
-        "from": f"{card.source or 'embark itself'}, revision {card.revision}",
+        "from": f"{card.source or BUILT_FROM.get(card.loader, 'embark itself')}, revision {card.revision}",
         "options": {key: repr(value) if isinstance(value, str) else value for key, value in _flat(card.options)},
         "sees": _prompts(card),
         "answers": {key: repr(value) if isinstance(value, str) else value for key, value in _flat(card.styles)},

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -27,9 +28,16 @@ from embark.cli.output import (
     print_table,
 )
 
+if TYPE_CHECKING:  # importing numpy and others would slow down --help
+    from embark.types import Task
+
 ModelNames = Annotated[
     list[str] | None,
     typer.Option("-m", "--model", metavar="NAME", help="Model, checkpoint folder or LOADER:ID; several may be given."),
+]
+As = Annotated[
+    list[str] | None,
+    typer.Option("--as", metavar="NAME", help="What results and tables call the model; of several, one for each."),
 ]
 Folder = Annotated[
     Path | None, typer.Option("--folder", metavar="DIR", help="Your images, with a CSV of captions or labels.")
@@ -67,6 +75,7 @@ Prompt = Annotated[
 
 def run(
     model: ModelNames = None,
+    names: As = None,
     benchmark: BenchmarkName = None,
     task: TaskNames = None,
     folder: Folder = None,
@@ -92,12 +101,13 @@ def run(
 ) -> None:
     """Evaluate models over tasks and print the table.
 
-    Without arguments: the pocket benchmark with the pocket model and two baselines, offline.
+    Without arguments: the tasks and models that embark.toml of this folder names, else the pocket benchmark with the
+    pocket model and two baselines, offline.
 
     \b
     embark run
     embark run -m embark/pocket -t 'Pocket*ZeroShot'
-    embark run -m ./my-checkpoint --dtype bfloat16
+    embark run -m ./step-500/model --as mine/step-500 --dtype bfloat16
     embark run -m embark/pocket --folder holiday-photos
     embark run -m BAAI/bge-m3 -b ARK --caption Qwen/Qwen3-VL-8B-Instruct
     """
@@ -115,6 +125,7 @@ def run(
             batch_size=batch_size,
             loading=embark.Loading(device, dtype, compile, trust),
             stages=_stages(rewrite, caption, rerank, prompt or []),
+            name=names,
         )
     except NothingScored as failed:
         report = failed.run
@@ -179,17 +190,35 @@ def chosen_tasks(
     allow_outside: bool = False,
 ) -> Any:
     """What the options of a command name."""
-    from dataclasses import replace
-
     if benchmark and (task or folder or tasks_file):
         raise typer.BadParameter("give either a benchmark or tasks, not both")
     if benchmark:
         return embark.get_benchmark(benchmark)
-    own = embark.folder_task(folder, allow_outside=allow_outside) if folder else []
-    own += embark.load_tasks(tasks_file, allow_outside=allow_outside) if tasks_file else []
+    return named_tasks(task, folder, tasks_file, allow_outside, skip_unreadable)
+
+
+def named_tasks(
+    task: list[str] | None,
+    folder: Path | None,
+    tasks_file: Path | None,
+    allow_outside: bool = False,
+    skip_unreadable: bool = False,
+) -> Any:
+    """The tasks that -t names, also those of a folder or file; without -t, all of these. None where none is named."""
+    own = own_rows(folder, tasks_file, allow_outside)
+    if not own:
+        return task or None
+    from embark.data.own_tasks import tasks_among
+
     if skip_unreadable:
         own = [replace(row, unreadable="skip") for row in own]
-    return [*(task or []), *own] or None
+    return tasks_among(task, own)
+
+
+def own_rows(folder: Path | None, tasks_file: Path | None, allow_outside: bool = False) -> list[Task]:
+    """The tasks of a folder and of a file."""
+    own = embark.folder_task(folder, allow_outside=allow_outside) if folder else []
+    return own + (embark.load_tasks(tasks_file, allow_outside=allow_outside) if tasks_file else [])
 
 
 def _stages(rewrite: str | None, caption: str | None, rerank: str | None, prompts: Sequence[str] = ()) -> Any:

@@ -9,12 +9,15 @@ import typer
 import embark
 from embark import escape
 from embark.cli.output import Format, Home, ResultsFolder, emit, wrapped
+from embark.cli.run import Folder, TasksFile, own_rows
 
 WIDTH = 14  # of the names of facts
 
 
 def show(
-    name: Annotated[str, typer.Argument(help="A task (your own, too), benchmark or model; a checkpoint folder, too.")],
+    name: Annotated[str, typer.Argument(help="A task, benchmark or model, also of your own; a checkpoint folder.")],
+    folder: Folder = None,
+    tasks_file: TasksFile = None,
     style: Format = "text",
     home: Home = None,
     results: ResultsFolder = None,
@@ -26,8 +29,9 @@ def show(
     \b
     embark show PocketFlagZeroShot
     embark show embark/pocket
+    embark show PetsRetrieval --tasks-file tasks.toml
     """
-    facts = embark.show(name, settings=embark.load_settings(home, results))
+    facts = embark.show(name, tasks=own_rows(folder, tasks_file), settings=embark.load_settings(home, results))
     if style != "text":
         emit(facts.table(), style, facts.as_dict())
         return

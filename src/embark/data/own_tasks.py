@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Unpack
 
@@ -42,3 +43,15 @@ def tasks_to_run(tasks: Tasks = None, protocol: str | None = None) -> list[Task]
     """Rows as `choose_tasks` has them; None is all tasks of embark.toml, else the pocket benchmark."""
     own = folder_tasks()
     return choose_tasks(own or None if tasks is None else tasks, protocol, TASKS.with_rows(own))
+
+
+def tasks_among(names: Sequence[str] | None, own: Sequence[Task]) -> list[Task]:
+    """The rows that names and patterns choose: each among `own` tasks where it fits any, else among all others.
+
+    All own ones where no name fits any of them.
+    """
+    chosen: list[Task] = []
+    for name in names or ():
+        fitting = [task for task in own if fnmatchcase(task.name, name)]
+        chosen += fitting or choose_tasks(name, known=tasks_here())
+    return chosen if any(task in own for task in chosen) else [*chosen, *own]
