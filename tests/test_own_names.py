@@ -155,6 +155,8 @@ def test_14_07_embark_toml_names_tasks_models_and_benchmarks(here: Path) -> None
     assert [task.name for task in of_benchmark.tasks] == ["PagesRetrieval", "PocketNameSTS"]
     board = embark.leaderboard("Pages", max_parameters=1e6)
     assert [entry.model.model for entry in board.entries] == ["mine", "embark/random"]
+    Path("embark.toml").write_text(Path("embark.toml").read_text().replace("1000", "2000000"))  # stated since the run
+    assert [entry.model.model for entry in embark.leaderboard("Pages", max_parameters=1e6).entries] == ["embark/random"]
     assert len(embark.leaderboard().tasks) == 3
     assert [task.name for task in embark.get_tasks("Pages*")] == NAMES
     assert embark.show("Pages").kind == "benchmark"

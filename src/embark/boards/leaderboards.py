@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from embark.boards.aggregate import Standing, standings
+from embark.boards.cards import card_of
 from embark.boards.comparable_results import ResultSet, load_results, printed_scores, rows_of
 from embark.boards.contamination import zero_shot
 from embark.boards.matrix import DEFAULT_RULE, matrix
@@ -252,7 +253,7 @@ def _filter_models(
     passing = present.keys() if names is None else Catalogue("model among these results", present, str).match(names)
     notes: tuple[str, ...] = ()
     if not (families is types is modalities is max_parameters is None):
-        own = {result.model: result.card() for result in results if result.model not in MODELS}
+        own = {result.model: card_of(result) for result in results if result.model not in MODELS}
         known = MODELS.with_rows(replace(card, name=name) for name, card in own.items() if card is not None)
         filters = {"families": families, "types": types, "modalities": modalities}
         allowed = {card.name for card in filter_cards(known, **filters, max_parameters=max_parameters)}

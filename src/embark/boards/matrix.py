@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from embark.boards.cards import card_of
 from embark.boards.comparable_results import load_results
 from embark.boards.rules import RULES
 from embark.catalogue import check_name, group_values, listed
@@ -120,7 +121,7 @@ def matrix(tasks: Sequence[Task], results: Iterable[TaskResult]) -> Matrix:
     ).reshape(len(scores), len(tasks))
     scored = np.flatnonzero(~np.isnan(values).all(axis=0))
     columns = tuple(tasks[column] for column in scored.tolist())
-    cards = {key: next(iter(row.values())).card() for key, row in scores.items() if key[0] not in MODELS}
+    cards = {key: card_of(next(iter(row.values()))) for key, row in scores.items() if key[0] not in MODELS}
     own_cards = {key: card for key, card in cards.items() if card is not None}
     return Matrix(_rows(list(scores)), columns, values[:, scored], model_keys=tuple(scores), own_cards=own_cards)
 

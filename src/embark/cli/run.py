@@ -101,8 +101,7 @@ def run(
 ) -> None:
     """Evaluate models over tasks and print the table.
 
-    Without arguments: the tasks and models that embark.toml of this folder names, else the pocket benchmark with the
-    pocket model and two baselines, offline.
+    Without arguments: what embark.toml of this folder names, else the pocket benchmark with three models.
 
     \b
     embark run

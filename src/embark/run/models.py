@@ -17,18 +17,18 @@ from embark.types import Array, Content, EmbarkError, Item, ModelCard, Rendered
 
 DEFAULT_MODELS = ("embark/pocket", "embark/handmade", "embark/random")
 
-Models = str | Encoder | Iterable[str | Encoder]
+Models = str | Encoder | ModelCard | Iterable[str | Encoder | ModelCard]
 
 
 @dataclass(frozen=True)
 class NamedModel:
     """A model under a name that the user gave it, for results and tables; its vectors are those of the model."""
 
-    model: str | Encoder
+    model: str | Encoder | ModelCard
     name: str
 
 
-Model = str | Encoder | NamedModel
+Model = str | Encoder | ModelCard | NamedModel
 
 
 def choose_models(
@@ -53,22 +53,22 @@ def name_models(
     chosen: list[Any] = [models] if isinstance(models, str) or not isinstance(models, Iterable) else list(models)
     if not chosen:
         raise EmbarkError("No model was chosen.")
-    chosen = [model if isinstance(model, str) else as_encoder(model) for model in chosen]
+    chosen = [model if isinstance(model, (str, ModelCard)) else as_encoder(model) for model in chosen]
     for model in chosen:
         model_card(model, settings)
     return chosen if names is None else _named(chosen, [names] if isinstance(names, str) else list(names))
 
 
 def load_model(model: Model, loading: Loading | None = None, settings: Settings | None = None) -> Encoder:
-    """The encoder of a name; an encoder is one already.
+    """The encoder of a name or card; an encoder is one already.
 
     A name is of the catalogue, of embark.toml, a checkpoint folder, LOADER:SOURCE, or of a model that has results.
     """
     if isinstance(model, NamedModel):
         return renamed(load_model(model.model, loading, settings), model.name)
-    if not isinstance(model, str):
+    if not isinstance(model, (str, ModelCard)):
         return as_encoder(model)
-    card = None if _is_listed(model) else results_card(model, settings)
+    card = None if isinstance(model, ModelCard) or _is_listed(model) else results_card(model, settings)
     loading = replace(loading or Loading(), settings=settings)
     return get_model(model, **vars(loading)) if card is None else _load_again(card, loading)
 
@@ -78,8 +78,8 @@ def model_card(model: Model, settings: Settings | None = None) -> ModelCard | No
     if isinstance(model, NamedModel):
         card = model_card(model.model, settings)
         return card and card.called(model.name)
-    if not isinstance(model, str):
-        return model.card
+    if isinstance(model, ModelCard) or not isinstance(model, str):
+        return model if isinstance(model, ModelCard) else model.card
     if Path(model).expanduser().is_dir() or "checkpoint" in own_models().get(model, {}):
         return None
     return (None if _is_listed(model) else results_card(model, settings)) or find_card(model)
@@ -87,15 +87,13 @@ def model_card(model: Model, settings: Settings | None = None) -> ModelCard | No
 
 def model_name(model: Model) -> str:
     """What messages call a model."""
-    if isinstance(model, NamedModel):
+    if isinstance(model, (NamedModel, ModelCard)):
         return model.name
     return model if isinstance(model, str) else model.card.name
 
 
 def renamed(encoder: Encoder, name: str) -> Encoder:
     """The encoder under a name of the user's; the encoder itself keeps its own."""
-    if name in MODELS and name != encoder.card.name:
-        raise EmbarkError(f"A built-in model is named {name}, too: choose another name.")
     other = copy.copy(encoder)
     other.card = encoder.card.called(name)
     return other
@@ -127,9 +125,12 @@ def results_card(name: str, settings: Settings | None = None) -> ModelCard | Non
     return cards[0] if cards else None
 
 
-def _named(models: Sequence[str | Encoder], names: Sequence[str]) -> list[Model]:
+def _named(models: Sequence[str | Encoder | ModelCard], names: Sequence[str]) -> list[Model]:
     if len(names) != len(models) or len(set(names)) != len(names) or not all(names):
         raise EmbarkError(f"Give each of the {len(models)} models one name of its own, not {', '.join(names)}.")
+    for model, name in zip(models, names, strict=True):
+        if name in MODELS and name != model_name(model):
+            raise EmbarkError(f"A built-in model is named {name}, too: choose another name.")
     return [NamedModel(model, name) for model, name in zip(models, names, strict=True)]
 
 
