@@ -37,7 +37,7 @@ ModelNames = Annotated[
 ]
 As = Annotated[
     list[str] | None,
-    typer.Option("--as", metavar="NAME", help="What results and tables call the model; of several, one for each."),
+    typer.Option("--as", metavar="NAME", help="The name of the model in results and tables."),
 ]
 Folder = Annotated[
     Path | None, typer.Option("--folder", metavar="DIR", help="Your images, with a CSV of captions or labels.")
@@ -101,7 +101,7 @@ def run(
 ) -> None:
     """Evaluate models over tasks and print the table.
 
-    Without arguments: what embark.toml of this folder names, else the pocket benchmark with three models.
+    Without arguments: what embark.toml names here, else the pocket benchmark.
 
     \b
     embark run
