@@ -157,6 +157,8 @@ def test_14_07_embark_toml_names_tasks_models_and_benchmarks(here: Path) -> None
     assert [entry.model.model for entry in board.entries] == ["mine", "embark/random"]
     Path("embark.toml").write_text(Path("embark.toml").read_text().replace("1000", "2000000"))  # stated since the run
     assert [entry.model.model for entry in embark.leaderboard("Pages", max_parameters=1e6).entries] == ["embark/random"]
+    with pytest.raises(EmbarkError, match=r"There are no results for Pages in .* embark run -b 'Pages'"):
+        embark.leaderboard("Pages", settings=embark.load_settings(results="elsewhere"))
     assert len(embark.leaderboard().tasks) == 3
     assert [task.name for task in embark.get_tasks("Pages*")] == NAMES
     assert embark.show("Pages").kind == "benchmark"
@@ -304,6 +306,12 @@ def test_14_08_the_doctor_examines_a_sentence_transformer(bert: Path) -> None:
     examination = embark.doctor(SentenceTransformer(str(bert), device="cpu"))
     assert examination.model == "local/sentence-transformer"
     assert examination.faults == ()
+
+
+def test_14_08_a_card_is_a_model_too() -> None:
+    (card,) = embark.get_models("embark/random")
+    run = embark.evaluate(card, "PocketNameSTS", name="me/random", show_progress=False)
+    assert [(result.model, result.card()) for result in run.results] == [("me/random", card.called("me/random"))]
 
 
 def test_14_08_a_name_of_the_users_is_no_part_of_the_identity() -> None:
