@@ -216,7 +216,7 @@ def _is_number(cell: str) -> bool:
         (lambda: embark.leaderboard(own=False, published=False), "Neither published nor own"),
         (lambda: embark.leaderboard(tasks="Holiday*").table(top=0), "At least 1 row"),
         (lambda: embark.leaderboard(tasks="Holiday*").tasks_table(top=-1), "At least 1 row"),
-        (lambda: embark.compare(model("test/sharp", 0.1), "test/dim"), "no model in the results folder"),  # type: ignore[arg-type]
+        (lambda: embark.compare("test/sharper", "test/dim"), "no model in the results folder"),
         (lambda: embark.evaluate([], "PocketFlagZeroShot"), "No model was chosen"),
         (lambda: embark.plan([], "PocketFlagZeroShot"), "No model was chosen"),
         (lambda: embark.analyze.geometry("embark/random", []), "no task named"),  # type: ignore[arg-type]

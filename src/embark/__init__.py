@@ -146,7 +146,7 @@ _HOMES = {
     "get_model": "models",
     "get_models": "models",
     "get_reranker": "models",
-    "get_tasks": "tasks",
+    "get_tasks": "data.own_tasks",
     "import_results": "boards.exchange",
     "leaderboard": "boards.leaderboards",
     "load_results": "boards.comparable_results",

@@ -15,6 +15,7 @@ from embark.boards.rederive import check_published as check_published
 from embark.boards.reference import Reference as Reference
 from embark.boards.reference import reference as reference
 from embark.data.make_task import task as task
+from embark.data.own_tasks import get_tasks as get_tasks
 from embark.data.readers.folder import folder_task as folder_task
 from embark.data.tasks_file import load_tasks as load_tasks
 from embark.data.tasks_file import to_toml as to_toml
@@ -65,7 +66,6 @@ from embark.studies.recommend import recommend as recommend
 from embark.studies.study import Study as Study
 from embark.tasks import get_benchmark as get_benchmark
 from embark.tasks import get_benchmarks as get_benchmarks
-from embark.tasks import get_tasks as get_tasks
 from embark.types import Benchmark as Benchmark
 from embark.types import Content as Content
 from embark.types import EmbarkError as EmbarkError

@@ -72,6 +72,15 @@ class Catalogue(Mapping[str, T], Generic[T]):
     def __len__(self) -> int:
         return len(self._values)
 
+    def with_rows(self, rows: Iterable[T]) -> Catalogue[T]:
+        """The catalogue with further rows, of a user's; a name that it has already is an error."""
+        own = list(rows)
+        if not own:
+            return self
+        if taken := [name for name in map(self._name, own) if name in self]:
+            raise EmbarkError(f"A built-in {self.what} is named {taken[0]}, too: rename yours.")
+        return Catalogue(self.what, [*self.values(), *own], self._name, self.hint)
+
     def match(self, patterns: str | Iterable[str]) -> list[T]:
         """The rows whose names match a pattern or several, each once, patterns in order; no match is an error."""
         names: dict[str, None] = {}

@@ -2,13 +2,14 @@
 
 There are two files: the user's own (`embark/settings.toml` in the configuration folder) may set everything;
 `embark.toml` in the working folder, which may be a stranger's, only what no credential, connection or code depends on.
+That file also names the folder's own tasks, models and benchmarks, for all commands (`folder_names`).
 """
 
 from __future__ import annotations
 
 import os
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,8 @@ NUMBERS = ("workers", "memory", "requests_per_minute", "tokens_per_minute")
 PLUGINS = "plugins"  # the distributions whose plug-ins may run; no setting of a run, so not in `Settings`
 KNOWN = (*NAMES, PLUGINS)
 OF_FOLDER = ("results", "offline", *NUMBERS)  # what embark.toml of the working folder may set
+OWN_NAMES = {"tasks": "a file of tasks", "task": "[[task]] tables", "model": "[[model]] tables",
+             "benchmark": "[[benchmark]] tables"}  # what else it may hold  # fmt: skip
 KINDS = {
     "offline": (bool, "true or false"),
     PLUGINS: (list, "a list of distributions"),
@@ -99,8 +102,30 @@ def load_settings(
         offline=_boolean(pick("offline", os.environ.get("HF_HUB_OFFLINE", "").lower() in YES)),
         requests_per_minute=limit("requests_per_minute"),
         tokens_per_minute=limit("tokens_per_minute"),
-        notes=(f"{FOLDER_FILE} of this folder sets {', '.join(of_folder)}",) if of_folder else (),
+        notes=_folder_notes(of_folder, folder_names()),
     )
+
+
+def folder_names() -> dict[str, Any]:
+    """The own things that `embark.toml` of the working folder names: `tasks` (a file, of the same folder), and the
+    tables `task`, `model` and `benchmark`, as they stand in the file.
+    """
+    path = Path(FOLDER_FILE)
+    content = _toml(path) if path.is_file() else {}
+    own = {name: content[name] for name in OWN_NAMES if name in content}
+    for name, value in own.items():
+        tables = isinstance(value, list) and all(isinstance(table, dict) for table in value)
+        if not (isinstance(value, str) if name == "tasks" else tables):
+            raise EmbarkError(f"'{name}' must be {OWN_NAMES[name]}, not {value!r} as in {path.resolve()}.")
+    return own
+
+
+def in_folder(relative: str, where: str) -> Path:
+    """A path that `embark.toml` of the working folder names (`where`, for the message), if it is inside the folder."""
+    try:
+        return inside(Path(), relative)
+    except Outside as error:
+        raise EmbarkError(f"{Path(FOLDER_FILE).resolve()}, {where}: {error}") from None
 
 
 def allowed_plugins() -> set[str]:
@@ -163,7 +188,7 @@ def _user_file() -> Mapping[str, Any]:
 def _folder_file() -> Mapping[str, Any]:
     """`embark.toml` in the working folder, if there is one: it came with the folder, perhaps from a stranger."""
     path = Path(FOLDER_FILE)
-    values = _parse(path) if path.is_file() else {}
+    values = _parse(path, tuple(OWN_NAMES)) if path.is_file() else {}
     if refused := [name for name in values if name not in OF_FOLDER]:
         places = f"EMBARK_{refused[0].upper()}{' or HF_ENDPOINT' * (refused[0] == 'endpoint')}"
         raise EmbarkError(
@@ -179,11 +204,25 @@ def _folder_file() -> Mapping[str, Any]:
     return values
 
 
-def _parse(path: Path) -> Mapping[str, Any]:
+def _folder_notes(of_folder: Mapping[str, Any], names: Mapping[str, Any]) -> tuple[str, ...]:
+    """One line on what the working folder's file sets and names."""
+    sets = f"sets {', '.join(of_folder)}" if of_folder else ""
+    listed = ["tasks"] * ("tasks" in names or "task" in names)
+    listed += [f"{kind}s" for kind in ("model", "benchmark") if kind in names]
+    named = f"names {', '.join(listed)}" if listed else ""
+    return (f"{FOLDER_FILE} of this folder {' and '.join(filter(None, (sets, named)))}",) if sets or named else ()
+
+
+def _toml(path: Path) -> dict[str, Any]:
     try:
-        values = tomllib.loads(path.read_text(encoding="utf-8"))
+        return tomllib.loads(path.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise EmbarkError(f"The settings file {path} is not valid TOML: {error}") from error
+
+
+def _parse(path: Path, beside: Sequence[str] = ()) -> Mapping[str, Any]:
+    """The settings of a file, without what may stand `beside` them."""
+    values = {name: value for name, value in _toml(path).items() if name not in beside}
     if unknown := sorted(set(values) - set(KNOWN)):
         raise EmbarkError(
             f"The settings file {path} has unknown settings {', '.join(unknown)}; known: {', '.join(KNOWN)}."

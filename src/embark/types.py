@@ -393,12 +393,21 @@ class ModelCard:
     aliases: Mapping[str, str] = field(default_factory=dict)  # its names in the papers' tables, by benchmark family
     styles: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # its answers to styles: options that differ
     loaded: Mapping[str, Any] = field(default_factory=dict)  # how it was loaded: device, libraries, trusted code
+    keyed_as: str = ""  # its name in the keys of stored vectors, where `name` is one that the user gave
+
+    def called(self, name: str) -> ModelCard:
+        """The card under a name of the user's, for results and tables; its vectors stay what they are."""
+        return self if name == self.name else replace(self, name=name, keyed_as=self.keyed_as or self.name)
+
+    def with_name(self, change: Callable[[str], str]) -> ModelCard:
+        """The card of other vectors, whose name is a change of this one's."""
+        return replace(self, name=change(self.name), keyed_as=change(self.keyed_as) if self.keyed_as else "")
 
     @property
     def identity(self) -> dict[str, Any]:
         """All facts that can change a vector, and nothing else."""
-        names = ("name", "revision", "loader", "dim", "fusion", "dtype", "stored", "frames", "sample_rate")
-        facts = {name: getattr(self, name) for name in names}
+        names = ("revision", "loader", "dim", "fusion", "dtype", "stored", "frames", "sample_rate")
+        facts = {"name": self.keyed_as or self.name} | {name: getattr(self, name) for name in names}
         facts["settings"] = self.options  # its name in the keys of stored vectors
         hashed = self.revision.startswith(("local-", "sha256-"))  # a hash of the files, wherever they are
         optional = {"source": "" if hashed else self.source, "context": self.context}

@@ -222,6 +222,10 @@ def test_yours_stand_beside_the_published(tiny: embark.Encoder, pocket_home: obj
     assert board.resampled == "items"
     one = leaderboard("Pocket(lite)", models="embark/*", comparable=True)
     assert [entry.place.rank for entry in one.entries if entry.place] == [1]
+    with_images = leaderboard("Pocket(lite)", modalities="image")
+    assert "test/tiny" in {entry.model.model for entry in with_images.entries}
+    for meta in embark.load_settings().results.glob("test__tiny/*/model_meta.json"):
+        meta.unlink()
     without = leaderboard("Pocket(lite)", modalities="image")
     assert without.notes == ("left out, because no card tells what they are: test/tiny",)
     with pytest.raises(EmbarkError, match=r"There are no results for Pocket\(lite\)"):

@@ -97,6 +97,7 @@ def test_unit_rows(rows: Array) -> None:
 
 OTHER: dict[str, Any] = {
     "name": "local/other",
+    "keyed_as": "local/other",
     "revision": "2",
     "loader": "other",
     "dim": 3,

@@ -187,7 +187,7 @@ def test_more_shots_need_embedding(settings: Settings) -> None:
     embedded = analyze.shots(MODEL, "PocketMotionProbe", embed=True, **call)
     assert embedded.curves[0].points[0].variant.name == "40 a class"
     assert analyze.shots(MODEL, "PocketMotionProbe", **call).table() == embedded.table()  # they are kept
-    with pytest.raises(embark.EmbarkError, match="learns from no examples"):
+    with pytest.raises(embark.EmbarkError, match="needs tasks of the evaluator probe or multilabel"):
         analyze.shots(MODEL, "PocketNameSTS", settings=settings)
 
 

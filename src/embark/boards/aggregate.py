@@ -108,6 +108,6 @@ def _missing_modality(rule: Rule, results: Mapping[str, TaskResult]) -> tuple[st
         return ()
     if result.made_by == "published":
         return (modality,)
-    card = MODELS.get(result.model)
-    modalities = result.modalities() or (card.modalities if card else ())
+    card = result.card() or MODELS.get(result.model)
+    modalities = card.modalities if card else ()
     return (modality,) if modalities and modality not in modalities else ()

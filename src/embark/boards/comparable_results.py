@@ -11,13 +11,14 @@ from typing import Any
 
 from embark import published as papers
 from embark.catalogue import Catalogue, counted, listed
+from embark.data.own_tasks import tasks_here
 from embark.models import MODELS
 from embark.results import LONG_COLUMNS, Results, TaskResult, long_table, mark_commits
 from embark.results.table import Noted, Row, Score, Table, data_frame, footnoted
 from embark.results.task_rows import known_tasks
 from embark.run.score import fingerprint_of
 from embark.settings import Settings, load_settings
-from embark.tasks import TASKS, Tasks, choose_tasks, get_benchmark, under_protocol
+from embark.tasks import Tasks, choose_tasks, get_benchmark, under_protocol
 from embark.types import Benchmark, EmbarkError, Task
 
 COLUMNS = ("model", "revision", "task", "split", "subset", "metric", "score", "protocol", "source")
@@ -77,9 +78,13 @@ def load_results(
 
 
 def rows_of(
-    benchmark: str | Benchmark | None, tasks: Tasks = None, protocol: str | None = None, known: Catalogue[Task] = TASKS
+    benchmark: str | Benchmark | None,
+    tasks: Tasks = None,
+    protocol: str | None = None,
+    known: Catalogue[Task] | None = None,
 ) -> list[Task]:
     """The rows of a benchmark, of tasks, or all known ones, as one of their protocols has them, or one of papers."""
+    known = tasks_here() if known is None else known
     if benchmark is not None and tasks is not None:
         raise EmbarkError("Give a benchmark or tasks, not both.")
     if benchmark is not None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from embark.boards.cards import card_of
 from embark.catalogue import counted, listed
-from embark.models import MODELS
 from embark.results import TaskResult
 from embark.results.table import applicable
 from embark.tasks import BENCHMARKS, TASKS
@@ -24,8 +24,8 @@ def footnotes(result: TaskResult, task: Task) -> tuple[str, ...]:
 
 def training_sets(result: TaskResult) -> tuple[str, ...] | None:
     """The training sets of a result's model, from its card in the catalogue, else from that beside its scores."""
-    card = MODELS.get(result.model)
-    return card.trained_on if card else result.trained_on()
+    card = card_of(result)
+    return card.trained_on if card else None
 
 
 def zero_shot(results: Sequence[TaskResult], tasks: Sequence[Task]) -> tuple[list[TaskResult], tuple[str, ...]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import io
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -13,19 +13,21 @@ from embark.boards.aggregate import Standing, standings
 from embark.boards.comparable_results import own_results, published_results
 from embark.boards.contamination import shares
 from embark.boards.leaderboards import ranked
-from embark.catalogue import check_name, group_values, listed
+from embark.catalogue import UnknownName, group_values, listed
 from embark.data import readers
 from embark.data.fetch import Hub
 from embark.evaluators import EVALUATORS
-from embark.models import MODELS, find_card
+from embark.models import MODELS, find_card, known_models
+from embark.models.encoder import Encoder
 from embark.models.rendering import sketch
 from embark.results import Results, TaskResult
 from embark.results.table import Noted, Row, Score, Table
 from embark.results.task_rows import known_tasks
+from embark.run.models import results_card
 from embark.run.score import fingerprint_of
 from embark.settings import Settings, load_settings
 from embark.stats.means import names, score
-from embark.tasks import BENCHMARKS, TASKS, size
+from embark.tasks import BENCHMARKS, TASKS, known_benchmarks, size
 from embark.tasks.data_sets import data_sets
 from embark.types import Benchmark, EmbarkError, Item, Media, ModelCard, Style, Task, Text, role_of
 
@@ -71,25 +73,49 @@ class Facts(Noted, Mapping[str, Any]):
         return Table(("fact", "value"), tuple(rows))
 
 
-def show(name: str, *, settings: Settings | None = None) -> Facts:
-    """All that is known about a task (your own, too), a benchmark or a model by its name, or a checkpoint folder.
+def show(
+    name: str | Task | Benchmark | ModelCard | Encoder, *, tasks: Iterable[Task] = (), settings: Settings | None = None
+) -> Facts:
+    """All that is known about a task, a benchmark or a model: a row, a card or an encoder itself, or its name.
 
-    The beginning of a task's name will do where no other task begins so.
-    A task's sample item is there when its data is on this machine; nothing is downloaded.
+    Names are of the catalogue, of embark.toml of the working folder, of your results, and of `tasks`, rows of your own;
+    the beginning of a task's name will do where no other task begins so. A model may also be a checkpoint folder or
+    LOADER:SOURCE. A task's sample item is there when its data is on this machine; nothing is downloaded.
     """
     settings = settings or load_settings()
-    if name not in TASKS and name in BENCHMARKS:  # a task goes before all else of its name
-        benchmark = BENCHMARKS[name]
-        return _facts("benchmark", benchmark, dataclasses.asdict(benchmark), {"published": _published(benchmark)})
-    if name not in TASKS and (name in MODELS or ":" in name or (name and Path(name).expanduser().is_dir())):
-        card = find_card(name)
-        return _facts("model", card, _model(card), {"zero-shot": shares(card), "published": _published(card)})
+    row = name if isinstance(name, (str, Task, Benchmark, ModelCard)) else name.card
+    if isinstance(row, str):
+        row = _row(row, tasks, settings)
+    if isinstance(row, Benchmark):
+        more = {"published": _published(row)} if row.name in BENCHMARKS else {}
+        return _facts("benchmark", row, dataclasses.asdict(row), more)
     results = list(Results(settings.results).all())
-    known = known_tasks(results)
+    if isinstance(row, Task):
+        return _task_facts(row, results, settings)
+    of_model = {"zero-shot": shares(row), "results": _own_scores(row, results), "published": _published(row)}
+    return _facts("model", row, _model(row), of_model)
+
+
+def _row(name: str, tasks: Iterable[Task], settings: Settings) -> Task | Benchmark | ModelCard:
+    """The task, benchmark or model of a name; a task goes before all else of its name."""
+    benchmarks = known_benchmarks()
+    if name not in TASKS and name in benchmarks:
+        return benchmarks[name]
+    if name not in TASKS and (name in known_models() or (name and Path(name).expanduser().is_dir())):
+        return find_card(name)
+    given = {task.name: task for task in tasks}
+    known = known_tasks(Results(settings.results).all())
+    if name in given or name in known:
+        return given.get(name) or known[name]
+    if card := results_card(name, settings):
+        return card
+    if ":" in name:
+        return find_card(name)
     beginning = [task for task in known if name and task.startswith(name)]
-    name = beginning[0] if name not in known and len(beginning) == 1 else name
-    check_name("task, benchmark or model", name, [*known, *BENCHMARKS, *MODELS])
-    return _task_facts(known[name], results, settings)
+    if len(beginning) == 1:
+        return known[beginning[0]]
+    models = (card.name for card in Results(settings.results).cards())
+    raise UnknownName("task, benchmark or model", name, [*given, *known, *benchmarks, *known_models(), *models])
 
 
 def _task_facts(task: Task, results: Sequence[TaskResult], settings: Settings) -> Facts:
@@ -107,6 +133,16 @@ def _task_facts(task: Task, results: Sequence[TaskResult], settings: Settings) -
         "published": _published(task),
     }
     return _facts("task", task, _task(task), more)
+
+
+def _own_scores(card: ModelCard, results: Sequence[TaskResult]) -> dict[str, str]:
+    """The model's scores in the results folder by task, under the present protocols and data."""
+    of_model = [result for result in results if result.model == card.name and result.made_by == "embark"]
+    if len({result.revision for result in of_model}) > 1:
+        of_model = [result for result in of_model if result.revision == card.revision]
+    scored = {result.task for result in of_model}
+    current, _ = own_results([row for row in known_tasks(results).values() if row.name in scored], of_model)
+    return {result.task: _score(score(result)) for result in current}
 
 
 def _facts(kind: Any, row: Any, facts: Mapping[str, Any], more: Mapping[str, Any]) -> Facts:
@@ -177,6 +213,7 @@ def _score(score: Score) -> str:
 
 GIVES = {"reranker": "a score for each pair of query and document", "generator": "text"}
 COMPARED_BY = {"cosine": "cosines", "dot": "dot products", "maxsim": "the sum of each query token's best dot product"}
+BUILT_FROM = {"functions": "functions of yours", "open_clip": "an object of yours", "mteb": "an object of yours"}
 FUSION = {
     "sum": "the sum of their parts' vectors",
     "unit-sum": "the sum of their parts' vectors, each of length one",
@@ -204,7 +241,7 @@ def _model(card: ModelCard) -> dict[str, Any]:
         "precision": f"{card.dtype}; stored as {card.stored}",
         "price": _price(card),
         "loaded by": card.loader,
-        "from": f"{card.source or 'embark itself'}, revision {card.revision}",
+        "from": f"{card.source or BUILT_FROM.get(card.loader, 'embark itself')}, revision {card.revision}",
         "options": {key: repr(value) if isinstance(value, str) else value for key, value in _flat(card.options)},
         "sees": _prompts(card),
         "answers": {key: repr(value) if isinstance(value, str) else value for key, value in _flat(card.styles)},

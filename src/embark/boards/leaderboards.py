@@ -10,12 +10,14 @@ from typing import NamedTuple
 import numpy as np
 
 from embark.boards.aggregate import Standing, standings
+from embark.boards.cards import card_of
 from embark.boards.comparable_results import ResultSet, load_results, printed_scores, rows_of
 from embark.boards.contamination import zero_shot
 from embark.boards.matrix import DEFAULT_RULE, matrix
 from embark.boards.rules import Rule, by_difficulty, rule_of
 from embark.catalogue import Catalogue, check_name, counted, listed
-from embark.models import MODELS, get_models
+from embark.data.own_tasks import folder_tasks
+from embark.models import MODELS, filter_cards
 from embark.results import Results, TaskResult
 from embark.results.table import Noted, Row, Table, applicable, first, footnoted
 from embark.settings import Settings, load_settings
@@ -127,7 +129,9 @@ def leaderboard(
     borda: bool = False,
     settings: Settings | None = None,
 ) -> Leaderboard:
-    """Models ranked over a benchmark (default: Pocket) or tasks (names, patterns, rows; your own tasks, too).
+    """Models ranked over a benchmark or tasks (names, patterns, rows; your own tasks, too).
+
+    By default, tasks are those that embark.toml of the working folder names, else the pocket benchmark.
 
     Results are the published ones, unless `published` is false, and yours and imported ones, unless `own` is false.
     Without published ones, a benchmark and tasks, all tasks that you have results on count. `models` are names or
@@ -137,7 +141,8 @@ def leaderboard(
     `borda` ranks by Borda points.
     """
     if benchmark is None and tasks is None and published:
-        benchmark = DEFAULT_BENCHMARK
+        tasks = folder_tasks() or None
+        benchmark = DEFAULT_BENCHMARK if tasks is None else None
     if benchmark is not None:
         benchmark = get_benchmark(benchmark)
     settings = settings or load_settings()
@@ -242,15 +247,21 @@ def _filter_models(
     modalities: Wanted,
     max_parameters: float | str | None,
 ) -> tuple[list[TaskResult], tuple[str, ...]]:
-    """The results of models that pass the filters; models without a card fail filters on card fields, with a note."""
+    """The results of models that pass the filters; models without a card fail filters on card fields, with a note.
+
+    A card is that of the catalogue, else the one that stands beside the model's scores.
+    """
     present = dict.fromkeys(result.model for result in results)
     passing = present.keys() if names is None else Catalogue("model among these results", present, str).match(names)
     notes: tuple[str, ...] = ()
     if not (families is types is modalities is max_parameters is None):
-        allowed = get_models(families=families, types=types, modalities=modalities, max_parameters=max_parameters)
-        if unknown := [name for name in passing if name not in MODELS]:
+        own = {result.model: card_of(result) for result in results if result.model not in MODELS}
+        known = MODELS.with_rows(replace(card, name=name) for name, card in own.items() if card is not None)
+        filters = {"families": families, "types": types, "modalities": modalities}
+        allowed = {card.name for card in filter_cards(known, **filters, max_parameters=max_parameters)}
+        if unknown := [name for name in passing if name not in known]:
             notes = (f"left out, because no card tells what they are: {listed(unknown)}",)
-        passing = [name for name in passing if name in MODELS and MODELS[name] in allowed]
+        passing = [name for name in passing if name in allowed]
     if not passing:
         raise EmbarkError("No model with results passes the filters.")
     return [result for result in results if result.model in passing], notes

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from embark.boards.cards import card_of
 from embark.boards.comparable_results import load_results
 from embark.boards.rules import RULES
 from embark.catalogue import check_name, group_values, listed
@@ -29,7 +30,8 @@ class Matrix:
     """`values[i, j]` is the score of models[i] on tasks[j]; NaN where there is none.
 
     `models` are the names of rows; `model_keys` are the model, revision and source behind each name. `rule` turns the
-    scores of a model into its total; `notes` tell which scores were left out.
+    scores of a model into its total; `notes` tell which scores were left out. `own_cards` are those that stand beside
+    the scores of models that are not in the catalogue.
     """
 
     models: tuple[str, ...]
@@ -38,12 +40,14 @@ class Matrix:
     rule: str = DEFAULT_RULE
     notes: tuple[str, ...] = ()
     model_keys: tuple[ModelKey, ...] = ()
+    own_cards: Mapping[ModelKey, ModelCard] = field(default_factory=dict, compare=False, repr=False)
 
     @property
     def cards(self) -> dict[str, ModelCard]:
         """The cards of those models that have one, by the names of their rows."""
-        models = [model for model, _, _ in self.model_keys] or self.models
-        return {row: MODELS[model] for row, model in zip(self.models, models, strict=True) if model in MODELS}
+        keys = self.model_keys or [(model, "", "") for model in self.models]
+        cards = {row: MODELS.get(key[0]) or self.own_cards.get(key) for row, key in zip(self.models, keys, strict=True)}
+        return {row: card for row, card in cards.items() if card is not None}
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -117,7 +121,9 @@ def matrix(tasks: Sequence[Task], results: Iterable[TaskResult]) -> Matrix:
     ).reshape(len(scores), len(tasks))
     scored = np.flatnonzero(~np.isnan(values).all(axis=0))
     columns = tuple(tasks[column] for column in scored.tolist())
-    return Matrix(_rows(list(scores)), columns, values[:, scored], model_keys=tuple(scores))
+    cards = {key: card_of(next(iter(row.values()))) for key, row in scores.items() if key[0] not in MODELS}
+    own_cards = {key: card for key, card in cards.items() if card is not None}
+    return Matrix(_rows(list(scores)), columns, values[:, scored], model_keys=tuple(scores), own_cards=own_cards)
 
 
 def group_of(task: Task, by: str) -> str:

@@ -23,6 +23,7 @@ from embark.cli.output import (
     say,
     terminal_width,
 )
+from embark.cli.run import Folder, TasksFile, named_tasks
 
 TOP = 20  # models shown on a terminal
 BESIDE = 5  # of them side by side
@@ -31,6 +32,8 @@ BESIDE = 5  # of them side by side
 def leaderboard(
     benchmark: BenchmarkName = None,
     task: TaskNames = None,
+    folder: Folder = None,
+    tasks_file: TasksFile = None,
     protocol: ProtocolName = None,
     published: Annotated[bool, typer.Option("--published", help="Only published scores.")] = False,
     own: Annotated[bool, typer.Option("--own", help="Only what is in the results folder.")] = False,
@@ -64,7 +67,8 @@ def leaderboard(
 ) -> None:
     """Rank models by a benchmark's own rule: the published ones and yours, with rank intervals and ties.
 
-    Without -b and -t: the pocket benchmark, or with --own all tasks that you have results on.
+    Without -b and -t: the tasks that embark.toml of this folder names, else the pocket benchmark; with --own all tasks
+    that you have results on.
 
     \b
     embark leaderboard -b MMEB-V3 --comparable
@@ -74,7 +78,7 @@ def leaderboard(
     """
     board = embark.leaderboard(
         benchmark,
-        task,
+        named_tasks(task, folder, tasks_file),
         protocol=protocol,
         published=not own,
         own=not published,

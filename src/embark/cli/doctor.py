@@ -7,18 +7,20 @@ from typing import Annotated
 import typer
 
 import embark
-from embark.cli.output import Compile, Device, Format, Precision, Trust, emit, finish, say
+from embark.cli.output import Compile, Device, Format, Home, Precision, ResultsFolder, Trust, emit, finish, say
 
 
 def doctor(
     model: Annotated[
-        str | None, typer.Argument(help="Model name, checkpoint folder, or LOADER:SOURCE; without one, this machine.")
+        str | None, typer.Argument(help="A name, checkpoint folder or LOADER:SOURCE, as for run; else this machine.")
     ] = None,
     device: Device = "auto",
     dtype: Precision = None,
     compile: Compile = False,
     trust: Trust = None,
     style: Format = "text",
+    home: Home = None,
+    results: ResultsFolder = None,
 ) -> None:
     """Examine a model before you trust its scores: in under a minute, on a few sample items.
 
@@ -38,6 +40,7 @@ def doctor(
         dtype=dtype,
         compile=compile,
         trust=trust,
+        settings=embark.load_settings(home, results),
         say=lambda check: say(f"examining {check} …") if style == "text" else None,
     )
     emit(examination.table(), style, examination.as_dict())

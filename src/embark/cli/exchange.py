@@ -12,6 +12,7 @@ from embark import escape
 from embark.catalogue import check_name, counted
 from embark.cli.grammar import Command, Group
 from embark.cli.output import Device, Format, Home, Offline, ProtocolName, ResultsFolder, emit, say
+from embark.cli.run import AllowOutside, Folder, TasksFile, named_tasks
 
 if TYPE_CHECKING:  # importing numpy and others would slow down --help
     from embark.boards.exchange import Imported
@@ -19,6 +20,7 @@ if TYPE_CHECKING:  # importing numpy and others would slow down --help
 
 class Tools(Group):
     """Tools whose results can be taken in; a folder alone tells which one made its files."""
+
     UNNAMED: ClassVar[str] = "guess"
 
 
@@ -131,14 +133,20 @@ def export_mteb(folder: Into, protocol: ProtocolName = None, results: ResultsFol
 
 @export.command("ranked", cls=Command)
 def export_ranked(
-    folder: Into,
-    model: Annotated[list[str], typer.Option("-m", "--model", help="Model name (see: embark models).")],
-    task: Annotated[list[str], typer.Option("-t", "--task", help="Retrieval tasks, by name or pattern.")],
+    into: Into,
+    model: Annotated[list[str], typer.Option("-m", "--model", help="Model, also one of your results.")],
+    task: Annotated[
+        list[str] | None, typer.Option("-t", "--task", help="Retrieval tasks, by name or pattern, also your own.")
+    ] = None,
+    folder: Folder = None,
+    tasks_file: TasksFile = None,
+    allow_outside: AllowOutside = False,
     depth: Annotated[int, typer.Option("--depth", min=1, help="Documents per query.")] = 100,
     style: Annotated[
         str, typer.Option("--format", help="jsonl (one query per line) or trec (trec_eval's runs).")
     ] = "jsonl",
     home: Home = None,
+    results: ResultsFolder = None,
     device: Device = "auto",
     offline: Offline = False,
 ) -> None:
@@ -149,10 +157,14 @@ def export_ranked(
     \b
     embark export ranked lists -m google/siglip-so400m-patch14-384 -t 'ARK/*'
     embark export ranked runs -m embark/pocket -t PocketNameToImage --format trec --depth 1000
+    embark export ranked lists -m embark/pocket -t PetsRetrieval --tasks-file tasks.toml
     """
     from embark.run.ranked_lists import FORMATS
 
     check_name("format of ranked lists", style, FORMATS)
-    settings = embark.load_settings(home, offline=offline or None)
-    for ranking in embark.rank(model, task, depth=depth, settings=settings, loading=embark.Loading(device)):
-        print(ranking.save(folder, style))
+    settings = embark.load_settings(home, results, offline=offline or None)
+    tasks = named_tasks(task, folder, tasks_file, allow_outside)
+    if tasks is None:
+        raise typer.BadParameter("name tasks (-t), or your own tasks (--folder, --tasks-file)")
+    for ranking in embark.rank(model, tasks, depth=depth, settings=settings, loading=embark.Loading(device)):
+        print(ranking.save(into, style))

@@ -9,6 +9,7 @@ import typer
 import embark  # its parts are loaded at first use, so that --help stays fast
 from embark.cli.analyze.options import OnBenchmark, OnTasks, Own, Plot, present
 from embark.cli.output import Format, ResultsFolder
+from embark.cli.run import Folder, TasksFile, named_tasks
 from embark.settings import load_settings
 
 
@@ -16,6 +17,8 @@ def recommend(
     need: Annotated[str, typer.Option("--need", help="Categories, capabilities, domains, languages: a,b,c.")],
     benchmark: OnBenchmark = None,
     task: OnTasks = None,
+    folder: Folder = None,
+    tasks_file: TasksFile = None,
     max_params: Annotated[str | None, typer.Option("--max-params", help="Such as 400M or 1.5B.")] = None,
     modality: Annotated[str, typer.Option("--modality", help="What the model must take: text,image,audio,video.")] = "",
     min_dim: Annotated[int | None, typer.Option("--min-dim", min=1, help="Least dimension of its vectors.")] = None,
@@ -32,11 +35,12 @@ def recommend(
     embark recommend --need retrieval,documents --max-params 1B
     embark recommend --need 'visual sts' --max-dim 768 --plot choice.svg
     embark recommend -b ARK --need 'natural science'
+    embark recommend -t 'Pets*' --own --need retrieval --max-params 100M
     """
     study = embark.recommend(
         need,
         benchmark,
-        task,
+        named_tasks(task, folder, tasks_file),
         max_parameters=max_params,
         modalities=modality,
         min_dim=min_dim,

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -29,9 +30,16 @@ from embark.cli.output import (
     say,
 )
 
+if TYPE_CHECKING:  # importing numpy and others would slow down --help
+    from embark.types import Task
+
 ModelNames = Annotated[
     list[str] | None,
     typer.Option("-m", "--model", metavar="NAME", help="Model, checkpoint folder or LOADER:ID; several may be given."),
+]
+As = Annotated[
+    list[str] | None,
+    typer.Option("--as", metavar="NAME", help="The name of the model in results and tables."),
 ]
 Folder = Annotated[
     Path | None,
@@ -93,6 +101,7 @@ Prompt = Annotated[
 
 def run(
     model: ModelNames = None,
+    names: As = None,
     benchmark: BenchmarkName = None,
     task: TaskNames = None,
     folder: Folder = None,
@@ -126,12 +135,12 @@ def run(
 ) -> None:
     """Evaluate models over tasks and print the table.
 
-    Without arguments: the pocket benchmark with the pocket model and two baselines, offline.
+    Without arguments: what embark.toml names here, else the pocket benchmark.
 
     \b
     embark run
     embark run -m embark/pocket -t 'Pocket*ZeroShot'
-    embark run -m ./my-checkpoint --dtype bfloat16
+    embark run -m ./step-500/model --as mine/step-500 --dtype bfloat16
     embark run -m ./my-checkpoint -b 'MIEB(lite)' --limit 100
     embark run -m embark/pocket --folder holiday-photos
     embark run -m embark/pocket --folder recordings --kind retrieval --kind probe
@@ -155,6 +164,7 @@ def run(
             batch_size=batch_size,
             loading=embark.Loading(device, dtype, compile, trust),
             stages=_stages(rewrite, caption, rerank, prompt or []),
+            name=names,
         )
     except NothingScored as failed:
         report = failed.run
@@ -237,8 +247,29 @@ def chosen_tasks(
         raise typer.BadParameter("give either a benchmark or tasks, not both")
     if benchmark:
         return embark.get_benchmark(benchmark)
+    own = _skipping(own_rows(None, tasks_file, allow_outside), skip_unreadable)
+    return _among(task, [*of_folder, *own])
+
+
+def named_tasks(
+    task: list[str] | None, folder: Path | None, tasks_file: Path | None, allow_outside: bool = False
+) -> Any:
+    """The tasks that -t names, also those of a folder or file; without -t, all of these. None where none is named."""
+    return _among(task, own_rows(folder, tasks_file, allow_outside))
+
+
+def own_rows(folder: Path | None, tasks_file: Path | None, allow_outside: bool = False) -> list[Task]:
+    """The tasks of a folder and of a file."""
     own = embark.load_tasks(tasks_file, allow_outside=allow_outside) if tasks_file else []
-    return [*(task or []), *of_folder, *_skipping(own, skip_unreadable)] or None
+    return [*folder_tasks(folder, None, None, allow_outside=allow_outside), *own]
+
+
+def _among(names: list[str] | None, own: list[Task]) -> Any:
+    if not own:
+        return names or None
+    from embark.data.own_tasks import tasks_among
+
+    return tasks_among(names, own)
 
 
 def folder_tasks(
@@ -299,8 +330,6 @@ def _columns(stated: str | None) -> dict[str, str] | None:
 
 
 def _skipping(tasks: list[embark.Task], skip_unreadable: bool) -> list[embark.Task]:
-    from dataclasses import replace
-
     return [replace(row, unreadable="skip") for row in tasks] if skip_unreadable else tasks
 
 

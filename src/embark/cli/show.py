@@ -9,13 +9,14 @@ import typer
 import embark
 from embark import escape
 from embark.cli.output import Format, Home, ResultsFolder, emit, finish, wrapped
+from embark.cli.run import Folder, TasksFile, own_rows
 
 WIDTH = 14  # of the names of facts
 
 
 def show(
     name: Annotated[
-        str | None, typer.Argument(help="A task (your own, too), benchmark or model; a checkpoint folder, too.")
+        str | None, typer.Argument(help="A task, benchmark or model, also of your own; a checkpoint folder.")
     ] = None,
     reader: Annotated[
         str | None, typer.Option("--reader", metavar="[NAME]", help="Columns and options of a reader; all readers.")
@@ -23,6 +24,8 @@ def show(
     evaluator: Annotated[
         str | None, typer.Option("--evaluator", metavar="[NAME]", help="Parameters of an evaluator; all evaluators.")
     ] = None,
+    folder: Folder = None,
+    tasks_file: TasksFile = None,
     style: Format = "text",
     home: Home = None,
     results: ResultsFolder = None,
@@ -34,6 +37,7 @@ def show(
     \b
     embark show PocketFlagZeroShot
     embark show embark/pocket
+    embark show PetsRetrieval --tasks-file tasks.toml
     embark show --reader
     embark show --reader paired
     embark show --evaluator pairs
@@ -48,7 +52,7 @@ def show(
             emit(declared.table(), style)
         finish(*declared.notes)
         return
-    facts = embark.show(name, settings=embark.load_settings(home, results))
+    facts = embark.show(name, tasks=own_rows(folder, tasks_file), settings=embark.load_settings(home, results))
     if style != "text":
         emit(facts.table(), style, facts.as_dict())
         return

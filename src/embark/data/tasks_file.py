@@ -6,7 +6,7 @@ import json
 import os
 import re
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, fields, replace
 from functools import partial
 from pathlib import Path
@@ -51,6 +51,11 @@ def load_tasks(path: str | Path, *, allow_outside: bool = False) -> list[Task]:
     if content or not isinstance(tables, list) or not tables:
         extra = f"; it has {', '.join(content)} beside them" if content else ""
         raise EmbarkError(f"The tasks file {file} must hold [[task]] tables and nothing else{extra}.")
+    return read_tasks(file, tables, allow_outside)
+
+
+def read_tasks(file: Path, tables: Sequence[Any], allow_outside: bool = False) -> list[Task]:
+    """The tasks of the [[task]] tables of a file."""
     with errors_about(f"The tasks file {file}"):
         tasks = [_task(file, number, table, allow_outside) for number, table in enumerate(tables, 1)]
     names = [task.name for task in tasks]

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeAlias, cast
 
 from embark import plugins
-from embark.catalogue import Catalogue, UnknownName, match_words
+from embark.catalogue import Catalogue, UnknownName, check_name, match_words
 from embark.models.cards import CARDS, NO_CARD
 from embark.models.encoder import Encoder, Generator, Reranker
+from embark.models.folder_models import checkpoint_of, folder_models, stated_facts
 from embark.models.functions import encoder, generator, reranker
 from embark.models.loading import Loader, Loading
 from embark.settings import Settings
@@ -26,13 +27,16 @@ __all__ = [
     "Loading",
     "Reranker",
     "encoder",
+    "filter_cards",
     "find_card",
     "generator",
     "get_generator",
     "get_model",
     "get_models",
     "get_reranker",
+    "known_models",
     "loaders",
+    "own_models",
     "parameter_count",
     "reranker",
     "short_count",
@@ -119,7 +123,25 @@ def get_models(
     have no more. `kinds` are embedder, reranker and generator; `types` are what a model is built on: encoder, mllm,
     late or api.
     """
-    cards = MODELS.values()
+    return filter_cards(
+        known_models(), names, modalities=modalities, families=families, kinds=kinds, loaders=loaders,
+        max_parameters=max_parameters, types=types,
+    )  # fmt: skip
+
+
+def filter_cards(
+    known: Catalogue[ModelCard],
+    names: Words = None,
+    *,
+    modalities: Words = None,
+    families: Words = None,
+    kinds: Words = None,
+    loaders: Words = None,
+    max_parameters: float | str | None = None,
+    types: Words = None,
+) -> list[ModelCard]:
+    """The known cards that pass the filters of `get_models`."""
+    cards = known.values()
     type_of = _loader_types()
     taken = match_words("modality", (kind for card in cards for kind in card.modalities), modalities)
     family = match_words("family", (card.family for card in cards if card.family), families)
@@ -129,7 +151,7 @@ def get_models(
     most = parameter_count(max_parameters) if isinstance(max_parameters, str) else max_parameters
     return [
         card
-        for card in (cards if names is None else MODELS.match(names))
+        for card in (cards if names is None else known.match(names))
         if (taken is None or taken <= set(card.modalities))
         and (family is None or card.family in family)
         and (kind is None or card.kind in kind)
@@ -172,10 +194,29 @@ def short_count(value: int | None) -> str:
     return f"{value / UNITS[unit]:.3g}{unit}"
 
 
+def own_models() -> dict[str, Mapping[str, Any]]:
+    """The models that embark.toml of the working folder names, see `folder_models`: none is behind an API."""
+    tables = folder_models()
+    for name, table in tables.items():
+        id = table.get("id", name)
+        if name in MODELS and ("checkpoint" in table or id != name):
+            raise EmbarkError(f"A built-in model is named {name}, too: rename that of embark.toml.")
+        if "checkpoint" not in table and loaders()[MODELS[id].loader].type == "api":  # it costs money, and gets a key
+            raise EmbarkError(f"{id} of embark.toml is behind an API: name it yourself, with --model.")
+    return tables
+
+
+def known_models() -> Catalogue[ModelCard]:
+    """The cards of the catalogue, and of the models that embark.toml of the working folder names."""
+    tables = own_models()
+    return MODELS.with_rows(_own_card(name, tables[name], hashed=False) for name in tables if name not in MODELS)
+
+
 def find_card(name: str, revision: str | None = None) -> ModelCard:
-    """The card of a model: its row, or one made for a folder or LOADER:SOURCE."""
+    """The card of a model: its row, or one made for a folder, LOADER:SOURCE, or a name of embark.toml."""
     if name not in MODELS:
-        return _unlisted(name, revision or "main")
+        own = own_models().get(name)
+        return _unlisted(name, revision or "main") if own is None else _own_card(name, own)
     card = MODELS[name]
     if revision not in (None, card.revision):
         if not card.source:
@@ -206,6 +247,23 @@ def _unlisted(name: str, revision: str) -> ModelCard:
     return MODELS[name]  # raises the error with suggestions
 
 
+def _own_card(name: str, table: Mapping[str, Any], hashed: bool = True) -> ModelCard:
+    """The card of a model that embark.toml names; not `hashed`: without the revision of a checkpoint's files."""
+    folder = checkpoint_of(name, table)
+    if folder is None:
+        card = MODELS[table.get("id", name)]
+    elif "loader" in table:
+        check_name("loader", table["loader"], [own for own, loader in LOADERS.items() if loader.type != "api"])
+        card = _unlisted(f"{table['loader']}:{folder}", "main")
+    elif hashed:
+        card = _unlisted(str(folder), "main")
+    else:
+        from embark.models.recognize import loader_of
+
+        card = ModelCard(name, "", loader_of(folder), (), source=str(folder))
+    return replace(card.called(name), **stated_facts(table))
+
+
 def _loader_types() -> dict[str, str]:
     return {name: loader.type for name, loader in loaders().items()}
 
@@ -221,7 +279,7 @@ def _load(kind: str, model: str | ModelCard, revision: str | None, loading: Load
     if loading.dtype not in (None, card.dtype):
         if card.loader in LOADERS and loader.extra not in ON_TORCH:
             raise EmbarkError(f"{name} has one precision, {card.dtype}; another is for models that run on torch.")
-        card = replace(card, name=f"{card.name} ({loading.dtype})", dtype=loading.dtype)  # its scores stand apart
+        card = replace(card, dtype=loading.dtype).with_name(lambda name: f"{name} ({loading.dtype})")  # stands apart
     copies = [loader(card, replace(loading, device=device)) for device in _devices(loader, card, loading)]
     if len(copies) == 1 or kind != "embedder":
         return copies[0]

@@ -30,6 +30,12 @@ MODEL_TYPES: dict[str, str] = {  # config.json's model_type → loader
 
 def recognize(folder: Path) -> ModelCard:
     """A card for the folder; its loader adds modalities and dimension."""
+    name = f"local/{folder.resolve().name}"
+    return ModelCard(name, folder_revision(folder), loader_of(folder), (), source=str(folder))
+
+
+def loader_of(folder: Path) -> str:
+    """The loader of a checkpoint folder."""
     loader = next((loader for name, loader in FILES.items() if (folder / name).is_file()), None)
     if loader is None and any(folder.glob("*model.onnx")) and not any(folder.glob("*.safetensors")):
         loader = "onnx"
@@ -48,4 +54,4 @@ def recognize(folder: Path) -> ModelCard:
         raise EmbarkError(
             f"{folder} holds no checkpoint that embark knows: there is no config.json, modules.json or model.onnx."
         )
-    return ModelCard(f"local/{folder.resolve().name}", folder_revision(folder), loader, (), source=str(folder))
+    return loader

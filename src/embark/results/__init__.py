@@ -29,6 +29,7 @@ import pyarrow.parquet as pq
 
 from embark.catalogue import group_values
 from embark.data.atomic import NO_ROOM, atomically
+from embark.models.card_facts import stored_card
 from embark.paths import place
 from embark.results.task_rows import from_json, to_json
 from embark.types import Array, EmbarkError, ModelCard, Task
@@ -101,19 +102,9 @@ class TaskResult:
         """Every warning of its records, once."""
         return tuple(dict.fromkeys(w for record in self.records for w in record.warnings))
 
-    def modalities(self) -> tuple[str, ...]:
-        """What the model takes, as the card that was kept beside its scores says; nothing where there is none."""
-        return tuple(self._card().get("modalities", ()))
-
-    def trained_on(self) -> tuple[str, ...] | None:
-        """The training sets that the card beside its scores states; None: not stated."""
-        stated = self._card().get("trained_on")
-        return None if stated is None else tuple(stated)
-
-    def _card(self) -> dict[str, Any]:
-        path = None if self.path is None else self.path.with_name(META)
-        facts = json.loads(path.read_text(encoding="utf-8")) if path and path.is_file() else {}
-        return dict(facts.get(OURS, {}))
+    def card(self) -> ModelCard | None:
+        """The model's card, as it was kept beside its scores; None where there is none."""
+        return None if self.path is None else _card(self.path.with_name(META))
 
     def outcomes(self) -> pa.Table:
         """One row per item: split, subset, id, and the outcome columns; an error if they are not of this result."""
@@ -246,6 +237,11 @@ class Results:
                 continue
             if result is not None:
                 yield result
+
+    def cards(self) -> list[ModelCard]:
+        """The cards of the models that have results of ours in the folder."""
+        cards = map(_card, sorted(self.root.glob(f"*/*/{META}")))
+        return [card for card in cards if card is not None]
 
     def _set_aside(self, damage: Damaged) -> None:
         """Keep a damaged file under another name, so that what it held is computed again; a note says so."""
@@ -440,6 +436,15 @@ def _words(value: object) -> str:
 def _bounds(interval: Sequence[object]) -> tuple[float, float]:
     low, high = interval
     return _number(low), _number(high)
+
+
+def _card(path: Path) -> ModelCard | None:
+    """The card in a file beside results; None where there is none of ours."""
+    try:
+        facts = json.loads(path.read_bytes())[OURS]
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        return None
+    return stored_card(facts) if isinstance(facts, dict) else None
 
 
 def _meta(card: ModelCard) -> dict[str, Any]:

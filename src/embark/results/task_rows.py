@@ -7,6 +7,7 @@ from dataclasses import MISSING, fields, replace
 from typing import TYPE_CHECKING, Any
 
 from embark.catalogue import Catalogue
+from embark.data.own_tasks import tasks_here
 from embark.tasks import TASKS
 from embark.types import Pool, Source, Style, Task
 
@@ -41,7 +42,7 @@ def from_json(content: Mapping[str, Any]) -> Task:
 
 
 def known_tasks(results: Iterable[TaskResult]) -> Catalogue[Task]:
-    """The built-in tasks, and the own ones that these results carry: of each, the row of the newest result.
+    """The built-in tasks, the own ones of embark.toml, and those that these results carry: the newest row of each.
 
     Where an own task was scored under several protocols, the paper's has the row, and the others are its variants. Rows
     of samples are none of them: no board has scores on a sample.
@@ -52,8 +53,7 @@ def known_tasks(results: Iterable[TaskResult]) -> Catalogue[Task]:
             rows = own.setdefault(result.task, {})
             rows.pop(result.protocol, None)  # the newest comes last
             rows[result.protocol] = result.row
-    known = [*TASKS.values(), *(_with_variants(own[name]) for name in sorted(own))]
-    return Catalogue("task", known, lambda task: task.name, TASKS.hint)
+    return tasks_here(_with_variants(own[name]) for name in sorted(own))
 
 
 def _with_variants(rows: Mapping[str, Task]) -> Task:

@@ -18,6 +18,7 @@ from embark import evaluators, results
 from embark.catalogue import counted, group_values, listed
 from embark.data.items import as_keys
 from embark.data.local_state import STATES
+from embark.data.own_tasks import tasks_to_run
 from embark.engine.local import Report
 from embark.engine.progress import Advance, log, progress
 from embark.engine.self_check import Inconsistent
@@ -28,7 +29,7 @@ from embark.results import CannotSave, Results, TaskResult
 from embark.results.table import Table, Tabular, applicable, data_frame, shown
 from embark.run.failures import FailureLog
 from embark.run.fetching import require_data
-from embark.run.models import Models, load_model, model_card, model_name, name_models
+from embark.run.models import Model, Models, load_model, model_card, model_name, name_models
 from embark.run.score import Scoring, commit_now, encoder_fingerprint, fingerprint_of, score_task
 from embark.run.stages import StagedWorkbench, Stages
 from embark.run.workbench import Workbench
@@ -36,7 +37,7 @@ from embark.settings import Settings, load_settings
 from embark.stats.means import Column, by_model, grouped, mean_of_groups, mean_score, score, task_table
 from embark.stats.outcomes import Readings
 from embark.store import MissingVectors
-from embark.tasks import Tasks, choose_tasks
+from embark.tasks import Tasks
 from embark.types import EmbarkError, ModelCard, Task
 
 LONG = 60.0  # seconds after which scores are printed one by one, as they come
@@ -183,10 +184,13 @@ def evaluate(
     loading: Loading | None = None,
     stages: Stages | None = None,
     show_progress: bool = True,
+    name: str | Sequence[str] | None = None,
 ) -> Run:
     """Evaluate one or more models over tasks and keep vectors and scores.
 
-    Without models and tasks: the pocket model and two baselines over the pocket benchmark.
+    Without models and tasks: those that embark.toml of the working folder names, else the pocket model and two
+    baselines over the pocket benchmark. `name` is what results and tables call the model (of several: one for each);
+    its vectors are stored as ever.
 
     `protocol` names another way of scoring than the paper's, for the tasks that have it; its results are kept apart.
     `limit` scores a sample of so many queries, test items or pairs of each split and subset, always the same ones, over
@@ -197,13 +201,13 @@ def evaluate(
     or the model that cannot be loaded; `Run.skipped` lists them. Where that leaves no result at all, it is raised.
     """
     start = time.perf_counter()
-    chosen = choose_tasks(tasks, protocol)
+    chosen = tasks_to_run(tasks, protocol)
     if limit is not None:
         chosen = [task.limited(limit) for task in chosen]
     bench = Workbench(settings or load_settings(), batch_size, show_progress)
     if stages:
         bench = StagedWorkbench(stages, loading or Loading(), bench)
-    models = name_models(model)
+    models = name_models(model, name, bench.settings)
     evaluation = _Evaluation(bench, chosen, rescore, loading)
     if bench.settings.offline:
         evaluation.require_data(models)
@@ -230,16 +234,16 @@ class _Evaluation:
         self.failed = False
         self.start = time.monotonic()
 
-    def require_data(self, models: Sequence[str | Encoder]) -> None:
+    def require_data(self, models: Sequence[Model]) -> None:
         """Offline: refuse to begin where the data of a task is missing that has no result on disk yet."""
-        cards = [model_card(model) for model in models]
+        cards = [model_card(model, self.bench.settings) for model in models]
 
         def recorded(task: Task) -> bool:
             return None not in cards and all(self._result(card, task) is not None for card in cards if card)
 
         require_data([task for task in self.tasks if self.rescore or not recorded(task)], self.bench.hub)
 
-    def evaluate(self, model: str | Encoder) -> None:
+    def evaluate(self, model: Model) -> None:
         """Evaluate one model on the tasks that have no score of it yet; whatever fails costs tasks, not the run."""
         on_disk: dict[str, TaskResult] = {}
         outdated: dict[str, TaskResult] = {}

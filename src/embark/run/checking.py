@@ -16,13 +16,14 @@ from embark.catalogue import listed
 from embark.data import readers
 from embark.data.fetch import Hub
 from embark.data.layout import card_head, is_table
+from embark.data.own_tasks import tasks_to_run
 from embark.data.remote import TableHead, table_head
 from embark.engine.progress import progress
 from embark.results.table import Noted, Row, Table, data_frame
 from embark.run.failures import FailureLog
 from embark.run.fetching import from_hub
 from embark.settings import Settings, load_settings
-from embark.tasks import Tasks, choose_tasks
+from embark.tasks import Tasks
 from embark.types import EmbarkError, Source, Task
 
 CHECKS = ("revision", "files", "columns", "rows", "classes", "ids", "license")
@@ -78,7 +79,7 @@ def check(tasks: Tasks, *, settings: Settings | None = None, show_progress: bool
         raise EmbarkError("A check asks the hub, and this is offline: unset EMBARK_OFFLINE and HF_HUB_OFFLINE.")
     hub = Hub(settings)
     log = FailureLog(settings)
-    chosen = [task for task in choose_tasks(tasks) if from_hub(task)]
+    chosen = [task for task in tasks_to_run(tasks) if from_hub(task)]
 
     def examine(task: Task) -> list[Finding]:
         try:

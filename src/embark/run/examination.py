@@ -10,8 +10,9 @@ from embark.engine.doctor import Finding, examine
 from embark.models import Loading
 from embark.models.encoder import Encoder
 from embark.results.table import Noted, Row, Table
-from embark.run.models import load_model, model_name
+from embark.run.models import StoredOnly, load_model
 from embark.settings import Settings, load_settings
+from embark.types import EmbarkError
 
 SIGNS = {"ok": "✓", "wrong": "✗", "note": "·"}
 
@@ -47,7 +48,7 @@ class Examination(Noted):
 
 
 def doctor(
-    model: str | Encoder | None = None,
+    model: str | Encoder | Any | None = None,
     *,
     device: str = "auto",
     dtype: str | None = None,
@@ -58,13 +59,17 @@ def doctor(
 ) -> Examination:
     """Examine a model on a few sample items: shape, finite and varied vectors, determinism, batches, order, roles…
 
-    A model is a name, a checkpoint folder, LOADER:SOURCE, or an encoder; without one, this machine is examined: what is
-    installed for which models, the device, room on the disk, the store. The keywords up to `settings` are those of
-    `get_model`; `say` is called with the name of the next check.
+    A model is a name (of embark.toml or of results, too), a checkpoint folder, LOADER:SOURCE, or a live one: an encoder
+    (`embark.encoder`, or any object with a card and `embed`), a SentenceTransformer, an mteb encoder. Without one, this
+    machine is examined: what is installed for which models, the device, room on the disk, the store. The keywords up to
+    `settings` are those of `get_model`; `say` is called with the name of the next check.
     """
     if model is None:
         from embark.run.environment import environment
 
         return Examination("This machine", environment(settings or load_settings()))
     encoder = load_model(model, Loading(device, dtype, compile, trust), settings)
-    return Examination(model_name(model), tuple(examine(encoder, say or (lambda check: None))))
+    if isinstance(encoder, StoredOnly):
+        raise EmbarkError(f"{encoder.card.name} is made of functions: examine it in Python, embark.doctor(encoder).")
+    name = model if isinstance(model, str) else encoder.card.name
+    return Examination(name, tuple(examine(encoder, say or (lambda check: None))))

@@ -9,11 +9,12 @@ from typing import Any
 from embark.catalogue import counted, listed
 from embark.data import readers
 from embark.data.fetch import Hub, is_local
+from embark.data.own_tasks import tasks_to_run
 from embark.engine.progress import progress
 from embark.results.table import Noted, Row, Table, applicable, data_frame
 from embark.run.failures import FailureLog
 from embark.settings import Settings, load_settings
-from embark.tasks import Tasks, choose_tasks
+from embark.tasks import Tasks
 from embark.types import EmbarkError, Task
 
 NOTHING = "nothing to fetch: the data of these tasks is here already"
@@ -84,7 +85,7 @@ def fetch(
     settings = settings or load_settings()
     hub = Hub(settings, lambda title, total: progress(title, total, show_progress, "bytes"))
     only_look = dry_run or hub.offline
-    chosen = [task for task in choose_tasks(tasks) if from_hub(task)]
+    chosen = [task for task in tasks_to_run(tasks) if from_hub(task)]
     problems: dict[str, list[str]] = {}
     log = FailureLog(settings)
     for task in chosen:

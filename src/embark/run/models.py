@@ -2,19 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import replace
+import copy
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
-from embark.models import Loading, find_card, get_model
-from embark.models.encoder import Encoder
-from embark.settings import Settings
-from embark.types import EmbarkError, ModelCard
+from embark.catalogue import listed
+from embark.models import LOADERS, MODELS, Loading, find_card, get_model, known_models, own_models
+from embark.models.encoder import Encoder, Tower, Towers, fingerprint
+from embark.results import Results
+from embark.settings import Settings, load_settings
+from embark.types import Array, Content, EmbarkError, Item, ModelCard, Rendered
 
 DEFAULT_MODELS = ("embark/pocket", "embark/handmade", "embark/random")
 
-Models = str | Encoder | Iterable[str | Encoder]
+Models = str | Encoder | ModelCard | Iterable[str | Encoder | ModelCard]
+
+
+@dataclass(frozen=True)
+class NamedModel:
+    """A model under a name that the user gave it, for results and tables; its vectors are those of the model."""
+
+    model: str | Encoder | ModelCard
+    name: str
+
+
+Model = str | Encoder | ModelCard | NamedModel
 
 
 def choose_models(
@@ -24,36 +38,171 @@ def choose_models(
 
     `loading` says how those given by name are loaded.
     """
-    return [load_model(model, loading, settings) for model in name_models(models)]
+    return [load_model(model, loading, settings) for model in name_models(models, settings=settings)]
 
 
-def name_models(models: Models | None) -> list[str | Encoder]:
-    """The models to load one by one; a name that stands for none is an error now, not after hours of another model."""
-    models = DEFAULT_MODELS if models is None else models
+def name_models(
+    models: Models | None, names: str | Sequence[str] | None = None, settings: Settings | None = None
+) -> list[Model]:
+    """The models to load one by one; a name that stands for none is an error now, not after hours of another model.
+
+    None is the models that embark.toml of the working folder names, else the pocket model and two baselines. `names`
+    are those that results and tables get, one for each model.
+    """
+    models = tuple(own_models()) or DEFAULT_MODELS if models is None else models
     chosen: list[Any] = [models] if isinstance(models, str) or not isinstance(models, Iterable) else list(models)
     if not chosen:
         raise EmbarkError("No model was chosen.")
+    chosen = [model if isinstance(model, (str, ModelCard)) else as_encoder(model) for model in chosen]
     for model in chosen:
-        if not isinstance(model, str) and not hasattr(model, "card"):
-            raise EmbarkError(f"{model!r} is no model: give a name or an encoder (embark.encoder wraps functions).")
-        model_card(model)
-    return chosen
+        model_card(model, settings)
+    return chosen if names is None else _named(chosen, [names] if isinstance(names, str) else list(names))
 
 
-def load_model(model: str | Encoder, loading: Loading | None = None, settings: Settings | None = None) -> Encoder:
-    """The encoder of a name; an encoder is one already."""
-    if not isinstance(model, str):
-        return model
-    return get_model(model, **vars(replace(loading or Loading(), settings=settings)))
+def load_model(model: Model, loading: Loading | None = None, settings: Settings | None = None) -> Encoder:
+    """The encoder of a name or card; an encoder is one already.
+
+    A name is of the catalogue, of embark.toml, a checkpoint folder, LOADER:SOURCE, or of a model that has results.
+    """
+    if isinstance(model, NamedModel):
+        return renamed(load_model(model.model, loading, settings), model.name)
+    if not isinstance(model, (str, ModelCard)):
+        return as_encoder(model)
+    card = None if isinstance(model, ModelCard) or _is_listed(model) else results_card(model, settings)
+    loading = replace(loading or Loading(), settings=settings)
+    return get_model(model, **vars(loading)) if card is None else _load_again(card, loading)
 
 
-def model_card(model: str | Encoder) -> ModelCard | None:
+def model_card(model: Model, settings: Settings | None = None) -> ModelCard | None:
     """The card of a model before it is loaded; None of a folder, which is looked at when it is loaded."""
-    if not isinstance(model, str):
-        return model.card
-    return None if Path(model).expanduser().is_dir() else find_card(model)
+    if isinstance(model, NamedModel):
+        card = model_card(model.model, settings)
+        return card and card.called(model.name)
+    if isinstance(model, ModelCard) or not isinstance(model, str):
+        return model if isinstance(model, ModelCard) else model.card
+    if Path(model).expanduser().is_dir() or "checkpoint" in own_models().get(model, {}):
+        return None
+    return (None if _is_listed(model) else results_card(model, settings)) or find_card(model)
 
 
-def model_name(model: str | Encoder) -> str:
+def model_name(model: Model) -> str:
     """What messages call a model."""
+    if isinstance(model, (NamedModel, ModelCard)):
+        return model.name
     return model if isinstance(model, str) else model.card.name
+
+
+def renamed(encoder: Encoder, name: str) -> Encoder:
+    """The encoder under a name of the user's; the encoder itself keeps its own."""
+    other = copy.copy(encoder)
+    other.card = encoder.card.called(name)
+    return other
+
+
+def as_encoder(model: Any) -> Encoder:
+    """A live model as an encoder: one that has a card and `embed`, a SentenceTransformer, or an mteb encoder."""
+    if hasattr(model, "card") and hasattr(model, "embed"):
+        return model if hasattr(model, "render") and hasattr(model, "prepare") else _Completed(model)
+    from embark.models import interop
+
+    if hasattr(model, "mteb_model_meta"):
+        return interop.from_mteb(model)
+    if hasattr(model, "encode") and hasattr(model, "max_seq_length"):
+        return interop.from_sentence_transformers(model)
+    raise EmbarkError(f"{model!r} is no model: give a name or an encoder (embark.encoder wraps functions).")
+
+
+def results_card(name: str, settings: Settings | None = None) -> ModelCard | None:
+    """The card of a model that has results, by its name, or name@revision; None where no result is of such a model."""
+    cards = [
+        card
+        for card in Results((settings or load_settings()).results).cards()
+        if name in (card.name, f"{card.name}@{card.revision}")
+    ]
+    if len(cards) > 1:
+        choices = [f"{card.name}@{card.revision}" for card in cards]
+        raise EmbarkError(f"{name} has results of several revisions; say {listed(choices)}.")
+    return cards[0] if cards else None
+
+
+def _named(models: Sequence[str | Encoder | ModelCard], names: Sequence[str]) -> list[Model]:
+    if len(names) != len(models) or len(set(names)) != len(names) or not all(names):
+        raise EmbarkError(f"Give each of the {len(models)} models one name of its own, not {', '.join(names)}.")
+    for model, name in zip(models, names, strict=True):
+        if name in MODELS and name != model_name(model):
+            raise EmbarkError(f"A built-in model is named {name}, too: choose another name.")
+    return [NamedModel(model, name) for model, name in zip(models, names, strict=True)]
+
+
+def _is_listed(name: str) -> bool:
+    """Whether the name says by itself what to load."""
+    loader, colon, _ = name.partition(":")
+    return name in known_models() or Path(name).expanduser().is_dir() or bool(colon and loader in LOADERS)
+
+
+# ── models that have results ─────────────────────────────────────────────────────────────────────────────────────────
+#
+# A results folder may be a stranger's. So of a card beside results, a loader gets nothing but the place of the
+# checkpoint: the model is found again as its user named it, and must be the one whose vectors were stored.
+
+
+def _load_again(card: ModelCard, loading: Loading) -> Encoder:
+    """The model of a card that stands beside results."""
+    if card.loader == "functions" or (card.loader == "open_clip" and not card.source):
+        return StoredOnly(card)
+    name = card.keyed_as or card.name
+    plain = name.removesuffix(f" ({card.dtype})")
+    if plain != name and loading.dtype is None:
+        loading = replace(loading, dtype=card.dtype)
+    if plain in MODELS:
+        source = plain
+    elif card.loader not in LOADERS or LOADERS[card.loader].type == "api" or not card.source or "://" in card.source:
+        _cannot_load(card, "embark does not know where it is from")
+    else:
+        source = f"{card.loader}:{card.source}" if ":" in plain else card.source
+    revision = card.revision if plain in MODELS else None
+    try:
+        encoder = get_model(source, revision, **vars(loading))
+    except EmbarkError as error:
+        _cannot_load(card, str(error))
+    if fingerprint(encoder.card) != fingerprint(card):
+        _cannot_load(card, f"{source} is not what it was then")
+    return renamed(encoder, card.name)
+
+
+def _cannot_load(card: ModelCard, why: str) -> NoReturn:
+    raise EmbarkError(
+        f"{card.name} has results, but cannot be loaded by its name: {why.rstrip('.')}. Give its folder, LOADER:SOURCE "
+        "or, in Python, the encoder itself."
+    )
+
+
+class StoredOnly(Towers):
+    """A model of a user's functions, of which only the stored vectors are at hand."""
+
+    def __init__(self, card: ModelCard) -> None:
+        def embed(values: list[Any]) -> Array:
+            raise EmbarkError(f"{card.name} is made of functions, which only Python has: give the encoder itself.")
+
+        super().__init__(card, {kind: Tower(embed) for kind in card.modalities})
+
+
+class _Completed(Encoder):
+    """An encoder that leaves out `render` or `prepare`, with the usual ones."""
+
+    def __init__(self, model: Any) -> None:
+        self.model = model
+        self.card = model.card
+        self.batch_size = getattr(model, "batch_size", None)
+
+    def render(self, item: Item, role: str, instruction: str | None) -> Rendered:
+        if not hasattr(self.model, "render"):
+            return super().render(item, role, instruction)
+        rendered: Rendered = self.model.render(item, role, instruction)
+        return rendered
+
+    def prepare(self, contents: Sequence[Content], mode: str) -> Any:
+        return self.model.prepare(contents, mode) if hasattr(self.model, "prepare") else contents
+
+    def embed(self, batch: Sequence[Any]) -> Any:
+        return self.model.embed(batch)

@@ -10,6 +10,7 @@ import numpy as np
 
 from embark.catalogue import counted, group_values, listed
 from embark.data.fetch import is_local
+from embark.data.own_tasks import tasks_to_run
 from embark.engine.local import measure
 from embark.engine.price import bills, total
 from embark.models import Loading
@@ -21,7 +22,7 @@ from embark.run.failures import FailureLog
 from embark.run.models import Models, load_model, model_name, name_models
 from embark.run.workbench import Workbench, incompatibility
 from embark.settings import Settings, load_settings
-from embark.tasks import Tasks, choose_tasks
+from embark.tasks import Tasks
 from embark.types import EmbarkError, Task
 
 SAVINGS = 12  # rows of the savings table
@@ -160,7 +161,7 @@ def plan(
     Tasks over hub data are planned on their rows' counts, without a model and in an instant, unless `read_data` is
     true. Seconds come from a sample timed on this machine; a model behind an API is not asked, its price is estimated.
     """
-    chosen = choose_tasks(tasks, protocol)
+    chosen = tasks_to_run(tasks, protocol)
     if read_data is None:
         read_data = all(task.family in ("Pocket", "Folder") or is_local(task.source.id) for task in chosen)
     if not read_data:
@@ -170,7 +171,7 @@ def plan(
     skipped: list[Skipped] = []
     models: list[ModelPlan] = []
     errors: list[Exception] = []
-    for name_or_encoder in name_models(model):
+    for name_or_encoder in name_models(model, settings=bench.settings):
         name = model_name(name_or_encoder)
         try:
             encoder = load_model(name_or_encoder, loading, bench.settings)

@@ -19,6 +19,8 @@ from embark.models import Loading
 from embark.models.encoder import Encoder
 from embark.paths import place
 from embark.planning import task_demand
+from embark.results import Results
+from embark.results.task_rows import known_tasks
 from embark.run.failures import FailureLog
 from embark.run.models import Models, choose_models
 from embark.run.workbench import Workbench, incompatibility, readable_items
@@ -75,10 +77,11 @@ def rank(
 
     A failure costs its task; when all others are ranked, one error lists what failed.
     """
-    chosen = choose_tasks(tasks)
+    settings = settings or load_settings()
+    chosen = choose_tasks(tasks, known=known_tasks(Results(settings.results).all()))
     if others := [task.name for task in chosen if task.evaluator != "retrieval"]:
         raise EmbarkError(f"Only retrieval tasks rank a corpus; {', '.join(others[:3])} do otherwise. Leave them out.")
-    bench = _Unlabeled(settings or load_settings(), show_progress=show_progress)
+    bench = _Unlabeled(settings, show_progress=show_progress)
     log = FailureLog(bench.settings)
     failures = []
     for encoder in choose_models(model, loading, bench.settings):

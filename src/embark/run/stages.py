@@ -152,7 +152,7 @@ class StagedWorkbench(Workbench):
     def card(self, card: ModelCard) -> ModelCard:
         """The card of the results: its name joins the names of all models involved."""
         models: list[Generator | Reranker] = [*self.generators.values(), *([self.reranker] if self.reranker else [])]
-        return replace(card, name=" + ".join(dict.fromkeys([card.name, *(model.card.name for model in models)])))
+        return card.with_name(lambda name: " + ".join(dict.fromkeys([name, *(model.card.name for model in models)])))
 
     def incompatibility(self, card: ModelCard, task: Task) -> str | None:
         """The reason why the model cannot do the task, or why a stage has nothing to do for it; else None."""

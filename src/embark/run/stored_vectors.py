@@ -8,7 +8,7 @@ from embark.models import Loading
 from embark.models.encoder import Encoder
 from embark.planning import Demand, Plan
 from embark.run.embedded_task import Embedded, EmbeddedPart
-from embark.run.models import choose_models
+from embark.run.models import StoredOnly, choose_models
 from embark.run.workbench import Workbench, incompatibility, needed_items, readable_items
 from embark.settings import Settings
 from embark.types import Dataset, EmbarkError, Side, Task
@@ -71,6 +71,8 @@ class Stored(Workbench):
             return self.embed(self.encoder, planned)
         if task.unreadable == "skip" and total.stored:
             return Report(unreadable={need.key: "it is not stored" for need in planned.needs})
+        if isinstance(self.encoder, StoredOnly):
+            command = f"in Python, embark.evaluate(encoder, ['{task.name}'])"
         command = command or f"embark run -m {card.name} -t {task.name}"
         raise NotStored(
             f"{total.missing:,} of the {total.unique:,} vectors of {task.name} by {card.name} are not stored in "

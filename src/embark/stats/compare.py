@@ -11,8 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from embark.catalogue import Catalogue, UnknownName, counted, group_values, listed
+from embark.catalogue import Catalogue, counted, group_values, listed
+from embark.models.encoder import Encoder
 from embark.results import Results, TaskResult
+from embark.results.of_model import results_of_model
 from embark.results.table import Cell, Exact, Interval, Row, Table, Tabular, applicable
 from embark.results.task_rows import known_tasks
 from embark.settings import Settings, load_settings
@@ -171,8 +173,8 @@ class Comparison(Tabular):
 
 
 def compare(
-    a: str,
-    b: str,
+    a: str | Encoder,
+    b: str | Encoder,
     benchmark: str | Benchmark | None = None,
     tasks: Tasks = None,
     *,
@@ -180,8 +182,8 @@ def compare(
 ) -> Comparison:
     """Model a against model b, item by item, on every task that the results folder has of them; deterministic.
 
-    A model is named as in its results, or as name@revision where it has several. `benchmark` or `tasks` (names,
-    patterns, rows; your own tasks, too) choose among the tasks.
+    A model is what `evaluate` takes: a name, name@revision where it has several, a checkpoint folder, LOADER:SOURCE, or
+    an encoder. `benchmark` or `tasks` (names, patterns, rows; your own tasks, too) choose among the tasks.
     """
     folder = (settings or load_settings()).results
     stored = Results(folder)
@@ -195,7 +197,9 @@ def compare(
         benchmark = get_benchmark(benchmark)
     chosen = benchmark if tasks is None else tasks
     rows = list(known.values()) if chosen is None else choose_tasks(chosen, known=known)
-    comparison = compare_results(_results_of_model(results, a), _results_of_model(results, b), rows)
+    of_a, of_b = (results_of_model(stored, results, model) for model in (a, b))
+    a, b = (model if isinstance(model, str) else model.card.name for model in (a, b))
+    comparison = compare_results(of_a, of_b, rows)
     comparison = replace(comparison, a=a, b=b, notes=(*stored.notes, *comparison.notes))
     if not comparison.pairs and not comparison.refused:
         where = benchmark.name if benchmark else "a known task" if tasks is None else "the chosen tasks"
@@ -298,16 +302,6 @@ def _right(columns: Mapping[str, Array], task: Task) -> Array:
     if "rank" in columns:
         return np.asarray(columns["rank"] == 1)
     raise NotComparable(f"The items of {task.name} are not right or wrong, so none can flip.")
-
-
-def _results_of_model(results: Sequence[TaskResult], name: str) -> list[TaskResult]:
-    """A model's results; where the folder has several revisions, the name must say which."""
-    named = [result for result in results if name in (result.model, f"{result.model}@{result.revision}")]
-    if not named:
-        raise UnknownName("model in the results folder", name, {result.model for result in results})
-    if len(revisions := sorted({result.revision for result in named})) > 1:
-        raise EmbarkError(f"{name} has several revisions; say {' or '.join(f'{name}@{r}' for r in revisions)}.")
-    return named
 
 
 def _name(results: Sequence[TaskResult]) -> str:

@@ -24,6 +24,7 @@ import numpy as np
 from embark.boards.matrix import MIEB, Matrix, group_of, grouped, load_matrix
 from embark.boards.rederive import LITE_IN_PAPER
 from embark.catalogue import check_name
+from embark.data.own_tasks import tasks_here
 from embark.results.table import Cell, Row, Table, named
 from embark.settings import Settings
 from embark.studies.correlate import correlations
@@ -31,7 +32,7 @@ from embark.studies.fidelity import Fidelity, fidelity, totals
 from embark.studies.plotting import COLORS
 from embark.studies.representatives import Representatives, find_representatives
 from embark.studies.study import Study
-from embark.tasks import TASKS, Tasks, get_benchmark
+from embark.tasks import Tasks, get_benchmark
 from embark.types import Array, Benchmark, EmbarkError
 
 METHODS = ("totals", "repeats", "average")
@@ -66,7 +67,7 @@ def distill(
         return find_representatives(matrix, by, correlation)
     if check is None:
         return choose_lite_set(matrix, by, size, threshold, correlation, method or ("totals" if size else "repeats"))
-    names = [task.name for task in TASKS.match(get_benchmark(check).tasks)]
+    names = [task.name for task in tasks_here().match(get_benchmark(check).tasks)]
     judged = replace(judge_lite_set(matrix, names, by, correlation), reference=(check, names))
     name = benchmark.name if isinstance(benchmark, Benchmark) else benchmark or MIEB
     if (name, tasks, check) != (MIEB, None, MIEB_LITE):

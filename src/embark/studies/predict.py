@@ -14,12 +14,13 @@ from typing import Any
 import numpy as np
 
 from embark.boards.matrix import Matrix, load_matrix
+from embark.data.own_tasks import tasks_here
 from embark.results.table import Exact, Row, Score, Table, short
 from embark.settings import Settings
 from embark.stats.intervals import LEVEL
 from embark.studies.plotting import COLORS, label_points
 from embark.studies.study import Study
-from embark.tasks import TASKS, Tasks, get_benchmark
+from embark.tasks import Tasks, get_benchmark
 from embark.types import Array, Benchmark, EmbarkError
 
 STRENGTHS = np.logspace(-3, 4, 29)  # of the ridge penalty, on standardized scores
@@ -35,7 +36,7 @@ def predict(
     settings: Settings | None = None,
 ) -> Predictions:
     """Predict the full score of models that have the tasks of a smaller benchmark, `part`, and lack others."""
-    names = [task.name for task in TASKS.match(get_benchmark(part).tasks)]
+    names = [task.name for task in tasks_here().match(get_benchmark(part).tasks)]
     return predict_totals(load_matrix(benchmark, tasks, own=own, settings=settings), names)
 
 

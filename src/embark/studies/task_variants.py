@@ -8,6 +8,7 @@ from typing import Unpack
 
 import numpy as np
 
+from embark.catalogue import listed
 from embark.evaluators import full_params
 from embark.evaluators.ranks import take
 from embark.evaluators.similarity import whole
@@ -16,14 +17,15 @@ from embark.metrics import CUTOFFS
 from embark.results.table import applicable
 from embark.run.embedded_task import Embedded, EmbeddedPart
 from embark.run.models import Models
-from embark.run.stored_vectors import NotStored
-from embark.studies.stored_tasks import HOW_TO_EMBED, SharedArguments, models_and_tasks, stored_tasks
+from embark.run.stored_vectors import NotStored, Stored
+from embark.studies.stored_tasks import HOW_TO_EMBED, SharedArguments, models_and_tasks
 from embark.studies.sweep import Sweep, Variant, score_variants
 from embark.tasks import Tasks
 from embark.types import Array, Classes, EmbarkError, Qrels, Task, role_of
 
 SHOTS = {"probe": 16, "multilabel": 8}  # examples per class, where the row does not say
 MEASURES = ("hit_rate", "recall", "precision", "ndcg", "map", "mrr")
+RANKED = ("retrieval", "choice", "zeroshot")  # evaluators whose queries rank documents or classes
 CLASS_NAME = "{}"  # the prompt that is nothing but the name of the class
 
 
@@ -32,7 +34,8 @@ def topk(model: Models, tasks: Tasks, *, measure: str = "hit_rate", **shared: Un
 
     `shared`: protocol, embed (what is not stored; else it is an error), loading, settings, show_progress.
     """
-    return by_cutoff(stored_tasks(model, tasks, **shared), measure)
+    pairs, notes = _of_kind(models_and_tasks(model, tasks, **shared), RANKED, "topk")
+    return _noted(by_cutoff([stored.task(row) for stored, row in pairs], measure), notes)
 
 
 def robustness(model: Models, tasks: Tasks, **shared: Unpack[SharedArguments]) -> Sweep:
@@ -40,7 +43,8 @@ def robustness(model: Models, tasks: Tasks, **shared: Unpack[SharedArguments]) -
 
     `shared`: protocol, embed (what is not stored; else it is an error), loading, settings, show_progress.
     """
-    return by_condition(stored_tasks(model, tasks, **shared))
+    pairs, notes = _of_kind(models_and_tasks(model, tasks, **shared), ("robustness",), "robustness")
+    return _noted(by_condition([stored.task(row) for stored, row in pairs]), notes)
 
 
 def shots(model: Models, tasks: Tasks, *, shots: Sequence[int] = (), **shared: Unpack[SharedArguments]) -> Sweep:
@@ -49,8 +53,9 @@ def shots(model: Models, tasks: Tasks, *, shots: Sequence[int] = (), **shared: U
     More shots than the row's need vectors that a run does not make: `embed` adds them.
     `shared`: protocol, embed (what is not stored; else it is an error), loading, settings, show_progress.
     """
-    pairs = models_and_tasks(model, tasks, **shared)
-    return by_shots([[stored.task(row, HOW_TO_EMBED) for row in with_shots(row, shots)] for stored, row in pairs])
+    pairs, notes = _of_kind(models_and_tasks(model, tasks, **shared), tuple(SHOTS), "shots")
+    curves = [[stored.task(row, HOW_TO_EMBED) for row in with_shots(row, shots)] for stored, row in pairs]
+    return _noted(by_shots(curves), notes)
 
 
 def prompts(model: Models, tasks: Tasks, *, prompts: Sequence[str] = (), **shared: Unpack[SharedArguments]) -> Sweep:
@@ -61,8 +66,9 @@ def prompts(model: Models, tasks: Tasks, *, prompts: Sequence[str] = (), **share
     """
     embedded: list[Embedded] = []
     own: dict[str, int] = {}
-    notes: list[str] = []
-    for stored, row in models_and_tasks(model, tasks, **shared):
+    pairs, left_out = _of_kind(models_and_tasks(model, tasks, **shared), ("zeroshot",), "prompts")
+    notes = [*left_out]
+    for stored, row in pairs:
         templates = row.templates or (CLASS_NAME,)
         own[row.name] = len(templates)
         every_prompt = tuple(dict.fromkeys([*templates, *prompts, CLASS_NAME]))
@@ -73,7 +79,24 @@ def prompts(model: Models, tasks: Tasks, *, prompts: Sequence[str] = (), **share
                 raise
             embedded.append(stored.task(row))
             notes.append(f"{row.name}: bare class names are not stored; --embed (embed=True in Python) adds them")
-    return replace(by_prompt(embedded, own), notes=tuple(notes))
+    return _noted(by_prompt(embedded, own), notes)
+
+
+def _of_kind(
+    pairs: Sequence[tuple[Stored, Task]], evaluators: Sequence[str], analysis: str
+) -> tuple[list[tuple[Stored, Task]], tuple[str, ...]]:
+    """The models and rows that are scored by one of these evaluators, and a note on the others; none is an error."""
+    fitting = [(stored, row) for stored, row in pairs if row.evaluator in evaluators]
+    others = list(dict.fromkeys(f"{row.name} ({row.evaluator})" for _, row in pairs if row.evaluator not in evaluators))
+    needs = f"'{analysis}' needs tasks of the evaluator {' or '.join(evaluators)}"
+    if not fitting:
+        raise EmbarkError(f"{needs}; chosen were {listed(others)}. See: embark tasks --evaluator {evaluators[0]}")
+    return fitting, (f"left out, because {needs}: {listed(others)}",) if others else ()
+
+
+def _noted(sweep: Sweep, notes: Sequence[str]) -> Sweep:
+    """The sweep with further notes."""
+    return replace(sweep, notes=(*sweep.notes, *notes))
 
 
 # ── sweeps over tasks with their vectors ─────────────────────────────────────────────────────────────────────────────

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypedDict, Unpack
 
 from embark.catalogue import Catalogue, UnknownName, match_words
 from embark.plugins import with_plugins
+from embark.settings import FOLDER_FILE, folder_names
 from embark.tasks import ark, mieb, mmeb, pocket, text_sts, unibench
 from embark.types import Benchmark, EmbarkError, Task
 
@@ -29,7 +31,25 @@ BENCHMARKS: Catalogue[Benchmark] = Catalogue(
 Wanted = str | Iterable[str] | None
 
 
-def get_tasks(
+class TaskFilters(TypedDict, total=False):
+    """Properties of tasks; each may be one value or several, and a glob.
+
+    `evaluators` are retrieval, zeroshot… A task passes `languages` with any of its languages ("eng" is any script of
+    English), `modalities` when it needs no others, and `max_items` when it is known to embed no more.
+    """
+
+    evaluators: Wanted
+    families: Wanted
+    categories: Wanted
+    capabilities: Wanted
+    languages: Wanted
+    modalities: Wanted
+    licenses: Wanted
+    max_items: int | None
+
+
+def filter_tasks(
+    known: Catalogue[Task],
     tasks: Wanted = None,
     *,
     evaluators: Wanted = None,
@@ -41,12 +61,8 @@ def get_tasks(
     licenses: Wanted = None,
     max_items: int | None = None,
 ) -> list[Task]:
-    """Tasks by name and property; each may be one value or several, and a glob.
-
-    `evaluators` are retrieval, zeroshot… A task passes `languages` with any of its languages ("eng" is
-    any script of English), `modalities` when it needs no others, and `max_items` when it is known to embed no more.
-    """
-    chosen = list(TASKS.values()) if tasks is None else TASKS.match(tasks)
+    """The known tasks of these names and properties; see `TaskFilters`."""
+    chosen = list(known.values()) if tasks is None else known.match(tasks)
     filters: tuple[tuple[str, Wanted, Callable[[Task], Iterable[str]]], ...] = (
         ("evaluator", evaluators, lambda task: (task.evaluator,)),
         ("family", families, lambda task: (task.family,)),
@@ -56,15 +72,20 @@ def get_tasks(
         ("language", languages, _language_codes),
     )
     for name, wanted, values_of in filters:
-        if (values := _values(name, wanted, values_of)) is not None:
+        if (values := _values(known, name, wanted, values_of)) is not None:
             chosen = [task for task in chosen if not values.isdisjoint(values_of(task))]
-    modality = _values("modality", modalities, lambda task: task.modalities)
+    modality = _values(known, "modality", modalities, lambda task: task.modalities)
     return [
         task
         for task in chosen
         if (modality is None or modality.issuperset(task.modalities))
         and (max_items is None or ((count := size(task)) is not None and count <= max_items))
     ]
+
+
+def get_tasks(tasks: Wanted = None, **filters: Unpack[TaskFilters]) -> list[Task]:
+    """Built-in tasks by name and property; see `TaskFilters`."""
+    return filter_tasks(TASKS, tasks, **filters)
 
 
 Tasks = str | Task | Benchmark | Iterable[str | Task] | None
@@ -80,7 +101,7 @@ def choose_tasks(tasks: Tasks = None, protocol: str | None = None, known: Catalo
     wanted: list[Any] = [tasks] if isinstance(tasks, (str, Task, Benchmark)) else list(tasks)
     chosen: dict[str, Task] = {}
     for choice in wanted:
-        benchmark = BENCHMARKS.get(choice) if isinstance(choice, str) else choice
+        benchmark = known_benchmarks().get(choice) if isinstance(choice, str) else choice
         if isinstance(benchmark, Benchmark):
             rows = known.match(benchmark.tasks)
         else:
@@ -110,16 +131,38 @@ def size(task: Task) -> int | None:
     return sum({pool.id: pool.items for pool in task.pools}.values()) if task.pools else None
 
 
+def known_benchmarks() -> Catalogue[Benchmark]:
+    """The built-in benchmarks, and those that embark.toml of the working folder names."""
+    return BENCHMARKS.with_rows(map(_own_benchmark, folder_names().get("benchmark", ())))
+
+
 def get_benchmarks(names: Wanted = None, *, families: Wanted = None) -> list[Benchmark]:
     """Benchmarks by name and family; each may be one value or several, and a glob."""
-    chosen = list(BENCHMARKS.values()) if names is None else BENCHMARKS.match(names)
-    family = match_words("family", (benchmark.family for benchmark in BENCHMARKS.values()), families)
+    known = known_benchmarks()
+    chosen = list(known.values()) if names is None else known.match(names)
+    family = match_words("family", (benchmark.family for benchmark in known.values()), families)
     return [benchmark for benchmark in chosen if family is None or benchmark.family in family]
 
 
 def get_benchmark(name: str | Benchmark) -> Benchmark:
-    """A benchmark by its name; a benchmark is itself."""
-    return name if isinstance(name, Benchmark) else BENCHMARKS[name]
+    """A benchmark by its name, also one that embark.toml of the working folder names; a benchmark is itself."""
+    return name if isinstance(name, Benchmark) else known_benchmarks()[name]
+
+
+def _own_benchmark(table: Mapping[str, Any]) -> Benchmark:
+    """A [[benchmark]] table: `name`, `tasks` (names or patterns), `rule` and `description`."""
+    texts = {name: table.get(name, default) for name, default in (("name", ""), ("rule", Benchmark.rule))}
+    texts["description"] = table.get("description", "Named by embark.toml.")
+    tasks = table.get("tasks")
+    lists = isinstance(tasks, list) and bool(tasks) and all(isinstance(task, str) for task in tasks)
+    unknown = sorted(set(table) - {*texts, "tasks"})
+    if unknown or not lists or not all(isinstance(text, str) and text for text in texts.values()):
+        wrong = f"it has {', '.join(unknown)}" if unknown else f"not {dict(table)!r}"
+        raise EmbarkError(
+            f"{Path(FOLDER_FILE).resolve()}: a [[benchmark]] has a name, a list of tasks, and perhaps a rule and a "
+            f"description; {wrong}."
+        )
+    return Benchmark(texts["name"], "Own", tuple(tasks or ()), texts["rule"], texts["description"])
 
 
 def _capability(task: Task) -> list[str]:
@@ -131,9 +174,11 @@ def _language_codes(task: Task) -> list[str]:
     return [code for language in task.languages for code in (language, language.partition("-")[0])]
 
 
-def _values(name: str, wanted: Wanted, values_of: Callable[[Task], Iterable[str]]) -> set[str] | None:
+def _values(
+    known: Catalogue[Task], name: str, wanted: Wanted, values_of: Callable[[Task], Iterable[str]]
+) -> set[str] | None:
     """The wanted values of a property, or None for any; a value that no task has is an error with suggestions."""
     if wanted is None:
         return None
-    known = dict.fromkeys(value for task in TASKS.values() for value in values_of(task))
-    return set(Catalogue(name, known, str).match(wanted))
+    values = dict.fromkeys(value for task in known.values() for value in values_of(task))
+    return set(Catalogue(name, values, str).match(wanted))

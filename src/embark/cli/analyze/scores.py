@@ -13,6 +13,7 @@ import typer
 import embark  # its parts are loaded at first use, so that --help stays fast
 from embark.cli.analyze.options import OnBenchmark, OnTasks, Own, Plot, present
 from embark.cli.output import Format, ResultsFolder
+from embark.cli.run import Folder, TasksFile, named_tasks
 from embark.settings import load_settings
 
 By = Annotated[str, typer.Option("--by", help="Group tasks by category, type, capability, domain… or task.")]
@@ -153,11 +154,15 @@ def run(
     analysis: str,
     options: dict[str, Any],
     *,
+    folder: Folder = None,
+    tasks_file: TasksFile = None,
     style: Format = "text",
     plot: Plot = None,
     own: Own = False,
     results: ResultsFolder = None,
 ) -> None:
     """Have `embark.analyze` do an analysis of scores, and print it."""
+    if folder or tasks_file:
+        options["tasks"] = named_tasks(options.get("tasks"), folder, tasks_file)
     study = getattr(embark.analyze, analysis)(**options, own=own, settings=load_settings(results=results))
     present(study, style, plot)

@@ -5,23 +5,22 @@ Each command declares the options of its own; `run` has those that all share, an
 
 from __future__ import annotations
 
-from pathlib import Path
+from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 import embark  # its parts are loaded at first use, so that --help stays fast
-from embark.catalogue import Catalogue
 from embark.cli.analyze.options import Plot, present
-from embark.cli.output import Format, Home, Precision, ProtocolName, TaskNames, Trust
+from embark.cli.output import Format, Home, Precision, ProtocolName, ResultsFolder, TaskNames, Trust
+from embark.cli.run import AllowOutside, Folder, TasksFile, own_rows
 from embark.settings import load_settings
 
 if TYPE_CHECKING:  # importing numpy and others would slow down --help
     from embark.types import Task
 
-Models = Annotated[list[str], typer.Option("-m", "--model", help="Model name; several are compared.")]
-TaskName = Annotated[str, typer.Option("-t", "--task", help="Task name.")]
-TasksFile = Annotated[Path | None, typer.Option("--tasks-file", help="Your own tasks: a TOML file.")]
+Models = Annotated[list[str], typer.Option("-m", "--model", help="Model, also of your results; several are compared.")]
+TaskName = Annotated[str, typer.Option("-t", "--task", help="Task name, also of your own.")]
 Subset = Annotated[str | None, typer.Option("--subset", help="Which subset, where there are several (the first).")]
 Embed = Annotated[bool, typer.Option("--embed", help="Embed what is not stored, instead of refusing.")]
 Dims = Annotated[list[int] | None, typer.Option("--dims", help="Dimensions to keep; may be given several times.")]
@@ -136,12 +135,15 @@ def run(
     analysis: str,
     options: dict[str, Any],
     *,
+    folder: Folder = None,
     tasks_file: TasksFile = None,
+    allow_outside: AllowOutside = False,
     protocol: ProtocolName = None,
     embed: Embed = False,
     dtype: Precision = None,
     trust: Trust = None,
     home: Home = None,
+    results: ResultsFolder = None,
     style: Format = "text",
     plot: Plot = None,
 ) -> None:
@@ -150,21 +152,23 @@ def run(
 
     study = getattr(embark.analyze, analysis)(
         options.pop("model"),
-        _tasks(options.pop("task", None), tasks_file),
+        _tasks(options.pop("task", None), own_rows(folder, tasks_file, allow_outside)),
         **options,
         protocol=protocol,
         embed=embed,
         loading=Loading(dtype=dtype, trust=trust),
-        settings=load_settings(home),
+        settings=load_settings(home, results),
     )
     present(study, style, plot)
 
 
-def _tasks(names: str | list[str] | None, tasks_file: Path | None) -> str | Task | list[str | Task]:
-    """Tasks by name, and those of a file; one name is that of a task of the file, where there is one."""
-    own = embark.load_tasks(tasks_file) if tasks_file else []
+def _tasks(names: str | list[str] | None, own: list[Task]) -> str | Task | list[str | Task]:
+    """Tasks by name, also own ones; without names, all own ones."""
     if isinstance(names, str):
-        return Catalogue(f"task in {tasks_file}", own, lambda task: task.name)[names] if tasks_file else names
+        matching = [row for row in own if fnmatchcase(row.name, names)]
+        return matching[0] if len(matching) == 1 else names
     if not (names or own):
-        raise typer.BadParameter("name a task (-t) or a file of your own tasks (--tasks-file)")
-    return [*(names or []), *own]
+        raise typer.BadParameter("name a task (-t), or your own tasks (--folder, --tasks-file)")
+    from embark.data.own_tasks import tasks_among
+
+    return [*(tasks_among(names, own) if own else names or [])]
