@@ -124,7 +124,7 @@ def test_models_with_gaps_are_sorted_by_coverage_and_told_where_they_compare() -
     unibench = content("UniBench")
     counts = [row["mean"]["tasks"] for row in unibench["rows"]]
     assert counts == [41, *[1] * 9]  # the only one with many benchmarks is not below those with one
-    assert unibench["notes"][-1].startswith("the 10 models share 0 of the tasks: --comparable")
+    assert unibench["notes"][-1].startswith("the 10 models share 0 of the tasks, and")
     assert any("the 7 models share 177 of the tasks" in note for note in content("MMEB-V3")["notes"])
 
 

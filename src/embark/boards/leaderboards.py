@@ -100,8 +100,8 @@ class Leaderboard(Noted):
             KINDS: sure and not by_items,
             DATED: sure and by_items and any(entry.model.readings.dated for entry in self.entries),
             TIES: sure,
-            f"{common}: --comparable (comparable=True in Python) ranks them over those; "
-            "fewer models may share more": partial,
+            f"{common}, and fewer models may share more "
+            "(--comparable, or comparable=True in Python, ranks them over those)": partial,
         }
         return applicable(notes)
 

@@ -10,6 +10,7 @@ import embark
 from embark.catalogue import listed
 from embark.cli.output import (
     BenchmarkName,
+    Columns,
     Families,
     Format,
     MaxParams,
@@ -60,6 +61,7 @@ def leaderboard(
     ] = None,
     wide: Annotated[bool, typer.Option("--wide", help="All models and columns, however wide.")] = False,
     style: Format = "text",
+    columns: Columns = None,
     results: ResultsFolder = None,
 ) -> None:
     """Rank models by a benchmark's own rule: the published ones and yours, with rank intervals and ties.
@@ -70,7 +72,7 @@ def leaderboard(
     embark leaderboard -b MMEB-V3 --comparable
     embark leaderboard -b 'MIEB(lite)' --type encoder --max-params 500M --top 10
     embark leaderboard -b 'MIEB(eng)' --by-task -m '*EVA02*'
-    embark leaderboard -t 'Holiday*' --format markdown > board.md
+    embark leaderboard -t 'Holiday*' --format latex --columns 'model,mean,*retrieval' > board.tex
     """
     board = embark.leaderboard(
         benchmark,
@@ -94,11 +96,11 @@ def leaderboard(
     many = len(board.entries)
     top = top or (many if wide or style != "text" else BESIDE if by_task else TOP)
     table = board.tasks_table(top) if by_task else board.table(top)
-    if style == "text" and not wide and not by_task:
+    if style == "text" and not (wide or by_task or columns):
         narrow = board.table(top, terminal_width())
         if hidden := [name for name in table.columns if name not in (*narrow.columns, "source")]:
             say(f"--wide shows more columns: {listed(hidden)}")
         table = narrow
-    emit(table, style)
+    emit(table, style, columns=columns)
     if top < many:
         say(f"{top} of {many} models are shown; --top {many} shows all, as --wide and the other formats do")

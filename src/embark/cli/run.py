@@ -12,6 +12,7 @@ import embark
 from embark import escape
 from embark.cli.output import (
     BenchmarkName,
+    Columns,
     Compile,
     Device,
     Format,
@@ -87,6 +88,7 @@ def run(
     prompt: Prompt = None,
     offline: Offline = False,
     style: Format = "text",
+    columns: Columns = None,
     home: Home = None,
     results: ResultsFolder = None,
 ) -> None:
@@ -120,7 +122,7 @@ def run(
         report = failed.run
     if report.results or style != "text":
         data = {"results": long_table(report.results), "skipped": [vars(skip) for skip in report.skipped]}
-        emit(report.table(), style, data)
+        emit(report.table(), style, data, columns)
     finish(*report.summary(), *report.notes, failed=any(skip.kind == "failed" for skip in report.skipped))
 
 

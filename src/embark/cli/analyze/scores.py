@@ -12,7 +12,7 @@ import typer
 
 import embark  # its parts are loaded at first use, so that --help stays fast
 from embark.cli.analyze.options import OnBenchmark, OnTasks, Own, Plot, present
-from embark.cli.output import Format, ResultsFolder
+from embark.cli.output import Columns, Format, ResultsFolder
 from embark.settings import load_settings
 
 By = Annotated[str, typer.Option("--by", help="Group tasks by category, type, capability, domain… or task.")]
@@ -154,10 +154,11 @@ def run(
     options: dict[str, Any],
     *,
     style: Format = "text",
+    columns: Columns = None,
     plot: Plot = None,
     own: Own = False,
     results: ResultsFolder = None,
 ) -> None:
     """Have `embark.analyze` do an analysis of scores, and print it."""
     study = getattr(embark.analyze, analysis)(**options, own=own, settings=load_settings(results=results))
-    present(study, style, plot)
+    present(study, style, plot, columns)

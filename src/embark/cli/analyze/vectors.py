@@ -13,7 +13,7 @@ import typer
 import embark  # its parts are loaded at first use, so that --help stays fast
 from embark.catalogue import Catalogue
 from embark.cli.analyze.options import Plot, present
-from embark.cli.output import Format, Home, Precision, ProtocolName, TaskNames, Trust
+from embark.cli.output import Columns, Format, Home, Precision, ProtocolName, TaskNames, Trust
 from embark.settings import load_settings
 
 if TYPE_CHECKING:  # importing numpy and others would slow down --help
@@ -143,6 +143,7 @@ def run(
     trust: Trust = None,
     home: Home = None,
     style: Format = "text",
+    columns: Columns = None,
     plot: Plot = None,
 ) -> None:
     """Have `embark.analyze` do an analysis of stored vectors, and print it."""
@@ -157,7 +158,7 @@ def run(
         loading=Loading(dtype=dtype, trust=trust),
         settings=load_settings(home),
     )
-    present(study, style, plot)
+    present(study, style, plot, columns)
 
 
 def _tasks(names: str | list[str] | None, tasks_file: Path | None) -> str | Task | list[str | Task]:
