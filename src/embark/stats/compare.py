@@ -11,17 +11,21 @@ from typing import Any
 
 import numpy as np
 
-from embark.catalogue import Catalogue, UnknownName, counted, listed
+from embark.catalogue import Catalogue, UnknownName, counted, group_values, listed
 from embark.results import Results, TaskResult
+from embark.results.drawing import Drawn
 from embark.results.table import Cell, Exact, Interval, Row, Table, Tabular
 from embark.results.task_rows import known_tasks
 from embark.settings import Settings, load_settings
+from embark.stats.gate import draw_differences, losses
 from embark.stats.intervals import LEVEL
 from embark.stats.outcomes import NotComparable, Parts, parts_of
 from embark.stats.paired import difference
 from embark.stats.shared import ItemNumbers
 from embark.tasks import Tasks, choose_tasks, get_benchmark
 from embark.types import Array, Benchmark, EmbarkError, Task
+
+FEW = 3  # tasks and reasons that the note on refused ones names
 
 
 @dataclass(frozen=True)
@@ -51,12 +55,18 @@ class Pair:
 
 @dataclass(frozen=True)
 class Tally:
-    """Verdicts over several tasks, and the mean of their differences."""
+    """Verdicts over several tasks, and the mean of their differences with its 95 % interval and p-value.
+
+    Those are None where a task tells nothing of its own difference.
+    """
 
     wins: int
     ties: int
     losses: int
     difference: float
+    low: float | None = None
+    high: float | None = None
+    p: float | None = None
 
 
 @dataclass(frozen=True)
@@ -91,7 +101,7 @@ class Flips(Tabular):
 
 
 @dataclass(frozen=True)
-class Comparison(Tabular):
+class Comparison(Drawn):
     """Every task on which model a can be compared with model b, and why the others cannot."""
 
     a: str
@@ -134,6 +144,25 @@ class Comparison(Tabular):
             f"Over {tasks}, {self.a} is better than {self.b} on {total.wins}, worse on {total.losses}, and cannot be "
             f"told apart on {total.ties} (mean difference {_points(total.difference).text} points)."
         )
+
+    def worse(self, margin: float = 0.0) -> tuple[str, ...]:
+        """Where a is worse than b by more than chance would make, and by more than `margin` points; one line each.
+
+        That is a task whose p-value stays below 0.05 after Holm's correction, or the mean of all tasks.
+        """
+        return losses(self.pairs, self.total, margin)
+
+    @property
+    def title(self) -> str:
+        return f"{self.a} − {self.b}"
+
+    @property
+    def size(self) -> tuple[float, float]:
+        return 7.0, 1.8 + 0.19 * len(self.pairs)
+
+    def draw(self, figure: Any) -> None:
+        """The difference of each task with its interval, and their mean."""
+        draw_differences(figure, self.pairs, self.total)
 
     def flips(self, task: str) -> Flips:
         """The items of a task that only one of the models gets right."""
@@ -203,8 +232,15 @@ def compare_results(a: Sequence[TaskResult], b: Sequence[TaskResult], tasks: Seq
                 refused[task.name] = str(error)
     corrected = holm([pair.p for pair in pairs])
     pairs = [replace(pair, holm=p) for pair, p in zip(pairs, corrected, strict=True)]
-    notes = tuple(f"not comparable: {task}: {reason}" for task, reason in refused.items())
+    notes = (_refusals(refused),) if refused else ()
     return Comparison(_name(a), _name(b), tuple(pairs), refused, notes, (a, b), tuple(tasks))
+
+
+def _refusals(refused: Mapping[str, str]) -> str:
+    """The tasks that cannot be compared, by reason, in one line."""
+    reasons = group_values((reason, task) for task, reason in refused.items())
+    parts = [f"{listed(tasks, FEW)} ({reason})" for reason, tasks in reasons.items()]
+    return f"not comparable: {counted(len(refused), 'task')}: {listed(parts, FEW)}"
 
 
 def flipped_items(a: Sequence[TaskResult], b: Sequence[TaskResult], task: Task) -> tuple[list[str], list[str]]:
