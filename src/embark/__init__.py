@@ -52,6 +52,8 @@ The store of vectors
 Exchange
     import_results   scores that mteb or MMEB's code made
     export_mteb      results as mteb reads them
+    export_vectors   the stored vectors of a task as Parquet or .npy
+    import_vectors   vectors made elsewhere, scored without a model
 
 Settings
     load_settings    the settings in force, or other ones
@@ -61,7 +63,7 @@ Settings
 
 What functions return
     CheckReport, Comparison, Examination, Facts, FetchReport, Flips, Imported, Leaderboard, PlanReport,
-    PublishedCheck, Recommendation, ResultSet, Run, StoreHealth, Study
+    PublishedCheck, Recommendation, ResultSet, Run, StoreHealth, Study, VectorFile
 
 What they are made of
     Record, TaskResult, Ranking, Matrix, Table, Score, EmbarkError
@@ -120,6 +122,7 @@ _HOMES = {
     "Task": "types",
     "TaskResult": "results",
     "Text": "types",
+    "VectorFile": "run.vector_files",
     "analyze": "studies.analyze",
     "check_published": "boards.rederive",
     "check_store": "run.store_health",
@@ -129,6 +132,7 @@ _HOMES = {
     "encoder": "models.functions",
     "evaluate": "run",
     "export_mteb": "boards.exchange",
+    "export_vectors": "run.vector_files",
     "fetch": "run.fetching",
     "check": "run.checking",
     "folder_task": "data.readers.folder",
@@ -144,6 +148,7 @@ _HOMES = {
     "get_reranker": "models",
     "get_tasks": "tasks",
     "import_results": "boards.exchange",
+    "import_vectors": "run.vector_files",
     "leaderboard": "boards.leaderboards",
     "load_results": "boards.comparable_results",
     "load_settings": "settings",
