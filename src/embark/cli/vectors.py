@@ -45,6 +45,7 @@ def export(
     dtype: Precision = None,
     trust: Trust = None,
     offline: Offline = False,
+    style: Format = "text",
     home: Home = None,
     results: ResultsFolder = None,
 ) -> None:
@@ -64,6 +65,9 @@ def export(
         settings=embark.load_settings(home, results, offline=offline or None),
     )
     say(*written.notes)
+    if style != "text":
+        emit(written.table(), style)
+        return
     sides = ", ".join(f"{count:,} {side}" for side, count in written.sides.items())
     print(f"{counted(sum(written.sides.values()), 'vector')} of dimension {written.dim} to {file} ({sides})")
 
