@@ -133,7 +133,9 @@ def test_compare() -> None:
     for tallies in (*zip(content["categories"].values(), comparison.categories.values(), strict=True),
                     (content["total"], comparison.total)):  # fmt: skip
         cells, tally = tallies
-        assert cells == {name: getattr(tally, name) for name in ("wins", "ties", "losses", "difference")}
+        assert cells == {
+            name: getattr(tally, name) for name in ("wins", "ties", "losses", "difference", "low", "high", "p")
+        }
     flips = comparison.flips("HolidayZeroShot")
     shown = json.loads(printed("compare", "test/sharp", "test/blind", "--show", "HolidayZeroShot", "--json"))
     assert shown == {"test/sharp": list(flips.only_a), "test/blind": list(flips.only_b)}
