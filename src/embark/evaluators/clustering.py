@@ -20,6 +20,7 @@ from embark.metrics import main_measure
 from embark.types import Array, EmbarkError, Groups, Scores
 
 VERSION = 2
+IMPORTS = ("sklearn.cluster",)
 PARAMS = {"batch_size": int, "seed": int, "runs": int}
 RUNS = 10  # seeds over which the score is averaged
 REFITS = 5  # runs that are fitted again to both halves of the items: how much other items would move the clusters

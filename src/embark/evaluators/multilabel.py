@@ -19,6 +19,7 @@ from embark.metrics import main_measure
 from embark.types import Array, EmbarkError, Scores, Split
 
 VERSION = 1
+IMPORTS = ("sklearn.linear_model", "sklearn.neighbors")
 PARAMS = {"shots": int, "runs": int, "seed": int, "classifier": ("logistic", "knn")}
 NEIGHBOURS = 5
 

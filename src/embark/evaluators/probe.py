@@ -20,6 +20,7 @@ from embark.evaluators.threads import blas_threads
 from embark.types import Array, EmbarkError, Scores, Split
 
 VERSION = 1
+IMPORTS = ("sklearn.linear_model", "sklearn.pipeline", "sklearn.preprocessing")
 PARAMS = {"shots": int, "runs": int, "seed": int, "max_iter": int, "probe": ("published", "sound")}
 MAX_ITER = {"published": 100, "sound": 1_000}
 Job = TypeVar("Job")
