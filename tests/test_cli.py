@@ -126,7 +126,10 @@ def on_a_terminal(columns: int, *words: str | Path) -> list[str]:
     return told.decode().splitlines()
 
 
-@pytest.mark.parametrize(("columns", "head"), [(120, ["task", "metric", "chance", "random"]), (40, ["task", "random"])])
+@pytest.mark.parametrize(
+    ("columns", "head"),
+    [(120, ["task", "metric", "chance", "random"]), (50, ["task", "random"]), (40, ["chance", "random"])],
+)
 def test_no_number_is_cut_on_a_narrow_terminal(
     lite: tuple[Path, subprocess.CompletedProcess[str]], columns: int, head: list[str]
 ) -> None:
@@ -134,6 +137,7 @@ def test_no_number_is_cut_on_a_narrow_terminal(
     plain = [re.sub(r"\x1b\[[\d;]*m", "", line) for line in styled]
     assert plain != styled
     assert plain[0].split() == head
+    assert max(map(len, plain)) <= columns
     scores = [line for line in plain if re.search(r" ± | \[", line)]
     assert len(scores) == len(BENCHMARKS[LITE].tasks) + 1
     ends = r"\d( ± \d+\.\d| \[-?\d+\.\d, \d+\.\d\])( \(\w\))?$"

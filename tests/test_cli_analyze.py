@@ -32,7 +32,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def printed(*words: str | Path) -> str:
-    result = CliRunner().invoke(app, [*map(str, words)])
+    result = CliRunner().invoke(app, [*map(str, words)], env={"COLUMNS": "100"})
     assert result.exit_code == 0, result.output
     return result.stdout
 

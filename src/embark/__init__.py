@@ -55,6 +55,8 @@ The store of vectors
 Exchange
     import_results   scores that mteb or MMEB's code made
     export_mteb      results as mteb reads them
+    export_vectors   the stored vectors of a task as Parquet or .npy
+    import_vectors   vectors made elsewhere, scored without a model
 
 Settings
     load_settings    the settings in force, or other ones
@@ -64,7 +66,7 @@ Settings
 
 What functions return
     CheckReport, Comparison, Examination, Facts, FetchReport, Flips, Imported, Leaderboard, PlanReport,
-    PublishedCheck, Recommendation, Reference, ResultSet, Run, StoreHealth, Study
+    PublishedCheck, Recommendation, Reference, ResultSet, Run, StoreHealth, Study, VectorFile
 
 What they are made of
     Record, TaskResult, Ranking, Matrix, Table, Score, EmbarkError
@@ -124,6 +126,7 @@ _HOMES = {
     "Task": "types",
     "TaskResult": "results",
     "Text": "types",
+    "VectorFile": "run.vector_files",
     "analyze": "studies.analyze",
     "check_published": "boards.rederive",
     "check_store": "run.store_health",
@@ -133,6 +136,7 @@ _HOMES = {
     "encoder": "models.functions",
     "evaluate": "run",
     "export_mteb": "boards.exchange",
+    "export_vectors": "run.vector_files",
     "fetch": "run.fetching",
     "check": "run.checking",
     "folder_task": "data.readers.folder",
@@ -148,6 +152,7 @@ _HOMES = {
     "get_reranker": "models",
     "get_tasks": "data.own_tasks",
     "import_results": "boards.exchange",
+    "import_vectors": "run.vector_files",
     "leaderboard": "boards.leaderboards",
     "load_results": "boards.comparable_results",
     "load_settings": "settings",

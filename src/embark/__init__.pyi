@@ -55,6 +55,9 @@ from embark.run.store_health import check_store as check_store
 from embark.run.store_health import clean_store as clean_store
 from embark.run.store_health import repair_store as repair_store
 from embark.run.store_health import store_size as store_size
+from embark.run.vector_files import VectorFile as VectorFile
+from embark.run.vector_files import export_vectors as export_vectors
+from embark.run.vector_files import import_vectors as import_vectors
 from embark.settings import Settings as Settings
 from embark.settings import load_settings as load_settings
 from embark.stats.compare import Comparison as Comparison

@@ -66,9 +66,55 @@ def test_a_narrow_terminal_gets_fewer_columns_and_then_several_tables(table: Tab
     [narrow] = table.fitted(50)
     assert narrow.columns == ("task", "one", "two")
     assert narrow.width() <= 50
-    pieces = table.fitted(20)
+    pieces = table.fitted(36)
     assert [piece.columns for piece in pieces] == [("task", "one"), ("task", "two")]
     assert [row.cells[1] for row in pieces[1].rows] == [row.cells[4] for row in table.rows]
+
+
+def test_14_17_tables_fit_without_breaking_names(table: Table) -> None:
+    pieces = table.fitted(20)  # too narrow for a name and a score
+    assert [piece.columns for piece in pieces] == [("one",), ("two",)]
+    lines = [str(line) for piece in pieces for line in piece.lines()]
+    assert lines[:3] == ["       one", "— Retrieval · Flags", "33.3 ± 5.0"]
+    assert "— Mean of categories" in lines
+    wide = Table(
+        ("task", "openai/clip-vit-base-patch32", "google/siglip-base", "difference", "p", "p (Holm)", "verdict"),
+        (Row(("VidoreSyntheticDocQAHealthcareIndustryRetrieval", 0.5, 0.25, 0.25, 0.001, 0.012, "win")),),
+    )
+    [fitted] = wide.fitted(80)
+    assert fitted.width() <= 80
+    assert all(len(str(line)) <= 80 for line in fitted.lines())
+    assert wide.fitted(40)[0].columns == ("openai/clip-vit-base-patch32", "google/siglip-base", "difference", "verdict")
+
+
+def test_14_17_columns_by_choice_and_the_best_in_bold(table: Table) -> None:
+    chosen = table.only(["two", "ta*", "one"])
+    assert chosen.columns == ("two", "task", "one")
+    assert r"$\mathbf{90.0} \pm 5.0$ (a) & Flags & $33.3 \pm 5.0$ \\" in chosen.format("latex").splitlines()
+    assert chosen.only("task").notes == ()  # footnotes go with their scores
+    with pytest.raises(UnknownName, match="There is no column named 'three'"):
+        table.only("three")
+
+
+@pytest.mark.parametrize("style", ["csv", "markdown", "latex", "json"])
+def test_14_17_exported_notes_have_no_advice_on_the_command_line(style: str) -> None:
+    marks = ("in part not zero-shot (--zero-shot-only leaves them out)",)
+    rows = (Row(("a", Score(0.5, 0.4, 0.6, marks=marks))),)
+    notes = (
+        "the 3 models share 2 of the tasks (--comparable, or comparable=True in Python, ranks them over those)",
+        "5 more models follow (--top, or top in Python).",
+        "2 vectors are damaged; embark store repair leaves them out",
+        "Left out: 3 (size is not known).",
+    )
+    table = footnoted(Table(("model", "score"), rows, notes))
+    assert "--comparable" in str(table)
+    exported = table.format(style)
+    assert "--" not in exported.replace(":---", "").replace("---:", "")
+    assert "embark" not in exported
+    assert "in part not zero-shot" in exported
+    if style != "csv":  # which has footnotes alone
+        assert "5 more models follow." in exported
+        assert "(size is not known)" in exported
 
 
 def test_the_best_is_the_best_of_several_models(table: Table) -> None:
@@ -130,7 +176,7 @@ def test_latex(table: Table) -> None:
         r"\multicolumn{5}{l}{\textit{Retrieval}} \\",
     ]
     assert r"Names & accuracy & 25.0 & $66.7 \pm 5.0$ & -- \\" in lines
-    assert lines[-5] == r"\midrule Mean of categories &  &  & $50.0 \pm 3.1$ & $90.0 \pm 5.0$ (b) \\"
+    assert lines[-5] == r"\midrule Mean of categories &  &  & $50.0 \pm 3.1$ & $\mathbf{90.0} \pm 5.0$ (b) \\"
     assert lines[-4:] == [
         r"\bottomrule",
         r"\end{tabular}",

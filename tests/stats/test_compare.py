@@ -350,7 +350,7 @@ def test_real_results(two_models: embark.Run) -> None:
 def test_the_command_prints_what_the_function_returns(two_models: embark.Run) -> None:
     names = ("embark/handmade", "embark/random")
     comparison = compare(*names)
-    tables = (comparison.table(), comparison.categories_table(), comparison.sentence())
+    tables = (comparison.sentence(), comparison.table(), comparison.categories_table())
     assert said(*names) == "\n\n".join(map(str, tables)) + "\n"
     assert said(*names, "--format", "csv") == comparison.table().format("csv") + "\n"
     assert json.loads(said(*names, "--json")) == json.loads(json.dumps(comparison.as_dict()))

@@ -103,8 +103,8 @@ class Leaderboard(Noted):
             KINDS: sure and not by_items,
             DATED: sure and by_items and any(entry.model.readings.dated for entry in self.entries),
             TIES: sure,
-            f"{common}: --comparable (comparable=True in Python) ranks them over those; "
-            "fewer models may share more": partial and in_common,
+            f"{common}, and fewer models may share more "
+            "(--comparable, or comparable=True in Python, ranks them over those)": partial and in_common,
             f"the {len(models)} models share none of the tasks; fewer models may share some": partial and not in_common,
         }
         return applicable(notes)

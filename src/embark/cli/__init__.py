@@ -13,7 +13,21 @@ from typing import Annotated, ClassVar
 import typer
 
 from embark import __version__
-from embark.cli import analyze, board, browse, compare, doctor, exchange, fetch, published, recommend, run, show, store
+from embark.cli import (
+    analyze,
+    board,
+    browse,
+    compare,
+    doctor,
+    exchange,
+    fetch,
+    published,
+    recommend,
+    run,
+    show,
+    store,
+    vectors,
+)
 from embark.cli.grammar import Command, Group
 from embark.cli.output import say
 from embark.escape import terminal
@@ -28,7 +42,7 @@ class Commands(Group):
         "Run models": ("run", "plan", "fetch", "check", "doctor", "store"),
         "Read scores": ("leaderboard", "compare", "recommend", "analyze", "published"),
         "Look up": ("tasks", "benchmarks", "models", "show"),
-        "Exchange": ("import", "export"),
+        "Exchange": ("import", "export", "vectors"),
     }
 
 
@@ -85,6 +99,7 @@ app.add_typer(exchange.export, name="export")
 app.add_typer(analyze.app, name="analyze")
 app.add_typer(published.app, name="published")
 app.add_typer(store.app, name="store")
+app.add_typer(vectors.app, name="vectors")
 
 
 INTERRUPTED = 130  # the status that typer leaves with after Ctrl-C

@@ -17,6 +17,7 @@ from embark.cli.output import (
     Names,
     ProtocolName,
     ResultsFolder,
+    Select,
     TaskNames,
     Types,
     emit,
@@ -63,6 +64,7 @@ def leaderboard(
     ] = None,
     wide: Annotated[bool, typer.Option("--wide", help="All models and columns, however wide.")] = False,
     style: Format = "text",
+    select: Select = None,
     results: ResultsFolder = None,
 ) -> None:
     """Rank models by a benchmark's own rule: the published ones and yours, with rank intervals and ties.
@@ -74,7 +76,7 @@ def leaderboard(
     embark leaderboard -b MMEB-V3 --comparable
     embark leaderboard -b 'MIEB(lite)' --type encoder --max-params 500M --top 10
     embark leaderboard -b 'MIEB(eng)' --by-task -m '*EVA02*'
-    embark leaderboard -t 'Holiday*' --format markdown > board.md
+    embark leaderboard -t 'Holiday*' --format latex --select 'model,mean,*retrieval' > board.tex
     """
     board = embark.leaderboard(
         benchmark,
@@ -98,11 +100,11 @@ def leaderboard(
     many = len(board.entries)
     top = top or (many if wide or style != "text" else BESIDE if by_task else TOP)
     table = board.tasks_table(top) if by_task else board.table(top)
-    if style == "text" and not wide and not by_task:
+    if style == "text" and not (wide or by_task or select):
         narrow = board.table(top, terminal_width())
         if hidden := [name for name in table.columns if name not in (*narrow.columns, "source")]:
             say(f"--wide shows more columns: {listed(hidden)}")
         table = narrow
-    emit(table, style)
+    emit(table, style, columns=select)
     if top < many:
         say(f"{top} of {many} models are shown; --top {many} shows all, as --wide and the other formats do")

@@ -2,13 +2,27 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 import embark
 from embark import escape
-from embark.cli.output import BenchmarkName, Format, ResultsFolder, TaskNames, emit, print_table, say
+from embark.cli.output import (
+    BenchmarkName,
+    Format,
+    ResultsFolder,
+    Select,
+    TaskNames,
+    emit,
+    finish,
+    folded,
+    limited,
+    print_table,
+    say,
+    terminal_width,
+)
 from embark.cli.run import Folder, TasksFile, named_tasks
 
 SHOWN = 20  # flipped items named each way
@@ -24,18 +38,30 @@ def compare(
     show: Annotated[
         str | None, typer.Option("--show", metavar="TASK", help="Name the items that only one of them gets right.")
     ] = None,
+    fail_if_worse: Annotated[
+        bool, typer.Option("--fail-if-worse", help="End with status 1 if A is worse, on a task or in the mean.")
+    ] = False,
+    margin: Annotated[
+        float, typer.Option("--margin", min=0, metavar="POINTS", help="A loss that --fail-if-worse tolerates.")
+    ] = 0.0,
+    plot: Annotated[
+        Path | None, typer.Option("--plot", metavar="FILE", help="Draw the differences: .svg, .pdf or .png.")
+    ] = None,
     style: Format = "text",
+    select: Select = None,
     results: ResultsFolder = None,
 ) -> None:
     """Compare two models item by item: differences with intervals, and which of them are more than chance.
 
-    Without -b and -t: on all tasks that both have results on, your own tasks, too.
+    Without -b and -t: on all tasks that both have results on, your own tasks, too. As a gate, A is the candidate: it
+    fails on a task that is worse by more than chance (after Holm's correction), or if the mean of all tasks is.
 
     \b
     embark compare embark/pocket embark/handmade
     embark compare embark/pocket embark/random -b Pocket --format json
     embark compare embark/pocket embark/handmade --show PocketFlagZeroShot
     embark compare ./step-500 ./step-400 --tasks-file tasks.toml -t 'Pets*'
+    embark compare ./candidate ./released --fail-if-worse --margin 0.5 --plot differences.svg
     """
     settings = embark.load_settings(results=results)
     if show is not None:
@@ -46,11 +72,18 @@ def compare(
             emit(flips.table(), style, flips.as_dict())
         return
     comparison = embark.compare(a, b, benchmark, named_tasks(task, folder, tasks_file), settings=settings)
-    if style == "text":
+    worse = comparison.worse(margin) if fail_if_worse else ()
+    if plot is not None:
+        comparison.plot(plot)
+        say(f"drawn: {plot}")
+    if style == "text" and not select:
+        sentence = comparison.sentence()
+        print("\n".join(folded(sentence, terminal_width())) if limited() else escape.terminal(sentence), end="\n\n")
         print_table(comparison.table())
         print()
         print_table(comparison.categories_table())
-        print(f"\n{escape.terminal(comparison.sentence())}")
     else:
-        emit(comparison.table(), style, comparison.as_dict())
-    say(*comparison.notes)
+        data = comparison.as_dict() | ({"worse": list(worse)} if fail_if_worse else {})
+        emit(comparison.table(), style, data, select)
+    verdict = [f"worse: {line}" for line in worse] or [f"passed: {a} is not worse than {b} ({margin:g} points allowed)"]
+    finish(*comparison.notes, *(verdict if fail_if_worse else ()), failed=worse)

@@ -6,6 +6,7 @@ Also the options that several commands share.
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import sys
 import textwrap
@@ -37,6 +38,9 @@ Names = list[str] | None
 Home = Annotated[Path | None, typer.Option("--home", metavar="DIR", help="Folder of vectors and data (EMBARK_HOME).")]
 ResultsFolder = Annotated[
     Path | None, typer.Option("--results", metavar="DIR", help="Folder of scores (EMBARK_RESULTS, or ./results).")
+]
+Select = Annotated[
+    Names, typer.Option("--select", metavar="NAMES", help="Only these columns of the table: names or patterns, a,b.")
 ]
 Format = Annotated[
     str,
@@ -74,15 +78,15 @@ Trust = Annotated[
 
 WIDTH = 120  # characters per line where there is no terminal
 FEW = 6  # models that fit side by side
-NARROW = 18  # characters that a column of words takes at least
 STYLES = {"head": "bold", "section": "dim", "rule": "dim", "row": "", "total": "bold"}
 
 
 def say(*notes: str) -> None:
-    """Print lines to standard error, beside the result."""
-    with suppress(OSError):  # nobody reads any more
+    """Print lines to standard error, beside the result; on a terminal, wrapped between words."""
+    with suppress(OSError, ValueError):  # nobody reads any more
         for note in notes:
-            print(escape.terminal(note), file=sys.stderr, flush=True)
+            lines = folded(note, terminal_width()) if sys.stderr.isatty() else [escape.terminal(note)]
+            print("\n".join(lines), file=sys.stderr, flush=True)
 
 
 def finish(*notes: str, failed: object = False) -> None:
@@ -97,9 +101,11 @@ def terminal_width() -> int:
     return shutil.get_terminal_size((WIDTH, 24)).columns
 
 
-def emit(table: Table, style: str, data: Any = None) -> None:
-    """Print a table in a format; as JSON, `data` instead where it has more than the table."""
-    if style == "json" and data is not None:
+def emit(table: Table, style: str, data: Any = None, columns: Sequence[str] | None = None) -> None:
+    """Print a table in a format, or only these columns; as JSON, `data` instead where it has more than the table."""
+    if columns:
+        table = table.only(name.strip() for names in columns for name in names.split(","))
+    if style == "json" and data is not None and not columns:
         print_json(data)
     elif style != "text":
         print(table.format(style))
@@ -118,34 +124,36 @@ def print_json(value: Any) -> None:
 
 
 def print_table(table: Table) -> None:
-    """A table: fitted and styled on a terminal, plain elsewhere; transposed when it is too wide and has few rows."""
-    room = terminal_width()
-    if table.width() > room and len(table.rows) <= FEW and table.models == "rows":
-        table = table.transposed()
-    whole = map(escape.terminal, table.notes)
-    notes = [line for note in whole for line in textwrap.wrap(note, room, subsequent_indent="    ") or [""]]
-    if not sys.stdout.isatty():
-        print("\n".join([*map(str, table.lines()), *notes]))
-        return
+    """A table, fitted to the terminal or to COLUMNS, elsewhere whole; transposed if it is too wide and has few rows."""
     from rich.console import Console
     from rich.text import Text
 
-    console = Console(highlight=False, soft_wrap=True)
-    pieces = table.fitted(room)
+    from embark.results.table import LESSER
+
+    room = terminal_width()
+    if table.width() > room and len(table.rows) <= FEW and table.models == "rows" and table.columns[0] == "#":
+        table = table.transposed()
+    pieces = table.fitted(room) if limited() else [table]
+    hidden = [name for name in LESSER if name in table.columns and name not in pieces[0].columns]
+    notes = [f"(a wider terminal shows {' and '.join(hidden)}, too)"] if hidden else []
+    notes += [line for note in table.notes for line in folded(note, room)]
     apart = len(pieces) > 1 and table.models == "columns"  # scores to compare with are in another piece
+    console = Console(highlight=False, soft_wrap=True)
+    styled = sys.stdout.isatty()
     for number, piece in enumerate(pieces):
         if number:
-            console.print()
+            print()
         for line in piece.lines():
             *cells, last = line.cells
             cells.append(wrapped(last.rstrip(), sum(map(len, cells)) + 2 * len(cells)))
+            if not styled:
+                print("  ".join(cells).rstrip())
+                continue
             best = [bold and not apart for bold in line.best]
             texts = [Text(cell, "bold" if bold else "") for cell, bold in zip(cells, best, strict=False)]
             console.print(Text("  ").join(texts), style=STYLES[line.kind])
-    if gone := [name for name in table.columns if name not in {n for piece in pieces for n in piece.columns}]:
-        console.print(f"(a wider terminal shows {' and '.join(gone)}, too)", style="dim")
     for note in notes:
-        console.print(Text(note), style="dim")
+        console.print(Text(note), style="dim") if styled else print(note)
 
 
 def listing(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> Table:
@@ -155,9 +163,23 @@ def listing(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> Table:
     return Table(tuple(columns), tuple(Row(tuple(row)) for row in rows))
 
 
+def limited() -> bool:
+    """Whether lines have an end: those of a terminal have, and those of a file where COLUMNS is set."""
+    return sys.stdout.isatty() or "COLUMNS" in os.environ
+
+
+def folded(text: str, room: int) -> list[str]:
+    """A text as lines of at most `room` characters; words and names stay whole."""
+    return textwrap.wrap(
+        escape.terminal(text), room, subsequent_indent="    ", break_long_words=False, break_on_hyphens=False
+    ) or [""]
+
+
 def wrapped(text: str, indent: int) -> str:
-    """A text that begins at column `indent`, wrapped to stay right of it on a terminal."""
-    if not sys.stdout.isatty() or len(text) + indent <= (columns := shutil.get_terminal_size().columns):
+    """A text that begins at column `indent`, wrapped to stay right of it where lines have an end."""
+    from embark.results.table import NARROW
+
+    if not limited() or len(text) + indent <= (columns := terminal_width()):
         return text
     lines = textwrap.wrap(text, max(columns - indent, NARROW), break_long_words=False, break_on_hyphens=False)
     return ("\n" + " " * indent).join(lines)

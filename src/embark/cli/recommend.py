@@ -8,7 +8,7 @@ import typer
 
 import embark  # its parts are loaded at first use, so that --help stays fast
 from embark.cli.analyze.options import OnBenchmark, OnTasks, Own, Plot, present
-from embark.cli.output import Format, ResultsFolder
+from embark.cli.output import Format, ResultsFolder, Select
 from embark.cli.run import Folder, TasksFile, named_tasks
 from embark.settings import load_settings
 
@@ -25,6 +25,7 @@ def recommend(
     max_dim: Annotated[int | None, typer.Option("--max-dim", min=1, help="Greatest dimension of its vectors.")] = None,
     top: Annotated[int, typer.Option("--top", min=1, help="Models to show.")] = 15,
     style: Format = "text",
+    select: Select = None,
     plot: Plot = None,
     own: Own = False,
     results: ResultsFolder = None,
@@ -49,4 +50,4 @@ def recommend(
         own=own,
         settings=load_settings(results=results),
     )
-    present(study, style, plot)
+    present(study, style, plot, select)

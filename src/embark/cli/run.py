@@ -22,6 +22,7 @@ from embark.cli.output import (
     Precision,
     ProtocolName,
     ResultsFolder,
+    Select,
     TaskNames,
     Trust,
     emit,
@@ -130,6 +131,7 @@ def run(
     prompt: Prompt = None,
     offline: Offline = False,
     style: Format = "text",
+    select: Select = None,
     home: Home = None,
     results: ResultsFolder = None,
 ) -> None:
@@ -171,7 +173,7 @@ def run(
     table = report.table()
     if report.results or style != "text":
         data = {"results": long_table(report.results), "skipped": [vars(skip) for skip in report.skipped]}
-        emit(table, style, data)
+        emit(table, style, data, select)
     on_screen = table.notes if report.results and style == "text" and sys.stdout.isatty() else ()
     notes = [note for note in report.notes if note not in on_screen]
     say(*report.summary(), *notes, *_rows(of_folder))

@@ -1,10 +1,11 @@
 """Evaluators: pure functions from truth and vectors to scores, one module per kind.
 
 A module has `VERSION` (part of the protocol fingerprint; raise it when a score can change), `PARAMS` if a row may set
-any (name → `Option`) and `evaluate(truth, vectors, params) -> Scores`, where `vectors` holds
-one matrix for each side of the dataset. It may have `PRESET` (default values of parameters), `base(params)` (the kind
-of the evaluator that it calls), `narrow(truth, params)` and `constant(truth, params)` (the value that the main measure
-has for every model, and the names of measures that tell something; None where it differs), see below.
+any (name → `Option`) and `evaluate(truth, vectors, params) -> Scores`, where `vectors` holds one matrix for each side of
+the dataset. It may have `PRESET` (default values of parameters), `IMPORTS` (modules to load before, one thread at a
+time), `base(params)` (the kind of the evaluator that it calls), `narrow(truth, params)` and `constant(truth, params)`
+(the value that the main measure has for every model, and the names of measures that tell something; None where it
+differs), see below.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Mapping
 from importlib import import_module
+from threading import Lock
 from types import ModuleType
 from typing import Any
 
@@ -30,6 +32,8 @@ EVALUATORS = {
     "sts": "embark.evaluators.sts",
     "robustness": "embark.evaluators.robustness",
 }
+
+_IMPORTING = Lock()  # threads that import scikit-learn at once may see it half loaded
 
 # Parameters that every kind accepts; they come from the row's metric, the model's card and the settings. `stages` (of a
 # run with stages) is here only because the fingerprint covers a row's parameters; evaluators do not read it.
@@ -109,7 +113,11 @@ def check_measure(kind: str, truth: Truth, params: Mapping[str, Any]) -> None:
 def evaluate(kind: str, truth: Truth, vectors: Mapping[str, Any], params: Mapping[str, Any]) -> Scores:
     """Score one dataset's vectors against its truth."""
     check(kind, params)
-    scores = _module(kind).evaluate(truth, vectors, params)
+    module = _module(kind)
+    with _IMPORTING:
+        for name in getattr(module, "IMPORTS", ()):
+            import_module(name)
+    scores = module.evaluate(truth, vectors, params)
     assert isinstance(scores, Scores)
     return scores
 

@@ -20,6 +20,7 @@ from embark.metrics import main_measure
 from embark.types import Array, EmbarkError, Groups, Option, Scores
 
 VERSION = 2
+IMPORTS = ("sklearn.cluster",)
 PARAMS = {
     "batch_size": Option(int, "Of MiniBatchKMeans, as the paper has it."),
     "seed": Option(int, "The seed of the first run (42)."),

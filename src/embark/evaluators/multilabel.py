@@ -19,6 +19,7 @@ from embark.metrics import main_measure
 from embark.types import Array, EmbarkError, Option, Scores, Split
 
 VERSION = 1
+IMPORTS = ("sklearn.linear_model", "sklearn.neighbors")
 PARAMS = {
     "shots": Option(int, "Examples of each label that a run learns from (8)."),
     "runs": Option(int, "Samples of examples, over which the score is averaged."),

@@ -20,6 +20,7 @@ from embark.evaluators.threads import blas_threads
 from embark.types import Array, EmbarkError, Option, Scores, Split
 
 VERSION = 1
+IMPORTS = ("sklearn.linear_model", "sklearn.pipeline", "sklearn.preprocessing")
 PARAMS = {
     "shots": Option(int, "Examples of each class that a run learns from (16)."),
     "runs": Option(int, "Samples of examples, over which the score is averaged."),
@@ -67,7 +68,9 @@ def evaluate(truth: Split, vectors: Mapping[str, Any], params: Mapping[str, Any]
     }
     small = int((class_sizes < shots).sum())
     warnings = (*_training_warnings(fitted, truth.test, kind), *_class_warnings(truth, classes, small, shots))
-    return Scores(means, main, "test", np.arange(len(truth.test)), columns("accuracy", right), "runs", counts, warnings)
+    classes_of_items = {f"predicted_run{run}": probe.predicted for run, probe in enumerate(fitted, 1)}
+    outcomes = columns("accuracy", right) | {"label": truth.test} | classes_of_items
+    return Scores(means, main, "test", np.arange(len(truth.test)), outcomes, "runs", counts, warnings)
 
 
 def narrow(truth: Split, params: Mapping[str, Any]) -> tuple[Split, dict[str, Array]]:

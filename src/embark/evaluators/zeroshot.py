@@ -46,6 +46,7 @@ def evaluate(truth: Classes, vectors: Mapping[str, Any], params: Mapping[str, An
     outcomes = {"accuracy": right, "top5_accuracy": top5, "predicted": top[:, 0]}
     main = metrics.main_measure(params, "accuracy", values, "Zero-shot")
     if truth.label.ndim == 1:  # where items have several labels, a class has no precision
+        outcomes["label"] = truth.label
         values |= metrics.classification(truth.label, top[:, 0], classes)
     return Scores(
         values,

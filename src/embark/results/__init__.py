@@ -258,6 +258,7 @@ def _stem(task: str, protocol: str) -> str:
     return task if protocol == "paper" else f"{task}@{protocol}"
 
 
+PREDICTED = r"predicted(_run\d+)?"  # columns of outcomes that hold the class that an item gets; "label" is its own
 ABOUT = "about_"  # begins the columns of outcomes that hold what the data tell about an item
 
 

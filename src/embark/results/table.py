@@ -13,14 +13,18 @@ from math import isfinite
 from typing import Any, Literal, NamedTuple, TypeVar
 
 from embark import escape
-from embark.catalogue import check_name
+from embark.catalogue import Catalogue, check_name
 from embark.types import EmbarkError
 
 T = TypeVar("T")
-LESSER = ("metric", "chance")  # columns that are left out on a narrow terminal, in this order
+LESSER = ("metric", "chance", "p", "p (Holm)")  # columns that are left out on a narrow terminal, in this order
+NARROW = 18  # characters that a last column of words takes at least; its words are wrapped
 HEAD = 10  # characters of a name over scores, before it is broken
 PIECES = r"(?<=[ /-])|(?<=[a-z0-9])(?=[A-Z][a-z])|(?=\()"  # where a name may be broken: patch14-384, ImageClustering
 FOOTNOTE = re.compile(r"\(([a-z]+)\) (.*)", re.DOTALL)  # as `footnoted` writes them
+COMMANDS = "run|plan|fetch|check|doctor|store|leaderboard|compare|recommend|analyze|published|show|export|import"
+ADVICE = rf"(?:(?<!\w)--[a-z]|\bembark (?:{COMMANDS})\b)"
+HINT = re.compile(rf" ?\([^()]*{ADVICE}[^()]*\)|; [^;()]*{ADVICE}[^;()]*")  # in brackets, or as a clause
 ENDINGS = ("MultiChoice", "Classification", "Retrieval", "Clustering", "ZeroShot")
 LOPSIDED = 0.1  # share of its mean length by which an arm of an interval may be longer, before both ends are shown
 NUMBERS = ("#", "95 %", "tasks", "Borda", "chance")  # columns of words that are set to the right
@@ -104,14 +108,29 @@ class Table:
         label, *rest = [Row((name, *cells)) for name, cells in zip(self.columns, lines, strict=True)]
         return Table(("rank", *(shown(cell) for cell in label.cells[1:])), tuple(rest), self.notes)
 
+    def only(self, columns: str | Iterable[str]) -> Table:
+        """The columns of these names or patterns, in their order."""
+        names = Catalogue("column", dict.fromkeys(self.columns), str, f"There are {', '.join(self.columns)}.")
+        return self._only([self.columns.index(name) for name in names.match(columns)])
+
     def fitted(self, room: int) -> list[Table]:
-        """Tables of at most `room` characters per line: without lesser columns, then with fewer scores side by side."""
+        """Tables of at most `room` characters per line: without lesser columns, then with fewer scores side by side.
+
+        Where one score is too much, the widest names stand on lines of their own. Words are not broken.
+        """
         table = self
         for name in LESSER:
             if table.width() > room and name in table.columns:
                 table = table._only([i for i, other in enumerate(table.columns) if other != name])
         widths, scores = table._widths(), [i for i in range(len(table.columns)) if table._scores(i)]
         words = [i for i in range(len(table.columns)) if i not in scores]
+        names = [i for i in words if _words(table, i)]
+        least = sum(widths[i] + 2 for i in words) - 2 + max((widths[i] + 2 for i in scores), default=0)
+        if names and names[-1] == len(widths) - 1:
+            least -= max(0, widths[-1] - NARROW)
+        if least > room and names and len(words) + len(scores) > 1:
+            widest = table.columns[max(names, key=lambda i: widths[i])]
+            return self._stacked(self.columns.index(widest)).fitted(room)
         pieces: list[list[int]] = []
         left = 0
         for i in scores:
@@ -147,6 +166,13 @@ class Table:
             cells = padded(escape.terminal(shown(cell)) for cell in row.cells)
             yield Line("total" if row.total else "row", cells, best)
 
+    def _stacked(self, column: int) -> Table:
+        """The table with the cells of a column as headings of its rows."""
+        others = [i for i in range(len(self.columns)) if i != column]
+        headings = [" · ".join(filter(None, (row.section, shown(row.cells[column])))) for row in self.rows]
+        rows = [replace(row, section=heading) for row, heading in zip(self.rows, headings, strict=True)]
+        return replace(self, rows=tuple(rows))._only(others)
+
     def _best(self, row: Row, column: int) -> bool:
         """Whether a score is the highest that any of several models has here."""
         cell = row.cells[column]
@@ -163,9 +189,9 @@ class Table:
         return [max(map(len, [*self._head(i), *column])) for i, column in enumerate(columns)]
 
     def _head(self, column: int) -> list[str]:
-        """A column's name; over scores, which are narrow, a long one takes several lines."""
+        """A column's name; over numbers, which are narrow, a long one takes several lines."""
         name = escape.terminal(self.columns[column])
-        if len(name) <= HEAD or not self._scores(column):
+        if len(name) <= HEAD or _words(self, column):
             return [name]
         lines = [""]
         for piece in re.split(PIECES, name):
@@ -182,9 +208,13 @@ class Table:
         return replace(self, columns=tuple(self.columns[i] for i in columns), rows=rows, notes=notes)
 
     def format(self, style: str) -> str:
-        """The table as text, markdown, latex, csv, json or html."""
+        """The table as text, markdown, latex, csv, json or html.
+
+        Advice on commands and options stands below text and in notebooks alone.
+        """
         check_name("table format", style, FORMATS)
-        return FORMATS[style](self)
+        notes = self.notes if style in ("text", "html") else tuple(HINT.sub("", note) for note in self.notes)
+        return FORMATS[style](replace(self, notes=notes))
 
     def flat(self) -> tuple[list[str], list[list[str | float | None]]]:
         """Names of columns and lines of plain values: a score takes three columns, an interval two.
@@ -394,14 +424,20 @@ def _latex(table: Table) -> str:
             lines.append(rf"\multicolumn{{{len(layout)}}}{{l}}{{\textit{{{escape.latex(section)}}}}} \\")
         for row in rows:
             cells = [
-                "$" + shown(c, r" \pm ", marks=False) + "$" + _signs(c)
-                if isinstance(c, Score)
-                else escape.latex(shown(c, full=True))
-                for c in row.cells
+                _latex_score(cell, table._best(row, column))
+                if isinstance(cell, Score)
+                else escape.latex(shown(cell, full=True))
+                for column, cell in enumerate(row.cells)
             ]
             lines.append((r"\midrule " if row.total else "") + " & ".join(cells) + r" \\")
     notes = [rf"\par\footnotesize {escape.latex(note)}" for note in table.notes]  # below, where lines can break
     return "\n".join([rf"\begin{{tabular}}{{{layout}}}", r"\toprule", *lines, r"\bottomrule", r"\end{tabular}", *notes])
+
+
+def _latex_score(cell: Score, best: bool) -> str:
+    """A score in mathematics; the best of several models in bold, without its interval."""
+    value, *interval = shown(cell, r" \pm ", marks=False).split(" ", 1)
+    return "$" + " ".join([rf"\mathbf{{{value}}}" if best else value, *interval]) + "$" + _signs(cell)
 
 
 def _csv(table: Table) -> str:

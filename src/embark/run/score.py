@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -22,7 +23,7 @@ from embark.run.embedded_task import item_columns
 from embark.run.workbench import Workbench, readable_items
 from embark.stats.shared import ItemNumbers, Part, interval
 from embark.tasks import TASKS
-from embark.types import Array, ModelCard, Scores, Task
+from embark.types import Array, Classes, ModelCard, Scores, Split, Task
 
 
 def fingerprint_of(task: Task, split: str, subset: str) -> str:
@@ -76,7 +77,7 @@ def score_task(task: Task, demands: Sequence[tuple[Demand, Count]], scoring: Sco
         demand = readable_items(demand, scoring.report)
         scores = scoring.bench.score(scoring.encoder, demand, scoring.tasks_at_once)
         items = item_columns(demand.data.sides, demand.data.truth, scores)
-        columns = _with_ids(scores.outcomes, demand) | {name: items[name] for name in items if name != "id"}
+        columns = _with_names(scores.outcomes, demand) | {name: items[name] for name in items if name != "id"}
         columns |= _facts(scores, demand)
         outcomes.append(results.outcome_columns(demand.split, demand.subset, items["id"], columns))
         part = Part(scores.statistic, scores.main, scores.outcomes, numbers.observations("", items))
@@ -121,9 +122,14 @@ def _embedding_time(report: Report, count: Count) -> float:
     return report.seconds / report.embedded * count.missing if report.embedded else 0.0
 
 
-def _with_ids(outcomes: Mapping[str, Array], demand: Demand) -> dict[str, Any]:
-    """Outcomes that point at items (the top document, a pair's other half) with ids in place of positions."""
+def _with_names(outcomes: Mapping[str, Array], demand: Demand) -> dict[str, Any]:
+    """Outcomes that point at items (the top document, a pair's other half) or classes with their ids and names."""
     columns: dict[str, Any] = dict(outcomes)
+    truth = demand.data.truth
+    classes = truth.names if isinstance(truth, Classes | Split) else ()
+    for name in columns if classes else ():
+        if name == "label" or re.fullmatch(results.PREDICTED, name):
+            columns[name] = [classes[number] for number in columns[name].tolist()]
     for name, side in (("top", "document"), ("right", "right")):
         if name in columns and side in demand.data.sides:
             ids = demand.data.sides[side].ids

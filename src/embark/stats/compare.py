@@ -14,10 +14,12 @@ import numpy as np
 from embark.catalogue import Catalogue, counted, group_values, listed
 from embark.models.encoder import Encoder
 from embark.results import Results, TaskResult
+from embark.results.drawing import Drawn
 from embark.results.of_model import results_of_model
 from embark.results.table import Cell, Exact, Interval, Row, Table, Tabular, applicable
 from embark.results.task_rows import known_tasks
 from embark.settings import Settings, load_settings
+from embark.stats.gate import draw_differences, losses
 from embark.stats.intervals import LEVEL
 from embark.stats.outcomes import NotComparable, Parts, observations_of, parts_of
 from embark.stats.paired import Contrast, Difference, contrasts, mean_difference, task_difference
@@ -26,6 +28,7 @@ from embark.tasks import Tasks, choose_tasks, get_benchmark
 from embark.types import Array, Benchmark, EmbarkError, Task
 
 TOO_FEW = "A mean without an interval is over a task with too few pairs to tell its difference."
+FEW = 3  # tasks and reasons that the note on refused ones names
 
 
 @dataclass(frozen=True)
@@ -101,7 +104,7 @@ class Flips(Tabular):
 
 
 @dataclass(frozen=True)
-class Comparison(Tabular):
+class Comparison(Drawn):
     """Every task on which model a can be compared with model b, and why the others cannot."""
 
     a: str
@@ -152,6 +155,25 @@ class Comparison(Tabular):
             f"Over {tasks}, {self.a} is better than {self.b} on {total.wins}, worse on {total.losses}, and cannot be "
             f"told apart on {total.ties} (mean difference {_points(total.difference).text} points{_ends(total)})."
         )
+
+    def worse(self, margin: float = 0.0) -> tuple[str, ...]:
+        """Where a is worse than b by more than chance would make, and by more than `margin` points; one line each.
+
+        That is a task whose p-value stays below 0.05 after Holm's correction, or the mean of all tasks.
+        """
+        return losses(self.pairs, self.total, margin)
+
+    @property
+    def title(self) -> str:
+        return f"{self.a} − {self.b}"
+
+    @property
+    def size(self) -> tuple[float, float]:
+        return 7.0, 1.8 + 0.19 * len(self.pairs)
+
+    def draw(self, figure: Any) -> None:
+        """The difference of each task with its interval, and their mean."""
+        draw_differences(figure, self.pairs, self.total)
 
     def flips(self, task: str) -> Flips:
         """The items of a task that only one of the models gets right."""
@@ -228,9 +250,16 @@ def compare_results(a: Sequence[TaskResult], b: Sequence[TaskResult], tasks: Seq
     pairs = [replace(pair, holm=p) for pair, p in zip(pairs, corrected, strict=True)]
     groups = group_values((pair.category, pair) for pair in pairs)
     categories = {name: _tally(of_category, parts) for name, of_category in groups.items()}
-    notes = tuple(f"not comparable: {task}: {reason}" for task, reason in refused.items())
+    notes = (_refusals(refused),) if refused else ()
     total = _tally(pairs, parts)
     return Comparison(_name(a), _name(b), tuple(pairs), categories, total, refused, notes, (a, b), tuple(tasks))
+
+
+def _refusals(refused: Mapping[str, str]) -> str:
+    """The tasks that cannot be compared, by reason, in one line."""
+    reasons = group_values((reason, task) for task, reason in refused.items())
+    parts = [f"{listed(tasks, FEW)} ({reason})" for reason, tasks in reasons.items()]
+    return f"not comparable: {counted(len(refused), 'task')}: {listed(parts, FEW)}"
 
 
 def flipped_items(a: Sequence[TaskResult], b: Sequence[TaskResult], task: Task) -> tuple[list[str], list[str]]:

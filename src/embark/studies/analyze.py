@@ -6,10 +6,13 @@ vectors share some arguments: `embark.studies.stored_tasks.SharedArguments`.
 """
 
 from embark.studies.breakdown import breakdown
+from embark.studies.confusion import confusion
 from embark.studies.correlate import correlate
 from embark.studies.distill import distill
 from embark.studies.external_scores import mllm
 from embark.studies.geometry import geometry
+from embark.studies.groups import heatmap, profile
+from embark.studies.languages import languages
 from embark.studies.maps import map
 from embark.studies.pareto import pareto
 from embark.studies.predict import predict
@@ -20,13 +23,17 @@ from embark.studies.vector_variants import quantize, similarity, truncate
 
 __all__ = [
     "breakdown",
+    "confusion",
     "correlate",
     "distill",
     "geometry",
+    "heatmap",
+    "languages",
     "map",
     "mllm",
     "pareto",
     "predict",
+    "profile",
     "prompts",
     "quantize",
     "rendering",

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from embark.results.table import short, without_kind
 from embark.types import Array
 
@@ -60,3 +62,23 @@ def label_points(axes: Any, xs: Array, ys: Array, names: Sequence[str]) -> None:
             arrowprops={"arrowstyle": "-", "lw": 0.4, "color": "#888888"} if moved else None,
         )  # fmt: skip
     axes.set_ylim(limits)
+
+
+def draw_heat(axes: Any, values: Array, rows: Sequence[str], columns: Sequence[str], blank: float = -np.inf) -> None:
+    """Values as colors with numbers on them, but none below `blank`; what is missing is left white."""
+    image = axes.imshow(values, cmap="viridis", aspect="auto", interpolation="nearest")
+    axes.grid(visible=False)
+    axes.spines[:].set_visible(False)
+    axes.tick_params(length=0)
+    axes.xaxis.tick_top()
+    axes.set_xticks(range(len(columns)), columns, rotation=45, ha="left", rotation_mode="anchor", fontsize=7)
+    axes.set_yticks(range(len(rows)), rows, fontsize=7)
+    for row, line in enumerate(values):
+        for column, value in enumerate(line):
+            if value >= blank:
+                red, green, blue, _ = image.cmap(image.norm(value))
+                dark = 0.3 * red + 0.59 * green + 0.11 * blue < 0.5
+                axes.text(
+                    column, row, f"{value:.0f}", ha="center", va="center", fontsize=6,
+                    color="white" if dark else "black",
+                )  # fmt: skip

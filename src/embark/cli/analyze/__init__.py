@@ -18,6 +18,10 @@ OF_SCORES: dict[str, Callable[..., None]] = {
     "scaling": scores.scaling,
     "mllm": scores.mllm,
     "pareto": scores.pareto,
+    "heatmap": scores.heatmap,
+    "profile": scores.profile,
+    "languages": scores.languages,
+    "confusion": scores.confusion,
     "breakdown": scores.breakdown,
     "rendering": scores.rendering,
 }

@@ -24,13 +24,13 @@ Plot = Annotated[Path | None, typer.Option("--plot", help="Draw it into this fil
 Own = Annotated[bool, typer.Option("--own", help="Only your own results, without the published ones.")]
 
 
-def present(study: Study, style: str, plot: Path | None) -> None:
+def present(study: Study, style: str, plot: Path | None, columns: list[str] | None = None) -> None:
     """Print the notes and the table of a study, and draw its plot into a file where one is wanted."""
     say(*study.notes)
     if plot is not None:  # first: whoever reads the table may stop reading
         study.plot(plot)
         say(f"drawn: {plot}")
-    emit(study.table(), style)
+    emit(study.table(), style, columns=columns)
 
 
 def with_shared(name: str, declared: Callable[..., None], run: Callable[..., None]) -> Callable[..., None]:

@@ -12,11 +12,14 @@ import typer
 
 import embark  # its parts are loaded at first use, so that --help stays fast
 from embark.cli.analyze.options import OnBenchmark, OnTasks, Own, Plot, present
-from embark.cli.output import Format, ResultsFolder
+from embark.cli.output import Format, ResultsFolder, Select
 from embark.cli.run import Folder, TasksFile, named_tasks
 from embark.settings import load_settings
 
 By = Annotated[str, typer.Option("--by", help="Group tasks by category, type, capability, domain… or task.")]
+OfModels = Annotated[
+    list[str] | None, typer.Option("-m", "--model", help="Only these models: names or patterns, '*siglip*'.")
+]
 Correlation = Annotated[str, typer.Option("--correlation", help="spearman or pearson.")]
 
 
@@ -125,6 +128,47 @@ def pareto(
     """
 
 
+def heatmap(benchmark: OnBenchmark = None, tasks: OnTasks = None, by: By = "category", models: OfModels = None) -> None:
+    """Models × categories of tasks: the mean score of every model in every group.
+
+    \b
+    embark analyze heatmap -b 'MIEB(lite)' --plot heatmap.svg
+    embark analyze heatmap -b Pocket --own --by capability --format latex
+    """
+
+
+def profile(benchmark: OnBenchmark = None, tasks: OnTasks = None, by: By = "category", models: OfModels = None) -> None:
+    """Where models are strong and weak: scores by group of tasks, with ranks and the median of all models.
+
+    \b
+    embark analyze profile -m '*siglip-so400m*' -m royokong/e5-v --plot profile.svg
+    embark analyze profile -b Pocket --own -m embark/pocket
+    """
+
+
+def languages(benchmark: OnBenchmark = None, tasks: OnTasks = None, models: OfModels = None) -> None:
+    """Scores by language, on tasks that have several.
+
+    \b
+    embark analyze languages -t PocketNamesIn38Languages --own --plot languages.svg
+    embark analyze languages -t XM3600T2IRetrieval -m '*siglip*'
+    """
+
+
+def confusion(
+    benchmark: OnBenchmark = None,
+    tasks: OnTasks = None,
+    models: OfModels = None,
+    matrix: Annotated[bool, typer.Option("--matrix", help="Instead, every pair of classes that are confused.")] = False,
+) -> None:
+    """Your zero-shot and probe tasks class by class: precision, recall, and what each class is taken for.
+
+    \b
+    embark analyze confusion -t PocketGroupZeroShot -m embark/pocket --plot confusion.svg
+    embark analyze confusion -t PocketGroupProbe --matrix --format csv
+    """
+
+
 def breakdown(
     benchmark: OnBenchmark = None,
     tasks: OnTasks = None,
@@ -157,6 +201,7 @@ def run(
     folder: Folder = None,
     tasks_file: TasksFile = None,
     style: Format = "text",
+    select: Select = None,
     plot: Plot = None,
     own: Own = False,
     results: ResultsFolder = None,
@@ -165,4 +210,4 @@ def run(
     if folder or tasks_file:
         options["tasks"] = named_tasks(options.get("tasks"), folder, tasks_file)
     study = getattr(embark.analyze, analysis)(**options, own=own, settings=load_settings(results=results))
-    present(study, style, plot)
+    present(study, style, plot, select)

@@ -12,7 +12,7 @@ import typer
 
 import embark  # its parts are loaded at first use, so that --help stays fast
 from embark.cli.analyze.options import Plot, present
-from embark.cli.output import Format, Home, Precision, ProtocolName, ResultsFolder, TaskNames, Trust
+from embark.cli.output import Format, Home, Precision, ProtocolName, ResultsFolder, Select, TaskNames, Trust
 from embark.cli.run import AllowOutside, Folder, TasksFile, own_rows
 from embark.settings import load_settings
 
@@ -145,6 +145,7 @@ def run(
     home: Home = None,
     results: ResultsFolder = None,
     style: Format = "text",
+    select: Select = None,
     plot: Plot = None,
 ) -> None:
     """Have `embark.analyze` do an analysis of stored vectors, and print it."""
@@ -159,7 +160,7 @@ def run(
         loading=Loading(dtype=dtype, trust=trust),
         settings=load_settings(home, results),
     )
-    present(study, style, plot)
+    present(study, style, plot, select)
 
 
 def _tasks(names: str | list[str] | None, own: list[Task]) -> str | Task | list[str | Task]:

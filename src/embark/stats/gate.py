@@ -1,0 +1,60 @@
+"""Whether a model is worse than another, as a gate asks, and the drawing of where it is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from embark.results.table import short
+from embark.stats.intervals import LEVEL
+
+if TYPE_CHECKING:
+    from embark.stats.compare import Pair, Tally
+
+COLORS = {"win": "#0072B2", "tie": "#999999", "loss": "#D55E00"}
+LABELS = {"win": "better", "tie": "cannot be told apart", "loss": "worse"}
+
+
+def losses(pairs: Sequence[Pair], total: Tally, margin: float = 0.0) -> tuple[str, ...]:
+    """Where model a loses by more than chance would make and by more than `margin` points: tasks, then the mean."""
+    lines = [
+        f"{pair.task}: {100 * pair.difference:+.1f} points ({p_value(pair.holm)} after Holm's correction)"
+        for pair in pairs
+        if pair.verdict == "loss" and 100 * pair.difference < -margin
+    ]
+    if total.p is not None and total.p < 1 - LEVEL and 100 * total.difference < -margin:
+        lines.append(f"mean of {len(pairs)} tasks: {100 * total.difference:+.1f} points ({p_value(total.p)})")
+    return tuple(lines)
+
+
+def p_value(p: float) -> str:
+    """A p-value as people read it."""
+    return "p < 0.0001" if p < 1e-4 else f"p = {p:.2g}"
+
+
+def draw_differences(figure: Any, pairs: Sequence[Pair], total: Tally) -> None:
+    """The difference of each task with its interval, in the color of its verdict; below them, their mean."""
+    axes = figure.subplots()
+    axes.axvline(0, color="black", lw=0.8)
+    for verdict in ("win", "tie", "loss"):
+        rows = [-row for row, pair in enumerate(pairs) if pair.verdict == verdict]
+        own = [pair for pair in pairs if pair.verdict == verdict]
+        axes.hlines(
+            rows, [100 * pair.low for pair in own], [100 * pair.high for pair in own], color=COLORS[verdict], lw=1.2
+        )
+        label = f"{LABELS[verdict]} ({len(own)})"
+        axes.plot([100 * pair.difference for pair in own], rows, "o", ms=4, color=COLORS[verdict], label=label)
+    names = [short(pair.task, 34) for pair in pairs]
+    if len(pairs) > 1:
+        row = -len(pairs) - 0.5
+        if total.low is not None and total.high is not None:
+            axes.hlines(row, 100 * total.low, 100 * total.high, color="black", lw=1.2)
+        axes.plot(100 * total.difference, row, "D", ms=5, color="black", label="mean")
+        names.append("mean of all")
+        axes.set_yticks([*range(0, -len(pairs), -1), row], names, fontsize=7)
+    else:
+        axes.set_yticks([0], names, fontsize=7)
+    axes.margins(y=1 / (2 + len(pairs)))
+    axes.grid(visible=False, axis="y")
+    axes.set(xlabel="difference (points)")
+    figure.legend(loc="outside lower center", ncols=4, fontsize=8)

@@ -1,0 +1,131 @@
+"""Vectors to files and back: the same scores, and errors that name what does not fit."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from typer.testing import CliRunner
+
+import embark
+from embark.cli import app
+from embark.data.items import digest, text
+from embark.run.stored_vectors import NotStored
+from embark.types import EmbarkError
+
+MODEL = "embark/random"
+TASK = "PocketClockReading"
+
+
+@pytest.fixture
+def run() -> embark.Run:
+    return embark.evaluate(MODEL, TASK, show_progress=False)
+
+
+def said(*words: str | Path) -> tuple[str, str]:
+    done = CliRunner().invoke(app, ["vectors", *map(str, words)])
+    assert done.exit_code == 0, done.output
+    return done.stdout, done.stderr
+
+
+@pytest.mark.parametrize("ending", [".parquet", ".npy"])
+def test_14_16_exported_vectors_are_scored_without_a_model(ending: str, run: embark.Run, tmp_path: Path) -> None:
+    file = tmp_path / f"clocks{ending}"
+    written = embark.export_vectors(MODEL, TASK, file)
+    again = embark.import_vectors(file, TASK)
+    [before], [after] = run.results, again.results
+    assert (after.score, after.interval) == (before.score, before.interval)
+    assert after.model == "imported/clocks"
+    assert after.revision.startswith("sha256-")
+    assert after.warnings == (*before.warnings, "scored from imported vectors, which were made elsewhere")
+    assert after.records[0].loaded["vectors"] == "imported"
+    assert embark.compare("imported/clocks", MODEL).sentence().startswith("On 1 task, no difference")
+    assert sum(written.sides.values()) == len(pq.read_table(file)) if ending == ".parquet" else len(np.load(file))
+
+
+def test_14_16_a_file_tells_whose_vectors_it_has(run: embark.Run, tmp_path: Path) -> None:
+    embark.export_vectors(MODEL, TASK, tmp_path / "clocks.parquet")
+    table = pq.read_table(tmp_path / "clocks.parquet")
+    assert table.column_names == ["split", "subset", "side", "id", "content", "vector"]
+    assert {*table["side"].to_pylist()} == {"query", "document"}
+    assert table.schema.metadata[b"model"] == MODEL.encode()
+    content = dict(zip(table["id"].to_pylist(), table["content"].to_pylist(), strict=True))
+    assert digest(text("nine o’clock").parts).hex() in content.values()
+    with pytest.raises(NotStored, match="Embed them"):
+        embark.export_vectors(MODEL, "PocketNameSTS", tmp_path / "sts.npy")
+    with pytest.raises(EmbarkError, match=r"format of vectors named '.csv'"):
+        embark.export_vectors(MODEL, TASK, tmp_path / "clocks.csv")
+
+
+def test_14_16_ids_come_in_many_forms(run: embark.Run, tmp_path: Path) -> None:
+    embark.export_vectors(MODEL, TASK, tmp_path / "v.npy")
+    matrix = np.load(tmp_path / "v.npy")
+    rows = [json.loads(line) for line in (tmp_path / "v.jsonl").read_text(encoding="utf-8").splitlines()]
+    columns = {name: [row[name] for row in rows] for name in ("side", "id")}
+    score = run.results[0].score
+    assert embark.import_vectors(matrix, TASK, ids=columns, name="me/array").results[0].score == score
+    with (tmp_path / "ids.csv").open("w", newline="", encoding="utf-8") as out:
+        csv.writer(out).writerows([("side", "id"), *zip(columns["side"], columns["id"], strict=True)])
+    assert embark.import_vectors(tmp_path / "v.npy", TASK, ids=tmp_path / "ids.csv").results[0].score == score
+    lists = pa.table(columns | {"embedding": list(matrix.astype(np.float64))})  # lists of any length, doubles
+    pq.write_table(lists, tmp_path / "lists.parquet")
+    order = np.random.default_rng(0).permutation(len(matrix))
+    pq.write_table(lists.take(order), tmp_path / "shuffled.parquet")
+    for name in ("lists", "shuffled"):
+        assert embark.import_vectors(tmp_path / f"{name}.parquet", TASK).results[0].score == score
+    more = np.vstack([matrix, matrix[:2]])
+    extra = {"side": [*columns["side"], "query", "query"], "id": [*columns["id"], "x", "y"]}
+    assert embark.import_vectors(more, TASK, ids=extra, name="me/more").notes == (
+        "2 vectors of the file belong to no item that the task scores",
+    )
+
+
+def test_14_16_what_does_not_fit_is_named(run: embark.Run, tmp_path: Path) -> None:
+    embark.export_vectors(MODEL, TASK, tmp_path / "v.npy")
+    matrix = np.load(tmp_path / "v.npy")
+    rows = [json.loads(line) for line in (tmp_path / "v.jsonl").read_text(encoding="utf-8").splitlines()]
+    columns = {name: [row[name] for row in rows] for name in rows[0]}
+
+    def refused(why: str, matrix: Any = matrix, ids: Any = columns, **options: Any) -> None:
+        with pytest.raises(EmbarkError, match=why):
+            embark.import_vectors(matrix, TASK, ids=ids, name="me/array", **options)
+
+    fewer = {name: values[1:] for name, values in columns.items()}
+    refused(f"1 of the .* items of {TASK} .* have no vector in the file; the first is '{columns['id'][0]}'",
+            matrix[1:], fewer)  # fmt: skip
+    refused("vectors, but", matrix[1:])
+    refused("is of other content", ids=columns | {"content": ["0" * 64] * len(matrix)})
+    refused("the ids", ids=None)
+    refused("There is no file of ids", ids=tmp_path / "none.txt")
+    refused("a matrix of numbers", matrix[0])
+    twice = {name: [*values, values[0]] for name, values in columns.items()}
+    refused("two vectors of", np.vstack([matrix, matrix[0] + 1]), twice)
+    refused("Did you mean dot", similarity="dott")
+    matrix = matrix.copy()
+    matrix[0, 0] = np.nan
+    refused("not finite|finite", matrix)
+    np.save(tmp_path / "pickled.npy", np.array([{}]), allow_pickle=True)
+    refused("no matrix that can be read", tmp_path / "pickled.npy")
+    with pytest.raises(EmbarkError, match="A matrix has no name"):
+        embark.import_vectors(matrix, TASK, ids=columns)
+    pq.write_table(pa.table({"id": ["a"]}), tmp_path / "bare.parquet")
+    refused("has no column vector", tmp_path / "bare.parquet", None)
+
+
+def test_14_16_equal_ids_on_two_sides_need_a_column() -> None:
+    with pytest.raises(EmbarkError, match="add a column side"):
+        embark.import_vectors(np.eye(4), "PocketNameToImage", ids=["1F600", "b", "c", "d"], name="me/array")
+
+
+def test_14_16_the_commands(run: embark.Run, tmp_path: Path) -> None:
+    file = tmp_path / "clocks.parquet"
+    assert f"of dimension 256 to {file} (" in said("export", "-m", MODEL, "-t", TASK, file)[0]
+    out, notes = said("import", file, "-t", TASK, "--as", "me/mine", "--format", "json")
+    assert json.loads(out)["results"][0]["model"] == "me/mine"
+    assert "kept as me/mine, revision sha256-" in notes
