@@ -31,6 +31,7 @@ PUBLIC = [
     "Matrix",
     "Media",
     "ModelCard",
+    "Monitor",
     "PlanReport",
     "PublishedCheck",
     "Ranking",

@@ -11,6 +11,7 @@ Run models
     check            the rows of tasks against what the hub has
     rank             the best documents of each query, for who scores them elsewhere
     doctor           a model examined before its scores are trusted
+    Monitor          a live module scored during its training, with callbacks for trainers
 
 Read scores
     load_results     published, own and imported results that may stand together
@@ -100,6 +101,7 @@ _HOMES = {
     "Matrix": "boards.matrix",
     "Media": "types",
     "ModelCard": "types",
+    "Monitor": "studies.monitor",
     "PlanReport": "run.plans",
     "PublishedCheck": "boards.rederive",
     "Ranking": "run.ranked_lists",

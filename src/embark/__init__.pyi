@@ -56,6 +56,7 @@ from embark.stats.compare import Comparison as Comparison
 from embark.stats.compare import Flips as Flips
 from embark.stats.compare import compare as compare
 from embark.studies import analyze as analyze
+from embark.studies.monitor import Monitor as Monitor
 from embark.studies.recommend import Recommendation as Recommendation
 from embark.studies.recommend import recommend as recommend
 from embark.studies.study import Study as Study
