@@ -10,14 +10,14 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from embark.catalogue import group_values
 from embark.results.table import Table
-from embark.run.live import LiveScoring, Measurement, Point, ToEncoder, points_table
+from embark.run.live import MEAN, LiveScoring, Measurement, Point, ToEncoder, points_table
 from embark.settings import Settings, load_settings
 from embark.studies import trainers
 from embark.studies.loggers import Target, csv_text, logger_of
@@ -27,6 +27,7 @@ from embark.tasks import Tasks, choose_tasks
 from embark.types import EmbarkError, Task
 
 log = logging.getLogger("embark")
+MEAN_COLOR = "#444444"
 
 
 class Monitor:
@@ -129,24 +130,25 @@ class Curve(Study):
         Path(path).write_text(csv_text(self.measurements), encoding="utf-8")
 
     def draw(self, figure: Any) -> None:
-        """A line a task with its intervals; a filled mark where a step differs from the one before, dots at chance."""
+        """A line a task with its intervals; filled marks where a step differs from the one before; dots at chance."""
         axes = figure.subplots()
-        chance = {task.name: task.chance for task in self.tasks}
         points = group_values((point.task, (m.step, point)) for m in self.measurements for point in m.points)
         for number, (task, of_task) in enumerate(points.items()):
-            _draw_line(axes, color(number), task, of_task, chance.get(task))
+            _draw_line(axes, MEAN_COLOR if task == MEAN else color(number), task, of_task)
+        axes.plot([], [], "o", ms=4, color=MEAN_COLOR, label="differs from the step before")
+        chances = {task.chance for task in self.tasks if task.name in points and task.chance is not None}
+        for number, chance in enumerate(sorted(chances)):
+            axes.axhline(100 * chance, color=MEAN_COLOR, lw=0.8, ls=":", label="" if number else "chance")
         axes.set(xlabel="step", ylabel="score (points)")
-        axes.plot([], [], "o", ms=4, color="#444444", label="differs from the step before")
         axes.legend(fontsize=8, loc="best")
 
 
-def _draw_line(axes: Any, color: str, task: str, points: list[tuple[int, Point]], chance: float | None) -> None:
+def _draw_line(axes: Any, color: str, task: str, points: Sequence[tuple[int, Point]]) -> None:
     steps = [step for step, _ in points]
     scores = [100 * point.score for _, point in points]
-    axes.plot(steps, scores, "-", color=color, lw=1.4, label=short_task(task, 30))
     lows = [100 * point.low for _, point in points]
-    axes.fill_between(steps, lows, [100 * point.high for _, point in points], color=color, alpha=0.15, lw=0)
+    highs = [100 * point.high for _, point in points]
+    axes.plot(steps, scores, "--" if task == MEAN else "-", color=color, lw=1.4, label=short_task(task, 30))
+    axes.fill_between(steps, lows, highs, color=color, alpha=0.15, lw=0)
     faces = [color if point.significant else "white" for _, point in points]
     axes.scatter(steps, scores, s=18, c=faces, edgecolors=color, linewidths=1, zorder=3)
-    if chance is not None:
-        axes.axhline(100 * chance, color=color, lw=0.8, ls=":")
