@@ -14,6 +14,7 @@ import embark
 
 PUBLIC = [
     "Benchmark",
+    "CardSection",
     "CheckReport",
     "Comparison",
     "Content",
@@ -52,7 +53,9 @@ PUBLIC = [
     "Task",
     "TaskResult",
     "Text",
+    "Upload",
     "analyze",
+    "card",
     "check",
     "check_published",
     "check_store",
@@ -82,6 +85,7 @@ PUBLIC = [
     "load_tasks",
     "plan",
     "published",
+    "push",
     "rank",
     "recommend",
     "repair_store",

@@ -53,6 +53,8 @@ The store of vectors
 Exchange
     import_results   scores that mteb or MMEB's code made
     export_mteb      results as mteb reads them
+    card             a model's scores for its model card
+    push             results to a repository of the hub
 
 Settings
     load_settings    the settings in force, or other ones
@@ -61,8 +63,8 @@ Settings
     Stages           models that work before and after a retriever
 
 What functions return
-    CheckReport, Comparison, Examination, Facts, FetchReport, Flips, Imported, Leaderboard, PlanReport,
-    PublishedCheck, Recommendation, ResultSet, Run, StoreHealth, Study
+    CardSection, CheckReport, Comparison, Examination, Facts, FetchReport, Flips, Imported, Leaderboard, PlanReport,
+    PublishedCheck, Recommendation, ResultSet, Run, StoreHealth, Study, Upload
 
 What they are made of
     Record, TaskResult, Ranking, Matrix, Table, Score, EmbarkError
@@ -84,6 +86,7 @@ __version__ = "0.1.0"
 # Public name → the module that has it, or that it is; loaded at first use, so that `import embark` costs nothing.
 _HOMES = {
     "Benchmark": "types",
+    "CardSection": "boards.card_section",
     "Comparison": "stats.compare",
     "Content": "types",
     "EmbarkError": "types",
@@ -122,7 +125,9 @@ _HOMES = {
     "Task": "types",
     "TaskResult": "results",
     "Text": "types",
+    "Upload": "boards.push",
     "analyze": "studies.analyze",
+    "card": "boards.card_section",
     "check_published": "boards.rederive",
     "check_store": "run.store_health",
     "clean_store": "run.store_health",
@@ -152,6 +157,7 @@ _HOMES = {
     "load_tasks": "data.tasks_file",
     "plan": "run.plans",
     "published": "published",
+    "push": "boards.push",
     "rank": "run.ranked_lists",
     "recommend": "studies.recommend",
     "repair_store": "run.store_health",

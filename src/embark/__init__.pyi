@@ -1,5 +1,7 @@
 # The types of the public API; at run time __init__.py loads a name from the same place at first use.
 from embark import published as published
+from embark.boards.card_section import CardSection as CardSection
+from embark.boards.card_section import card as card
 from embark.boards.comparable_results import ResultSet as ResultSet
 from embark.boards.comparable_results import load_results as load_results
 from embark.boards.exchange import Imported as Imported
@@ -10,6 +12,8 @@ from embark.boards.facts import show as show
 from embark.boards.leaderboards import Leaderboard as Leaderboard
 from embark.boards.leaderboards import leaderboard as leaderboard
 from embark.boards.matrix import Matrix as Matrix
+from embark.boards.push import Upload as Upload
+from embark.boards.push import push as push
 from embark.boards.rederive import PublishedCheck as PublishedCheck
 from embark.boards.rederive import check_published as check_published
 from embark.data.readers.folder import folder_task as folder_task

@@ -13,7 +13,21 @@ from typing import Annotated, ClassVar
 import typer
 
 from embark import __version__
-from embark.cli import analyze, board, browse, compare, doctor, exchange, fetch, published, recommend, run, show, store
+from embark.cli import (
+    analyze,
+    board,
+    browse,
+    card,
+    compare,
+    doctor,
+    exchange,
+    fetch,
+    published,
+    recommend,
+    run,
+    show,
+    store,
+)
 from embark.cli.grammar import Command, Group
 from embark.cli.output import say
 from embark.escape import terminal
@@ -28,7 +42,7 @@ class Commands(Group):
         "Run models": ("run", "plan", "fetch", "check", "doctor", "store"),
         "Read scores": ("leaderboard", "compare", "recommend", "analyze", "published"),
         "Look up": ("tasks", "benchmarks", "models", "show"),
-        "Exchange": ("import", "export"),
+        "Exchange": ("import", "export", "card", "push"),
     }
 
 
@@ -78,6 +92,8 @@ for command in (
     browse.models,
     doctor.doctor,
     show.show,
+    card.card,
+    card.push,
 ):
     app.command(cls=Command, epilog=None)(command)
 app.add_typer(exchange.import_, name="import")

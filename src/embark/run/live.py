@@ -167,7 +167,7 @@ class LiveScoring:
 def to_encoder(module: Any, encoder: ToEncoder | None = None) -> Encoder:
     """The encoder of a module: the one that was made for it, or by it; those of known libraries need none."""
     if encoder is not None:
-        return encoder(module) if callable(encoder) and not hasattr(encoder, "card") else encoder  # type: ignore
+        return encoder(module) if callable(encoder) and not hasattr(encoder, "card") else encoder  # type: ignore[return-value]
     if hasattr(module, "card"):
         return module  # type: ignore[no-any-return]
     if hasattr(module, "mteb_model_meta"):
