@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -155,6 +156,8 @@ def test_14_15_the_command_prints_or_writes(scored: Path) -> None:
     printed = CliRunner().invoke(app, ["card", "-m", "embark/random", "-t", "PocketClockReading"])
     section = embark.card("embark/random", tasks="PocketClockReading")
     assert (printed.exit_code, printed.stdout) == (0, str(section))
+    as_json = CliRunner().invoke(app, ["card", "-m", "embark/random", "-t", "PocketClockReading", "--format", "json"])
+    assert json.loads(as_json.stdout) == section.model_index()
     written = CliRunner().invoke(app, ["card", "-m", "embark/random", "-t", "PocketClockReading", "--readme", "new.md"])
-    assert written.stdout == "scores of embark/random on 1 tasks to new.md\n"
+    assert written.stdout == "scores of embark/random on 1 task to new.md\n"
     assert Path("new.md").read_text(encoding="utf-8") == str(section)

@@ -115,8 +115,8 @@ def test_14_15_results_go_up_in_one_commit(hub: UploadHub) -> None:
 
 def test_14_15_a_missing_repository_is_made_when_told_so(hub: UploadHub) -> None:
     with pytest.raises(EmbarkError, match=r"sees no model me/new at .*check the name, or create it \(--create\)"):
-        embark.push("embark/random", "me/new", "PocketClockReading", kind="model", upload=True)
-    pushed = embark.push("embark/random", "me/new", "PocketClockReading", kind="model", create=True, upload=True)
+        embark.push("embark/random", "me/new", "PocketClockReading", repo_type="model", upload=True)
+    pushed = embark.push("embark/random", "me/new", "PocketClockReading", repo_type="model", create=True, upload=True)
     assert pushed.commit.startswith(f"{hub.endpoint}/models/me/new/commit/")
     assert "models/me/new" in hub.repos
 
@@ -152,5 +152,5 @@ def test_14_15_own_data_goes_only_by_name(hub: UploadHub, pictures: Callable[...
     assert note.startswith("left out, because they tell names of your own data: Private")
     named = embark.push("test/tiny", "me/scores", tasks[0].name)
     assert [name for name in named.files if tasks[0].name in name]
-    with pytest.raises(EmbarkError, match="no kind of repository named 'space'"):
-        embark.push("test/tiny", "me/scores", kind="space")  # type: ignore[arg-type]
+    with pytest.raises(EmbarkError, match="no type of repository named 'space'"):
+        embark.push("test/tiny", "me/scores", repo_type="space")  # type: ignore[arg-type]

@@ -16,7 +16,7 @@ from embark.settings import Settings, load_settings
 from embark.tasks import TASKS, Tasks, choose_tasks
 from embark.types import EmbarkError
 
-KINDS = ("dataset", "model")
+REPO_TYPES = ("dataset", "model")
 FOLDER = "results"  # of the repository
 NO_TOKEN = "There is no token: set HF_TOKEN to one that may write, or log in with `hf auth login`."
 
@@ -26,7 +26,7 @@ class Upload(Noted):
     """Files for a repository of the hub, by their place in it; `commit` is the page of the commit, once uploaded."""
 
     repo: str
-    kind: str
+    repo_type: str
     endpoint: str
     files: dict[str, Path]
     commit: str = ""
@@ -39,7 +39,7 @@ class Upload(Noted):
 
     def sentence(self) -> str:
         """The upload in words."""
-        where = f"the {self.kind} {self.repo} at {self.endpoint}"
+        where = f"the {self.repo_type} {self.repo} at {self.endpoint}"
         files = counted(len(self.files), "file")
         return f"{files} uploaded to {where}: {self.commit}" if self.commit else f"{files} for {where}."
 
@@ -49,7 +49,7 @@ def push(
     repo: str,
     tasks: Tasks = None,
     *,
-    kind: Literal["dataset", "model"] = "dataset",
+    repo_type: Literal["dataset", "model"] = "dataset",
     outcomes: bool = False,
     create: bool = False,
     upload: bool = False,
@@ -61,7 +61,7 @@ def push(
     item. Results on data of your own hold the names of its files and folders: they go along only if `tasks` names them.
     The token is HF_TOKEN, or that of `hf auth login`. `create` makes a private repository if there is none.
     """
-    check_name("kind of repository", kind, KINDS)
+    check_name("type of repository", repo_type, REPO_TYPES)
     settings = settings or load_settings()
     stored = Results(settings.results)
     own = [result for result in stored.all() if result.made_by == "embark"]
@@ -77,7 +77,7 @@ def push(
     if private:
         notes.append(f"left out, because they tell names of your own data: {listed(private)} (name them to upload)")
     files = _files(results, settings.results, outcomes)
-    wanted = Upload(repo, kind, settings.endpoint, files, notes=tuple(notes))
+    wanted = Upload(repo, repo_type, settings.endpoint, files, notes=tuple(notes))
     return _uploaded(wanted, model, create, settings) if upload else wanted
 
 
@@ -100,7 +100,7 @@ def _uploaded(wanted: Upload, model: str, create: bool, settings: Settings) -> U
         raise EmbarkError(NO_TOKEN)
     api = hf.HfApi(endpoint=settings.endpoint, library_name="embark")
     additions = [hf.CommitOperationAdd(name, path) for name, path in wanted.files.items()]
-    about: dict[str, Any] = {"repo_id": wanted.repo, "repo_type": wanted.kind}
+    about: dict[str, Any] = {"repo_id": wanted.repo, "repo_type": wanted.repo_type}
     try:
         if create:
             api.create_repo(**about, private=True, exist_ok=True)
@@ -114,7 +114,7 @@ def _uploaded(wanted: Upload, model: str, create: bool, settings: Settings) -> U
 
 def _refusal(error: Exception, wanted: Upload) -> str:
     status = getattr(getattr(error, "response", None), "status_code", None)
-    where = f"the {wanted.kind} {wanted.repo} at {wanted.endpoint}"
+    where = f"the {wanted.repo_type} {wanted.repo} at {wanted.endpoint}"
     if status == 404:
         return f"Your token sees no {where.removeprefix('the ')}: check the name, or create it (--create)."
     if status in (401, 403):

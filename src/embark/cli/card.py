@@ -9,6 +9,7 @@ import typer
 
 import embark
 from embark import escape
+from embark.catalogue import counted
 from embark.cli.output import BenchmarkName, Format, ProtocolName, ResultsFolder, TaskNames, emit, say
 
 Whose = Annotated[
@@ -28,6 +29,7 @@ def card(
         typer.Option("--readme", metavar="FILE", help="Put them into this card, between marks; all else stays."),
     ] = None,
     protocol: ProtocolName = None,
+    style: Format = "text",
     results: ResultsFolder = None,
 ) -> None:
     """Write the scores section of a model card: the hub's model-index metadata, and a table with intervals.
@@ -40,18 +42,22 @@ def card(
     settings = embark.load_settings(results=results)
     section = embark.card(model, benchmark, task, layout=layout, protocol=protocol, settings=settings)  # type: ignore[arg-type]
     say(*section.notes)
-    if readme is None:
+    if readme is not None:
+        section.write(readme)
+        print(f"scores of {escape.terminal(section.model)} on {counted(len(section.results), 'task')} to {readme}")
+    elif style == "text":
         print(str(section), end="")
     else:
-        section.write(readme)
-        print(f"scores of {escape.terminal(section.model)} on {len(section.results)} tasks to {readme}")
+        emit(section.table(), style, section.model_index())
 
 
 def push(
     repo: Annotated[str, typer.Argument(metavar="REPO", help="A repository of the hub: organization/name.")],
     model: Whose,
     task: TaskNames = None,
-    kind: Annotated[str, typer.Option("--kind", metavar="KIND", help="Of the hub: dataset or model.")] = "dataset",
+    repo_type: Annotated[
+        str, typer.Option("--repo-type", metavar="TYPE", help="Of the repository: dataset or model.")
+    ] = "dataset",
     outcomes: Annotated[bool, typer.Option("--outcomes", help="What became of every item, too.")] = False,
     create: Annotated[bool, typer.Option("--create", help="Make a private repository if there is none.")] = False,
     yes: Annotated[bool, typer.Option("--yes", help="Upload; without it, only show what would be.")] = False,
@@ -67,7 +73,7 @@ def push(
     embark push my-org/scores -m embark/pocket --create --yes
     """
     settings = embark.load_settings(results=results)
-    options = {"outcomes": outcomes, "create": create, "upload": yes}
-    pushed = embark.push(model, repo, task, kind=kind, settings=settings, **options)  # type: ignore[arg-type]
+    options = {"repo_type": repo_type, "outcomes": outcomes, "create": create, "upload": yes}
+    pushed = embark.push(model, repo, task, settings=settings, **options)  # type: ignore[arg-type]
     emit(pushed.table(), style)
     say(*pushed.notes, pushed.sentence() + ("" if yes else " Nothing was uploaded: add --yes."))
