@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import os
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -106,7 +107,9 @@ def test_14_15_results_go_up_in_one_commit(hub: UploadHub) -> None:
     assert ran.exit_code == 0, ran.output
     assert f"3 files uploaded to the dataset me/scores at {hub.endpoint}: {hub.endpoint}/datasets" in ran.stderr
     wanted = embark.push("embark/random", "me/scores", "PocketClockReading", outcomes=True)
-    assert {name: path.read_bytes() for name, path in wanted.files.items()} == hub.files
+    assert wanted.files == hub.files
+    for name, content in wanted.files.items():
+        assert Path(os.environ["EMBARK_RESULTS"], name.removeprefix("results/")).read_bytes() == content
     [place] = [name for name in hub.files if name.endswith("Reading.json")]
     assert place.startswith("results/embark__random/")
     assert [path.split("?")[0].split("/")[5] for path, _ in hub.requests] == ["preupload", "commit"]
@@ -150,6 +153,11 @@ def test_14_15_own_data_goes_only_by_name(hub: UploadHub, pictures: Callable[...
     assert [name for name in shown.files if "Private" in name] == []
     [note] = shown.notes
     assert note.startswith("left out, because they tell names of your own data: Private")
+    folder = str(Path.cwd() / "checkpoints" / "tiny")
+    tiny.card = embark.ModelCard(**{**vars(tiny.card), "name": "test/local", "source": folder})
+    embark.evaluate(tiny, "PocketClockReading", show_progress=False)
+    local = embark.push("test/local", "me/scores")
+    assert not any(folder.encode() in content for content in local.files.values())
     named = embark.push("test/tiny", "me/scores", tasks[0].name)
     assert [name for name in named.files if tasks[0].name in name]
     with pytest.raises(EmbarkError, match="no type of repository named 'space'"):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -9,7 +11,7 @@ from typing import Any, Literal
 from embark import http
 from embark.boards.card_section import results_of
 from embark.catalogue import check_name, counted, listed
-from embark.results import META, Results, TaskResult
+from embark.results import META, OURS, Results, TaskResult
 from embark.results.table import Exact, Noted, Row, Table
 from embark.results.task_rows import known_tasks
 from embark.settings import Settings, load_settings
@@ -28,13 +30,12 @@ class Upload(Noted):
     repo: str
     repo_type: str
     endpoint: str
-    files: dict[str, Path]
+    files: Mapping[str, bytes]
     commit: str = ""
 
     def table(self) -> Table:
         """One row per file."""
-        sizes = {name: path.stat().st_size for name, path in self.files.items()}
-        rows = [Row((name, Exact(size, f"{size:,}"))) for name, size in sizes.items()]
+        rows = [Row((name, Exact(len(content), f"{len(content):,}"))) for name, content in self.files.items()]
         return Table(("file", "bytes"), tuple(rows))
 
     def sentence(self) -> str:
@@ -59,7 +60,8 @@ def push(
 
     The files are those of the results folder: scores and the model's card, and with `outcomes` what became of every
     item. Results on data of your own hold the names of its files and folders: they go along only if `tasks` names them.
-    The token is HF_TOKEN, or that of `hf auth login`. `create` makes a private repository if there is none.
+    The folder of a checkpoint is left out of its card. The token is HF_TOKEN, or that of `hf auth login`. `create`
+    makes a private repository if there is none.
     """
     check_name("type of repository", repo_type, REPO_TYPES)
     settings = settings or load_settings()
@@ -81,13 +83,26 @@ def push(
     return _uploaded(wanted, model, create, settings) if upload else wanted
 
 
-def _files(results: list[TaskResult], root: Path, outcomes: bool) -> dict[str, Path]:
+def _files(results: list[TaskResult], root: Path, outcomes: bool) -> dict[str, bytes]:
     paths: list[Path] = []
     for result in results:
         assert result.path is not None
         beside = [result.path.with_suffix(".parquet")] if outcomes else []
         paths += [result.path.with_name(META), result.path, *beside]
-    return {f"{FOLDER}/{path.relative_to(root).as_posix()}": path for path in paths if path.is_file()}
+    places = {f"{FOLDER}/{path.relative_to(root).as_posix()}": path for path in paths if path.is_file()}
+    return {place: _public_card(path) if path.name == META else path.read_bytes() for place, path in places.items()}
+
+
+def _public_card(path: Path) -> bytes:
+    """The model's card without the folder that its checkpoint lies in."""
+    content = path.read_bytes()
+    card = json.loads(content)
+    source = str(card.get(OURS, {}).get("source", ""))
+    hashed = str(card.get("revision", "")).startswith(("local-", "sha256-"))  # a hash of files, wherever they are
+    if not source or not (hashed or Path(source).expanduser().is_absolute()):
+        return content
+    card[OURS]["source"] = ""
+    return (json.dumps(card, indent=2, ensure_ascii=False) + "\n").encode()
 
 
 def _uploaded(wanted: Upload, model: str, create: bool, settings: Settings) -> Upload:
@@ -99,7 +114,7 @@ def _uploaded(wanted: Upload, model: str, create: bool, settings: Settings) -> U
     if hf.get_token() is None:
         raise EmbarkError(NO_TOKEN)
     api = hf.HfApi(endpoint=settings.endpoint, library_name="embark")
-    additions = [hf.CommitOperationAdd(name, path) for name, path in wanted.files.items()]
+    additions = [hf.CommitOperationAdd(name, content) for name, content in wanted.files.items()]
     about: dict[str, Any] = {"repo_id": wanted.repo, "repo_type": wanted.repo_type}
     try:
         if create:
