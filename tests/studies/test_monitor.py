@@ -50,8 +50,13 @@ def colors(images: Sequence[Image.Image]) -> Any:
     return torch.tensor(np.stack(rows))
 
 
+gradients: list[bool] = []  # whether they were computed, in each call
+
+
 def encoder(module: Towers) -> embark.Encoder:
     def text(texts: list[str]) -> Any:
+        _ = torch.rand(()), random.random(), np.random.random()  # noqa: NPY002 - as careless code does
+        gradients.append(torch.is_grad_enabled())
         return module("text", letters(texts))
 
     def image(images: list[Image.Image]) -> Any:
@@ -128,14 +133,16 @@ def test_14_14_training_is_what_it_would_be_without_a_monitor() -> None:
     watch = monitor()
 
     def check(module: Towers, step: int) -> None:
-        gradients = [None if p.grad is None else p.grad.clone() for p in module.parameters()]
-        before = [(child.training, [p.requires_grad for p in child.parameters()]) for child in module.modules()]
+        before_it = [None if p.grad is None else p.grad.clone() for p in module.parameters()]
+        flags = [(child.training, [p.requires_grad for p in child.parameters()]) for child in module.modules()]
         watch.score(module, step)
-        assert before == [(child.training, [p.requires_grad for p in child.parameters()]) for child in module.modules()]
-        for parameter, gradient in zip(module.parameters(), gradients, strict=True):
+        assert flags == [(child.training, [p.requires_grad for p in child.parameters()]) for child in module.modules()]
+        for parameter, gradient in zip(module.parameters(), before_it, strict=True):
             assert parameter.grad is None if gradient is None else torch.equal(parameter.grad, gradient)
 
+    gradients.clear()
     alone, watched = run(lambda module, step: None), run(check)
+    assert set(gradients) == {False}
     assert watched[1] == alone[1]
     assert all(torch.equal(alone[0][name], tensor) for name, tensor in watched[0].items())
     assert len({measurement.score for measurement in watch.measurements}) > 1
@@ -178,11 +185,33 @@ def test_14_14_a_first_failure_is_raised_and_a_later_one_noted(caplog: pytest.Lo
     module.text.weight.data.copy_(good)
     assert watch.step(module, 2) is not None
     [note] = watch.curve().notes
-    assert note.startswith("step 1 could not be scored: ")
+    assert note.startswith("step 1 could not be scored and logged: ")
     assert note in caplog.text
     module.text.weight.data.fill_(float("nan"))
     with pytest.raises(EmbarkError, match="me/towers"):
         monitor().step(module, 0)
+
+
+def test_14_14_a_logger_that_fails_at_first_is_raised_too() -> None:
+    def refuse(measurement: Any) -> None:
+        raise OSError("no network")
+
+    with pytest.raises(OSError, match="no network"):
+        monitor(loggers=[refuse]).step(Towers(), 0)
+
+
+def test_14_14_an_encoder_stands_for_itself_or_for_a_module() -> None:
+    module = Towers()
+    live = encoder(module)
+    scores = [
+        monitor().score(module).score,
+        embark.Monitor("PocketHairPairs", encoder=live).score(module).score,
+        embark.Monitor("PocketHairPairs").score(encoder(module.eval())).score,
+    ]
+    assert len(set(scores)) == 1
+    pocket = embark.Monitor("PocketHairPairs").score(embark.get_model("embark/random"))
+    [result] = embark.evaluate("embark/random", "PocketHairPairs", show_progress=False).results
+    assert pocket.score == result.score
 
 
 def test_14_14_tasks_that_the_model_cannot_do_are_left_out_with_a_note() -> None:

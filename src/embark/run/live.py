@@ -10,7 +10,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from math import sqrt
 from statistics import fmean
 from typing import Any
@@ -63,7 +63,6 @@ class Measurement(Noted):
     step: int
     points: tuple[Point, ...]
     seconds: float
-    parts: Parts = field(default_factory=dict, repr=False, compare=False)  # outcomes by task, for the next step
 
     @property
     def score(self) -> float:
@@ -117,8 +116,9 @@ class LiveScoring:
         self._notes: tuple[str, ...] = ()
         self._numbers = ItemNumbers()
         self._observations: dict[tuple[str, str, str, bytes], Observations] = {}
+        self._last: Parts = {}  # of the last measurement
 
-    def measure(self, module: Any, step: int, last: Measurement | None) -> Measurement:
+    def measure(self, module: Any, step: int) -> Measurement:
         """Score the module as it is now, and leave it as it was."""
         with undisturbed(module):
             encoder = self._prepare(module)
@@ -126,9 +126,10 @@ class LiveScoring:
             self._bench.forget()
             report = self._bench.embed(encoder, self._bench.plan(encoder, self._demands))
             parts, warnings = self._score(encoder, report)
-        points = _points(parts, last.parts if last else {})
+        points = _points(parts, self._last)
+        self._last = parts
         notes = tuple(dict.fromkeys((*self._notes, *report.warnings, *warnings)))
-        return Measurement(step, points, time.perf_counter() - start, parts, notes=notes)
+        return Measurement(step, points, time.perf_counter() - start, notes=notes)
 
     def _prepare(self, module: Any) -> Encoder:
         """The module's encoder; the tasks are read for it at first."""

@@ -55,14 +55,14 @@ class Monitor:
         self.tasks = choose_tasks(tasks)
         self.every = every
         self.measurements: list[Measurement] = []
-        self.notes: list[str] = []  # steps that could not be scored
+        self.notes: list[str] = []  # on steps that could not be scored
+        self._tried: int | None = None  # the last step that was due
         self._loggers = [logger_of(target) for target in ([loggers] if isinstance(loggers, str) else loggers)]
         self._scoring = LiveScoring(self.tasks, encoder, settings or load_settings(), batch_size)
 
     def score(self, module: Any, step: int = 0) -> Measurement:
         """Score the module as it is now."""
-        last = self.measurements[-1] if self.measurements else None
-        measurement = self._scoring.measure(module, step, last)
+        measurement = self._scoring.measure(module, step)
         self.measurements.append(measurement)
         for write in self._loggers:
             write(measurement)
@@ -74,14 +74,16 @@ class Monitor:
         What fails at first is raised; later on, such as vectors that are not numbers any more, it is logged, and the
         training goes on.
         """
-        if step % self.every or (self.measurements and self.measurements[-1].step == step):
+        if step % self.every or step == self._tried:
             return None
+        first = self._tried is None
+        self._tried = step
         try:
             return self.score(module, step)
         except Exception as error:
-            if not self.measurements:
+            if first:
                 raise
-            self.notes.append(f"step {step} could not be scored: {error}")
+            self.notes.append(f"step {step} could not be scored and logged: {error}")
             log.warning("%s", self.notes[-1])
             return None
 
