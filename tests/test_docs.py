@@ -22,7 +22,8 @@ TOML = "\n".join(re.findall(r"```toml\n(.*?)```", DATA, flags=re.S))
 MODELS = (DOCS / "models.md").read_text(encoding="utf-8")
 ANALYSES = "".join((DOCS / name).read_text(encoding="utf-8") for name in ("analysis.md", "analysis-vectors.md"))
 WALK = re.findall(r"```python\n(.*?)```", (DOCS / "python.md").read_text(encoding="utf-8"), flags=re.S)
-PYTHON = re.findall(r"```python\n(.*?)```", DATA + MODELS + ANALYSES, flags=re.S)
+TRAINING = (DOCS / "training.md").read_text(encoding="utf-8")
+PYTHON = re.findall(r"```python\n(.*?)```", DATA + MODELS + ANALYSES + TRAINING, flags=re.S)
 
 
 @pytest.fixture
@@ -78,6 +79,7 @@ def test_the_walk_names_every_function() -> None:
     functions = [name for name in embark.__all__ if callable(getattr(embark, name)) and name.islower()]
     elsewhere = {"rank", "reranker", "generator", "get_model", "get_reranker", "get_generator", "get_benchmarks"}
     elsewhere |= {name for name in functions if name.startswith("from_")} | {"load_tasks"}  # models.md, data.md
+    elsewhere |= {"card", "push"}  # training.md
     assert [name for name in functions if f"embark.{name}" not in text and name not in elsewhere] == []
 
 

@@ -11,6 +11,7 @@ Run models
     check            the rows of tasks against what the hub has
     rank             the best documents of each query, for who scores them elsewhere
     doctor           a model examined before its scores are trusted
+    Monitor          a live module scored during its training, with callbacks for trainers
 
 Read scores
     load_results     published, own and imported results that may stand together
@@ -57,6 +58,8 @@ Exchange
     export_mteb      results as mteb reads them
     export_vectors   the stored vectors of a task as Parquet or .npy
     import_vectors   vectors made elsewhere, scored without a model
+    card             a model's scores for its model card
+    push             results to a repository of the hub
 
 Settings
     load_settings    the settings in force, or other ones
@@ -65,8 +68,8 @@ Settings
     Stages           models that work before and after a retriever
 
 What functions return
-    CheckReport, Comparison, Examination, Facts, FetchReport, Flips, Imported, Leaderboard, PlanReport,
-    PublishedCheck, Recommendation, Reference, ResultSet, Run, StoreHealth, Study, VectorFile
+    CardSection, CheckReport, Comparison, Examination, Facts, FetchReport, Flips, Imported, Leaderboard, PlanReport,
+    PublishedCheck, Recommendation, Reference, ResultSet, Run, StoreHealth, Study, Upload, VectorFile
 
 What they are made of
     Record, TaskResult, Ranking, Matrix, Table, Score, EmbarkError
@@ -88,6 +91,7 @@ __version__ = "0.1.0"
 # Public name → the module that has it, or that it is; loaded at first use, so that `import embark` costs nothing.
 _HOMES = {
     "Benchmark": "types",
+    "CardSection": "boards.card_section",
     "Comparison": "stats.compare",
     "Content": "types",
     "EmbarkError": "types",
@@ -105,6 +109,7 @@ _HOMES = {
     "Matrix": "boards.matrix",
     "Media": "types",
     "ModelCard": "types",
+    "Monitor": "studies.monitor",
     "PlanReport": "run.plans",
     "PublishedCheck": "boards.rederive",
     "Ranking": "run.ranked_lists",
@@ -126,8 +131,10 @@ _HOMES = {
     "Task": "types",
     "TaskResult": "results",
     "Text": "types",
+    "Upload": "boards.push",
     "VectorFile": "run.vector_files",
     "analyze": "studies.analyze",
+    "card": "boards.card_section",
     "check_published": "boards.rederive",
     "check_store": "run.store_health",
     "clean_store": "run.store_health",
@@ -159,6 +166,7 @@ _HOMES = {
     "load_tasks": "data.tasks_file",
     "plan": "run.plans",
     "published": "published",
+    "push": "boards.push",
     "rank": "run.ranked_lists",
     "recommend": "studies.recommend",
     "reference": "boards.reference",

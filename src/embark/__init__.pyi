@@ -1,5 +1,7 @@
 # The types of the public API; at run time __init__.py loads a name from the same place at first use.
 from embark import published as published
+from embark.boards.card_section import CardSection as CardSection
+from embark.boards.card_section import card as card
 from embark.boards.comparable_results import ResultSet as ResultSet
 from embark.boards.comparable_results import load_results as load_results
 from embark.boards.exchange import Imported as Imported
@@ -10,6 +12,8 @@ from embark.boards.facts import show as show
 from embark.boards.leaderboards import Leaderboard as Leaderboard
 from embark.boards.leaderboards import leaderboard as leaderboard
 from embark.boards.matrix import Matrix as Matrix
+from embark.boards.push import Upload as Upload
+from embark.boards.push import push as push
 from embark.boards.rederive import PublishedCheck as PublishedCheck
 from embark.boards.rederive import check_published as check_published
 from embark.boards.reference import Reference as Reference
@@ -64,6 +68,7 @@ from embark.stats.compare import Comparison as Comparison
 from embark.stats.compare import Flips as Flips
 from embark.stats.compare import compare as compare
 from embark.studies import analyze as analyze
+from embark.studies.monitor import Monitor as Monitor
 from embark.studies.recommend import Recommendation as Recommendation
 from embark.studies.recommend import recommend as recommend
 from embark.studies.study import Study as Study

@@ -17,6 +17,7 @@ from embark.cli import (
     analyze,
     board,
     browse,
+    card,
     compare,
     doctor,
     exchange,
@@ -42,7 +43,7 @@ class Commands(Group):
         "Run models": ("run", "plan", "fetch", "check", "doctor", "store"),
         "Read scores": ("leaderboard", "compare", "recommend", "analyze", "published"),
         "Look up": ("tasks", "benchmarks", "models", "show"),
-        "Exchange": ("import", "export", "vectors"),
+        "Exchange": ("import", "export", "vectors", "card", "push"),
     }
 
 
@@ -92,6 +93,8 @@ for command in (
     browse.models,
     doctor.doctor,
     show.show,
+    card.card,
+    card.push,
 ):
     app.command(cls=Command, epilog=None)(command)
 app.add_typer(exchange.import_, name="import")

@@ -1,8 +1,8 @@
 """Evaluators: pure functions from truth and vectors to scores, one module per kind.
 
 A module has `VERSION` (part of the protocol fingerprint; raise it when a score can change), `PARAMS` if a row may set
-any (name → `Option`) and `evaluate(truth, vectors, params) -> Scores`, where `vectors` holds one matrix for each side of
-the dataset. It may have `PRESET` (default values of parameters), `IMPORTS` (modules to load before, one thread at a
+any (name → `Option`) and `evaluate(truth, vectors, params) -> Scores`, where `vectors` holds one matrix for each side
+of the dataset. It may have `PRESET` (default values of parameters), `IMPORTS` (modules to load before, one thread at a
 time), `base(params)` (the kind of the evaluator that it calls), `narrow(truth, params)` and `constant(truth, params)`
 (the value that the main measure has for every model, and the names of measures that tell something; None where it
 differs), see below.

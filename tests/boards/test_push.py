@@ -1,0 +1,164 @@
+"""Results to the hub: shown first, sent in one commit, with the user's own token and to nobody else."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+import embark
+from embark.cli import app
+from embark.types import EmbarkError
+from local_server import LocalServer, QuietHandler
+
+TOKEN = "hf_" + "a1B2c3D4" * 4
+
+
+class UploadHub(LocalServer):
+    """The paths of a hub that uploads use; `repos` can be written to by whoever has the token."""
+
+    def __init__(self) -> None:
+        self.repos: set[str] = {"datasets/me/scores"}
+        self.files: dict[str, bytes] = {}
+        self.requests: list[tuple[str, str | None]] = []
+        super().__init__(Handler, hub=self)
+
+
+class Handler(QuietHandler):
+    hub: UploadHub
+
+    def do_POST(self) -> None:
+        body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        self.hub.requests.append((self.path, self.headers.get("Authorization")))
+        if self.headers.get("Authorization") != f"Bearer {TOKEN}":
+            return self.answer(401, {"error": f"Invalid credentials {self.headers.get('Authorization')}"})
+        if self.path == "/api/repos/create":
+            wanted = json.loads(body)
+            repo = f"{wanted.get('type', 'model')}s/{wanted.get('organization', 'me')}/{wanted['name']}"
+            assert wanted.get("private") is True or wanted["visibility"] == "private"
+            self.hub.repos.add(repo)
+            return self.answer(200, {"url": f"{self.hub.endpoint}/{repo}"})
+        _, _, kind, owner, name, action, *_ = self.path.split("?")[0].split("/")
+        if f"{kind}/{owner}/{name}" not in self.hub.repos:
+            return self.answer(404, {"error": "Repository not found"})
+        if action == "preupload":
+            paths = [file["path"] for file in json.loads(body)["files"]]
+            files = [{"path": path, "uploadMode": "regular", "shouldIgnore": False} for path in paths]
+            return self.answer(200, {"files": files, "commitOid": "0" * 40})
+        lines = [json.loads(line) for line in body.splitlines()]
+        for line in lines:
+            if line["key"] == "file":
+                self.hub.files[line["value"]["path"]] = base64.b64decode(line["value"]["content"])
+        page = f"{self.hub.endpoint}/{kind}/{owner}/{name}/commit/{'1' * 40}"
+        return self.answer(200, {"success": True, "commitOid": "1" * 40, "commitUrl": page, "hookOutput": ""})
+
+    def do_GET(self) -> None:
+        self.hub.requests.append((self.path, self.headers.get("Authorization")))
+        self.answer(404, {"error": "Repository not found"})
+
+    def answer(self, status: int, value: Any) -> None:
+        data = json.dumps(value).encode()
+        self.send_response(status)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(data)))
+        if status == 404:
+            self.send_header("X-Error-Code", "RepoNotFound")
+        self.end_headers()
+        self.wfile.write(data)
+
+
+@pytest.fixture
+def hub(monkeypatch: pytest.MonkeyPatch, pocket_home: Path) -> Iterator[UploadHub]:
+    """The hub that HF_ENDPOINT names, and embark/random's results."""
+    served = UploadHub()
+    monkeypatch.setenv("HF_ENDPOINT", served.endpoint)
+    monkeypatch.setenv("no_proxy", "127.0.0.1,localhost")
+    monkeypatch.setenv("EMBARK_RESULTS", str(pocket_home / "results"))
+    monkeypatch.setenv("HF_TOKEN", TOKEN)
+    yield served
+    served.close()
+
+
+def test_14_15_without_a_yes_nothing_is_sent(hub: UploadHub, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("HF_TOKEN")
+    shown = embark.push("embark/random", "me/scores", ["PocketClockReading", "PocketFlagZeroShot"])
+    names = [name.rsplit("/", 1)[1] for name in shown.files]
+    assert sorted(names) == ["PocketClockReading.json", "PocketFlagZeroShot.json", "model_meta.json"]
+    assert shown.commit == ""
+    assert str(shown.table()).count(".json") == 3
+    ran = CliRunner().invoke(app, ["push", "me/scores", "-m", "embark/random", "-t", "PocketClockReading"])
+    assert ran.exit_code == 0
+    assert "PocketClockReading.json" in ran.stdout
+    assert ran.stderr.endswith("Nothing was uploaded: add --yes.\n")
+    assert hub.requests == []
+
+
+def test_14_15_results_go_up_in_one_commit(hub: UploadHub) -> None:
+    words = ["push", "me/scores", "-m", "embark/random", "-t", "PocketClockReading", "--outcomes", "--yes"]
+    ran = CliRunner().invoke(app, words)
+    assert ran.exit_code == 0, ran.output
+    assert f"3 files uploaded to the dataset me/scores at {hub.endpoint}: {hub.endpoint}/datasets" in ran.stderr
+    wanted = embark.push("embark/random", "me/scores", "PocketClockReading", outcomes=True)
+    assert wanted.files == hub.files
+    for name, content in wanted.files.items():
+        assert Path(os.environ["EMBARK_RESULTS"], name.removeprefix("results/")).read_bytes() == content
+    [place] = [name for name in hub.files if name.endswith("Reading.json")]
+    assert place.startswith("results/embark__random/")
+    assert [path.split("?")[0].split("/")[5] for path, _ in hub.requests] == ["preupload", "commit"]
+    assert {token for _, token in hub.requests} == {f"Bearer {TOKEN}"}
+
+
+def test_14_15_a_missing_repository_is_made_when_told_so(hub: UploadHub) -> None:
+    with pytest.raises(EmbarkError, match=r"sees no model me/new at .*check the name, or create it \(--create\)"):
+        embark.push("embark/random", "me/new", "PocketClockReading", repo_type="model", upload=True)
+    pushed = embark.push("embark/random", "me/new", "PocketClockReading", repo_type="model", create=True, upload=True)
+    assert pushed.commit.startswith(f"{hub.endpoint}/models/me/new/commit/")
+    assert "models/me/new" in hub.repos
+
+
+def test_14_15_refusals_tell_what_to_do_and_no_token(hub: UploadHub, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HF_TOKEN", "hf_" + "zY9xW8vU" * 4)
+    with pytest.raises(EmbarkError, match=r"may not write to the dataset me/scores .*HTTP 401") as refused:
+        embark.push("embark/random", "me/scores", "PocketClockReading", upload=True)
+    assert "zY9xW8vU" not in str(refused.value)
+    monkeypatch.delenv("HF_TOKEN")
+    with pytest.raises(EmbarkError, match=r"There is no token: set HF_TOKEN"):
+        embark.push("embark/random", "me/scores", "PocketClockReading", upload=True)
+    monkeypatch.setenv("EMBARK_OFFLINE", "1")
+    with pytest.raises(EmbarkError, match="Nothing can be uploaded offline"):
+        embark.push("embark/random", "me/scores", "PocketClockReading", upload=True)
+    assert hub.files == {}
+
+
+def test_14_15_a_hub_that_is_not_there_is_told_of(hub: UploadHub, monkeypatch: pytest.MonkeyPatch) -> None:
+    hub.close()
+    unhurried = SimpleNamespace(sleep=lambda seconds: None, time=time.time)
+    monkeypatch.setattr("huggingface_hub.utils._http.time", unhurried)
+    with pytest.raises(EmbarkError, match=r"Nothing was uploaded to the dataset me/scores at http://127"):
+        embark.push("embark/random", "me/scores", "PocketClockReading", upload=True)
+
+
+def test_14_15_own_data_goes_only_by_name(hub: UploadHub, pictures: Callable[..., Path], tiny: embark.Encoder) -> None:
+    tasks = embark.folder_task(pictures("Private"))
+    embark.evaluate(tiny, [*tasks, "PocketClockReading"], show_progress=False)
+    shown = embark.push("test/tiny", "me/scores")
+    assert [name for name in shown.files if "Private" in name] == []
+    [note] = shown.notes
+    assert note.startswith("left out, because they tell names of your own data: Private")
+    folder = str(Path.cwd() / "checkpoints" / "tiny")
+    tiny.card = embark.ModelCard(**{**vars(tiny.card), "name": "test/local", "source": folder})
+    embark.evaluate(tiny, "PocketClockReading", show_progress=False)
+    local = embark.push("test/local", "me/scores")
+    assert not any(folder.encode() in content for content in local.files.values())
+    named = embark.push("test/tiny", "me/scores", tasks[0].name)
+    assert [name for name in named.files if tasks[0].name in name]
+    with pytest.raises(EmbarkError, match="no type of repository named 'space'"):
+        embark.push("test/tiny", "me/scores", repo_type="space")  # type: ignore[arg-type]
