@@ -226,7 +226,7 @@ PROTECTIONS = (
     ),
     Removal(
         "test_a1_a_csv_names_nothing_outside_its_folder", "data/sibling_files.py",
-        "return root / path if self.allow_outside else inside(root, posixpath.normpath(path))", "return root / path",
+        "return Path(place) if self.allow_outside else self._inside(posixpath.normpath(path))", "return Path(place)",
     ),
     Removal(
         "test_a1_a_csv_names_nothing_outside_its_folder", "data/readers/_table.py",

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import shutil
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -548,28 +549,28 @@ def _snapshot(id: str, commit: str) -> Path:
 def _files_in(folder: Path) -> dict[str, RemoteFile]:
     if not folder.is_dir():
         raise EmbarkError(f"There is no folder {folder}.")
-    files = ((path.relative_to(folder), path) for path in sorted(walk(folder)) if path.is_file())
-    return {
-        name.as_posix(): RemoteFile(name.as_posix(), path.stat().st_size)
-        for name, path in files
-        if not (path.is_symlink() and any(part.startswith(".") for part in name.parts))  # hidden links lead anywhere
-    }
+    return {name: RemoteFile(name, size) for name, size in files_below(folder)}
 
 
-def walk(folder: Path, linked: bool = False) -> Iterator[Path]:
-    """Everything in a folder and below, and what its links to folders hold.
+def files_below(folder: Path | str, prefix: str = "", linked: bool = False) -> Iterator[tuple[str, int]]:
+    """The files of a folder and below, with their sizes, also those in folders that links lead to.
 
-    Hidden links are not followed, nor links in a linked folder: they could lead in circles.
+    Hidden links are left out, as they lead anywhere, and links in a linked folder, as they could lead in circles.
     """
     try:
-        children = sorted(folder.iterdir())
+        entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
     except PermissionError:
         return
-    for path in children:
-        yield path
-        link = path.is_symlink()
-        if path.is_dir() and not (link and (linked or path.name.startswith("."))):
-            yield from walk(path, linked or link)
+    for entry in entries:
+        name = prefix + entry.name
+        link = entry.is_symlink()
+        if link and any(part.startswith(".") for part in name.split("/")):
+            continue
+        if entry.is_dir():
+            if not (link and linked):
+                yield from files_below(entry.path, f"{name}/", linked or link)
+        elif entry.is_file():
+            yield name, entry.stat().st_size
 
 
 def _checksum(path: Path, file: RemoteFile) -> str:

@@ -10,7 +10,7 @@ from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 
-from embark.data.fetch import walk
+from embark.data.fetch import files_below
 from embark.settings import Settings
 from embark.types import EmbarkError
 
@@ -81,9 +81,8 @@ def revision_of_folder(folder: Path, settings: Settings) -> str:
     """A revision that changes with any file of a folder, but for hidden ones and those that embark writes there."""
     ours = [own for own in (settings.home.resolve(), settings.results.resolve()) if folder in own.parents]
     files = []
-    for path in walk(folder):
-        parts = path.relative_to(folder).parts
-        hidden = any(part.startswith(".") for part in parts) or any(path.is_relative_to(own) for own in ours)
-        if not hidden and path.is_file():
-            files.append(("/".join(parts), path))
-    return revision_of_files(sorted(files), settings.home, FOLDER)
+    for name, _ in files_below(folder):
+        hidden = any(part.startswith(".") for part in name.split("/"))
+        if not hidden and not any((folder / name).is_relative_to(own) for own in ours):
+            files.append((name, folder / name))
+    return revision_of_files(files, settings.home, FOLDER)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import posixpath
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
@@ -29,6 +29,7 @@ class SiblingFiles:
     source: Source
     table: str = ""  # its path in the dataset
     allow_outside: bool = False
+    folders: set[str] = field(default_factory=set, compare=False, repr=False)  # seen to be inside
 
     def chunks(self, names: Sequence[str | None]) -> list[Bytes | None]:
         """The files' bytes, unread; None where there is no name."""
@@ -46,13 +47,23 @@ class SiblingFiles:
 
     def find(self, name: str) -> Path | None:
         """The file of a folder that a name stands for; None where there is none. One that is outside is refused."""
-        root = Path(self.source.id)
+        root = self.source.id
         for path in dict.fromkeys((posixpath.join(posixpath.dirname(self.table), name), name)):
-            if os.path.isfile(root / path):  # False for a name that no file can have, too
-                return root / path if self.allow_outside else inside(root, posixpath.normpath(path))
+            if os.path.isfile(place := os.path.join(root, path)):  # False for a name that no file can have, too
+                return Path(place) if self.allow_outside else self._inside(posixpath.normpath(path))
         if not self.allow_outside:
-            inside(root, name)
+            inside(Path(root), name)
         return None
+
+    def _inside(self, path: str) -> Path:
+        """A path in the folder; that a subfolder is in it is looked up once."""
+        root = Path(self.source.id)
+        parent = posixpath.dirname(path)
+        if parent not in self.folders:
+            inside(root, parent)
+            self.folders.add(parent)
+        place = os.path.join(root, path)
+        return inside(root, path) if os.path.islink(place) else Path(place)
 
     def _of_folder(self, names: Sequence[str | None]) -> list[Path | None]:
         files: dict[str, Path | None] = {}

@@ -14,7 +14,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from embark.data import readers
-from embark.data.fetch import Hub, walk
+from embark.data.fetch import Hub, files_below
 from embark.data.formats import Parquet, is_media
 from embark.data.layout import media_kind
 from embark.data.readers import _table
@@ -102,12 +102,15 @@ def folder_task(
     tasks = _retrieval_tasks(base, contents, wanted) + _label_tasks(base, contents, wanted, templates)
     if not tasks:
         raise EmbarkError("; ".join(contents.notes) or _nothing(contents))
+    revisions: dict[tuple[object, ...], str] = {}  # tasks that read the same files share it
     hub = Hub(load_settings())
-    revisions = [readers.content_revision(task, hub) for task in tasks]
-    return [
-        replace(task, source=replace(source, revision=revision), notes=tuple(contents.notes))
-        for task, revision in zip(tasks, revisions, strict=True)
-    ]
+    for number, task in enumerate(tasks):
+        named = (task.evaluator == "probe", *sorted(column for kind, column in task.columns.items() if kind in MEDIA))
+        if named not in revisions:
+            revisions[named] = readers.content_revision(task, hub)
+        revised = replace(source, revision=revisions[named])
+        tasks[number] = replace(task, source=revised, notes=tuple(contents.notes))
+    return tasks
 
 
 def read_folder(task: Task, split: str, subset: str, hub: Hub) -> Dataset:
@@ -355,7 +358,7 @@ def _files(folder: Path, table: str | None, allow_outside: bool) -> dict[str, tu
             raise EmbarkError(f"There is no file {path}.")
     if names:
         return dict(zip(("test", "train"), ((name.replace("[", "[[]"),) for name in names), strict=False))
-    media = [path.relative_to(folder) for path in walk(folder) if media_kind(path.name)]
+    media = [PurePosixPath(name) for name, _ in files_below(folder) if media_kind(name)]
     deep = [path for path in media if len(path.parts) > 1 and not any(part.startswith(".") for part in path.parts)]
     if not deep:
         raise EmbarkError(
