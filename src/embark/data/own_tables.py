@@ -9,6 +9,7 @@ import hashlib
 import json
 import shutil
 import tempfile
+import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -26,6 +27,8 @@ from embark.types import EmbarkError, Modality
 
 ROWS = 1000  # of a row group, at most
 BYTES = 64 << 20  # of media in a row group, about
+PART = ".part-"  # before the name of a folder that is being written
+ABANDONED = 7 * 24 * 3600  # seconds after which nobody writes such a folder any more
 REVISION = "sha256-"  # before the hash of the content, which is the revision
 
 
@@ -74,7 +77,11 @@ def keep(splits: Mapping[str, Records], shape: Shape, home: Path, split: str | N
 
 @contextmanager
 def _temporary(own: Path) -> Iterator[Path]:
-    folder = Path(tempfile.mkdtemp(prefix=".part-", dir=own))
+    """A folder that is deleted, unless it was renamed; what a killed process left behind is deleted, too."""
+    for abandoned in own.glob(f"{PART}*"):
+        if time.time() - abandoned.stat().st_mtime > ABANDONED:
+            shutil.rmtree(abandoned, ignore_errors=True)
+    folder = Path(tempfile.mkdtemp(prefix=PART, dir=own))
     try:
         yield folder
     finally:
