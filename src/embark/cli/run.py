@@ -166,7 +166,7 @@ def run(
             batch_size=batch_size,
             loading=embark.Loading(device, dtype, compile, trust),
             stages=_stages(rewrite, caption, rerank, prompt or []),
-            name=names,
+            name=names or None,
         )
     except NothingScored as failed:
         report = failed.run

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from embark.catalogue import UnknownName
-from embark.models import find_card, loaders, own_models
+from embark.models import MODELS, find_card, loaders, own_models
 from embark.models.encoder import Encoder
 from embark.models.hub import folder_revision
 from embark.results import Results, TaskResult
@@ -20,7 +20,8 @@ def results_of_model(stored: Results, results: Sequence[TaskResult], model: str 
     Where a name has several revisions, it must say which, unless it is one of embark.toml: that is at one now.
     """
     name = model if isinstance(model, str) else model.card.name
-    card = _present_card(model)
+    named = [result for result in results if name in (result.model, f"{result.model}@{result.revision}")]
+    card = None if named and isinstance(model, str) and model not in own_models() else _present_card(model)
     if card is not None:
         names = [other.name for other in stored.cards() if _same(other, card)]
         in_results = card.name if card.name in names else next(iter(names), card.name)
@@ -28,7 +29,6 @@ def results_of_model(stored: Results, results: Sequence[TaskResult], model: str 
         if not named:
             raise EmbarkError(f"There are no results of {name} ({card.revision}) in {stored.root}: run it first.")
         return named
-    named = [result for result in results if name in (result.model, f"{result.model}@{result.revision}")]
     if not named:
         raise UnknownName("model in the results folder", name, {result.model for result in results})
     if len(revisions := sorted({result.revision for result in named})) > 1:
@@ -42,7 +42,7 @@ def _present_card(model: str | Encoder) -> ModelCard | None:
         return model.card
     loader, colon, source = model.partition(":")
     folder = Path(source if colon and loader in loaders() else model).expanduser()
-    if not folder.is_dir() and "checkpoint" not in own_models().get(model, {}):
+    if model in MODELS or not (folder.is_dir() or "checkpoint" in own_models().get(model, {})):
         return None
     card = find_card(model)
     return replace(card, revision=folder_revision(Path(card.source).expanduser()))
