@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 import embark
+from embark import escape
 from embark.catalogue import Catalogue, counted
 from embark.cli.grammar import Command
 from embark.cli.output import (
@@ -69,7 +70,8 @@ def export(
         emit(written.table(), style)
         return
     sides = ", ".join(f"{count:,} {side}" for side, count in written.sides.items())
-    print(f"{counted(sum(written.sides.values()), 'vector')} of dimension {written.dim} to {file} ({sides})")
+    count = counted(sum(written.sides.values()), "vector")
+    print(escape.terminal(f"{count} of dimension {written.dim} to {file} ({sides})"))
 
 
 @app.command("import", cls=Command)
