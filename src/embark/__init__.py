@@ -63,8 +63,8 @@ Settings
     Stages           models that work before and after a retriever
 
 What functions return
-    CardSection, CheckReport, Comparison, Examination, Facts, FetchReport, Flips, Imported, Leaderboard, PlanReport,
-    PublishedCheck, Recommendation, ResultSet, Run, StoreHealth, Study, Upload
+    CardSection, CheckReport, Comparison, Examination, Facts, FetchReport, Flips, Imported, Leaderboard, Measurement,
+    PlanReport, PublishedCheck, Recommendation, ResultSet, Run, StoreHealth, Study, Upload
 
 What they are made of
     Record, TaskResult, Ranking, Matrix, Table, Score, EmbarkError
@@ -102,6 +102,7 @@ _HOMES = {
     "Leaderboard": "boards.leaderboards",
     "Loading": "models.loading",
     "Matrix": "boards.matrix",
+    "Measurement": "run.live",
     "Media": "types",
     "ModelCard": "types",
     "Monitor": "studies.monitor",
