@@ -30,6 +30,7 @@ PUBLIC = [
     "Leaderboard",
     "Loading",
     "Matrix",
+    "Measurement",
     "Media",
     "ModelCard",
     "Monitor",

@@ -68,8 +68,8 @@ Settings
     Stages           models that work before and after a retriever
 
 What functions return
-    CardSection, CheckReport, Comparison, Examination, Facts, FetchReport, Flips, Imported, Leaderboard, PlanReport,
-    PublishedCheck, Recommendation, Reference, ResultSet, Run, StoreHealth, Study, Upload, VectorFile
+    CardSection, CheckReport, Comparison, Examination, Facts, FetchReport, Flips, Imported, Leaderboard, Measurement,
+    PlanReport, PublishedCheck, Recommendation, Reference, ResultSet, Run, StoreHealth, Study, Upload, VectorFile
 
 What they are made of
     Record, TaskResult, Ranking, Matrix, Table, Score, EmbarkError
@@ -107,6 +107,7 @@ _HOMES = {
     "Leaderboard": "boards.leaderboards",
     "Loading": "models.loading",
     "Matrix": "boards.matrix",
+    "Measurement": "run.live",
     "Media": "types",
     "ModelCard": "types",
     "Monitor": "studies.monitor",

@@ -49,6 +49,7 @@ from embark.run.examination import Examination as Examination
 from embark.run.examination import doctor as doctor
 from embark.run.fetching import FetchReport as FetchReport
 from embark.run.fetching import fetch as fetch
+from embark.run.live import Measurement as Measurement
 from embark.run.plans import PlanReport as PlanReport
 from embark.run.plans import plan as plan
 from embark.run.ranked_lists import Ranking as Ranking
