@@ -20,7 +20,7 @@ from embark.results import Record, TaskResult
 from embark.results.table import Table
 from embark.stats import ranking
 from embark.stats.outcomes import Readings
-from embark.stats.ranking import Place, Spread, over_items, over_tasks, places, points
+from embark.stats.ranking import ItemSpread, Place, over_items, over_kinds, places, points
 from embark.types import Source, Task
 
 RNG = np.random.default_rng(7)
@@ -33,7 +33,7 @@ def equal(models: int, tasks: int) -> np.ndarray:
 
 def ranked(values: np.ndarray) -> list[Place]:
     """Of tasks of different kinds."""
-    return places(values.mean(axis=1), over_tasks(values, equal(*values.shape), range(values.shape[1])))
+    return places(values.mean(axis=1), over_kinds(values, equal(*values.shape), range(values.shape[1])))
 
 
 def test_a_model_that_is_better_everywhere_is_first_for_sure() -> None:
@@ -67,7 +67,7 @@ def test_intervals_hold_the_true_rank(apart: float) -> None:
     assert np.mean(held) >= 0.95
 
 
-@pytest.mark.parametrize(("models", "tasks"), [(2, 5), (12, 30), (30, 60)])
+@pytest.mark.parametrize(("models", "tasks"), [(2, 6), (12, 30), (30, 60)])
 def test_models_of_one_quality_are_rarely_told_apart(models: int, tasks: int) -> None:
     """However many they are, though the best and the worst of them were picked by their scores."""
     parted = 0
@@ -98,19 +98,44 @@ def test_places_are_consistent(models: int, seed: int) -> None:
 def test_gaps_and_weights() -> None:
     values = np.array([[0.2, 0.4, 0.9], [0.2, np.nan, 0.9]])
     weights = np.array([[0.25, 0.25, 0.5], [0.5, 0.0, 0.5]])
-    assert over_tasks(values, weights, "abc") is None  # too few to tell
+    assert over_kinds(values, weights, "abc") is None  # too few to tell
     values, weights = np.tile(values, 3), np.tile(weights, 3) / 3
-    spread = over_tasks(values, weights, range(9))
-    assert spread is not None
-    assert spread.freedom.min() == pytest.approx(5)  # six tasks of equal weight
-    push = weights * (np.nan_to_num(values) - [[0.6], [0.55]]) * np.sqrt([[8 / 7], [6 / 5]])
-    assert spread.variance[0, 1] == pytest.approx(((push[0] - push[1]) ** 2).sum())
+    assert over_kinds(values, weights, range(9)) is not None  # six of them are counted for both
+    weights[0, 2:] = 0
+    assert over_kinds(values, weights, range(9)) is None
+
+
+def test_a_task_that_one_model_has_no_score_on_is_no_difference() -> None:
+    """Of two equal models, one lacks the hardest kind: its total is higher, and that means nothing."""
+    level = np.linspace(0.1, 0.9, 12)
+    values = np.stack([level, level])
+    values[1, 0] = np.nan
+    weights = np.where(np.isnan(values), 0, 1.0)
+    weights /= weights.sum(axis=1, keepdims=True)
+    totals = (weights * np.nan_to_num(values)).sum(axis=1)
+    assert totals[1] > totals[0]
+    assert [place.tie for place in places(totals, over_kinds(values, weights, range(12)))] == ["A", "A"]
 
 
 @given(st.floats(0, 12), st.floats(4, 300))
 def test_p_values_are_student_s(t: float, freedom: float) -> None:
-    spread = Spread(np.array([[0.0, 1.0], [1.0, 0.0]]), np.full((2, 2), freedom))
-    assert ranking._p_values(np.array([0.0, t]), spread)[0, 1] == pytest.approx(2 * student.sf(t, freedom))
+    spread = ItemSpread(np.array([[0.0, 1.0], [1.0, 0.0]]), np.full((2, 2), freedom))
+    assert spread._p(np.array([0.0, t]))[0, 1] == pytest.approx(2 * student.sf(t, freedom))
+
+
+def test_signs_are_flipped_in_every_way() -> None:
+    signs = ranking._signs(6)
+    assert signs.shape == (32, 6)
+    assert len({tuple(row) for row in (*signs, *-signs)}) == 64
+    assert (signs[0] == 1).all()
+    assert ranking._signs(40).shape == (ranking.FLIPS, 40)
+
+
+def test_six_kinds_that_agree_part_two_models_and_five_cannot() -> None:
+    """All flips but one make less of it: p = 1/32."""
+    values = np.stack([np.full(6, 0.5), np.full(6, 0.4) + np.arange(6) / 100])
+    assert [place.tie for place in ranked(values)] == ["A", "B"]
+    assert [place.tie for place in ranked(values[:, :5])] == ["", ""]
 
 
 @given(st.lists(st.lists(st.sampled_from([0.1, 0.5, 0.9, np.nan]), min_size=4, max_size=4), min_size=1, max_size=5))
@@ -206,7 +231,7 @@ def test_a_few_tasks_tell_nothing_about_others() -> None:
     few = TASKS[:3]
     made = board(few, [result(model, one.name, 0.1 * at) for at, model in enumerate("ab") for one in few])
     assert [row.cells[:3] for row in made.rows] == [("1", "", ""), ("2", "", "")]
-    assert "fewer than 5 kinds of tasks" in made.notes[-1]
+    assert "fewer than 6 kinds of tasks" in made.notes[-1]
 
 
 def test_an_empty_leaderboard_is_a_table() -> None:
@@ -239,6 +264,6 @@ def test_items_are_resampled_where_their_outcomes_are_here(tmp_path: Path) -> No
     ]
     assert "on other items of the same tasks" in made.notes[1]
     mixed = [*found, *(result("paper", one.name, 0.5, "published") for one in few)]
-    assert "fewer than 5 kinds of tasks" in board(few, mixed).notes[-1]
+    assert "fewer than 6 kinds of tasks" in board(few, mixed).notes[-1]
     Path(str(found[0].path)).with_suffix(".parquet").unlink()
     assert over_items([Readings({"T0": found[0]})], [{"T0": 1.0}]) is None

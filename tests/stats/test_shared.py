@@ -14,7 +14,7 @@ from embark.results.table import Score, shown
 from embark.stats.means import Mean, mean_score, score
 from embark.stats.outcomes import Readings, parts_of
 from embark.stats.paired import difference, sign_flip
-from embark.stats.ranking import over_tasks, places
+from embark.stats.ranking import over_kinds, places
 from embark.stats.shared import Evidence, ItemNumbers, Observations, Part, interval, partners
 from embark.stats.statistics import pushes
 from embark.tasks import TASKS
@@ -180,7 +180,7 @@ def test_c4_equal_models_with_talents_for_kinds_of_tasks_are_not_parted() -> Non
     for _ in range(60):
         values = 0.5 + 0.1 * rng.normal(size=(20, 10))[:, kind] + 0.03 * rng.normal(size=(20, 130))
         weights = np.full(values.shape, 1 / 130)
-        boards = [places(values.mean(axis=1), over_tasks(values, weights, groups)) for groups in (kind, range(130))]
+        boards = [places(values.mean(axis=1), over_kinds(values, weights, groups)) for groups in (kind, range(130))]
         by_kind += any(place.tie != "A" for place in boards[0])
         by_task += any(place.tie != "A" for place in boards[1])
     assert by_kind <= 8  # three are expected

@@ -121,6 +121,9 @@ def test_a_perfect_clustering_is_not_certain() -> None:
             low, high = interval(statistic, statistic, outcomes)
             assert high == 1
             assert (0.3 if items == 20 else 0.97) < low < 1
+    once = clustered(2000, 2, 1.0)
+    tenfold = {"label": once["label"]} | {f"cluster_run{run}": once["cluster"] for run in range(1, 11)}
+    assert interval("nmi", "nmi", tenfold)[0] < 0.8  # another seed might have failed
     alone = {"label": np.zeros(9), "cluster": np.zeros(9)}
     assert pushes("nmi", "nmi", alone).value == pushes("ari", "ari", alone).value == 1
 

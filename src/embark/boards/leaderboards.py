@@ -30,7 +30,7 @@ UNRANKED = f"#: – is not ranked, because it lacks scores on {100 * ENOUGH:.0f}
 PARTIAL = "over those tasks that have a score, not over all"
 KINDS = "items are not to be had: kinds of tasks count as independent draws, tasks of one kind do not"
 DATED = "some outcomes were written before items had hashes: what tasks share is known by ids alone; run them again"
-FEW_KINDS = f"95 %: fewer than {FEWEST} kinds of tasks of equal weight say nothing about other tasks"
+FEW_KINDS = f"95 %: fewer than {FEWEST} kinds of tasks say nothing about other tasks"
 TIES = "tie: models with one letter cannot be told apart (paired differences, corrected for the number of pairs)"
 
 
@@ -183,12 +183,12 @@ def ranked(tasks: Sequence[Task], models: Sequence[Standing], borda: bool = Fals
         weights = np.full(values.shape, 1 / max(len(tasks), 1))
     totals = (weights * np.nan_to_num(values)).sum(axis=1)
     enough = [number for number, model in enumerate(models) if model.mean.count >= ENOUGH * model.mean.of]
-    spread = None
+    spread: ranking.Spread | None = None
     resampled = "items"
     if not borda:
         spread = ranking.over_items([models[i].readings for i in enough], [models[i].weights for i in enough])
     if spread is None:
-        spread = ranking.over_tasks(values[enough], weights[enough], [kind_of(task) for task in tasks])
+        spread = ranking.over_kinds(values[enough], weights[enough], [kind_of(task) for task in tasks])
         resampled = "nothing" if spread is None else "tasks"
     places = dict(zip(enough, ranking.places(totals[enough], spread), strict=True))
     gaps = [0 if number in places else len(tasks) - len(model.tasks) for number, model in enumerate(models)]

@@ -178,10 +178,16 @@ def in_parallel(work: Callable[[Job], Result], jobs: Sequence[Job]) -> list[Resu
     from joblib import cpu_count  # type: ignore[import-untyped]  # knows a container's limits
     from sklearn.exceptions import ConvergenceWarning
 
+    def quietly(job: Job) -> Result:
+        # Libraries for matrix products now and then set the processor's error flags without any error; a fit that
+        # really overflows shows in its predictions.
+        with np.errstate(all="ignore"):
+            return work(job)
+
     workers = min(len(jobs), cpu_count())
     # Fits that do not converge are counted by their iterations, so sklearn's warning adds nothing.
     with blas_threads(max(1, cpu_count() // workers), ConvergenceWarning), ThreadPoolExecutor(workers) as pool:
-        return list(pool.map(work, jobs))
+        return list(pool.map(quietly, jobs))
 
 
 def columns(name: str, runs: Array) -> dict[str, Array]:

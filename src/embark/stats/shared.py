@@ -166,9 +166,9 @@ class Evidence:
         uncertain = np.zeros((size, size))
         for task in {entry.task: None for entry in self._entries if len(entry.pushes.runs) > 1}:
             entries = [entry for entry in self._entries if entry.task == task]
-            for excess, run_freedom in (_of_runs(entries, size), _of_refits(entries, size)):
-                runs += excess
-                uncertain += excess**2 / run_freedom
+            for added, estimate, run_freedom in (_of_runs(entries, size), _of_refits(entries, size)):
+                runs += added
+                uncertain += estimate**2 / run_freedom
         variance = items + runs
         # Satterthwaite: as if the sum of variances were one.
         spread = items**2 / freedom + uncertain
@@ -205,8 +205,10 @@ class Evidence:
         return covariance * factor[:, None] * factor, count
 
 
-def _of_runs(entries: Sequence[_Entry], size: int) -> tuple[Array, float]:
-    """Variances of differences between models by the runs of a task, without what its items bring; their freedom."""
+def _of_runs(entries: Sequence[_Entry], size: int) -> tuple[Array, Array, float]:
+    """Variances of differences between models by the runs of a task, without what its items bring; with it, which is
+    what was estimated from the few runs; and the estimate's freedom.
+    """
     count = min(len(entry.pushes.runs) for entry in entries)
     deviation = np.zeros((count, size))
     residuals: list[list[Array]] = [[] for _ in range(size)]
@@ -221,17 +223,18 @@ def _of_runs(entries: Sequence[_Entry], size: int) -> tuple[Array, float]:
             column = np.concatenate(parts)
             residual[: len(column), model] = column
     scale = max(count * (count - 1), 1)
-    excess = _differences(deviation.T @ deviation / scale) - _differences(residual.T @ residual / scale)
-    return np.maximum(excess, 0), max(count - 1, 1)
+    whole = _differences(deviation.T @ deviation / scale)
+    return np.maximum(whole - _differences(residual.T @ residual / scale), 0), whole, max(count - 1, 1)
 
 
-def _of_refits(entries: Sequence[_Entry], size: int) -> tuple[Array, float]:
-    """Variances of differences between models by clusters that other items would make; their freedom."""
+def _of_refits(entries: Sequence[_Entry], size: int) -> tuple[Array, Array, float]:
+    """Variances of differences between models by clusters that other items would make, twice, and their freedom."""
     count = min(len(entry.pushes.refits) for entry in entries)
     deviation = np.zeros((count, size))
     for entry in entries:
         deviation[:, entry.model] += entry.weight * entry.pushes.refits[:count]
-    return _differences(deviation.T @ deviation / max(count, 1)), max(count, 1)
+    variance = _differences(deviation.T @ deviation / max(count, 1))
+    return variance, variance, max(count, 1)
 
 
 def _sums(numbers: Array, models: Array, values: Array, size: int) -> Array:

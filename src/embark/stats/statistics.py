@@ -55,18 +55,32 @@ def certain(statistic: str, main: str, outcomes: Outcomes, items: int) -> tuple[
             return None
         bound = 2 * certain_interval(1.0, items)[0] - 1
         return (bound, 1.0) if r > 0 else (-1.0, -bound)
-    if statistic in ("nmi", "v_measure", "ari"):
-        # A perfect clustering is compared with one in which as many items as the bound allows are in random clusters.
+    if statistic in ("nmi", "v_measure", "ari", "cluster_accuracy"):
         tables = [contingency(outcomes["label"], cluster)[0] for cluster in _clusterings(outcomes)]
         if any(float(from_contingency(table)[statistic]) < 1 - NO_SPREAD for table in tables):
             return None
-        bound, _ = certain_interval(1.0, items)
-        anywhere = np.outer(tables[0].sum(1), tables[0].sum(0)) / tables[0].sum()
-        return float(from_contingency(bound * tables[0] + (1 - bound) * anywhere)[statistic]), 1.0
-    values = _placed(outcomes) if statistic == "cluster_accuracy" else _values(statistic, main, outcomes)
+        return _perfect(statistic, tables[0], items, len(tables)), 1.0
+    values = _values(statistic, main, outcomes)
     if np.ptp(values) > NO_SPREAD:
         return None
     return certain_interval(float(values.flat[0]), items, -1.0 if values.flat[0] < 0 else 0.0)
+
+
+def _perfect(statistic: str, table: Array, items: int, runs: int) -> float:
+    """The lower end of a clustering that was perfect in every run.
+
+    As many items as the exact bound allows might lie in random clusters, and in as many runs as it allows, the
+    clusterer might have taken the two largest groups for one, as it does when it starts badly.
+    """
+    of_items, _ = certain_interval(1.0, items)
+    of_runs, _ = certain_interval(1.0, runs)
+    anywhere = np.outer(table.sum(1), table.sum(0)) / table.sum()
+    low = float(from_contingency(of_items * table + (1 - of_items) * anywhere)[statistic])
+    if runs == 1:  # results of old: nothing is known of other runs, as of clusterings that are not perfect
+        return low
+    largest = np.argsort(table.sum(0))[-2:]
+    merged = np.column_stack([np.delete(table, largest, axis=1), table[:, largest].sum(axis=1)])
+    return max(low - (1 - of_runs) * (1 - float(from_contingency(merged)[statistic])), 0.0)
 
 
 # ── means ────────────────────────────────────────────────────────────────────────────────────────────────────────────

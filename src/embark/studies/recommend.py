@@ -18,7 +18,7 @@ from embark.catalogue import UnknownName, match_words
 from embark.models import parameter_count
 from embark.results.table import Exact, Row, Score, Table, applicable, first, named, short
 from embark.settings import Settings
-from embark.stats.ranking import Place, over_tasks, places
+from embark.stats.ranking import Place, over_kinds, places
 from embark.studies.plotting import color, marker
 from embark.studies.study import Study
 from embark.tasks import Tasks
@@ -237,7 +237,7 @@ def _places(values: Array, weights: Array) -> tuple[list[Place], bool]:
     """
     if not len(values):
         return [], False
-    spread = over_tasks(values, np.broadcast_to(weights, values.shape), range(len(weights)))
+    spread = over_kinds(values, np.broadcast_to(weights, values.shape), range(len(weights)))
     return places(values @ weights, spread), spread is not None
 
 
