@@ -51,7 +51,7 @@ def test_c3_equal_totals_are_parted_in_one_case_of_twenty(shared: float) -> None
         total, alone = over_tasks(apart, same)
         covered += total.low <= 0.1 <= total.high
         naive += over_tasks(apart - np.array([0.05, -0.05])[:, None, None], other)[0].p < 0.05
-        assert total.value == pytest.approx(np.mean([each.value for each in alone]))
+        assert total.value == pytest.approx(np.mean([task.value for task in alone]))
     assert 0.03 <= parted / replicates <= 0.07
     assert 0.92 <= covered / replicates <= 0.98
     assert (naive / replicates > 0.2) == bool(shared)

@@ -99,7 +99,7 @@ def mean_difference(tasks: Sequence[Sequence[Contrast]], alone: Sequence[Differe
 
     Items that tasks share move them together. None where a task has too few pairs for its difference to be told.
     """
-    if not tasks or any((each.low, each.high) == ANYTHING for each in alone):
+    if not tasks or any(task.low == ANYTHING[0] for task in alone):
         return None
     if len(tasks) == 1:
         return alone[0]
@@ -107,7 +107,7 @@ def mean_difference(tasks: Sequence[Sequence[Contrast]], alone: Sequence[Differe
     if over_tasks is not None:
         return over_tasks
     value, low, high, _ = np.mean(alone, axis=0).tolist()  # nothing varies: as if all tasks erred together
-    return Difference(value, low, high, 1.0 if low <= 0 <= high else max(each.p for each in alone))
+    return Difference(value, low, high, 1.0 if low <= 0 <= high else max(task.p for task in alone))
 
 
 def tested(parts: Sequence[Contrast]) -> Difference | None:
