@@ -49,7 +49,7 @@ BatchSize = Annotated[
 ]
 Limit = Annotated[
     int | None,
-    typer.Option("--limit", min=1, metavar="N", help="A quick look: score a sample of N queries or test items a task."),
+    typer.Option("--limit", min=1, metavar="N", help="A quick look: a sample of N queries or items."),
 ]
 Rescore = Annotated[bool, typer.Option("--rescore", help="Compute scores again from the stored vectors.")]
 Workers = Annotated[
@@ -103,8 +103,7 @@ def run(
     \b
     embark run
     embark run -m embark/pocket -t 'Pocket*ZeroShot'
-    embark run -m ./my-checkpoint --dtype bfloat16
-    embark run -m ./my-checkpoint -b 'MIEB(lite)' --limit 100
+    embark run -m ./my-checkpoint -b 'MIEB(lite)' --dtype bfloat16 --limit 100
     embark run -m embark/pocket --folder holiday-photos
     embark run -m BAAI/bge-m3 -b ARK --caption Qwen/Qwen3-VL-8B-Instruct
     """
