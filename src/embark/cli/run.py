@@ -79,7 +79,7 @@ BatchSize = Annotated[
 ]
 Limit = Annotated[
     int | None,
-    typer.Option("--limit", min=1, metavar="N", help="A quick look: score a sample of N queries or test items a task."),
+    typer.Option("--limit", min=1, metavar="N", help="A quick look: a sample of N queries or items."),
 ]
 Rescore = Annotated[bool, typer.Option("--rescore", help="Compute scores again from the stored vectors.")]
 Workers = Annotated[
@@ -142,12 +142,9 @@ def run(
     \b
     embark run
     embark run -m embark/pocket -t 'Pocket*ZeroShot'
-    embark run -m ./step-500/model --as mine/step-500 --dtype bfloat16
-    embark run -m ./my-checkpoint -b 'MIEB(lite)' --limit 100
-    embark run -m embark/pocket --folder holiday-photos
-    embark run -m embark/pocket --folder recordings --kind retrieval --kind probe
-    embark run -m embark/pocket --dataset owner/name --columns image=img,text=caption --kind retrieval
-    embark run -m BAAI/bge-m3 -b ARK --caption Qwen/Qwen3-VL-8B-Instruct
+    embark run -m ./step-500/model --as mine/step-500 -b 'MIEB(lite)' --limit 100
+    embark run -m embark/pocket --folder holiday-photos --kind retrieval
+    embark run -m embark/pocket --dataset owner/name --columns image=img,text=caption
     """
     from embark.results import long_table
     from embark.run import NothingScored

@@ -69,14 +69,14 @@ def _drawn(rows: Array, most: int) -> Array:
     return np.sort(np.random.default_rng(0).permutation(rows)[:most])
 
 
-def _only(data: Dataset, kept: Mapping[str, Array]) -> Dataset:
+def _only(data: Dataset, rows: Mapping[str, Array]) -> Dataset:
     """The dataset with these items of some roles, under all conditions, and all items of the others."""
     return without(
         data,
         {
-            name: np.setdiff1d(np.arange(len(side)), kept[role_of(name)]).tolist()
+            name: np.setdiff1d(np.arange(len(side)), rows[role_of(name)]).tolist()
             for name, side in data.sides.items()
-            if role_of(name) in kept
+            if role_of(name) in rows
         },
     )
 
