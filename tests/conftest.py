@@ -69,6 +69,7 @@ def elsewhere(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monk
     root = tmp_path_factory.mktemp("elsewhere")
     (root / "here").mkdir()
     monkeypatch.chdir(root / "here")
+    monkeypatch.delenv("COLUMNS", raising=False)  # which xdist sets, and tables would be fitted to
     for name, folder in (("EMBARK_HOME", "home"), ("EMBARK_RESULTS", "results"), ("XDG_CONFIG_HOME", "config")):
         monkeypatch.setenv(name, str(root / folder))
     monkeypatch.setenv("XDG_CACHE_HOME", str(root / "cache"))
