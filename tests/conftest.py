@@ -26,7 +26,6 @@ from embark.tasks import get_benchmark
 from embark.types import Array
 from hub import FakeHub
 
-os.environ.pop("COLUMNS", None)  # tables are printed whole, unless a test has a narrow terminal
 settings.register_profile("embark", deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 settings.load_profile("embark")
 

@@ -40,7 +40,7 @@ ResultsFolder = Annotated[
     Path | None, typer.Option("--results", metavar="DIR", help="Folder of scores (EMBARK_RESULTS, or ./results).")
 ]
 Select = Annotated[
-    Names, typer.Option("--select", metavar="NAMES", help="Only these columns of the table: names or patterns, a,b.")
+    Names, typer.Option("--select", metavar="NAMES", help="Only these columns of the table: a,'b*'.")
 ]
 Format = Annotated[
     str,

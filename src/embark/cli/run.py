@@ -36,7 +36,7 @@ if TYPE_CHECKING:  # importing numpy and others would slow down --help
 
 ModelNames = Annotated[
     list[str] | None,
-    typer.Option("-m", "--model", metavar="NAME", help="Model, checkpoint folder or LOADER:ID; several may be given."),
+    typer.Option("-m", "--model", metavar="NAME", help="Model, checkpoint folder or LOADER:ID; repeatable."),
 ]
 As = Annotated[
     list[str] | None,
@@ -44,7 +44,7 @@ As = Annotated[
 ]
 Folder = Annotated[
     Path | None,
-    typer.Option("--folder", metavar="DIR", help="Your media, with a table of captions or labels or a folder a class."),
+    typer.Option("--folder", metavar="DIR", help="Your media, with a table or a folder a class."),
 ]
 Kinds = Annotated[
     list[str] | None,
@@ -96,7 +96,7 @@ Rerank = Annotated[
 
 Prompt = Annotated[
     list[str] | None,
-    typer.Option("--prompt", metavar="STAGE=FILE", help="Your prompt for rewrite or caption; may be given twice."),
+    typer.Option("--prompt", metavar="STAGE=FILE", help="Your prompt for rewrite or caption; repeatable."),
 ]
 
 
