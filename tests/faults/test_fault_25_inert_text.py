@@ -10,14 +10,14 @@ import unicodedata
 from html.parser import HTMLParser
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from embark import escape
 from embark.cli import main
 from embark.cli.output import print_json, say
 from embark.engine.progress import progress
-from embark.results.table import Exact, Row, Score, Table
+from embark.results.table import NUMBERS, Exact, Row, Score, Table
 
 HOSTILE = (
     "=cmd|' /C calc'!A0", "+1+1", "-2+3", "@SUM(A1)", "\t=1", "\r=1", " =1", "＝1", "<script>alert(1)</script>",
@@ -87,6 +87,7 @@ def test_fault_25_latex_has_no_commands_but_ours(text: str) -> None:
     assert not set(rest) & set("\\&%$#_~^")
     assert not re.search(r"(?<!\{)[\[*]", rest)  # arguments of the row's end before them
     word = "Word" if text else ""
+    assume(text not in NUMBERS)  # columns of these names are set to the right
     assert table(text).format("latex") == table(word).format("latex").replace("Word", inert)
 
 

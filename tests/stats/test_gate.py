@@ -78,7 +78,7 @@ def test_14_13_compare_is_a_gate(two_models: None, tmp_path: Path) -> None:
     assert run("x/new", "x/old", "--fail-if-worse", "--margin", "99")[0] == 0
     status, out, notes = run("x/old", "x/new", "--fail-if-worse", "--format", "json")
     assert (status, json.loads(out)["worse"]) == (0, [])
-    assert notes.splitlines()[-1] == "passed: x/old is not worse than x/new (0 points allowed)"
+    assert notes.splitlines()[-1] == "passed: x/old is not worse than x/new (a loss of 0 allowed)"
     comparison = embark.compare("x/new", "x/old")
     assert comparison.worse()[0] == lines[2].removeprefix("worse: ")
     assert comparison.worse(margin=99) == ()

@@ -85,5 +85,6 @@ def compare(
     else:
         data = comparison.as_dict() | ({"worse": list(worse)} if fail_if_worse else {})
         emit(comparison.table(), style, data, select)
-    verdict = [f"worse: {line}" for line in worse] or [f"passed: {a} is not worse than {b} ({margin:g} points allowed)"]
+    passed = f"passed: {a} is not worse than {b} (a loss of {margin:g} allowed)"
+    verdict = [f"worse: {line}" for line in worse] or [passed]
     finish(*comparison.notes, *(verdict if fail_if_worse else ()), failed=worse)

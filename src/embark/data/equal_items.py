@@ -10,7 +10,7 @@ import numpy as np
 
 from embark.data.drop_items import without
 from embark.data.items import digest
-from embark.types import Array, Dataset, EmbarkError, Qrels, Side, Split, Task, Truth, role_of
+from embark.types import Array, Dataset, Qrels, Side, Split, Task, Truth, role_of
 
 SIDES = ("query", "document", "item", "train", "test")  # a prompt is its class's own
 
@@ -18,7 +18,7 @@ SIDES = ("query", "document", "item", "train", "test")  # a prompt is its class'
 def merge_equal(task: Task, data: Dataset) -> Dataset:
     """The dataset with each content once on a side: the first item has the judgements of all, and its own id.
 
-    Labels of equal items must be equal.
+    Equal items with different labels are left out, and counted: nobody can tell which label is right.
     """
     if any(role_of(name) != name for name in data.sides):
         return data  # items under several conditions differ in some
@@ -27,6 +27,7 @@ def merge_equal(task: Task, data: Dataset) -> Dataset:
     if not any(map(len, repeated.values())):
         return data
     changes: dict[str, Any] = {}
+    skipped = list(data.skipped)
     for spec in fields(data.truth):
         values = getattr(data.truth, spec.name)
         side = spec.metadata.get("index") or spec.metadata.get("aligned")
@@ -35,10 +36,14 @@ def merge_equal(task: Task, data: Dataset) -> Dataset:
         if "index" in spec.metadata:
             changes[spec.name] = first[side][values]
         elif not isinstance(data.truth, Qrels):
-            _check_labels(task, data, side, values, first[side])
+            contradictory = _contradictory(values, first[side])
+            if len(contradictory):
+                repeated[side] = np.union1d(repeated[side], contradictory)
+                skipped.append(_contradiction(data, side, values, contradictory))
     truth: Truth = replace(data.truth, **changes)
     truth = _once(truth) if isinstance(truth, Qrels) else truth
-    merged = without(replace(data, truth=truth), {name: rows.tolist() for name, rows in repeated.items()})
+    data = replace(data, truth=truth, skipped=tuple(skipped))
+    merged = without(data, {name: rows.tolist() for name, rows in repeated.items()})
     counts = {f"equal items of side '{name}'": len(rows) for name, rows in repeated.items() if len(rows)}
     return replace(merged, counts={**data.counts, **counts})
 
@@ -82,18 +87,22 @@ def _once(truth: Qrels) -> Qrels:
     return replace(truth, query=pairs[:, 0], document=pairs[:, 1], grade=grade)
 
 
-def _check_labels(task: Task, data: Dataset, side: str, labels: Array, first: Array) -> None:
-    """Raise an error where equal items have different labels."""
+def _contradictory(labels: Array, first: Array) -> Array:
+    """The items of which equal ones have other labels."""
     different = (labels != labels[first]).reshape(len(labels), -1).any(axis=1)
-    if not different.any():
-        return
-    row = int(np.flatnonzero(different)[0])
-    ids = data.sides[side].ids
-    both = " and ".join(_label(data, labels, position) for position in (int(first[row]), row))
-    raise EmbarkError(
-        f"Task {task.name}: '{ids[first[row]]}' and '{ids[row]}' are the same content with two labels, {both} "
-        f"({int(different.sum())} such items). Mend the labels, or let each row count with the option equal='apart'."
+    return np.flatnonzero(np.isin(first, first[different]))
+
+
+def _contradiction(data: Dataset, side: str, labels: Array, rows: Array) -> str:
+    """A note that such items were left out, with two of them."""
+    items = data.sides[side]
+    one = int(rows[0])
+    content = digest(items.items[one].parts)
+    other = next(
+        row for row in rows.tolist() if digest(items.items[row].parts) == content and (labels[row] != labels[one]).any()
     )
+    both = " and ".join(f"{items.ids[row]} ({_label(data, labels, row)})" for row in (one, other))
+    return f"{len(rows):,} items were left out, because equal ones have other labels: {both} first"
 
 
 def _label(data: Dataset, labels: Array, row: int) -> str:

@@ -201,11 +201,18 @@ class Table:
         return [line.rstrip() for line in lines]
 
     def _only(self, columns: Sequence[int]) -> Table:
-        """Some of the columns, without footnotes that only others have."""
+        """Some of the columns, without footnotes and explanations that only others have."""
         rows = tuple(replace(row, cells=tuple(row.cells[i] for i in columns)) for row in self.rows)
         marks = {mark for row in rows for cell in row.cells if isinstance(cell, Score) for mark in cell.marks}
-        notes = tuple(note for note in self.notes if not (footnote := FOOTNOTE.fullmatch(note)) or footnote[1] in marks)
-        return replace(self, columns=tuple(self.columns[i] for i in columns), rows=rows, notes=notes)
+        names = tuple(self.columns[i] for i in columns)
+        left_out = tuple(f"{name}: " for name in self.columns if name not in names)
+
+        def stays(note: str) -> bool:
+            footnote = FOOTNOTE.fullmatch(note)
+            return footnote[1] in marks if footnote else not note.startswith(left_out)
+
+        notes = tuple(note for note in self.notes if stays(note))
+        return replace(self, columns=names, rows=rows, notes=notes)
 
     def format(self, style: str) -> str:
         """The table as text, markdown, latex, csv, json or html.

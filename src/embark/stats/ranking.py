@@ -22,7 +22,7 @@ from embark.stats.shared import Evidence
 from embark.types import Array, EmbarkError
 
 FEWEST = 6  # kinds of tasks; fewer could not part any models at 5 %
-FLIPS = 4096
+FLIPS = 2048
 
 
 @dataclass(frozen=True)

@@ -184,8 +184,10 @@ def _labels(part: EmbeddedPart, task: str) -> dict[str, Array]:
         case _:
             raise EmbarkError(f"The items of {task} have no labels; group them by side.")
     count = np.bincount(label, minlength=len(truth.names))
-    common = {int(number) for number in np.argsort(-count, kind="stable")[:LABELS] if count[number]}
-    others = f"{int((count > 0).sum()) - len(common)}{OTHERS}"
+    present = int((count > 0).sum())
+    colored = present if present <= LABELS + 1 else LABELS  # a single other one would be no group
+    common = {int(number) for number in np.argsort(-count, kind="stable")[:colored]}
+    others = f"{present - colored}{OTHERS}"
     names = np.array([str(name) if number in common else others for number, name in enumerate(truth.names)], object)
     return {side: names[label]}
 
