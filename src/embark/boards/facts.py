@@ -103,10 +103,10 @@ def _row(name: str, tasks: Iterable[Task], settings: Settings) -> Task | Benchma
         return benchmarks[name]
     if name not in TASKS and (name in known_models() or (name and Path(name).expanduser().is_dir())):
         return find_card(name)
-    given = {task.name: task for task in tasks}
+    own = {task.name: task for task in tasks}
     known = known_tasks(Results(settings.results).all())
-    if name in given or name in known:
-        return given.get(name) or known[name]
+    if name in own or name in known:
+        return own.get(name) or known[name]
     if card := results_card(name, settings):
         return card
     if ":" in name:
@@ -115,7 +115,7 @@ def _row(name: str, tasks: Iterable[Task], settings: Settings) -> Task | Benchma
     if len(beginning) == 1:
         return known[beginning[0]]
     models = (card.name for card in Results(settings.results).cards())
-    raise UnknownName("task, benchmark or model", name, [*given, *known, *benchmarks, *known_models(), *models])
+    raise UnknownName("task, benchmark or model", name, [*own, *known, *benchmarks, *known_models(), *models])
 
 
 def _task_facts(task: Task, results: Sequence[TaskResult], settings: Settings) -> Facts:

@@ -68,12 +68,12 @@ def constant(truth: Classes, params: Mapping[str, Any]) -> tuple[float, list[str
 def _collapse(truth: Classes, predicted: Array) -> tuple[str, ...]:
     """A warning if nearly all items get one class, though they are of several."""
     several = truth.label.ndim == 2 or len(np.unique(truth.label)) > 1
-    given = np.bincount(predicted, minlength=len(truth.names))
-    right = truth.label[:, given.argmax()].mean() if truth.label.ndim == 2 else (truth.label == given.argmax()).mean()
-    if not several or given.max() < COLLAPSED * len(predicted) or right >= COLLAPSED:
+    counts = np.bincount(predicted, minlength=len(truth.names))
+    right = truth.label[:, counts.argmax()].mean() if truth.label.ndim == 2 else (truth.label == counts.argmax()).mean()
+    if not several or counts.max() < COLLAPSED * len(predicted) or right >= COLLAPSED:
         return ()
     return (
-        f"the classes collapsed: {given.max():,} of {len(predicted):,} items get '{truth.names[given.argmax()]}', "
+        f"the classes collapsed: {counts.max():,} of {len(predicted):,} items get '{truth.names[counts.argmax()]}', "
         f"to which {right:.0%} belong; the score says little about the model",
     )
 

@@ -169,16 +169,16 @@ def _column(task: Task, role: str, column: str, head: TableHead) -> str:
 def _rows(task: Task, tables: Sequence[readers.TableFiles], heads: Mapping[str, TableHead]) -> str | None:
     """The tables with another number of rows than the row states."""
     problems = []
-    told = False
+    counted = False
     for table in tables:
         expected = next((task.rows[key] for key in table.keys if key in task.rows), None)
         counts = [heads[file.path].rows for file in table.files if file.path in heads]
         if expected is None or None in counts or len(counts) < len(table.files):
             continue
-        told = True
+        counted = True
         if (count := sum(count or 0 for count in counts)) != expected:
             problems.append(f"{table.keys[0]} has {count:,} rows, expected {expected:,}")
-    return "; ".join(problems) if told else None
+    return "; ".join(problems) if counted else None
 
 
 def _classes(task: Task, heads: Iterable[TableHead], hub: Hub) -> str | None:
@@ -204,16 +204,16 @@ def _classes(task: Task, heads: Iterable[TableHead], hub: Hub) -> str | None:
 def _ids(task: Task, tables: Sequence[readers.TableFiles], heads: Mapping[str, TableHead]) -> str | None:
     """The tables whose ids occur more than once, unless the row says what counts then."""
     problems = []
-    told = False
+    compared = False
     for table in tables:
         values = [heads[file.path].values(table.id) for file in table.files if table.id and file.path in heads]
         if None in values or len(values) < len(table.files):
             continue
-        told = True
+        compared = True
         ids = [str(value) for of_file in values for value in of_file or ()]
         if len(set(ids)) < len(ids) and not task.options.get("repeated"):
             problems.append(f"{table.keys[0]} has {len(ids):,} rows and {len(set(ids)):,} ids")
-    return "; ".join(problems) if told else None
+    return "; ".join(problems) if compared else None
 
 
 def _license(source: Source, hub: Hub) -> str | None:

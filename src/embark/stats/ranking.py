@@ -174,9 +174,9 @@ class KindSpread:
 
     def apart(self, totals: Array, model: int) -> Array:
         """Which models differ significantly from this one: step by step, from the one that differs most."""
-        found = self._between(model, np.arange(len(totals)))
-        order = np.argsort(-found[:, 0], kind="stable")
-        largest = np.maximum.accumulate(found[order[::-1]], axis=0)[::-1]  # of each and all that differ less
+        differences = self._between(model, np.arange(len(totals)))
+        order = np.argsort(-differences[:, 0], kind="stable")
+        largest = np.maximum.accumulate(differences[order[::-1]], axis=0)[::-1]  # of each and all that differ less
         p = np.maximum.accumulate(_share_above(largest))
         apart = np.zeros(len(totals), bool)
         apart[order] = p < 1 - LEVEL
