@@ -175,12 +175,32 @@ def sorted_ranks(queries: Array, documents: Array, ids: Array, query: Array, doc
     return [lists[q].index(d) + 1 for q, d in zip(query, document, strict=True)], [one[0] for one in lists]
 
 
-@pytest.fixture(params=["numpy", "torch"])
+@pytest.fixture(params=["numpy", "torch", "torch as on a GPU"])
 def backend(request: pytest.FixtureRequest) -> Backend:
-    if request.param == "torch":
-        pytest.importorskip("torch")
-        return Torch()
-    return Numpy()
+    if request.param == "numpy":
+        return Numpy()
+    pytest.importorskip("torch")
+    torch = Torch()
+    torch.counts = torch.counts or request.param != "torch"
+    return torch
+
+
+@pytest.mark.parametrize("measure", ["cosine", "dot"])
+def test_every_backend_has_the_same_ranks_and_names_what_is_not_finite(backend: Backend, measure: str) -> None:
+    rng = np.random.default_rng(4)
+    queries, documents = rng.normal(size=(40, 16)).astype(np.float16), rng.normal(size=(500, 16)).astype(np.float16)
+    documents[100:120] = documents[0]  # ties
+    documents[7] = 0
+    documents[8] = 1e-7
+    query, document = np.repeat(np.arange(40), 3), rng.permutation(500)[:120]
+    place = tie_places(None, 500)
+    of_numpy = ranks(queries, documents, query, document, measure, place, backend=Numpy())
+    of_backend = ranks(queries, documents, query, document, measure, place, backend=backend)
+    np.testing.assert_array_equal(of_backend[0], of_numpy[0])
+    np.testing.assert_array_equal(of_backend[1], of_numpy[1])
+    documents[300, 2] = np.nan
+    with pytest.raises(EmbarkError, match="the first at row 300"):
+        ranks(queries, documents, query, document, measure, place, backend=backend)
 
 
 @given(

@@ -15,6 +15,7 @@ import numpy as np
 from embark.types import Array
 
 _PRECISION = Lock()
+SHORT = 1e-15  # the square of a shorter length is zero in float32
 WORTH_TORCH = 2e12  # multiplications from which importing torch (seconds) pays off
 
 
@@ -25,6 +26,7 @@ class Numpy:
     """
 
     threads = True  # whether several threads may use it at once, each on its own queries
+    counts = False  # whether it counts scores itself, which is cheaper than to hand over those that count
     height = 2048  # largest number of queries in a tile; they share one pass over the documents
     scores = 1 << 21  # largest number of scores in a tile: few enough for a CPU's cache, enough for a GPU
 
@@ -80,13 +82,25 @@ class Torch:
 
         self.torch = torch
         self.device = "cuda" if torch.cuda.is_available() else "cpu"
-        cuda = self.device == "cuda"
-        self.height = 16_384 if cuda else Numpy.height
-        self.scores = 1 << 26 if cuda else Numpy.scores
+        self.counts = self.device == "cuda"
+        self.height = 32_768 if self.counts else Numpy.height
+        self.scores = 1 << 27 if self.counts else Numpy.scores
 
     def load(self, rows: Any) -> Any:
         """The rows on the device; nothing is copied on a CPU."""
         return rows.to(self.device) if isinstance(rows, self.torch.Tensor) else self._tensor(rows)
+
+    def block(self, vectors: Any, start: int, stop: int, unit: bool) -> tuple[Any, float] | None:
+        """Rows on the device in float32, of unit length where asked, and the length of the longest row.
+
+        None where a row is not finite, or too short for float32.
+        """
+        rows = self.load(np.asarray(vectors[start:stop])).float()
+        length = rows.square().sum(dim=1).sqrt()
+        shortest, longest = (float(end) for end in length.aminmax())
+        if not np.isfinite(longest) or (unit and shortest < SHORT):
+            return None
+        return (rows / length[:, None] if unit else rows), longest
 
     def columns(self, rows: Array) -> Any:
         """A transposed view: the GEMM needs no copy."""
@@ -113,6 +127,22 @@ class Torch:
             return None
         document, query = reach.nonzero(as_tuple=True)
         return np.asarray(document.cpu()), np.asarray(query.cpu()), np.asarray(scores[document, query].cpu())
+
+    def count(self, scores: Any, low: Array, high: Array) -> tuple[Array, Array, Array]:
+        """How many scores of each query are above `high`, and (document, query) of those from `low` to `high`."""
+        above = scores > self._tensor(high)
+        document, query = ((scores >= self._tensor(low)) ^ above).nonzero(as_tuple=True)
+        return np.asarray(above.sum(dim=0).cpu()), np.asarray(document.cpu()), np.asarray(query.cpu())
+
+    def best(self, scores: Any, threshold: Array) -> tuple[Array, Array, Array]:
+        """(document, query, score) of the largest score of each query, all that are equal, if it is at least the
+        query's threshold.
+        """
+        largest = scores.amax(dim=0)
+        queries = (largest >= self._tensor(threshold)).nonzero()[:, 0]
+        document, place = (scores[:, queries] == largest[queries]).nonzero(as_tuple=True)
+        query = queries[place]
+        return np.asarray(document.cpu()), np.asarray(query.cpu()), np.asarray(largest[query].cpu())
 
     def _tensor(self, values: Array) -> Any:
         return self.torch.from_numpy(np.ascontiguousarray(values)).to(self.device)

@@ -7,9 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from threading import Lock
+from typing import Any
 
 import numpy as np
 
+from embark.evaluators.backend import Torch
 from embark.types import Array
 
 MANY = 24  # with more relevant documents a query, looking up sorted scores is faster than comparing
@@ -51,6 +53,11 @@ class RankCounter:
         self.best_score = np.full(len(pairs), -np.inf, np.float32)  # … and its score
         self.lock = Lock()
 
+    @property
+    def few(self) -> bool:
+        """Whether rows have so few pairs that scores are compared with each of them."""
+        return len(self.nth_pairs) <= MANY
+
     def threshold(self, low: Array) -> Array:
         """For each row, the lowest score that can change a count, else the row's best document."""
         lowest = np.minimum.reduceat(np.where(self.beaten_by < self.depth, low, np.float32(np.inf)), self.first)
@@ -59,10 +66,25 @@ class RankCounter:
     def count(self, row: Array, document: Array, score: Array, low: Array, high: Array) -> None:
         """Count the documents that score above a pair's `high`; those from `low` to `high` are undecided."""
         self._update_best(row, document, score, low)
-        if len(self.nth_pairs) > MANY:
-            self._look_up(row, document, score, low, high)
-        else:
+        if self.few:
             self._compare(row, document, score, low, high)
+        else:
+            self._look_up(row, document, score, low, high)
+
+    def count_all(self, backend: Torch, scores: Any, start: int, low: Array, high: Array) -> None:
+        """Count all scores of a tile, whose first document is `start`, on the backend's device.
+
+        That takes a few passes over the scores for each pair of a row, and hands over the undecided ones alone.
+        """
+        document, row, score = backend.best(scores, np.maximum(self.best_score, low[self.last]))
+        self._update_best(row, start + document, score, low)
+        low, high = (np.append(bound, np.float32(np.inf)) for bound in (low, high))  # a missing pair is never outranked
+        for pair in self.nth_pairs:
+            above, document, row = backend.count(scores, low[pair], high[pair])
+            exists = pair < len(self.beaten_by)
+            self.beaten_by[pair[exists]] += above[exists]
+            unsure = np.flatnonzero(np.append(self.beaten_by < self.depth, False)[pair[row]])
+            self._postpone(pair[row[unsure]], start + document[unsure])
 
     def _update_best(self, row: Array, document: Array, score: Array, low: Array) -> None:
         """Update each row's best document, ties by place; documents below the row's best pair are ignored."""

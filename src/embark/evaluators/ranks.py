@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from embark.evaluators.backend import Backend, backend_for
+from embark.evaluators.backend import Backend, Torch, backend_for
 from embark.evaluators.rank_counter import RankCounter
 from embark.evaluators.similarity import (
     Block,
@@ -34,6 +34,7 @@ BYTES = 24  # memory for each score of a tile, including its comparison and the 
 FEW = 4  # a tile is halved if more than 1 / FEW of its scores count
 WIDTH = 4096  # largest number of documents in a tile; at least an eighth of it, if memory allows
 ROUNDING = 2.0**-24  # relative rounding error of float32; a sum of n products may be wrong by n of them
+UNIT = 1.0 + 1e-6  # the longest of rows of length one, by rounding
 SHARE = 1024  # exact scores that a core computes at a time
 UNRANKED = np.int64(1) << 60  # stands for the rank of a document that is not in the ranking, or ranks below `depth`
 
@@ -90,7 +91,10 @@ def _ranks_of(rows: QueryRows, row: Array, document: Array, place: Array, depth:
         scores, slack = rows.scores(start, min(start + rows.width, len(place)))
         low = _float32_bound(counter.own - slack[counter.row], -np.inf)
         high = _float32_bound(counter.own + slack[counter.row], np.inf)
-        _count(rows, scores, start, counter, low, high)
+        if isinstance(rows.backend, Torch) and rows.backend.counts and counter.few:
+            counter.count_all(rows.backend, scores, start, low, high)
+        else:
+            _count(rows, scores, start, counter, low, high)
 
     on_all_cores(count, range(0, len(place), rows.width), rows.backend.threads)
     counter.settle()
@@ -149,6 +153,11 @@ class QueryRows:
 
     def scores(self, start: int, stop: int) -> tuple[Any, Array]:
         """Scores (documents, queries) by the backend's product, and the largest error of each query's scores."""
+        if isinstance(self.backend, Torch) and self.backend.counts and self.similarity != "maxsim":
+            unit = self.similarity == "cosine"
+            if on_device := self.backend.block(self.documents, start, stop, unit):
+                rows, length = on_device
+                return self.backend.product(rows, self.columns), self.margin * (UNIT if unit else max(length, 1.0))
         documents = block(self.documents, start, stop, self.similarity)
         return product(self.backend, documents, self.columns), self.margin * longest(documents, self.similarity)
 
@@ -183,7 +192,7 @@ def margin_of(queries: Block) -> Array:
 def longest(documents: Block, similarity: str) -> float:
     """The length of the longest document, at least 1."""
     if similarity != "dot" or isinstance(documents, Tokens):
-        return 1.0 + 1e-6  # unit length, but for rounding
+        return UNIT
     return float(np.sqrt(np.einsum("nd,nd->n", documents, documents).max(initial=1.0)))
 
 

@@ -12,12 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from embark.evaluators.backend import Backend
+from embark.evaluators.backend import SHORT, Backend
 from embark.types import Array, EmbarkError
 
 BLOCK_BYTES = 64 << 20  # of float32 rows held at a time
 TOKENS = 4 << 20  # similarities of tokens held at a time
-SHORT = 1e-15  # the square of a shorter length is zero in float32
 
 
 @dataclass(frozen=True)
