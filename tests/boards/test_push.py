@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import os
+import shutil
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -114,6 +115,17 @@ def test_14_15_results_go_up_in_one_commit(hub: UploadHub) -> None:
     assert place.startswith("results/embark__random/")
     assert [path.split("?")[0].split("/")[5] for path, _ in hub.requests] == ["preupload", "commit"]
     assert {token for _, token in hub.requests} == {f"Bearer {TOKEN}"}
+
+
+def test_14_11_samples_stay_here(tmp_path: Path, pocket_vectors: Path) -> None:
+    settings = embark.load_settings(shutil.copytree(pocket_vectors, tmp_path / "home"), tmp_path / "results")
+    embark.evaluate("embark/random", "PocketClockReading", limit=5, settings=settings, show_progress=False)
+    with pytest.raises(EmbarkError, match=r"no results to upload.*samples \(--limit\) stay here"):
+        embark.push("embark/random", "me/scores", settings=settings)
+    embark.evaluate("embark/random", "PocketClockReading", settings=settings, show_progress=False)
+    shown = embark.push("embark/random", "me/scores", "PocketClockReading", settings=settings)
+    assert not [name for name in shown.files if "limit" in name]
+    assert shown.notes == ("left out, because they are samples (--limit): PocketClockReading",)
 
 
 def test_14_15_a_missing_repository_is_made_when_told_so(hub: UploadHub) -> None:

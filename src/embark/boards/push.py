@@ -71,11 +71,17 @@ def push(
     if tasks is not None:
         chosen = {task.name for task in choose_tasks(tasks, known=known_tasks(results))}
         results = [result for result in results if result.task in chosen]
+    sampled = [result.task for result in results if result.sampled]
+    results = [result for result in results if not result.sampled]
     private = [result.task for result in results if result.task not in TASKS] if tasks is None else []
     results = [result for result in results if result.task not in private]
     if not results:
-        raise EmbarkError(f"{model} has no results to upload on these tasks; own tasks must be named.")
+        raise EmbarkError(
+            f"{model} has no results to upload on these tasks: own tasks must be named, samples (--limit) stay here."
+        )
     notes = list(stored.notes)
+    if sampled:
+        notes.append(f"left out, because they are samples (--limit): {listed(list(dict.fromkeys(sampled)))}")
     if private:
         notes.append(f"left out, because they tell names of your own data: {listed(private)} (name them to upload)")
     files = _files(results, settings.results, outcomes)

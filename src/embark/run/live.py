@@ -26,7 +26,7 @@ from embark.results.table import Exact, Interval, Noted, Row, Score, Table
 from embark.run.embedded_task import item_columns
 from embark.run.workbench import Workbench, readable_items
 from embark.settings import Settings
-from embark.stats.intervals import NO_SPREAD, combined_interval, quantile, two_sided
+from embark.stats.intervals import NO_SPREAD, combined_interval, quantile, two_sided, wider
 from embark.stats.paired import Difference, difference
 from embark.stats.shared import Evidence, ItemNumbers, Observations, Part, interval, interval_of, scale_of
 from embark.stats.statistics import pushes
@@ -306,18 +306,21 @@ def _mean(points: Sequence[Point], parts: Parts, last: Parts) -> Point:
     """The mean over tasks, and its change; items that several tasks share move them together."""
     evidence = Evidence(2)
     scales = []
+    alike: dict[str, bool] = {}  # whether all items of a task have the same outcome now
     for model, by_task in enumerate((parts, last)):
         for task, of_task in by_task.items():
             for part in of_task:
                 values = pushes(part.statistic, part.main, part.outcomes)
                 evidence.add(task, part.observations, values, 1 / len(parts) / len(of_task), model)
                 scales.append(values.scale)
+                if model == 0:
+                    alike[task] = alike.get(task, True) and values.uniform
     score = fmean(point.score for point in points)
     uncertainty = evidence.of(0)
-    if uncertainty.variance < NO_SPREAD**2:
-        ends = combined_interval([point.score for point in points], [(point.low, point.high) for point in points])
-    else:
-        ends = interval_of(score, uncertainty, scale_of(scales))
+    ends = combined_interval([point.score for point in points], [(point.low, point.high) for point in points])
+    if uncertainty.variance >= NO_SPREAD**2:
+        shared = interval_of(score, uncertainty, scale_of(scales))
+        ends = wider(ends, shared) if any(alike.values()) else shared
     changes = [point.change for point in points if point.change is not None]
     if len(changes) < len(points):
         return Point(MEAN, score, *ends)
