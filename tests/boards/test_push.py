@@ -47,6 +47,8 @@ class Handler(QuietHandler):
             assert wanted.get("private") is True or wanted["visibility"] == "private"
             self.hub.repos.add(repo)
             return self.answer(200, {"url": f"{self.hub.endpoint}/{repo}"})
+        if "/full/" in self.path:
+            return self.answer(400, {"error": "The quota is used up"})
         _, _, kind, owner, name, action, *_ = self.path.split("?")[0].split("/")
         if f"{kind}/{owner}/{name}" not in self.hub.repos:
             return self.answer(404, {"error": "Repository not found"})
@@ -120,7 +122,7 @@ def test_14_15_results_go_up_in_one_commit(hub: UploadHub) -> None:
 def test_14_11_samples_stay_here(tmp_path: Path, pocket_vectors: Path) -> None:
     settings = embark.load_settings(shutil.copytree(pocket_vectors, tmp_path / "home"), tmp_path / "results")
     embark.evaluate("embark/random", "PocketClockReading", limit=5, settings=settings, show_progress=False)
-    with pytest.raises(EmbarkError, match=r"no results to upload.*samples \(--limit\) stay here"):
+    with pytest.raises(EmbarkError, match=r"no results to upload.*samples \(--limit\) stay"):
         embark.push("embark/random", "me/scores", settings=settings)
     embark.evaluate("embark/random", "PocketClockReading", settings=settings, show_progress=False)
     shown = embark.push("embark/random", "me/scores", "PocketClockReading", settings=settings)
@@ -137,6 +139,8 @@ def test_14_15_a_missing_repository_is_made_when_told_so(hub: UploadHub) -> None
 
 
 def test_14_15_refusals_tell_what_to_do_and_no_token(hub: UploadHub, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(EmbarkError, match=r"Nothing was uploaded .*: The quota is used up"):
+        embark.push("embark/random", "full/scores", "PocketClockReading", upload=True)
     monkeypatch.setenv("HF_TOKEN", "hf_" + "zY9xW8vU" * 4)
     with pytest.raises(EmbarkError, match=r"may not write to the dataset me/scores .*HTTP 401") as refused:
         embark.push("embark/random", "me/scores", "PocketClockReading", upload=True)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -204,6 +206,21 @@ def test_14_11_a_limit_beyond_the_data_is_no_sample(tiny: embark.Encoder, pictur
     run = evaluate(tiny, folder_task(pictures()), limit=1000, show_progress=False)
     assert "all items (limit 1,000), kept apart from full scores" in str(run)
     assert all(result.sampled for result in run.results)
+    assert not [note for note in run.notes if note.startswith("Own data")]  # a sample tells no size
+
+
+def test_14_11_what_a_small_sample_cannot_tell_a_larger_may(tiny: embark.Encoder, elsewhere: Path) -> None:
+    with pytest.raises(NothingScored, match=r"needs at least 2 pairs; there are 1\. Of a larger sample"):
+        evaluate(tiny, "PocketNameSTS", limit=1, show_progress=False)
+
+
+def test_14_04_one_log_has_every_skipped_task_once(elsewhere: Path) -> None:
+    words = [sys.executable, "-m", "embark", "run", "-m", "embark/random", "-t", "PocketFlagZeroShot"]
+    words += ["-t", "PocketNameSTS", "--limit", "1"]
+    ran = subprocess.run(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=120)
+    assert ran.stdout.count("failed: PocketNameSTS") == 1
+    apart = subprocess.run(words, capture_output=True, text=True, timeout=120)
+    assert apart.stdout.count("failed: PocketNameSTS") == apart.stderr.count("failed: PocketNameSTS") == 1
 
 
 def test_14_11_the_mean_of_small_samples_is_as_uncertain_as_they_are(tmp_path: Path, pocket_vectors: Path) -> None:

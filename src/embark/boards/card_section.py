@@ -198,7 +198,7 @@ def _known(metadata: str) -> dict[str, Any]:
         known = yaml.safe_load(metadata) or {}
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
-        reason = f"line {mark.line + 2}: {error.problem}" if mark else str(error).splitlines()[0]  # type: ignore[attr-defined]
+        reason = f"line {mark.line + 2}: {error.problem}" if mark else str(error).splitlines()[0]
         raise EmbarkError(f"The metadata of the card cannot be read ({reason}): correct it first.") from None
     if not isinstance(known, dict):
         raise EmbarkError("The metadata of the card has no keys: write lines such as license: mit.")

@@ -77,7 +77,7 @@ def push(
     results = [result for result in results if result.task not in private]
     if not results:
         raise EmbarkError(
-            f"{model} has no results to upload on these tasks: own tasks must be named, samples (--limit) stay here."
+            f"{model} has no results to upload on these tasks: own tasks must be named (-t), samples (--limit) stay."
         )
     notes = list(stored.notes)
     if sampled:
@@ -140,5 +140,5 @@ def _refusal(error: Exception, wanted: Upload) -> str:
         return f"Your token sees no {where.removeprefix('the ')}: check the name, or create it (--create)."
     if status in (401, 403):
         return f"Your token may not write to {where} (HTTP {status}): use one with that right."
-    reason = http.hub_message(str(error)) or type(error).__name__
+    reason = http.hub_message(getattr(error, "server_message", None) or str(error)) or type(error).__name__
     return f"Nothing was uploaded to {where}: {reason}"
