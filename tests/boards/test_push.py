@@ -176,5 +176,7 @@ def test_14_15_own_data_goes_only_by_name(hub: UploadHub, pictures: Callable[...
     assert not any(folder.encode() in content for content in local.files.values())
     named = embark.push("test/tiny", "me/scores", tasks[0].name)
     assert [name for name in named.files if tasks[0].name in name]
+    with pytest.raises(EmbarkError, match=r"'me//scores' is no repository of the hub: write organization/name\."):
+        embark.push("test/tiny", "me//scores")
     with pytest.raises(EmbarkError, match="no type of repository named 'space'"):
         embark.push("test/tiny", "me/scores", repo_type="space")  # type: ignore[arg-type]

@@ -229,6 +229,11 @@ def test_14_14_an_encoder_stands_for_itself_or_for_a_module() -> None:
     assert pocket.score == result.score
 
 
+def test_14_14_what_is_no_encoder_is_refused() -> None:
+    with pytest.raises(EmbarkError, match=r"gave a Towers, which is no encoder: return embark\.encoder"):
+        embark.Monitor("PocketHairPairs", encoder=lambda module: module).score(Towers())
+
+
 def test_14_14_tasks_that_the_model_cannot_do_are_left_out_with_a_note() -> None:
     watch = monitor(["PocketHairPairs", "PocketSpokenNameToText"])
     measured = watch.score(Towers())

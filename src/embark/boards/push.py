@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -19,6 +20,7 @@ from embark.tasks import TASKS, Tasks, choose_tasks
 from embark.types import EmbarkError
 
 REPO_TYPES = ("dataset", "model")
+REPO = re.compile(r"([\w.-]+/)?[\w.-]+", re.ASCII)
 FOLDER = "results"  # of the repository
 NO_TOKEN = "There is no token: set HF_TOKEN to one that may write, or log in with `hf auth login`."
 
@@ -64,6 +66,8 @@ def push(
     makes a private repository if there is none.
     """
     check_name("type of repository", repo_type, REPO_TYPES)
+    if not REPO.fullmatch(repo):
+        raise EmbarkError(f"'{repo}' is no repository of the hub: write organization/name.")
     settings = settings or load_settings()
     stored = Results(settings.results)
     own = [result for result in stored.all() if result.made_by == "embark"]

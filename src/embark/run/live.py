@@ -95,9 +95,9 @@ def points_table(measurements: Sequence[Measurement]) -> Table:
     return Table(("step", "task", "score", "change", "95 %", "p"), tuple(rows), notes)
 
 
-def _cells(point: Point) -> tuple[Exact, Interval | None, Exact]:
+def _cells(point: Point) -> tuple[Exact | None, Interval | None, Exact | None]:
     if point.change is None:
-        return Exact(None, ""), None, Exact(None, "")
+        return None, None, None
     value, low, high, p = point.change
     ends = Interval(low, high, f"[{100 * low:+.1f}, {100 * high:+.1f}]")
     return Exact(value, f"{100 * value:+.1f}"), ends, Exact(p, "<0.0001" if p < 5e-5 else f"{p:.4f}")
@@ -168,7 +168,11 @@ class LiveScoring:
 def to_encoder(module: Any, encoder: ToEncoder | None = None) -> Encoder:
     """The encoder of a module: the one that was made for it, or by it; those of known libraries need none."""
     if encoder is not None:
-        return encoder(module) if callable(encoder) and not hasattr(encoder, "card") else encoder  # type: ignore[return-value]
+        of_module = encoder(module) if callable(encoder) and not hasattr(encoder, "card") else encoder
+        if not hasattr(of_module, "card"):
+            kind = type(of_module).__name__
+            raise EmbarkError(f"encoder=… gave a {kind}, which is no encoder: return embark.encoder(text=…, image=…).")
+        return of_module  # type: ignore[return-value]
     if hasattr(module, "card"):
         return module  # type: ignore[no-any-return]
     if hasattr(module, "mteb_model_meta"):
