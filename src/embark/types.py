@@ -311,8 +311,9 @@ class Task:
 
     def limited(self, limit: int) -> Task:
         """The row on a sample of its queries, test items or pairs: a protocol of its own, of which no board tells."""
-        if limit < 1:
-            raise EmbarkError(f"A sample has at least 1 item, not {limit}.")
+        if limit < 1 or int(limit) != limit:
+            raise EmbarkError(f"A sample has at least 1 item, and whole ones, not {limit}.")
+        limit = int(limit)
         names = [self.protocol] * (self.protocol != "paper") + [f"limit-{limit}"]
         return replace(self, limit=limit, protocol="+".join(names), variants={})
 

@@ -126,13 +126,40 @@ def test_14_15_a_card_that_cannot_be_changed_safely_is_refused(scored: Path, tmp
         (f"{BEGIN}\nno end", "not one pair of marks"),
         (f"{END}\n{BEGIN}\n", "not one pair of marks"),
         ("---\nmodel-index: [1, 2\n---\n", "metadata of the card cannot be read"),
-        ("---\nmodel-index:\n- results: []\n---\n", "metadata of the card cannot be read"),
+        ("---\nlicense: mit\nx: [1\n---\n", r"cannot be read \(line 4: expected ',' or ']'"),
+        ("---\nmodel-index:\n- results: []\n---\n", "model-index is not as the hub has it"),
+        ("---\n- a\n---\n", "has no keys"),
+        ("---\nlicense: mit\n", "begins with --- and never ends"),
+        ("---\n{license: mit, model-index: []}\n---\n", "cannot be read|has no place for model-index"),
     ):
         readme = tmp_path / "README.md"
         readme.write_text(text)
         with pytest.raises(EmbarkError, match=message):
             section.write(readme)
         assert readme.read_text() == text
+
+
+def test_14_15_cards_of_other_hands_keep_keys_and_line_ends(scored: Path, tmp_path: Path) -> None:
+    section = embark.card("embark/random", tasks="PocketClockReading")
+    readme = tmp_path / "README.md"
+    for index in ('"model-index":\n- name: o\n  results: []\n', "model-index:\n# theirs\n- name: o\n  results: []\n"):
+        readme.write_text(f"---\nlicense: mit\n{index}# a tag\ntags: [a]\n---\nText\n")
+        section.write(readme)
+        text = readme.read_text()
+        assert text.count("model-index") == 1
+        assert "# a tag\ntags: [a]\n---\n" in text
+        assert [model["name"] for model in front(text)["model-index"]] == ["o", "embark/random"]
+        section.write(readme)
+        assert readme.read_text() == text
+    readme.write_bytes(b"\xef\xbb\xbf---\r\nlicense: mit\r\n---\r\nText\r\n")
+    section.write(readme)
+    written = readme.read_bytes()
+    assert written.count(b"\n") == written.count(b"\r\n")
+    assert front(written.decode().replace("\r\n", "\n"))["license"] == "mit"
+    readme.write_bytes(b"caf\xe9")
+    with pytest.raises(EmbarkError, match="is not UTF-8 text"):
+        section.write(readme)
+    assert readme.read_bytes() == b"caf\xe9"
 
 
 def test_14_15_own_data_is_named_by_its_task_alone(pictures: Callable[..., Path], tiny: embark.Encoder) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import os
+import shutil
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -46,6 +47,8 @@ class Handler(QuietHandler):
             assert wanted.get("private") is True or wanted["visibility"] == "private"
             self.hub.repos.add(repo)
             return self.answer(200, {"url": f"{self.hub.endpoint}/{repo}"})
+        if "/full/" in self.path:
+            return self.answer(400, {"error": "The quota is used up"})
         _, _, kind, owner, name, action, *_ = self.path.split("?")[0].split("/")
         if f"{kind}/{owner}/{name}" not in self.hub.repos:
             return self.answer(404, {"error": "Repository not found"})
@@ -116,6 +119,17 @@ def test_14_15_results_go_up_in_one_commit(hub: UploadHub) -> None:
     assert {token for _, token in hub.requests} == {f"Bearer {TOKEN}"}
 
 
+def test_14_11_samples_stay_here(tmp_path: Path, pocket_vectors: Path) -> None:
+    settings = embark.load_settings(shutil.copytree(pocket_vectors, tmp_path / "home"), tmp_path / "results")
+    embark.evaluate("embark/random", "PocketClockReading", limit=5, settings=settings, show_progress=False)
+    with pytest.raises(EmbarkError, match=r"no results to upload.*samples \(--limit\) stay"):
+        embark.push("embark/random", "me/scores", settings=settings)
+    embark.evaluate("embark/random", "PocketClockReading", settings=settings, show_progress=False)
+    shown = embark.push("embark/random", "me/scores", "PocketClockReading", settings=settings)
+    assert not [name for name in shown.files if "limit" in name]
+    assert shown.notes == ("left out, because they are samples (--limit): PocketClockReading",)
+
+
 def test_14_15_a_missing_repository_is_made_when_told_so(hub: UploadHub) -> None:
     with pytest.raises(EmbarkError, match=r"sees no model me/new at .*check the name, or create it \(--create\)"):
         embark.push("embark/random", "me/new", "PocketClockReading", repo_type="model", upload=True)
@@ -125,6 +139,8 @@ def test_14_15_a_missing_repository_is_made_when_told_so(hub: UploadHub) -> None
 
 
 def test_14_15_refusals_tell_what_to_do_and_no_token(hub: UploadHub, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(EmbarkError, match=r"Nothing was uploaded .*: The quota is used up"):
+        embark.push("embark/random", "full/scores", "PocketClockReading", upload=True)
     monkeypatch.setenv("HF_TOKEN", "hf_" + "zY9xW8vU" * 4)
     with pytest.raises(EmbarkError, match=r"may not write to the dataset me/scores .*HTTP 401") as refused:
         embark.push("embark/random", "me/scores", "PocketClockReading", upload=True)
@@ -160,5 +176,7 @@ def test_14_15_own_data_goes_only_by_name(hub: UploadHub, pictures: Callable[...
     assert not any(folder.encode() in content for content in local.files.values())
     named = embark.push("test/tiny", "me/scores", tasks[0].name)
     assert [name for name in named.files if tasks[0].name in name]
+    with pytest.raises(EmbarkError, match=r"'me//scores' is no repository of the hub: write organization/name\."):
+        embark.push("test/tiny", "me//scores")
     with pytest.raises(EmbarkError, match="no type of repository named 'space'"):
         embark.push("test/tiny", "me/scores", repo_type="space")  # type: ignore[arg-type]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,6 +17,7 @@ from PIL import Image
 import embark
 from conftest import POCKET_TASKS
 from embark import folder_task
+from embark.results.table import Score
 from embark.run import NothingScored, evaluate
 from embark.tasks import TASKS
 
@@ -199,9 +202,45 @@ def test_14_11_every_kind_of_task_has_samples(tmp_path: Path, pocket_vectors: Pa
         assert result.records[0].counts["sampled from"] == other.records[0].counts["sampled from"] > limit
 
 
+def test_14_11_a_limit_beyond_the_data_is_no_sample(tiny: embark.Encoder, pictures: Pictures) -> None:
+    run = evaluate(tiny, folder_task(pictures()), limit=1000, show_progress=False)
+    assert "all items (limit 1,000), kept apart from full scores" in str(run)
+    assert all(result.sampled for result in run.results)
+    assert not [note for note in run.notes if note.startswith("Own data")]  # a sample tells no size
+
+
+def test_14_11_what_a_small_sample_cannot_tell_a_larger_may(tiny: embark.Encoder, elsewhere: Path) -> None:
+    with pytest.raises(NothingScored, match=r"needs at least 2 pairs; there are 1\. Of a larger sample"):
+        evaluate(tiny, "PocketNameSTS", limit=1, show_progress=False)
+
+
+def test_14_04_one_log_has_every_skipped_task_once(elsewhere: Path) -> None:
+    words = [sys.executable, "-m", "embark", "run", "-m", "embark/random", "-t", "PocketFlagZeroShot"]
+    words += ["-t", "PocketNameSTS", "--limit", "1"]
+    ran = subprocess.run(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=120)
+    assert ran.stdout.count("failed: PocketNameSTS") == 1
+    apart = subprocess.run(words, capture_output=True, text=True, timeout=120)
+    assert apart.stdout.count("failed: PocketNameSTS") == apart.stderr.count("failed: PocketNameSTS") == 1
+
+
+def test_14_11_the_mean_of_small_samples_is_as_uncertain_as_they_are(tmp_path: Path, pocket_vectors: Path) -> None:
+    """Of one item there is no spread: its task would add nothing to the interval of the mean."""
+    settings = embark.load_settings(shutil.copytree(pocket_vectors, tmp_path / "home"), tmp_path / "results")
+    tasks = ["PocketFlagZeroShot", "PocketOmni", "PocketClockReading"]
+    run = evaluate("embark/random", tasks, limit=1, settings=settings, show_progress=False)
+    *scores, mean = [row.cells[-1] for row in run.table().rows if isinstance(row.cells[-1], Score)]
+    assert min(score.high - score.low for score in scores) > 0.5
+    assert mean.high - mean.low > 0.4
+    single = evaluate("embark/random", "PocketNameSTS", limit=20, settings=settings, show_progress=False)
+    score, mean = [row.cells[-1] for row in single.table().rows if isinstance(row.cells[-1], Score)]
+    assert (mean.low, mean.high) == pytest.approx((score.low, score.high))
+
+
 def test_14_11_a_sample_has_at_least_one_item(tiny: embark.Encoder, pictures: Pictures) -> None:
-    with pytest.raises(embark.EmbarkError, match="A sample has at least 1 item, not 0"):
+    with pytest.raises(embark.EmbarkError, match="A sample has at least 1 item, and whole ones, not 0"):
         evaluate(tiny, folder_task(pictures()), limit=0)
+    with pytest.raises(embark.EmbarkError, match=r"whole ones, not 2\.5"):
+        evaluate(tiny, "PocketNameSTS", limit=2.5)  # type: ignore[arg-type]
 
 
 # ── progress ─────────────────────────────────────────────────────────────────────────────────────────────────────────

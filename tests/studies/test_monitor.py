@@ -168,7 +168,7 @@ def test_14_14_steps_are_scored_when_they_are_due_and_once() -> None:
     for step in [0, 0, *range(25), 20]:
         watch.step(module, step)
     assert [measurement.step for measurement in watch.measurements] == [0, 10, 20]
-    with pytest.raises(EmbarkError, match=r"every so many steps, 1 or more, not 0\."):
+    with pytest.raises(EmbarkError, match=r"every so many whole steps, 1 or more, not 0\."):
         monitor(every=0)
 
 
@@ -200,6 +200,21 @@ def test_14_14_a_logger_that_fails_at_first_is_raised_too() -> None:
         monitor(loggers=[refuse]).step(Towers(), 0)
 
 
+def test_14_14_one_logger_may_stand_alone_and_its_failure_costs_no_other(tmp_path: Path) -> None:
+    monitor(loggers=tmp_path / "curve.csv").score(Towers())
+    assert (tmp_path / "curve.csv").exists()
+    with pytest.raises(EmbarkError, match=r"whole steps, 1 or more, not 2\.5"):
+        monitor(every=2.5)
+
+    def refuse(measurement: Any) -> None:
+        raise OSError("disk full")
+
+    received: list[Any] = []
+    with pytest.raises(OSError, match="disk full"):
+        monitor(loggers=[refuse, received.append]).score(Towers())
+    assert len(received) == 1
+
+
 def test_14_14_an_encoder_stands_for_itself_or_for_a_module() -> None:
     module = Towers()
     live = encoder(module)
@@ -212,6 +227,11 @@ def test_14_14_an_encoder_stands_for_itself_or_for_a_module() -> None:
     pocket = embark.Monitor("PocketHairPairs").score(embark.get_model("embark/random"))
     [result] = embark.evaluate("embark/random", "PocketHairPairs", show_progress=False).results
     assert pocket.score == result.score
+
+
+def test_14_14_what_is_no_encoder_is_refused() -> None:
+    with pytest.raises(EmbarkError, match=r"gave a Towers, which is no encoder: return embark\.encoder"):
+        embark.Monitor("PocketHairPairs", encoder=lambda module: module).score(Towers())
 
 
 def test_14_14_tasks_that_the_model_cannot_do_are_left_out_with_a_note() -> None:

@@ -22,7 +22,10 @@ from embark.types import Benchmark, EmbarkError, Task
 BEGIN = "<!-- embark: scores begin -->"
 END = "<!-- embark: scores end -->"
 HEAD = re.compile(r"\A---[ \t]*\r?\n(.*?)^---[ \t]*$\n?", re.DOTALL | re.MULTILINE)  # the metadata of a card
-INDEX = re.compile(r"^model-index:.*\n(?:[ \t-].*\n|\n)*", re.MULTILINE)  # that key of it, with all below
+INDEX = re.compile(  # that key of it, with all below
+    r"""^(["']?)model-index\1[ \t]*:.*\n(?:(?:#.*\n|\n)*[ \t-].*\n)*""", re.MULTILINE
+)
+OPEN = re.compile(r"---[ \t]*\n")
 LAYOUTS = ("hub", "mteb")
 OTHER = "feature-extraction"  # where the hub has no name of its own for a kind of task
 TYPES = {  # the hub's names by evaluator and by the first of these modalities that a task has
@@ -90,13 +93,17 @@ class CardSection(Noted):
     def merged(self, readme: str) -> str:
         """A card with these scores: in its metadata, and between the marks or at its end; all else stays as it is."""
         head = HEAD.match(readme)
+        if head is None and OPEN.match(readme):
+            raise EmbarkError("The metadata of the card begins with --- and never ends: add a line --- below it.")
         metadata = head[1] if head else ""
         body = readme[head.end() :] if head else readme
-        index = _merged_index(_known_index(metadata), self.model_index())
+        known = _known(metadata)
+        index = _merged_index(known.get("model-index") or [], self.model_index())
         block = _yaml({"model-index": index})
-        ends = "" if not metadata or metadata.endswith("\n") else "\n"
-        metadata = INDEX.sub(lambda match: block, metadata, 1) if INDEX.search(metadata) else metadata + ends + block
-        return f"---\n{metadata}---\n{self._into(body)}"
+        merged = INDEX.sub(lambda match: block, metadata, 1) if INDEX.search(metadata) else metadata + block
+        if _known(merged) != known | {"model-index": index}:
+            raise EmbarkError("The metadata of the card has no place for model-index: give each key lines of its own.")
+        return f"---\n{merged}---\n{self._into(body)}"
 
     def _into(self, body: str) -> str:
         begin, end = body.find(BEGIN), body.find(END)
@@ -109,10 +116,14 @@ class CardSection(Noted):
     def write(self, path: Path | str) -> None:
         """Put the scores into a card, which may be there already."""
         path = Path(path)
-        readme = path.read_text(encoding="utf-8") if path.exists() else ""
-        merged = self.merged(readme).encode()
+        try:
+            readme = path.read_bytes().decode("utf-8-sig") if path.exists() else ""
+        except UnicodeDecodeError:
+            raise EmbarkError(f"{path} is not UTF-8 text: save it as that first.") from None
+        merged = self.merged(readme.replace("\r\n", "\n"))
+        ends = "\r\n" if "\r\n" in readme else "\n"
         with atomically(path) as out:
-            out.write(merged)
+            out.write(merged.replace("\n", ends).encode())
 
 
 def card(
@@ -179,19 +190,27 @@ def _rounded(value: float) -> float:
     return round(value, 6)
 
 
-def _known_index(metadata: str) -> list[dict[str, Any]]:
-    """The model-index of a card's metadata."""
+def _known(metadata: str) -> dict[str, Any]:
+    """A card's metadata by key."""
     import yaml
 
     try:
         known = yaml.safe_load(metadata) or {}
-        index = known.get("model-index") or []
-        for model in index:
-            _ = model["name"], [_place(entry) for entry in model["results"]]
-    except (yaml.YAMLError, AttributeError, KeyError, TypeError) as error:
-        reason = str(error).splitlines()[0]
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        reason = f"line {mark.line + 2}: {error.problem}" if mark else str(error).splitlines()[0]
         raise EmbarkError(f"The metadata of the card cannot be read ({reason}): correct it first.") from None
-    return list(index)
+    if not isinstance(known, dict):
+        raise EmbarkError("The metadata of the card has no keys: write lines such as license: mit.")
+    try:
+        for model in known.get("model-index") or []:
+            _ = model["name"], [_place(entry) for entry in model["results"]]
+    except (AttributeError, KeyError, TypeError):
+        raise EmbarkError(
+            "The card's model-index is not as the hub has it, a list of models with name and results (task, dataset, "
+            "metrics): correct or delete it first."
+        ) from None
+    return known
 
 
 def _merged_index(known: list[dict[str, Any]], own: list[dict[str, Any]]) -> list[dict[str, Any]]:

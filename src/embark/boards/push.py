@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -19,6 +20,7 @@ from embark.tasks import TASKS, Tasks, choose_tasks
 from embark.types import EmbarkError
 
 REPO_TYPES = ("dataset", "model")
+REPO = re.compile(r"([\w.-]+/)?[\w.-]+", re.ASCII)
 FOLDER = "results"  # of the repository
 NO_TOKEN = "There is no token: set HF_TOKEN to one that may write, or log in with `hf auth login`."
 
@@ -64,6 +66,8 @@ def push(
     makes a private repository if there is none.
     """
     check_name("type of repository", repo_type, REPO_TYPES)
+    if not REPO.fullmatch(repo):
+        raise EmbarkError(f"'{repo}' is no repository of the hub: write organization/name.")
     settings = settings or load_settings()
     stored = Results(settings.results)
     own = [result for result in stored.all() if result.made_by == "embark"]
@@ -71,11 +75,17 @@ def push(
     if tasks is not None:
         chosen = {task.name for task in choose_tasks(tasks, known=known_tasks(results))}
         results = [result for result in results if result.task in chosen]
+    sampled = [result.task for result in results if result.sampled]
+    results = [result for result in results if not result.sampled]
     private = [result.task for result in results if result.task not in TASKS] if tasks is None else []
     results = [result for result in results if result.task not in private]
     if not results:
-        raise EmbarkError(f"{model} has no results to upload on these tasks; own tasks must be named.")
+        raise EmbarkError(
+            f"{model} has no results to upload on these tasks: own tasks must be named (-t), samples (--limit) stay."
+        )
     notes = list(stored.notes)
+    if sampled:
+        notes.append(f"left out, because they are samples (--limit): {listed(list(dict.fromkeys(sampled)))}")
     if private:
         notes.append(f"left out, because they tell names of your own data: {listed(private)} (name them to upload)")
     files = _files(results, settings.results, outcomes)
@@ -134,5 +144,5 @@ def _refusal(error: Exception, wanted: Upload) -> str:
         return f"Your token sees no {where.removeprefix('the ')}: check the name, or create it (--create)."
     if status in (401, 403):
         return f"Your token may not write to {where} (HTTP {status}): use one with that right."
-    reason = http.hub_message(str(error)) or type(error).__name__
+    reason = http.hub_message(getattr(error, "server_message", None) or str(error)) or type(error).__name__
     return f"Nothing was uploaded to {where}: {reason}"

@@ -81,6 +81,14 @@ FEW = 6  # models that fit side by side
 STYLES = {"head": "bold", "section": "dim", "rule": "dim", "row": "", "total": "bold"}
 
 
+def beside_stderr() -> bool:
+    """Whether whoever reads standard error sees standard output, too: on a terminal, or in the same log."""
+    try:
+        return sys.stdout.isatty() or os.path.sameopenfile(sys.stdout.fileno(), sys.stderr.fileno())
+    except (OSError, ValueError, AttributeError):  # one of them is no file
+        return False
+
+
 def say(*notes: str) -> None:
     """Print lines to standard error, beside the result; on a terminal, wrapped between words."""
     with suppress(OSError, ValueError):  # nobody reads any more

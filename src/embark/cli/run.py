@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -25,6 +24,7 @@ from embark.cli.output import (
     Select,
     TaskNames,
     Trust,
+    beside_stderr,
     emit,
     finish,
     print_table,
@@ -171,7 +171,7 @@ def run(
     if report.results or style != "text":
         data = {"results": long_table(report.results), "skipped": [vars(skip) for skip in report.skipped]}
         emit(table, style, data, select)
-    on_screen = table.notes if report.results and style == "text" and sys.stdout.isatty() else ()
+    on_screen = table.notes if report.results and style == "text" and beside_stderr() else ()
     notes = [note for note in report.notes if note not in on_screen]
     say(*report.summary(), *notes, *_rows(of_folder))
     finish(failed=any(skip.kind == "failed" for skip in report.skipped))

@@ -45,6 +45,7 @@ OF_RECORD = (
 OURS = "embark"  # the key under which our fields stand in an mteb-shaped entry
 CHECKSUM = "checksum"  # of all else in the file
 META = "model_meta.json"
+SAMPLED = "sampled from"  # the count that results of a sample have
 COMMIT = "scored on commit "  # how the mark of scores on other data begins
 PATIENCE = 20  # times, a twentieth of a second apart, that outcomes are looked at while another process writes them
 
@@ -105,6 +106,11 @@ class TaskResult:
     def card(self) -> ModelCard | None:
         """The model's card, as it was kept beside its scores; None where there is none."""
         return None if self.path is None else _card(self.path.with_name(META))
+
+    @property
+    def sampled(self) -> bool:
+        """Whether this is no full score, but that of a sample (`limit`)."""
+        return any(SAMPLED in record.counts for record in self.records)
 
     def outcomes(self) -> pa.Table:
         """One row per item: split, subset, id, and the outcome columns; an error if they are not of this result."""

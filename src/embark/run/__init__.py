@@ -153,7 +153,7 @@ class Run(Tabular):
         sizes = {
             result.task: sum(record.counts.get("items", 0) for record in result.records)
             for result in self.results
-            if result.row and not result.row.rows
+            if result.row and not result.row.rows and not result.sampled
         }
         counts = [f"Own data: {listed([f'{task} has {size:,} items' for task, size in sizes.items()])}."] * bool(sizes)
         return (*skipped_notes(self.skipped), *self.warnings, *counts)
@@ -432,6 +432,8 @@ class _Evaluation:
                 if isinstance(outcome, MissingVectors) and not again:
                     damaged[task.name] = demands[task.name]
                 elif isinstance(outcome, Exception):
+                    if task.limit is not None and type(outcome) is EmbarkError:
+                        outcome = EmbarkError(f"{outcome} Of a larger sample (limit) there may be a score.")
                     self._fail(encoder.card.name, [task.name], outcome)
                     self._log(f"{encoder.card.name}, task {number} of {len(tasks)}: {task.name} failed")
                 else:

@@ -26,7 +26,7 @@ from embark.results.table import Exact, Interval, Noted, Row, Score, Table
 from embark.run.embedded_task import item_columns
 from embark.run.workbench import Workbench, readable_items
 from embark.settings import Settings
-from embark.stats.intervals import NO_SPREAD, combined_interval, quantile, two_sided
+from embark.stats.intervals import NO_SPREAD, combined_interval, quantile, two_sided, wider
 from embark.stats.paired import Difference, difference
 from embark.stats.shared import Evidence, ItemNumbers, Observations, Part, interval, interval_of, scale_of
 from embark.stats.statistics import pushes
@@ -95,9 +95,9 @@ def points_table(measurements: Sequence[Measurement]) -> Table:
     return Table(("step", "task", "score", "change", "95 %", "p"), tuple(rows), notes)
 
 
-def _cells(point: Point) -> tuple[Exact, Interval | None, Exact]:
+def _cells(point: Point) -> tuple[Exact | None, Interval | None, Exact | None]:
     if point.change is None:
-        return Exact(None, ""), None, Exact(None, "")
+        return None, None, None
     value, low, high, p = point.change
     ends = Interval(low, high, f"[{100 * low:+.1f}, {100 * high:+.1f}]")
     return Exact(value, f"{100 * value:+.1f}"), ends, Exact(p, "<0.0001" if p < 5e-5 else f"{p:.4f}")
@@ -168,7 +168,11 @@ class LiveScoring:
 def to_encoder(module: Any, encoder: ToEncoder | None = None) -> Encoder:
     """The encoder of a module: the one that was made for it, or by it; those of known libraries need none."""
     if encoder is not None:
-        return encoder(module) if callable(encoder) and not hasattr(encoder, "card") else encoder  # type: ignore[return-value]
+        of_module = encoder(module) if callable(encoder) and not hasattr(encoder, "card") else encoder
+        if not hasattr(of_module, "card"):
+            kind = type(of_module).__name__
+            raise EmbarkError(f"encoder=… gave a {kind}, which is no encoder: return embark.encoder(text=…, image=…).")
+        return of_module  # type: ignore[return-value]
     if hasattr(module, "card"):
         return module  # type: ignore[no-any-return]
     if hasattr(module, "mteb_model_meta"):
@@ -306,18 +310,21 @@ def _mean(points: Sequence[Point], parts: Parts, last: Parts) -> Point:
     """The mean over tasks, and its change; items that several tasks share move them together."""
     evidence = Evidence(2)
     scales = []
+    alike: dict[str, bool] = {}  # whether all items of a task have the same outcome now
     for model, by_task in enumerate((parts, last)):
         for task, of_task in by_task.items():
             for part in of_task:
                 values = pushes(part.statistic, part.main, part.outcomes)
                 evidence.add(task, part.observations, values, 1 / len(parts) / len(of_task), model)
                 scales.append(values.scale)
+                if model == 0:
+                    alike[task] = alike.get(task, True) and values.uniform
     score = fmean(point.score for point in points)
     uncertainty = evidence.of(0)
-    if uncertainty.variance < NO_SPREAD**2:
-        ends = combined_interval([point.score for point in points], [(point.low, point.high) for point in points])
-    else:
-        ends = interval_of(score, uncertainty, scale_of(scales))
+    ends = combined_interval([point.score for point in points], [(point.low, point.high) for point in points])
+    if uncertainty.variance >= NO_SPREAD**2:
+        shared = interval_of(score, uncertainty, scale_of(scales))
+        ends = wider(ends, shared) if any(alike.values()) else shared
     changes = [point.change for point in points if point.change is not None]
     if len(changes) < len(points):
         return Point(MEAN, score, *ends)

@@ -18,7 +18,7 @@ from embark.data.fetch import Hub
 from embark.engine.local import Report
 from embark.models.encoder import Encoder, fingerprint, style_used
 from embark.planning import Count, Demand
-from embark.results import Record, Results, TaskResult
+from embark.results import SAMPLED, Record, Results, TaskResult
 from embark.run.embedded_task import item_columns
 from embark.run.workbench import Workbench, readable_items
 from embark.stats.shared import ItemNumbers, Part, interval
@@ -177,7 +177,7 @@ def _record(
             "unique": count.unique,
             "first": count.first,
             "embedded": count.missing,
-            **({} if demand.data.sampled_from is None else {"sampled from": demand.data.sampled_from}),
+            **({} if demand.data.sampled_from is None else {SAMPLED: demand.data.sampled_from}),
         },
         timings=timings,
         versions=_versions(),

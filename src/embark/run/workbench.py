@@ -252,7 +252,10 @@ def _sample(task: Task, data: Dataset) -> Dataset:
         return data
     kind = evaluators.base(task.evaluator, task.params)
     data, size = sample(data, task.limit, bool(evaluators.full_params(kind, task.params).get("judged_only")))
-    return replace(data, sampled_from=size, skipped=(*data.skipped, f"a sample (limit {task.limit:,}), no full score"))
+    mark = f"a sample (limit {task.limit:,}), no full score"
+    if size <= task.limit:
+        mark = f"all items (limit {task.limit:,}), kept apart from full scores"
+    return replace(data, sampled_from=size, skipped=(*data.skipped, mark))
 
 
 def needed_items(task: Task, data: Dataset) -> Dataset:

@@ -90,6 +90,11 @@ def combined_interval(
     return float(low), float(high)
 
 
+def wider(first: tuple[float, float], second: tuple[float, float]) -> tuple[float, float]:
+    """The interval that holds both."""
+    return min(first[0], second[0]), max(first[1], second[1])
+
+
 def mean_interval(values: Array) -> tuple[float, float]:
     """Interval of a mean of independent items."""
     values = np.asarray(values, np.float64)

@@ -11,7 +11,7 @@ from statistics import fmean
 from embark.catalogue import group_values
 from embark.results import TaskResult, mark_commits
 from embark.results.table import Exact, Row, Score, Table, footnoted
-from embark.stats.intervals import combined_interval
+from embark.stats.intervals import combined_interval, wider
 from embark.stats.outcomes import Readings
 from embark.types import EmbarkError, Task
 
@@ -99,13 +99,14 @@ def mean_score(
     """A mean of scores with its interval and footnotes.
 
     With the `readings` of its outcomes, items that its tasks share move them together; without, tasks are independent.
+    A task whose items all have the same outcome has no spread to add, but is not exact: its own interval counts.
     """
-    interval = None if readings is None else readings.interval(mean.value, mean.weights)
-    if interval is None:
-        parts = [(scores[task], weight) for task, weight in mean.weights.items() if task in scores]
-        values = [part.value for part, _ in parts]
-        ends = [(part.low, part.high) for part, _ in parts]
-        interval = combined_interval(values, ends, [weight for _, weight in parts])
+    parts = [(scores[task], weight) for task, weight in mean.weights.items() if task in scores]
+    values = [part.value for part, _ in parts]
+    ends = [(part.low, part.high) for part, _ in parts]
+    interval = combined_interval(values, ends, [weight for _, weight in parts])
+    if readings is not None and len(parts) > 1 and (shared := readings.interval(mean.value, mean.weights)):
+        interval = wider(interval, shared) if readings.uniform(mean.weights) else shared
     return Score(mean.value, *interval, mean.count, mean.of, tuple(marks), mean.zeros)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -106,6 +106,10 @@ class Readings:
                 evidence.add(task, observations, values, weights[task] / len(parts), model)
                 scales.append(values.scale)
         return scales
+
+    def uniform(self, tasks: Iterable[str]) -> bool:
+        """Whether on one of these tasks all items have the same outcome."""
+        return any(all(part.pushes.uniform for part in self.of(task)) for task in tasks if task in self.results)
 
     def interval(self, value: float, weights: Mapping[str, float]) -> tuple[float, float] | None:
         """Interval of a weighted mean of the tasks' scores; None where outcomes are not on disk, or do not vary."""

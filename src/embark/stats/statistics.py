@@ -33,6 +33,11 @@ class Pushes:
     refits: Array = field(default_factory=lambda: np.empty(0))
 
     @property
+    def uniform(self) -> bool:
+        """Whether all items have the same outcome, so that their spread tells nothing."""
+        return bool((np.abs(self.items) < NO_SPREAD).all())
+
+    @property
     def value(self) -> float:
         """The score: the mean over the runs."""
         return float(self.runs.mean())

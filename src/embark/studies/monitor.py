@@ -46,26 +46,33 @@ class Monitor:
         *,
         every: int = 1,
         encoder: ToEncoder | None = None,
-        loggers: Iterable[Target] = (),
+        loggers: Iterable[Target] | Target = (),
         batch_size: int | None = None,
         settings: Settings | None = None,
     ) -> None:
-        if every < 1:
-            raise EmbarkError(f"A monitor scores every so many steps, 1 or more, not {every}.")
+        if every < 1 or int(every) != every:
+            raise EmbarkError(f"A monitor scores every so many whole steps, 1 or more, not {every}.")
         self.tasks = choose_tasks(tasks)
         self.every = every
         self.measurements: list[Measurement] = []
         self.notes: list[str] = []  # on steps that could not be scored
         self._tried: int | None = None  # the last step that was due
-        self._loggers = [logger_of(target) for target in ([loggers] if isinstance(loggers, str) else loggers)]
+        targets = loggers if isinstance(loggers, Iterable) and not isinstance(loggers, str) else [loggers]
+        self._loggers = [logger_of(target) for target in targets]
         self._scoring = LiveScoring(self.tasks, encoder, settings or load_settings(), batch_size)
 
     def score(self, module: Any, step: int = 0) -> Measurement:
         """Score the module as it is now."""
         measurement = self._scoring.measure(module, step)
         self.measurements.append(measurement)
+        failures = []
         for write in self._loggers:
-            write(measurement)
+            try:
+                write(measurement)
+            except Exception as error:  # the other loggers get it all the same
+                failures.append(error)
+        if failures:
+            raise failures[0]
         return measurement
 
     def step(self, module: Any, step: int) -> Measurement | None:
