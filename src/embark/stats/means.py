@@ -99,8 +99,9 @@ def mean_score(
     """A mean of scores with its interval and footnotes.
 
     With the `readings` of its outcomes, items that its tasks share move them together; without, tasks are independent.
+    A mean of one task has the interval of its score.
     """
-    interval = None if readings is None else readings.interval(mean.value, mean.weights)
+    interval = None if readings is None or len(mean.weights) == 1 else readings.interval(mean.value, mean.weights)
     if interval is None:
         parts = [(scores[task], weight) for task, weight in mean.weights.items() if task in scores]
         values = [part.value for part, _ in parts]
