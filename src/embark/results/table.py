@@ -127,7 +127,8 @@ class Table:
         names = [i for i in words if _words(table, i)]
         least = sum(widths[i] + 2 for i in words) - 2 + max((widths[i] + 2 for i in scores), default=0)
         last = names[-1:] if len(widths) - 1 in names else []  # it tells about the row, and is no heading of it
-        least -= sum(max(0, widths[i] - NARROW) for i in last)
+        if not scores:  # which stand after it, so that it is not wrapped
+            least -= sum(max(0, widths[i] - NARROW) for i in last)
         if least > room and names and len(words) + len(scores) > 1:
             widest = table.columns[max([i for i in names if i not in last] or names, key=lambda i: widths[i])]
             return self._stacked(self.columns.index(widest)).fitted(room)
