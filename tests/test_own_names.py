@@ -178,6 +178,37 @@ def test_14_07_task_tables_may_stand_in_embark_toml_itself(here: Path) -> None:
         embark.get_tasks()
 
 
+def test_14_07_a_folders_file_that_is_wrong_says_so(here: Path) -> None:
+    file = Path("embark.toml")
+    for content, message in (
+        ("a = " + "[" * 5000 + "]" * 5000, "embark.toml is not valid TOML"),
+        ('models = "x"', "unknown settings models; known: .*, tasks, task, model, benchmark"),
+        ('tasks = "../tasks.toml"', "'../tasks.toml' is not a path inside this folder"),
+    ):
+        file.write_text(content)
+        with pytest.raises(EmbarkError, match=message):
+            embark.plan(own_model())
+
+
+def test_14_07_a_benchmark_of_patterns_counts_its_tasks(here: Path) -> None:
+    Path("embark.toml").write_text('tasks = "tasks.toml"\n[[benchmark]]\nname = "Mine"\ntasks = ["Pages*"]\n')
+    (row,) = json.loads(printed("benchmarks", "Mine", "--format", "json"))
+    assert (row["count"], row["tasks"]) == (3, NAMES)
+
+
+def test_14_07_one_score_has_one_interval(here: Path) -> None:
+    """In the table of a run, its mean, a leaderboard and a heat map."""
+    run = embark.evaluate([own_model(), "embark/random"], embark.load_tasks("tasks.toml"), show_progress=False)
+    ends = {result.model: result.interval for result in run.results if result.task == "PagesRetrieval"}
+    study = embark.analyze.heatmap(tasks="Pages*", own=True)
+    scores = [(m.model, m.groups["Retrieval"]) for m in study.models]
+    board = embark.leaderboard(tasks="PagesRetrieval")
+    scores += [(entry.model.model, entry.model.mean) for entry in board.entries]
+    assert len(scores) == 4
+    for model, score in scores:
+        assert (score.low, score.high) == pytest.approx(ends[model]), model
+
+
 # ── 8: models ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -194,6 +225,8 @@ def test_14_08_a_card_beside_results_counts_like_one_of_the_catalogue(here: Path
     assert [entry.model.model for entry in embark.leaderboard(tasks="Pages*", families="Mine").entries] == ["me/tiny"]
     choice = embark.recommend("retrieval", tasks="Pages*", max_parameters="1B", max_dim=3, own=True)
     assert [model.name for model in choice.models] == ["me/tiny"]
+    free = embark.recommend("retrieval", tasks="Pages*", max_parameters=0, own=True)  # none is a number, too
+    assert [model.name for model in free.models] == ["embark/random"]
     facts = embark.show("me/tiny")
     assert (facts.kind, facts["parameters"]) == ("model", "12,000,000")
     assert facts["results"]["PagesRetrieval"] == "100.0"
@@ -238,6 +271,9 @@ def test_14_08_as_names_a_model_and_leaves_its_vectors(here: Path) -> None:
     assert "mine/v1" in printed("leaderboard", "-t", "Pages*", "-m", "mine/*")
     assert "v1" in printed("analyze", "geometry", "-m", "mine/v1", "-t", "PagesRetrieval")
     assert embark.compare("mine/v1", own_model(), tasks="Pages*").total.difference == 0
+    Path("embark.toml").write_text('[[model]]\nname = "theirs"\nid = "embark/handmade"\n')
+    with pytest.raises(EmbarkError, match=r"A model of embark.toml is named theirs, too"):
+        embark.evaluate(own_model(), ["PocketNameSTS"], name="theirs", show_progress=False)
     for names in ("embark/pocket", ["a", "b"], ""):
         with pytest.raises(EmbarkError, match=r"A built-in model is named|Give each of the 1 models one name"):
             embark.evaluate(own_model(), ["PocketNameSTS"], name=names, show_progress=False)

@@ -55,9 +55,9 @@ def inside(folder: Path, relative: str) -> Path:
     """A path in a folder; one that leads out of it (absolute, "..", through a link) is refused."""
     path = Path(relative)
     if "\0" in relative or path.anchor or ".." in path.parts:
-        raise Outside(f"'{relative}' is not a path inside {folder}.")
+        raise Outside(f"'{relative}' is not a path inside {_spoken(folder)}.")
     if not Path(os.path.realpath(folder / path)).is_relative_to(os.path.realpath(folder)):
-        raise Outside(f"'{relative}' is a link that leads out of {folder}.")
+        raise Outside(f"'{relative}' is a link that leads out of {_spoken(folder)}.")
     return folder / path
 
 
@@ -74,6 +74,11 @@ def commit_name(commit: object, owner: str) -> str:
     if not (isinstance(commit, str) and COMMIT.fullmatch(commit)):
         raise EmbarkError(f"{owner} names the commit {str(commit)[:60]!r}, which is none: is that the hub's address?")
     return commit
+
+
+def _spoken(folder: Path) -> str:
+    """What messages call a folder: a dot before the full stop reads as the folder above."""
+    return "this folder" if folder == Path() else str(folder)
 
 
 def _escape(match: re.Match[str]) -> str:

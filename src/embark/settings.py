@@ -216,7 +216,9 @@ def _folder_notes(of_folder: Mapping[str, Any], names: Mapping[str, Any]) -> tup
 def _toml(path: Path) -> dict[str, Any]:
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except OSError as error:
+        raise EmbarkError(f"The settings file {path} cannot be read: {error.strerror}.") from error
+    except (ValueError, RecursionError) as error:
         raise EmbarkError(f"The settings file {path} is not valid TOML: {error}") from error
 
 
@@ -224,9 +226,8 @@ def _parse(path: Path, beside: Sequence[str] = ()) -> Mapping[str, Any]:
     """The settings of a file, without what may stand `beside` them."""
     values = {name: value for name, value in _toml(path).items() if name not in beside}
     if unknown := sorted(set(values) - set(KNOWN)):
-        raise EmbarkError(
-            f"The settings file {path} has unknown settings {', '.join(unknown)}; known: {', '.join(KNOWN)}."
-        )
+        known = ", ".join((*KNOWN, *beside))
+        raise EmbarkError(f"The settings file {path} has unknown settings {', '.join(unknown)}; known: {known}.")
     for name, value in values.items():
         kind, description = KINDS.get(name, (str, "a path"))
         if type(value) is not kind:  # not isinstance: True is an int

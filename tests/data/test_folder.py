@@ -110,7 +110,7 @@ def test_a_changed_folder_is_noticed(tmp_path: Path) -> None:
         ("file,title\na.png,one\n", "neither a column of captions.*its columns are file, title"),
         ("file,caption\n" + "".join(f"{at}.png,x\n" for at in range(7)), "7 of 7 files.*0.png, 1.png.* and 2 more"),
         ("file,caption\n,one\n", "No row of .*data.csv names a file in column 'file'"),
-        ("file,label\na.png,x\nb.png,x\n", "needs two labels or more; it has x"),
+        ("file,label\na.png,x\nb.png,x\n", "needs two labels or more; it has 'x'"),
         ("file,label\na.png,\n", "needs two labels or more; it has none"),
         ("file,label\na.png,x\na.png,y\n", "a.png has two labels.*'x' and 'y'"),
         ("file,caption\na.png,\n", "Column 'caption'.*is empty"),

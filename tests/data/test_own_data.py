@@ -339,7 +339,7 @@ def test_14_09_one_label_does_not_cost_the_captions(tmp_path: Path, tiny: embark
     table = "file,caption,label\na.png,red,page\nc.png,green,page\n"
     [task] = embark.folder_task(folder_of(tmp_path, metadata__csv=table, **shades()), name="Own")
     assert task.name == "OwnRetrieval"
-    assert "needs two labels or more; it has page" in task.notes[0]
+    assert "needs two labels or more; it has 'page'" in task.notes[0]
     assert evaluate(tiny, task).results[0].score == 1.0
 
 

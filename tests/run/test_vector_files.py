@@ -109,10 +109,10 @@ def test_14_16_what_does_not_fit_is_named(run: embark.Run, tmp_path: Path) -> No
     refused("Did you mean dot", similarity="dott")
     matrix = matrix.copy()
     matrix[0, 0] = np.nan
-    refused("not finite|finite", matrix)
+    refused(f"1 vector .* is not finite: {columns['id'][0]}", matrix)
     np.save(tmp_path / "pickled.npy", np.array([{}]), allow_pickle=True)
     refused("no matrix that can be read", tmp_path / "pickled.npy")
-    with pytest.raises(EmbarkError, match="A matrix has no name"):
+    with pytest.raises(EmbarkError, match="The vectors need a name"):
         embark.import_vectors(matrix, TASK, ids=columns)
     pq.write_table(pa.table({"id": ["a"]}), tmp_path / "bare.parquet")
     refused("has no column vector", tmp_path / "bare.parquet", None)
@@ -129,3 +129,29 @@ def test_14_16_the_commands(run: embark.Run, tmp_path: Path) -> None:
     out, notes = said("import", file, "-t", TASK, "--as", "me/mine", "--format", "json")
     assert json.loads(out)["results"][0]["model"] == "me/mine"
     assert "kept as me/mine, revision sha256-" in notes
+
+
+def test_14_16_vectors_that_no_model_may_return_are_refused_by_name(run: embark.Run, tmp_path: Path) -> None:
+    embark.export_vectors(MODEL, TASK, tmp_path / "v.parquet")
+    table = pq.read_table(tmp_path / "v.parquet")
+    first = table["id"][0].as_py()
+    vectors = np.array(table["vector"].to_pylist())
+    for value, problem in ((0.0, "zero"), (1e300, "not finite")):  # the second overflows in float32
+        vectors[0] = value
+        with pytest.raises(EmbarkError, match=rf"1 vector \(query\) is {problem}: {first}"):
+            embark.import_vectors(vectors, TASK, ids=table.drop_columns("vector").to_pydict(), name="me/wrong")
+    pq.write_table(table.slice(0, 0), tmp_path / "empty.parquet")
+    with pytest.raises(EmbarkError, match="a matrix of numbers, a row for each item"):
+        embark.import_vectors(tmp_path / "empty.parquet", TASK)
+    pq.write_table(pa.concat_tables([table, table.slice(0, 2)]), tmp_path / "twice.parquet")
+    assert embark.import_vectors(tmp_path / "twice.parquet", TASK).notes == ()  # equal rows are one
+
+
+def test_14_16_imported_vectors_take_no_built_in_name(run: embark.Run, tmp_path: Path) -> None:
+    embark.export_vectors(MODEL, TASK, tmp_path / "v.parquet")
+    with pytest.raises(EmbarkError, match="A built-in model is named embark/random, too"):
+        embark.import_vectors(tmp_path / "v.parquet", TASK, name=MODEL)
+    with pytest.raises(EmbarkError, match="need a name"):
+        embark.import_vectors(tmp_path / "v.parquet", TASK, name="")
+    embark.import_vectors(tmp_path / "v.parquet", TASK)
+    assert embark.show("imported/v")["from"].startswith("vectors in a file, revision sha256-")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shlex
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +18,7 @@ import embark
 from embark.cli import app
 from embark.results import Record, Results, TaskResult, outcome_columns
 from embark.settings import load_settings
-from embark.stats.compare import Pair, Tally
+from embark.stats.compare import Comparison, Pair, Tally
 from embark.stats.gate import losses
 from embark.tasks import TASKS
 from embark.types import Array, ModelCard
@@ -59,6 +60,18 @@ def test_14_13_worse_is_more_than_chance_and_more_than_the_margin() -> None:
     assert losses(pairs, lower, margin=2.5) == ("mean of 3 tasks: -4.0 points (p < 0.0001)",)
     assert losses(pairs, lower, margin=5) == ()
     assert losses(pairs[2:], Tally(1, 0, 0, 0.2)) == ()  # a mean without an interval
+    assert len(losses(pairs[:1], lower)) == 1  # one task is no mean
+
+
+def test_14_13_the_first_sentence_says_what_the_gate_says() -> None:
+    pairs = (pair("A", -0.1, 0.1), pair("B", -0.1, 0.1))
+    worse = Comparison("new", "old", pairs, {}, Tally(0, 2, 0, -0.1, -0.19, -0.01, 0.03), {})
+    assert worse.worse() == ("mean of 2 tasks: -10.0 points (p = 0.03)",)
+    assert worse.sentence() == (
+        "Over 2 tasks, new is worse than old in the mean (-10.0 points [-19.0, -1.0]), though on no task alone."
+    )
+    level = replace(worse, total=replace(worse.total, p=0.5))
+    assert level.sentence() == "On 2 tasks, no difference between new and old is more than chance would make."
 
 
 def test_14_13_compare_is_a_gate(two_models: None, tmp_path: Path) -> None:
@@ -78,7 +91,9 @@ def test_14_13_compare_is_a_gate(two_models: None, tmp_path: Path) -> None:
     assert run("x/new", "x/old", "--fail-if-worse", "--margin", "99")[0] == 0
     status, out, notes = run("x/old", "x/new", "--fail-if-worse", "--format", "json")
     assert (status, json.loads(out)["worse"]) == (0, [])
-    assert notes.splitlines()[-1] == "passed: x/old is not worse than x/new (a loss of 0 allowed)"
+    assert notes.splitlines()[-1] == (
+        "passed: x/old is not worse than x/new on the 2 of 3 tasks that can be compared (a loss of 0 allowed)"
+    )
     comparison = embark.compare("x/new", "x/old")
     assert comparison.worse()[0] == lines[2].removeprefix("worse: ")
     assert comparison.worse(margin=99) == ()

@@ -31,6 +31,15 @@ def test_14_12_classes_by_hand(tmp_path: Path) -> None:
     assert cells[["class", "taken for", "items"]].values.tolist()[:2] == [["cat", "cat", 1.0], ["cat", "dog", 2.0]]
 
 
+def test_14_12_long_names_stand_over_their_rows_and_not_those_they_are_taken_for() -> None:
+    names = np.array([f"a class with a long name, number {number}" for number in (1, 22)])
+    part = classified("m", "T", names, names[::-1][None])
+    table, *more = Confusion((part,)).table().fitted(80)
+    assert max(piece.width() for piece in (table, *more)) <= 80
+    assert table.rows[0].section == f"m · T · {names[0]}"
+    assert table.columns[:2] == ("items", "most often taken for")
+
+
 def test_14_12_runs_of_a_probe_count_with_their_mean() -> None:
     part = classified("m", "T", LABEL, np.array([LABEL, ["dog", "cat", "cat", "dog", "dog", "owl"]]))
     assert part.counts[0].tolist() == [2.5, 0.5, 0]

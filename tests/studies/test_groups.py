@@ -41,6 +41,8 @@ def test_14_12_models_by_category_are_a_heat_map(tmp_path: Path) -> None:
     assert frame["Retrieval"].tolist() == pytest.approx([0.3, 0.7, 1.0])
     assert frame["Reading"].tolist()[:2] == [0.9, 0.1]
     assert "over 1 of 2 tasks" in str(study)
+    reading = field.models[0].groups["Reading"]  # one task: its own interval
+    assert (reading.low, reading.high) == pytest.approx((0.8, 1.0))
     study.plot(tmp_path / "heat.svg")
     assert "Reading" in (tmp_path / "heat.svg").read_text()
     with pytest.raises(UnknownName, match="Did you mean category"):
@@ -62,4 +64,6 @@ def test_14_12_a_profile_stands_against_the_field(tmp_path: Path) -> None:
 def test_14_12_published_models_by_type() -> None:
     study = heatmap("MIEB(lite)", by="type", models="*siglip*384*")
     assert study.models[0].model == "google/siglip-so400m-patch14-384"
-    assert len(profile("MIEB(lite)").models) == 5
+    best = profile("MIEB(lite)")
+    assert len(best.models) == 5
+    assert best.notes[-1] == f"The 5 best of {len(best.field)} models; -m (models in Python) names others."

@@ -213,7 +213,8 @@ def _score(score: Score) -> str:
 
 GIVES = {"reranker": "a score for each pair of query and document", "generator": "text"}
 COMPARED_BY = {"cosine": "cosines", "dot": "dot products", "maxsim": "the sum of each query token's best dot product"}
-BUILT_FROM = {"functions": "functions of yours", "open_clip": "an object of yours", "mteb": "an object of yours"}
+BUILT_FROM = {"functions": "functions of yours", "open_clip": "an object of yours", "mteb": "an object of yours",
+              "imported": "vectors in a file"}  # fmt: skip
 FUSION = {
     "sum": "the sum of their parts' vectors",
     "unit-sum": "the sum of their parts' vectors, each of length one",

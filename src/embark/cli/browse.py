@@ -11,7 +11,9 @@ import embark
 from embark.cli.output import Families, Format, MaxParams, Modalities, Types, emit, listing, say
 
 if TYPE_CHECKING:  # importing numpy and others would slow down --help
-    from embark.types import ModelCard, Task
+    from collections.abc import Sequence
+
+    from embark.types import Benchmark, ModelCard, Task
 
 Words = list[str] | None
 Names = Annotated[Words, typer.Argument(help="Names or patterns, such as '*ocket*'.")]
@@ -76,8 +78,12 @@ def benchmarks(names: Names = None, family: TaskFamilies = None, style: Format =
     embark benchmarks --format json
     """
     chosen = embark.get_benchmarks(names, families=family)
-    rows = [(b.name, b.family, len(b.tasks), b.description) for b in chosen]
-    data = [{"name": b.name, "family": b.family, "count": len(b.tasks), "tasks": b.tasks} for b in chosen]
+    tasks = [_tasks_of(benchmark) for benchmark in chosen]
+    rows = [(b.name, b.family, len(names), b.description) for b, names in zip(chosen, tasks, strict=True)]
+    data = [
+        {"name": b.name, "family": b.family, "count": len(names), "tasks": names}
+        for b, names in zip(chosen, tasks, strict=True)
+    ]
     emit(listing(("benchmark", "family", "tasks", "what"), rows), style, data)
 
 
@@ -121,6 +127,11 @@ def models(
     if len(cards) == len(MODELS):
         reasons = group_values((reason, name) for name, reason in NO_CARD.items())
         say(*(f"UniBench's {listed(names)} have no card: {reason}." for reason, names in reasons.items()))
+
+
+def _tasks_of(benchmark: Benchmark) -> Sequence[str]:
+    """The names of a benchmark's tasks: one of embark.toml may have patterns."""
+    return [task.name for task in embark.get_tasks(benchmark.tasks)] if benchmark.family == "Own" else benchmark.tasks
 
 
 def _task(task: Task) -> tuple[Any, ...]:

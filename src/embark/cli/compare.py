@@ -85,6 +85,8 @@ def compare(
     else:
         data = comparison.as_dict() | ({"worse": list(worse)} if fail_if_worse else {})
         emit(comparison.table(), style, data, select)
-    passed = f"passed: {a} is not worse than {b} (a loss of {margin:g} allowed)"
+    of_all = len(comparison.pairs) + len(comparison.refused)
+    where = f" on the {len(comparison.pairs)} of {of_all} tasks that can be compared" if comparison.refused else ""
+    passed = f"passed: {a} is not worse than {b}{where} (a loss of {margin:g} allowed)"
     verdict = [f"worse: {line}" for line in worse] or [passed]
     finish(*comparison.notes, *(verdict if fail_if_worse else ()), failed=worse)

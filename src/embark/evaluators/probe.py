@@ -185,7 +185,6 @@ def in_parallel(work: Callable[[Job], Result], jobs: Sequence[Job]) -> list[Resu
     lose much where the threads get in each other's way.
     """
     from joblib import cpu_count  # type: ignore[import-untyped]  # knows a container's limits
-    from sklearn.exceptions import ConvergenceWarning
 
     def quietly(job: Job) -> Result:
         # Libraries for matrix products now and then set the processor's error flags without any error; a fit that
@@ -194,8 +193,9 @@ def in_parallel(work: Callable[[Job], Result], jobs: Sequence[Job]) -> list[Resu
             return work(job)
 
     workers = min(len(jobs), cpu_count())
-    # Fits that do not converge are counted by their iterations, so sklearn's warning adds nothing.
-    with blas_threads(max(1, cpu_count() // workers), ConvergenceWarning), ThreadPoolExecutor(workers) as pool:
+    # sklearn's warnings add nothing: fits that do not converge are counted by their iterations, and classes of few
+    # items, which it takes for a regression, are noted.
+    with blas_threads(max(1, cpu_count() // workers), UserWarning), ThreadPoolExecutor(workers) as pool:
         return list(pool.map(quietly, jobs))
 
 

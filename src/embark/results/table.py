@@ -126,10 +126,11 @@ class Table:
         words = [i for i in range(len(table.columns)) if i not in scores]
         names = [i for i in words if _words(table, i)]
         least = sum(widths[i] + 2 for i in words) - 2 + max((widths[i] + 2 for i in scores), default=0)
-        if names and names[-1] == len(widths) - 1:
-            least -= max(0, widths[-1] - NARROW)
+        last = names[-1:] if len(widths) - 1 in names else []  # it tells about the row, and is no heading of it
+        if not scores:  # which stand after it, so that it is not wrapped
+            least -= sum(max(0, widths[i] - NARROW) for i in last)
         if least > room and names and len(words) + len(scores) > 1:
-            widest = table.columns[max(names, key=lambda i: widths[i])]
+            widest = table.columns[max([i for i in names if i not in last] or names, key=lambda i: widths[i])]
             return self._stacked(self.columns.index(widest)).fitted(room)
         pieces: list[list[int]] = []
         left = 0

@@ -92,6 +92,13 @@ def model_name(model: Model) -> str:
     return model if isinstance(model, str) else model.card.name
 
 
+def check_free(name: str) -> None:
+    """An error if the name is that of another model: a built-in one, or one of embark.toml."""
+    if name in MODELS or name in own_models():
+        owner = "A built-in model" if name in MODELS else "A model of embark.toml"
+        raise EmbarkError(f"{owner} is named {name}, too: choose another name.")
+
+
 def renamed(encoder: Encoder, name: str) -> Encoder:
     """The encoder under a name of the user's; the encoder itself keeps its own."""
     other = copy.copy(encoder)
@@ -129,8 +136,8 @@ def _named(models: Sequence[str | Encoder | ModelCard], names: Sequence[str]) ->
     if len(names) != len(models) or len(set(names)) != len(names) or not all(names):
         raise EmbarkError(f"Give each of the {len(models)} models one name of its own, not {', '.join(names)}.")
     for model, name in zip(models, names, strict=True):
-        if name in MODELS and name != model_name(model):
-            raise EmbarkError(f"A built-in model is named {name}, too: choose another name.")
+        if name != model_name(model):
+            check_free(name)
     return [NamedModel(model, name) for model, name in zip(models, names, strict=True)]
 
 

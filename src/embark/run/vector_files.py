@@ -20,7 +20,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from embark.catalogue import check_name, counted
+from embark.catalogue import check_name, counted, listed
 from embark.data.atomic import atomically
 from embark.data.items import digest
 from embark.engine.local import Report
@@ -34,6 +34,7 @@ from embark.results.task_rows import known_tasks
 from embark.run import Run
 from embark.run.embedded_task import Embedded
 from embark.run.failures import FailureLog
+from embark.run.models import check_free
 from embark.run.score import Scoring, score_task
 from embark.run.stored_vectors import Stored
 from embark.run.workbench import Workbench
@@ -125,8 +126,9 @@ def import_vectors(
     check_name("similarity", similarity, ("cosine", "dot"))
     settings = settings or load_settings()
     row = _task(task, protocol, settings)
-    if name is None and not isinstance(vectors, Path | str):
-        raise EmbarkError("A matrix has no name: say name='org/model'.")
+    if not name and (name is not None or not isinstance(vectors, Path | str)):
+        raise EmbarkError("The vectors need a name: --as org/model (name='org/model' in Python).")
+    check_free(name or "")
     matrix, columns = _read(vectors, ids)
     card = ModelCard(
         name=name or f"imported/{Path(str(vectors)).stem}",
@@ -148,7 +150,7 @@ def import_vectors(
     results.check()
     scoring = Scoring(bench, encoder, Report(), results, FailureLog(settings).id)
     result = score_task(row, list(zip(demands, counts, strict=True)), scoring)
-    unused = len(matrix) - len(bench.used)
+    unused = len(bench.rows) - len(bench.used)
     warnings = [f"{counted(unused, 'vector')} of the file belong to no item that the task scores"] if unused else []
     seconds = time.perf_counter() - start
     return Run([row], [result], computed=1, seconds=seconds, folder=settings.results, warnings=warnings)
@@ -211,8 +213,13 @@ class _Imported(Workbench):
                         f"The vector of '{item_id}' is of other content than the item of {demand.task.name} ({name}) "
                         "has: the data has changed. Make the vectors again, or leave the column content out."
                     )
+        vectors = self.matrix[rows]
+        for wrong, problem in ((~np.isfinite(vectors).all(axis=1), "not finite"), (~vectors.any(axis=1), "zero")):
+            if ids := [side.ids[row] for row in np.flatnonzero(wrong).tolist()]:
+                verb = "is" if len(ids) == 1 else "are"
+                raise EmbarkError(f"{counted(len(ids), 'vector')} ({name}) {verb} {problem}: {listed(ids)}.")
         self.used.update(rows)
-        return self.matrix[rows]
+        return vectors
 
 
 def _task(task: str | Task, protocol: str | None, settings: Settings) -> Task:
@@ -306,7 +313,8 @@ def _read(vectors: Path | str | Array, ids: Any) -> tuple[Array, dict[str, list[
         raise EmbarkError(f"Vectors are a matrix of numbers, a row for each item, not {matrix.dtype} {matrix.shape}.")
     if any(len(column) != len(matrix) for column in columns.values()):
         raise EmbarkError(f"There are {len(matrix):,} vectors, but {len(columns['id']):,} ids.")
-    return np.ascontiguousarray(matrix, np.float32), columns
+    with np.errstate(over="ignore"):  # what float32 cannot hold is not finite, and named
+        return np.ascontiguousarray(matrix, np.float32), columns
 
 
 def _load_npy(path: Path) -> Array:
@@ -330,7 +338,7 @@ def _read_parquet(path: Path) -> tuple[Array, dict[str, list[str]]]:
     flat = column.flatten().to_numpy(zero_copy_only=False)
     if column.null_count or len(flat) % max(len(column), 1) or len({*column.value_lengths().to_pylist()}) > 1:
         raise EmbarkError(f"The vectors of {path} are missing in some rows, or not of one length.")
-    return flat.reshape(len(column), -1), _columns(table.drop_columns(names), path)
+    return flat.reshape(len(column), len(flat) // max(len(column), 1)), _columns(table.drop_columns(names), path)
 
 
 def _read_ids(ids: Any) -> dict[str, list[str]]:

@@ -149,19 +149,26 @@ class Comparison(Drawn):
         """The comparison in words."""
         total = self.total
         tasks = counted(len(self.pairs), "task")
-        if not total.wins and not total.losses:
+        mean = f"{_points(total.difference).text} points{_ends(total)}"
+        if total.wins or total.losses:
+            return (
+                f"Over {tasks}, {self.a} is better than {self.b} on {total.wins}, worse on {total.losses}, and cannot "
+                f"be told apart on {total.ties} (mean difference {mean})."
+            )
+        if total.p is None or _verdict(total.difference, total.p) == "tie":
             return f"On {tasks}, no difference between {self.a} and {self.b} is more than chance would make."
-        return (
-            f"Over {tasks}, {self.a} is better than {self.b} on {total.wins}, worse on {total.losses}, and cannot be "
-            f"told apart on {total.ties} (mean difference {_points(total.difference).text} points{_ends(total)})."
-        )
+        word = "better" if total.difference > 0 else "worse"
+        return f"Over {tasks}, {self.a} is {word} than {self.b} in the mean ({mean}), though on no task alone."
 
     def worse(self, margin: float = 0.0) -> tuple[str, ...]:
         """Where a is worse than b by more than chance would make, and by more than `margin` points; one line each.
 
-        That is a task whose p-value stays below 0.05 after Holm's correction, or the mean of all tasks.
+        That is a task whose p-value stays below 0.05 after Holm's correction, or the mean of all tasks; and a task that
+        only b has a score on, because a failed there or was not run.
         """
-        return losses(self.pairs, self.total, margin)
+        scored = {result.task for result in self.results[0]}
+        missing = [f"{task}: {self.a} has no score" for task in self.refused if task not in scored]
+        return (*losses(self.pairs, self.total, margin), *missing)
 
     @property
     def title(self) -> str:

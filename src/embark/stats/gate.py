@@ -22,7 +22,7 @@ def losses(pairs: Sequence[Pair], total: Tally, margin: float = 0.0) -> tuple[st
         for pair in pairs
         if pair.verdict == "loss" and 100 * pair.difference < -margin
     ]
-    if total.p is not None and total.p < 1 - LEVEL and 100 * total.difference < -margin:
+    if len(pairs) > 1 and total.p is not None and total.p < 1 - LEVEL and 100 * total.difference < -margin:
         lines.append(f"mean of {len(pairs)} tasks: {100 * total.difference:+.1f} points ({p_value(total.p)})")
     return tuple(lines)
 

@@ -99,7 +99,8 @@ def mean_score(
     """A mean of scores with its interval and footnotes.
 
     With the `readings` of its outcomes, items that its tasks share move them together; without, tasks are independent.
-    A task whose items all have the same outcome has no spread to add, but is not exact: its own interval counts.
+    A task whose items all have the same outcome has no spread to add, but is not exact: its own interval counts. A mean
+    of one task has the interval of its score.
     """
     parts = [(scores[task], weight) for task, weight in mean.weights.items() if task in scores]
     values = [part.value for part, _ in parts]

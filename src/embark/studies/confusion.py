@@ -149,7 +149,7 @@ class Confusion(Study):
             counts = part.counts[np.ix_(classes, classes)]
             shares = 100 * counts / np.maximum(part.counts[classes].sum(axis=1, keepdims=True), 1e-9)
             shown = [short(part.classes[i], 22) for i in classes]
-            draw_heat(axes, shares, shown, shown, blank=0.5)
+            draw_heat(axes, shares, shown, shown, blank=0.5, ends=(0, 100))
             axes.set_aspect("equal")
             of = f" ({CLASSES} of {len(part.classes)} classes)" if len(classes) < len(part.classes) else ""
             axes.set_xlabel(f"{short(part.model, 30)}\n{short(part.task, 30)}{of}", fontsize=8)

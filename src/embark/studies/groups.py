@@ -57,7 +57,9 @@ def profile(
     """
     field = load_field(benchmark, tasks, by, own, settings)
     chosen = field.models[:BEST] if models is None else field.only(models).models
-    return Profile(by, field.groups, chosen, field.models, notes=field.notes)
+    left = len(field.models) - BEST if models is None else 0
+    notes = (f"The {BEST} best of {len(field.models)} models; -m (models in Python) names others.",) if left > 0 else ()
+    return Profile(by, field.groups, chosen, field.models, notes=(*field.notes, *notes))
 
 
 @dataclass(frozen=True)

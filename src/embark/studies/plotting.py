@@ -64,9 +64,19 @@ def label_points(axes: Any, xs: Array, ys: Array, names: Sequence[str]) -> None:
     axes.set_ylim(limits)
 
 
-def draw_heat(axes: Any, values: Array, rows: Sequence[str], columns: Sequence[str], blank: float = -np.inf) -> None:
-    """Values as colors with numbers on them, but none below `blank`; what is missing is left white."""
-    image = axes.imshow(values, cmap="viridis", aspect="auto", interpolation="nearest")
+def draw_heat(
+    axes: Any,
+    values: Array,
+    rows: Sequence[str],
+    columns: Sequence[str],
+    blank: float = -np.inf,
+    ends: tuple[float | None, float | None] = (None, None),
+) -> None:
+    """Values as colors with numbers on them, but none below `blank`; what is missing is left white.
+
+    `ends` are the values of the first and last color (default: the least and the largest).
+    """
+    image = axes.imshow(values, cmap="viridis", aspect="auto", interpolation="nearest", vmin=ends[0], vmax=ends[1])
     axes.grid(visible=False)
     axes.spines[:].set_visible(False)
     axes.tick_params(length=0)

@@ -69,7 +69,7 @@ class Limits:
             return "no card"
         dim = card.dim or 0
         reasons = {
-            "size not known": self.parameters is not None and not card.parameters,
+            "size not known": self.parameters is not None and card.parameters is None,
             "too large": self.parameters is not None and (card.parameters or 0) > self.parameters,
             "lacks a modality": not self.modalities <= set(card.modalities),
             "dimension not known": (self.min_dim or self.max_dim) and not dim,

@@ -190,7 +190,7 @@ def _label_tasks(base: Task, contents: Contents, kinds: Sequence[str], templates
     classes = contents.rows.class_names(contents.label) or _classes(contents, labels, column)
     if len(classes) < 2:
         column = f"Column '{contents.label}' of {contents.place}"
-        contents.notes.append(f"{column} needs two labels or more; it has {first_few(classes) or 'none'}.")
+        contents.notes.append(f"{column} needs two labels or more; it has {first_few(map(repr, classes)) or 'none'}.")
         return []
     labelled = replace(
         base,
