@@ -295,3 +295,32 @@ def test_14_09_frames_of_polars_and_data_sets_of_datasets_are_tasks() -> None:
     both = embark.task(datasets.DatasetDict({"train": data, "test": data.select(range(6))}), "probe")
     assert (both.labels, dict(both.rows)) == (tuple(COLORS), {"train": 12, "test": 6})
     assert embark.task(data.to_iterable_dataset(), "zeroshot").labels == tuple(COLORS)
+
+
+def test_14_09_names_of_files_beside_labels_are_files(tmp_path: Path) -> None:
+    for number, name in enumerate(COLORS):
+        picture(name).save(tmp_path / f"{number}.png")
+    pairs = [(f"{number}.png", name) for number, name in enumerate(COLORS)]
+    task = embark.task(pairs, "zeroshot", folder=tmp_path)
+    assert task.columns == {"image": "item", "label": "label"}
+
+
+def test_14_09_numbers_are_not_cut() -> None:
+    pairs = [("a", str(row), row % 5 if row < 1200 else 0.5) for row in range(1500)]
+    with pytest.raises(embark.EmbarkError, match="'score' holds whole numbers first, and fractions up to row 1500"):
+        embark.task(pairs)
+    assert embark.task([(left, right, float(score)) for left, right, score in pairs]).evaluator == "sts"
+
+
+def test_14_09_two_columns_of_one_name_and_broken_text_are_errors() -> None:
+    with pytest.raises(embark.EmbarkError, match="Several columns are named 'text'"):
+        embark.task(pd.DataFrame([["a", "b", "x"]], columns=["text", "text", "label"]), "clustering")
+    with pytest.raises(embark.EmbarkError, match="Row 1: Column 'item' holds a text that is not valid Unicode"):
+        embark.task([("a", "x"), ("b\ud800", "y")], "clustering")
+
+
+def test_14_09_a_folder_of_media_is_shown_the_way(tmp_path: Path) -> None:
+    (tmp_path / "a").mkdir()
+    picture("red").save(tmp_path / "a" / "a.png")
+    with pytest.raises(embark.EmbarkError, match=r"embark\.folder_task\(folder\)"):
+        embark.task(tmp_path)

@@ -10,10 +10,10 @@ from typing import Any
 from embark.catalogue import UnknownName, check_name, listed
 from embark.data import readers
 from embark.data.encode import ENDINGS, modality
-from embark.data.fetch import Hub
+from embark.data.fetch import Hub, is_local
 from embark.data.layout import NoFiles
 from embark.data.own_tables import REVISION, Shape, keep
-from embark.data.readers.folder import DIVIDE, PROBE
+from embark.data.readers.folder import DIVIDE, PROBE, TEST
 from embark.data.records import PAIR, splits
 from embark.data.remote import table_head
 from embark.data.rows import split_files
@@ -39,7 +39,6 @@ USUAL: dict[str, tuple[str, ...]] = {
 FILES = ("file", "file_name", "filename", "path")  # columns that usually name media
 SPLIT = "split"
 SIDES = ("query_", "corpus_")  # before the roles of columns of one side
-TEST = ("test", "validation", "valid", "val", "dev")  # splits that are scored, if none is named
 LABELED = ("zeroshot", "probe", "multilabel", "clustering")
 TRAINED = ("probe", "multilabel")
 NEEDED = {  # kind → (its reader, the roles that it needs besides content)
@@ -278,9 +277,10 @@ def _stored_split(source: Source, request: _Request, hub: Hub) -> str:
         if _has_split(source, split, "", hub):
             return split
     files = [file.path for file in hub.files(source.id, source.revision)]
+    own = " If it is one of media with a table or classes, take embark.folder_task(folder)." * is_local(source.id)
     raise EmbarkError(
         f"Which split of {source.id} is scored? Name it with split=… (--split), and its config if it has several; "
-        f"its files are {listed(files)}."
+        f"its files are {listed(files)}.{own}"
     )
 
 
@@ -313,8 +313,8 @@ class _Column:
             return next((role for role in MODALITIES if self.name.lower() in USUAL[role]), stored)
         if isinstance(self.cell, str):
             ending = PurePath(self.cell).suffix.lower().lstrip(".")
-            named = self.name.lower() in FILES or any(self.name.lower() in USUAL[kind] for kind in MODALITIES[1:])
-            return ENDINGS.get(ending, "text") if named else "text"
+            named = (*FILES, PAIR[0], *(name for kind in MODALITIES[1:] for name in USUAL[kind]))
+            return ENDINGS.get(ending, "text") if self.name.lower() in named else "text"
         return modality(self.cell)
 
 

@@ -107,6 +107,8 @@ def _divided(task: Task, split: str, subset: str, hub: Hub) -> Dataset:
         count = min(max(round(share * len(distinct)), 1), max(len(distinct) - 1, 1))
         learnt.update(distinct[:count])
     train = np.array([content in learnt for content in contents])
+    if train.all():
+        raise EmbarkError(f"Task {task.name}: no class of {split} has two different items, one of them to test.")
     whole = rows.side()
     sides = {
         name: Side(tuple(compress(whole.ids, mask)), tuple(compress(whole.items, mask)))
@@ -136,6 +138,8 @@ def _clustering(task: Task, split: str, subset: str, hub: Hub) -> Dataset:
 
 def _zeroshot(task: Task, split: str, subset: str, hub: Hub) -> Dataset:
     rows = _open(task, split, subset, hub)
+    if plain := [template for template in task.templates if "{}" not in template]:
+        raise EmbarkError(f"Task {task.name}: the template {plain[0]!r} has no {{}} where the class goes.")
     names, warnings = _descriptive_names(task, rows)
     return zeroshot_dataset(
         rows.side(),
