@@ -324,3 +324,10 @@ def test_14_09_a_folder_of_media_is_shown_the_way(tmp_path: Path) -> None:
     picture("red").save(tmp_path / "a" / "a.png")
     with pytest.raises(embark.EmbarkError, match=r"embark\.folder_task\(folder\)"):
         embark.task(tmp_path)
+
+
+def test_14_09_unknown_kinds_and_roles_are_named() -> None:
+    with pytest.raises(embark.EmbarkError, match=r"no kind named 'foo'\. There are retrieval, zeroshot"):
+        embark.task(rows(), "foo")
+    with pytest.raises(embark.EmbarkError, match=r"no role of a column named 'imag'\. Did you mean image"):
+        embark.task(rows(), columns={"imag": "image", "text": "caption"})

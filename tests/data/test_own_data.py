@@ -533,3 +533,41 @@ def test_14_09_an_option_for_one_value_is_not_taken_twice(tmp_path: Path) -> Non
     done = CliRunner().invoke(app, ["run", "-m", "embark/random", "--folder", "a", f"--folder={tmp_path}"])
     assert done.exit_code == 2
     assert "--folder takes one value, and there are 2" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (("retrieval", "pairs"), "field 'reader': 'paired' serves retrieval, not 'pairs'"),
+        (('id = "pets"', 'id = "petz"'), "pinned to a commit, and there is no folder .*petz"),
+    ],
+)
+def test_14_09_errors_of_rows_say_what_is_wrong(tmp_path: Path, change: tuple[str, str], message: str) -> None:
+    folder = folder_of(tmp_path / "pets", **shades(), m__csv="file,caption\na.png,red\nc.png,green\n")
+    (tmp_path / "tasks.toml").write_text(to_toml(embark.folder_task(folder)[0], tmp_path).replace(*change))
+    with pytest.raises(EmbarkError, match=message):
+        load_tasks(tmp_path / "tasks.toml")
+
+
+def test_14_10_descriptions_fit_the_screen(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    lines = CliRunner().invoke(app, ["show", "--reader", "paired"]).output.partition("\npart ")[0].splitlines()
+    assert lines[0].startswith("paired: ")
+    assert max(map(len, lines)) <= 80
+    with pytest.raises(EmbarkError, match="embark show --reader lists all"):
+        embark.reference("reader", "nope")
+
+
+def test_14_09_a_kind_has_one_category_in_all_forms(tmp_path: Path) -> None:
+    folder = folder_of(tmp_path / "pets", **shades(), test__csv="file,label\na.png,red\nc.png,green\n")
+    [of_folder] = embark.folder_task(folder)
+    toml = to_toml(of_folder, tmp_path)
+    assert "category" not in toml
+    rows = [{"image": (folder / name).read_bytes(), "label": name} for name in ("a.png", "c.png")]
+    assert embark.task(rows, "zeroshot").category == of_folder.category == "Zero-shot"
+
+
+def test_14_09_options_of_a_folder_need_one() -> None:
+    done = CliRunner().invoke(app, ["run", "-m", "embark/random", "-t", "PocketNameSTS", "--kind", "probe"])
+    assert done.exit_code == 2
+    assert "about --folder or --dataset" in " ".join(done.stderr.split())

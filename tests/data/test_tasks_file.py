@@ -55,7 +55,7 @@ def file(tmp_path: Path, pictures: Pictures) -> Path:
 
 def test_a_table_becomes_a_row(file: Path) -> None:
     [task] = embark.load_tasks(file)
-    assert (task.name, task.family, task.category, task.metric) == ("Pages", "Own", "Zeroshot", "accuracy")
+    assert (task.name, task.family, task.category, task.metric) == ("Pages", "Own", "Zero-shot", "accuracy")
     assert task.templates == ("a {} page", "{}")
     assert task.source.id == str(file.parent / "Pages")
     assert task.source.files == {"test": ("metadata.csv",)}

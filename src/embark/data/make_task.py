@@ -17,7 +17,7 @@ from embark.data.readers.folder import DIVIDE, PROBE, TEST
 from embark.data.records import PAIR, splits
 from embark.data.remote import table_head
 from embark.data.rows import split_files
-from embark.data.tasks_file import EQUAL, METRICS, PAIRED
+from embark.data.tasks_file import EQUAL, METRICS, PAIRED, category
 from embark.paths import component
 from embark.settings import Settings, load_settings
 from embark.types import MODALITIES, EmbarkError, Modality, Source, Task
@@ -84,7 +84,9 @@ def task(
     of the hub, at `revision` (default: the branch main), the row is pinned to the commit. `more` are other fields of
     `embark.Task`: metric, templates, labels, instructions, params, options…
     """
-    check_name("kind", kind := KINDS.get(kind or "", kind) or "", ("", *NEEDED))
+    kind = KINDS.get(kind or "", kind) or ""
+    if kind:
+        check_name("kind", kind, NEEDED)
     known = [spec.name for spec in fields(Task)]
     for field in more:
         check_name("field of a task", field, known)
@@ -135,7 +137,7 @@ class _Request:
             reader=reader,
             source=source,
             metric=_metric(kind, columns),
-            category=kind.capitalize(),
+            category=category(kind),
             modalities=tuple(modality for modality in MODALITIES if modality in kinds),
             columns=dict(columns),
             params=PROBE if kind == "probe" else {},
@@ -325,10 +327,12 @@ def choose(kind: str, columns: Mapping[str, str], known: Iterable[_Column]) -> t
     if not columns:
         columns = _usual(kind, known)
     if not kind:
+        for role in columns:
+            check_name("role of a column", role, [*dict.fromkeys(role for kind in NEEDED for role in _roles(kind))])
         kind = _usual_kind(columns, known)
-    wrong = [role for role in columns if role not in readers.roles(NEEDED[kind][0])]
+    wrong = [role for role in columns if role not in _roles(kind)]
     if wrong:
-        known_roles = ", ".join(readers.roles(NEEDED[kind][0]))
+        known_roles = ", ".join(_roles(kind))
         raise EmbarkError(f"A task of kind '{kind}' has no column for '{wrong[0]}'; its roles are {known_roles}.")
     content = [role for role in MODALITIES if role in columns]
     missing = [role for role in NEEDED[kind][1] if role not in columns]
@@ -345,9 +349,13 @@ def choose(kind: str, columns: Mapping[str, str], known: Iterable[_Column]) -> t
     return kind, dict(columns)
 
 
+def _roles(kind: str) -> tuple[str, ...]:
+    return readers.roles(NEEDED[kind][0])
+
+
 def _usual(kind: str, known: Sequence[_Column]) -> dict[str, str]:
     """Columns by role, of the roles that a kind of task has: by their names, then by what their cells hold."""
-    roles = readers.roles(NEEDED[kind][0]) if kind else tuple(USUAL)
+    roles = _roles(kind) if kind else tuple(USUAL)
     by_name = {column.name.lower(): column for column in reversed(known)}
     columns: dict[str, str] = {}
     for role in (role for role in USUAL if role in roles):
