@@ -571,3 +571,25 @@ def test_14_09_options_of_a_folder_need_one() -> None:
     done = CliRunner().invoke(app, ["run", "-m", "embark/random", "-t", "PocketNameSTS", "--kind", "probe"])
     assert done.exit_code == 2
     assert "about --folder or --dataset" in " ".join(done.stderr.split())
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"divide": {"train": 0.5, "sed": 1}}, "the option 'divide' must be like"),
+        ({"divide": {"train": 0.5}, "drop": {"test": [0, 9]}}, r"drops rows that test does not have: \[9\]"),
+        ({}, "no files for split 'train'.* The option `divide` makes both splits of one"),
+    ],
+)
+def test_14_09_errors_of_probes_say_what_is_wrong(tmp_path: Path, change: dict[str, Any], message: str) -> None:
+    folder = folder_of(tmp_path, test__csv="text,label\na,red\nb,red\nc,green\nd,green\n")
+    with pytest.raises(EmbarkError, match=message):
+        read(labelled(folder, "probe", options=change))
+
+
+def test_14_09_chance_is_a_share(tmp_path: Path) -> None:
+    folder = folder_of(tmp_path / "pets", **shades(), m__csv="file,label\na.png,red\nc.png,green\n")
+    toml = to_toml(embark.folder_task(folder)[0], tmp_path)
+    (tmp_path / "tasks.toml").write_text(toml.replace("chance = 0.5", "chance = 50"))
+    with pytest.raises(EmbarkError, match="field 'chance': must be a number from 0 to 1, not 50"):
+        load_tasks(tmp_path / "tasks.toml")

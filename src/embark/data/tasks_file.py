@@ -303,8 +303,8 @@ def _whole(value: Any) -> int:
     return int(_require(type(value) is int and value >= 0, "a whole number", value))  # true is an int, too
 
 
-def _number(value: Any) -> float:
-    return float(_require(type(value) in (int, float), "a number", value))
+def _share(value: Any) -> float:
+    return float(_require(type(value) in (int, float) and 0 <= value <= 1, "a number from 0 to 1", value))
 
 
 def _flag(value: Any) -> bool:
@@ -371,7 +371,7 @@ _READ: dict[str, Callable[[Any], Any]] = {
     "items": _whole,
     "mixed": _flag,
     "upright": _flag,
-    "chance": _number,
+    "chance": _share,
     "pools": _pools,
     "variants": partial(_map, partial(_fields, Task)),
 }
