@@ -593,3 +593,19 @@ def test_14_09_chance_is_a_share(tmp_path: Path) -> None:
     (tmp_path / "tasks.toml").write_text(toml.replace("chance = 0.5", "chance = 50"))
     with pytest.raises(EmbarkError, match="field 'chance': must be a number from 0 to 1, not 50"):
         load_tasks(tmp_path / "tasks.toml")
+
+
+def test_14_09_languages_may_have_regions_and_scripts(tmp_path: Path) -> None:
+    table = "file,caption_pt_BR,caption_zh-Hans,caption_de,caption_of_it\na.png,vermelho,hong,rot,x\n"
+    [task] = embark.folder_task(folder_of(tmp_path, **shades(), m__csv=table))
+    assert task.subsets == {"pt_BR": ("por",), "zh-Hans": ("zho-Hans",), "de": ("deu",)}
+
+
+def test_14_09_errors_of_folders_say_what_lacks(tmp_path: Path) -> None:
+    table = "file,caption,caption_1\na.png,red,scarlet\nc.png,green,lime\n"
+    folder = folder_of(tmp_path, **shades(), m__csv=table)
+    with pytest.raises(EmbarkError, match=r"m\.csv has no column of labels \(label, class\); its columns are file"):
+        embark.folder_task(folder, kinds="zeroshot")
+    with pytest.raises(EmbarkError, match=r"It is a file: name its folder"):
+        embark.folder_task(folder / "m.csv")
+    assert embark.folder_task(folder, kinds=["all"]) == embark.folder_task(folder, kinds="all")

@@ -39,9 +39,10 @@ MEDIA: dict[Modality, tuple[str, ...]] = {
 CAPTION = ("caption", "captions", "text")
 LABEL = ("label", "class")
 NUMBERED = re.compile(r"(caption|text)_?(\d+)", re.IGNORECASE)  # caption_1, caption_2: several of a thing
-LANGUAGE = re.compile(
-    r"(caption|text)[_-]([a-z]{2,3}([_-][A-Za-z]{4})?)", re.IGNORECASE
-)  # caption_de, caption_deu-Latn
+LANGUAGE = re.compile(  # caption_de, caption_deu-Latn, caption_pt-BR
+    r"(caption|text)[_-](([a-z]{2,3})([_-]([a-z]{4}|[a-z]{2}))?)", re.IGNORECASE
+)
+SCRIPT = 4  # letters of a script's code
 TEST = ("test", "validation", "valid", "val", "dev")  # names of what is scored, beside "train"
 ENDINGS = (".csv", ".tsv", ".jsonl", ".parquet")  # of tables that are looked for
 METADATA = tuple(f"metadata{ending}" for ending in (*ENDINGS, ".json"))
@@ -90,19 +91,22 @@ def folder_task(
     """
     folder = Path(path).expanduser().resolve()
     if not folder.is_dir():
-        raise EmbarkError(f"There is no folder {folder}.")
-    wanted = KINDS if kinds == "all" else (kinds,) if isinstance(kinds, str) else tuple(kinds)
+        table_of = f" It is a file: name its folder, {folder.parent}." * folder.is_file()
+        raise EmbarkError(f"There is no folder {folder}.{table_of}")
+    wanted = (kinds,) if isinstance(kinds, str) else tuple(kinds)
+    wanted = KINDS if "all" in wanted else wanted
     if unknown := [kind for kind in wanted if kind not in KINDS]:
         raise EmbarkError(f"There is no kind of task named '{unknown[0]}' for folders; known: {', '.join(KINDS)}, all.")
     source = Source(str(folder), "", files=_files(folder, table, allow_outside))
     contents = _contents(source, file, caption, label, allow_outside)
+    unused = len(contents.notes)
     base = Task(
         name or folder.name, "Folder", "retrieval", "paired", source, "hit_rate_at_1", "Retrieval", (),
         subsets={"default": (language,)}, options={OUTSIDE: True} if allow_outside else {}, upright=True,
     )  # fmt: skip
     tasks = _retrieval_tasks(base, contents, wanted) + _label_tasks(base, contents, wanted, templates)
     if not tasks:
-        raise EmbarkError(" ".join(contents.notes) or _nothing(contents))
+        raise EmbarkError(" ".join(contents.notes[unused:]) or _nothing(contents, wanted))
     revisions: dict[tuple[object, ...], str] = {}  # tasks that read the same files share it
     hub = Hub(load_settings())
     for number, task in enumerate(tasks):
@@ -356,10 +360,10 @@ def _language(column: str) -> tuple[str, str, str] | None:
     """The beginning and ending of a name like caption_de, and the language; None where it is another name."""
     if not (match := LANGUAGE.fullmatch(column)):
         return None
-    code = match[2].replace("_", "-")
-    language = LANGUAGES.get(code.lower(), code)
-    known = "-" in code or language in LANGUAGES.values()
-    return (column[: match.start(2)], match[2], language) if known else None
+    script = len(match[5] or "") == SCRIPT
+    language = LANGUAGES.get(match[3].lower(), match[3])
+    known = script or language in LANGUAGES.values()
+    return (column[: match.start(2)], match[2], f"{language}-{match[5]}" if script else language) if known else None
 
 
 def _all_captions(rows: Rows) -> list[str]:
@@ -370,10 +374,16 @@ def _all_captions(rows: Rows) -> list[str]:
     return [name for name in named if any(map(as_list, rows.values(name)))]
 
 
-def _nothing(contents: Contents) -> str:
-    wanted = f"captions ({', '.join(CAPTION)}) nor of labels ({', '.join(LABEL)})"
+def _nothing(contents: Contents, kinds: Sequence[str]) -> str:
+    captions = f"captions ({', '.join(CAPTION)})"
+    labels = f"labels ({', '.join(LABEL)})"
+    lacking = f"neither a column of {captions} nor of {labels}"
+    if not {"retrieval", "reverse"} & {*kinds}:
+        lacking = f"no column of {labels}"
+    if not {"zeroshot", "probe"} & {*kinds}:
+        lacking = f"no column of {captions}"
     columns = first_few(contents.rows.column_names)
-    return f"{contents.place} has neither a column of {wanted} for the tasks wanted; its columns are {columns}."
+    return f"{contents.place} has {lacking}; its columns are {columns}. Rename one, or name it in Python: caption='…'."
 
 
 # ── files ────────────────────────────────────────────────────────────────────────────────────────────────────────────
