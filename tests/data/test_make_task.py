@@ -331,3 +331,15 @@ def test_14_09_unknown_kinds_and_roles_are_named() -> None:
         embark.task(rows(), "foo")
     with pytest.raises(embark.EmbarkError, match=r"no role of a column named 'imag'\. Did you mean image"):
         embark.task(rows(), columns={"imag": "image", "text": "caption"})
+
+
+def test_14_09_pictures_without_pixels_are_errors(tmp_path: Path) -> None:
+    with pytest.raises(embark.EmbarkError, match="Row 1: An image of 4 × 0 has no pixels"):
+        embark.task([(np.zeros((4, 4, 3), np.uint8), "a"), (np.zeros((0, 4, 3), np.uint8), "b")], "zeroshot")
+    Image.effect_noise((64, 64), 50).save(tmp_path / "cut.png")
+    (tmp_path / "cut.png").write_bytes((tmp_path / "cut.png").read_bytes()[:500])
+    with (
+        Image.open(tmp_path / "cut.png") as cut,
+        pytest.raises(embark.EmbarkError, match=r"Row 1: An image \(.*cut\.png\) cannot be decoded"),
+    ):
+        embark.task([(picture("red"), "a"), (cut, "b")], "zeroshot")
