@@ -295,3 +295,51 @@ def test_14_09_frames_of_polars_and_data_sets_of_datasets_are_tasks() -> None:
     both = embark.task(datasets.DatasetDict({"train": data, "test": data.select(range(6))}), "probe")
     assert (both.labels, dict(both.rows)) == (tuple(COLORS), {"train": 12, "test": 6})
     assert embark.task(data.to_iterable_dataset(), "zeroshot").labels == tuple(COLORS)
+
+
+def test_14_09_names_of_files_beside_labels_are_files(tmp_path: Path) -> None:
+    for number, name in enumerate(COLORS):
+        picture(name).save(tmp_path / f"{number}.png")
+    pairs = [(f"{number}.png", name) for number, name in enumerate(COLORS)]
+    task = embark.task(pairs, "zeroshot", folder=tmp_path)
+    assert task.columns == {"image": "item", "label": "label"}
+
+
+def test_14_09_numbers_are_not_cut() -> None:
+    pairs = [("a", str(row), row % 5 if row < 1200 else 0.5) for row in range(1500)]
+    with pytest.raises(embark.EmbarkError, match="'score' holds whole numbers first, and fractions up to row 1500"):
+        embark.task(pairs)
+    assert embark.task([(left, right, float(score)) for left, right, score in pairs]).evaluator == "sts"
+
+
+def test_14_09_two_columns_of_one_name_and_broken_text_are_errors() -> None:
+    with pytest.raises(embark.EmbarkError, match="Several columns are named 'text'"):
+        embark.task(pd.DataFrame([["a", "b", "x"]], columns=["text", "text", "label"]), "clustering")
+    with pytest.raises(embark.EmbarkError, match="Row 1: Column 'item' holds a text that is not valid Unicode"):
+        embark.task([("a", "x"), ("b\ud800", "y")], "clustering")
+
+
+def test_14_09_a_folder_of_media_is_shown_the_way(tmp_path: Path) -> None:
+    (tmp_path / "a").mkdir()
+    picture("red").save(tmp_path / "a" / "a.png")
+    with pytest.raises(embark.EmbarkError, match=r"embark\.folder_task\(folder\)"):
+        embark.task(tmp_path)
+
+
+def test_14_09_unknown_kinds_and_roles_are_named() -> None:
+    with pytest.raises(embark.EmbarkError, match=r"no kind named 'foo'\. There are retrieval, zeroshot"):
+        embark.task(rows(), "foo")
+    with pytest.raises(embark.EmbarkError, match=r"no role of a column named 'imag'\. Did you mean image"):
+        embark.task(rows(), columns={"imag": "image", "text": "caption"})
+
+
+def test_14_09_pictures_without_pixels_are_errors(tmp_path: Path) -> None:
+    with pytest.raises(embark.EmbarkError, match="Row 1: An image of 4 × 0 has no pixels"):
+        embark.task([(np.zeros((4, 4, 3), np.uint8), "a"), (np.zeros((0, 4, 3), np.uint8), "b")], "zeroshot")
+    Image.effect_noise((64, 64), 50).save(tmp_path / "cut.png")
+    (tmp_path / "cut.png").write_bytes((tmp_path / "cut.png").read_bytes()[:500])
+    with (
+        Image.open(tmp_path / "cut.png") as cut,
+        pytest.raises(embark.EmbarkError, match=r"Row 1: An image \(.*cut\.png\) cannot be decoded"),
+    ):
+        embark.task([(picture("red"), "a"), (cut, "b")], "zeroshot")

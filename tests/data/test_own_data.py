@@ -455,3 +455,157 @@ def test_14_09_rows_of_every_shape_come_back_from_toml(tmp_path: Path) -> None:
     assert again.source.id == task.source.id
     apart = Task(**{**vars(task), "options": {}})
     assert round_trip(apart, folder).options == {"equal": "apart"}
+
+
+def test_14_09_what_is_scored_may_be_called_val(tmp_path: Path) -> None:
+    files = {f"{part}___{name}___a__png": png(color) for part in ("train", "val") for name, color in COLORS.items()}
+    zeroshot, probe = embark.folder_task(folder_of(tmp_path / "folders", **files), kinds="all")
+    assert zeroshot.labels == ("blue", "green", "red")
+    assert read(probe).sides["test"].ids == ("val/blue/a.png", "val/green/a.png", "val/red/a.png")
+    table = "file,label\na.png,x\nc.png,y\n"
+    tables = folder_of(tmp_path / "tables", **shades(), train__csv=table, val__csv=table, test__csv=table)
+    assert embark.folder_task(tables, kinds="probe")[0].source.files == {"test": ("test.csv",), "train": ("train.csv",)}
+
+
+def test_14_09_folders_of_one_name_are_no_classes(tmp_path: Path) -> None:
+    folder = folder_of(tmp_path, cat___2020___a__png=png((1, 2, 3)), dog___2020___a__png=png((3, 2, 1)))
+    with pytest.raises(EmbarkError, match=r"Which folders .* cat/2020 and dog/2020 have one name"):
+        embark.folder_task(folder)
+
+
+def test_14_09_one_class_of_folders_is_said_as_such(tmp_path: Path) -> None:
+    folder = folder_of(tmp_path, cat___a__png=png((1, 2, 3)))
+    with pytest.raises(EmbarkError, match=r"The folder .* needs subfolders of two classes or more; it has cat"):
+        embark.folder_task(folder)
+
+
+def test_14_09_media_without_a_class_are_said(tmp_path: Path) -> None:
+    folder = folder_of(tmp_path, cat___a__png=png((1, 2, 3)), dog___a__png=png((3, 2, 1)), stray__png=png((0, 0, 0)))
+    [task] = embark.folder_task(folder)
+    assert task.notes == (f"Not used of {folder}, as it is in no subfolder: stray.png.",)
+
+
+def test_14_09_columns_of_captions_that_are_not_used_are_said(tmp_path: Path) -> None:
+    folder = folder_of(tmp_path / "one", **shades(), m__csv="file,caption,caption_de\na.png,red,rot\n")
+    [task] = embark.folder_task(folder)
+    assert task.columns["text"] == "caption"
+    assert task.notes[0].startswith(f"Not used of {folder / 'm.csv'}: caption_de.")
+    empty = folder_of(tmp_path / "two", **shades(), m__csv="file,caption_en,caption_de,caption_fr\na.png,red,rot,\n")
+    [task] = embark.folder_task(empty)
+    assert (list(task.subsets), task.notes) == (["en", "de"], ())
+
+
+def test_14_09_a_probe_of_copies_says_what_it_lacks(tmp_path: Path) -> None:
+    table = "file,label\nc.png,green\ncopy.png,green\na.png,red\na.png,red\n"
+    [task] = embark.folder_task(folder_of(tmp_path, **shades(), m__csv=table), kinds="probe")
+    with pytest.raises(EmbarkError, match="no class of test has two different items"):
+        read(task)
+
+
+def test_14_09_tables_may_name_files_by_their_whole_path(tmp_path: Path) -> None:
+    folder = folder_of(tmp_path, **shades(), m__csv=f"file,caption\n{tmp_path / 'a.png'},red\nc.png,green\n")
+    assert len(read(embark.folder_task(folder)[0]).sides["document"]) == 2
+
+
+@pytest.mark.parametrize(
+    ("name", "table", "message"),
+    [
+        ("m__csv", "file,caption,caption\na.png,red,rot\n", "several columns are named 'caption'"),
+        ("m__csv", "file,caption\n../x/a.png,red\n", r"'\.\./x/a\.png' is not a path inside"),
+        ("m__jsonl", '{"file": "a.png", "caption": "red"}\n{bro', "line 2 is not JSON"),
+        ("m__jsonl", '{"file": {"path": "a.png"}, "caption": "red"}\n', r"Row 1 .* holds .* not the name of a file"),
+        ("m__jsonl", '{"file": "a.png", "label": ["x", "y"]}\n', "holds lists: make a multilabel task of it.$"),
+    ],
+)
+def test_14_09_errors_of_tables_name_the_place(tmp_path: Path, name: str, table: str, message: str) -> None:
+    folder_of(tmp_path / "x", **shades())
+    with pytest.raises(EmbarkError, match=message):
+        embark.folder_task(folder_of(tmp_path / "own", **shades(), **{name: table}))
+
+
+def test_14_09_a_template_has_a_place_for_the_class(tmp_path: Path) -> None:
+    folder = folder_of(tmp_path, **shades(), test__csv="text,label\na,red\nc,green\n")
+    with pytest.raises(EmbarkError, match="the template 'a photo' has no"):
+        read(labelled(folder, "zeroshot", templates=("a photo",)))
+
+
+def test_14_09_an_option_for_one_value_is_not_taken_twice(tmp_path: Path) -> None:
+    done = CliRunner().invoke(app, ["run", "-m", "embark/random", "--folder", "a", f"--folder={tmp_path}"])
+    assert done.exit_code == 2
+    assert "--folder takes one value, and there are 2" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (("retrieval", "pairs"), "field 'reader': 'paired' serves retrieval, not 'pairs'"),
+        (('id = "pets"', 'id = "petz"'), "pinned to a commit, and there is no folder .*petz"),
+    ],
+)
+def test_14_09_errors_of_rows_say_what_is_wrong(tmp_path: Path, change: tuple[str, str], message: str) -> None:
+    folder = folder_of(tmp_path / "pets", **shades(), m__csv="file,caption\na.png,red\nc.png,green\n")
+    (tmp_path / "tasks.toml").write_text(to_toml(embark.folder_task(folder)[0], tmp_path).replace(*change))
+    with pytest.raises(EmbarkError, match=message):
+        load_tasks(tmp_path / "tasks.toml")
+
+
+def test_14_10_descriptions_fit_the_screen(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    lines = CliRunner().invoke(app, ["show", "--reader", "paired"]).output.partition("\npart ")[0].splitlines()
+    assert lines[0].startswith("paired: ")
+    assert max(map(len, lines)) <= 80
+    with pytest.raises(EmbarkError, match="embark show --reader lists all"):
+        embark.reference("reader", "nope")
+
+
+def test_14_09_a_kind_has_one_category_in_all_forms(tmp_path: Path) -> None:
+    folder = folder_of(tmp_path / "pets", **shades(), test__csv="file,label\na.png,red\nc.png,green\n")
+    [of_folder] = embark.folder_task(folder)
+    toml = to_toml(of_folder, tmp_path)
+    assert "category" not in toml
+    rows = [{"image": (folder / name).read_bytes(), "label": name} for name in ("a.png", "c.png")]
+    assert embark.task(rows, "zeroshot").category == of_folder.category == "Zero-shot"
+
+
+def test_14_09_options_of_a_folder_need_one() -> None:
+    done = CliRunner().invoke(app, ["run", "-m", "embark/random", "-t", "PocketNameSTS", "--kind", "probe"])
+    assert done.exit_code == 2
+    assert "about --folder or --dataset" in " ".join(done.stderr.split())
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"divide": {"train": 0.5, "sed": 1}}, "the option 'divide' must be like"),
+        ({"divide": {"train": 0.5}, "drop": {"test": [0, 9]}}, r"drops rows that test does not have: \[9\]"),
+        ({}, "no files for split 'train'.* The option `divide` makes both splits of one"),
+    ],
+)
+def test_14_09_errors_of_probes_say_what_is_wrong(tmp_path: Path, change: dict[str, Any], message: str) -> None:
+    folder = folder_of(tmp_path, test__csv="text,label\na,red\nb,red\nc,green\nd,green\n")
+    with pytest.raises(EmbarkError, match=message):
+        read(labelled(folder, "probe", options=change))
+
+
+def test_14_09_chance_is_a_share(tmp_path: Path) -> None:
+    folder = folder_of(tmp_path / "pets", **shades(), m__csv="file,label\na.png,red\nc.png,green\n")
+    toml = to_toml(embark.folder_task(folder)[0], tmp_path)
+    (tmp_path / "tasks.toml").write_text(toml.replace("chance = 0.5", "chance = 50"))
+    with pytest.raises(EmbarkError, match="field 'chance': must be a number from 0 to 1, not 50"):
+        load_tasks(tmp_path / "tasks.toml")
+
+
+def test_14_09_languages_may_have_regions_and_scripts(tmp_path: Path) -> None:
+    table = "file,caption_pt_BR,caption_zh-Hans,caption_de,caption_of_it\na.png,vermelho,hong,rot,x\n"
+    [task] = embark.folder_task(folder_of(tmp_path, **shades(), m__csv=table))
+    assert task.subsets == {"pt_BR": ("por",), "zh-Hans": ("zho-Hans",), "de": ("deu",)}
+
+
+def test_14_09_errors_of_folders_say_what_lacks(tmp_path: Path) -> None:
+    table = "file,caption,caption_1\na.png,red,scarlet\nc.png,green,lime\n"
+    folder = folder_of(tmp_path, **shades(), m__csv=table)
+    with pytest.raises(EmbarkError, match=r"m\.csv has no column of labels \(label, class\); its columns are file"):
+        embark.folder_task(folder, kinds="zeroshot")
+    with pytest.raises(EmbarkError, match=r"It is a file: name its folder"):
+        embark.folder_task(folder / "m.csv")
+    assert embark.folder_task(folder, kinds=["all"]) == embark.folder_task(folder, kinds="all")

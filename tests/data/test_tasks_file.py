@@ -55,7 +55,7 @@ def file(tmp_path: Path, pictures: Pictures) -> Path:
 
 def test_a_table_becomes_a_row(file: Path) -> None:
     [task] = embark.load_tasks(file)
-    assert (task.name, task.family, task.category, task.metric) == ("Pages", "Own", "Zeroshot", "accuracy")
+    assert (task.name, task.family, task.category, task.metric) == ("Pages", "Own", "Zero-shot", "accuracy")
     assert task.templates == ("a {} page", "{}")
     assert task.source.id == str(file.parent / "Pages")
     assert task.source.files == {"test": ("metadata.csv",)}
@@ -145,7 +145,7 @@ def test_every_evaluator_has_a_usual_metric() -> None:
         ('"image"]', '"images"]', "field 'modalities': .*Did you mean image"),
         ('name = "Pages"', "", "task number 1: field 'name': is missing"),
         ('reader = "labelled"', "", "field 'reader': is missing"),
-        ("chance = 0.33", 'chance = "low"', "field 'chance': must be a number, not 'low'"),
+        ("chance = 0.33", 'chance = "low"', "field 'chance': must be a number from 0 to 1, not 'low'"),
         ("test = 3 }", "test = true }", "field 'rows.test': must be a whole number, not True"),
         ('templates = ["a {} page", "{}"]', 'templates = "{}"', "field 'templates': must be a list of texts"),
         ("columns = {", "mixed = 1\ncolumns = {", "field 'mixed': must be true or false"),

@@ -90,9 +90,11 @@ def test_14_13_compare_is_a_gate(two_models: None, tmp_path: Path) -> None:
     assert run("x/new", "x/old")[0] == 0  # no gate was asked for
     assert run("x/new", "x/old", "--fail-if-worse", "--margin", "99")[0] == 0
     status, out, notes = run("x/old", "x/new", "--fail-if-worse", "--format", "json")
-    assert (status, json.loads(out)["worse"]) == (0, [])
-    assert notes.splitlines()[-1] == (
-        "passed: x/old is not worse than x/new on the 2 of 3 tasks that can be compared (a loss of 0 allowed)"
+    assert (status, json.loads(out)["worse"]) == (1, ["PocketCounting: x/old has no score"])
+    status, _, notes = run("x/old", "x/new", "--fail-if-worse", "-t", "PocketFlag*")
+    assert (status, notes.splitlines()[-1]) == (0, "passed: x/old is not worse than x/new (a loss of 0 allowed)")
+    assert run("x/new", "x/old", "--fail-if-worse", "--margin", "99")[2].splitlines()[-1] == (
+        "passed: x/new is not worse than x/old on the 2 of 3 tasks that can be compared (a loss of 99 allowed)"
     )
     comparison = embark.compare("x/new", "x/old")
     assert comparison.worse()[0] == lines[2].removeprefix("worse: ")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from typer.core import TyperCommand, TyperGroup
+from typer.core import TyperCommand, TyperGroup, TyperOption
 
 EARLIER = {  # former option name → the words that replace it
     "--json": ("--format", "json"),
@@ -26,7 +26,17 @@ class Command(TyperCommand):
             now = EARLIER.get(name, ())
             renamed = name not in known and bool(now) and now[0] in known
             words += [now[0] + equals + value, *now[1:]] if renamed else [word]
-        return super().parse_args(ctx, self._completed(words))
+        words = self._completed(words)
+        self._check_repeated(ctx, words)
+        return super().parse_args(ctx, words)
+
+    def _check_repeated(self, ctx: Any, words: list[str]) -> None:
+        """An option for one value that has two is an error: the first would be lost."""
+        _, _, order = self.make_parser(ctx).parse_args(list(words))
+        for parameter in order:
+            once = isinstance(parameter, TyperOption) and not (parameter.multiple or parameter.is_flag)
+            if once and order.count(parameter) > 1:
+                ctx.fail(f"{parameter.opts[-1]} takes one value, and there are {order.count(parameter)}.")
 
     def _completed(self, words: list[str]) -> list[str]:
         """The words with "" after options that may stand alone: those whose value is shown as [NAME]."""

@@ -152,6 +152,8 @@ def run(
     settings = embark.load_settings(home, results, workers, offline=offline or None)
     of_folder = folder_tasks(folder, name, kind, skip_unreadable, allow_outside)
     of_folder += dataset_tasks(dataset, columns, split, config, revision, name, kind, settings, skip_unreadable)
+    if (name or kind) and not of_folder:
+        raise typer.BadParameter("--name and --kind are about --folder or --dataset: name one")
     try:
         report = embark.evaluate(
             model or None,
@@ -214,6 +216,8 @@ def plan(
     settings = embark.load_settings(home, offline=offline or None)
     of_folder = folder_tasks(folder, name, kind, allow_outside=allow_outside)
     of_folder += dataset_tasks(dataset, columns, split, config, revision, name, kind, settings)
+    if (name or kind) and not of_folder:
+        raise typer.BadParameter("--name and --kind are about --folder or --dataset: name one")
     report = embark.plan(
         model or None,
         chosen_tasks(benchmark, task, of_folder, tasks_file, allow_outside=allow_outside),

@@ -47,7 +47,8 @@ def show(
     if name is None:
         declared = embark.reference("evaluator" if reader is None else "reader", reader or evaluator)
         if declared.about and style == "text":
-            print(f"{declared.name}: {declared.about}\n")
+            for paragraph in f"{declared.name}: {declared.about}".split("\n\n"):
+                print(f"{wrapped(' '.join(paragraph.split()), 0)}\n")
         if declared.entries or declared.rows or style != "text":
             emit(declared.table(), style)
         finish(*declared.notes)

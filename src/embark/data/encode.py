@@ -106,7 +106,14 @@ def _tiff(image: Image.Image) -> bytes:
     """The pixels as an uncompressed TIFF, turned as the picture's EXIF orientation says."""
     from PIL import ImageOps
 
-    image = ImageOps.exif_transpose(image)
+    if 0 in image.size:
+        raise EmbarkError(f"An image of {image.width} × {image.height} has no pixels.")
+    try:
+        image = ImageOps.exif_transpose(image)
+        image.load()
+    except (OSError, SyntaxError) as error:  # of a broken file, which is read only now
+        file = getattr(image, "filename", "") or "of no file"
+        raise EmbarkError(f"An image ({file}) cannot be decoded: {error}.") from None
     if image.mode not in ("L", "RGB", "RGBA") and not image.mode.startswith("I;16"):
         image = image.convert("RGBA" if "transparency" in image.info or image.mode in ("LA", "PA") else "RGB")
     bare = Image.frombytes(image.mode, image.size, image.tobytes())  # without dates and whatever else a file states

@@ -89,7 +89,7 @@ def _once(truth: Qrels) -> Qrels:
 
 def _contradictory(labels: Array, first: Array) -> Array:
     """The items of which equal ones have other labels."""
-    different = (labels != labels[first]).reshape(len(labels), -1).any(axis=1)
+    different = (labels != labels[first]).any(axis=tuple(range(1, labels.ndim)))
     return np.flatnonzero(np.isin(first, first[different]))
 
 

@@ -11,6 +11,7 @@ import io
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from copy import copy
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -234,6 +235,8 @@ def _separated(text: str, separator: str) -> list[dict[str, Any]]:
     first = io.StringIO(text, newline="").readline()
     separator = separator or max(SEPARATORS, key=lambda sign: len(next(csv.reader([first], delimiter=sign), ())))
     header = next(csv.reader([first], delimiter=separator), [])
+    if repeated := [name for name in header if name and header.count(name) > 1]:
+        raise ValueError(f"several columns are named '{repeated[0]}'")
     spaced = len(header) > 1 and all(name.startswith(" ") for name in header[1:])  # "file, label"
     reader = csv.DictReader(
         io.StringIO(text, newline=""), delimiter=separator, restkey="", strict=True, skipinitialspace=spaced
@@ -244,15 +247,25 @@ def _separated(text: str, separator: str) -> list[dict[str, Any]]:
     return rows
 
 
+def _json_lines(text: str) -> list[Any]:
+    """The values of the lines, or the one value that they are together."""
+    rows = []
+    for number, line in enumerate(text.split("\n"), 1):
+        try:
+            rows += [json.loads(line)] if line.strip() else []
+        except ValueError as error:
+            with suppress(ValueError):
+                return [json.loads(text)]
+            raise ValueError(f"line {number} is not JSON ({error})") from None
+    return rows
+
+
 def _json(text: str) -> list[dict[str, Any]]:
     """The rows of a list of objects, of an object of columns, or of one object per line."""
     if text.lstrip().startswith("["):
         rows = json.loads(text)
     else:
-        try:
-            rows = [json.loads(line) for line in text.split("\n") if line.strip()]
-        except ValueError:
-            rows = [json.loads(text)]  # one object over several lines
+        rows = _json_lines(text)
         if len(rows) == 1 and rows[0] and all(isinstance(column, list) for column in rows[0].values()):
             columns = rows[0]
             if len({len(column) for column in columns.values()}) == 1:

@@ -10,14 +10,14 @@ from typing import Any
 from embark.catalogue import UnknownName, check_name, listed
 from embark.data import readers
 from embark.data.encode import ENDINGS, modality
-from embark.data.fetch import Hub
+from embark.data.fetch import Hub, is_local
 from embark.data.layout import NoFiles
 from embark.data.own_tables import REVISION, Shape, keep
-from embark.data.readers.folder import DIVIDE, PROBE
+from embark.data.readers.folder import DIVIDE, PROBE, TEST
 from embark.data.records import PAIR, splits
 from embark.data.remote import table_head
 from embark.data.rows import split_files
-from embark.data.tasks_file import EQUAL, METRICS, PAIRED
+from embark.data.tasks_file import EQUAL, METRICS, PAIRED, category
 from embark.paths import component
 from embark.settings import Settings, load_settings
 from embark.types import MODALITIES, EmbarkError, Modality, Source, Task
@@ -39,7 +39,6 @@ USUAL: dict[str, tuple[str, ...]] = {
 FILES = ("file", "file_name", "filename", "path")  # columns that usually name media
 SPLIT = "split"
 SIDES = ("query_", "corpus_")  # before the roles of columns of one side
-TEST = ("test", "validation", "valid", "val", "dev")  # splits that are scored, if none is named
 LABELED = ("zeroshot", "probe", "multilabel", "clustering")
 TRAINED = ("probe", "multilabel")
 NEEDED = {  # kind → (its reader, the roles that it needs besides content)
@@ -85,7 +84,9 @@ def task(
     of the hub, at `revision` (default: the branch main), the row is pinned to the commit. `more` are other fields of
     `embark.Task`: metric, templates, labels, instructions, params, options…
     """
-    check_name("kind", kind := KINDS.get(kind or "", kind) or "", ("", *NEEDED))
+    kind = KINDS.get(kind or "", kind) or ""
+    if kind:
+        check_name("kind", kind, NEEDED)
     known = [spec.name for spec in fields(Task)]
     for field in more:
         check_name("field of a task", field, known)
@@ -136,7 +137,7 @@ class _Request:
             reader=reader,
             source=source,
             metric=_metric(kind, columns),
-            category=kind.capitalize(),
+            category=category(kind),
             modalities=tuple(modality for modality in MODALITIES if modality in kinds),
             columns=dict(columns),
             params=PROBE if kind == "probe" else {},
@@ -278,9 +279,10 @@ def _stored_split(source: Source, request: _Request, hub: Hub) -> str:
         if _has_split(source, split, "", hub):
             return split
     files = [file.path for file in hub.files(source.id, source.revision)]
+    own = " If it is one of media with a table or classes, take embark.folder_task(folder)." * is_local(source.id)
     raise EmbarkError(
         f"Which split of {source.id} is scored? Name it with split=… (--split), and its config if it has several; "
-        f"its files are {listed(files)}."
+        f"its files are {listed(files)}.{own}"
     )
 
 
@@ -313,8 +315,8 @@ class _Column:
             return next((role for role in MODALITIES if self.name.lower() in USUAL[role]), stored)
         if isinstance(self.cell, str):
             ending = PurePath(self.cell).suffix.lower().lstrip(".")
-            named = self.name.lower() in FILES or any(self.name.lower() in USUAL[kind] for kind in MODALITIES[1:])
-            return ENDINGS.get(ending, "text") if named else "text"
+            named = (*FILES, PAIR[0], *(name for kind in MODALITIES[1:] for name in USUAL[kind]))
+            return ENDINGS.get(ending, "text") if self.name.lower() in named else "text"
         return modality(self.cell)
 
 
@@ -325,10 +327,12 @@ def choose(kind: str, columns: Mapping[str, str], known: Iterable[_Column]) -> t
     if not columns:
         columns = _usual(kind, known)
     if not kind:
+        for role in columns:
+            check_name("role of a column", role, [*dict.fromkeys(role for kind in NEEDED for role in _roles(kind))])
         kind = _usual_kind(columns, known)
-    wrong = [role for role in columns if role not in readers.roles(NEEDED[kind][0])]
+    wrong = [role for role in columns if role not in _roles(kind)]
     if wrong:
-        known_roles = ", ".join(readers.roles(NEEDED[kind][0]))
+        known_roles = ", ".join(_roles(kind))
         raise EmbarkError(f"A task of kind '{kind}' has no column for '{wrong[0]}'; its roles are {known_roles}.")
     content = [role for role in MODALITIES if role in columns]
     missing = [role for role in NEEDED[kind][1] if role not in columns]
@@ -345,9 +349,13 @@ def choose(kind: str, columns: Mapping[str, str], known: Iterable[_Column]) -> t
     return kind, dict(columns)
 
 
+def _roles(kind: str) -> tuple[str, ...]:
+    return readers.roles(NEEDED[kind][0])
+
+
 def _usual(kind: str, known: Sequence[_Column]) -> dict[str, str]:
     """Columns by role, of the roles that a kind of task has: by their names, then by what their cells hold."""
-    roles = readers.roles(NEEDED[kind][0]) if kind else tuple(USUAL)
+    roles = _roles(kind) if kind else tuple(USUAL)
     by_name = {column.name.lower(): column for column in reversed(known)}
     columns: dict[str, str] = {}
     for role in (role for role in USUAL if role in roles):

@@ -148,6 +148,10 @@ class _Table:
         if self._writer is None:
             self.schema = pa.schema([self._field(column, kind) for column, kind in self.shape.columns.items()])
             self._writer = pq.ParquetWriter(self.path, self.schema, compression="zstd")
+        for name in (field.name for field in self.schema if pa.types.is_integer(field.type)):
+            if any(isinstance(row[name], float) for row in self._buffer):  # Arrow would cut them
+                before = f"Column '{name}' holds whole numbers first, and fractions up to row {self.count}"
+                raise EmbarkError(f"{before}: make floats of all.")
         try:
             self._writer.write_table(pa.Table.from_pylist(self._buffer, self.schema))
         except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
@@ -204,6 +208,8 @@ def _plain_value(cell: Any, column: str) -> Any:
     if isinstance(cell, (list, tuple, set)) or hasattr(cell, "tolist"):
         cells = cell.tolist() if hasattr(cell, "tolist") else sorted(cell) if isinstance(cell, set) else cell
         return [_plain_value(part, column) for part in cells]
+    if isinstance(cell, str) and not cell.isascii() and any("\ud800" <= letter <= "\udfff" for letter in cell):
+        raise EmbarkError(f"Column '{column}' holds a text that is not valid Unicode: {cell[:60]!r}.")
     if cell is None or isinstance(cell, (str, bool, int, float)):
         return cell
     raise EmbarkError(f"Column '{column}' holds {type(cell).__name__}, not text, numbers or lists of them.")

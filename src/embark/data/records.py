@@ -89,11 +89,14 @@ def plain(cell: Any) -> Any:
 
 
 def _records(rows: Iterable[Record], columns: Iterable[Any] = ()) -> Records:
+    names = list(map(str, columns))
+    if repeated := [name for name in names if names.count(name) > 1]:
+        raise EmbarkError(f"Several columns are named '{repeated[0]}': give each a name of its own.")
     rest = iter(rows)
     head = tuple(islice(rest, HEAD))
     if not head:
         raise EmbarkError("The data has no rows.")
-    return Records(tuple(map(str, columns)) or tuple(dict.fromkeys(chain(*head))), head, rest)
+    return Records(tuple(names) or tuple(dict.fromkeys(chain(*head))), head, rest)
 
 
 def _arrow_rows(tables: Iterable[Any]) -> Iterator[Record]:

@@ -48,6 +48,8 @@ class SiblingFiles:
     def find(self, name: str) -> Path | None:
         """The file of a folder that a name stands for; None where there is none. One that is outside is refused."""
         root = self.source.id
+        if Path(name).is_relative_to(root):
+            name = Path(name).relative_to(root).as_posix()
         for path in dict.fromkeys((posixpath.join(posixpath.dirname(self.table), name), name)):
             if os.path.isfile(place := os.path.join(root, path)):  # False for a name that no file can have, too
                 return Path(place) if self.allow_outside else self._inside(posixpath.normpath(path))
@@ -60,7 +62,7 @@ class SiblingFiles:
         root = Path(self.source.id)
         parent = posixpath.dirname(path)
         if parent not in self.folders:
-            inside(root, parent)
+            inside(root, path)
             self.folders.add(parent)
         place = os.path.join(root, path)
         return inside(root, path) if os.path.islink(place) else Path(place)
@@ -68,6 +70,9 @@ class SiblingFiles:
     def _of_folder(self, names: Sequence[str | None]) -> list[Path | None]:
         files: dict[str, Path | None] = {}
         for row, name in enumerate(names, 1):
+            if not isinstance(name, (str, type(None))):
+                place = Path(self.source.id, self.table)
+                raise EmbarkError(f"Row {row} of {place} holds {name!r:.80}, which is not the name of a file.")
             if name and name not in files:
                 try:
                     files[name] = self.find(str(name))

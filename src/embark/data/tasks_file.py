@@ -27,6 +27,7 @@ METRICS = {
     "retrieval": "ndcg_at_10", "choice": "accuracy", "zeroshot": "accuracy", "probe": "accuracy", "multilabel": "lrap",
     "clustering": "nmi", "pairs": "accuracy", "sts": "cosine_spearman", "robustness": "mean_corrupted",
 }  # fmt: skip
+CATEGORIES = {"zeroshot": "Zero-shot", "sts": "STS"}  # of others, the evaluator's name
 PAIRED = "hit_rate_at_1"  # of pairs, which have one right answer or few
 EQUAL = {reader: {"equal": "one"} for reader in ("paired", "labelled")}  # reader → options of a row that states none
 ALLOW = "--allow-outside (allow_outside=True)"
@@ -173,10 +174,15 @@ def _task(file: Path, number: int, table: Any, allow_outside: bool) -> Task:
         raise EmbarkError(f"{file}, task {name or f'number {number}'}: {place}{error}") from None
 
 
+def category(evaluator: str) -> str:
+    """The category of a row that names none."""
+    return CATEGORIES.get(evaluator, evaluator.capitalize())
+
+
 def _usual(evaluator: str, reader: str) -> dict[str, Any]:
     """The values of fields that a row does not state."""
     metric = PAIRED if reader == "paired" and evaluator == "retrieval" else METRICS.get(evaluator, "")
-    return {"family": "Own", "category": evaluator.capitalize(), "metric": metric, "upright": True}
+    return {"family": "Own", "category": category(evaluator), "metric": metric, "upright": True}
 
 
 def _with_revision(task: Task) -> Task:
@@ -195,11 +201,14 @@ def _with_revision(task: Task) -> Task:
 
 
 def _check_options(task: Task) -> Task:
-    """The task, if its reader knows all its options and their values."""
+    """The task, if its reader knows all its options and their values, and serves its evaluator."""
     try:
         readers.check_options(task)
     except EmbarkError as error:
         raise _InvalidField(str(error), "options") from None
+    served = readers.reader_facts(task.reader).evaluators
+    if served and task.evaluator not in served:
+        raise _InvalidField(f"'{task.reader}' serves {', '.join(served)}, not '{task.evaluator}'", "reader")
     return task
 
 
@@ -238,7 +247,8 @@ def _source(file: Path, stated: dict[str, Any], allow_outside: bool) -> Source:
     try:
         _complete(Source, stated)
     except _InvalidField as error:
-        hint = "; data of the hub is pinned to a commit" if error.path == ("revision",) else ""
+        hint = f"; data of the hub is pinned to a commit, and there is no folder {folder}"
+        hint *= error.path == ("revision",)
         raise _InvalidField(f"{error}{hint}", "source", *error.path) from None
     return Source(**stated)
 
@@ -293,8 +303,8 @@ def _whole(value: Any) -> int:
     return int(_require(type(value) is int and value >= 0, "a whole number", value))  # true is an int, too
 
 
-def _number(value: Any) -> float:
-    return float(_require(type(value) in (int, float), "a number", value))
+def _share(value: Any) -> float:
+    return float(_require(type(value) in (int, float) and 0 <= value <= 1, "a number from 0 to 1", value))
 
 
 def _flag(value: Any) -> bool:
@@ -361,7 +371,7 @@ _READ: dict[str, Callable[[Any], Any]] = {
     "items": _whole,
     "mixed": _flag,
     "upright": _flag,
-    "chance": _number,
+    "chance": _share,
     "pools": _pools,
     "variants": partial(_map, partial(_fields, Task)),
 }

@@ -335,7 +335,7 @@ def _array(ids: Sequence[str]) -> Array:
 
 def _module(name: str) -> ModuleType:
     if name not in READERS:
-        raise UnknownName("reader", name, READERS)
+        raise UnknownName("reader", name, READERS, "embark show --reader lists all.")
     return import_module(READERS[name].split(":")[0])
 
 

@@ -293,8 +293,8 @@ def _drop_broken(table: Table, drop: Sequence[int]) -> Table:
     broken = set(drop)
     if not broken:
         return table
-    if not all(0 <= number < len(table.rows) for number in broken):
-        raise EmbarkError(f"Task {table.task.name} drops rows that {table.split} does not have: {sorted(broken)}.")
+    if absent := sorted(broken.difference(range(len(table.rows)))):
+        raise EmbarkError(f"Task {table.task.name} drops rows that {table.split} does not have: {absent}.")
     remaining = table.take(position for position, number in enumerate(table.numbers) if number not in broken)
     numbers = first_few(map(str, sorted(broken)))
     warning = f"left out {len(table) - len(remaining)} rows of {table.split} that the task drops: row {numbers}"

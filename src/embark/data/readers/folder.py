@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -39,9 +39,11 @@ MEDIA: dict[Modality, tuple[str, ...]] = {
 CAPTION = ("caption", "captions", "text")
 LABEL = ("label", "class")
 NUMBERED = re.compile(r"(caption|text)_?(\d+)", re.IGNORECASE)  # caption_1, caption_2: several of a thing
-LANGUAGE = re.compile(
-    r"(caption|text)[_-]([a-z]{2,3}([_-][A-Za-z]{4})?)", re.IGNORECASE
-)  # caption_de, caption_deu-Latn
+LANGUAGE = re.compile(  # caption_de, caption_deu-Latn, caption_pt-BR
+    r"(caption|text)[_-](([a-z]{2,3})([_-]([a-z]{4}|[a-z]{2}))?)", re.IGNORECASE
+)
+SCRIPT = 4  # letters of a script's code
+TEST = ("test", "validation", "valid", "val", "dev")  # names of what is scored, beside "train"
 ENDINGS = (".csv", ".tsv", ".jsonl", ".parquet")  # of tables that are looked for
 METADATA = tuple(f"metadata{ending}" for ending in (*ENDINGS, ".json"))
 
@@ -89,19 +91,22 @@ def folder_task(
     """
     folder = Path(path).expanduser().resolve()
     if not folder.is_dir():
-        raise EmbarkError(f"There is no folder {folder}.")
-    wanted = KINDS if kinds == "all" else (kinds,) if isinstance(kinds, str) else tuple(kinds)
+        table_of = f" It is a file: name its folder, {folder.parent}." * folder.is_file()
+        raise EmbarkError(f"There is no folder {folder}.{table_of}")
+    wanted = (kinds,) if isinstance(kinds, str) else tuple(kinds)
+    wanted = KINDS if "all" in wanted else wanted
     if unknown := [kind for kind in wanted if kind not in KINDS]:
         raise EmbarkError(f"There is no kind of task named '{unknown[0]}' for folders; known: {', '.join(KINDS)}, all.")
     source = Source(str(folder), "", files=_files(folder, table, allow_outside))
     contents = _contents(source, file, caption, label, allow_outside)
+    unused = len(contents.notes)
     base = Task(
         name or folder.name, "Folder", "retrieval", "paired", source, "hit_rate_at_1", "Retrieval", (),
         subsets={"default": (language,)}, options={OUTSIDE: True} if allow_outside else {}, upright=True,
     )  # fmt: skip
     tasks = _retrieval_tasks(base, contents, wanted) + _label_tasks(base, contents, wanted, templates)
     if not tasks:
-        raise EmbarkError("; ".join(contents.notes) or _nothing(contents))
+        raise EmbarkError(" ".join(contents.notes[unused:]) or _nothing(contents, wanted))
     revisions: dict[tuple[object, ...], str] = {}  # tasks that read the same files share it
     hub = Hub(load_settings())
     for number, task in enumerate(tasks):
@@ -187,10 +192,18 @@ def _label_tasks(base: Task, contents: Contents, kinds: Sequence[str], templates
         return []
     kind, column = next(iter(contents.media.items()))
     labels = contents.rows.values(contents.label)
+    if any(isinstance(label, (list, tuple)) for label in labels):
+        contents.notes.append(
+            f"Column '{contents.label}' of {contents.place} holds lists: make a multilabel task of it."
+        )
+        return []
     classes = contents.rows.class_names(contents.label) or _classes(contents, labels, column)
     if len(classes) < 2:
-        column = f"Column '{contents.label}' of {contents.place}"
-        contents.notes.append(f"{column} needs two labels or more; it has {first_few(map(repr, classes)) or 'none'}.")
+        of_folders = contents.place == base.source.id
+        where = "The folder" if of_folders else f"Column '{contents.label}' of"
+        what = "subfolders of two classes" if of_folders else "two labels"
+        few = first_few(map(repr, classes)) or "none"
+        contents.notes.append(f"{where} {contents.place} needs {what} or more; it has {few}.")
         return []
     labelled = replace(
         base,
@@ -236,11 +249,6 @@ def _probe(labelled: Task, contents: Contents, kind: Modality, labels: Sequence[
 def _classes(contents: Contents, labels: Sequence[Any], column: str) -> tuple[str, ...]:
     """The distinct labels, sorted; every file must have only one."""
     names = contents.rows.file_names(column) or list(map(str, range(len(labels))))
-    if any(isinstance(label, (list, tuple)) for label in labels):
-        contents.notes.append(
-            f"Column '{contents.label}' of {contents.place} holds lists: make a multilabel task of it."
-        )
-        return ()
     by_file: dict[str | None, Any] = {}
     for name, label in zip(names, labels, strict=True):
         if label is not None and by_file.setdefault(name, label) != label:
@@ -274,10 +282,23 @@ def _contents(source: Source, file: str | None, caption: str | None, label: str 
         if not any(rows.media(kind, column)):  # which looks for every file
             raise EmbarkError(f"No row of {place} names a file in column '{column}'.")
     texts, languages = _caption_columns(rows, caption)
+    notes = _loose_files(source) if place == source.id else []
     columns = [] if texts is None else [texts.replace("{subset}", subset) for subset in languages] or texts.split(",")
     if columns and not any(as_list(cell) for column in columns for cell in rows.values(column)):
         raise EmbarkError(f"Column '{texts}' of {place} is empty.")
-    return Contents(place, rows, media, texts, languages, _column(rows, label, LABEL))
+    if caption is None and (unused := [column for column in _all_captions(rows) if column not in columns]):
+        notes.append(
+            f"Not used of {place}: {first_few(unused)}. Several languages are columns like caption_en, caption_de; "
+            "several captions like caption_1, caption_2."
+        )
+    return Contents(place, rows, media, texts, languages, _column(rows, label, LABEL), notes)
+
+
+def _loose_files(source: Source) -> list[str]:
+    """A note on media that are in no subfolder, and so in no class."""
+    names = [name for name, _ in files_below(Path(source.id)) if "/" not in name and media_kind(name)]
+    loose = [name for name in names if not name.startswith(".")]
+    return [f"Not used of {source.id}, as it is in no subfolder: {first_few(loose)}."] if loose else []
 
 
 def _column(rows: Rows, wanted: str | None, usual: Sequence[str]) -> str | None:
@@ -325,11 +346,9 @@ def _caption_columns(rows: Rows, caption: str | None) -> tuple[str | None, dict[
     plain = _column(rows, caption, CAPTION)
     languages: dict[str, dict[str, str]] = {}  # beginning of the columns' names → ending → language
     for column in rows.column_names:
-        if match := LANGUAGE.fullmatch(column):
-            code = match[2].replace("_", "-")
-            language = LANGUAGES.get(code.lower(), code)
-            if "-" in code or language in LANGUAGES.values():
-                languages.setdefault(column[: match.start(2)], {})[match[2]] = language
+        if (named := _language(column)) and any(map(as_list, rows.values(column))):
+            beginning, ending, language = named
+            languages.setdefault(beginning, {})[ending] = language
     beginning, codes = max(languages.items(), key=lambda group: len(group[1]), default=("", {}))
     if caption is None and len(codes) > (plain is not None):
         return f"{beginning}{{subset}}", {code: (language,) for code, language in codes.items()}
@@ -337,10 +356,34 @@ def _caption_columns(rows: Rows, caption: str | None) -> tuple[str | None, dict[
     return (",".join(numbered) if plain is None and numbered else plain), {}
 
 
-def _nothing(contents: Contents) -> str:
-    wanted = f"captions ({', '.join(CAPTION)}) nor of labels ({', '.join(LABEL)})"
+def _language(column: str) -> tuple[str, str, str] | None:
+    """The beginning and ending of a name like caption_de, and the language; None where it is another name."""
+    if not (match := LANGUAGE.fullmatch(column)):
+        return None
+    script = len(match[5] or "") == SCRIPT
+    language = LANGUAGES.get(match[3].lower(), match[3])
+    known = script or language in LANGUAGES.values()
+    return (column[: match.start(2)], match[2], f"{language}-{match[5]}" if script else language) if known else None
+
+
+def _all_captions(rows: Rows) -> list[str]:
+    """The columns that could be captions by their names, and are not empty."""
+    named = [
+        name for name in rows.column_names if name.lower() in CAPTION or NUMBERED.fullmatch(name) or _language(name)
+    ]
+    return [name for name in named if any(map(as_list, rows.values(name)))]
+
+
+def _nothing(contents: Contents, kinds: Sequence[str]) -> str:
+    captions = f"captions ({', '.join(CAPTION)})"
+    labels = f"labels ({', '.join(LABEL)})"
+    lacking = f"neither a column of {captions} nor of {labels}"
+    if not {"retrieval", "reverse"} & {*kinds}:
+        lacking = f"no column of {labels}"
+    if not {"zeroshot", "probe"} & {*kinds}:
+        lacking = f"no column of {captions}"
     columns = first_few(contents.rows.column_names)
-    return f"{contents.place} has neither a column of {wanted} for the tasks wanted; its columns are {columns}."
+    return f"{contents.place} has {lacking}; its columns are {columns}. Rename one, or name it in Python: caption='…'."
 
 
 # ── files ────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -366,9 +409,32 @@ def _files(folder: Path, table: str | None, allow_outside: bool) -> dict[str, tu
             "subfolders of media, one for each class."
         )
     endings = sorted({path.suffix for path in deep})
-    if {path.parts[0] for path in deep} == {"test", "train"}:
-        return {split: tuple(f"{split}/*/*{ending}" for ending in endings) for split in ("test", "train")}
+    parts = _scored_and_train({path.parts[0] for path in deep})
+    for part in parts or [""]:
+        _check_classes(folder, [path for path in deep if part in ("", path.parts[0])])
+    if parts:
+        patterns = (tuple(f"{part}/*/*{ending}" for ending in endings) for part in parts)
+        return dict(zip(("test", "train"), patterns, strict=True))
     return {"test": tuple(f"*/*{ending}" for ending in endings)}
+
+
+def _scored_and_train(names: Collection[str]) -> list[str]:
+    """Of names like test, val and train, the one that is scored and "train"; none where others are among them."""
+    if "train" not in names or len(names) < 2 or not {*names} <= {"train", *TEST}:
+        return []
+    return [next(name for name in TEST if name in names), "train"]
+
+
+def _check_classes(folder: Path, paths: Sequence[PurePosixPath]) -> None:
+    """A class is the folder of its files: two of one name could be one class, or parts of two."""
+    places: dict[str, PurePosixPath] = {}
+    for path in paths:
+        place = places.setdefault(path.parent.name, path.parent)
+        if place != path.parent:
+            raise EmbarkError(
+                f"Which folders of {folder} are the classes? {place} and {path.parent} have one name. Name them "
+                "otherwise, or write a table with the columns file and label."
+            )
 
 
 def _table_names(folder: Path) -> list[str]:
@@ -380,8 +446,8 @@ def _table_names(folder: Path) -> list[str]:
     if len(tables) < 2:
         return tables
     by_stem = {PurePosixPath(name).stem: name for name in tables}
-    if len(tables) == 2 and set(by_stem) == {"test", "train"}:
-        return [by_stem["test"], by_stem["train"]]
+    if len(tables) == len(by_stem) and (parts := _scored_and_train(by_stem)):
+        return [by_stem[part] for part in parts]
     raise EmbarkError(
         f"The folder {folder} has several tables ({first_few(tables)}): name one with table=…, or in a TOML file."
     )

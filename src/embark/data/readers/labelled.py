@@ -16,6 +16,7 @@ import numpy as np
 from embark.data.equal_items import merge_equal
 from embark.data.fetch import Hub
 from embark.data.items import digest
+from embark.data.layout import NoFiles
 from embark.data.readers import _table
 from embark.data.readers._table import (
     CONTENT,
@@ -86,7 +87,10 @@ def read_labelled(task: Task, split: str, subset: str, hub: Hub) -> Dataset:
 def _probe(task: Task, split: str, subset: str, hub: Hub) -> Dataset:
     if "divide" in task.options:
         return _divided(task, split, subset, hub)
-    train = _open(task, task.options.get("train", "train"), subset, hub)
+    try:
+        train = _open(task, task.options.get("train", "train"), subset, hub)
+    except NoFiles as error:
+        raise EmbarkError(f"{error} The option `divide` makes both splits of one.") from None
     test = _open(task, split, subset, hub)
     names = _class_names(task, train, test)
     truth = Split(_class_numbers(train, names), _class_numbers(test, names), names)
@@ -107,6 +111,8 @@ def _divided(task: Task, split: str, subset: str, hub: Hub) -> Dataset:
         count = min(max(round(share * len(distinct)), 1), max(len(distinct) - 1, 1))
         learnt.update(distinct[:count])
     train = np.array([content in learnt for content in contents])
+    if train.all():
+        raise EmbarkError(f"Task {task.name}: no class of {split} has two different items, one of them to test.")
     whole = rows.side()
     sides = {
         name: Side(tuple(compress(whole.ids, mask)), tuple(compress(whole.items, mask)))
@@ -122,7 +128,7 @@ def _division(task: Task) -> tuple[float, int]:
     """The share of the training items, and the seed that they are drawn with."""
     divide = task.options["divide"]
     share, seed = (divide.get("train", 0.5), divide.get("seed", 42)) if isinstance(divide, Mapping) else (0, 0)
-    if not isinstance(share, float) or not 0 < share < 1 or type(seed) is not int:
+    if not isinstance(share, float) or not 0 < share < 1 or type(seed) is not int or {*divide} - {"train", "seed"}:
         example = "{ train = 0.5, seed = 42 }"
         raise EmbarkError(f"Task {task.name}: the option 'divide' must be like {example}, not {divide}.")
     return share, seed
@@ -136,6 +142,8 @@ def _clustering(task: Task, split: str, subset: str, hub: Hub) -> Dataset:
 
 def _zeroshot(task: Task, split: str, subset: str, hub: Hub) -> Dataset:
     rows = _open(task, split, subset, hub)
+    if plain := [template for template in task.templates if "{}" not in template]:
+        raise EmbarkError(f"Task {task.name}: the template {plain[0]!r} has no {{}} where the class goes.")
     names, warnings = _descriptive_names(task, rows)
     return zeroshot_dataset(
         rows.side(),
