@@ -475,7 +475,7 @@ def test_14_09_folders_of_one_name_are_no_classes(tmp_path: Path) -> None:
 
 def test_14_09_one_class_of_folders_is_said_as_such(tmp_path: Path) -> None:
     folder = folder_of(tmp_path, cat___a__png=png((1, 2, 3)))
-    with pytest.raises(EmbarkError, match=r"The folder .* needs subfolders of two classes or more; it has cat"):
+    with pytest.raises(EmbarkError, match=r"The folder .* needs subfolders of two classes or more; it has 'cat'"):
         embark.folder_task(folder)
 
 
