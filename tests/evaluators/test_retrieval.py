@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from embark import evaluators
 from embark.evaluators import rank_counter, similarity
 from embark.evaluators import ranks as ranks_module
-from embark.evaluators.backend import Backend, Numpy, Torch
+from embark.evaluators.backend import Backend, Cuda, Numpy, Torch
 from embark.evaluators.ranks import UNRANKED, ranks, tie_places
 from embark.evaluators.retrieval import evaluate
 from embark.types import Array, EmbarkError, Qrels
@@ -180,9 +180,7 @@ def backend(request: pytest.FixtureRequest) -> Backend:
     if request.param == "numpy":
         return Numpy()
     pytest.importorskip("torch")
-    torch = Torch()
-    torch.counts = torch.counts or request.param != "torch"
-    return torch
+    return Torch() if request.param == "torch" else Cuda()
 
 
 @pytest.mark.parametrize("measure", ["cosine", "dot"])

@@ -24,6 +24,7 @@ from embark.cli.output import (
     finish,
     say,
 )
+from embark.cli.run import TasksFile
 
 if TYPE_CHECKING:  # importing numpy and others would slow down --help
     from embark.types import Task
@@ -32,7 +33,6 @@ app = typer.Typer(
     help="Vectors of a task to a file, and from a file to scores.", no_args_is_help=True, rich_markup_mode=None
 )
 TaskName = Annotated[str, typer.Option("-t", "--task", metavar="NAME", help="Task name.")]
-TasksFile = Annotated[Path | None, typer.Option("--tasks-file", metavar="FILE", help="Your own tasks: a TOML file.")]
 
 
 @app.command("export", cls=Command)

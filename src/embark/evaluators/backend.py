@@ -26,7 +26,6 @@ class Numpy:
     """
 
     threads = True  # whether several threads may use it at once, each on its own queries
-    counts = False  # whether it counts scores itself, which is cheaper than to hand over those that count
     height = 2048  # largest number of queries in a tile; they share one pass over the documents
     scores = 1 << 21  # largest number of scores in a tile: few enough for a CPU's cache, enough for a GPU
 
@@ -76,31 +75,18 @@ class Torch:
     """Torch tensors, on CUDA where there is a device."""
 
     threads = False
+    height = Numpy.height
+    scores = Numpy.scores
 
     def __init__(self) -> None:
         import torch
 
         self.torch = torch
         self.device = "cuda" if torch.cuda.is_available() else "cpu"
-        self.counts = self.device == "cuda"
-        self.height = 32_768 if self.counts else Numpy.height
-        self.scores = 1 << 27 if self.counts else Numpy.scores
 
     def load(self, rows: Any) -> Any:
         """The rows on the device; nothing is copied on a CPU."""
         return rows.to(self.device) if isinstance(rows, self.torch.Tensor) else self._tensor(rows)
-
-    def block(self, vectors: Any, start: int, stop: int, unit: bool) -> tuple[Any, float] | None:
-        """Rows on the device in float32, of unit length where asked, and the length of the longest row.
-
-        None where a row is not finite, or too short for float32.
-        """
-        rows = self.load(np.asarray(vectors[start:stop])).float()
-        length = rows.square().sum(dim=1).sqrt()
-        shortest, longest = (float(end) for end in length.aminmax())
-        if not np.isfinite(longest) or (unit and shortest < SHORT):
-            return None
-        return (rows / length[:, None] if unit else rows), longest
 
     def columns(self, rows: Array) -> Any:
         """A transposed view: the GEMM needs no copy."""
@@ -128,6 +114,31 @@ class Torch:
         document, query = reach.nonzero(as_tuple=True)
         return np.asarray(document.cpu()), np.asarray(query.cpu()), np.asarray(scores[document, query].cpu())
 
+    def _tensor(self, values: Array) -> Any:
+        return self.torch.from_numpy(np.ascontiguousarray(values)).to(self.device)
+
+
+class Cuda(Torch):
+    """Torch on a GPU: it scales documents and counts scores where they are, instead of handing over those that count.
+
+    Its products are larger, because a GPU is idle between them.
+    """
+
+    height = 32_768
+    scores = 1 << 27
+
+    def block(self, vectors: Any, start: int, stop: int, unit: bool) -> tuple[Any, float] | None:
+        """Rows on the device in float32, of unit length where asked, and the length of the longest row.
+
+        None where a row is not finite, or too short for float32.
+        """
+        rows = self.load(np.asarray(vectors[start:stop])).float()
+        length = rows.square().sum(dim=1).sqrt()
+        shortest, longest = (float(end) for end in length.aminmax())
+        if not np.isfinite(longest) or (unit and shortest < SHORT):
+            return None
+        return (rows / length[:, None] if unit else rows), longest
+
     def count(self, scores: Any, low: Array, high: Array) -> tuple[Array, Array, Array]:
         """How many scores of each query are above `high`, and (document, query) of those from `low` to `high`."""
         above = scores > self._tensor(high)
@@ -144,9 +155,6 @@ class Torch:
         query = queries[place]
         return np.asarray(document.cpu()), np.asarray(query.cpu()), np.asarray(largest[query].cpu())
 
-    def _tensor(self, values: Array) -> Any:
-        return self.torch.from_numpy(np.ascontiguousarray(values)).to(self.device)
-
 
 Backend = Numpy | Torch
 
@@ -157,5 +165,5 @@ def backend_for(multiplications: float) -> Backend:
         import torch
 
         if torch.cuda.is_available():
-            return Torch()
+            return Cuda()
     return Numpy()

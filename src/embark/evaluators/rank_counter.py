@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from embark.evaluators.backend import Torch
+from embark.evaluators.backend import Cuda
 from embark.types import Array
 
 MANY = 24  # with more relevant documents a query, looking up sorted scores is faster than comparing
@@ -71,7 +71,7 @@ class RankCounter:
         else:
             self._look_up(row, document, score, low, high)
 
-    def count_all(self, backend: Torch, scores: Any, start: int, low: Array, high: Array) -> None:
+    def count_all(self, backend: Cuda, scores: Any, start: int, low: Array, high: Array) -> None:
         """Count all scores of a tile, whose first document is `start`, on the backend's device.
 
         That takes a few passes over the scores for each pair of a row, and hands over the undecided ones alone.

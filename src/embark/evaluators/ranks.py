@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from embark.evaluators.backend import Backend, Torch, backend_for
+from embark.evaluators.backend import Backend, Cuda, backend_for
 from embark.evaluators.rank_counter import RankCounter
 from embark.evaluators.similarity import (
     Block,
@@ -91,7 +91,7 @@ def _ranks_of(rows: QueryRows, row: Array, document: Array, place: Array, depth:
         scores, slack = rows.scores(start, min(start + rows.width, len(place)))
         low = _float32_bound(counter.own - slack[counter.row], -np.inf)
         high = _float32_bound(counter.own + slack[counter.row], np.inf)
-        if isinstance(rows.backend, Torch) and rows.backend.counts and counter.few:
+        if isinstance(rows.backend, Cuda) and counter.few:
             counter.count_all(rows.backend, scores, start, low, high)
         else:
             _count(rows, scores, start, counter, low, high)
@@ -153,7 +153,7 @@ class QueryRows:
 
     def scores(self, start: int, stop: int) -> tuple[Any, Array]:
         """Scores (documents, queries) by the backend's product, and the largest error of each query's scores."""
-        if isinstance(self.backend, Torch) and self.backend.counts and self.similarity != "maxsim":
+        if isinstance(self.backend, Cuda) and self.similarity != "maxsim":
             unit = self.similarity == "cosine"
             if on_device := self.backend.block(self.documents, start, stop, unit):
                 rows, length = on_device
