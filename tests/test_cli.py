@@ -87,7 +87,7 @@ def test_help_lists_the_commands() -> None:
 
 
 def test_an_interrupted_run_says_so_and_keeps_what_it_did(elsewhere: Path) -> None:
-    words = [sys.executable, "-m", "embark", "run", "-m", "embark/pocket", "-t", "PocketNameToImage"]
+    words = [sys.executable, "-m", "embark", "run", "-m", "embark/pocket", "-b", "Pocket"]  # long
     running = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     while running.poll() is None and not any(elsewhere.glob("home/store/*/*.vectors")):
         time.sleep(0.01)
