@@ -25,7 +25,8 @@ import numpy as np
 from PIL import Image
 
 from embark.data.items import key, media
-from embark.engine.local import embed, prepare
+from embark.engine.local import embed
+from embark.engine.preparing import prepare
 from embark.models import Encoder, get_model
 from embark.models.encoder import fingerprint
 from embark.planning import Need

@@ -12,7 +12,7 @@ import pytest
 from embark import evaluators
 from embark.data.drop_items import without
 from embark.data.items import as_keys, text
-from embark.engine.local import Report
+from embark.engine.report import Report
 from embark.planning import Demand
 from embark.run.workbench import needed_items, readable_items
 from embark.stats.shared import Observations, Part

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from embark.data import items
-from embark.engine.local import HOPELESS
+from embark.engine.batches import HOPELESS
 from embark.store import Store
 from embark.types import Array, EmbarkError
 from lengths import CARD, Change, Lengths, needs, number, picture, run, stored_numbers, text

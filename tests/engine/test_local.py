@@ -18,7 +18,9 @@ from PIL import Image
 from embark.data import items
 from embark.data.items import as_keys
 from embark.engine import local
-from embark.engine.local import LARGEST_BATCH, MOST_BYTES, BatchSize, by_kind, byte_size, measure
+from embark.engine.batches import LARGEST_BATCH, BatchSize, by_kind
+from embark.engine.local import measure
+from embark.engine.preparing import MOST_BYTES, byte_size
 from embark.store import Store
 from embark.types import Array, Audio, Content, EmbarkError
 from lengths import CARD, Lengths, needs, number, picture, run, stored_numbers, text

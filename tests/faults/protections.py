@@ -666,7 +666,7 @@ PROTECTIONS = (
         "if error.errno not in (errno.EROFS, errno.EACCES, errno.EPERM):", "if True:",
     ),
     Removal(
-        "test_fault_09_a_batch_that_does_not_fit_is_halved_and_recorded", "engine/local.py",
+        "test_fault_09_a_batch_that_does_not_fit_is_halved_and_recorded", "engine/forward.py",
         "if not out_of_memory(error):", "if True:",
     ),
     Removal(
@@ -674,7 +674,7 @@ PROTECTIONS = (
         '{"batch size": report.batch_size} if report.batch_size and count.missing else {}', "{}",
     ),
     Removal(
-        "test_fault_09_an_item_that_never_fits_costs_only_the_tasks_that_need_it", "engine/local.py",
+        "test_fault_09_an_item_that_never_fits_costs_only_the_tasks_that_need_it", "engine/forward.py",
         "if not out_of_memory(error):", "if not out_of_memory(error) or len(batch) == 1:",
     ),
     # ── 13 to 20 ─────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -19,7 +19,7 @@ import numpy as np
 from embark.data import wav
 from embark.data.items import key, media, mixed, text
 from embark.engine.check import check_vectors
-from embark.engine.local import prepare
+from embark.engine.preparing import prepare
 from embark.engine.self_check import apart, limit, pooled, unit_rows
 from embark.models.encoder import Encoder
 from embark.planning import Need

@@ -19,8 +19,8 @@ from embark.catalogue import counted, group_values, listed
 from embark.data.items import as_keys
 from embark.data.local_state import STATES
 from embark.data.own_tasks import tasks_to_run
-from embark.engine.local import Report
 from embark.engine.progress import Advance, log, progress
+from embark.engine.report import Report
 from embark.engine.self_check import Inconsistent
 from embark.models import Loading
 from embark.models.encoder import Billed, Encoder

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from embark.catalogue import listed
-from embark.engine.local import Report
+from embark.engine.report import Report
 from embark.models.encoder import Encoder
 from embark.models.interop import from_mteb, from_sentence_transformers
 from embark.planning import Demand

@@ -15,7 +15,7 @@ import numpy as np
 from embark import evaluators, results
 from embark.data import readers
 from embark.data.fetch import Hub
-from embark.engine.local import Report
+from embark.engine.report import Report
 from embark.models.encoder import Encoder, fingerprint, style_used
 from embark.planning import Count, Demand
 from embark.results import SAMPLED, Record, Results, TaskResult

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from embark.data import readers
-from embark.engine.local import Report
+from embark.engine.report import Report
 from embark.models import Loading
 from embark.models.encoder import Encoder
 from embark.planning import Demand, Plan

@@ -23,7 +23,7 @@ import pyarrow.parquet as pq
 from embark.catalogue import check_name, counted, listed
 from embark.data.atomic import atomically
 from embark.data.items import digest
-from embark.engine.local import Report
+from embark.engine.report import Report
 from embark.evaluators.similarity import has_token_vectors
 from embark.models import Loading
 from embark.models.encoder import Encoder

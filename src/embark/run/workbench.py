@@ -20,8 +20,9 @@ from embark.data.drop_items import sample, without
 from embark.data.equal_items import with_overlaps
 from embark.data.fetch import Hub
 from embark.data.items import as_keys, item_name, key
-from embark.engine.local import Report, embed
+from embark.engine.local import embed
 from embark.engine.progress import progress
+from embark.engine.report import Report
 from embark.evaluators.pairs import PairScores
 from embark.models.encoder import Encoder, Generator, Matching, Reranker, fingerprint
 from embark.planning import Demand, Need, Plan, plan, task_demand

@@ -1,0 +1,129 @@
+"""Items made ready for the encoder: decoded, and put through its own CPU work, by workers ahead of the device."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Generator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import fields, is_dataclass
+from itertools import islice
+from threading import Condition
+from typing import Any, TypeAlias
+
+from PIL import Image
+
+from embark.data.media import UnreadableMedia, decode
+from embark.engine.batches import BatchSize
+from embark.models.encoder import Encoder
+from embark.planning import Need
+from embark.types import EmbarkError
+
+CHUNK = 4  # items that a worker prepares at a time
+TEXT_CHUNK = 64  # handing over a short text costs more than preparing it
+MOST_BYTES = 1 << 30  # limit for prepared items: those of a batch, and those waiting for the next
+
+Ready: TypeAlias = tuple[Need, Any, int]  # a need, its prepared value (or the error that it is unreadable), its bytes
+
+
+def prepare(encoder: Encoder, need: Need) -> Any:
+    """The encoder's input for a need: decoded media, and the encoder's own CPU work on them."""
+    rendered = need.render(encoder)
+    contents = decode(rendered.parts, rendered.frames or encoder.card.frames, encoder.card.sample_rate)
+    return encoder.prepare(contents, rendered.mode)
+
+
+def byte_size(value: Any) -> int:
+    """The approximate memory of a prepared value in bytes: pixels, samples, tensors.
+
+    Texts and unknown types count as 0.
+    """
+    if isinstance(value, Image.Image):
+        return 4 * value.width * value.height  # Pillow's size of a color pixel
+    if isinstance(value, list) and value and isinstance(value[0], (int, float)):
+        return 0  # tokens: few bytes
+    if isinstance(value, (list, tuple)):
+        return sum(map(byte_size, value))
+    if isinstance(value, Mapping):
+        return sum(map(byte_size, value.values()))
+    if is_dataclass(value) and not isinstance(value, type):
+        return sum(byte_size(getattr(value, part.name, None)) for part in fields(value))
+    size = len(value) if isinstance(value, bytes) else getattr(value, "nbytes", 0)  # numpy and torch both have it
+    return size if isinstance(size, int) else 0
+
+
+class Backlog:
+    """The bytes of prepared items that wait for the encoder.
+
+    At the limit, workers pause, except on the chunk that the encoder waits for.
+    """
+
+    def __init__(self) -> None:
+        self.bytes = 0
+        self.awaited = -1  # number of the chunk that the encoder waits for
+        self.closed = False
+        self.changed = Condition()
+
+    def admits(self, chunk: int) -> bool:
+        """Wait until one more item of this chunk may be prepared; False when no more items are wanted."""
+        if self.bytes >= MOST_BYTES:
+            with self.changed:
+                self.changed.wait_for(lambda: self.bytes < MOST_BYTES or chunk == self.awaited or self.closed)
+        return not self.closed
+
+    def update(self, added: int = 0, chunks: int = 0, closed: bool = False) -> None:
+        """Add so many bytes (a negative number removes them), wait for so many chunks more, or want no more items."""
+        with self.changed:
+            self.bytes += added
+            self.awaited += chunks
+            self.closed |= closed
+            self.changed.notify_all()
+
+
+def prepared(
+    pool: ThreadPoolExecutor,
+    encoder: Encoder,
+    needs: Sequence[Need],
+    workers: int,
+    size: BatchSize,
+    name: Callable[[Need], str],
+) -> Generator[Ready]:
+    """Needs with their prepared values, in order; workers prepare a bounded number ahead of the encoder."""
+    backlog = Backlog()
+    only_text = needs[0].item.modalities == ("text",)
+
+    def work(number: int, chunk: Sequence[Need]) -> list[Ready]:
+        out: list[Ready] = []
+        for need in chunk:
+            if not backlog.admits(number):
+                break
+            try:
+                value = prepare(encoder, need)
+            except UnreadableMedia as error:
+                value = error
+            except EmbarkError as error:
+                raise EmbarkError(f"{encoder.card.name} cannot embed {name(need)}: {error}") from error
+            except Exception as error:
+                error.add_note(f"{encoder.card.name} was preparing {name(need)}.")
+                raise
+            size_in_bytes = 0 if only_text else byte_size(value)
+            if size_in_bytes:
+                backlog.update(added=size_in_bytes)
+            out.append((need, value, size_in_bytes))
+        return out
+
+    step = TEXT_CHUNK if only_text else CHUNK
+    chunks = enumerate([needs[start : start + step] for start in range(0, len(needs), step)])
+    ahead: deque[Future[list[Ready]]] = deque()
+    try:
+        while True:
+            room = 2 * workers + 2 * size.now // step - len(ahead)
+            ahead.extend(pool.submit(work, number, chunk) for number, chunk in islice(chunks, max(0, room)))
+            if not ahead:
+                return
+            backlog.update(chunks=1)
+            for need, value, size_in_bytes in ahead.popleft().result():
+                if size_in_bytes:
+                    backlog.update(added=-size_in_bytes)
+                yield need, value, size_in_bytes
+    finally:
+        backlog.update(closed=True)
