@@ -70,6 +70,10 @@ Device = Annotated[
 Precision = Annotated[
     str | None, typer.Option("--dtype", metavar="TYPE", help="float32, bfloat16, float16 (default: the card's).")
 ]
+Pixels = Annotated[
+    str,
+    typer.Option("--pixels", metavar="PATH", show_default=False, help="What decodes JPEGs: pillow, cuda, or auto."),
+]
 Compile = Annotated[bool, typer.Option("--compile", help="Compile the forward pass: slow start, then fast.")]
 Trust = Annotated[
     str | None,

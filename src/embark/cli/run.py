@@ -18,6 +18,7 @@ from embark.cli.output import (
     Format,
     Home,
     Offline,
+    Pixels,
     Precision,
     ProtocolName,
     ResultsFolder,
@@ -123,6 +124,7 @@ def run(
     workers: Workers = None,
     device: Device = "auto",
     dtype: Precision = None,
+    pixels: Pixels = "auto",
     compile: Compile = False,
     trust: Trust = None,
     rewrite: Rewrite = None,
@@ -143,6 +145,7 @@ def run(
     embark run
     embark run -m embark/pocket -t 'Pocket*ZeroShot'
     embark run -m ./step-500/model --as mine/step-500 -b 'MIEB(lite)' --limit 100
+    embark run -m openai/clip-vit-base-patch32 -b 'MIEB(lite)' --dtype bfloat16 --pixels cuda
     embark run -m embark/pocket --folder holiday-photos --kind retrieval
     embark run -m embark/pocket --dataset owner/name --columns image=img,text=caption
     """
@@ -163,7 +166,7 @@ def run(
             limit=limit,
             rescore=rescore,
             batch_size=batch_size,
-            loading=embark.Loading(device, dtype, compile, trust),
+            loading=embark.Loading(device, dtype, compile, trust, pixels=pixels),
             stages=_stages(rewrite, caption, rerank, prompt or []),
             name=names or None,
         )
@@ -197,6 +200,7 @@ def plan(
     data: Annotated[bool, typer.Option("--data", help="Read the data of hub tasks, not just their rows.")] = False,
     device: Device = "auto",
     dtype: Precision = None,
+    pixels: Pixels = "auto",
     compile: Compile = False,
     trust: Trust = None,
     offline: Offline = False,
@@ -224,7 +228,7 @@ def plan(
         protocol=protocol,
         read_data=data or None,
         settings=settings,
-        loading=embark.Loading(device, dtype, compile, trust),
+        loading=embark.Loading(device, dtype, compile, trust, pixels=pixels),
     )
     if style != "text":
         emit(report.table(), style, report.as_dict())

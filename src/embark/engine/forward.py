@@ -12,7 +12,7 @@ import numpy as np
 from embark.engine.batches import BatchSize
 from embark.engine.check import InvalidVectors, check_vectors
 from embark.engine.report import Report
-from embark.models.encoder import Encoder, Interrupted
+from embark.models.encoder import Encoder, Interrupted, UnreadableRows
 from embark.planning import Need
 
 NO_MEMORY = ("out of memory", "allocate memory", "alloc_failed", "bad_alloc", "bad allocation")  # of torch, onnx…
@@ -37,6 +37,11 @@ def forward(
                 encoder, [batch[row] for row in rows], np.stack([cut.done[row] for row in rows]), report, name
             )
         raise
+    except UnreadableRows as error:
+        report.unreadable |= {batch[row][0].key: reason for row, reason in error.rows.items()}
+        rest = [pair for row, pair in enumerate(batch) if row not in error.rows]
+        yield from forward(encoder, rest, size, report, name)
+        return
     except Exception as error:
         if not out_of_memory(error):
             raise

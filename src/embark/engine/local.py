@@ -21,7 +21,7 @@ from embark.engine.preparing import MOST_BYTES, Ready, prepare, prepared
 from embark.engine.report import Report
 from embark.engine.self_check import batch_warning
 from embark.engine.sink import Sink
-from embark.models.encoder import Billed, Encoder
+from embark.models.encoder import Billed, Encoder, UnreadableRows
 from embark.planning import Need
 from embark.store import Writer
 from embark.types import Modality
@@ -174,4 +174,5 @@ def _try(encoder: Encoder, needs: Sequence[Need]) -> None:
         with suppress(UnreadableMedia):
             ready.append(prepare(encoder, need))
     if ready:
-        encoder.embed(ready)
+        with suppress(UnreadableRows):
+            encoder.embed(ready)

@@ -13,6 +13,7 @@ from embark.settings import Settings
 from embark.types import EmbarkError, Modality, ModelCard
 
 DTYPES = ("float32", "bfloat16", "float16")
+PIXELS = ("auto", "pillow", "cuda")
 
 
 @dataclass(frozen=True)
@@ -22,7 +23,9 @@ class Loading:
     `device` is "auto", one device ("cpu", "cuda:1", "mps") or several ("cuda:0,cuda:1": each takes a share of every
     batch). `dtype` overrides the card's precision, and so names another vector space. `trust` is the exact revision
     whose pickled weights or own code may be run; no other code of a checkpoint is ever executed. `settings` hold the
-    hub's address and whether embark is offline.
+    hub's address and whether embark is offline. `pixels` says what decodes and resizes JPEGs: "pillow", on the CPU, or
+    "cuda", on the model's GPU, whose pixels differ a little, and so name another vector space. With "auto", a run keeps
+    to the pixels of the vectors that are stored for a model, and takes the GPU's for a model without any.
     """
 
     device: str = "auto"
@@ -30,8 +33,11 @@ class Loading:
     compile: bool = False
     trust: str | None = None
     settings: Settings | None = None
+    pixels: str = "auto"
 
     def __post_init__(self) -> None:
+        if self.pixels not in PIXELS:
+            raise EmbarkError(f"There are no pixels '{self.pixels}'; there are {', '.join(PIXELS)}.")
         if self.dtype not in (None, *DTYPES):
             raise EmbarkError(f"There is no precision '{self.dtype}'; there are {', '.join(DTYPES)}.")
 
