@@ -88,10 +88,15 @@ class Audio:
 
 @dataclass(frozen=True, slots=True)
 class Encoded:
-    """A plain JPEG for an encoder that decodes pictures itself: (width, height) as stored, the EXIF turn to apply."""
+    """A plain JPEG for an encoder that decodes pictures itself.
+
+    `size` is (width, height) as stored, `orientation` the EXIF turn to apply. `sampling` are the samples of brightness,
+    across and down, for each of color: (2, 2) is 4:2:0, and (0, 0) is grey.
+    """
 
     data: bytes
     size: tuple[int, int]
+    sampling: tuple[int, int]
     orientation: int = 1
 
 

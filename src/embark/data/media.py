@@ -14,9 +14,9 @@ from PIL import Image, ImageSequence, UnidentifiedImageError
 
 from embark.data import limits
 from embark.data.containers import stated_end
-from embark.data.jpeg import plain_jpeg_size
+from embark.data.jpeg import plain_jpeg
 from embark.data.upright import TURNS, UprightMedia
-from embark.types import Audio, Content, EmbarkError, Encoded, Media, Modality, Part, Text
+from embark.types import Audio, Content, EmbarkError, Media, Modality, Part, Text
 
 Frames: TypeAlias = Iterator[Callable[[], Image.Image]]  # decoded; calling one makes it an image
 
@@ -48,8 +48,8 @@ def _media(part: Media, frames: int, sample_rate: int, encoded: bool) -> Any:
     try:
         if part.kind == "image":
             orientation = part.orientation if isinstance(part, UprightMedia) else 1
-            if encoded and (size := plain_jpeg_size(chunks[0])):
-                return Encoded(chunks[0], size, orientation)
+            if encoded and (jpeg := plain_jpeg(chunks[0], orientation)):
+                return jpeg
             image = open_image(chunks[0])
             turn = TURNS.get(orientation)
             return image if turn is None else image.transpose(turn)

@@ -1,26 +1,28 @@
 """Pictures on the GPU: JPEGs are decoded, turned, resized, cropped and made numbers there, a whole batch at once.
 
-nvJPEG decodes, through torchvision; resizing is Pillow's, byte by byte. What is no plain JPEG comes from the workers as
-Pillow made it, so which of the two decodes a picture depends on its bytes alone.
+Decoding, colors and resizing are those of Pillow and its libjpeg, byte by byte. What is no plain JPEG comes from the
+workers as Pillow made it, so which of the two decodes a picture depends on its bytes alone.
 """
 
 from __future__ import annotations
 
 import io
 import logging
-import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from importlib.util import find_spec
 from typing import Any
 
+import numpy as np
+
+from embark.models import jpeg_colors, resampling
 from embark.models.encoder import UnreadableRows
+from embark.models.nvjpeg import Decoder, Refused
 from embark.models.pixels import BytePreprocessor, Fit, ImageInputs
-from embark.models.resampling import resize
-from embark.types import Array, EmbarkError, Encoded
+from embark.types import EmbarkError, Encoded
 
 logger = logging.getLogger("embark")
-MOST_PIXELS = 1 << 28  # decoded at a time: 800 MB on the device
+MOST_PIXELS = 1 << 27  # decoded at a time: 800 MB on the device, planes and colors
+MOST_LEVELS = 2  # off Pillow: another version of libjpeg may round in another way
 TURNS: dict[int, Callable[[Any], Any]] = {  # of (3, height, width), by EXIF orientation
     2: lambda picture: picture.flip(2),
     3: lambda picture: picture.flip(1, 2),
@@ -30,7 +32,6 @@ TURNS: dict[int, Callable[[Any], Any]] = {  # of (3, height, width), by EXIF ori
     7: lambda picture: picture.transpose(1, 2).flip(1, 2),
     8: lambda picture: picture.transpose(1, 2).flip(1),
 }
-NO_MEMORY = re.compile(r"out of memory|: 5$", re.MULTILINE | re.IGNORECASE)  # 5 is nvJPEG's own number for it
 
 
 def fits_device(preprocessor: Any) -> bool:
@@ -40,18 +41,49 @@ def fits_device(preprocessor: Any) -> bool:
     return preprocessor.fit.crop is not None or isinstance(preprocessor.fit.size, tuple)
 
 
+def on_gpu(by_pillow: BytePreprocessor, device: Any) -> DevicePixels:
+    """The preprocessing on a CUDA device, by Triton's kernels where they work; an error where nvJPEG does not."""
+    import torch
+
+    if device.type != "cuda":
+        raise EmbarkError(f"pictures are decoded on CUDA devices alone, and this is {device}")
+    colors: Any = jpeg_colors.rgb
+    resize: Any = resampling.resize
+    picture = torch.arange(3 * 40 * 30, device=device).byte().view(3, 40, 30)
+    jpeg = Encoded(b"", (30, 40), (2, 2))
+    trial = Fit(9, (9, 9), 3), torch.arange(768.0, device=device).view(3, 256)
+    try:
+        from embark.models import jpeg_colors_cuda, resampling_cuda
+
+        as_ever = resize(colors([picture], [jpeg]), *trial)
+        if not torch.equal(resampling_cuda.resize(jpeg_colors_cuda.rgb([picture], [jpeg]), *trial), as_ever):
+            raise EmbarkError("its kernels make other bytes here")
+        colors = jpeg_colors_cuda.rgb
+        resize = resampling_cuda.resize
+    except Exception as error:  # Triton is not installed, finds no compiler, knows no such device…
+        reason = str(error).strip().partition("\n")[0]
+        logger.info("Pictures are resized without Triton, size by size: %s", reason)
+    decoder = Decoder(device)
+
+    def decode(jpegs: Sequence[Encoded], device: Any) -> list[Any]:
+        return list(colors(decoder(jpegs, device), jpegs))
+
+    pixels = DevicePixels(by_pillow, decode, resize)
+    pixels.check(device)
+    return pixels
+
+
 @dataclass(frozen=True)
 class DevicePixels:
     """The preprocessing of a plain image processor on the model's device; `by_pillow` is the same on the CPU.
 
-    `decode` takes the bytes of JPEGs and the device to their pictures there, each (3, height, width) of bytes, and to
-    whatever must live until the device has read it; one picture that it refuses is an error for all. `resize` is that
-    of `resampling`, or a faster one.
+    `decode` takes JPEGs to their pictures on the device, each (3, height, width) of bytes; one that it refuses is an
+    error for all. `resize` is that of `resampling`, or a faster one.
     """
 
     by_pillow: BytePreprocessor
-    decode: Callable[[list[bytes], Any], tuple[list[Any], Any]]
-    resize: Callable[[list[Any], Fit, Any], Any] = resize
+    decode: Callable[[Sequence[Encoded], Any], list[Any]]
+    resize: Callable[[list[Any], Fit, Any], Any] = resampling.resize
 
     def prepare(self, picture: Any) -> Encoded | ImageInputs:
         """A plain JPEG as it is; others are decoded already, and prepared by Pillow."""
@@ -64,7 +96,10 @@ class DevicePixels:
         pieces: dict[tuple[int, ...], Any] = {}
         errors: dict[int, str] = {}
         for group in _groups(jpegs):
-            pieces[tuple(group)] = self._pixels(group, model, errors)
+            pictures = dict(zip(group, self._pictures(list(group.values()), model.device), strict=True))
+            errors |= {number: str(error) for number, error in pictures.items() if isinstance(error, EmbarkError)}
+            if not errors:
+                pieces[tuple(group)] = self._pixels(list(pictures.values()), list(group.values()), model)
         if errors:
             raise UnreadableRows(errors)
         if others:
@@ -77,110 +112,58 @@ class DevicePixels:
             out[list(numbers)] = pixels
         return {"pixel_values": out}
 
-    def _pixels(self, jpegs: dict[int, Encoded], model: Any, errors: dict[int, str]) -> Any:
-        """The pixels of pictures; those that do not decode are added to `errors`, each with its reason."""
-        import torch
-
-        # The decoder writes in a stream of its own to memory that this stream may have freed a moment ago.
-        _synchronize(model.device)
-        held, pictures = self._pictures(list(jpegs.values()), model.device)
-        errors |= {
-            number: str(picture)
-            for number, picture in zip(jpegs, pictures, strict=True)
-            if isinstance(picture, EmbarkError)
-        }
-        pixels = None
-        if not errors:
-            upright = [
-                TURNS[jpeg.orientation](picture) if jpeg.orientation in TURNS else picture
-                for jpeg, picture in zip(jpegs.values(), pictures, strict=True)
-            ]
-            fit = self.by_pillow.fit
-            assert isinstance(fit, Fit)
-            values = torch.from_numpy(self.by_pillow.byte_values).to(model.dtype)
-            if model.device.type == "cuda":
-                values = values.pin_memory().to(model.device, non_blocking=True)
-            pixels = self.resize(upright, fit, values)
-        _synchronize(model.device)
-        del held  # the decoder read from it until now
-        return pixels
-
-    def _pictures(self, jpegs: list[Encoded], device: Any) -> tuple[list[Any], list[Any]]:
-        """(what must live on, pictures as they are stored); an error stands for a picture that does not decode.
+    def _pictures(self, jpegs: list[Encoded], device: Any) -> list[Any]:
+        """The pictures as they are stored; an error stands for one that does not decode.
 
         Those that the decoder refuses are found by halving, and Pillow decodes them.
         """
         try:
-            pictures, held = self.decode([jpeg.data for jpeg in jpegs], device)
-        except RuntimeError as error:
-            if NO_MEMORY.search(str(error)):
-                raise MemoryError(str(error)) from error
-            _synchronize(device)  # raises if it is the device that has failed
+            return self.decode(jpegs, device)
+        except Refused:
             if len(jpegs) == 1:
-                return [], [_by_pillow(jpegs[0].data, device)]
-            half = len(jpegs) // 2
-            left, right = self._pictures(jpegs[:half], device), self._pictures(jpegs[half:], device)
-            return left[0] + right[0], left[1] + right[1]
-        return [held], pictures
+                return [_by_pillow(jpegs[0].data, device)]
+        half = len(jpegs) // 2
+        return self._pictures(jpegs[:half], device) + self._pictures(jpegs[half:], device)
 
+    def _pixels(self, pictures: list[Any], jpegs: list[Encoded], model: Any) -> Any:
+        """The numbers of pictures, turned, resized and cropped."""
+        import torch
 
-def on_gpu(by_pillow: BytePreprocessor, device: Any) -> DevicePixels:
-    """The preprocessing on a CUDA device, by Triton's kernels where they work; an error where nvJPEG does not."""
-    import torch
+        fit = self.by_pillow.fit
+        assert isinstance(fit, Fit)
+        upright = [
+            TURNS[jpeg.orientation](picture) if jpeg.orientation in TURNS else picture
+            for picture, jpeg in zip(pictures, jpegs, strict=True)
+        ]
+        values = torch.from_numpy(self.by_pillow.byte_values).to(model.dtype).contiguous()
+        if model.device.type == "cuda":
+            values = values.pin_memory().to(model.device, non_blocking=True)
+        return self.resize(upright, fit, values)
 
-    check_nvjpeg(device)
-    pictures = [torch.arange(3 * 40 * 30, device=device).byte().view(3, 40, 30)]
-    trial = pictures, Fit(9, (9, 9), 3), torch.arange(768.0, device=device).view(3, 256)
-    try:
-        from embark.models import resampling_cuda
+    def check(self, device: Any) -> None:
+        """An error unless a picture of each sampling decodes on the device, to Pillow's bytes."""
+        from PIL import Image
 
-        if torch.equal(resampling_cuda.resize(*trial), resize(*trial)):
-            return DevicePixels(by_pillow, decode_jpegs, resampling_cuda.resize)
-        reason = "its kernels make other bytes here"
-    except Exception as error:  # it is not installed, finds no compiler, knows no such device…
-        reason = str(error).strip().partition("\n")[0]
-    logger.info("Pictures are resized without Triton, size by size: %s", reason)
-    return DevicePixels(by_pillow, decode_jpegs)
-
-
-def decode_jpegs(data: list[bytes], device: Any) -> tuple[list[Any], Any]:
-    """nvJPEG's pictures of a batch, and the pinned memory that it reads the bytes from."""
-    import numpy as np
-    import torch
-    from torchvision.io import ImageReadMode, decode_jpeg
-
-    ends = np.cumsum([len(jpeg) for jpeg in data])
-    pinned = torch.empty(int(ends[-1]), dtype=torch.uint8, pin_memory=True)
-    bytes_there: Array = pinned.numpy()
-    for jpeg, end in zip(data, ends, strict=True):
-        bytes_there[end - len(jpeg) : end] = np.frombuffer(jpeg, np.uint8)
-    parts = list(pinned.split([len(jpeg) for jpeg in data]))
-    with torch.cuda.device(device):
-        return decode_jpeg(parts, mode=ImageReadMode.RGB, device=device), pinned
-
-
-def check_nvjpeg(device: Any) -> None:
-    """An error unless nvJPEG decodes a picture here."""
-    from PIL import Image
-
-    if device.type != "cuda":
-        raise EmbarkError(f"pictures are decoded on CUDA devices alone, and this is {device}")
-    if not find_spec("torchvision"):
-        raise EmbarkError("torchvision is not installed, whose nvJPEG decodes pictures: pip install torchvision")
-    picture = io.BytesIO()
-    Image.new("RGB", (16, 16)).save(picture, "JPEG")
-    try:
-        [decoded], _ = decode_jpegs([picture.getvalue()], device)
-    except RuntimeError as error:
-        reason = str(error).partition("\n")[0]
-        raise EmbarkError(f"torchvision's nvJPEG does not decode pictures here ({reason})") from error
-    if tuple(decoded.shape) != (3, 16, 16):
-        raise EmbarkError(f"torchvision's nvJPEG makes pictures of shape {tuple(decoded.shape)} of 16 x 16 pixels")
+        waves = np.sin(np.arange(3 * 41 * 67) / 5).reshape(41, 67, 3)
+        image = Image.fromarray((127 + 120 * waves).astype(np.uint8))
+        for number, sampling in enumerate(((1, 1), (2, 1), (2, 2), (0, 0))):
+            data = io.BytesIO()
+            if all(sampling):
+                image.save(data, "JPEG", subsampling=number)
+            else:
+                image.convert("L").save(data, "JPEG")
+            jpeg = Encoded(data.getvalue(), image.size, sampling)
+            try:
+                [picture] = self.decode([jpeg], device)
+            except Refused as error:
+                raise EmbarkError(f"nvJPEG does not decode pictures here ({error})") from error
+            off = (picture.int() - _by_pillow(jpeg.data, device).int()).abs().max().item()
+            if off > MOST_LEVELS:
+                raise EmbarkError(f"nvJPEG's pictures are up to {off} levels off Pillow's here")
 
 
 def _by_pillow(data: bytes, device: Any) -> Any:
     """The picture as Pillow decodes it, (3, height, width) on the device, or the error that it is unreadable."""
-    import numpy as np
     import torch
     from PIL import Image
 
@@ -191,7 +174,7 @@ def _by_pillow(data: bytes, device: Any) -> Any:
     return torch.from_numpy(pixels).to(device).permute(2, 0, 1)
 
 
-def _groups(jpegs: dict[int, Encoded]) -> Iterator[dict[int, Encoded]]:
+def _groups(jpegs: Mapping[int, Encoded]) -> Iterator[dict[int, Encoded]]:
     """The pictures, as many at a time as the device's memory should hold."""
     group: dict[int, Encoded] = {}
     pixels = 0
@@ -205,11 +188,3 @@ def _groups(jpegs: dict[int, Encoded]) -> Iterator[dict[int, Encoded]]:
         pixels += area
     if group:
         yield group
-
-
-def _synchronize(device: Any) -> None:
-    """Wait for the work of this thread's stream."""
-    import torch
-
-    if device.type == "cuda":
-        torch.cuda.current_stream(device).synchronize()
