@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import io
 import logging
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from embark.models import jpeg_colors, resampling
+from embark.models import resampling
 from embark.models.encoder import UnreadableRows
+from embark.models.jpeg_colors import rgb
 from embark.models.nvjpeg import Decoder, Refused
 from embark.models.pixels import BytePreprocessor, Fit, ImageInputs
 from embark.types import EmbarkError, Encoded
@@ -43,47 +45,49 @@ def fits_device(preprocessor: Any) -> bool:
 
 def on_gpu(by_pillow: BytePreprocessor, device: Any) -> DevicePixels:
     """The preprocessing on a CUDA device, by Triton's kernels where they work; an error where nvJPEG does not."""
-    import torch
-
     if device.type != "cuda":
         raise EmbarkError(f"pictures are decoded on CUDA devices alone, and this is {device}")
-    colors: Any = jpeg_colors.rgb
-    resize: Any = resampling.resize
-    picture = torch.arange(3 * 40 * 30, device=device).byte().view(3, 40, 30)
-    jpeg = Encoded(b"", (30, 40), (2, 2))
-    trial = Fit(9, (9, 9), 3), torch.arange(768.0, device=device).view(3, 256)
-    try:
-        from embark.models import jpeg_colors_cuda, resampling_cuda
+    decoder = Decoder(device)
 
-        as_ever = resize(colors([picture], [jpeg]), *trial)
-        if not torch.equal(resampling_cuda.resize(jpeg_colors_cuda.rgb([picture], [jpeg]), *trial), as_ever):
-            raise EmbarkError("its kernels make other bytes here")
-        colors = jpeg_colors_cuda.rgb
-        resize = resampling_cuda.resize
+    def by_torch(jpegs: Sequence[Encoded], fit: Fit, values: Any) -> Any:
+        planes, starts = decoder(jpegs, values.device)
+        pieces = [planes[start:][: 3 * math.prod(jpeg.size)] for start, jpeg in zip(starts, jpegs, strict=True)]
+        pictures = [piece.view(3, *jpeg.size[::-1]) for piece, jpeg in zip(pieces, jpegs, strict=True)]
+        return resampling.resize(upright(rgb(pictures, jpegs), jpegs), fit, values)
+
+    def by_triton(jpegs: Sequence[Encoded], fit: Fit, values: Any) -> Any:
+        from embark.models import pixels_cuda
+
+        return pixels_cuda.pixels(*decoder(jpegs, values.device), jpegs, fit, values)
+
+    slow = DevicePixels(by_pillow, by_torch)
+    _check(slow, device)
+    quick = DevicePixels(by_pillow, by_triton)
+    try:
+        _check(quick, device)
     except Exception as error:  # Triton is not installed, finds no compiler, knows no such device…
         reason = str(error).strip().partition("\n")[0]
         logger.info("Pictures are resized without Triton, size by size: %s", reason)
-    decoder = Decoder(device)
-
-    def decode(jpegs: Sequence[Encoded], device: Any) -> list[Any]:
-        return list(colors(decoder(jpegs, device), jpegs))
-
-    pixels = DevicePixels(by_pillow, decode, resize)
-    pixels.check(device)
-    return pixels
+        return slow
+    return quick
 
 
 @dataclass(frozen=True)
 class DevicePixels:
     """The preprocessing of a plain image processor on the model's device; `by_pillow` is the same on the CPU.
 
-    `decode` takes JPEGs to their pictures on the device, each (3, height, width) of bytes; one that it refuses is an
-    error for all. `resize` is that of `resampling`, or a faster one.
+    `pixels` takes JPEGs, and the numbers (3, 256) of each channel's bytes, to the numbers (n, 3, height, width) of the
+    pictures, turned, resized and cropped; one picture that it refuses is an error for all (`Refused`).
     """
 
     by_pillow: BytePreprocessor
-    decode: Callable[[Sequence[Encoded], Any], list[Any]]
-    resize: Callable[[list[Any], Fit, Any], Any] = resampling.resize
+    pixels: Callable[[Sequence[Encoded], Fit, Any], Any]
+
+    @property
+    def fit(self) -> Fit:
+        """How pictures are resized and cropped."""
+        assert isinstance(self.by_pillow.fit, Fit)
+        return self.by_pillow.fit
 
     def prepare(self, picture: Any) -> Encoded | ImageInputs:
         """A plain JPEG as it is; others are decoded already, and prepared by Pillow."""
@@ -91,15 +95,17 @@ class DevicePixels:
 
     def batch(self, rows: Sequence[Encoded | ImageInputs], model: Any) -> dict[str, Any]:
         """(rows, 3, height, width) on the model's device and in its precision, by the name of the model's argument."""
+        import torch
+
         jpegs = {number: row for number, row in enumerate(rows) if isinstance(row, Encoded)}
         others = {number: row for number, row in enumerate(rows) if not isinstance(row, Encoded)}
+        values = torch.from_numpy(self.by_pillow.byte_values).to(model.dtype).contiguous()
+        if model.device.type == "cuda":
+            values = values.pin_memory().to(model.device, non_blocking=True)
         pieces: dict[tuple[int, ...], Any] = {}
         errors: dict[int, str] = {}
         for group in _groups(jpegs):
-            pictures = dict(zip(group, self._pictures(list(group.values()), model.device), strict=True))
-            errors |= {number: str(error) for number, error in pictures.items() if isinstance(error, EmbarkError)}
-            if not errors:
-                pieces[tuple(group)] = self._pixels(list(pictures.values()), list(group.values()), model)
+            pieces |= self._pieces(group, values, errors)
         if errors:
             raise UnreadableRows(errors)
         if others:
@@ -112,66 +118,71 @@ class DevicePixels:
             out[list(numbers)] = pixels
         return {"pixel_values": out}
 
-    def _pictures(self, jpegs: list[Encoded], device: Any) -> list[Any]:
-        """The pictures as they are stored; an error stands for one that does not decode.
+    def _pieces(self, jpegs: dict[int, Encoded], values: Any, errors: dict[int, str]) -> dict[tuple[int, ...], Any]:
+        """The pixels of pictures, by their numbers; those that do not decode are added to `errors`.
 
-        Those that the decoder refuses are found by halving, and Pillow decodes them.
+        Those that the device refuses are found by halving, and Pillow decodes them.
         """
         try:
-            return self.decode(jpegs, device)
+            return {tuple(jpegs): self.pixels(list(jpegs.values()), self.fit, values)}
         except Refused:
-            if len(jpegs) == 1:
-                return [_by_pillow(jpegs[0].data, device)]
-        half = len(jpegs) // 2
-        return self._pictures(jpegs[:half], device) + self._pictures(jpegs[half:], device)
-
-    def _pixels(self, pictures: list[Any], jpegs: list[Encoded], model: Any) -> Any:
-        """The numbers of pictures, turned, resized and cropped."""
-        import torch
-
-        fit = self.by_pillow.fit
-        assert isinstance(fit, Fit)
-        upright = [
-            TURNS[jpeg.orientation](picture) if jpeg.orientation in TURNS else picture
-            for picture, jpeg in zip(pictures, jpegs, strict=True)
-        ]
-        values = torch.from_numpy(self.by_pillow.byte_values).to(model.dtype).contiguous()
-        if model.device.type == "cuda":
-            values = values.pin_memory().to(model.device, non_blocking=True)
-        return self.resize(upright, fit, values)
-
-    def check(self, device: Any) -> None:
-        """An error unless a picture of each sampling decodes on the device, to Pillow's bytes."""
-        from PIL import Image
-
-        waves = np.sin(np.arange(3 * 41 * 67) / 5).reshape(41, 67, 3)
-        image = Image.fromarray((127 + 120 * waves).astype(np.uint8))
-        for number, sampling in enumerate(((1, 1), (2, 1), (2, 2), (0, 0))):
-            data = io.BytesIO()
-            if all(sampling):
-                image.save(data, "JPEG", subsampling=number)
-            else:
-                image.convert("L").save(data, "JPEG")
-            jpeg = Encoded(data.getvalue(), image.size, sampling)
-            try:
-                [picture] = self.decode([jpeg], device)
-            except Refused as error:
-                raise EmbarkError(f"nvJPEG does not decode pictures here ({error})") from error
-            off = (picture.int() - _by_pillow(jpeg.data, device).int()).abs().max().item()
-            if off > MOST_LEVELS:
-                raise EmbarkError(f"nvJPEG's pictures are up to {off} levels off Pillow's here")
+            pass
+        if len(jpegs) > 1:
+            numbers = list(jpegs)
+            halves = numbers[: len(numbers) // 2], numbers[len(numbers) // 2 :]
+            left, right = ({number: jpegs[number] for number in half} for half in halves)
+            return self._pieces(left, values, errors) | self._pieces(right, values, errors)
+        [(number, jpeg)] = jpegs.items()
+        try:
+            picture = open_picture(jpeg.data)
+        except Exception as error:  # damage makes decoders raise whatever they like
+            reason = str(error) or type(error).__name__
+            errors[number] = f"image of {len(jpeg.data)} bytes does not decode: {reason}"
+            return {}
+        return {(number,): resampling.resize(upright([picture.to(values.device)], [jpeg]), self.fit, values)}
 
 
-def _by_pillow(data: bytes, device: Any) -> Any:
-    """The picture as Pillow decodes it, (3, height, width) on the device, or the error that it is unreadable."""
+def open_picture(data: bytes) -> Any:
+    """The picture as Pillow decodes it: (3, height, width) of bytes."""
     import torch
     from PIL import Image
 
+    return torch.from_numpy(np.array(Image.open(io.BytesIO(data)).convert("RGB"))).permute(2, 0, 1)
+
+
+def upright(pictures: Sequence[Any], jpegs: Sequence[Encoded]) -> list[Any]:
+    """The pictures, turned as their orientation says."""
+    return [
+        TURNS[jpeg.orientation](picture) if jpeg.orientation in TURNS else picture
+        for picture, jpeg in zip(pictures, jpegs, strict=True)
+    ]
+
+
+def _check(made: DevicePixels, device: Any) -> None:
+    """An error unless pictures of each sampling, turned and not, come out as Pillow makes them."""
+    import torch
+    from PIL import Image
+
+    values = torch.arange(256.0, device=device).expand(3, 256).contiguous()
+    waves = np.sin(np.arange(3 * 41 * 67) / 5).reshape(41, 67, 3)
+    image = Image.fromarray((127 + 120 * waves).astype(np.uint8))
+    jpegs = []
+    for number, sampling in enumerate(((1, 1), (2, 1), (2, 2), (0, 0))):
+        data = io.BytesIO()
+        if all(sampling):
+            image.save(data, "JPEG", subsampling=number)
+        else:
+            image.convert("L").save(data, "JPEG")
+        jpegs.append(Encoded(data.getvalue(), image.size, sampling, 1 + 2 * number))
+    fit = Fit(29, (29, 31), Image.Resampling.BICUBIC)
     try:
-        pixels = np.array(Image.open(io.BytesIO(data)).convert("RGB"))
-    except Exception as error:  # damage makes decoders raise whatever they like
-        return EmbarkError(f"image of {len(data)} bytes does not decode: {str(error) or type(error).__name__}")
-    return torch.from_numpy(pixels).to(device).permute(2, 0, 1)
+        pixels = made.pixels(jpegs, fit, values)
+    except Refused as error:
+        raise EmbarkError(f"nvJPEG does not decode pictures here ({error})") from error
+    pictures = upright([open_picture(jpeg.data) for jpeg in jpegs], jpegs)
+    off = (pixels.cpu() - resampling.resize(pictures, fit, values.cpu())).abs().max().item()
+    if off > MOST_LEVELS:
+        raise EmbarkError(f"pictures from the GPU are up to {off:.0f} levels off Pillow's here")
 
 
 def _groups(jpegs: Mapping[int, Encoded]) -> Iterator[dict[int, Encoded]]:

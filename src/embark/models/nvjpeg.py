@@ -12,16 +12,17 @@ from collections.abc import Iterator, Sequence
 from ctypes.util import find_library
 from functools import cache
 from pathlib import Path
-from threading import Lock
+from queue import SimpleQueue
 from typing import Any
 
 import numpy as np
 
-from embark.types import EmbarkError, Encoded
+from embark.types import Array, EmbarkError, Encoded
 
 HARDWARE, ANY = 3, 0  # which part of the GPU decodes: its JPEG engines, or whatever it has
 PLANES = 1  # the output: Y, Cb and Cr as they are stored
 NO_MEMORY = 5  # a status
+AT_ONCE = 2  # batches: while the engines decode one, the CPU copies the bytes of the other
 
 
 class Refused(RuntimeError):
@@ -29,56 +30,71 @@ class Refused(RuntimeError):
 
 
 class Decoder:
-    """nvJPEG on one CUDA device: one batch at a time, whichever thread brings it."""
+    """nvJPEG on one CUDA device, for whichever thread brings a batch; two batches at a time, as more are refused."""
 
     def __init__(self, device: Any) -> None:
         import torch
 
         self._library = library()
-        self._handle = ctypes.c_void_p()
-        self._state = ctypes.c_void_p()
-        self._count = 0
-        self._lock = Lock()
+        self._free: SimpleQueue[_State] = SimpleQueue()
         with torch.cuda.device(device):
             torch.cuda.init()
-            handle = ctypes.byref(self._handle)
-            if self._library.nvjpegCreateEx(HARDWARE, None, None, 0, handle):
-                _check(self._library.nvjpegCreateEx(ANY, None, None, 0, handle))
-            _check(self._library.nvjpegJpegStateCreate(self._handle, ctypes.byref(self._state)))
+            for _ in range(AT_ONCE):
+                self._free.put(_State(self._library))
 
-    def __call__(self, jpegs: Sequence[Encoded], device: Any) -> list[Any]:
-        """Planes (3, height, width) of bytes for each picture, on the device; color fills as much as it has."""
+    def __call__(self, jpegs: Sequence[Encoded], device: Any) -> tuple[Any, Array]:
+        """(planes, starts): Y, Cb and Cr of all pictures on the device, in one piece, and where each begins there.
+
+        Every plane has the room of the whole picture; color fills as much of it as it has, top left.
+        """
         import torch
 
-        pinned, places = _gathered([jpeg.data for jpeg in jpegs])  # which the device reads by itself
-        sizes = np.array([jpeg.size for jpeg in jpegs], np.uint64)
+        sizes = np.array([jpeg.size for jpeg in jpegs])
         areas = sizes[:, 0] * sizes[:, 1]
+        starts = 3 * (np.cumsum(areas) - areas)
         out = torch.empty(3 * int(areas.sum()), dtype=torch.uint8, device=device)
         goals = np.zeros((len(jpegs), 8), np.uint64)  # addresses of four planes, then the bytes of their lines
-        goals[:, 0] = out.data_ptr() + 3 * (np.cumsum(areas) - areas)
-        goals[:, 1] = goals[:, 0] + areas
-        goals[:, 2] = goals[:, 1] + areas
-        goals[:, 4:7] = sizes[:, :1]
+        for plane in range(3):
+            goals[:, plane] = out.data_ptr() + starts + plane * areas
+            goals[:, 4 + plane] = sizes[:, 0]
         lengths = np.array([len(jpeg.data) for jpeg in jpegs], np.uint64)
+        data = (ctypes.c_char_p * len(jpegs))(*[jpeg.data for jpeg in jpegs])  # addresses: nothing is copied
         stream = torch.cuda.current_stream(device)
-        with self._lock, torch.cuda.device(device):
-            if self._count != len(jpegs):
-                self._count = 0
-                _check(self._library.nvjpegDecodeBatchedInitialize(self._handle, self._state, len(jpegs), 1, PLANES))
-                self._count = len(jpegs)
-            try:
-                status = self._library.nvjpegDecodeBatched(
-                    self._handle, self._state, *(array.ctypes.data for array in (places, lengths, goals)),
-                    stream.cuda_stream,
-                )  # fmt: skip
-            finally:
-                stream.synchronize()  # it reads the pinned memory, and its own, until then
-            if status:
-                self._count = 0
+        state = self._free.get()
+        try:
+            with torch.cuda.device(device):
+                status = state.decode(data, lengths, goals, stream)
+        finally:
+            self._free.put(state)
         _check(status)
-        del pinned
-        planes = out.split((3 * areas).astype(np.int64).tolist())
-        return [plane.view(3, *jpeg.size[::-1]) for plane, jpeg in zip(planes, jpegs, strict=True)]
+        return out, starts
+
+
+class _State:
+    """What nvJPEG needs to decode one batch after the other."""
+
+    def __init__(self, library: Any) -> None:
+        self._library = library
+        self._handle = ctypes.c_void_p()
+        self._state = ctypes.c_void_p()
+        self._count = 0  # of the pictures that it is set up for
+        handle = ctypes.byref(self._handle)
+        if library.nvjpegCreateEx(HARDWARE, None, None, 0, handle):
+            _check(library.nvjpegCreateEx(ANY, None, None, 0, handle))
+        _check(library.nvjpegJpegStateCreate(self._handle, ctypes.byref(self._state)))
+
+    def decode(self, data: Any, lengths: Array, goals: Array, stream: Any) -> int:
+        """Decode a batch, and wait until it is done; returns the status."""
+        status = 0
+        if self._count != len(data):
+            status = self._library.nvjpegDecodeBatchedInitialize(self._handle, self._state, len(data), 1, PLANES)
+        if not status:
+            status = self._library.nvjpegDecodeBatched(
+                self._handle, self._state, data, lengths.ctypes.data, goals.ctypes.data, stream.cuda_stream
+            )
+            stream.synchronize()  # it reads the bytes until then
+        self._count = 0 if status else len(data)
+        return int(status)
 
 
 @cache
@@ -105,19 +121,6 @@ def _candidates() -> Iterator[str]:
             yield from map(str, sorted(folder.glob(pattern)))
     if name := find_library("nvjpeg"):
         yield name
-
-
-def _gathered(data: Sequence[bytes]) -> tuple[Any, Any]:
-    """The bytes of all pictures in one piece of pinned memory, and the address of each."""
-    import torch
-
-    lengths = np.array([len(jpeg) for jpeg in data])
-    ends = np.cumsum(lengths)
-    pinned = torch.empty(int(ends[-1]), dtype=torch.uint8, pin_memory=True)
-    room = pinned.numpy()
-    for jpeg, end in zip(data, ends.tolist(), strict=True):
-        room[end - len(jpeg) : end] = np.frombuffer(jpeg, np.uint8)
-    return pinned, (pinned.data_ptr() + ends - lengths).astype(np.uint64)
 
 
 def _check(status: int) -> None:

@@ -88,6 +88,7 @@ class Plan(NamedTuple):
     down: Axis
     down_first: bool
 
+
 @lru_cache(maxsize=8192)
 def axis(source: int, target: int, left: int, length: int, resample: int) -> Axis:
     """The axis that resizes `source` bytes to `target` and keeps `length` of them from `left` on."""
