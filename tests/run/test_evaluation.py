@@ -127,9 +127,16 @@ def test_evict_deletes_what_the_run_downloaded_after_the_last_task(hub: FakeHub)
 
 def test_evict_keeps_data_that_another_model_needs(hub: FakeHub) -> None:
     tasks = [ranking(hub, number) for number in range(2)]
-    models = [counting([]), embark.encoder(text=lambda texts: np.eye(len(texts), 8) + 1, name="test/2", revision="1")]
-    evaluate(models, tasks, evict=True, show_progress=False)
+    by_length = embark.encoder(text=lambda texts: [[len(text), 1.0] for text in texts], name="test/2", revision="1")
+    evaluate([counting([]), by_length], tasks, evict=True, show_progress=False)
     assert len(hub.asked("/lfs/")) == 2 * 3  # each file of both datasets once
+    assert not cached()
+
+
+def test_evict_goes_on_after_a_model_that_cannot_be_used(hub: FakeHub) -> None:
+    in_disorder = embark.encoder(text=lambda texts: np.eye(len(texts), 8) + 1, name="test/disorder", revision="1")
+    run = evaluate([counting([]), in_disorder], [ranking(hub, 0)], evict=True, show_progress=False)
+    assert [skip.model for skip in run.skipped] == ["test/disorder"]
     assert not cached()
 
 

@@ -74,9 +74,8 @@ class Evaluation:
         self.failed = False
         self.start = time.monotonic()
         self.lock = RLock()  # reading, embedding and scoring report at the same time
-        self._uses = Counter({task.source.id: 0 for task in self.tasks})
-        for task in self.tasks:
-            self._uses[task.source.id] += len(models)
+        self._uses = Counter(task.source.id for task in self.tasks for _ in models)
+        self._done: set[str] = set()  # tasks of the present model
 
     def require_data(self) -> None:
         """Offline: refuse to begin where the data of a task is missing that has no result on disk yet."""
@@ -100,6 +99,7 @@ class Evaluation:
         on_disk: dict[str, TaskResult] = {}
         scored: dict[str, TaskResult] = {}
         failed_before = len(self.run.skipped)
+        self._done.clear()
         try:
             encoder = load_model(model, self.loading, self.bench.settings)
             _ModelStream(self, encoder, on_disk, scored).evaluate()
@@ -108,6 +108,8 @@ class Evaluation:
         except Exception as error:
             done = {*on_disk, *scored, *(skip.task for skip in self.run.skipped[failed_before:])}
             self.fail(model_name(model), [task.name for task in self.tasks if task.name not in done], error)
+        for task in self.tasks:
+            self.done(task)
         place = {task.name: number for number, task in enumerate(self.tasks)}
         self.run.skipped[failed_before:] = sorted(self.run.skipped[failed_before:], key=lambda skip: place[skip.task])
         self.run.computed += len(scored)
@@ -130,9 +132,6 @@ class Evaluation:
                 self.run.skipped.append(Skipped(card.name, task.name, "not applicable", reason))
             else:
                 applicable.append(task)
-        for task in self.tasks:
-            if task not in applicable:
-                self.done(task)
         return applicable
 
     def done(self, task: Task) -> None:
@@ -140,7 +139,8 @@ class Evaluation:
         downloaded goes.
         """
         with self.lock:
-            self._uses[task.source.id] -= 1
+            self._uses[task.source.id] -= task.name not in self._done
+            self._done.add(task.name)
             unused = not self._uses[task.source.id]
         if self.evict and unused:
             self.bench.hub.evict(task.source.id)
