@@ -24,7 +24,7 @@ from embark.engine.local import embed
 from embark.engine.progress import progress
 from embark.engine.report import Report
 from embark.evaluators.pairs import PairScores
-from embark.models.encoder import Encoder, Generator, Matching, Reranker, fingerprint
+from embark.models.encoder import Encoder, Generator, Matching, Reranker, fingerprint, prepare_many
 from embark.planning import Demand, Need, Plan, plan, task_demand
 from embark.settings import Settings
 from embark.store import Space, Store
@@ -245,6 +245,9 @@ class ModelAsEncoder(Encoder):
 
     def prepare(self, contents: Sequence[Content], mode: str) -> Any:
         return self.model.prepare(contents, mode)
+
+    def prepare_many(self, batch: Sequence[Sequence[Content]], modes: Sequence[str]) -> Sequence[Any]:
+        return prepare_many(self.model, batch, modes)
 
 
 class _RerankerAsEncoder(ModelAsEncoder):
