@@ -7,6 +7,7 @@ embedded once. Pure: nothing is read, embedded or written here.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass
 from operator import eq
 from typing import overload
@@ -14,10 +15,11 @@ from typing import overload
 import numpy as np
 
 from embark.catalogue import group_values
-from embark.data.items import KEY, Items, Kinds, as_items, as_keys, first_positions, key, plain_keys
+from embark.data.items import KEY, Kinds, as_items, as_keys, first_positions, key, plain_keys
 from embark.data.items import take as take_items
+from embark.data.lazy_items import Chained
 from embark.models.encoder import Encoder, fingerprint, render_item, renders_plainly
-from embark.types import Array, Dataset, Item, Modality, Rendered, Style, Task, role_of
+from embark.types import Array, Dataset, Item, Rendered, Style, Task, role_of
 
 BLOCK = 1024  # needs that are made at a time
 
@@ -75,16 +77,19 @@ class Needs(Sequence[Need]):
 
     def __init__(self, demands: Sequence[Demand], positions: Array) -> None:
         self.demands = demands
-        self.positions = positions
         self._sides = [(number, side) for number, demand in enumerate(demands) for side in demand.keys]
-        self._starts = np.cumsum([0, *(len(demands[number].keys[side]) for number, side in self._sides)])[:-1]
+        self._items = Chained(
+            [as_items(demands[number].data.sides[side].items) for number, side in self._sides], positions
+        )
 
     def __len__(self) -> int:
-        return len(self.positions)
+        return len(self._items)
 
-    def take(self, rows: Array | Sequence[int] | slice) -> Needs:
+    def take(self, rows: Array | slice) -> Needs:
         """The needs at these places of the sequence."""
-        return Needs(self.demands, self.positions[rows])
+        taken = copy(self)
+        taken._items = self._items.take(rows)
+        return taken
 
     @property
     def keys(self) -> Array:
@@ -97,38 +102,23 @@ class Needs(Sequence[Need]):
     @property
     def numbers(self) -> Array:
         """The number of the demand of each."""
-        return np.array([number for number, _ in self._sides], np.int64)[self._side()]
+        numbers = np.empty(len(self), np.int64)
+        for rows, number, _, _ in self.by_side():
+            numbers[rows] = number
+        return numbers
 
     def kinds(self) -> Kinds:
         """The kinds of the items to embed."""
-        names: dict[tuple[Modality, ...], int] = {}
-        numbers = np.empty(len(self), np.int32)
-        for rows, items in self._items():
-            kinds = items.kinds()
-            numbers[rows] = np.array([names.setdefault(name, len(names)) for name in kinds.names], int)[kinds.numbers]
-        return Kinds(tuple(names), numbers)
+        return self._items.kinds()
 
     def lengths(self) -> Array:
         """The number of characters in the texts of each item."""
-        lengths = np.empty(len(self), np.int64)
-        for rows, items in self._items():
-            lengths[rows] = items.lengths()
-        return lengths
+        return self._items.lengths()
 
     def by_side(self) -> Iterator[tuple[Array, int, str, Array]]:
         """By demand (its number) and side: places in this sequence, and the rows of the side that they stand for."""
-        sides = self._side()
-        order = np.argsort(sides, kind="stable")
-        for rows in np.split(order, np.flatnonzero(np.diff(sides[order])) + 1) if len(order) else ():
-            side = sides[rows[0]]
-            yield rows, *self._sides[side], self.positions[rows] - self._starts[side]
-
-    def _side(self) -> Array:
-        return np.searchsorted(self._starts, self.positions, "right") - 1
-
-    def _items(self) -> Iterator[tuple[Array, Items]]:
-        for rows, number, side, places in self.by_side():
-            yield rows, as_items(self.demands[number].data.sides[side].items).take(places)
+        for rows, side, places in self._items.by_sequence():
+            yield rows, *self._sides[side], places
 
     @overload
     def __getitem__(self, row: int) -> Need: ...
@@ -137,7 +127,7 @@ class Needs(Sequence[Need]):
     def __getitem__(self, row: int | slice) -> Need | Needs:
         if isinstance(row, slice):
             return self.take(row)
-        [need] = self.take([range(len(self))[row]])
+        [need] = self.take(np.array([range(len(self))[row]]))
         return need
 
     def __iter__(self) -> Iterator[Need]:

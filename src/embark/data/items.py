@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from abc import abstractmethod
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from itertools import islice, product
@@ -182,8 +182,8 @@ class Items(Sequence[Item]):
     def nbytes(self) -> int:
         """The memory that the items take, about."""
 
-    def upright(self) -> Items:
-        """The items with their pictures upright, see `upright.py`; those without pictures stay as they are."""
+    def upright(self, turned: Callable[[Item], Item]) -> Items:
+        """The items with their pictures upright, see `upright.py`; `turned` turns those of an item in memory."""
         return self
 
     @overload
@@ -228,6 +228,9 @@ class ItemList(Items):
 
     def take(self, rows: Array) -> Items:
         return ItemList([self.items[row] for row in rows.tolist()])
+
+    def upright(self, turned: Callable[[Item], Item]) -> Items:
+        return ItemList(tuple(map(turned, self.items)))
 
     def kinds(self) -> Kinds:
         numbers: dict[tuple[Modality, ...], int] = {}
