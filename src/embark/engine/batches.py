@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from embark.catalogue import group_values
+import numpy as np
+
+from embark.data.items import ItemList
 from embark.engine.report import Report
-from embark.planning import Need
-from embark.types import Text
+from embark.planning import Need, Needs, take
 
 FIRST_BATCH = 32
 LARGEST_BATCH = 1024
@@ -45,7 +46,7 @@ class BatchSize:
 class Kind:
     """The items of one kind: those to embed, the size of their batches, and what became of them so far."""
 
-    needs: list[Need]
+    needs: Sequence[Need]
     size: BatchSize
     done: int = 0
     seconds: float = 0.0
@@ -69,16 +70,16 @@ def new_batch_size(fixed: int | None) -> BatchSize:
     return BatchSize(fixed, fixed, growing=False) if fixed else BatchSize()
 
 
-def first_batches_first(kinds: Sequence[Kind]) -> Iterator[tuple[Kind, list[Need]]]:
+def first_batches_first(kinds: Sequence[Kind]) -> Iterator[tuple[Kind, Sequence[Need]]]:
     """The items to embed, in parts; of several kinds, a few of each come first and tell what the others will cost."""
     kinds = [kind for kind in kinds if kind.needs]
     samples = {}
     for number, kind in enumerate(kinds if len(kinds) > 1 else ()):
         count = min(FIRST_BATCH, kind.size.now)
-        samples[number] = range(0, len(kind.needs), max(1, len(kind.needs) // count))[:count]
-        yield kind, [kind.needs[row] for row in samples[number]]
+        samples[number] = np.arange(0, len(kind.needs), max(1, len(kind.needs) // count))[:count]
+        yield kind, take(kind.needs, samples[number])
     for number, kind in enumerate(kinds):
-        if rest := [need for row, need in enumerate(kind.needs) if row not in samples.get(number, ())]:
+        if rest := take(kind.needs, np.delete(np.arange(len(kind.needs)), samples.get(number, []))):
             yield kind, rest
 
 
@@ -90,11 +91,10 @@ def seconds_left(kinds: Sequence[Kind]) -> float:
     )
 
 
-def by_kind(needs: Sequence[Need]) -> list[list[Need]]:
+def by_kind(needs: Sequence[Need]) -> list[Sequence[Need]]:
     """Needs grouped by kind of item, short texts first: batches are even and need little padding."""
-    groups = group_values((need.item.modalities, need) for need in needs)
-    return [sorted(group, key=_length) for group in groups.values()]
-
-
-def _length(need: Need) -> int:
-    return sum(len(part.text) for part in need.item.parts if isinstance(part, Text))
+    rows: Needs | ItemList = needs if isinstance(needs, Needs) else ItemList([need.item for need in needs])
+    names, numbers = rows.kinds()
+    lengths = rows.lengths()
+    groups = [np.flatnonzero(numbers == number) for number in range(len(names))]
+    return [take(needs, group[np.argsort(lengths[group], kind="stable")]) for group in groups]

@@ -12,6 +12,8 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager, suppress
 from itertools import islice
 
+import numpy as np
+
 from embark.data.items import as_keys
 from embark.data.media import UnreadableMedia
 from embark.engine.batches import BatchSize, Kind, by_kind, first_batches_first, new_batch_size, seconds_left
@@ -22,7 +24,7 @@ from embark.engine.report import Report
 from embark.engine.self_check import batch_warning
 from embark.engine.sink import Sink
 from embark.models.encoder import Billed, Encoder
-from embark.planning import Need
+from embark.planning import Need, take
 from embark.store import Writer
 from embark.types import Modality
 
@@ -124,17 +126,19 @@ def _timed_batch(
 
 
 def _embed_twice(
-    encoder: Encoder, group: list[Need], count: int, sink: Sink, report: Report, name: Callable[[Need], str]
-) -> list[Need]:
+    encoder: Encoder, group: Sequence[Need], count: int, sink: Sink, report: Report, name: Callable[[Need], str]
+) -> Sequence[Need]:
     """Embed a few items alone and together, compare and store them; returns the others of the group.
 
     Whatever fails meanwhile is left to the run itself, where it is named.
     """
-    spread = [group[row] for row in sorted({row * (len(group) - 1) // max(1, count - 1) for row in range(count)})]
+    spread = sorted({row * (len(group) - 1) // max(1, count - 1) for row in range(count)})
+    rows = []
     sample = []
-    for need in spread[1::2] + spread[::2]:  # neither the shortest nor the longest first: models sort by length
+    for row in spread[1::2] + spread[::2]:  # neither the shortest nor the longest first: models sort by length
         with suppress(Exception):
-            sample.append((need, prepare(encoder, need)))
+            sample.append((group[row], prepare(encoder, group[row])))
+            rows.append(row)
     if len(sample) < 2:
         return group
     needs = [need for need, _ in sample]
@@ -152,7 +156,7 @@ def _embed_twice(
     keys = [need.key for need in needs]
     sink.put(as_keys(keys), stored)
     report.embedded += len(keys)
-    return [need for need in group if need.key not in keys]
+    return take(group, np.delete(np.arange(len(group)), rows))
 
 
 def measure(encoder: Encoder, needs: Sequence[Need], sample: int = 24) -> dict[tuple[Modality, ...], float]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import islice
@@ -100,6 +101,20 @@ def render_item(
         rendered = encoder.render(item, role, instruction)
     other_frames = "video" in item.modalities and style.frames not in (None, encoder.card.frames)
     return replace(rendered, frames=style.frames) if other_frames else rendered
+
+
+def renders_plainly(encoder: Encoder, style: Style | None, modalities: AbstractSet[Modality]) -> bool:
+    """Whether an encoder sees items of these modalities as they are, in every role and whatever the instruction."""
+    if getattr(encoder.render, "__func__", None) is not Encoder.render:
+        return False
+    if style is None or not isinstance(encoder, Styled):
+        answered = False
+    elif getattr(encoder.render_styled, "__func__", None) is Towers.render_styled:
+        answered = "pixels" in encoder.card.styles.get(style.name, {}) and bool(PICTURES & modalities)
+    else:
+        answered = True
+    frames = style.frames if style is not None and "video" in modalities else None
+    return not answered and frames in (None, encoder.card.frames)
 
 
 def style_used(card: ModelCard, style: Style | None) -> str:

@@ -13,7 +13,7 @@ from embark.models import LOADERS, MODELS, Loading, find_card, get_model, known_
 from embark.models.encoder import Encoder, Tower, Towers, fingerprint, prepare_many
 from embark.results import Results
 from embark.settings import Settings, load_settings
-from embark.types import Array, Content, EmbarkError, Item, ModelCard, Rendered
+from embark.types import Array, Content, EmbarkError, ModelCard
 
 DEFAULT_MODELS = ("embark/pocket", "embark/handmade", "embark/random")
 
@@ -202,12 +202,8 @@ class _Completed(Encoder):
         self.model = model
         self.card = model.card
         self.batch_size = getattr(model, "batch_size", None)
-
-    def render(self, item: Item, role: str, instruction: str | None) -> Rendered:
-        if not hasattr(self.model, "render"):
-            return super().render(item, role, instruction)
-        rendered: Rendered = self.model.render(item, role, instruction)
-        return rendered
+        if hasattr(model, "render"):
+            self.render = model.render  # type: ignore[method-assign]
 
     def prepare(self, contents: Sequence[Content], mode: str) -> Any:
         return self.model.prepare(contents, mode) if hasattr(self.model, "prepare") else contents

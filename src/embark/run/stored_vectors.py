@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from embark.data import readers
+from embark.data.items import as_items
 from embark.engine.report import Report
 from embark.models import Loading
 from embark.models.encoder import Encoder
@@ -95,4 +96,4 @@ class Stored(Workbench):
 
 
 def _modalities(side: Side) -> str:
-    return "+".join(dict.fromkeys(kind for item in side.items for kind in item.modalities))
+    return "+".join(dict.fromkeys(kind for kinds in as_items(side.items).kinds().names for kind in kinds))
