@@ -24,6 +24,8 @@ SHORT = 128  # tokens of a short text
 WORTH_IT = 1.05  # gain in cost a second for which the batch size is doubled again
 PER_BATCH = 0.001  # seconds that a batch takes beside the forward pass: gathering, checking, handing over
 FULL = 0.8  # share of the budget from which a batch tells what a full one takes
+SMALL = 0.25  # share of the budget up to which a batch is rather filled than even
+MOST_PADDING = 0.1  # of a batch that is larger than that, as a share of its items' own cost
 WINDOW = 8  # batches of prepared items to choose the next one from; padding falls with it
 UNKNOWN_COST = 256  # of what only the model itself makes numbers of: an undecoded or unscaled picture
 HOPELESS = 256  # items of a kind without one valid vector, after which the others of that kind are not tried
@@ -87,8 +89,10 @@ def _cost(value: Any) -> int:
 
 
 def shapes(values: Sequence[Any]) -> list[tuple[int, ...]]:
-    """The shape of each item's first array, by which items of equal cost are told apart; empty where there is none."""
-    return [()] * len(values) if _are_flat(values) else list(map(_shape, values))
+    """The shape of each item's first array, by which items of equal cost are told apart; none for texts and tokens."""
+    if _are_of_towers(values):
+        values = [value[0][1] for value in values]
+    return [] if _are_flat(values) else list(map(_shape, values))
 
 
 def _shape(value: Any) -> tuple[int, ...]:
@@ -108,7 +112,7 @@ class BatchSize:
     """The size of the next batch: doubles while that is faster, halves for good when memory runs out.
 
     It is a budget of cost, padding included, 0 before anything is known; if `fixed`, it is a number of items. `unit` is
-    the cost of an item in the latest batch.
+    the mean cost of an item that waits.
     """
 
     budget: int = 0
@@ -119,12 +123,12 @@ class BatchSize:
     unit: int = 1
     fastest: int = 0  # the budget at the best speed
     warm: bool = True  # if not, the first batch says nothing about speed
-    doubted: bool = False  # whether the latest batch was no faster: a second one decides, as one may have been disturbed
+    doubted: bool = False  # whether the latest batch was no faster; one may have been disturbed, so a second decides
     _lock: Any = field(default_factory=Lock, repr=False, compare=False)
 
     @property
     def now(self) -> int:
-        """The number of items in the next batch, if they cost as much as the latest."""
+        """The number of items in the next batch, if they cost as much as others."""
         if self.fixed or not self.budget:
             return self.budget or FIRST_BATCH
         return max(1, min(largest_batch(self.unit), self.budget // self.unit))
@@ -196,7 +200,9 @@ class Batch:
 
     def part(self, rows: Sequence[int]) -> Batch:
         """The items of these rows."""
-        return Batch(*([column[row] for row in rows] for column in (self.needs, self.values, self.costs)))
+        return Batch(
+            [self.needs[row] for row in rows], [self.values[row] for row in rows], [self.costs[row] for row in rows]
+        )
 
 
 class Window:
@@ -213,24 +219,31 @@ class Window:
         self._items: list[Ready] = []  # in the order of their costs, unless the size is fixed
         self._costs = np.empty(0, np.int64)
         self._shapes = np.empty(0, np.int64)  # numbers of shapes
-        self._numbers: dict[tuple[int, ...], int] = {}  # shape → number
+        self._numbers: dict[tuple[int, ...], int] = {(): 0}  # shape → number
         self._unreadable: dict[bytes, str] = {}
         self._bytes = 0
         self._batches = 0
+        self._coming = True  # whether more items may come
         self._reached = 0  # the cost up to which the sweep has come
 
     def next_batch(self) -> Batch | None:
         """The next batch; None when there are no more items."""
         size = self._size
-        self._draw(size.now)
+        self._draw(size.now if size.fixed or not self._items else self._items_for(1))
         if not size.fixed and self._items:
             size.budget = size.budget or FIRST_BATCH * int(self._costs[-1])
             if self._costs[0] != self._costs[-1]:
-                self._draw(size.now * min(WINDOW, 1 + self._batches))  # the first batches do not wait for many items
+                self._draw(self._items_for(min(WINDOW, 1 + self._batches)))  # the first do not wait for many items
+            size.unit = max(1, round(self._costs.mean()))
         if not self._items and not self._unreadable:
             return None
         self._batches += 1
         return self._take(*self._cut())
+
+    def _items_for(self, batches: int) -> int:
+        """The number of items that fill so many batches, if others cost as much as these."""
+        mean = float(self._costs.mean())
+        return batches * max(1, min(largest_batch(round(mean)), int(self._size.budget / mean)))
 
     def _draw(self, items: int) -> None:
         """Draw prepared items until there are so many, or their bytes are enough."""
@@ -243,6 +256,8 @@ class Window:
             self._bytes += ready[2]
             if len(drawn) == missing or self._bytes >= self._most_bytes:
                 break
+        else:
+            self._coming = False
         if any(issubclass(kind, UnreadableMedia) for kind in {type(value) for _, value, _ in drawn}):
             self._unreadable |= {need.key: str(value) for need, value, _ in drawn if isinstance(value, UnreadableMedia)}
             drawn = [ready for ready in drawn if not isinstance(ready[1], UnreadableMedia)]
@@ -256,7 +271,7 @@ class Window:
         if self._size.fixed:
             return
         numbers = [self._numbers.setdefault(shape, len(self._numbers)) for shape in shapes(values)]
-        self._shapes = np.append(self._shapes, numbers)
+        self._shapes = np.append(self._shapes, numbers or np.zeros(len(values), np.int64))
         if (self._costs[:-1] <= self._costs[1:]).all() and not self._shapes.any():
             return  # the usual case: texts come in the order of their lengths
         order = np.lexsort((self._shapes, self._costs))  # stable, and equal shapes stand together
@@ -270,28 +285,28 @@ class Window:
             return 0, self._size.now
         budget = self._size.budget
         start = int(np.searchsorted(self._costs, self._reached))
-        if start == len(self._items):
-            start = 0
-        dearest = int(self._costs[-1])
-        # Where few are left in this sweep, cheaper ones fill the batch.
-        start = max(0, min(start, len(self._items) - min(budget // dearest, largest_batch(dearest))))
-        some = self._costs[start : start + largest_batch(int(self._costs[start]))]
-        fitting = int(np.searchsorted(some * np.arange(1, len(some) + 1), budget, side="right"))
-        return start, start + max(1, fitting)
+        dear = self._costs[start:]
+        if not len(dear) or (self._coming and len(dear) * int(dear[-1]) < SMALL * budget):
+            start = 0  # the few that are left wait for more of their like
+        ahead = self._costs[start : start + largest_batch(int(self._costs[start]))]
+        padded = ahead * np.arange(1, len(ahead) + 1)
+        even = padded <= (1 + MOST_PADDING) * np.cumsum(ahead)
+        fitting = np.flatnonzero((padded <= budget) & (even | (padded <= SMALL * budget)))
+        return start, start + (int(fitting[-1]) + 1 if len(fitting) else 1)
 
     def _take(self, start: int, end: int) -> Batch:
         """The batch of these items, which leave the window."""
         taken = self._items[start:end]
-        costs = self._costs[start:end].tolist()
+        taken_costs = self._costs[start:end].tolist()
         del self._items[start:end]
         self._costs = np.delete(self._costs, slice(start, end))
         self._shapes = np.delete(self._shapes, slice(start, end))
         if taken:
             self._bytes -= sum([size for _, _, size in taken])
-            self._reached = self._size.unit = costs[-1]
+            self._reached = taken_costs[-1]
         unreadable = self._unreadable
         self._unreadable = {}
-        return Batch([need for need, _, _ in taken], [value for _, value, _ in taken], costs, unreadable)
+        return Batch([need for need, _, _ in taken], [value for _, value, _ in taken], taken_costs, unreadable)
 
 
 # ── kinds of items ───────────────────────────────────────────────────────────────────────────────────────────────────

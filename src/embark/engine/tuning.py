@@ -1,4 +1,4 @@
-"""Batch sizes that were fastest, remembered for a model, a device and a kind of item: the next call begins with them."""
+"""Batch sizes that were fastest, remembered by model, device and kind of item: the next call begins with them."""
 
 from __future__ import annotations
 
