@@ -284,14 +284,20 @@ def _load(kind: str, model: str | ModelCard, revision: str | None, loading: Load
         card = replace(card, dtype=loading.dtype).with_name(lambda name: f"{name} ({loading.dtype})")  # stands apart
     devices = _devices(loader, card, loading)
     copies = [loader(card, replace(loading, device=device)) for device in devices]
-    if kind == "embedder" and loader.extra in ON_TORCH and card.loader not in ONE_LANE:
-        for copy, device in zip(copies, devices, strict=True):
-            copy.lanes = LANES if device.startswith("cuda") else 1
+    if kind == "embedder" and lanes_on(devices[0], card.loader) > 1:
+        for copy in copies:
+            copy.lanes = lanes_on(devices[0], card.loader)
     if len(copies) == 1 or kind != "embedder":
         return copies[0]
     from embark.models.parallel import Replicas
 
     return Replicas(copies)
+
+
+def lanes_on(device: str, loader: str) -> int:
+    """How many batches at once a model of this loader takes on a device."""
+    on_torch = loader in LOADERS and LOADERS[loader].extra in ON_TORCH
+    return LANES if device.startswith("cuda") and on_torch and loader not in ONE_LANE else 1
 
 
 def _devices(loader: Loader, card: ModelCard, loading: Loading) -> tuple[str, ...]:
