@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from embark.models.device import POOLING, devices, pad, to_device, to_numpy, without_gradients
+from embark.models import lanes_on
+from embark.models.device import POOLING, devices, own_stream, pad, to_device, to_numpy, without_gradients
 from embark.models.encoder import fingerprint
 from embark.models.loading import Loader, Loading, record_loading
 from embark.types import EmbarkError, ModelCard
@@ -51,6 +52,19 @@ def test_what_a_model_computes_for_itself_stays_exact() -> None:
         torch.bfloat16,
         torch.float32,
     )
+
+
+@pytest.mark.parametrize("device", ["", "cpu", "mps", "cuda:0"])
+def test_a_stream_of_its_own_changes_nothing_without_cuda(device: str) -> None:
+    with own_stream("cpu" if device == "cuda:0" and torch.cuda.is_initialized() else device):
+        vectors = to_numpy(torch.tensor([[1 / 3]], dtype=torch.bfloat16))
+    assert vectors.tolist() == [[0.333984375]]
+
+
+def test_models_on_cuda_take_several_batches_at_once_unless_they_tokenise_meanwhile() -> None:
+    assert lanes_on("cuda:0", "dual") == lanes_on("cuda:1", "open_clip") == lanes_on("cuda", "timm") == 3
+    assert [lanes_on("cpu", "dual"), lanes_on("mps", "text"), lanes_on("auto", "onnx")] == [1, 1, 1]
+    assert [lanes_on("cuda:0", loader) for loader in ("sentence-transformers", "jina", "openai", "own")] == [1] * 4
 
 
 def test_unknown_precision_is_refused() -> None:

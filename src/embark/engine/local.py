@@ -1,7 +1,8 @@
 """The local engine, a pipeline: decode workers → batches → encoder → writer.
 
 Workers prepare items ahead of the encoder and a writer thread commits its vectors, so the device waits for neither.
-Each batch is durable soon after it was computed; a killed run loses the last few batches at most.
+Where the encoder has several lanes, as many batches are in its hands at once. Each batch is durable soon after it was
+computed; a killed run loses the last few batches at most.
 """
 
 from __future__ import annotations
@@ -10,25 +11,32 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager, suppress
-from itertools import islice
+from functools import partial
+from threading import Lock
+from typing import TypeAlias
 
 import numpy as np
 
 from embark.data.items import as_keys
 from embark.data.media import UnreadableMedia
-from embark.engine.batches import BatchSize, Kind, by_kind, first_batches_first, new_batch_size, seconds_left
+from embark.engine.batches import Batch, Kind, Window, by_kind, first_batches_first, fixed_size, seconds_left
 from embark.engine.check import check_vectors
-from embark.engine.forward import forward, free_device_memory, out_of_memory
-from embark.engine.preparing import MOST_BYTES, Ready, prepare, prepared
+from embark.engine.forward import Turns, forward, free_device_memory, out_of_memory
+from embark.engine.lanes import Lanes
+from embark.engine.preparing import MOST_BYTES, prepare, prepared
 from embark.engine.report import Report
 from embark.engine.self_check import batch_warning
 from embark.engine.sink import Sink
+from embark.engine.tuning import Tuning
+from embark.models.device import own_stream
 from embark.models.encoder import Billed, Encoder
 from embark.planning import Need, take
 from embark.store import Writer
 from embark.types import Modality
 
 CHECKED = 4  # items of the self-check
+
+Job: TypeAlias = tuple[Kind, Batch]
 
 
 def embed(
@@ -41,28 +49,35 @@ def embed(
     self_check: bool = False,
     name: Callable[[Need], str] = lambda need: need.key.hex()[:12],
     advance: Callable[[int, float | None], None] = lambda items, left: None,
+    tuning: Tuning | None = None,
 ) -> Report:
     """Embed every need and commit its vector.
 
     `self_check` begins with a few items of each kind, alone and in a batch; a model that mixes them up is an error.
     `name` returns the name of a needed item for messages; `advance` is called with the number of items just finished
-    and the seconds that the others will take.
+    and the seconds that the others will take. `tuning` remembers batch sizes from call to call, and from run to run.
     """
     report = Report()
+    tuning = tuning or Tuning()
     start = time.perf_counter()
-    with ThreadPoolExecutor(workers) as pool, _cancelling(pool), Sink(writer) as sink:
+    with ThreadPoolExecutor(workers) as pool, _cancelling(pool), Sink(writer) as sink, tuning:
         fixed = batch_size or encoder.batch_size
-        kinds = [Kind(group, new_batch_size(fixed)) for group in by_kind(needs)]
+        kinds = [
+            Kind(group, fixed_size(fixed) if fixed else tuning.size(encoder.card, group[0].item.modalities))
+            for group in by_kind(needs)
+        ]
         if self_check and not isinstance(encoder, Billed):
             for kind in kinds:
                 rest = _embed_twice(encoder, kind.needs, min(CHECKED, fixed or CHECKED), sink, report, name)
                 kind.valid = len(kind.needs) - len(rest)
                 kind.needs = rest
                 advance(kind.valid, None)
-        for kind, part in first_batches_first(kinds):
-            with closing(prepared(pool, encoder, part, workers, kind.size, name)) as ready:
-                while not kind.hopeless and (done := _timed_batch(encoder, ready, kind, sink, report, name)):
-                    advance(done, seconds_left(kinds))
+        with _lanes(encoder, kinds, sink, report, name, advance) as lanes:
+            for kind, part in first_batches_first(kinds):
+                with closing(prepared(pool, encoder, part, workers, kind.size, name)) as ready:
+                    window = Window(ready, kind.size, MOST_BYTES // lanes.count)
+                    while not kind.hopeless and _hand_over(lanes, kind, window):
+                        pass
         for kind in kinds:
             if kind.hopeless:
                 kind.give_up(report)
@@ -80,49 +95,53 @@ def _cancelling(pool: ThreadPoolExecutor) -> Iterator[None]:
         raise
 
 
-def _batch(
-    encoder: Encoder,
-    ready: Iterator[Ready],
-    size: BatchSize,
-    sink: Sink,
-    report: Report,
-    name: Callable[[Need], str],
-) -> int:
-    """Embed the next batch and hand its vectors to the writer; returns how many items that were.
+def _hand_over(lanes: Lanes[Job], kind: Kind, window: Window) -> bool:
+    """Hand the next batch of a kind to the lanes; False when there is none.
 
     A function of its own, so that a batch's memory is free before the next one is gathered.
     """
-    batch = []
-    items = 0
-    batch_bytes = 0
-    for need, value, size_in_bytes in islice(ready, size.now):
-        if isinstance(value, UnreadableMedia):
-            report.unreadable[need.key] = str(value)
-        else:
-            batch.append((need, value))
-        items += 1
-        batch_bytes += size_in_bytes
-        if batch_bytes >= MOST_BYTES:
-            break
-    for piece, vectors in forward(encoder, batch, size, report, name):
-        sink.put(as_keys([need.key for need, _ in piece]), vectors)
-        report.embedded += len(piece)
-    return items
+    batch = window.next_batch()
+    if batch is None:
+        return False
+    lanes.put((kind, batch), alone=kind.size.is_tried_by(batch))
+    return True
 
 
-def _timed_batch(
-    encoder: Encoder, ready: Iterator[Ready], kind: Kind, sink: Sink, report: Report, name: Callable[[Need], str]
-) -> int:
-    """Embed the next batch, and count what it took; returns how many items that were."""
-    start = time.perf_counter()
-    valid = report.embedded
-    invalid = len(report.invalid)
-    items = _batch(encoder, ready, kind.size, sink, report, name)
-    kind.done += items
-    kind.seconds += time.perf_counter() - start
-    kind.valid += report.embedded - valid
-    kind.invalid += len(report.invalid) - invalid
-    return items
+def _lanes(
+    encoder: Encoder,
+    kinds: Sequence[Kind],
+    sink: Sink,
+    report: Report,
+    name: Callable[[Need], str],
+    advance: Callable[[int, float | None], None],
+) -> Lanes[Job]:
+    """The encoder's lanes, which embed batches, hand the vectors to the writer and count what became of the items."""
+    turns = Turns()
+    lock = Lock()
+    last = time.perf_counter()
+
+    def work(job: Job) -> None:
+        nonlocal last
+        kind, batch = job
+        part = Report(unreadable=batch.unreadable)
+        for needs, vectors in forward(encoder, batch, kind.size, part, name, turns, alone=lanes.count == 1):
+            if lanes.stopped:
+                return
+            sink.put(as_keys([need.key for need in needs]), vectors)
+            part.embedded += len(needs)
+        with lock:
+            now = time.perf_counter()
+            kind.seconds += now - last
+            last = now
+            kind.done += len(batch) + len(batch.unreadable)
+            kind.valid += part.embedded
+            kind.invalid += len(part.invalid)
+            report.add(part)
+            advance(len(batch) + len(batch.unreadable), seconds_left(kinds))
+
+    count = max(1, getattr(encoder, "lanes", 1))  # encoders of others may not inherit it
+    lanes = Lanes(count, work, partial(own_stream, str(encoder.card.loaded.get("device", ""))))
+    return lanes
 
 
 def _embed_twice(

@@ -54,6 +54,8 @@ MODELS: Catalogue[ModelCard] = Catalogue(
 UNITS = {"": 1, "K": 10**3, "M": 10**6, "B": 10**9}  # of numbers of parameters
 KINDS = {"embedder": "an embedding model", "reranker": "a re-ranker", "generator": "a generator"}
 ON_TORCH = ("torch", "open_clip", "timm")  # extras whose models can stand on several devices
+LANES = 3  # batches at once on a CUDA device: one is computed, one's inputs are moved there, one's vectors come back
+ONE_LANE = ("sentence-transformers", "colbert", "jina")  # they tokenise in `embed`, which is unsafe in threads
 
 # A loader's module is imported when a model is loaded: most of them need libraries that not everybody has.
 LOADERS: dict[str, Loader] = {
@@ -280,12 +282,22 @@ def _load(kind: str, model: str | ModelCard, revision: str | None, loading: Load
         if card.loader in LOADERS and loader.extra not in ON_TORCH:
             raise EmbarkError(f"{name} has one precision, {card.dtype}; another is for models that run on torch.")
         card = replace(card, dtype=loading.dtype).with_name(lambda name: f"{name} ({loading.dtype})")  # stands apart
-    copies = [loader(card, replace(loading, device=device)) for device in _devices(loader, card, loading)]
+    devices = _devices(loader, card, loading)
+    copies = [loader(card, replace(loading, device=device)) for device in devices]
+    if kind == "embedder" and lanes_on(devices[0], card.loader) > 1:
+        for copy in copies:
+            copy.lanes = lanes_on(devices[0], card.loader)
     if len(copies) == 1 or kind != "embedder":
         return copies[0]
     from embark.models.parallel import Replicas
 
     return Replicas(copies)
+
+
+def lanes_on(device: str, loader: str) -> int:
+    """How many batches at once a model of this loader takes on a device."""
+    on_torch = loader in LOADERS and LOADERS[loader].extra in ON_TORCH
+    return LANES if device.startswith("cuda") and on_torch and loader not in ONE_LANE else 1
 
 
 def _devices(loader: Loader, card: ModelCard, loading: Loading) -> tuple[str, ...]:

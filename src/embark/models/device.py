@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import wraps
 from itertools import chain
 from typing import Any, TypeVar
@@ -76,8 +78,35 @@ def without_gradients(function: Function) -> Function:
 
 
 def to_numpy(tensor: Any) -> Array:
-    """The tensor as a numpy array of float32: numpy has no bfloat16."""
-    return np.asarray(tensor.detach().float().cpu().numpy())
+    """The tensor as a numpy array of float32, as numpy has no bfloat16.
+
+    From a GPU it comes in its own precision, by memory that the device can write to by itself, and other streams go on.
+    """
+    tensor = tensor.detach()
+    if tensor.is_cuda:
+        import torch
+
+        host = torch.empty(tensor.shape, dtype=tensor.dtype, pin_memory=True)
+        host.copy_(tensor, non_blocking=True)
+        torch.cuda.current_stream(tensor.device).synchronize()
+        tensor = host
+    return np.asarray(tensor.cpu().float().numpy())
+
+
+@contextmanager
+def own_stream(device: str) -> Iterator[None]:
+    """A block whose work on a CUDA device runs in a stream of its own, beside that of other threads.
+
+    Elsewhere, and where this process has not used CUDA, it changes nothing.
+    """
+    torch = sys.modules.get("torch")
+    if torch is None or not device.startswith("cuda") or not torch.cuda.is_initialized():
+        yield
+        return
+    stream = torch.cuda.Stream(device)
+    stream.wait_stream(torch.cuda.default_stream(device))  # weights may still be on their way
+    with torch.cuda.stream(stream):
+        yield
 
 
 def stack(rows: Sequence[Any], model: Any) -> Any:
