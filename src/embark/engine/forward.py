@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from embark.engine.activity import SILENT, Activity
 from embark.engine.batches import BatchSize
 from embark.engine.check import InvalidVectors, check_vectors
 from embark.engine.report import Report
@@ -19,7 +20,12 @@ NO_MEMORY = ("out of memory", "allocate memory", "alloc_failed", "bad_alloc", "b
 
 
 def forward(
-    encoder: Encoder, batch: list[tuple[Need, Any]], size: BatchSize, report: Report, name: Callable[[Need], str]
+    encoder: Encoder,
+    batch: list[tuple[Need, Any]],
+    size: BatchSize,
+    report: Report,
+    name: Callable[[Need], str],
+    activity: Activity = SILENT,
 ) -> Iterator[tuple[list[tuple[Need, Any]], Any]]:
     """(piece, vectors) of the batch: one piece, or halves of halves where memory does not suffice.
 
@@ -29,7 +35,8 @@ def forward(
         return
     start = time.perf_counter()
     try:
-        vectors = encoder.embed([value for _, value in batch])
+        with activity.busy():
+            vectors = encoder.embed([value for _, value in batch])
     except Interrupted as cut:
         if cut.done:  # a provider has charged for them, so they are stored
             rows = sorted(cut.done)
@@ -53,8 +60,8 @@ def forward(
     size.record_out_of_memory(len(batch))
     report.batch_size = min(size.now, report.batch_size or size.now)
     half = len(batch) // 2
-    yield from forward(encoder, batch[:half], size, report, name)
-    yield from forward(encoder, batch[half:], size, report, name)
+    yield from forward(encoder, batch[:half], size, report, name, activity)
+    yield from forward(encoder, batch[half:], size, report, name, activity)
 
 
 def _valid(

@@ -14,6 +14,7 @@ from itertools import islice
 
 from embark.data.items import as_keys
 from embark.data.media import UnreadableMedia
+from embark.engine.activity import SILENT, Activity
 from embark.engine.batches import BatchSize, Kind, by_kind, first_batches_first, new_batch_size, seconds_left
 from embark.engine.check import check_vectors
 from embark.engine.forward import forward, free_device_memory, out_of_memory
@@ -39,16 +40,17 @@ def embed(
     self_check: bool = False,
     name: Callable[[Need], str] = lambda need: need.key.hex()[:12],
     advance: Callable[[int, float | None], None] = lambda items, left: None,
+    activity: Activity = SILENT,
 ) -> Report:
     """Embed every need and commit its vector.
 
     `self_check` begins with a few items of each kind, alone and in a batch; a model that mixes them up is an error.
     `name` returns the name of a needed item for messages; `advance` is called with the number of items just finished
-    and the seconds that the others will take.
+    and the seconds that the others will take. `activity` counts the time in the encoder and the waits for others.
     """
     report = Report()
     start = time.perf_counter()
-    with ThreadPoolExecutor(workers) as pool, _cancelling(pool), Sink(writer) as sink:
+    with ThreadPoolExecutor(workers) as pool, _cancelling(pool), Sink(writer, activity) as sink:
         fixed = batch_size or encoder.batch_size
         kinds = [Kind(group, new_batch_size(fixed)) for group in by_kind(needs)]
         if self_check and not isinstance(encoder, Billed):
@@ -58,8 +60,8 @@ def embed(
                 kind.needs = rest
                 advance(kind.valid, None)
         for kind, part in first_batches_first(kinds):
-            with closing(prepared(pool, encoder, part, workers, kind.size, name)) as ready:
-                while not kind.hopeless and (done := _timed_batch(encoder, ready, kind, sink, report, name)):
+            with closing(prepared(pool, encoder, part, workers, kind.size, name, activity)) as ready:
+                while not kind.hopeless and (done := _timed_batch(encoder, ready, kind, sink, report, name, activity)):
                     advance(done, seconds_left(kinds))
         for kind in kinds:
             if kind.hopeless:
@@ -85,6 +87,7 @@ def _batch(
     sink: Sink,
     report: Report,
     name: Callable[[Need], str],
+    activity: Activity,
 ) -> int:
     """Embed the next batch and hand its vectors to the writer; returns how many items that were.
 
@@ -102,20 +105,26 @@ def _batch(
         batch_bytes += size_in_bytes
         if batch_bytes >= MOST_BYTES:
             break
-    for piece, vectors in forward(encoder, batch, size, report, name):
+    for piece, vectors in forward(encoder, batch, size, report, name, activity):
         sink.put(as_keys([need.key for need, _ in piece]), vectors)
         report.embedded += len(piece)
     return items
 
 
 def _timed_batch(
-    encoder: Encoder, ready: Iterator[Ready], kind: Kind, sink: Sink, report: Report, name: Callable[[Need], str]
+    encoder: Encoder,
+    ready: Iterator[Ready],
+    kind: Kind,
+    sink: Sink,
+    report: Report,
+    name: Callable[[Need], str],
+    activity: Activity,
 ) -> int:
     """Embed the next batch, and count what it took; returns how many items that were."""
     start = time.perf_counter()
     valid = report.embedded
     invalid = len(report.invalid)
-    items = _batch(encoder, ready, kind.size, sink, report, name)
+    items = _batch(encoder, ready, kind.size, sink, report, name, activity)
     kind.done += items
     kind.seconds += time.perf_counter() - start
     kind.valid += report.embedded - valid
