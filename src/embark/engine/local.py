@@ -25,7 +25,6 @@ from embark.engine.sink import Sink
 from embark.models.encoder import Billed, Encoder
 from embark.planning import Need
 from embark.store import Writer
-from embark.types import Modality
 
 CHECKED = 4  # items of the self-check
 
@@ -162,25 +161,3 @@ def _embed_twice(
     sink.put(as_keys(keys), stored)
     report.embedded += len(keys)
     return [need for need in group if need.key not in keys]
-
-
-def measure(encoder: Encoder, needs: Sequence[Need], sample: int = 24) -> dict[tuple[Modality, ...], float]:
-    """Seconds for an item of each kind, timed on a small sample; nothing is stored."""
-    out = {}
-    for group in by_kind(needs):
-        timed = group[:: max(1, len(group) // sample)][:sample]
-        _try(encoder, timed[:2])  # the first pass pays for loading
-        start = time.perf_counter()
-        _try(encoder, timed)
-        out[group[0].item.modalities] = (time.perf_counter() - start) / len(timed)
-    return out
-
-
-def _try(encoder: Encoder, needs: Sequence[Need]) -> None:
-    """Embed the needs that can be read, without storing the vectors."""
-    ready = []
-    for need in needs:
-        with suppress(UnreadableMedia):
-            ready.append(prepare(encoder, need))
-    if ready:
-        encoder.embed(ready)

@@ -19,7 +19,7 @@ from embark.catalogue import counted, group_values, listed
 from embark.data.items import as_keys
 from embark.data.local_state import STATES
 from embark.data.own_tasks import tasks_to_run
-from embark.engine.progress import Advance, log, progress
+from embark.engine.progress import Advance, log, progress, span
 from embark.engine.report import Report
 from embark.engine.self_check import Inconsistent
 from embark.models import Loading
@@ -30,6 +30,7 @@ from embark.results.table import Table, Tabular, applicable, data_frame, shown
 from embark.run.failures import FailureLog
 from embark.run.fetching import require_data
 from embark.run.models import Model, Models, load_model, model_card, model_name, name_models
+from embark.run.predictions import prediction_file, settle_prediction
 from embark.run.score import Scoring, commit_now, encoder_fingerprint, fingerprint_of, score_task
 from embark.run.stages import StagedWorkbench, Stages
 from embark.run.workbench import Workbench
@@ -81,6 +82,7 @@ class Run(Tabular):
     embedded: int = 0
     damaged: int = 0  # stored vectors that did not match their checksums, and were embedded again
     seconds: float = 0.0
+    predicted: float | None = None  # seconds; None where no plan of the last day was about just this run
     folder: Path | None = None  # where the results are
     warnings: list[str] = field(default_factory=list)  # about results on disk
 
@@ -138,6 +140,7 @@ class Run(Tabular):
             f"Embedded {counted(self.embedded, 'item')} in a run of {self.seconds:.1f} s; "
             f"{counted(self.computed, 'score')} computed, {len(self.results) - self.computed} already on "
             f"disk{place}.": True,
+            f"The plan predicted {span(self.predicted or 0)}; it took {span(self.seconds)}.": self.predicted,
             f"{counted(self.damaged, 'stored vector')} did not match their checksums and were embedded again; "
             "see: embark store check": self.damaged,
             f"The tasks use {self.items:,} items, {self.unique:,} of them distinct: each is embedded once and serves "
@@ -215,6 +218,7 @@ def evaluate(
         bench.heading = f"model {number} of {len(models)}, " if len(models) > 1 else ""
         evaluation.evaluate(name_or_encoder)
     evaluation.run.seconds = time.perf_counter() - start
+    evaluation.settle_prediction(chosen)
     if evaluation.failed and not evaluation.run.results:
         raise NothingScored(evaluation.run)
     return evaluation.run
@@ -233,6 +237,7 @@ class _Evaluation:
         self.run = Run(self.tasks, folder=bench.settings.results, warnings=self.folder.notes)
         self.failed = False
         self.start = time.monotonic()
+        self.cards: list[ModelCard] = []  # of the models that were loaded
 
     def require_data(self, models: Sequence[Model]) -> None:
         """Offline: refuse to begin where the data of a task is missing that has no result on disk yet."""
@@ -251,6 +256,7 @@ class _Evaluation:
         failed_before = len(self.run.skipped)
         try:
             encoder = load_model(model, self.loading, self.bench.settings)
+            self.cards.append(encoder.card)
             demands = self._read(encoder, on_disk, outdated)
             if demands:
                 self.folder.check()
@@ -269,6 +275,11 @@ class _Evaluation:
         self.run.computed += len(scored)
         results_by_task = on_disk | scored
         self.run.results += [results_by_task[task.name] for task in self.tasks if task.name in results_by_task]
+
+    def settle_prediction(self, tasks: Sequence[Task]) -> None:
+        """Record what a plan predicted for this run."""
+        path = prediction_file(self.bench.settings, self.cards, tasks)
+        self.run.predicted = settle_prediction(path, self.run.computed, self.run.embedded, self.run.seconds)
 
     def _distinct(
         self, encoder: Encoder, planned: Plan, demands: Mapping[str, list[Demand]], scored: Mapping[str, TaskResult]
