@@ -210,14 +210,13 @@ def plan(
     """Show what a run would embed, store and cost, without doing it.
 
     Tasks over hub data are planned on their rows' counts, in an instant, unless --data is given. Seconds are predicted
-    from samples that this machine embeds and scores; a run within a day says how long it took instead. A model behind
-    an API is not asked, its price is estimated.
+    from samples on this machine; a model behind an API is not asked, its price is estimated.
 
     \b
     embark plan
     embark plan -b 'MIEB(Multilingual)'
     embark plan -m embark/pocket -b Pocket --seconds 5
-    embark plan -m openai/clip-vit-base-patch32 -t CIFAR10ZeroShot --data --limit 100
+    embark plan -m embark/pocket -t CIFAR10ZeroShot --data --limit 100
     """
     settings = embark.load_settings(home, offline=offline or None)
     of_folder = folder_tasks(folder, name, kind, allow_outside=allow_outside)

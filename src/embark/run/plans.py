@@ -242,7 +242,7 @@ def _model_plan(
                 of_task = bench.demands(task, encoder)
                 demands += of_task
                 # Waiting for downloads is no work of the processor, and the run will not wait for them again.
-                reading += [min(_clocks() - start) / len(of_task)] * len(of_task)
+                reading += [float(min(_clocks() - start)) / len(of_task)] * len(of_task)
             except Exception as error:
                 why = log.reason(error, f"planning {task.name}")
                 skipped.append(Skipped(name, task.name, "failed", why))

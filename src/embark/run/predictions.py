@@ -6,7 +6,7 @@ import hashlib
 import json
 import os
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -25,9 +25,9 @@ from embark.stats.shared import ItemNumbers, Part, interval
 from embark.types import ModelCard, Qrels, Task
 
 DAY = 24 * 3600.0
-QUERIES, DOCUMENTS = 512, 16_384  # of the ranking that is timed where there is a larger one
-LARGEST = QUERIES * DOCUMENTS  # queries × documents that are ranked as they are
-GROWTH = 4  # of the work, from one part that is timed to the next
+RANKING = "ranking"
+SMALL, LARGE = (64, 64), (512, 16_384)  # queries and documents of the rankings that are tried
+MOST_ITEMS = 2_000  # of the part of another evaluator that is tried, if there is one so small
 
 
 @dataclass(frozen=True)
@@ -78,48 +78,35 @@ def settle_prediction(path: Path, scores: int, embedded: int, seconds: float) ->
 
 
 def scoring_seconds(bench: Workbench, card: ModelCard, demands: Sequence[Demand], seconds: float) -> list[float]:
-    """The seconds that scoring each demand takes: a few of each evaluator's are scored, on random vectors; the others
-    cost in proportion to their work. Models of late interaction are not estimated (0).
+    """The seconds that scoring each demand takes, by trials on random vectors while the time lasts: rankings go by
+    queries × documents, other evaluators by items. Late interaction is not estimated (0).
     """
     out = [0.0] * len(demands)
-    if card.similarity == "maxsim":
+    if card.similarity == "maxsim" or not demands:
         return out
-    works = [_work(demand) for demand in demands]
-    kinds = group_values((_kind(demand), number) for number, demand in enumerate(demands))
     end = time.perf_counter() + seconds
-    for place, (kind, numbers) in enumerate(kinds.items()):
-        share = max(0.0, end - time.perf_counter()) / (len(kinds) - place)
-        points = dict(_timed_parts(bench, card, kind, [(works[number], demands[number]) for number in numbers], share))
-        for number in numbers if points else ():
-            most = max(points)
-            known = np.interp(works[number], sorted(points), [points[work] for work in sorted(points)])
-            out[number] = float(known) if works[number] <= most else points[most] * works[number] / most
+    kinds = group_values((_kind(demand), number) for number, demand in enumerate(demands))
+    rankings = kinds.pop(RANKING, [])
+    if rankings:
+        (small, overhead), (large, most) = _ranking_trials(bench.params(demands[rankings[0]].task, card), card).items()
+    for number in rankings:
+        pairs = _pairs(demands[number])
+        out[number] = overhead + max(0.0, most - overhead) * max(0, pairs - small) / (large - small)
+    items = [sum(map(len, demand.keys.values())) for demand in demands]
+    trials = [max(numbers, key=lambda row: (items[row] <= MOST_ITEMS, items[row])) for numbers in kinds.values()]
+    rates: dict[str, float] = {}
+    for number in sorted(trials, key=items.__getitem__):
+        with suppress(Exception):  # the run will report it
+            for _ in range(2):  # the first pays for imports
+                if time.perf_counter() < end:
+                    rates[_kind(demands[number])] = _scoring_trial(bench, card, demands[number]) / items[number]
+    for kind, numbers in kinds.items():
+        for number in numbers:
+            out[number] = items[number] * rates.get(kind, float(np.mean([*rates.values(), 0.0])))
     return out
 
 
-def _timed_parts(
-    bench: Workbench, card: ModelCard, kind: str, parts: list[tuple[int, Demand]], seconds: float
-) -> Iterable[tuple[int, float]]:
-    """(work, seconds) of some parts, from the smallest on, until the time is over."""
-    end = time.perf_counter() + seconds
-    largest = 0
-    for work, demand in sorted(parts, key=lambda part: part[0]):
-        if work < GROWTH * largest:
-            continue
-        bounded = kind == "ranking" and work > LARGEST
-        try:
-            taken = _timed_ranking(bench, card, demand) if bounded else _timed_score(bench, card, demand)
-            if not largest and taken < end - time.perf_counter():  # the first pays for imports
-                taken = _timed_ranking(bench, card, demand) if bounded else _timed_score(bench, card, demand)
-        except Exception:  # the run will report it
-            return
-        yield min(work, LARGEST) if bounded else work, taken
-        largest = work
-        if bounded or GROWTH * taken > end - time.perf_counter():
-            return
-
-
-def _timed_score(bench: Workbench, card: ModelCard, demand: Demand) -> float:
+def _scoring_trial(bench: Workbench, card: ModelCard, demand: Demand) -> float:
     """The seconds for scoring a demand as a run does, on random vectors."""
     rng = np.random.default_rng(0)
     vectors = {side: _random(rng, len(keys), card) for side, keys in demand.keys.items()}
@@ -131,15 +118,18 @@ def _timed_score(bench: Workbench, card: ModelCard, demand: Demand) -> float:
     return time.perf_counter() - start
 
 
-def _timed_ranking(bench: Workbench, card: ModelCard, demand: Demand) -> float:
-    """The seconds for a ranking of `LARGEST` random queries × documents."""
+def _ranking_trials(params: Mapping[str, Any], card: ModelCard) -> dict[int, float]:
+    """The seconds for a small and a large ranking, by queries × documents; the first pays for imports."""
     rng = np.random.default_rng(0)
-    truth = Qrels(np.arange(QUERIES), rng.integers(0, DOCUMENTS, QUERIES), np.ones(QUERIES, np.int64))
-    vectors = {"query": _random(rng, QUERIES, card), "document": _random(rng, DOCUMENTS, card)}
-    params = {name: value for name, value in bench.params(demand.task, card).items() if name in evaluators.COMMON}
-    start = time.perf_counter()
-    evaluators.evaluate("retrieval", truth, vectors, {**params, "metric": "ndcg_at_10"})
-    return time.perf_counter() - start
+    common = {name: value for name, value in params.items() if name in evaluators.COMMON} | {"metric": "ndcg_at_10"}
+    out = {}
+    for queries, documents in (SMALL, SMALL, LARGE):
+        truth = Qrels(np.arange(queries), rng.integers(0, documents, queries), np.ones(queries, np.int64))
+        vectors = {"query": _random(rng, queries, card), "document": _random(rng, documents, card)}
+        start = time.perf_counter()
+        evaluators.evaluate("retrieval", truth, vectors, common)
+        out[queries * documents] = time.perf_counter() - start
+    return out
 
 
 def _random(rng: np.random.Generator, count: int, card: ModelCard) -> Any:
@@ -147,14 +137,12 @@ def _random(rng: np.random.Generator, count: int, card: ModelCard) -> Any:
 
 
 def _kind(demand: Demand) -> str:
-    """What the work of scoring a demand goes by: rankings by queries × documents, others by items."""
+    """What scoring a demand is estimated by: the trial of its evaluator, or of rankings."""
     ranks_all = isinstance(demand.data.truth, Qrels) and not demand.task.params.get("judged_only")
-    return "ranking" if ranks_all else demand.task.evaluator
+    return RANKING if ranks_all else demand.task.evaluator
 
 
-def _work(demand: Demand) -> int:
-    """The queries × documents of a ranking; the items of other tasks."""
-    if _kind(demand) != "ranking":
-        return sum(map(len, demand.keys.values()))
+def _pairs(demand: Demand) -> int:
+    """The queries × documents of a ranking, under all its conditions."""
     conditions = max(1, len(demand.keys) - 1)
     return len(demand.keys["query"]) * len(demand.keys["document"]) * conditions
