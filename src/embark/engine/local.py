@@ -18,7 +18,7 @@ from typing import TypeAlias
 import numpy as np
 
 from embark.data.items import as_keys
-from embark.data.media import UnreadableMedia
+from embark.engine.activity import SILENT, Activity
 from embark.engine.batches import Batch, Kind, Window, by_kind, first_batches_first, fixed_size, seconds_left
 from embark.engine.check import check_vectors
 from embark.engine.forward import Turns, forward, free_device_memory, out_of_memory
@@ -32,7 +32,6 @@ from embark.models.device import own_stream
 from embark.models.encoder import Billed, Encoder
 from embark.planning import Need, take
 from embark.store import Writer
-from embark.types import Modality
 
 CHECKED = 4  # items of the self-check
 
@@ -50,17 +49,19 @@ def embed(
     name: Callable[[Need], str] = lambda need: need.key.hex()[:12],
     advance: Callable[[int, float | None], None] = lambda items, left: None,
     tuning: Tuning | None = None,
+    activity: Activity = SILENT,
 ) -> Report:
     """Embed every need and commit its vector.
 
     `self_check` begins with a few items of each kind, alone and in a batch; a model that mixes them up is an error.
     `name` returns the name of a needed item for messages; `advance` is called with the number of items just finished
-    and the seconds that the others will take. `tuning` remembers batch sizes from call to call, and from run to run.
+    and the seconds that the others will take. `tuning` remembers batch sizes from call to call, and from run to run;
+    `activity` counts the time in the encoder and the waits for others.
     """
     report = Report()
     tuning = tuning or Tuning()
     start = time.perf_counter()
-    with ThreadPoolExecutor(workers) as pool, _cancelling(pool), Sink(writer) as sink, tuning:
+    with ThreadPoolExecutor(workers) as pool, _cancelling(pool), Sink(writer, activity) as sink, tuning:
         fixed = batch_size or encoder.batch_size
         kinds = [
             Kind(group, fixed_size(fixed) if fixed else tuning.size(encoder.card, group[0].item.modalities))
@@ -72,9 +73,9 @@ def embed(
                 kind.valid = len(kind.needs) - len(rest)
                 kind.needs = rest
                 advance(kind.valid, None)
-        with _lanes(encoder, kinds, sink, report, name, advance) as lanes:
+        with _lanes(encoder, kinds, sink, report, name, advance, activity) as lanes:
             for kind, part in first_batches_first(kinds):
-                with closing(prepared(pool, encoder, part, workers, kind.size, name)) as ready:
+                with closing(prepared(pool, encoder, part, workers, kind.size, name, activity)) as ready:
                     window = Window(ready, kind.size, MOST_BYTES // lanes.count)
                     while not kind.hopeless and _hand_over(lanes, kind, window):
                         pass
@@ -114,6 +115,7 @@ def _lanes(
     report: Report,
     name: Callable[[Need], str],
     advance: Callable[[int, float | None], None],
+    activity: Activity,
 ) -> Lanes[Job]:
     """The encoder's lanes, which embed batches, hand the vectors to the writer and count what became of the items."""
     turns = Turns()
@@ -124,7 +126,8 @@ def _lanes(
         nonlocal last
         kind, batch = job
         part = Report(unreadable=batch.unreadable)
-        for needs, vectors in forward(encoder, batch, kind.size, part, name, turns, alone=lanes.count == 1):
+        alone = lanes.count == 1
+        for needs, vectors in forward(encoder, batch, kind.size, part, name, turns, alone, activity):
             if lanes.stopped:
                 return
             sink.put(as_keys([need.key for need in needs]), vectors)
@@ -176,25 +179,3 @@ def _embed_twice(
     sink.put(as_keys(keys), stored)
     report.embedded += len(keys)
     return take(group, np.delete(np.arange(len(group)), rows))
-
-
-def measure(encoder: Encoder, needs: Sequence[Need], sample: int = 24) -> dict[tuple[Modality, ...], float]:
-    """Seconds for an item of each kind, timed on a small sample; nothing is stored."""
-    out = {}
-    for group in by_kind(needs):
-        timed = group[:: max(1, len(group) // sample)][:sample]
-        _try(encoder, timed[:2])  # the first pass pays for loading
-        start = time.perf_counter()
-        _try(encoder, timed)
-        out[group[0].item.modalities] = (time.perf_counter() - start) / len(timed)
-    return out
-
-
-def _try(encoder: Encoder, needs: Sequence[Need]) -> None:
-    """Embed the needs that can be read, without storing the vectors."""
-    ready = []
-    for need in needs:
-        with suppress(UnreadableMedia):
-            ready.append(prepare(encoder, need))
-    if ready:
-        encoder.embed(ready)

@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 from PIL import Image
 
 from embark.data.media import UnreadableMedia, decode
+from embark.engine.activity import SILENT, Activity
 from embark.engine.batches import BatchSize
 from embark.models.encoder import Encoder, Preparing
 from embark.planning import Need
@@ -107,6 +108,7 @@ def prepared(
     workers: int,
     size: BatchSize,
     name: Callable[[Need], str],
+    activity: Activity = SILENT,
 ) -> Generator[Ready]:
     """Needs with their prepared values, in order; workers prepare a bounded number ahead of the encoder."""
     backlog = Backlog()
@@ -156,7 +158,9 @@ def prepared(
             if not ahead:
                 return
             backlog.update(chunks=1)
-            for need, value, size_in_bytes in ahead.popleft()[1].result():
+            with activity.waiting("decode"):
+                ready = ahead.popleft()[1].result()
+            for need, value, size_in_bytes in ready:
                 if size_in_bytes:
                     backlog.update(added=-size_in_bytes)
                 yield need, value, size_in_bytes

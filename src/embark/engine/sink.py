@@ -7,6 +7,7 @@ import threading
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 
+from embark.engine.activity import SILENT, Activity
 from embark.store import Writer
 from embark.types import Array
 
@@ -19,8 +20,9 @@ class Sink(AbstractContextManager["Sink"]):
     A writer's error is raised by the next `put`, or on leaving the `with` block.
     """
 
-    def __init__(self, writer: Writer) -> None:
+    def __init__(self, writer: Writer, activity: Activity = SILENT) -> None:
         self._writer = writer
+        self._activity = activity
         self._queue: queue.Queue[tuple[Array, Array | Sequence[Array]] | None] = queue.Queue(WAITING)
         self._error: BaseException | None = None
         self._thread = threading.Thread(target=self._write, name="embark-writer", daemon=True)
@@ -29,7 +31,8 @@ class Sink(AbstractContextManager["Sink"]):
     def put(self, keys: Array, vectors: Array | Sequence[Array]) -> None:
         """Hand a batch over; returns at once unless the disk is far behind."""
         self._raise_error()
-        self._queue.put((keys, vectors))
+        with self._activity.waiting("disk"):
+            self._queue.put((keys, vectors))
 
     def _raise_error(self) -> None:
         if self._error is not None:
@@ -49,12 +52,14 @@ class Sink(AbstractContextManager["Sink"]):
                 for batch in batches:
                     if batch is not None:
                         self._writer.add(*batch)
+                        self._activity.stage("write").add(done=sum(vector.nbytes for vector in batch[1]))
                 self._writer.commit()
             except BaseException as error:
                 self._error = error
 
     def __exit__(self, kind: object, error: object, trace: object) -> None:
-        self._queue.put(None)
-        self._thread.join()
+        with self._activity.waiting("disk"):
+            self._queue.put(None)
+            self._thread.join()
         if error is None:
             self._raise_error()

@@ -22,6 +22,7 @@ from embark.catalogue import listed
 from embark.data import readers
 from embark.data.items import as_keys, size_of
 from embark.data.local_state import STATES
+from embark.engine.activity import SILENT, Activity
 from embark.engine.progress import log
 from embark.engine.report import Report
 from embark.engine.self_check import Inconsistent
@@ -73,6 +74,7 @@ class Evaluation:
         self.run = Run(self.tasks, folder=bench.settings.results, warnings=self.folder.notes)
         self.failed = False
         self.start = time.monotonic()
+        self.cards: list[ModelCard] = []  # of the models that were loaded
         self.lock = RLock()  # reading, embedding and scoring report at the same time
         self._uses = Counter(task.source.id for task in self.tasks for _ in models)
         self._done: set[str] = set()  # tasks of the present model
@@ -102,7 +104,10 @@ class Evaluation:
         self._done.clear()
         try:
             encoder = load_model(model, self.loading, self.bench.settings)
-            _ModelStream(self, encoder, on_disk, scored).evaluate()
+            self.cards.append(encoder.card)
+            with Activity(f"{self.bench.heading}{encoder.card.name}", self.bench.show_progress) as activity:
+                self.bench.activity = activity
+                _ModelStream(self, encoder, activity, on_disk, scored).evaluate()
         except CannotSave:
             raise
         except Exception as error:
@@ -112,6 +117,7 @@ class Evaluation:
             self.done(task)
         place = {task.name: number for number, task in enumerate(self.tasks)}
         self.run.skipped[failed_before:] = sorted(self.run.skipped[failed_before:], key=lambda skip: place[skip.task])
+        self.bench.activity = SILENT
         self.run.computed += len(scored)
         results_by_task = on_disk | scored
         self.run.results += [results_by_task[task.name] for task in self.tasks if task.name in results_by_task]
@@ -162,9 +168,15 @@ class _ModelStream:
     """The tasks of one model, on their way from the data to a score."""
 
     def __init__(
-        self, evaluation: Evaluation, encoder: Encoder, on_disk: dict[str, TaskResult], scored: dict[str, TaskResult]
+        self,
+        evaluation: Evaluation,
+        encoder: Encoder,
+        activity: Activity,
+        on_disk: dict[str, TaskResult],
+        scored: dict[str, TaskResult],
     ) -> None:
         self.evaluation = evaluation
+        self.activity = activity
         self.bench = evaluation.bench
         self.encoder = encoder
         self.on_disk = on_disk
@@ -185,12 +197,14 @@ class _ModelStream:
         workers = self.bench.settings.workers
         online = any(map(from_hub, tasks)) and not self.bench.settings.offline
         self.total = len(tasks)
+        self.activity.stage("read").add(total=len(tasks))
         self.at_once = max(1, min(workers, len(tasks)))
         self.reading = ReadAhead(
             tasks,
             self._open,
             limit=self.bench.settings.memory << 19,  # half of it: the rest is for scoring
             fetch=self._fetch if online else None,
+            waiting=partial(self.activity.waiting, "download"),
             fetch_ahead=FETCH_AHEAD if self.evaluation.evict else None,
         )
         running: set[Future[None]] = set()
@@ -199,6 +213,7 @@ class _ModelStream:
                 while wave := self._next_wave(running):
                     report = self._embed(wave)
                     running = {future for future in running if not future.done()}
+                    self.activity.stage("score").add(total=len(wave))
                     running |= {scorers.submit(partial(self._score, opened, report)) for opened in wave}
         finally:
             if self.keys:
@@ -210,7 +225,8 @@ class _ModelStream:
         Tasks that have a result, or could not be read, are done here.
         """
         while True:
-            wave = [self.damaged.popleft() for _ in range(len(self.damaged))] or self.reading.take()
+            with self.activity.waiting("reading"):
+                wave = [self.damaged.popleft() for _ in range(len(self.damaged))] or self.reading.take()
             if not wave:
                 running -= {future for future in running if future.done() and future.result() is None}
                 if not running and not self.damaged:
@@ -233,6 +249,12 @@ class _ModelStream:
 
     def _open(self, task: Task) -> Opened:
         """A task's result on disk, if it is current; else its data, and the keys of its items."""
+        try:
+            return self._read(task)
+        finally:
+            self.activity.stage("read").add(done=1)
+
+    def _read(self, task: Task) -> Opened:
         result = self.evaluation.result(self.encoder.card, task)
         if result:
             _check_folder(task, result)
@@ -359,6 +381,7 @@ class _ModelStream:
         """Let the data of a task go that is done, and tell how it ended."""
         self.finished += 1
         if outcome:
+            self.activity.stage("score").add(done=1)
             text = f"{self.encoder.card.name}, task {self.finished} of {self.total}: {outcome}"
             self.evaluation.say(text)
         for demand in _demands([opened]):

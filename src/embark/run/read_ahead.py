@@ -10,7 +10,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -43,7 +43,7 @@ class ReadAhead(AbstractContextManager["ReadAhead"]):
     """The tasks, read in their order by threads.
 
     `read` opens a task. `fetch` downloads its data beforehand, at most `fetch_ahead` tasks ahead of reading (None: as
-    fast as it can). `limit` is the number of bytes of tasks that were read and not released; one task may exceed it.
+    fast as it can); `waiting` is a block that reading waits for it in. `limit` is the number of bytes of tasks that were read and not released; one task may exceed it.
     """
 
     def __init__(
@@ -53,7 +53,9 @@ class ReadAhead(AbstractContextManager["ReadAhead"]):
         limit: int,
         fetch: Callable[[Task], Any] | None = None,
         fetch_ahead: int | None = None,
+        waiting: Callable[[], AbstractContextManager[Any]] = nullcontext,
     ) -> None:
+        self._waiting = waiting
         self._read = read
         self._limit = limit
         self._fetch = fetch
@@ -115,7 +117,8 @@ class ReadAhead(AbstractContextManager["ReadAhead"]):
         while (task := self._next()) is not None:
             try:
                 if future := self._fetched.get(id(task)):
-                    future.exception()  # wait for it; reading tells better what is wrong
+                    with self._waiting():
+                        future.exception()  # if there is one, reading tells better what is wrong
                 opened = self._read(task)
             except Exception as error:
                 opened = Opened(task, error)
