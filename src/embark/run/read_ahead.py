@@ -43,7 +43,8 @@ class ReadAhead(AbstractContextManager["ReadAhead"]):
     """The tasks, read in their order by threads.
 
     `read` opens a task. `fetch` downloads its data beforehand, at most `fetch_ahead` tasks ahead of reading (None: as
-    fast as it can); `waiting` is a block that reading waits for it in. `limit` is the number of bytes of tasks that were read and not released; one task may exceed it.
+    fast as it can); `waiting` is a block in which reading waits for it. `limit` is the number of bytes of tasks that
+    were read and not released; one task may exceed it.
     """
 
     def __init__(
