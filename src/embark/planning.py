@@ -191,25 +191,21 @@ def plan(demands: Iterable[Demand], stored: Callable[[Array], Array]) -> Plan:
     """
     demands = tuple(demands)
     keys = np.concatenate([np.empty(0, KEY), *(keys for demand in demands for keys in demand.keys.values())])
-    sizes = [sum(map(len, demand.keys.values())) for demand in demands]
-    demand_of = np.repeat(np.arange(len(demands)), sizes)
     first = first_positions(keys)
     distinct = np.flatnonzero(first == np.arange(len(first)))
     is_stored = np.zeros(len(keys), bool)
     is_stored[distinct] = stored(keys[distinct])
-    missing = distinct[~is_stored[distinct]]
-    # A vector that a demand needs several times is one pair of the demand and the vector's first position.
-    pairs = np.unique(demand_of * len(keys) + first)
-    of_pair, position = np.divmod(pairs, max(1, len(keys)))
-    columns = (
-        sizes,
-        np.bincount(of_pair, minlength=len(demands)),
-        np.bincount(of_pair[is_stored[position]], minlength=len(demands)),
-        np.bincount(demand_of[distinct], minlength=len(demands)),
-        np.bincount(demand_of[missing], minlength=len(demands)),
-    )
-    counts = tuple(Count(*map(int, row)) for row in zip(*columns, strict=True))
-    return Plan(demands, counts, Needs(demands, missing))
+    counts = []
+    start = 0
+    for demand in demands:
+        end = start + sum(map(len, demand.keys.values()))
+        own = distinct[slice(*np.searchsorted(distinct, [start, end]))]
+        shared = np.unique(first[start:end][first[start:end] < start])  # vectors of earlier demands
+        in_store = int(is_stored[own].sum())
+        known = in_store + int(is_stored[shared].sum())
+        counts.append(Count(end - start, len(own) + len(shared), known, len(own), len(own) - in_store))
+        start = end
+    return Plan(demands, tuple(counts), Needs(demands, distinct[~is_stored[distinct]]))
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ from abc import abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import fields
 from functools import partial
 from itertools import islice, product
 from operator import eq
@@ -16,7 +17,7 @@ from typing import NamedTuple, overload
 import numpy as np
 
 from embark.settings import cores
-from embark.types import Array, Bytes, Item, Media, Modality, Part, Rendered, Side, Text
+from embark.types import Array, Bytes, Dataset, Item, Media, Modality, Part, Rendered, Side, Text
 
 KEY = np.dtype("V32")
 NAME = 60  # characters of a text that name it in messages
@@ -249,9 +250,11 @@ class ItemList(Items):
 
     @property
     def nbytes(self) -> int:
-        return sum(ITEM + sum(map(_part_bytes, item.parts)) for item in self.items)
+        sample = self.items[:: max(1, len(self) // SAMPLE)]
+        return sum(ITEM + sum(map(_part_bytes, item.parts)) for item in sample) * len(self) // max(1, len(sample))
 
 
+SAMPLE = 256  # items whose size is looked at
 ITEM = 120  # bytes of an item in memory, and of its place in a tuple
 PART = 400  # bytes of a part that is not in memory itself, with its digest
 TEXT = 110  # bytes of a text besides its characters
@@ -261,6 +264,18 @@ def _part_bytes(part: Part) -> int:
     if isinstance(part, Text):
         return TEXT + len(part.text)
     return PART + sum(len(chunk) if isinstance(chunk, bytes) else 0 for chunk in part.chunks)
+
+
+def size_of(data: Dataset) -> int:
+    """The memory that a dataset takes, in bytes, about: its items, ids and truth."""
+    truth = (getattr(data.truth, spec.name) for spec in fields(data.truth))
+    ids = (getattr(side.ids, "nbytes", TEXT * len(side)) for side in data.sides.values())
+    return (
+        sum(as_items(side.items).nbytes for side in data.sides.values())
+        + sum(ids)
+        + sum(values.nbytes for values in truth if isinstance(values, np.ndarray))
+        + sum(TEXT * len(values) for facts in data.about.values() for values in facts.values())
+    )
 
 
 def hash_media(parts: Iterable[Media]) -> None:

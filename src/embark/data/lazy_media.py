@@ -14,12 +14,14 @@ import threading
 import zipfile
 import zlib
 from abc import abstractmethod
+from bisect import bisect_right
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property, lru_cache, partial
+from itertools import accumulate
 from pathlib import Path
 from typing import Any, cast
 
@@ -207,8 +209,8 @@ class ParquetColumn(MediaSequence):
     def scalar(self, row: int) -> Any:
         """The cell of a row as an Arrow scalar: binary, or a list."""
         starts = _group_starts(self.path)
-        group = int(np.searchsorted(starts, row, "right")) - 1
-        return _ROW_GROUPS.get((self.path, self.name, group))[row - int(starts[group])]
+        group = bisect_right(starts, row) - 1
+        return _ROW_GROUPS.get((self.path, self.name, group))[row - starts[group]]
 
     def valid(self) -> Array:
         """Which rows are not null, by the file's statistics where it has them, else by reading."""
@@ -272,7 +274,9 @@ def parquet_batches(path: str, columns: list[str], groups: list[int] | None = No
     limit = limits.unpacked(os.path.getsize(path))
     size = 0
     with pq.ParquetFile(path, metadata=parquet_metadata(path)) as file:
-        for batch in file.iter_batches(_batch_rows(path, columns, limit), row_groups=groups, columns=columns):
+        for batch in file.iter_batches(
+            _batch_rows(path, columns, limit), row_groups=groups, columns=columns, use_threads=False
+        ):
             size += batch.nbytes
             if size > limit:
                 raise EmbarkError(f"{path} cannot be read: {limits.explain('it', limit)}.")
@@ -327,11 +331,11 @@ DICTIONARY_PAGE = b"\x04"
 
 
 @lru_cache(maxsize=512)
-def _group_starts(path: str) -> Array:
+def _group_starts(path: str) -> list[int]:
     """The first row of each row group."""
     metadata = parquet_metadata(path)
     rows = [metadata.row_group(group).num_rows for group in range(metadata.num_row_groups)]
-    return np.cumsum([0, *rows[:-1]])
+    return [0, *accumulate(rows[:-1])]
 
 
 def _bytes_leaf(path: str, column: str) -> str:
@@ -349,8 +353,10 @@ class _RowGroups:
     def get(self, key: tuple[str, str, int]) -> Any:
         """The cells of (path, column, row group); threads that need the same ones wait for the first of them."""
         with self._lock:
-            missing = key not in self._columns
-            future = self._columns.setdefault(key, Future())
+            future = self._columns.get(key)
+            missing = future is None
+            if future is None:
+                future = self._columns[key] = Future()
             self._columns.move_to_end(key)
         if missing:
             try:

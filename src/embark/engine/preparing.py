@@ -112,7 +112,7 @@ def prepared(
         return out
 
     step = TEXT_CHUNK if only_text else CHUNK
-    chunks = enumerate([needs[start : start + step] for start in range(0, len(needs), step)])
+    chunks = enumerate(needs[start : start + step] for start in range(0, len(needs), step))
     ahead: deque[Future[list[Ready]]] = deque()
     try:
         while True:
