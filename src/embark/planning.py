@@ -15,7 +15,7 @@ from typing import overload
 import numpy as np
 
 from embark.catalogue import group_values
-from embark.data.items import KEY, Kinds, as_items, as_keys, first_positions, key, plain_keys
+from embark.data.items import KEY, Kinds, as_items, as_keys, first_positions, hash_content, key, plain_keys
 from embark.data.items import take as take_items
 from embark.data.lazy_items import Chained
 from embark.models.encoder import Encoder, fingerprint, render_item, renders_plainly
@@ -179,7 +179,8 @@ def task_demand(task: Task, split: str, subset: str, data: Dataset, encoder: Enc
         modalities = {modality for names in as_items(items).kinds().names for modality in names}
         if renders_plainly(encoder, task.style, modalities):
             return plain_keys(space, items)
-        return as_keys(key(space, render_item(encoder, item, role, instruction, task.style)) for item in items)
+        rendered = (render_item(encoder, item, role, instruction, task.style) for item in hash_content(items))
+        return as_keys(key(space, seen) for seen in rendered)
 
     return Demand(task, split, subset, data, {name: keys_of(name, side.items) for name, side in data.sides.items()})
 

@@ -104,12 +104,12 @@ def plain_keys(space: str, items: Sequence[Item]) -> Array:
     """The keys of items that the encoder sees as they are."""
     prefix = _prefix(space)
     sha256 = hashlib.sha256
-    return as_keys(sha256(prefix + sha256(parts).digest()).digest() for parts in as_items(items).hashed())
+    return as_keys(sha256(prefix + sha256(parts).digest()).digest() for parts in hash_content(items).hashed())
 
 
 def digests(items: Sequence[Item]) -> Array:
     """The digest of each item, as an array like that of keys."""
-    return as_keys(hashlib.sha256(parts).digest() for parts in as_items(items).hashed())
+    return as_keys(hashlib.sha256(parts).digest() for parts in hash_content(items).hashed())
 
 
 def as_keys(keys: Iterable[bytes]) -> Array:
@@ -178,6 +178,10 @@ class Items(Sequence[Item]):
     def hashed(self) -> Iterator[bytes]:
         """What `digest` hashes of the parts of each item."""
 
+    def scans(self) -> Iterator[Callable[[], None]]:
+        """What there is to do before the hashes of media are known, in parts for threads."""
+        return iter(())
+
     @property
     @abstractmethod
     def nbytes(self) -> int:
@@ -200,6 +204,16 @@ class Items(Sequence[Item]):
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Sequence) and len(self) == len(other) and all(map(eq, self, other))
+
+
+def hash_content(items: Sequence[Item]) -> Items:
+    """The items, after the hashes of their media were computed in several threads, where they are not known yet."""
+    items = as_items(items)
+    scans = list(items.scans())
+    if len(scans) > 1:  # a single one costs no more later
+        with ThreadPoolExecutor(cores(), "embark-hash") as pool:
+            deque(pool.map(lambda scan: scan(), scans), maxlen=0)
+    return items
 
 
 def as_items(items: Sequence[Item]) -> Items:
@@ -244,9 +258,12 @@ class ItemList(Items):
         )
 
     def hashed(self) -> Iterator[bytes]:
-        parts = (part for item in self.items for part in item.parts)
-        hash_media(part for part in parts if isinstance(part, Media))
         return (hashed(item.parts) for item in self.items)
+
+    def scans(self) -> Iterator[Callable[[], None]]:
+        media = {id(part): part for item in self.items for part in item.parts if isinstance(part, Media)}
+        new = [part for part in media.values() if "digest" not in vars(part)]
+        return (partial(_hash_media, new[start : start + FEW]) for start in range(0, len(new), FEW))
 
     @property
     def nbytes(self) -> int:
@@ -278,15 +295,6 @@ def size_of(data: Dataset) -> int:
     )
 
 
-def hash_media(parts: Iterable[Media]) -> None:
-    """Compute the digests of media that have none yet, in several threads; media remember their digest."""
-    new = list({id(part): part for part in parts if "digest" not in part.__dict__}.values())
-    blocks = [new[start : start + FEW] for start in range(0, len(new), FEW)]
-    if len(blocks) > 1:
-        with ThreadPoolExecutor(cores(), "embark-hash") as pool:
-            deque(pool.map(_hash_all, blocks), maxlen=0)
-
-
-def _hash_all(parts: Sequence[Media]) -> None:
+def _hash_media(parts: Sequence[Media]) -> None:
     for part in parts:
-        _ = part.digest
+        _ = part.digest  # which it remembers

@@ -7,6 +7,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
+from itertools import chain as chain_iterables
 from itertools import pairwise
 from operator import eq
 from typing import Any, overload
@@ -164,6 +165,9 @@ class MediaItems(Items):
                 digest = sha256(hash_of_bytes).digest()
                 yield head + (digest if turn == 1 else sha256(b"upright\0" + digest).digest())
 
+    def scans(self) -> Iterator[Callable[[], None]]:
+        return self.sequence.scans(self.positions, self.turned)
+
     @property
     def nbytes(self) -> int:
         return int(self.positions.nbytes) + (0 if self.locations is None else int(self.locations.nbytes))
@@ -216,6 +220,9 @@ class Mixed(Items):
         columns = (column.hashed() for column in self.columns)
         for present, *parts in zip(self.present.tolist(), *columns, strict=True):
             yield b"".join(part for part, has in zip(parts, present, strict=True) if has)
+
+    def scans(self) -> Iterator[Callable[[], None]]:
+        return chain_iterables.from_iterable(column.scans() for column in self.columns)
 
     @property
     def nbytes(self) -> int:
@@ -275,6 +282,11 @@ class Chained(Items):
         for rows, number, places in self.by_sequence():
             out |= zip(rows.tolist(), self._taken(number, places).hashed(), strict=True)
         yield from (out[row] for row in range(len(self)))
+
+    def scans(self) -> Iterator[Callable[[], None]]:
+        return chain_iterables.from_iterable(
+            self._taken(number, places).scans() for _, number, places in self.by_sequence()
+        )
 
     def _taken(self, number: int, places: Array) -> Items:
         items = self.sequences[number]

@@ -17,10 +17,10 @@ from abc import abstractmethod
 from bisect import bisect_right
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cached_property, lru_cache, partial
+from functools import lru_cache, partial
 from itertools import accumulate
 from pathlib import Path
 from typing import Any, cast
@@ -34,7 +34,6 @@ from embark.data import limits, wav
 from embark.data.atomic import atomically
 from embark.data.errors import errors_about
 from embark.data.upright import orientation
-from embark.settings import cores
 from embark.types import Array, EmbarkError, Media
 
 ROW_GROUP_BYTES = 1 << 28  # of row groups in memory: rows are read in order, or nearly so
@@ -49,8 +48,7 @@ BLOCKS = 512  # hashes of so many blocks are remembered: 16 MB
 class StoredMedia(Media):
     """Media whose chunks are read from larger files; their digest is computed from the hashes kept on disk."""
 
-    @cached_property
-    def digest(self) -> bytes:
+    def compute_digest(self) -> bytes:
         hashes = (chunk.sha256() if isinstance(chunk, LazyBytes) else _sha256(chunk) for chunk in self.chunks)
         return hashlib.sha256(b"".join(hashes)).digest()
 
@@ -80,21 +78,32 @@ class MediaSequence:
         return LazyBytes(self, position)
 
     def hashes(self, positions: Array) -> Array:
-        """(n, 32): the hashes of the bytes at these positions; of new files, they are computed in several threads."""
-        return self._facts(_read_hashes, positions)
+        """(n, 32): the hashes of the bytes at these positions."""
+        return self._facts(_hashes, positions)
 
     def orientations(self, positions: Array) -> Array:
         """The EXIF orientations of the bytes at these positions, where they are pictures."""
-        return self._facts(_read_orientations, positions)
+        return self._facts(_orientations, positions)
+
+    def scans(self, positions: Array, turned: bool) -> Iterator[Callable[[], None]]:
+        """What there is to do before these hashes (and orientations, if `turned`) are known, in parts for threads."""
+        return (partial(self._scan_block, block, turned) for block in np.unique(positions // BLOCK).tolist())
+
+    def _scan_block(self, block: int, turned: bool) -> None:
+        with errors_about(self.path):
+            _hashes(self, block)
+            if turned:
+                _orientations(self, block)
 
     def _facts(self, read: Callable[[MediaSequence, int], Array], positions: Array) -> Array:
         order = np.argsort(positions, kind="stable")
         blocks = positions[order] // BLOCK
         begins = np.flatnonzero(np.diff(blocks, prepend=-1))
-        rows = np.split(order, begins[1:])
-        with errors_about(self.path), ThreadPoolExecutor(cores(), "embark-hash") as pool:
-            tables = pool.map(partial(read, self), blocks[begins].tolist())
-            facts = [table[positions[of_block] % BLOCK] for table, of_block in zip(tables, rows, strict=True)]
+        with errors_about(self.path):
+            facts = [
+                read(self, block)[positions[rows] % BLOCK]
+                for block, rows in zip(blocks[begins].tolist(), np.split(order, begins[1:]), strict=True)
+            ]
         in_order = np.concatenate(facts)
         out = np.empty_like(in_order)
         out[order] = in_order
@@ -131,20 +140,18 @@ class LazyBytes:
 # ── kept hashes ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _read_hashes(sequence: MediaSequence, block: int) -> Array:
+@lru_cache(maxsize=BLOCKS)
+def _hashes(sequence: MediaSequence, block: int) -> Array:
     """The hashes of one block of a sequence, from disk or computed in one pass."""
     stored = _kept(_path(sequence, block), (len(_positions(sequence, block)), 32))
     return _scan(sequence, block)[0] if stored is None else stored
 
 
-def _read_orientations(sequence: MediaSequence, block: int) -> Array:
+@lru_cache(maxsize=BLOCKS)
+def _orientations(sequence: MediaSequence, block: int) -> Array:
     """The EXIF orientations of one block of a sequence, from disk or computed in one pass."""
     stored = _kept(_path(sequence, block, "-upright"), (len(_positions(sequence, block)),))
     return _scan(sequence, block)[1] if stored is None else stored
-
-
-_hashes = lru_cache(maxsize=BLOCKS)(_read_hashes)
-_orientations = lru_cache(maxsize=BLOCKS)(_read_orientations)
 
 
 def _positions(sequence: MediaSequence, block: int) -> range:
