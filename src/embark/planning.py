@@ -15,7 +15,7 @@ from typing import overload
 import numpy as np
 
 from embark.catalogue import group_values
-from embark.data.items import KEY, Kinds, as_items, as_keys, first_positions, key, plain_keys
+from embark.data.items import KEY, Kinds, as_items, as_keys, first_positions, hash_content, key, plain_keys
 from embark.data.items import take as take_items
 from embark.data.lazy_items import Chained
 from embark.models.encoder import Encoder, fingerprint, render_item, renders_plainly
@@ -179,7 +179,8 @@ def task_demand(task: Task, split: str, subset: str, data: Dataset, encoder: Enc
         modalities = {modality for names in as_items(items).kinds().names for modality in names}
         if renders_plainly(encoder, task.style, modalities):
             return plain_keys(space, items)
-        return as_keys(key(space, render_item(encoder, item, role, instruction, task.style)) for item in items)
+        rendered = (render_item(encoder, item, role, instruction, task.style) for item in hash_content(items))
+        return as_keys(key(space, seen) for seen in rendered)
 
     return Demand(task, split, subset, data, {name: keys_of(name, side.items) for name, side in data.sides.items()})
 
@@ -191,25 +192,21 @@ def plan(demands: Iterable[Demand], stored: Callable[[Array], Array]) -> Plan:
     """
     demands = tuple(demands)
     keys = np.concatenate([np.empty(0, KEY), *(keys for demand in demands for keys in demand.keys.values())])
-    sizes = [sum(map(len, demand.keys.values())) for demand in demands]
-    demand_of = np.repeat(np.arange(len(demands)), sizes)
     first = first_positions(keys)
     distinct = np.flatnonzero(first == np.arange(len(first)))
     is_stored = np.zeros(len(keys), bool)
     is_stored[distinct] = stored(keys[distinct])
-    missing = distinct[~is_stored[distinct]]
-    # A vector that a demand needs several times is one pair of the demand and the vector's first position.
-    pairs = np.unique(demand_of * len(keys) + first)
-    of_pair, position = np.divmod(pairs, max(1, len(keys)))
-    columns = (
-        sizes,
-        np.bincount(of_pair, minlength=len(demands)),
-        np.bincount(of_pair[is_stored[position]], minlength=len(demands)),
-        np.bincount(demand_of[distinct], minlength=len(demands)),
-        np.bincount(demand_of[missing], minlength=len(demands)),
-    )
-    counts = tuple(Count(*map(int, row)) for row in zip(*columns, strict=True))
-    return Plan(demands, counts, Needs(demands, missing))
+    counts = []
+    start = 0
+    for demand in demands:
+        end = start + sum(map(len, demand.keys.values()))
+        own = distinct[slice(*np.searchsorted(distinct, [start, end]))]
+        shared = np.unique(first[start:end][first[start:end] < start])  # vectors of earlier demands
+        in_store = int(is_stored[own].sum())
+        known = in_store + int(is_stored[shared].sum())
+        counts.append(Count(end - start, len(own) + len(shared), known, len(own), len(own) - in_store))
+        start = end
+    return Plan(demands, tuple(counts), Needs(demands, distinct[~is_stored[distinct]]))
 
 
 def reading_order(tasks: Iterable[Task]) -> list[Task]:

@@ -7,6 +7,7 @@ from abc import abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import fields
 from functools import partial
 from itertools import islice, product
 from operator import eq
@@ -103,12 +104,12 @@ def plain_keys(space: str, items: Sequence[Item]) -> Array:
     """The keys of items that the encoder sees as they are."""
     prefix = _prefix(space)
     sha256 = hashlib.sha256
-    return as_keys(sha256(prefix + sha256(parts).digest()).digest() for parts in as_items(items).hashed())
+    return as_keys(sha256(prefix + sha256(parts).digest()).digest() for parts in hash_content(items).hashed())
 
 
 def digests(items: Sequence[Item]) -> Array:
     """The digest of each item, as an array like that of keys."""
-    return as_keys(hashlib.sha256(parts).digest() for parts in as_items(items).hashed())
+    return as_keys(hashlib.sha256(parts).digest() for parts in hash_content(items).hashed())
 
 
 def as_keys(keys: Iterable[bytes]) -> Array:
@@ -177,6 +178,10 @@ class Items(Sequence[Item]):
     def hashed(self) -> Iterator[bytes]:
         """What `digest` hashes of the parts of each item."""
 
+    def scans(self) -> Iterator[Callable[[], None]]:
+        """What there is to do before the hashes of media are known, in parts for threads."""
+        return iter(())
+
     @property
     @abstractmethod
     def nbytes(self) -> int:
@@ -199,6 +204,16 @@ class Items(Sequence[Item]):
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Sequence) and len(self) == len(other) and all(map(eq, self, other))
+
+
+def hash_content(items: Sequence[Item]) -> Items:
+    """The items, after the hashes of their media were computed in several threads, where they are not known yet."""
+    items = as_items(items)
+    scans = list(items.scans())
+    if len(scans) > 1:  # a single one costs no more later
+        with ThreadPoolExecutor(cores(), "embark-hash") as pool:
+            deque(pool.map(lambda scan: scan(), scans), maxlen=0)
+    return items
 
 
 def as_items(items: Sequence[Item]) -> Items:
@@ -243,15 +258,20 @@ class ItemList(Items):
         )
 
     def hashed(self) -> Iterator[bytes]:
-        parts = (part for item in self.items for part in item.parts)
-        hash_media(part for part in parts if isinstance(part, Media))
         return (hashed(item.parts) for item in self.items)
+
+    def scans(self) -> Iterator[Callable[[], None]]:
+        media = {id(part): part for item in self.items for part in item.parts if isinstance(part, Media)}
+        new = [part for part in media.values() if "digest" not in vars(part)]
+        return (partial(_hash_media, new[start : start + FEW]) for start in range(0, len(new), FEW))
 
     @property
     def nbytes(self) -> int:
-        return sum(ITEM + sum(map(_part_bytes, item.parts)) for item in self.items)
+        sample = self.items[:: max(1, len(self) // SAMPLE)]
+        return sum(ITEM + sum(map(_part_bytes, item.parts)) for item in sample) * len(self) // max(1, len(sample))
 
 
+SAMPLE = 256  # items whose size is looked at
 ITEM = 120  # bytes of an item in memory, and of its place in a tuple
 PART = 400  # bytes of a part that is not in memory itself, with its digest
 TEXT = 110  # bytes of a text besides its characters
@@ -263,20 +283,18 @@ def _part_bytes(part: Part) -> int:
     return PART + sum(len(chunk) if isinstance(chunk, bytes) else 0 for chunk in part.chunks)
 
 
-def hash_media(parts: Iterable[Media]) -> None:
-    """Compute the digests of media that have none yet, in several threads; media remember their digest."""
-    new = list({id(part): part for part in parts if "digest" not in part.__dict__}.values())
-    blocks = [new[start : start + FEW] for start in range(0, len(new), FEW)]
-    if len(blocks) > 1:
-        with ThreadPoolExecutor(cores(), "embark-hash") as pool:
-            deque(pool.map(_hash_all, blocks), maxlen=0)
-
-
-def _hash_all(parts: Sequence[Media]) -> None:
-    for part in parts:
-        _ = part.digest
-
-
 def size_of(data: Dataset) -> int:
-    """About how many bytes of memory the items of a dataset take."""
-    return sum(800 * len(side) for side in data.sides.values())
+    """The memory that a dataset takes, in bytes, about: its items, ids and truth."""
+    truth = (getattr(data.truth, spec.name) for spec in fields(data.truth))
+    ids = (getattr(side.ids, "nbytes", TEXT * len(side)) for side in data.sides.values())
+    return (
+        sum(as_items(side.items).nbytes for side in data.sides.values())
+        + sum(ids)
+        + sum(values.nbytes for values in truth if isinstance(values, np.ndarray))
+        + sum(TEXT * len(values) for facts in data.about.values() for values in facts.values())
+    )
+
+
+def _hash_media(parts: Sequence[Media]) -> None:
+    for part in parts:
+        _ = part.digest  # which it remembers

@@ -7,6 +7,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
+from itertools import chain as chain_iterables
 from itertools import pairwise
 from operator import eq
 from typing import Any, overload
@@ -19,7 +20,7 @@ from embark.catalogue import group_values
 from embark.data.items import KEY, ItemList, Items, Kinds
 from embark.data.lazy_media import LazyBytes, MediaSequence, StoredMedia
 from embark.data.upright import UprightMedia
-from embark.types import Array, Item, Modality, Part, Text
+from embark.types import Array, Item, Modality, Part, Side, Text
 
 BLOCK = 1024  # values that are made at a time
 
@@ -50,10 +51,12 @@ def same_type(one: Any, other: Any) -> tuple[Any, Any]:
 
 def decoded(array: Any) -> list[Any]:
     """The texts of an array."""
-    values = array.to_pylist()
-    if array.type != pa.large_binary():
-        return list(values)
-    return [None if value is None else value.decode("utf-8", "surrogatepass") for value in values]
+    values: list[Any] = array.to_pylist()
+    return list(map(_decoded, values)) if array.type == pa.large_binary() else values
+
+
+def _decoded(value: Any) -> Any:
+    return value.decode("utf-8", "surrogatepass") if isinstance(value, bytes) else value
 
 
 def _rows(rows: Array) -> Any:
@@ -75,8 +78,7 @@ class Texts(Items):
                 yield Item((Text(text),))
 
     def item(self, row: int) -> Item:
-        [text] = decoded(self.array.slice(row, 1))
-        return Item((Text(text),))
+        return Item((Text(_decoded(self.array[row].as_py())),))
 
     def take(self, rows: Array) -> Texts:
         return Texts(self.array.take(_rows(rows)))
@@ -163,6 +165,9 @@ class MediaItems(Items):
                 digest = sha256(hash_of_bytes).digest()
                 yield head + (digest if turn == 1 else sha256(b"upright\0" + digest).digest())
 
+    def scans(self) -> Iterator[Callable[[], None]]:
+        return self.sequence.scans(self.positions, self.turned)
+
     @property
     def nbytes(self) -> int:
         return int(self.positions.nbytes) + (0 if self.locations is None else int(self.locations.nbytes))
@@ -216,6 +221,9 @@ class Mixed(Items):
         for present, *parts in zip(self.present.tolist(), *columns, strict=True):
             yield b"".join(part for part, has in zip(parts, present, strict=True) if has)
 
+    def scans(self) -> Iterator[Callable[[], None]]:
+        return chain_iterables.from_iterable(column.scans() for column in self.columns)
+
     @property
     def nbytes(self) -> int:
         return self.present.nbytes + sum(column.nbytes for column in self.columns)
@@ -240,8 +248,9 @@ class Chained(Items):
         return len(self.rows)
 
     def item(self, row: int) -> Item:
-        [(_, number, places)] = self.take(np.array([row])).by_sequence()
-        return self.sequences[number].item(int(places[0]))
+        place = self.rows[row]
+        number = int(np.searchsorted(self.starts, place, "right")) - 1
+        return self.sequences[number].item(int(place - self.starts[number]))
 
     def take(self, rows: Array | slice) -> Chained:
         taken = copy(self)
@@ -252,7 +261,7 @@ class Chained(Items):
         names: dict[tuple[Modality, ...], int] = {}
         numbers = np.empty(len(self), np.int32)
         for rows, number, places in self.by_sequence():
-            kinds = self.sequences[number].take(places).kinds()
+            kinds = self._taken(number, places).kinds()
             numbers[rows] = np.array([names.setdefault(name, len(names)) for name in kinds.names], int)[kinds.numbers]
         _, first = np.unique(numbers, return_index=True)
         order = np.argsort(first)  # as they occur first
@@ -261,18 +270,28 @@ class Chained(Items):
     def lengths(self) -> Array:
         lengths = np.empty(len(self), np.int64)
         for rows, number, places in self.by_sequence():
-            lengths[rows] = self.sequences[number].take(places).lengths()
+            lengths[rows] = self._taken(number, places).lengths()
         return lengths
 
     def hashed(self) -> Iterator[bytes]:
         if (np.diff(self.rows) > 0).all():
             for _, number, places in self.by_sequence():
-                yield from self.sequences[number].take(places).hashed()
+                yield from self._taken(number, places).hashed()
             return
         out: dict[int, bytes] = {}
         for rows, number, places in self.by_sequence():
-            out |= zip(rows.tolist(), self.sequences[number].take(places).hashed(), strict=True)
+            out |= zip(rows.tolist(), self._taken(number, places).hashed(), strict=True)
         yield from (out[row] for row in range(len(self)))
+
+    def scans(self) -> Iterator[Callable[[], None]]:
+        return chain_iterables.from_iterable(
+            self._taken(number, places).scans() for _, number, places in self.by_sequence()
+        )
+
+    def _taken(self, number: int, places: Array) -> Items:
+        items = self.sequences[number]
+        whole = len(places) == len(items) and (np.diff(places) == 1).all()  # without a copy
+        return items if whole else items.take(places)
 
     def by_sequence(self) -> Iterator[tuple[Array, int, Array]]:
         """For each sequence (its number), the rows that have its items, and the places of these items in it."""
@@ -299,10 +318,14 @@ def chain(sequences: Sequence[Items]) -> Items:
     return Chained(sequences)
 
 
+def compact_side(side: Side) -> Side:
+    """A side in less memory, whatever its reader made it of."""
+    ids = side.ids if isinstance(side.ids, Ids) else Names(text_array(side.ids))
+    return Side(ids, side.items if isinstance(side.items, Items) else compact(side.items))
+
+
 def compact(items: Sequence[Item]) -> Sequence[Item]:
     """Items in less memory, where their parts are texts or media of larger files."""
-    if isinstance(items, Items):
-        return items
     patterns = group_values((tuple(map(_source, item.parts)), row) for row, item in enumerate(items))
     if len(patterns) > MOST_PATTERNS or all(None in pattern for pattern in patterns):
         return items
@@ -356,8 +379,8 @@ class Ids(Sequence[str]):
         """The memory that they take."""
 
     @abstractmethod
-    def values(self) -> list[str]:
-        """The ids as a list."""
+    def id(self, row: int) -> str:
+        """The id at a position, which is not negative."""
 
     @overload
     def __getitem__(self, row: int) -> str: ...
@@ -365,14 +388,7 @@ class Ids(Sequence[str]):
     def __getitem__(self, row: slice) -> Ids: ...
     def __getitem__(self, row: int | slice) -> str | Ids:
         rows = range(len(self))[row]
-        if isinstance(rows, range):
-            return self.take(np.array(rows, np.int64))
-        [name] = self.take(np.array([rows])).values()
-        return name
-
-    def __iter__(self) -> Iterator[str]:
-        for start in range(0, len(self), BLOCK):
-            yield from self.take(np.arange(start, min(start + BLOCK, len(self)))).values()
+        return self.take(np.array(rows, np.int64)) if isinstance(rows, range) else self.id(rows)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Sequence) and len(self) == len(other) and all(map(eq, self, other))
@@ -390,8 +406,12 @@ class Names(Ids):
     def take(self, rows: Array) -> Names:
         return Names(self.array.take(_rows(rows)))
 
-    def values(self) -> list[str]:
-        return decoded(self.array)
+    def id(self, row: int) -> str:
+        return str(_decoded(self.array[row].as_py()))
+
+    def __iter__(self) -> Iterator[str]:
+        for start in range(0, len(self), BLOCK):
+            yield from decoded(self.array.slice(start, BLOCK))
 
     @property
     def distinct(self) -> int:
@@ -415,8 +435,11 @@ class Numbered(Ids):
     def take(self, rows: Array) -> Numbered:
         return Numbered(self.numbers[rows], self.prefix)
 
-    def values(self) -> list[str]:
-        return [f"{self.prefix}{number}" for number in self.numbers.tolist()]
+    def id(self, row: int) -> str:
+        return f"{self.prefix}{self.numbers[row]}"
+
+    def __iter__(self) -> Iterator[str]:
+        return (f"{self.prefix}{number}" for number in self.numbers.tolist())
 
     @property
     def distinct(self) -> int:

@@ -14,12 +14,14 @@ import threading
 import zipfile
 import zlib
 from abc import abstractmethod
+from bisect import bisect_right
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cached_property, lru_cache, partial
+from functools import lru_cache, partial
+from itertools import accumulate
 from pathlib import Path
 from typing import Any, cast
 
@@ -32,7 +34,6 @@ from embark.data import limits, wav
 from embark.data.atomic import atomically
 from embark.data.errors import errors_about
 from embark.data.upright import orientation
-from embark.settings import cores
 from embark.types import Array, EmbarkError, Media
 
 ROW_GROUP_BYTES = 1 << 28  # of row groups in memory: rows are read in order, or nearly so
@@ -47,8 +48,7 @@ BLOCKS = 512  # hashes of so many blocks are remembered: 16 MB
 class StoredMedia(Media):
     """Media whose chunks are read from larger files; their digest is computed from the hashes kept on disk."""
 
-    @cached_property
-    def digest(self) -> bytes:
+    def compute_digest(self) -> bytes:
         hashes = (chunk.sha256() if isinstance(chunk, LazyBytes) else _sha256(chunk) for chunk in self.chunks)
         return hashlib.sha256(b"".join(hashes)).digest()
 
@@ -78,21 +78,32 @@ class MediaSequence:
         return LazyBytes(self, position)
 
     def hashes(self, positions: Array) -> Array:
-        """(n, 32): the hashes of the bytes at these positions; of new files, they are computed in several threads."""
-        return self._facts(_read_hashes, positions)
+        """(n, 32): the hashes of the bytes at these positions."""
+        return self._facts(_hashes, positions)
 
     def orientations(self, positions: Array) -> Array:
         """The EXIF orientations of the bytes at these positions, where they are pictures."""
-        return self._facts(_read_orientations, positions)
+        return self._facts(_orientations, positions)
+
+    def scans(self, positions: Array, turned: bool) -> Iterator[Callable[[], None]]:
+        """What there is to do before these hashes (and orientations, if `turned`) are known, in parts for threads."""
+        return (partial(self._scan_block, block, turned) for block in np.unique(positions // BLOCK).tolist())
+
+    def _scan_block(self, block: int, turned: bool) -> None:
+        with errors_about(self.path):
+            _hashes(self, block)
+            if turned:
+                _orientations(self, block)
 
     def _facts(self, read: Callable[[MediaSequence, int], Array], positions: Array) -> Array:
         order = np.argsort(positions, kind="stable")
         blocks = positions[order] // BLOCK
         begins = np.flatnonzero(np.diff(blocks, prepend=-1))
-        rows = np.split(order, begins[1:])
-        with errors_about(self.path), ThreadPoolExecutor(cores(), "embark-hash") as pool:
-            tables = pool.map(partial(read, self), blocks[begins].tolist())
-            facts = [table[positions[of_block] % BLOCK] for table, of_block in zip(tables, rows, strict=True)]
+        with errors_about(self.path):
+            facts = [
+                read(self, block)[positions[rows] % BLOCK]
+                for block, rows in zip(blocks[begins].tolist(), np.split(order, begins[1:]), strict=True)
+            ]
         in_order = np.concatenate(facts)
         out = np.empty_like(in_order)
         out[order] = in_order
@@ -129,20 +140,18 @@ class LazyBytes:
 # ── kept hashes ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _read_hashes(sequence: MediaSequence, block: int) -> Array:
+@lru_cache(maxsize=BLOCKS)
+def _hashes(sequence: MediaSequence, block: int) -> Array:
     """The hashes of one block of a sequence, from disk or computed in one pass."""
     stored = _kept(_path(sequence, block), (len(_positions(sequence, block)), 32))
     return _scan(sequence, block)[0] if stored is None else stored
 
 
-def _read_orientations(sequence: MediaSequence, block: int) -> Array:
+@lru_cache(maxsize=BLOCKS)
+def _orientations(sequence: MediaSequence, block: int) -> Array:
     """The EXIF orientations of one block of a sequence, from disk or computed in one pass."""
     stored = _kept(_path(sequence, block, "-upright"), (len(_positions(sequence, block)),))
     return _scan(sequence, block)[1] if stored is None else stored
-
-
-_hashes = lru_cache(maxsize=BLOCKS)(_read_hashes)
-_orientations = lru_cache(maxsize=BLOCKS)(_read_orientations)
 
 
 def _positions(sequence: MediaSequence, block: int) -> range:
@@ -207,8 +216,8 @@ class ParquetColumn(MediaSequence):
     def scalar(self, row: int) -> Any:
         """The cell of a row as an Arrow scalar: binary, or a list."""
         starts = _group_starts(self.path)
-        group = int(np.searchsorted(starts, row, "right")) - 1
-        return _ROW_GROUPS.get((self.path, self.name, group))[row - int(starts[group])]
+        group = bisect_right(starts, row) - 1
+        return _ROW_GROUPS.get((self.path, self.name, group))[row - starts[group]]
 
     def valid(self) -> Array:
         """Which rows are not null, by the file's statistics where it has them, else by reading."""
@@ -272,7 +281,9 @@ def parquet_batches(path: str, columns: list[str], groups: list[int] | None = No
     limit = limits.unpacked(os.path.getsize(path))
     size = 0
     with pq.ParquetFile(path, metadata=parquet_metadata(path)) as file:
-        for batch in file.iter_batches(_batch_rows(path, columns, limit), row_groups=groups, columns=columns):
+        for batch in file.iter_batches(
+            _batch_rows(path, columns, limit), row_groups=groups, columns=columns, use_threads=False
+        ):
             size += batch.nbytes
             if size > limit:
                 raise EmbarkError(f"{path} cannot be read: {limits.explain('it', limit)}.")
@@ -327,11 +338,11 @@ DICTIONARY_PAGE = b"\x04"
 
 
 @lru_cache(maxsize=512)
-def _group_starts(path: str) -> Array:
+def _group_starts(path: str) -> list[int]:
     """The first row of each row group."""
     metadata = parquet_metadata(path)
     rows = [metadata.row_group(group).num_rows for group in range(metadata.num_row_groups)]
-    return np.cumsum([0, *rows[:-1]])
+    return [0, *accumulate(rows[:-1])]
 
 
 def _bytes_leaf(path: str, column: str) -> str:
@@ -349,8 +360,10 @@ class _RowGroups:
     def get(self, key: tuple[str, str, int]) -> Any:
         """The cells of (path, column, row group); threads that need the same ones wait for the first of them."""
         with self._lock:
-            missing = key not in self._columns
-            future = self._columns.setdefault(key, Future())
+            future = self._columns.get(key)
+            missing = future is None
+            if future is None:
+                future = self._columns[key] = Future()
             self._columns.move_to_end(key)
         if missing:
             try:

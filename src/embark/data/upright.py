@@ -9,7 +9,6 @@ import hashlib
 import io
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 
 from PIL import ExifTags, Image
 
@@ -36,15 +35,18 @@ class UprightMedia(Media):
 
     stored: Media = field(compare=False)
 
-    @cached_property
+    @property
     def orientation(self) -> int:
-        """The EXIF orientation: 1 is upright already."""
+        """The EXIF orientation: 1 is upright already. It is remembered, like the digest."""
+        known: int | None = self.__dict__.get("orientation")
+        return known or self.__dict__.setdefault("orientation", self._read_orientation())
+
+    def _read_orientation(self) -> int:
         [chunk] = self.chunks
         stored = getattr(chunk, "orientation", None)  # of chunks of larger files, whose facts are on disk
         return int(stored()) if stored is not None else orientation(self.read()[0])
 
-    @cached_property
-    def digest(self) -> bytes:
+    def compute_digest(self) -> bytes:
         """That of the stored picture, unless turning changes its pixels."""
         plain = self.stored.digest
         return plain if self.orientation == 1 else hashlib.sha256(b"upright\0" + plain).digest()
