@@ -64,13 +64,14 @@ def byte_size(value: Any) -> int:
 
 
 def chunked(needs: Sequence[Need], size: int) -> Iterator[Sequence[Need]]:
-    """The needs in order, so many at a time; fewer where the texts are long."""
+    """The needs in order, so many at a time; fewer where texts are long. Short ones stand before long ones."""
     start = 0
     while start < len(needs):
-        characters = sum(len(part.text) for part in needs[start].item.parts if isinstance(part, Text))
-        end = start + max(CHUNK, min(size, CHARACTERS // max(1, characters)))
-        yield needs[start:end]
-        start = end
+        chunk = needs[start : start + size]
+        longest = sum(len(part.text) for part in chunk[-1].item.parts if isinstance(part, Text))
+        chunk = chunk[: max(CHUNK, CHARACTERS // max(1, longest))]
+        yield chunk
+        start += len(chunk)
 
 
 class Backlog:

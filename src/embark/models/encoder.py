@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import islice
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
@@ -261,22 +260,20 @@ class Towers(Encoder):
         self, batch: Sequence[Sequence[Content]], modes: Sequence[str]
     ) -> list[list[tuple[Modality, Any]]]:
         """As `prepare` for each item; parts of one modality and mode together, where the tower can."""
-        contents = [content for parts in batch for content in parts]
-        part_modes = [mode for parts, mode in zip(batch, modes, strict=True) for _ in parts]
-        kinds = [(content.kind, mode) for content, mode in zip(contents, part_modes, strict=True)]
-        places = group_values((kind, row) for row, kind in enumerate(kinds))
-        prepared: list[Any] = [None] * len(contents)
-        for (kind, mode), rows in places.items():
-            values = self._prepare_parts(kind, mode, [contents[row].value for row in rows])
-            for row, value in zip(rows, values, strict=True):
-                prepared[row] = (kind, value)
-        following = iter(prepared)
-        return [list(islice(following, len(parts))) for parts in batch]
+        items = list(zip(batch, modes, strict=True))
+        parts = group_values(((part.kind, mode), part.value) for contents, mode in items for part in contents)
+        prepared = {group: iter(self._prepare_parts(*group, values)) for group, values in parts.items()}
+        return [[(part.kind, next(prepared[part.kind, mode])) for part in contents] for contents, mode in items]
 
     def _prepare_parts(self, kind: Modality, mode: str, values: list[Any]) -> Sequence[Any]:
         prepare = self._preparation(kind, mode)
         many = self.towers[kind].prepare_many
-        return many(values) if many and prepare is self.towers[kind].prepare else [prepare(value) for value in values]
+        if many is None or prepare is not self.towers[kind].prepare:
+            return [prepare(value) for value in values]
+        prepared = many(values)
+        if len(prepared) != len(values):
+            raise EmbarkError(f"{self.card.name} prepared {len(prepared)} {kind} inputs of {len(values)}.")
+        return prepared
 
     def _preparation(self, kind: Modality, mode: str) -> Callable[[Any], Any]:
         tower = self.towers[kind]

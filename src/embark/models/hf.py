@@ -137,7 +137,7 @@ class Tokenizer:
         check_vocabulary(checkpoint, self.inner)
         self.limit = limit or min(self.inner.model_max_length, _positions(checkpoint.config))
         self.lock = Lock()
-        self.fast = _only_wraps(self.inner)
+        self.fast = only_wraps(self.inner)
 
     def __call__(self, text: str) -> list[int]:
         """The text's tokens with the special ones, cut to the limit and without padding."""
@@ -175,7 +175,7 @@ def text_tower(
     return Tower(embed, lambda text: many([text])[0], prepare_many=many)
 
 
-def _only_wraps(tokenizer: Any) -> bool:
+def only_wraps(tokenizer: Any) -> bool:
     """Whether a tokeniser does no more to texts than the one of the library tokenizers behind it.
 
     Some classes change texts before that, as CPM's does; slow tokenisers have none behind them.
