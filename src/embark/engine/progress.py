@@ -76,6 +76,10 @@ class Stage:
         if done:
             self._done.add(done)
 
+    def advance(self, count: int, left: float | None = None) -> None:
+        """Count more done (an `Advance`)."""
+        self.add(count, left=left)
+
     @property
     def done(self) -> int:
         """How many are done."""
