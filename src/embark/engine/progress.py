@@ -122,7 +122,8 @@ class Stage:
 class Part(Protocol):
     """What shows something on the live display: a title, a line for each stage, and a last line."""
 
-    title: str
+    @property
+    def title(self) -> str: ...
 
     def stages(self) -> Sequence[Stage]: ...
 
