@@ -28,6 +28,7 @@ from embark.types import ModelCard, Qrels, Task
 DAY = 24 * 3600.0
 RANKING = "ranking"
 SMALL, LARGE = (64, 64), (512, 16_384)  # queries and documents of the rankings that are tried
+USUAL = 0.0005  # seconds for an item of another evaluator, where no time was left to try it
 MOST_ITEMS = 2_000  # of the part of another evaluator that is tried, if there is one so small
 
 
@@ -102,7 +103,7 @@ def scoring_seconds(bench: Workbench, card: ModelCard, demands: Sequence[Demand]
                 rates[_kind(demands[number])] = _scoring_trial(bench, card, demands[number]) / items[number]
     for kind, numbers in kinds.items():
         for number in numbers:
-            out[number] = items[number] * rates.get(kind, float(np.mean([*rates.values(), 0.0])))
+            out[number] = items[number] * rates.get(kind, USUAL)
     return out
 
 
