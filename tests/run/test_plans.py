@@ -152,6 +152,12 @@ def test_scoring_is_estimated_for_each_evaluator() -> None:
     assert all(0 < seconds < 5 for seconds in taken)
 
 
+def test_large_parts_are_not_tried(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(predictions, "MOST_ITEMS", 100)
+    [demand], taken = scored(["PocketNameClustering"])
+    assert taken == [predictions.USUAL * sum(map(len, demand.keys.values()))]
+
+
 def test_rankings_are_estimated_by_their_queries_and_documents(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(predictions, "SMALL", (2, 2))
     monkeypatch.setattr(predictions, "LARGE", (64, 512))

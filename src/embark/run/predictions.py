@@ -28,8 +28,8 @@ from embark.types import ModelCard, Qrels, Task
 DAY = 24 * 3600.0
 RANKING = "ranking"
 SMALL, LARGE = (64, 64), (512, 16_384)  # queries and documents of the rankings that are tried
-USUAL = 0.0005  # seconds for an item of another evaluator, where no time was left to try it
-MOST_ITEMS = 2_000  # of the part of another evaluator that is tried, if there is one so small
+MOST_ITEMS = 2_000  # of the part of another evaluator that is tried
+USUAL = 0.0005  # seconds for an item of another evaluator that was not tried: too many items, or no time left
 
 
 @dataclass(frozen=True)
@@ -95,10 +95,10 @@ def scoring_seconds(bench: Workbench, card: ModelCard, demands: Sequence[Demand]
         pairs = _pairs(demands[number])
         out[number] = overhead + max(0.0, most - overhead) * max(0, pairs - small) / (large - small)
     items = [sum(map(len, demand.keys.values())) for demand in demands]
-    trials = [max(numbers, key=lambda row: (items[row] <= MOST_ITEMS, items[row])) for numbers in kinds.values()]
+    trials = [max(numbers, key=lambda row: items[row] * (items[row] <= MOST_ITEMS)) for numbers in kinds.values()]
     rates: dict[str, float] = {}
     for number in sorted(trials, key=items.__getitem__):
-        if time.perf_counter() < end:
+        if items[number] <= MOST_ITEMS and time.perf_counter() < end:
             with suppress(Exception):  # the run will report it
                 rates[_kind(demands[number])] = _scoring_trial(bench, card, demands[number]) / items[number]
     for kind, numbers in kinds.items():
