@@ -198,7 +198,10 @@ def test_a_line_tells_the_stages_and_what_is_waited_for(clock: Clock) -> None:
 
 
 def test_a_title_is_inert() -> None:
-    assert Activity("bad\x1b[2J\nname").title == r"bad\x1b[2J\nname"
+    activity = Activity("bad\x1b[2J\nname")
+    assert activity.title == r"bad\x1b[2J\nname"
+    activity.title = "worse\r"
+    assert activity.title == r"worse\r"
 
 
 # ── a log file ───────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -305,6 +308,32 @@ def test_a_terminal_shows_a_line_a_stage_and_scores_above() -> None:
     assert session.output.endswith("the end\r\n")
     erased = session.output.rsplit("a score", 1)[1].rsplit("\x1b[2K", 1)[1]
     assert erased == "the end\r\n"  # nothing of the display is left
+
+
+THREADS = """
+from concurrent.futures import ThreadPoolExecutor
+from embark.engine import activity as module
+from embark.engine.progress import log, progress
+module.SHORT = 0.0
+def work(number):
+    for step in range(20):
+        with progress(f"Downloading {number}", 2_000, what="bytes") as advance:
+            advance(1_000)
+            log(f"score {number}-{step}.")
+            advance(1_000)
+with module.Activity("test/model") as activity, ThreadPoolExecutor(4) as pool:
+    list(pool.map(work, range(4)))
+    assert activity.stage("fetch").done == activity.stage("fetch").total == 4 * 20 * 2_000
+"""
+
+
+def test_threads_share_one_display() -> None:
+    session = on_terminal(THREADS)
+    assert session.status == 0, session.text
+    assert session.is_sane
+    assert session.output.count(HIDE) == 1
+    lines = [line.strip() for line in session.text.replace("\r", "\n").splitlines()]
+    assert {f"score {number}-{step}." for number in range(4) for step in range(20)} <= set(lines)
 
 
 def test_a_short_run_leaves_no_trace_on_a_terminal() -> None:

@@ -37,20 +37,26 @@ class Slow(Lengths):
         return super().embed(batch)
 
 
-def test_each_kind_has_a_rate_near_that_of_a_run_and_loading_does_not_count(tmp_path: Path) -> None:
-    wanted = needs(Lengths(), [text(n) for n in range(1, 301)] + [picture((n, 8, 7)) for n in range(40)])
+def test_each_kind_has_a_rate_near_that_of_a_run(tmp_path: Path) -> None:
+    wanted = needs(Lengths(), [text(n) for n in range(1, 201)] + [picture((n, 8, 7)) for n in range(30)])
+
+    def ratio(attempt: int) -> float:
+        rates = calibrate(Slow(), wanted, seconds=1.5, folder=tmp_path)
+        assert rates["image",] > 2 * rates["text",]
+        start = time.perf_counter()
+        with Store(tmp_path / str(attempt)).space(fingerprint(Lengths().card)).writer() as writer:
+            embed(Slow(), wanted, writer)
+        return (200 * rates["text",] + 30 * rates["image",]) / (time.perf_counter() - start)
+
+    assert any(0.5 < value < 2 for value in map(ratio, range(3)))  # other work may slow down one half of an attempt
+
+
+def test_loading_does_not_count(tmp_path: Path) -> None:
     kinds = list[int]()
-    rates = calibrate(Slow(first=0.5), wanted, seconds=2.0, folder=tmp_path, advance=kinds.append)
-    assert set(rates) == {("text",), ("image",)}
-    assert kinds == [1, 1]
-    start = time.perf_counter()
-    encoder = Slow()
-    with Store(tmp_path).space(fingerprint(encoder.card)).writer() as writer:
-        embed(encoder, wanted, writer)
-    took = time.perf_counter() - start
-    predicted = 300 * rates["text",] + 40 * rates["image",]
-    assert took / 2 < predicted < took * 2
-    assert rates["image",] > 2 * rates["text",]
+    wanted = needs(Lengths(), [text(n) for n in range(1, 5)])
+    rates = calibrate(Slow(first=1.0), wanted, seconds=2.0, folder=tmp_path, advance=kinds.append)
+    assert rates["text",] < 0.25
+    assert kinds == [1]
 
 
 def test_the_time_is_bounded_and_nothing_is_left_behind(tmp_path: Path) -> None:

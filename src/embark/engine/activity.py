@@ -44,7 +44,7 @@ class Activity(AbstractContextManager["Activity"]):
     """
 
     def __init__(self, title: str = "", show: bool = True) -> None:
-        self.title = terminal(title)
+        self.title = title
         self.show = show
         self._stages: dict[str, Stage] = {}
         self._lock = Lock()
@@ -54,6 +54,15 @@ class Activity(AbstractContextManager["Activity"]):
         self._busy = Counter()  # seconds in which a lane was in the encoder
         self._idle = {reason: Counter() for reason in WAITS}  # seconds in which none was, and what was waited for
         self._shown = ExitStack()
+
+    @property
+    def title(self) -> str:
+        """The heading: which of several models it is."""
+        return self._title
+
+    @title.setter
+    def title(self, title: str) -> None:
+        self._title = terminal(title)
 
     def stage(self, name: str) -> Stage:
         """A stage, which begins when it is first asked for: fetch, read, embed, write, score."""

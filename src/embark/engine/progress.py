@@ -76,6 +76,10 @@ class Stage:
         if done:
             self._done.add(done)
 
+    def advance(self, count: int, left: float | None = None) -> None:
+        """Count more done (an `Advance`)."""
+        self.add(count, left=left)
+
     @property
     def done(self) -> int:
         """How many are done."""
@@ -118,7 +122,8 @@ class Stage:
 class Part(Protocol):
     """What shows something on the live display: a title, a line for each stage, and a last line."""
 
-    title: str
+    @property
+    def title(self) -> str: ...
 
     def stages(self) -> Sequence[Stage]: ...
 
