@@ -1,7 +1,7 @@
 """The local engine, a pipeline: decode workers → batches → encoder → writer.
 
 Workers prepare items ahead of the encoder and a writer thread commits its vectors, so the device waits for neither.
-Each batch is durable soon after it was computed; a killed run loses the last few batches at most.
+A killed run loses at most the commit window (see `sink`), one that pays for its vectors at most the batch in flight.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def embed(
     """
     report = Report()
     start = time.perf_counter()
-    with ThreadPoolExecutor(workers) as pool, _cancelling(pool), Sink(writer) as sink:
+    with ThreadPoolExecutor(workers) as pool, _cancelling(pool), Sink(writer, isinstance(encoder, Billed)) as sink:
         fixed = batch_size or encoder.batch_size
         kinds = [Kind(group, new_batch_size(fixed)) for group in by_kind(needs)]
         if self_check and not isinstance(encoder, Billed):
