@@ -12,6 +12,8 @@ A checksum is an xxh3_64; that of an entry is seeded by its key, so that bytes o
 entry is checked when it is first read in a process; one that is damaged counts as absent from then on, and the newest
 sound entry of a key is the one that is read. Readers never write. Putting, listing, reading and deleting whole segments
 is all that a store asks of its disk. Segments of format 1, which are folders, can still be read (see `_OldSegment`).
+What was committed survives a kill and a power cut; what was only added is lost and embedded again (in a run at most the
+commit window of `engine.sink`). Writing, refreshing and looking up cost the same per entry however large a space is.
 """
 
 from __future__ import annotations
