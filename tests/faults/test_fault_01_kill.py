@@ -16,6 +16,7 @@ import sys, time
 from pathlib import Path
 from embark.models.encoder import Bill
 from embark.store import Store
+sys.path.append(sys.argv[2])
 from lengths import Lengths, needs, run, text
 
 class Paid(Lengths):
@@ -52,7 +53,8 @@ def test_fault_01_a_killed_run_goes_on_where_it_was(tmp_path: Path) -> None:
 
 
 def test_fault_01_a_killed_run_loses_only_the_batch_that_was_being_paid_for(tmp_path: Path) -> None:
-    process = subprocess.Popen([sys.executable, "-c", PAID, str(tmp_path)], stdout=subprocess.PIPE, text=True)
+    words = [sys.executable, "-c", PAID, str(tmp_path), str(Path(__file__).parents[1])]
+    process = subprocess.Popen(words, stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
     lines = [process.stdout.readline() for _ in range(20)]
     process.kill()

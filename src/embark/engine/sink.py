@@ -50,7 +50,8 @@ class Sink(AbstractContextManager["Sink"]):
             self._queued += keys.nbytes + sum(part.nbytes for part in _parts(vectors))
             self._oldest = min(self._oldest, time.monotonic())
             self._put += 1
-            self._changed.notify_all()
+            if len(self._queue) == 1 or self._queued >= BYTES:  # otherwise the thread knows when it is due
+                self._changed.notify_all()
         if self._every_batch:
             self.flush()
 
