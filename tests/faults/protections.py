@@ -553,6 +553,14 @@ PROTECTIONS = (
     # ── 1 to 9 ───────────────────────────────────────────────────────────────────────────────────────────────────────
     Removal("test_fault_01_a_killed_run_goes_on_where_it_was", "engine/sink.py", "self._writer.commit()", "pass"),
     Removal(
+        "test_fault_01_a_killed_run_goes_on_where_it_was", "engine/sink.py",
+        "return self._oldest + SECONDS - time.monotonic()", "return math.inf",
+    ),
+    Removal(
+        "test_fault_01_a_killed_run_loses_only_the_batch_that_was_being_paid_for", "engine/local.py",
+        "Sink(writer, activity, paid)", "Sink(writer, activity)",
+    ),
+    Removal(
         "test_fault_02_every_file_of_a_result_is_durable_before_its_name_and_its_name_before_the_next",
         "data/atomic.py", "os.fsync(out.fileno())", "pass",
     ),

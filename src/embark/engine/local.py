@@ -1,8 +1,8 @@
 """The local engine, a pipeline: decode workers → batches → encoder → writer.
 
 Workers prepare items ahead of the encoder and a writer thread commits its vectors, so the device waits for neither.
-Where the encoder has several lanes, as many batches are in its hands at once. Each batch is durable soon after it was
-computed; a killed run loses the last few batches at most.
+Where the encoder has several lanes, as many batches are in its hands at once. A killed run loses at most the commit
+window (see `sink`), one that pays for its vectors at most the batch in flight.
 """
 
 from __future__ import annotations
@@ -61,7 +61,8 @@ def embed(
     report = Report()
     tuning = tuning or Tuning()
     start = time.perf_counter()
-    with ThreadPoolExecutor(workers) as pool, _cancelling(pool), Sink(writer, activity) as sink, tuning:
+    paid = isinstance(encoder, Billed)
+    with ThreadPoolExecutor(workers) as pool, _cancelling(pool), Sink(writer, activity, paid) as sink, tuning:
         fixed = batch_size or encoder.batch_size
         kinds = [
             Kind(group, fixed_size(fixed) if fixed else tuning.size(encoder.card, group[0].item.modalities))
