@@ -324,6 +324,11 @@ class Kind:
     invalid: int = 0
 
     @property
+    def modalities(self) -> tuple[Modality, ...]:
+        """Those of each of its items."""
+        return self.needs[0].item.modalities
+
+    @property
     def hopeless(self) -> bool:
         """Whether the model returned many invalid vectors for it, and no valid one."""
         return self.invalid >= HOPELESS and not self.valid
