@@ -74,7 +74,7 @@ def embed(
         with _lanes(encoder, kinds, sink, report, name, advance) as lanes:
             for kind, part in first_batches_first(kinds):
                 with closing(prepared(pool, encoder, part, workers, kind.size, name)) as ready:
-                    window = Window(ready, kind.size, MOST_BYTES // lanes.count)
+                    window = Window(ready, kind.size, MOST_BYTES // lanes.jobs_at_once)
                     while not kind.hopeless and _hand_over(encoder, lanes, kind, kinds, window):
                         pass
         for kind in kinds:
@@ -132,7 +132,7 @@ def _lanes(
         if trial and (warning := try_compiled(encoder, kind.modalities, batch.values)):
             part.warnings += (warning,)
         for needs, vectors in forward(encoder, batch, kind.size, part, name, turns, alone=lanes.count == 1):
-            if lanes.stopped:
+            if lanes.left:  # after an error, when nobody waits for these vectors any more
                 return
             sink.put(as_keys([need.key for need in needs]), vectors)
             part.embedded += len(needs)
