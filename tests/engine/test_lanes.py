@@ -111,7 +111,7 @@ def test_the_size_of_batches_is_tried_on_one_batch_at_a_time(store: Store) -> No
     class Slow(Parallel):
         def pause(self, batch: Sequence[Any]) -> None:
             at_once.append(self.inside)
-            time.sleep(0.001 * len(batch))  # larger ones are no faster
+            time.sleep(1e-5 * len(batch) ** 2)  # larger ones are slower
 
     at_once: list[int] = []
     encoder = Slow()

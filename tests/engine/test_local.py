@@ -194,6 +194,12 @@ def test_a_batch_stops_growing_at_the_limit() -> None:
     assert (size.now, size.growing) == (1000, False)
 
 
+def test_a_batch_that_takes_long_does_not_grow() -> None:
+    size = BatchSize(8)
+    size.record_time(8, 11.0)
+    assert (size.now, size.growing, size.fastest) == (8, False, 8)
+
+
 def test_a_batch_that_was_disturbed_does_not_stop_growth() -> None:
     size = BatchSize(8)
     for seconds in (1.0, 9.0, 1.0):

@@ -23,9 +23,10 @@ FIRST_BATCH = 32
 LARGEST_BATCH = 4096  # items, where each costs little; a quarter of that where it costs more than SHORT
 SHORT = 128  # tokens of a short text
 WORTH_IT = 1.05  # gain in cost a second for which the batch size is doubled again
+LONG = 10.0  # seconds of a batch that does not grow further: progress is to be seen, and a kill is to lose little
 PER_BATCH = 0.001  # seconds that a batch takes beside the forward pass: gathering, checking, handing over
 FULL = 0.8  # share of the budget from which a batch tells what a full one takes
-SMALL = 0.25  # share of the budget up to which a batch is rather filled than even
+SMALL = 0.125  # share of the budget up to which a batch is rather filled than even
 MOST_PADDING = 0.1  # of a batch that is larger than that, as a share of its items' own cost
 WINDOW = 8  # batches of prepared items to choose the next one from; padding falls with it
 UNKNOWN_COST = 256  # of what only the model itself makes numbers of: an undecoded or unscaled picture
@@ -155,8 +156,9 @@ class BatchSize:
             self.best = max(rate, self.best)
             if faster:
                 self.fastest = self.budget
-                self.growing = self.budget != self.limit
-                self.budget = min(2 * self.budget, self.limit or 2 * self.budget)
+                self.growing = self.budget != self.limit and seconds < LONG
+                if self.growing:
+                    self.budget = min(2 * self.budget, self.limit or 2 * self.budget)
             else:
                 self.growing = not self.doubted
             self.doubted = not faster
@@ -232,7 +234,7 @@ class Window:
         size = self._size
         self._draw(size.now if size.fixed or not self._items else self._items_for(1))
         if not size.fixed and self._items:
-            size.budget = size.budget or FIRST_BATCH * int(self._costs[-1])
+            size.budget = size.budget or FIRST_BATCH * int(np.median(self._costs))
             if self._costs[0] != self._costs[-1]:
                 self._draw(self._items_for(min(WINDOW, 1 + self._batches)))  # the first do not wait for many items
             size.unit = max(1, round(self._costs.mean()))
@@ -325,6 +327,11 @@ class Kind:
     invalid: int = 0
 
     @property
+    def modalities(self) -> tuple[Modality, ...]:
+        """Those of each of its items."""
+        return self.needs[0].item.modalities
+
+    @property
     def hopeless(self) -> bool:
         """Whether the model returned many invalid vectors for it, and no valid one."""
         return self.invalid >= HOPELESS and not self.valid
@@ -338,10 +345,15 @@ class Kind:
 
 
 def first_batches_first(kinds: Sequence[Kind]) -> Iterator[tuple[Kind, Sequence[Need]]]:
-    """The items to embed, in parts; of several kinds, a few of each come first and tell what the others will cost."""
+    """The items to embed, in parts; a few of each kind come first and tell what the others will cost.
+
+    Not those of a single kind where the size of its batches is known.
+    """
     kinds = [kind for kind in kinds if kind.needs]
     samples = {}
-    for number, kind in enumerate(kinds if len(kinds) > 1 else ()):
+    for number, kind in enumerate(kinds):
+        if len(kinds) == 1 and kind.size.budget:
+            break
         count = min(FIRST_BATCH, kind.size.now)
         samples[number] = np.arange(0, len(kind.needs), max(1, len(kind.needs) // count))[:count]
         yield kind, take(kind.needs, samples[number])

@@ -27,17 +27,23 @@ class Lanes(AbstractContextManager["Lanes[Job]"], Generic[Job]):
         self, count: int, work: Callable[[Job], None], surroundings: Callable[[], AbstractContextManager[None]]
     ) -> None:
         self.count = count
-        self.stopped = False
+        self.left = False  # whether threads may be at work that nobody waits for
         self._work = work
         self._surroundings = surroundings
         self._jobs: deque[Job] = deque()
         self._unfinished = 0
+        self._stopped = False
         self._error: BaseException | None = None
         self._changed = Condition()
         # Daemons: a model that hangs does not keep the process from ending.
         self._threads = [Thread(target=self._run, name=f"embark-lane-{n}", daemon=True) for n in range(count)]
         for thread in self._threads if count > 1 else ():
             thread.start()
+
+    @property
+    def jobs_at_once(self) -> int:
+        """How many jobs may be in memory: in the lanes, before them, and in the hands of whoever puts the next one."""
+        return 1 if self.count == 1 else self.count + AHEAD + 1
 
     def put(self, job: Job, alone: bool = False) -> None:
         """Hand over a job; waits while the lanes are busy, and if `alone`, for all jobs before it and for itself."""
@@ -74,15 +80,15 @@ class Lanes(AbstractContextManager["Lanes[Job]"], Generic[Job]):
         except BaseException as error:
             with self._changed:
                 self._error = self._error or error
-                self.stopped = True
+                self._stopped = True
                 self._changed.notify_all()
 
     def _take(self) -> bool:
         """Do the next job; False when there are none any more."""
         with self._changed:
-            while not self._jobs and not self.stopped:
+            while not self._jobs and not self._stopped:
                 self._changed.wait()
-            if self.stopped:
+            if self._stopped:
                 return False
             job = self._jobs.popleft()
             self._changed.notify_all()
@@ -99,8 +105,9 @@ class Lanes(AbstractContextManager["Lanes[Job]"], Generic[Job]):
                 self.wait()
         finally:
             with self._changed:
-                self.stopped = True
+                self._stopped = True
                 self._changed.notify_all()
             end = time.monotonic() + GRACE
             for thread in self._threads if self.count > 1 else ():
                 thread.join(max(0.0, end - time.monotonic()))
+            self.left = True

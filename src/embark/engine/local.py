@@ -21,6 +21,7 @@ from embark.data.items import as_keys
 from embark.engine.activity import SILENT, Activity
 from embark.engine.batches import Batch, Kind, Window, by_kind, first_batches_first, fixed_size, seconds_left
 from embark.engine.check import check_vectors
+from embark.engine.compiling import trial_is_due, try_compiled
 from embark.engine.forward import Turns, forward, free_device_memory, out_of_memory
 from embark.engine.lanes import Lanes
 from embark.engine.preparing import MOST_BYTES, prepare, prepared
@@ -35,7 +36,7 @@ from embark.store import Writer
 
 CHECKED = 4  # items of the self-check
 
-Job: TypeAlias = tuple[Kind, Batch]
+Job: TypeAlias = tuple[Kind, Batch, bool]  # whether a compiled pass is tried on the batch
 
 
 def embed(
@@ -77,8 +78,8 @@ def embed(
         with _lanes(encoder, kinds, sink, report, name, advance, activity) as lanes:
             for kind, part in first_batches_first(kinds):
                 with closing(prepared(pool, encoder, part, workers, kind.size, name, activity)) as ready:
-                    window = Window(ready, kind.size, MOST_BYTES // lanes.count)
-                    while not kind.hopeless and _hand_over(lanes, kind, window):
+                    window = Window(ready, kind.size, MOST_BYTES // lanes.jobs_at_once)
+                    while not kind.hopeless and _hand_over(encoder, lanes, kind, kinds, window):
                         pass
         for kind in kinds:
             if kind.hopeless:
@@ -97,7 +98,7 @@ def _cancelling(pool: ThreadPoolExecutor) -> Iterator[None]:
         raise
 
 
-def _hand_over(lanes: Lanes[Job], kind: Kind, window: Window) -> bool:
+def _hand_over(encoder: Encoder, lanes: Lanes[Job], kind: Kind, kinds: Sequence[Kind], window: Window) -> bool:
     """Hand the next batch of a kind to the lanes; False when there is none.
 
     A function of its own, so that a batch's memory is free before the next one is gathered.
@@ -105,7 +106,13 @@ def _hand_over(lanes: Lanes[Job], kind: Kind, window: Window) -> bool:
     batch = window.next_batch()
     if batch is None:
         return False
-    lanes.put((kind, batch), alone=kind.size.is_tried_by(batch))
+    if compilation := getattr(encoder, "compilation", None):
+        compiled = compilation.decisions.get(kind.modalities, False)
+        if compiled != compilation.on:
+            lanes.wait()
+            compilation.switch(compiled)
+    trial = trial_is_due(encoder, kind, kinds)
+    lanes.put((kind, batch, trial), alone=trial or kind.size.is_tried_by(batch))
     return True
 
 
@@ -125,11 +132,13 @@ def _lanes(
 
     def work(job: Job) -> None:
         nonlocal last
-        kind, batch = job
+        kind, batch, trial = job
         part = Report(unreadable=batch.unreadable)
+        if trial and (warning := try_compiled(encoder, kind.modalities, batch.values)):
+            part.warnings += (warning,)
         alone = lanes.count == 1
         for needs, vectors in forward(encoder, batch, kind.size, part, name, turns, alone, activity):
-            if lanes.stopped:
+            if lanes.left:  # after an error, when nobody waits for these vectors any more
                 return
             sink.put(as_keys([need.key for need in needs]), vectors)
             part.embedded += len(needs)

@@ -63,7 +63,7 @@ class Tuning(AbstractContextManager["Tuning"]):
 def device_name(card: ModelCard) -> str:
     """The device of a loaded model, as sizes depend on it: a GPU's product name, else the CPU's number of cores."""
     device = str(card.loaded.get("device", "cpu"))
-    compiled = " compiled" if card.loaded.get("compile") else ""
+    compiled = " compiled" if card.loaded.get("compile") is True else ""
     torch = sys.modules.get("torch")
     if device.startswith("cuda") and torch is not None and torch.cuda.is_available():
         return f"{torch.cuda.get_device_name(device.partition(',')[0])}{compiled}"

@@ -6,11 +6,12 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, TypeAlias, cast
+from typing import Any, Literal, TypeAlias, cast
 
 from embark import plugins
 from embark.catalogue import Catalogue, UnknownName, check_name, match_words
 from embark.models.cards import CARDS, NO_CARD
+from embark.models.compilation import Compilation, noted_modules
 from embark.models.encoder import Encoder, Generator, Reranker
 from embark.models.folder_models import checkpoint_of, folder_models, stated_facts
 from embark.models.functions import encoder, generator, reranker
@@ -96,7 +97,7 @@ def get_model(
     *,
     device: str = "auto",
     dtype: str | None = None,
-    compile: bool = False,
+    compile: bool | Literal["auto"] = False,
     trust: str | None = None,
     settings: Settings | None = None,
 ) -> Encoder:
@@ -283,7 +284,13 @@ def _load(kind: str, model: str | ModelCard, revision: str | None, loading: Load
             raise EmbarkError(f"{name} has one precision, {card.dtype}; another is for models that run on torch.")
         card = replace(card, dtype=loading.dtype).with_name(lambda name: f"{name} ({loading.dtype})")  # stands apart
     devices = _devices(loader, card, loading)
-    copies = [loader(card, replace(loading, device=device)) for device in devices]
+    trial = kind == "embedder" and devices[0].startswith("cuda") and len(devices) == 1
+    if loading.compile == "auto" and not trial:
+        loading = replace(loading, compile=False)
+    with noted_modules() as modules:
+        copies = [loader(card, replace(loading, device=device)) for device in devices]
+    if loading.compile == "auto" and modules:
+        copies[0].compilation = Compilation(modules)
     if kind == "embedder" and lanes_on(devices[0], card.loader) > 1:
         for copy in copies:
             copy.lanes = lanes_on(devices[0], card.loader)

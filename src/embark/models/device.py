@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from embark.models.compilation import note
 from embark.models.half_precision import secure
 from embark.models.loading import Loading
 from embark.types import Array, EmbarkError, ModelCard
@@ -49,9 +50,16 @@ def to_device(model: Any, card: ModelCard, loading: Loading) -> Any:
         # the thousandth token by another angle.
         if weight.is_floating_point():
             weight.data = weight.data.to(getattr(torch, card.dtype))
-    if loading.compile:
-        model.compile()  # in place: methods and names stay as they are
+    compile_module(model, loading)
     return model
+
+
+def compile_module(module: Any, loading: Loading) -> None:
+    """Compile a module in place, if `loading` says so; with "auto", note it for the engine, which tries if it pays."""
+    if loading.compile == "auto":
+        note(module)
+    elif loading.compile:
+        module.compile()  # methods and names stay as they are
 
 
 def compile_children(model: Any, loading: Loading) -> None:
@@ -59,9 +67,8 @@ def compile_children(model: Any, loading: Loading) -> None:
 
     Needed where vectors are computed without calling `forward`: compiling the whole model covers `forward` alone.
     """
-    if loading.compile:
-        for child in model.children():
-            child.compile()
+    for child in model.children():
+        compile_module(child, loading)
 
 
 def without_gradients(function: Function) -> Function:

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 import numpy as np
 
 from embark.catalogue import group_values
+from embark.models.compilation import Compilation
 from embark.types import MODALITIES, Array, Content, EmbarkError, Item, Modality, ModelCard, Rendered, Style, Text
 
 PREPARING = {"prepare", "prepare_many"}
@@ -50,6 +51,7 @@ class Encoder(Preparing, Protocol):
     card: ModelCard
     batch_size: int | None = None  # of `embed`; None: the engine tries which one is fastest
     lanes: int = 1  # batches that may be in `embed` at once, each in a thread of its own
+    compilation: Compilation | None = None  # what the engine may compile, if a trial shows that it pays
 
     def render(self, item: Item, role: str, instruction: str | None) -> Rendered:
         """Exactly what the model will see of an item in a role; pure and cheap. Here: the item alone."""

@@ -20,18 +20,21 @@ class Loading:
     """How to load a model.
 
     `device` is "auto", one device ("cpu", "cuda:1", "mps") or several ("cuda:0,cuda:1": each takes a share of every
-    batch). `dtype` overrides the card's precision, and so names another vector space. `trust` is the exact revision
+    batch). `compile` compiles the forward pass; "auto" does on a CUDA device, where a trial shows that it pays. `dtype`
+    overrides the card's precision, and so names another vector space. `trust` is the exact revision
     whose pickled weights or own code may be run; no other code of a checkpoint is ever executed. `settings` hold the
     hub's address and whether embark is offline.
     """
 
     device: str = "auto"
     dtype: str | None = None
-    compile: bool = False
+    compile: bool | Literal["auto"] = False
     trust: str | None = None
     settings: Settings | None = None
 
     def __post_init__(self) -> None:
+        if self.compile not in (True, False, "auto"):
+            raise EmbarkError(f"Compile or not: True, False or 'auto', not {self.compile!r}.")
         if self.dtype not in (None, *DTYPES):
             raise EmbarkError(f"There is no precision '{self.dtype}'; there are {', '.join(DTYPES)}.")
 

@@ -9,7 +9,7 @@ from typing import Any
 from embark.models import hub
 from embark.models.cards.rerank import JINA, QWEN3, QWEN3_VL
 from embark.models.chat import Chat, fill_template
-from embark.models.device import pad, to_numpy, without_gradients
+from embark.models.device import compile_module, pad, to_numpy, without_gradients
 from embark.models.encoder import Reranker
 from embark.models.hf import Tokenizer, load_model, read_weights, two_layers
 from embark.models.loading import Loading, loaded_card
@@ -42,8 +42,7 @@ def load_yes_no(card: ModelCard, loading: Loading) -> Reranker:
     with_vision = checkpoint.config.get("model_type") in QWEN_VL
     checkpoint = checkpoint.with_options(**{**(QWEN3_VL if with_vision else QWEN3), **card.options})
     chat = Chat(checkpoint, loading)
-    if loading.compile:
-        chat.model.base_model.compile()  # scores bypass `forward`, which is all that compiling the whole would cover
+    compile_module(chat.model.base_model, loading)  # scores bypass `forward`, all that compiling the whole covers
     answers = [chat.tokenizer.inner.convert_tokens_to_ids(checkpoint.card.options[word]) for word in ("yes", "no")]
     yes, no = chat.model.get_output_embeddings().weight[answers].float()
     return PromptReranker(
