@@ -14,7 +14,7 @@ from embark.data.items import ItemList
 from embark.data.media import UnreadableMedia
 from embark.engine.report import Report
 from embark.planning import Need, Needs, take
-from embark.types import MODALITIES, Content
+from embark.types import MODALITIES, Content, Modality
 
 if TYPE_CHECKING:
     from embark.engine.preparing import Ready
