@@ -153,7 +153,7 @@ def test_the_engine_tells_whether_it_waits_for_decoding_or_for_the_device(tmp_pa
         store = Store(tmp_path / str(encoder.embedding))
         report, _ = run(store, encoder, wanted, batch_size=10, workers=1, activity=activity)
         assert report.embedded == 100
-        assert activity.stage("write").done == 100 * 3 * 4
+        assert activity.stage("write").done == 100 * (3 * 4 + 32)
         return activity.busy_share(), activity.idle_shares()["decode"]
 
     busy, decode = shares(Slow(0.005, 0.0))

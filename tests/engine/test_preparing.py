@@ -37,7 +37,7 @@ def test_texts_are_prepared_in_few_calls(store: Store) -> None:
     wanted = needs(encoder, [text(n) for n in range(20, 2000)])
     run(store, encoder, wanted)
     assert stored_numbers(store, encoder, wanted) == list(range(1980))
-    assert len(encoder.chunks) == -(-1980 // TOGETHER)
+    assert len(encoder.chunks) <= 1 + -(-1980 // TOGETHER)  # a few come first, to learn what they cost
 
 
 def test_of_texts_that_are_prepared_together_the_one_that_is_refused_is_named(store: Store) -> None:

@@ -20,7 +20,7 @@ import numpy as np
 from embark import evaluators
 from embark.catalogue import listed
 from embark.data import readers
-from embark.data.items import as_keys, size_of
+from embark.data.items import size_of
 from embark.data.local_state import STATES
 from embark.engine.activity import SILENT, Activity
 from embark.engine.progress import log
@@ -39,7 +39,7 @@ from embark.run.read_ahead import Opened, ReadAhead
 from embark.run.score import Scoring, commit_now, encoder_fingerprint, fingerprint_of, score_task
 from embark.run.workbench import Workbench
 from embark.stats.means import score
-from embark.store import MissingVectors
+from embark.store import DamagedVectors, MissingVectors
 from embark.threads import DaemonThreads
 from embark.types import Array, EmbarkError, ModelCard, Task
 
@@ -185,6 +185,7 @@ class _ModelStream:
         self.counts: dict[int, Count] = {}  # by id of the demand
         self.damaged: deque[Opened] = deque()  # tasks whose stored vectors are damaged, to be embedded again
         self.repeated: set[str] = set()  # tasks that were embedded again
+        self.lost: set[bytes] = set()  # keys of vectors that were found damaged
         self.keys: list[Array] = []  # of scored tasks, the first 64 bits
         self.failures = 0  # tasks in a row that the model failed to embed
         self.failure: Exception = EmbarkError("nothing failed")  # the last of them
@@ -312,8 +313,8 @@ class _ModelStream:
         if report is None:
             report = self._embed_singly(wave, planned)
         self.evaluation.run.embedded += report.embedded
-        if again:
-            self.evaluation.run.damaged += report.embedded
+        lost = self.lost.intersection(planned.needs.keys.tolist()) if self.lost else ()
+        self.evaluation.run.damaged += report.embedded if again else len(lost)
         return report
 
     @property
@@ -336,18 +337,18 @@ class _ModelStream:
                     continue
                 except Exception as of_task:
                     self.failure = of_task
-                keys = [need.key for need in missing.needs]
+                keys = missing.needs.keys
                 space.refresh()
-                if space.has(as_keys(keys)).any():
+                if space.has(keys).any():
                     self.failures = 0
-                elif not self.tried.issuperset(keys):
+                elif not self.tried.issuperset(keys.tolist()):
                     self.failures += 1
-                self.tried.update(keys)
+                self.tried.update(keys.tolist())
             wave.remove(opened)
             self.evaluation.fail(self.encoder.card.name, [opened.task.name], self.failure)
             self._release(opened)
         space.refresh()
-        report.embedded = int(space.has(as_keys([need.key for need in planned.needs])).sum())
+        report.embedded = int(space.has(planned.needs.keys).sum())
         return report
 
     # ── scoring ──────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -364,6 +365,7 @@ class _ModelStream:
         except Exception as error:
             if isinstance(error, MissingVectors) and task.name not in self.repeated:
                 self.repeated.add(task.name)
+                self.lost.update(error.keys.tolist() if isinstance(error, DamagedVectors) else ())
                 self.damaged.append(opened)
                 return
             if isinstance(error, CannotSave):
