@@ -20,7 +20,7 @@ import numpy as np
 from embark import evaluators
 from embark.catalogue import listed
 from embark.data import readers
-from embark.data.items import as_keys, size_of
+from embark.data.items import size_of
 from embark.data.local_state import STATES
 from embark.engine.activity import SILENT, Activity
 from embark.engine.progress import log
@@ -336,18 +336,18 @@ class _ModelStream:
                     continue
                 except Exception as of_task:
                     self.failure = of_task
-                keys = [need.key for need in missing.needs]
+                keys = missing.needs.keys
                 space.refresh()
-                if space.has(as_keys(keys)).any():
+                if space.has(keys).any():
                     self.failures = 0
-                elif not self.tried.issuperset(keys):
+                elif not self.tried.issuperset(keys.tolist()):
                     self.failures += 1
-                self.tried.update(keys)
+                self.tried.update(keys.tolist())
             wave.remove(opened)
             self.evaluation.fail(self.encoder.card.name, [opened.task.name], self.failure)
             self._release(opened)
         space.refresh()
-        report.embedded = int(space.has(as_keys([need.key for need in planned.needs])).sum())
+        report.embedded = int(space.has(planned.needs.keys).sum())
         return report
 
     # ── scoring ──────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -114,7 +114,7 @@ class Workbench:
             return f"{demand.task.name} {_name(demand, need.side, need.row)}"
 
         space = fingerprint(encoder.card)
-        kinds = {(space, need.item.modalities) for need in planned.needs}
+        kinds = {(space, kind) for kind in planned.needs.kinds().names}
         unchecked = not kinds <= self._self_checked
         self._self_checked |= kinds
         return self.compute(encoder, planned.needs, batch_size=self.batch_size, self_check=unchecked, name=name)
