@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from abc import abstractmethod
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import fields
 from functools import partial
 from itertools import islice, product
@@ -17,6 +15,7 @@ from typing import NamedTuple, overload
 import numpy as np
 
 from embark.settings import cores
+from embark.threads import DaemonThreads
 from embark.types import Array, Bytes, Dataset, Item, Media, Modality, Part, Rendered, Side, Text
 
 KEY = np.dtype("V32")
@@ -211,8 +210,9 @@ def hash_content(items: Sequence[Item]) -> Items:
     items = as_items(items)
     scans = list(items.scans())
     if len(scans) > 1:  # a single one costs no more later
-        with ThreadPoolExecutor(cores(), "embark-hash") as pool:
-            deque(pool.map(lambda scan: scan(), scans), maxlen=0)
+        with DaemonThreads(cores(), "embark-hash") as pool:
+            for done in [pool.submit(scan) for scan in scans]:
+                done.result()
     return items
 
 
