@@ -89,6 +89,8 @@ def test_several_sequences_and_mixed_ones(some: list[str], data: st.DataObject) 
             for row, there in zip(zip(pictures, texts, strict=True), present.tolist(), strict=True)
         ]
         check_taken(Mixed([ItemList(pictures), Texts(text_array(some))], present), expected)
+        without = np.array([[False, True]] * len(some))
+        check_taken(Mixed([ItemList([Item(())] * len(some)), Texts(text_array(some))], without), texts)
 
 
 @pytest.fixture

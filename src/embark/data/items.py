@@ -77,20 +77,13 @@ def digest(parts: tuple[Part, ...], mode: str = "") -> bytes:
 
 def hashed(parts: Iterable[Part]) -> bytes:
     """What `digest` hashes of the parts: the kind and the hash of each."""
-    return b"".join(
-        hashed_text(part.text.encode("utf-8", "surrogatepass")) if isinstance(part, Text) else hashed_media(part)
-        for part in parts
-    )
+    return b"".join(b"\0" + part.kind.encode() + b"\0" + _content_hash(part) for part in parts)
 
 
-def hashed_text(text: bytes | memoryview) -> bytes:
-    """What `digest` hashes of a text, which is given in UTF-8."""
-    return b"\0text\0" + hashlib.sha256(text).digest()
-
-
-def hashed_media(part: Media) -> bytes:
-    """What `digest` hashes of media."""
-    return b"\0" + part.kind.encode() + b"\0" + part.digest
+def _content_hash(part: Part) -> bytes:
+    if isinstance(part, Text):
+        return hashlib.sha256(part.text.encode("utf-8", "surrogatepass")).digest()
+    return part.digest
 
 
 def key(space: str, rendered: Rendered) -> bytes:
