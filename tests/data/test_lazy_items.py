@@ -25,6 +25,7 @@ from embark.data.lazy_media import ParquetColumn
 from embark.data.upright import UprightMedia, upright
 from embark.types import Dataset, Groups, Item, Media, Side, Source, Text
 from hub import FakeHub, client, parquet
+from tables import Make
 
 ID = "org/data"
 words = st.lists(st.text(st.characters(), max_size=6), max_size=12)
@@ -88,6 +89,8 @@ def test_several_sequences_and_mixed_ones(some: list[str], data: st.DataObject) 
             for row, there in zip(zip(pictures, texts, strict=True), present.tolist(), strict=True)
         ]
         check_taken(Mixed([ItemList(pictures), Texts(text_array(some))], present), expected)
+        without = np.array([[False, True]] * len(some))
+        check_taken(Mixed([ItemList([Item(())] * len(some)), Texts(text_array(some))], without), texts)
 
 
 @pytest.fixture
@@ -176,6 +179,27 @@ def test_what_readers_made_of_objects_takes_less_memory(
     assert small.nbytes < as_items(shuffled).nbytes
     files = [items.media("image", Path(f"{number}.png")) for number in range(3)]
     assert lazy_items.compact(files) is files
+
+
+def test_readers_return_rows_of_arrays(read: Make) -> None:
+    table = {"image": [encoded(None), encoded(6)], "text": ["a", "b"], "label": [0, 1]}
+    labelled = {"columns": {"image": "image"}, "labels": ("x", "y")}
+    items_of = {
+        "pictures": read("labelled", "clustering", {"data/test-0.parquet": table}, **labelled).sides["item"],
+        "both": read(
+            "labelled", "clustering", {"data/test-0.parquet": table}, columns={"image": "image", "text": "text"},
+            labels=("x", "y"), mixed=True,
+        ).sides["item"],
+        "texts": read(
+            "paired", "retrieval", {"data/test-0.parquet": table}, columns={"image": "image", "text": "text"}
+        ).sides["query"],
+        "prompts": read("labelled", "zeroshot", {"data/test-0.parquet": table}, **labelled).sides["prompt"],
+    }  # fmt: skip
+    kinds = {name: type(side.items) for name, side in items_of.items()}
+    assert kinds == {"pictures": MediaItems, "both": Mixed, "texts": Texts, "prompts": Texts}
+    assert all(isinstance(side.ids, lazy_items.Ids) for side in items_of.values())
+    for side in items_of.values():
+        check(side.items, list(side.items))
 
 
 @given(st.lists(st.integers(0, 50), max_size=12), words)

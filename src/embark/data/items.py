@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from abc import abstractmethod
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import fields
 from functools import partial
 from itertools import islice, product
@@ -17,6 +15,7 @@ from typing import NamedTuple, overload
 import numpy as np
 
 from embark.settings import cores
+from embark.threads import DaemonThreads
 from embark.types import Array, Bytes, Dataset, Item, Media, Modality, Part, Rendered, Side, Text
 
 KEY = np.dtype("V32")
@@ -78,20 +77,13 @@ def digest(parts: tuple[Part, ...], mode: str = "") -> bytes:
 
 def hashed(parts: Iterable[Part]) -> bytes:
     """What `digest` hashes of the parts: the kind and the hash of each."""
-    return b"".join(
-        hashed_text(part.text.encode("utf-8", "surrogatepass")) if isinstance(part, Text) else hashed_media(part)
-        for part in parts
-    )
+    return b"".join(b"\0" + part.kind.encode() + b"\0" + _content_hash(part) for part in parts)
 
 
-def hashed_text(text: bytes | memoryview) -> bytes:
-    """What `digest` hashes of a text, which is given in UTF-8."""
-    return b"\0text\0" + hashlib.sha256(text).digest()
-
-
-def hashed_media(part: Media) -> bytes:
-    """What `digest` hashes of media."""
-    return b"\0" + part.kind.encode() + b"\0" + part.digest
+def _content_hash(part: Part) -> bytes:
+    if isinstance(part, Text):
+        return hashlib.sha256(part.text.encode("utf-8", "surrogatepass")).digest()
+    return part.digest
 
 
 def key(space: str, rendered: Rendered) -> bytes:
@@ -211,8 +203,9 @@ def hash_content(items: Sequence[Item]) -> Items:
     items = as_items(items)
     scans = list(items.scans())
     if len(scans) > 1:  # a single one costs no more later
-        with ThreadPoolExecutor(cores(), "embark-hash") as pool:
-            deque(pool.map(lambda scan: scan(), scans), maxlen=0)
+        with DaemonThreads(cores(), "embark-hash") as pool:
+            for done in [pool.submit(scan) for scan in scans]:
+                done.result()
     return items
 
 

@@ -151,18 +151,17 @@ class MediaItems(Items):
         return np.zeros(len(self), np.int64)
 
     def hashed(self) -> Iterator[bytes]:
-        sha256 = hashlib.sha256
-        head = f"\0{self.kind}\0".encode()
         if not len(self):
             return
+        sha256 = hashlib.sha256
+        head = f"\0{self.kind}\0".encode()
         hashes = self.sequence.hashes(self.positions)
         turns = self.sequence.orientations(self.positions) if self.turned else np.ones(len(self), np.uint8)
         for start in range(0, len(self), BLOCK):
             block = slice(start, start + BLOCK)
-            for hash_of_bytes, turn in zip(
-                hashes[block].view(KEY).ravel().tolist(), turns[block].tolist(), strict=True
-            ):
-                digest = sha256(hash_of_bytes).digest()
+            of_bytes = hashes[block].view(KEY).ravel().tolist()
+            for content, turn in zip(of_bytes, turns[block].tolist(), strict=True):
+                digest = sha256(content).digest()
                 yield head + (digest if turn == 1 else sha256(b"upright\0" + digest).digest())
 
     def scans(self) -> Iterator[Callable[[], None]]:
@@ -201,12 +200,13 @@ class Mixed(Items):
 
     def kinds(self) -> Kinds:
         names: dict[tuple[Modality, ...], int] = {}
-        modalities = [modality for column in self.columns for name in column.kinds().names for modality in name]
+        modalities = [[modality for name in column.kinds().names for modality in name] for column in self.columns]
         patterns, first, numbers = np.unique(self.present, axis=0, return_index=True, return_inverse=True)
         codes = np.empty(len(patterns), np.int64)
         for pattern in np.argsort(first).tolist():
-            kind = dict.fromkeys(modality for modality, has in zip(modalities, patterns[pattern], strict=True) if has)
-            codes[pattern] = names.setdefault(tuple(kind), len(names))
+            parts = (of_column for of_column, has in zip(modalities, patterns[pattern], strict=True) if has)
+            kind = tuple(dict.fromkeys(modality for of_column in parts for modality in of_column))
+            codes[pattern] = names.setdefault(kind, len(names))
         return Kinds(tuple(names), codes[numbers.reshape(-1)])
 
     def lengths(self) -> Array:

@@ -371,9 +371,13 @@ def seconds_left(kinds: Sequence[Kind]) -> float:
 
 
 def by_kind(needs: Sequence[Need]) -> list[Sequence[Need]]:
-    """Needs grouped by kind of item, short texts first: batches are even and need little padding."""
+    """Needs grouped by kind of item. Short texts come first, so that batches are even and need little padding; what
+    has media stays in its order, in which files are read once.
+    """
     rows: Needs | ItemList = needs if isinstance(needs, Needs) else ItemList([need.item for need in needs])
     names, numbers = rows.kinds()
-    lengths = rows.lengths()
-    groups = [np.flatnonzero(numbers == number) for number in range(len(names))]
-    return [take(needs, group[np.argsort(lengths[group], kind="stable")]) for group in groups]
+    groups = {name: np.flatnonzero(numbers == number) for number, name in enumerate(names)}
+    if ("text",) in groups:
+        texts = groups["text",]
+        groups["text",] = texts[np.argsort(rows.take(texts).lengths(), kind="stable")]
+    return [take(needs, group) for group in groups.values()]

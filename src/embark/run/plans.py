@@ -270,9 +270,8 @@ def _clocks() -> Array:
 
 def _embedding_seconds(bench: Workbench, encoder: Encoder, planned: Plan, seconds: float) -> list[float]:
     """The seconds to embed what each demand lacks, as measured on samples."""
-    out = [0.0] * len(planned.demands)
     if not planned.needs:
-        return out
+        return [0.0] * len(planned.demands)
     home = bench.settings.home  # the disk that the vectors will be on
     kinds = len(by_kind(planned.needs))
     with progress(f"{encoder.card.name}: measuring", kinds, bench.show_progress, "kinds of items") as advance:
@@ -284,9 +283,9 @@ def _embedding_seconds(bench: Workbench, encoder: Encoder, planned: Plan, second
             folder=home if home.is_dir() and os.access(home, os.W_OK) else None,
             advance=advance,
         )
-    for need in planned.needs:
-        out[need.demand] += rates[need.item.modalities]
-    return out
+    names, numbers = planned.needs.kinds()
+    seconds_of_items = np.array([rates[name] for name in names])[numbers]
+    return list(map(float, np.bincount(planned.needs.numbers, seconds_of_items, len(planned.demands))))
 
 
 def _keep_prediction(path: Path, models: Sequence[ModelPlan]) -> None:

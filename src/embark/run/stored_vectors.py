@@ -71,7 +71,7 @@ class Stored(Workbench):
         if self.embedding or not planned.needs:
             return self.embed(self.encoder, planned)
         if task.unreadable == "skip" and total.stored:
-            return Report(unreadable={need.key: "it is not stored" for need in planned.needs})
+            return Report(unreadable=dict.fromkeys(planned.needs.keys.tolist(), "it is not stored"))
         if isinstance(self.encoder, StoredOnly):
             command = f"in Python, embark.evaluate(encoder, ['{task.name}'])"
         command = command or f"embark run -m {card.name} -t {task.name}"
