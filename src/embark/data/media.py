@@ -73,8 +73,9 @@ def open_image(data: bytes) -> Image.Image:
 
     Models that take no transparency see it `on_white`.
     """
+    # Without `draft`: a JPEG decoded at a smaller scale is faster, but has other pixels.
     image: Image.Image = Image.open(io.BytesIO(data))
-    image.load()  # without `draft`: JPEGs decoded at a smaller scale are faster, but have other pixels
+    image.load()
     if image.mode in ("RGB", "RGBA"):
         return image
     if image.mode in ("I", "F"):
