@@ -203,14 +203,14 @@ def test_vectors_that_were_found_are_read_after_their_segments_were_merged(space
 def test_threads_read_a_space_while_it_grows(space: Space, monkeypatch: pytest.MonkeyPatch) -> None:
     """As in a run: wave after wave is written and looked up while earlier ones are scored."""
     monkeypatch.setattr(store_module, "FEW", 3)
-    all_keys = keys(range(1200))
+    all_keys = keys(range(600))
     written = 0
 
     def score(seed: int) -> int:
         dice = random.Random(seed)
         read = 0
         limit = time.monotonic() + 30
-        while written < 1200 and time.monotonic() < limit:
+        while written < 600 and time.monotonic() < limit:
             if not (count := written):
                 continue
             numbers = dice.sample(range(count), min(count, 50))
@@ -220,7 +220,7 @@ def test_threads_read_a_space_while_it_grows(space: Space, monkeypatch: pytest.M
 
     with ThreadPoolExecutor(3) as pool:
         readers = [pool.submit(score, seed) for seed in range(3)]
-        for first in range(0, 1200, 20):
+        for first in range(0, 600, 20):
             with space.writer() as writer:
                 writer.add(all_keys[first : first + 20], np.arange(first, first + 20, dtype=np.float32)[:, None])
             space.refresh()
