@@ -1,0 +1,43 @@
+"""The benchmarks of speed run, in their quick form, and what does not depend on the machine holds."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+FOLDER = Path(__file__).resolve().parents[1] / "benchmarks"
+PEER = os.environ.get("EMBARK_PEER")  # the Python of an environment that has mteb
+
+pytestmark = pytest.mark.slow
+
+
+def figures(script: str, *options: str) -> dict[str, Any]:
+    """What a benchmark measured; its status tells whether claims about speed hold, which a busy machine decides."""
+    words = [sys.executable, str(FOLDER / script), "--quick", "--json", *options]
+    process = subprocess.run(words, capture_output=True, text=True, timeout=120)
+    assert process.returncode in (0, 1), process.stderr
+    assert process.stdout, process.stderr
+    report: dict[str, Any] = json.loads(process.stdout)
+    return report
+
+
+def test_the_peers_job_has_ten_scores_and_encodes_items_once() -> None:
+    embark = figures("peers.py")["embark"]
+    assert len(embark["scores"]) == 10
+    assert all(0 < score <= 1 for score in embark["scores"].values())
+    distinct = 200 + 3 * 20 + 100 + 100 + 10 + 2 * 50 + 2 * 60  # corpus, queries, both splits, prompts, pairs
+    assert embark["items"] < 1.1 * distinct  # a few are embedded twice, to check the model
+
+
+@pytest.mark.skipif(PEER is None, reason="EMBARK_PEER names no Python that has mteb")
+def test_mteb_has_the_same_scores_and_encodes_more() -> None:
+    report = figures("peers.py")
+    claims = {claim["claim"]: claim for claim in report["claims"]}
+    assert claims["items encoded, of mteb's"]["holds"]
+    assert claims["largest difference of scores"]["holds"]
