@@ -20,7 +20,7 @@ pytestmark = pytest.mark.slow
 def figures(script: str, *options: str) -> dict[str, Any]:
     """What a benchmark measured; its status tells whether claims about speed hold, which a busy machine decides."""
     words = [sys.executable, str(FOLDER / script), "--quick", "--json", *options]
-    process = subprocess.run(words, capture_output=True, text=True, timeout=120)
+    process = subprocess.run(words, capture_output=True, text=True, timeout=300)
     assert process.returncode in (0, 1), process.stderr
     assert process.stdout, process.stderr
     report: dict[str, Any] = json.loads(process.stdout)
@@ -41,3 +41,21 @@ def test_mteb_has_the_same_scores_and_encodes_more() -> None:
     claims = {claim["claim"]: claim for claim in report["claims"]}
     assert claims["items encoded, of mteb's"]["holds"]
     assert claims["largest difference of scores"]["holds"]
+
+
+def test_growth_has_exponents_and_shared_items_are_encoded_once() -> None:
+    report = figures("growth.py", "--only", "items,sharing")
+    assert set(report["axes"]) == {"items", "sharing"}
+    small, large = report["axes"]["items"]["rows"]
+    assert 10 * small["items"] <= large["items"] + 200  # the prompts are few
+    assert large["encoded"] < 1.01 * large["items"]
+    claims = {claim["claim"].split(" ")[0]: claim for claim in report["claims"]}
+    assert claims["items"]["holds"], claims["items"]
+
+
+def test_a_stream_of_texts_and_pictures_scores_as_its_tasks_do_one_by_one() -> None:
+    report = figures("growth.py", "--stream")
+    claims = {claim["claim"]: claim for claim in report["claims"]}
+    assert claims["scores that equal those of single evaluations"]["holds"]
+    assert claims["peak anonymous memory in MB"]["holds"]
+    assert report["stream"]["items"] >= 20_000 - report["tasks"]
