@@ -59,3 +59,12 @@ def test_a_stream_of_texts_and_pictures_scores_as_its_tasks_do_one_by_one() -> N
     assert claims["scores that equal those of single evaluations"]["holds"]
     assert claims["peak anonymous memory in MB"]["holds"]
     assert report["stream"]["items"] >= 20_000 - report["tasks"]
+
+
+@pytest.mark.parametrize("part", ["image", "text", "video", "audio", "run", "ranks"])
+def test_every_part_of_the_pipeline_has_rates(part: str) -> None:
+    report = figures("pipeline.py", "--only", part, "--device", "cpu")
+    rates = report["parts"]["ranks" if part == "ranks" else f"tiny {part}"]
+    assert all(value > 0 for value in rates.values())
+    if part in ("image", "text", "video", "audio"):
+        assert any(name.endswith("engine") for name in rates)
