@@ -90,7 +90,7 @@ def main() -> int:
 
     device = ("cuda" if torch.cuda.is_available() else "cpu") if args.device == "auto" else args.device
     cuda = device.startswith("cuda")
-    items = args.items or (48 if args.quick else 32_768 if cuda else 192)
+    items = args.items or (48 if args.quick else 32_768 if cuda else 32)
     report: dict[str, Any] = {"device": torch.cuda.get_device_name(device) if cuda else "cpu", "workers": args.workers}
     report |= {"torch": torch.__version__, "items": items, "parts": {}, "claims": []}
     with tempfile.TemporaryDirectory() as name:
@@ -147,6 +147,7 @@ class Bench:
         self.checkpoint = checkpoint(folder / "clip", size)
         self.stores = iter(range(9999))
         self.batch = 512 if self.cuda else 16
+        self.turns = 2 if self.cuda else 1  # of what takes a CPU long
 
     def claim(self, name: str, value: float, limit: str, at_least: bool = True) -> None:
         """Hold a figure against its limit."""
@@ -175,7 +176,7 @@ class Bench:
             rates["prepare, threads"] = best_rate(len(few), lambda: list(pool.map(partial(prepare, encoder), few)), 1)
         batches = [values[start : start + self.batch] for start in range(0, len(values), self.batch)]
         vectors = np.concatenate([np.asarray(encoder.embed(batch)) for batch in batches])
-        rates["forward"] = best_rate(len(few), lambda: [encoder.embed(batch) for batch in batches])
+        rates["forward"] = best_rate(len(few), lambda: [encoder.embed(batch) for batch in batches], self.turns)
         matrix = np.tile(vectors, (-(-len(items) // len(vectors)), 1))[: len(items)].astype(np.float16)
         keys = np.frombuffer(np.random.default_rng(0).bytes(32 * len(items)), "V32")
         rates["write"] = best_rate(len(items), lambda: self._write(keys, matrix))
@@ -193,7 +194,7 @@ class Bench:
         warm = planned(encoder, items[: max(self.items // 8, 1)])
         self._engine(encoder, warm.needs, options)  # the first pass pays for loading and for trials of batch sizes
         best = {"engine": 0.0, "engine with keys": 0.0}
-        for _ in range(1 if self.quick else 2):
+        for _ in range(self.turns):
             fresh = make()  # items remember their hashes
             start = time.perf_counter()
             needs = planned(encoder, fresh).needs
@@ -234,10 +235,10 @@ class Bench:
         rates = {"bytes of a picture": float(np.mean([len(data) for data in content]))}
         rates["bare forward"] = forward = self.bare_forward()
         count = min(self.items, 4096)
-        many = count if self.quick else max(count, 1024)  # enough for a steady rate, where it is quick
+        many = count if self.quick else max(count, 512)  # enough for a steady rate, where it is quick
         before = self.processes(pillow_224, content, many)
         encoder = self.model(**pixels_option("pillow"))
-        pillow = self.stages(encoder, lambda: variants(content, count), min(count, 512))
+        pillow = self.stages(encoder, lambda: variants(content, count), min(count, 512 if self.cuda else 32))
         rates |= {f"pillow: {name}": value for name, value in pillow.items()}
         ours = pillow["engine"]
         if not self.cuda or forward < before:  # a model that costs nothing shows how fast the workers are
@@ -289,7 +290,9 @@ class Bench:
         tower = self.bare_model()
         pixels = torch.randn((self.batch, 3, SIDE, SIDE), device=self.device).to(tower.dtype)
         turns = max(2, min(self.items, 16_384) // self.batch)
-        return bare_rate(self.device, [partial(tower.get_image_features, pixel_values=pixels)] * turns, self.batch)
+        return bare_rate(
+            self.device, [partial(tower.get_image_features, pixel_values=pixels)] * turns, self.batch, self.turns
+        )
 
     def bare_model(self) -> Any:
         """The model of transformers itself."""
@@ -368,7 +371,7 @@ class Bench:
             padded = tokens.pad({"input_ids": ids[start : start + size]}, return_tensors="pt")
             batches.append({name: tensor.to(self.device) for name, tensor in padded.items()})
         calls = [partial(tower.get_text_features, **batch) for batch in batches]
-        return bare_rate(self.device, calls, len(ids) / len(calls))
+        return bare_rate(self.device, calls, len(ids) / len(calls), self.turns)
 
     def video(self) -> dict[str, Any]:
         """Films of two seconds, of which the model sees eight frames."""
@@ -463,7 +466,7 @@ def without_forward(encoder: Any) -> Encoder:
 # ── bare loops ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def bare_rate(device: str, calls: Sequence[Callable[[], Any]], size: float) -> float:
+def bare_rate(device: str, calls: Sequence[Callable[[], Any]], size: float, turns: int) -> float:
     """Items a second of calls of a model, each for `size` of them; their vectors come to the CPU in half precision."""
     import torch
 
@@ -480,7 +483,7 @@ def bare_rate(device: str, calls: Sequence[Callable[[], Any]], size: float) -> f
     with torch.inference_mode():
         calls[0]()
     wait()
-    return best_rate(round(size * len(calls)), work)
+    return best_rate(round(size * len(calls)), work, turns)
 
 
 def features(output: Any) -> Any:
