@@ -9,7 +9,7 @@ model does (sleeping, as a device that computes). Each side is a process of its 
 its encoder was given, the seconds of the evaluation and of the whole process, and the process's peak memory.
 
 mteb is run as its documentation says (`mteb.evaluate`, without a cache of embeddings, which is its default) by the
-Python of `--peer` (or $EMBARK_PEER), of an environment in which it is installed; without one, only embark is measured.
+Python of `--peer` (or $EMBARK_PEER, or this one), if it has mteb; without one, only embark is measured.
 """
 
 from __future__ import annotations
@@ -27,11 +27,13 @@ import time
 import zlib
 from collections.abc import Iterable, Sequence
 from importlib.metadata import version
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+PEER = os.environ.get("EMBARK_PEER", sys.executable if find_spec("mteb") else None)
 DIM = 384
 TOPICS = 10
 MOST_CALLS = 0.6  # of mteb's encoded items
@@ -52,7 +54,7 @@ METRICS = {  # task → its score in mteb and in embark
 def main() -> int:
     """Make the data, run both sides, compare and print; status 1 if a claim does not hold."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--peer", default=os.environ.get("EMBARK_PEER"), help="the Python that has mteb")
+    parser.add_argument("--peer", default=PEER, help="the Python that has mteb")
     parser.add_argument("--cost", type=float, default=1.0, help="milliseconds an item that the encoder takes besides")
     parser.add_argument("--scale", type=float, default=1.0, help="times the usual number of items")
     parser.add_argument("--quick", action="store_true", help="a tenth of the items, and a free encoder")
