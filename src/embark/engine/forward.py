@@ -15,7 +15,7 @@ from embark.engine.activity import SILENT, Activity
 from embark.engine.batches import Batch, BatchSize
 from embark.engine.check import InvalidVectors, check_vectors
 from embark.engine.report import Report
-from embark.models.encoder import Encoder, Interrupted
+from embark.models.encoder import Encoder, Interrupted, UnreadableRows
 from embark.planning import Need
 from embark.types import Array
 
@@ -73,6 +73,11 @@ def forward(
             done = np.stack([cut.done[row] for row in rows])
             yield from _valid(encoder, [batch.needs[row] for row in rows], done, report, name)
         raise
+    except UnreadableRows as error:
+        report.unreadable |= {batch.needs[row].key: reason for row, reason in error.rows.items()}
+        rest = batch.part([row for row in range(len(batch)) if row not in error.rows])
+        yield from forward(encoder, rest, size, report, name, turns, alone, activity)
+        return
     except Exception as error:
         if not out_of_memory(error):
             raise

@@ -16,7 +16,7 @@ from embark.engine.activity import SILENT, Activity
 from embark.engine.batches import BatchSize
 from embark.models.encoder import Encoder, Preparing
 from embark.planning import Need
-from embark.types import EmbarkError, Text
+from embark.types import EmbarkError, Modality, Text
 
 CHUNK = 4  # items that a worker prepares at a time
 TEXT_CHUNK = 64  # handing over a short text costs more than preparing it
@@ -30,7 +30,8 @@ Ready: TypeAlias = tuple[Need, Any, int]  # a need, its prepared value (or the e
 def prepare(encoder: Encoder, need: Need) -> Any:
     """The encoder's input for a need: decoded media, and the encoder's own CPU work on them."""
     rendered = need.render(encoder)
-    contents = decode(rendered.parts, rendered.frames or encoder.card.frames, encoder.card.sample_rate)
+    encoded: frozenset[Modality] = frozenset() if rendered.mode else getattr(encoder, "encoded", frozenset())
+    contents = decode(rendered.parts, rendered.frames or encoder.card.frames, encoder.card.sample_rate, encoded)
     return encoder.prepare(contents, rendered.mode)
 
 

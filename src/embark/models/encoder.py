@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -17,6 +18,7 @@ from embark.models.compilation import Compilation
 from embark.types import MODALITIES, Array, Content, EmbarkError, Item, Modality, ModelCard, Rendered, Style, Text
 
 PREPARING = {"prepare", "prepare_many"}
+CUDA_PIXELS = " (cuda pixels)"  # ends the names of models that decode and resize JPEGs on their GPU
 
 
 class Preparing(Protocol):
@@ -52,6 +54,7 @@ class Encoder(Preparing, Protocol):
     batch_size: int | None = None  # of `embed`; None: the engine tries which one is fastest
     lanes: int = 1  # batches that may be in `embed` at once, each in a thread of its own
     compilation: Compilation | None = None  # what the engine may compile, if a trial shows that it pays
+    encoded: frozenset[Modality] = frozenset()  # whose files `prepare` takes as `Encoded`, where the mode is ""
 
     def render(self, item: Item, role: str, instruction: str | None) -> Rendered:
         """Exactly what the model will see of an item in a role; pure and cheap. Here: the item alone."""
@@ -126,12 +129,34 @@ def style_used(card: ModelCard, style: Style | None) -> str:
     return f"{style.name}: {'as the paper ran it' if style.name in card.styles else 'as its card says'}"
 
 
+def cuda_card(card: ModelCard) -> ModelCard:
+    """The card of a model that decodes and resizes JPEGs on its GPU; its name stands apart."""
+    other = replace(card, pixels="cuda", loaded={**card.loaded, "pixels": "cuda"})
+    return other.with_name(lambda name: f"{name}{CUDA_PIXELS}")
+
+
+def cuda_pixels(encoder: Encoder) -> Encoder:
+    """The encoder that decodes and resizes JPEGs on its GPU; an error where it cannot."""
+    if not hasattr(encoder, "with_cuda_pixels"):
+        raise EmbarkError(f"{encoder.card.name} prepares pictures on the CPU alone")
+    other: Encoder = encoder.with_cuda_pixels()
+    return other
+
+
 class Interrupted(EmbarkError):
     """An error in the middle of a batch; `done` are the vectors computed before it, by position in the batch."""
 
     def __init__(self, message: str, done: Mapping[int, Array]) -> None:
         super().__init__(message)
         self.done = done
+
+
+class UnreadableRows(EmbarkError):
+    """Items of a batch that do not decode; `rows` are the reasons, by position in the batch."""
+
+    def __init__(self, rows: Mapping[int, str]) -> None:
+        super().__init__("; ".join(rows.values()))
+        self.rows = rows
 
 
 class Reranker(Preparing, Protocol):
@@ -232,13 +257,15 @@ class Tower:
     """The encoder of one modality: `prepare` takes one part, in a worker; `embed` takes many prepared ones.
 
     `styled` are other ways to prepare, by the `pixels` of a card's answer to a style; `embed` takes all alike.
-    `prepare_many` returns what `prepare` returns for each of many parts, where that is faster.
+    `prepare_many` returns what `prepare` returns for each of many parts, where that is faster. `on_cuda` makes the
+    tower that decodes its pictures on the GPU, where there is one; it may raise an error.
     """
 
     embed: Callable[[list[Any]], Array]
     prepare: Callable[[Any], Any] = lambda value: value
     styled: Mapping[str, Callable[[Any], Any]] = field(default_factory=dict)
     prepare_many: Callable[[list[Any]], Sequence[Any]] | None = None
+    on_cuda: Callable[[], Tower] | None = None
 
 
 @dataclass(eq=False)
@@ -247,6 +274,17 @@ class Towers(Encoder):
 
     card: ModelCard
     towers: Mapping[Modality, Tower]
+
+    def with_cuda_pixels(self) -> Towers:
+        """The encoder that decodes and resizes JPEGs on its GPU: other pixels, so a card and a name of its own."""
+        tower = self.towers.get("image")
+        if tower is None or tower.on_cuda is None:
+            raise EmbarkError(f"{self.card.name} does more with pictures than resize, crop and scale them to one size")
+        other = copy.copy(self)
+        other.towers = {**self.towers, "image": tower.on_cuda()}
+        other.encoded = frozenset({"image"})
+        other.card = cuda_card(self.card)
+        return other
 
     def render_styled(self, item: Item, role: str, instruction: str | None, style: Style) -> Rendered:
         """The item; the mode is the `pixels` of the card's answer to the style, where the item has pictures."""
@@ -289,13 +327,16 @@ class Towers(Encoder):
         """All parts of one modality in one pass, then one vector per item."""
         owners = group_values((kind, row) for row, parts in enumerate(batch) for kind, _ in parts)
         values = group_values(part for parts in batch for part in parts)
-        vectors = {kind: self._pass(kind, values[kind]) for kind in values}
+        vectors = {kind: self._pass(kind, values[kind], owners[kind]) for kind in values}
         if len(vectors) == 1 and all(len(parts) == 1 for parts in batch):
             return next(iter(vectors.values()))
         return self._fuse(len(batch), owners, vectors, np.array([len(parts) for parts in batch]))
 
-    def _pass(self, kind: Modality, values: list[Any]) -> Array:
-        out = np.asarray(self.towers[kind].embed(values), np.float32)
+    def _pass(self, kind: Modality, values: list[Any], owners: list[int]) -> Array:
+        try:
+            out = np.asarray(self.towers[kind].embed(values), np.float32)
+        except UnreadableRows as error:  # it counts the parts of one modality
+            raise UnreadableRows({owners[row]: reason for row, reason in error.rows.items()}) from error
         if out.ndim != 2 or len(out) != len(values):
             raise EmbarkError(
                 f"{self.card.name} was given {len(values)} {kind} inputs and returned an array of shape {out.shape}; "

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from embark.models.encoder import Encoder, Interrupted, Matching, Reranker, render_item
+from embark.models.encoder import Encoder, Interrupted, Matching, Reranker, UnreadableRows, cuda_pixels, render_item
 from embark.types import Array, Content, Item, Rendered, Style
 
 
@@ -20,7 +20,12 @@ class Replicas(Encoder):
         self.copies = tuple(copies)
         self.card = copies[0].card
         self.batch_size = copies[0].batch_size
+        self.encoded = copies[0].encoded
         self.pool = ThreadPoolExecutor(len(copies))
+
+    def with_cuda_pixels(self) -> Replicas:
+        """All copies with the pixels of their GPUs."""
+        return Replicas([cuda_pixels(copy) for copy in self.copies])
 
     def render(self, item: Item, role: str, instruction: str | None) -> Rendered:
         """As a copy renders it."""
@@ -59,6 +64,8 @@ class Replicas(Encoder):
                 return copy.embed(batch[start:end])
             except Interrupted as error:  # it counts rows from the beginning of its share
                 raise Interrupted(str(error), {start + row: vector for row, vector in error.done.items()}) from error
+            except UnreadableRows as error:
+                raise UnreadableRows({start + row: reason for row, reason in error.rows.items()}) from error
 
         pairs = zip(self.copies, pairwise(bounds), strict=True)
         work = [(copy, start, end) for copy, (start, end) in pairs if start < end]
