@@ -5,11 +5,16 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+from embark.models.encoder import Encoder
+from embark.models.loading import Loader, Loading
+from embark.types import Array, Content, ModelCard
 
 
 def items() -> Callable[[tuple[str, Any]], Any]:
@@ -62,3 +67,43 @@ def dies_again(path: str) -> Any:
         raise ValueError("the device is gone")
     Path(path).touch()
     return work
+
+
+class Colours(Encoder):
+    """Embeds texts by their letters; a text may say what becomes of the worker that embeds it."""
+
+    def __init__(self, card: ModelCard, loading: Loading) -> None:
+        self.card = replace(card, loaded={"device": loading.device})
+        self.batch_size = card.options.get("batch")
+        self.log = card.options.get("log")
+        self.loading = loading
+
+    def prepare(self, contents: Sequence[Content], mode: str) -> Any:
+        return {"text": contents[0].value, "letters": np.frombuffer(contents[0].value.encode(), np.uint8)}
+
+    def embed(self, batch: Sequence[Any]) -> Array:
+        texts = [item["text"] for item in batch]
+        if self.log:
+            with open(self.log, "a") as out:
+                print(self.loading.device, os.getpid(), file=out)
+        if "no memory" in texts and len(batch) > 2:
+            raise RuntimeError("CUDA out of memory. Tried to allocate 2.00 GiB.")
+        if "deadly" in texts:
+            os.kill(os.getpid(), signal.SIGSEGV)
+            time.sleep(60)
+        time.sleep(self.card.options.get("seconds", 0) * len(batch))
+        return np.stack([np.bincount(item["letters"], minlength=128)[:128] + 0.5 for item in batch]).astype(np.float32)
+
+
+def load_colours(card: ModelCard, loading: Loading) -> Encoder:
+    """A loader of models that are light enough for a test's worker processes."""
+    if marks := card.options.get("gone"):  # a device that is lost with its first worker
+        mark = Path(marks, loading.device)
+        if loading.device in card.options["lost"] and mark.exists():
+            raise RuntimeError(f"{loading.device} has fallen off the bus")
+        mark.touch()
+    return Colours(card, loading)
+
+
+COLOURS = ModelCard("test/colours", "1", "colours", ("text",), dim=128, stored="float32")
+LOADER = Loader("worker_functions:load_colours")

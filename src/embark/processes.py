@@ -63,17 +63,19 @@ class Workers:
     """Processes, one for each factory; it calls the factory, which must pickle, and gives items to what that returns.
 
     `seconds` is the limit for one item; `environment` are variables that differ from this process's. A worker that
-    cannot be started is given up, and its work is the others'.
+    cannot be started is given up, with a warning that says its name, and its work is the others'.
     """
 
     def __init__(
         self,
         factories: Sequence[Callable[[], Work]],
         *,
+        names: Sequence[str] = (),
         seconds: float = ITEM_SECONDS,
         environment: Mapping[str, str] | None = None,
     ) -> None:
-        self._pool = _Pool([pickle.dumps(factory, 5) for factory in factories], seconds, environment or {})
+        names = names or [f"worker process {number}" for number in range(1, len(factories) + 1)]
+        self._pool = _Pool([pickle.dumps(factory, 5) for factory in factories], names, seconds, environment or {})
         self._closing = weakref.finalize(self, self._pool.close)
         self._pool.start()
 
@@ -155,8 +157,11 @@ class _Lost(Exception):
 class _Pool:
     """The workers' supervisors: one thread a worker starts it, feeds it, waits for it, and starts it again."""
 
-    def __init__(self, factories: Sequence[bytes], seconds: float, environment: Mapping[str, str]) -> None:
+    def __init__(
+        self, factories: Sequence[bytes], names: Sequence[str], seconds: float, environment: Mapping[str, str]
+    ) -> None:
         self.factories = factories
+        self.names = names
         self.seconds = seconds
         self.environment = environment
         self.waiting: deque[_Job] = deque()
@@ -329,7 +334,7 @@ class _Pool:
             if not self.closed:
                 self.left -= 1
                 if self.left:
-                    logger.warning("Worker process %d is given up, the others go on: %s", number + 1, reason)
+                    logger.warning("%s is given up, the others go on: %s", self.names[number], reason)
                 else:
                     self._fail(f"No worker process can be started: {reason.rstrip('.')}")
         return None

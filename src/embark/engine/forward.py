@@ -14,6 +14,7 @@ from embark.engine.check import InvalidVectors, check_vectors
 from embark.engine.report import Report
 from embark.models.encoder import Encoder, Interrupted
 from embark.planning import Need
+from embark.processes import WorkerLost
 
 NO_MEMORY = ("out of memory", "allocate memory", "alloc_failed", "bad_alloc", "bad allocation")  # of torch, onnx…
 
@@ -23,11 +24,12 @@ def forward(
 ) -> Iterator[tuple[list[tuple[Need, Any]], Any]]:
     """(piece, vectors) of the batch: one piece, or halves of halves where memory does not suffice.
 
-    An item that does not fit even alone is reported, and the others go on.
+    An item that does not fit even alone is reported, and the others go on; so is one that no worker process survives.
     """
     if not batch:
         return
     start = time.perf_counter()
+    lost = ""
     try:
         vectors = encoder.embed([value for _, value in batch])
     except Interrupted as cut:
@@ -37,6 +39,8 @@ def forward(
                 encoder, [batch[row] for row in rows], np.stack([cut.done[row] for row in rows]), report, name
             )
         raise
+    except WorkerLost as error:
+        lost = str(error)
     except Exception as error:
         if not out_of_memory(error):
             raise
@@ -48,10 +52,14 @@ def forward(
     free_device_memory()
     if len(batch) == 1:
         need = batch[0][0]
+        if lost:
+            report.unreadable[need.key] = f"the model cannot embed it: it {lost}"
+            return
         report.too_large[need.key] = f"{encoder.card.name} has not enough memory for one item: {name(need)}"
         return
-    size.record_out_of_memory(len(batch))
-    report.batch_size = min(size.now, report.batch_size or size.now)
+    if not lost:
+        size.record_out_of_memory(len(batch))
+        report.batch_size = min(size.now, report.batch_size or size.now)
     half = len(batch) // 2
     yield from forward(encoder, batch[:half], size, report, name)
     yield from forward(encoder, batch[half:], size, report, name)

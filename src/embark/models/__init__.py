@@ -280,12 +280,12 @@ def _load(kind: str, model: str | ModelCard, revision: str | None, loading: Load
         if card.loader in LOADERS and loader.extra not in ON_TORCH:
             raise EmbarkError(f"{name} has one precision, {card.dtype}; another is for models that run on torch.")
         card = replace(card, dtype=loading.dtype).with_name(lambda name: f"{name} ({loading.dtype})")  # stands apart
-    copies = [loader(card, replace(loading, device=device)) for device in _devices(loader, card, loading)]
-    if len(copies) == 1 or kind != "embedder":
-        return copies[0]
-    from embark.models.parallel import Replicas
+    devices = _devices(loader, card, loading)
+    if len(devices) == 1:
+        return loader(card, replace(loading, device=devices[0]))
+    from embark.models.parallel import Devices
 
-    return Replicas(copies)
+    return Devices(loader, card, loading, devices)
 
 
 def _devices(loader: Loader, card: ModelCard, loading: Loading) -> tuple[str, ...]:

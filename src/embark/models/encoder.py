@@ -19,6 +19,7 @@ class Encoder(Protocol):
 
     card: ModelCard
     batch_size: int | None = None  # of `embed`; None: the engine tries which one is fastest
+    lanes: int = 1  # batches that may be in `embed` at once, each in a thread of its own
 
     def render(self, item: Item, role: str, instruction: str | None) -> Rendered:
         """Exactly what the model will see of an item in a role; pure and cheap. Here: the item alone."""

@@ -19,10 +19,10 @@ DTYPES = ("float32", "bfloat16", "float16")
 class Loading:
     """How to load a model.
 
-    `device` is "auto", one device ("cpu", "cuda:1", "mps") or several ("cuda:0,cuda:1": each takes a share of every
-    batch). `dtype` overrides the card's precision, and so names another vector space. `trust` is the exact revision
-    whose pickled weights or own code may be run; no other code of a checkpoint is ever executed. `settings` hold the
-    hub's address and whether embark is offline.
+    `device` is "auto", one device ("cpu", "cuda:1", "mps") or several ("cuda:0,cuda:1": a process for each, which takes
+    the next batch when it is free). `dtype` overrides the card's precision, and so names another vector space. `trust`
+    is the exact revision whose pickled weights or own code may be run; no other code of a checkpoint is ever executed.
+    `settings` hold the hub's address and whether embark is offline.
     """
 
     device: str = "auto"
