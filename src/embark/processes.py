@@ -263,9 +263,15 @@ class _Pool:
 
     def _next(self, wait: bool) -> _Job | None:
         """The next job; None if the pool is closed, or at once if none is left beside those that others wait for."""
+
+        def is_over() -> bool:
+            while self.waiting and self.waiting[0].outcome.future.cancelled():
+                self.waiting.popleft()
+            return bool(self.waiting) or self.closed or not wait
+
         with self.changed:
             self.idle += wait
-            self.changed.wait_for(lambda: self.waiting or self.closed or not wait)
+            self.changed.wait_for(is_over)
             self.idle -= wait
             if self.closed or len(self.waiting) <= (0 if wait else self.idle):
                 return None

@@ -196,7 +196,7 @@ def test_a_real_checkpoint_on_two_devices_has_the_scores_of_one(tmp_path: Path) 
 
     encoder.embed = embed  # type: ignore[method-assign]
     both = embark.evaluate(
-        encoder, tasks, batch_size=8, show_progress=False,
+        encoder, tasks, batch_size=32, show_progress=False,
         settings=embark.load_settings(tmp_path / "two", tmp_path / "two" / "results"),
     )  # fmt: skip
     assert len(batches) > 12

@@ -18,6 +18,7 @@ from embark.engine.batches import BatchSize, Kind, by_kind, first_batches_first,
 from embark.engine.check import check_vectors
 from embark.engine.forward import forward, free_device_memory, out_of_memory
 from embark.engine.preparing import MOST_BYTES, Ready, prepare, prepared
+from embark.engine.preparing_processes import Preparer, preparer_of_call
 from embark.engine.report import Report
 from embark.engine.self_check import batch_warning
 from embark.engine.sink import Sink
@@ -37,6 +38,7 @@ def embed(
     workers: int = 2,
     batch_size: int | None = None,
     self_check: bool = False,
+    preparer: Preparer | None = None,
     name: Callable[[Need], str] = lambda need: need.key.hex()[:12],
     advance: Callable[[int, float | None], None] = lambda items, left: None,
 ) -> Report:
@@ -44,11 +46,16 @@ def embed(
 
     `self_check` begins with a few items of each kind, alone and in a batch; a model that mixes them up is an error.
     `name` returns the name of a needed item for messages; `advance` is called with the number of items just finished
-    and the seconds that the others will take.
+    and the seconds that the others will take. `preparer` has the worker processes of earlier calls, which it keeps.
     """
     report = Report()
     start = time.perf_counter()
-    with ThreadPoolExecutor(workers) as pool, _cancelling(pool), Sink(writer) as sink:
+    with (
+        preparer_of_call(preparer, workers) as preparer,
+        ThreadPoolExecutor(workers) as pool,
+        _cancelling(pool),
+        Sink(writer) as sink,
+    ):
         fixed = batch_size or encoder.batch_size
         kinds = [Kind(group, new_batch_size(fixed)) for group in by_kind(needs)]
         if self_check and not isinstance(encoder, Billed):
@@ -58,7 +65,7 @@ def embed(
                 kind.needs = rest
                 advance(kind.valid, None)
         for kind, part in first_batches_first(kinds):
-            with closing(prepared(pool, encoder, part, workers, kind.size, name)) as ready:
+            with closing(prepared(pool, encoder, part, workers, kind.size, name, preparer)) as ready:
                 while not kind.hopeless and (done := _timed_batch(encoder, ready, kind, sink, report, name)):
                     advance(done, seconds_left(kinds))
         for kind in kinds:

@@ -8,7 +8,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import fields, is_dataclass
 from itertools import islice
 from threading import Condition
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from PIL import Image
 
@@ -17,6 +17,9 @@ from embark.engine.batches import BatchSize
 from embark.models.encoder import Encoder
 from embark.planning import Need
 from embark.types import EmbarkError
+
+if TYPE_CHECKING:
+    from embark.engine.preparing_processes import Preparer
 
 CHUNK = 4  # items that a worker prepares at a time
 TEXT_CHUNK = 64  # handing over a short text costs more than preparing it
@@ -30,6 +33,19 @@ def prepare(encoder: Encoder, need: Need) -> Any:
     rendered = need.render(encoder)
     contents = decode(rendered.parts, rendered.frames or encoder.card.frames, encoder.card.sample_rate)
     return encoder.prepare(contents, rendered.mode)
+
+
+def prepare_named(encoder: Encoder, need: Need, name: Callable[[Need], str]) -> Any:
+    """As `prepare`, or the error that the item is unreadable; another error says which item it was."""
+    try:
+        return prepare(encoder, need)
+    except UnreadableMedia as error:
+        return error
+    except EmbarkError as error:
+        raise EmbarkError(f"{encoder.card.name} cannot embed {name(need)}: {error}") from error
+    except Exception as error:
+        error.add_note(f"{encoder.card.name} was preparing {name(need)}.")
+        raise
 
 
 def byte_size(value: Any) -> int:
@@ -86,8 +102,17 @@ def prepared(
     workers: int,
     size: BatchSize,
     name: Callable[[Need], str],
+    preparer: Preparer | None = None,
 ) -> Generator[Ready]:
     """Needs with their prepared values, in order; workers prepare a bounded number ahead of the encoder."""
+
+    def here(need: Need) -> Ready:
+        value = prepare_named(encoder, need, name)
+        return need, value, byte_size(value)
+
+    if preparer is not None and preparer.takes(encoder, needs):
+        yield from preparer.prepared(encoder, needs, size, here)
+        return
     backlog = Backlog()
     only_text = needs[0].item.modalities == ("text",)
 
@@ -96,15 +121,7 @@ def prepared(
         for need in chunk:
             if not backlog.admits(number):
                 break
-            try:
-                value = prepare(encoder, need)
-            except UnreadableMedia as error:
-                value = error
-            except EmbarkError as error:
-                raise EmbarkError(f"{encoder.card.name} cannot embed {name(need)}: {error}") from error
-            except Exception as error:
-                error.add_note(f"{encoder.card.name} was preparing {name(need)}.")
-                raise
+            value = prepare_named(encoder, need, name)
             size_in_bytes = 0 if only_text else byte_size(value)
             if size_in_bytes:
                 backlog.update(added=size_in_bytes)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import json
+import pickle
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
@@ -20,6 +22,7 @@ class Encoder(Protocol):
     card: ModelCard
     batch_size: int | None = None  # of `embed`; None: the engine tries which one is fastest
     lanes: int = 1  # batches that may be in `embed` at once, each in a thread of its own
+    preparation: Preparation | None = None  # what `prepare` does, for worker processes; None: it stays in this one
 
     def render(self, item: Item, role: str, instruction: str | None) -> Rendered:
         """Exactly what the model will see of an item in a role; pure and cheap. Here: the item alone."""
@@ -34,6 +37,19 @@ class Encoder(Protocol):
 
     def embed(self, batch: Sequence[Any]) -> Array | Sequence[Array]:
         """The forward pass over prepared items: (n, dim), or n arrays of (tokens, dim) for late interaction."""
+        ...
+
+
+class Preparation(Protocol):
+    """What an encoder's `prepare` does with items of some modalities, without the model, so that it can be pickled."""
+
+    @property
+    def modalities(self) -> frozenset[Modality]:
+        """The modalities that it prepares."""
+        ...
+
+    def __call__(self, contents: Sequence[Content], mode: str) -> Any:
+        """As `prepare`."""
         ...
 
 
@@ -192,6 +208,11 @@ def embed_in_groups(
 PICTURES = frozenset({"image", "video"})
 
 
+def unchanged(value: Any) -> Any:
+    """The part as it is."""
+    return value
+
+
 @dataclass(frozen=True)
 class Tower:
     """The encoder of one modality: `prepare` takes one part, in a worker; `embed` takes many prepared ones.
@@ -200,8 +221,49 @@ class Tower:
     """
 
     embed: Callable[[list[Any]], Array]
-    prepare: Callable[[Any], Any] = lambda value: value
+    prepare: Callable[[Any], Any] = unchanged
     styled: Mapping[str, Callable[[Any], Any]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class TowerPreparation:
+    """What towers do with parts before the model: their `prepare`, and by the mode of pictures, the styled ones."""
+
+    name: str  # of the model
+    usual: Mapping[Modality, Callable[[Any], Any]]
+    styled: Mapping[Modality, Mapping[str, Callable[[Any], Any]]]
+
+    @property
+    def modalities(self) -> frozenset[Modality]:
+        """The modalities that it prepares."""
+        return frozenset(self.usual)
+
+    def __call__(self, contents: Sequence[Content], mode: str) -> list[tuple[Modality, Any]]:
+        """Each part with its modality, prepared."""
+        return [(content.kind, self._of(content.kind, mode)(content.value)) for content in contents]
+
+    def _of(self, kind: Modality, mode: str) -> Callable[[Any], Any]:
+        if not mode or kind not in PICTURES:
+            return self.usual[kind]
+        if mode not in self.styled[kind]:
+            raise EmbarkError(f"{self.name} cannot prepare pictures as its card says for a style: '{mode}'.")
+        return self.styled[kind][mode]
+
+    def without(self, *kinds: Modality) -> TowerPreparation:
+        """Without some modalities."""
+        usual = {kind: prepare for kind, prepare in self.usual.items() if kind not in kinds}
+        return replace(self, usual=usual, styled={kind: self.styled[kind] for kind in usual})
+
+    def picklable(self) -> TowerPreparation | None:
+        """With the modalities alone whose preparation can be pickled; None where none can."""
+        refused = []
+        for kind in self.usual:
+            try:
+                pickle.dumps((self.usual[kind], self.styled[kind]))
+            except Exception:  # libraries raise whatever they like
+                refused.append(kind)
+        rest = self.without(*refused)
+        return rest if rest.usual else None
 
 
 @dataclass(eq=False)
@@ -219,15 +281,19 @@ class Towers(Encoder):
 
     def prepare(self, contents: Sequence[Content], mode: str) -> list[tuple[Modality, Any]]:
         """Each part with its modality, prepared by that tower."""
-        return [(content.kind, self._preparation(content.kind, mode)(content.value)) for content in contents]
+        return self._preparation(contents, mode)
 
-    def _preparation(self, kind: Modality, mode: str) -> Callable[[Any], Any]:
-        tower = self.towers[kind]
-        if not mode or kind not in PICTURES:
-            return tower.prepare
-        if mode not in tower.styled:
-            raise EmbarkError(f"{self.card.name} cannot prepare pictures as its card says for a style: '{mode}'.")
-        return tower.styled[mode]
+    @cached_property
+    def _preparation(self) -> TowerPreparation:
+        usual = {kind: tower.prepare for kind, tower in self.towers.items()}
+        return TowerPreparation(self.card.name, usual, {kind: tower.styled for kind, tower in self.towers.items()})
+
+    @cached_property
+    def preparation(self) -> TowerPreparation | None:  # type: ignore[override]
+        """What the towers of media do, as far as it can be pickled; texts are prepared faster than they are sent."""
+        if getattr(self.prepare, "__func__", None) is not Towers.prepare:  # an encoder that prepares in its own way
+            return None
+        return self._preparation.without("text").picklable()
 
     def embed(self, batch: Sequence[list[tuple[Modality, Any]]]) -> Array:
         """All parts of one modality in one pass, then one vector per item."""
@@ -276,11 +342,18 @@ def frame_mean(image: Tower) -> Tower:
         starts = np.cumsum([0] + [len(video) for video in videos[:-1]])
         return unit(np.add.reduceat(vectors, starts))
 
-    def of_frames(prepare: Callable[[Any], Any]) -> Callable[[list[Any]], list[Any]]:
-        return lambda frames: [prepare(frame) for frame in frames]
+    styled = {name: EachFrame(prepare) for name, prepare in image.styled.items()}
+    return Tower(embed, EachFrame(image.prepare), styled)
 
-    styled = {name: of_frames(prepare) for name, prepare in image.styled.items()}
-    return Tower(embed, of_frames(image.prepare), styled)
+
+@dataclass(frozen=True)
+class EachFrame:
+    """The preparation of a film, from that of a picture."""
+
+    prepare: Callable[[Any], Any]
+
+    def __call__(self, frames: list[Any]) -> list[Any]:
+        return [self.prepare(frame) for frame in frames]
 
 
 def image_towers(

@@ -9,7 +9,7 @@ from dataclasses import replace
 from functools import cached_property, partial
 from typing import Any
 
-from embark.models.encoder import Encoder, Matching, Reranker, render_item
+from embark.models.encoder import Encoder, Matching, Preparation, Reranker, render_item
 from embark.models.loading import Loader, Loading
 from embark.processes import WorkerLost, Workers
 from embark.types import Array, Content, Item, ModelCard, Rendered, Style
@@ -48,6 +48,11 @@ class Devices(Encoder):
     def prepare(self, contents: Sequence[Content], mode: str) -> Any:
         """As a copy prepares it; prepared values are on the CPU."""
         return self.copy.prepare(contents, mode)
+
+    @property
+    def preparation(self) -> Preparation | None:  # type: ignore[override]
+        """That of a copy."""
+        return self.copy.preparation
 
     def embed(self, batch: Sequence[Any]) -> Array | Sequence[Array]:
         """The vectors of a free device."""

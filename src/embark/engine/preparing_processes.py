@@ -1,0 +1,194 @@
+"""Items prepared by worker processes, where there are enough of them: threads wait for each other's Python.
+
+A process gets the rendered parts of an item, reads and decodes them and does the encoder's own CPU work, as a thread
+would; the model stays here. An item that kills its process, or does not end, is unreadable.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections import deque
+from collections.abc import Callable, Generator, Iterator, Sequence
+from concurrent.futures import Future
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import islice
+from typing import Any
+
+from embark.data.lazy_media import ArchiveFile
+from embark.data.media import UnreadableMedia, decode
+from embark.engine.batches import BatchSize
+from embark.engine.preparing import MOST_BYTES, Ready, byte_size
+from embark.models.encoder import Encoder, Preparation
+from embark.planning import Need
+from embark.processes import ITEM_SECONDS, POSSIBLE, SINGLE_THREADED, NoWorkers, WorkerLost, Workers
+from embark.types import Media, Part
+
+PICTURES = 8  # pictures that a process prepares at a time
+ENOUGH = {"image": 2000, "audio": 400, "video": 100}  # items that make up for the start of processes, half a second
+SLOW_START = 20  # times as many for those that import torch or transformers, ten seconds
+FEWEST = 2  # workers for which processes are started: as fast as two threads, and other threads need not wait for them
+
+
+def pays(kind: str, items: int, workers: int, slow_start: bool) -> bool:
+    """Whether so many items of a kind are prepared sooner by processes than by threads."""
+    return workers >= FEWEST and items >= ENOUGH[kind] * (SLOW_START if slow_start else 1)
+
+
+class Preparer(AbstractContextManager["Preparer"]):
+    """Worker processes that prepare items; they live from call to call, until the encoder changes or it is closed.
+
+    `start` says from how many items on they are started; `seconds` is the limit for one item.
+    """
+
+    def __init__(
+        self,
+        workers: int,
+        start: Callable[[str, int, int, bool], bool] = pays,
+        seconds: float = ITEM_SECONDS,
+    ) -> None:
+        self.workers = workers
+        self.processes: Workers | None = None
+        self._start = start
+        self._seconds = seconds
+        self._factory = b""  # pickled: what the processes do
+        self._items = 0  # that could have been prepared by processes so far
+        self._refused: set[bytes] = set()  # factories that do not work in a process
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the processes, whatever they work on."""
+        if self.processes is not None:
+            self.processes.close()
+            self.processes = None
+
+    def takes(self, encoder: Encoder, needs: Sequence[Need]) -> bool:
+        """Whether the processes prepare these needs, all of one kind; they are started if that pays."""
+        preparation = getattr(encoder, "preparation", None)  # encoders of others may not inherit it
+        if preparation is None or not POSSIBLE or not _covers(preparation, needs[0].render(encoder).parts):
+            return False
+        factory = pickle.dumps(partial(_worker, preparation, encoder.card.sample_rate), 5)
+        if factory in self._refused:
+            return False
+        if factory != self._factory:
+            self.close()
+            self._factory = factory
+            self._items = 0
+        self._items += len(needs)
+        kind = max(needs[0].item.modalities, key=list(ENOUGH).index)
+        slow_start = b"torch" in factory or b"transformers" in factory
+        if self.processes is None and self._start(kind, self._items, self.workers, slow_start):
+            factories = [pickle.loads(factory)] * self.workers
+            self.processes = Workers(factories, seconds=self._seconds, environment=SINGLE_THREADED)
+        return self.processes is not None
+
+    def prepared(
+        self, encoder: Encoder, needs: Sequence[Need], size: BatchSize, here: Callable[[Need], Ready]
+    ) -> Generator[Ready]:
+        """Needs with their prepared values, in order; processes prepare a bounded number ahead of the encoder.
+
+        `here` prepares a need in this process: what cannot be sent, and what fails, for the error that names it.
+        """
+        step = PICTURES if needs[0].item.modalities == ("image",) else 1
+        chunks = iter([needs[start : start + step] for start in range(0, len(needs), step)])
+        ahead: deque[tuple[Sequence[Need], Future[list[Any]] | None]] = deque()
+        chunk_bytes = 0.0  # of a prepared chunk, about
+        try:
+            while True:
+                most = 3 * self.workers + 2 * size.now // step
+                room = min(most, int(MOST_BYTES / chunk_bytes) if chunk_bytes else most)
+                ahead.extend(
+                    (chunk, self._submit(encoder, chunk)) for chunk in islice(chunks, max(not ahead, room - len(ahead)))
+                )
+                if not ahead:
+                    return
+                ready = self._finished(*ahead.popleft(), here)
+                chunk_bytes = max(0.9 * chunk_bytes, sum(size_in_bytes for _, _, size_in_bytes in ready))
+                yield from ready
+                del ready
+        finally:
+            for _, future in ahead:
+                if future is not None:
+                    future.cancel()
+
+    def _submit(self, encoder: Encoder, chunk: Sequence[Need]) -> Future[list[Any]] | None:
+        """The work on a chunk; None if it is to be done here."""
+        rendered = [need.render(encoder) for need in chunk]
+        preparation = encoder.preparation
+        assert preparation is not None
+        if self.processes is None or not all(_covers(preparation, seen.parts) for seen in rendered):
+            return None
+        try:
+            return self.processes.submit(
+                [_Rendered(seen.parts, seen.mode, seen.frames or encoder.card.frames) for seen in rendered]
+            )
+        except NoWorkers:
+            return None
+
+    def _finished(
+        self, chunk: Sequence[Need], future: Future[list[Any]] | None, here: Callable[[Need], Ready]
+    ) -> list[Ready]:
+        if future is not None:
+            try:
+                values = future.result()
+            except NoWorkers:  # it does not work in a process: it needs the main module, or a library is missing
+                self._refused.add(self._factory)
+                self.close()
+            except Exception:  # again here, for the error that names the item
+                pass
+            else:
+                values = [_unreadable(value) if isinstance(value, WorkerLost) else value for value in values]
+                return [(need, value, byte_size(value)) for need, value in zip(chunk, values, strict=True)]
+        return [here(need) for need in chunk]
+
+
+@contextmanager
+def preparer_of_call(preparer: Preparer | None, workers: int) -> Iterator[Preparer]:
+    """The caller's preparer, or one that ends with the block."""
+    if preparer is not None:
+        yield preparer
+        return
+    with Preparer(workers) as own:
+        yield own
+
+
+def _unreadable(lost: WorkerLost) -> UnreadableMedia:
+    return UnreadableMedia(f"it does not decode: it {lost}")
+
+
+def _covers(preparation: Preparation, parts: Sequence[Part]) -> bool:
+    return all(part.kind in preparation.modalities for part in parts)
+
+
+@dataclass(frozen=True)
+class _Rendered:
+    """What travels to a process: parts, the mode, the frames of a video."""
+
+    parts: tuple[Part, ...]
+    mode: str
+    frames: int
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Bytes of a parquet file are read here, where the file is read once; other files are read there."""
+        return _Rendered, (tuple(map(_sendable, self.parts)), self.mode, self.frames)
+
+
+def _sendable(part: Part) -> Part:
+    if not isinstance(part, Media) or all(isinstance(chunk, (bytes, partial, ArchiveFile)) for chunk in part.chunks):
+        return part
+    return replace(part, chunks=part.read())
+
+
+def _worker(preparation: Preparation, sample_rate: int) -> Callable[[_Rendered], Any]:
+    """What a process does with an item: `prepare` of the engine, without the encoder."""
+
+    def prepare(rendered: _Rendered) -> Any:
+        try:
+            return preparation(decode(rendered.parts, rendered.frames, sample_rate), rendered.mode)
+        except UnreadableMedia as error:
+            return UnreadableMedia(str(error))
+
+    return prepare
