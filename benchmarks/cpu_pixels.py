@@ -134,6 +134,7 @@ def engine_rate(workers: int, files: list[Path], seconds: float, processes: bool
     ]
     size = BatchSize()
     with ThreadPoolExecutor(workers) as pool, Preparer(workers, lambda *_: processes) as preparer:
+        preparer.begin(encoder, needs)
         with closing(prepared(pool, encoder, needs, workers, size, str, preparer)) as ready:
             begin = time.perf_counter() + (2.0 if processes else 0.5)  # all have started, and have worked a little
             while time.perf_counter() < begin:

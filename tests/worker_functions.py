@@ -107,3 +107,22 @@ def load_colours(card: ModelCard, loading: Loading) -> Encoder:
 
 COLOURS = ModelCard("test/colours", "1", "colours", ("text",), dim=128, stored="float32")
 LOADER = Loader("worker_functions:load_colours")
+
+
+# Colours of pictures, by what their process does.
+KILLS, STALLS, FAILS = (1, 2, 3), (4, 5, 6), (7, 8, 9)
+DEATHS = {"SIGSEGV": KILLS, "SIGKILL": (1, 2, 4), "SIGILL": (1, 2, 5)}
+
+
+def pixels(image: Any) -> Array:
+    """The pixels of a picture, whose first one may say what becomes of its process."""
+    color = image.getpixel((0, 0))
+    for name, deadly in DEATHS.items():
+        if color == deadly:
+            os.kill(os.getpid(), signal.Signals[name])
+            time.sleep(60)
+    if color == STALLS:
+        time.sleep(60)
+    if color == FAILS:
+        raise ValueError("an odd picture")
+    return np.asarray(image)

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, suppress
 from itertools import islice
 
 from embark.data.items import as_keys
@@ -22,6 +21,7 @@ from embark.engine.preparing_processes import Preparer, preparer_of_call
 from embark.engine.report import Report
 from embark.engine.self_check import batch_warning
 from embark.engine.sink import Sink
+from embark.interrupts import Daemons
 from embark.models.encoder import Billed, Encoder
 from embark.planning import Need
 from embark.store import Writer
@@ -52,15 +52,16 @@ def embed(
     start = time.perf_counter()
     with (
         preparer_of_call(preparer, workers) as preparer,
-        ThreadPoolExecutor(workers) as pool,
-        _cancelling(pool),
+        Daemons(workers) as pool,
         Sink(writer) as sink,
     ):
         fixed = batch_size or encoder.batch_size
         kinds = [Kind(group, new_batch_size(fixed)) for group in by_kind(needs)]
+        for kind in kinds:
+            preparer.begin(encoder, kind.needs)
         if self_check and not isinstance(encoder, Billed):
             for kind in kinds:
-                rest = _embed_twice(encoder, kind.needs, min(CHECKED, fixed or CHECKED), sink, report, name)
+                rest = _embed_twice(encoder, kind.needs, min(CHECKED, fixed or CHECKED), sink, report, name, preparer)
                 kind.valid = len(kind.needs) - len(rest)
                 kind.needs = rest
                 advance(kind.valid, None)
@@ -73,16 +74,6 @@ def embed(
                 kind.give_up(report)
     report.seconds = time.perf_counter() - start
     return report
-
-
-@contextmanager
-def _cancelling(pool: ThreadPoolExecutor) -> Iterator[None]:
-    """A block that cancels the pool's queued work on an error instead of waiting for it."""
-    try:
-        yield
-    except BaseException:
-        pool.shutdown(wait=False, cancel_futures=True)
-        raise
 
 
 def _batch(
@@ -131,7 +122,13 @@ def _timed_batch(
 
 
 def _embed_twice(
-    encoder: Encoder, group: list[Need], count: int, sink: Sink, report: Report, name: Callable[[Need], str]
+    encoder: Encoder,
+    group: list[Need],
+    count: int,
+    sink: Sink,
+    report: Report,
+    name: Callable[[Need], str],
+    preparer: Preparer,
 ) -> list[Need]:
     """Embed a few items alone and together, compare and store them; returns the others of the group.
 
@@ -141,7 +138,7 @@ def _embed_twice(
     sample = []
     for need in spread[1::2] + spread[::2]:  # neither the shortest nor the longest first: models sort by length
         with suppress(Exception):
-            sample.append((need, prepare(encoder, need)))
+            sample.append((need, preparer.prepare(encoder, need)))
     if len(sample) < 2:
         return group
     needs = [need for need, _ in sample]

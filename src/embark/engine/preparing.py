@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Generator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Executor, Future
 from dataclasses import fields, is_dataclass
 from itertools import islice
 from threading import Condition
@@ -96,7 +96,7 @@ class Backlog:
 
 
 def prepared(
-    pool: ThreadPoolExecutor,
+    pool: Executor,
     encoder: Encoder,
     needs: Sequence[Need],
     workers: int,
@@ -110,7 +110,7 @@ def prepared(
         value = prepare_named(encoder, need, name)
         return need, value, byte_size(value)
 
-    if preparer is not None and preparer.takes(encoder, needs):
+    if preparer is not None and preparer.takes(encoder, needs[0]):
         yield from preparer.prepared(encoder, needs, size, here)
         return
     backlog = Backlog()

@@ -19,7 +19,7 @@ from typing import Any
 from embark.data.lazy_media import ArchiveFile
 from embark.data.media import UnreadableMedia, decode
 from embark.engine.batches import BatchSize
-from embark.engine.preparing import MOST_BYTES, Ready, byte_size
+from embark.engine.preparing import MOST_BYTES, Ready, byte_size, prepare
 from embark.models.encoder import Encoder, Preparation
 from embark.planning import Need
 from embark.processes import ITEM_SECONDS, POSSIBLE, SINGLE_THREADED, NoWorkers, WorkerLost, Workers
@@ -39,20 +39,18 @@ def pays(kind: str, items: int, workers: int, slow_start: bool) -> bool:
 class Preparer(AbstractContextManager["Preparer"]):
     """Worker processes that prepare items; they live from call to call, until the encoder changes or it is closed.
 
-    `start` says from how many items on they are started; `seconds` is the limit for one item.
+    `start` says whether so many items are enough to start them (default: `pays`); `seconds` is the limit for one item.
     """
 
     def __init__(
-        self,
-        workers: int,
-        start: Callable[[str, int, int, bool], bool] = pays,
-        seconds: float = ITEM_SECONDS,
+        self, workers: int, start: Callable[[str, int, int, bool], bool] | None = None, seconds: float | None = None
     ) -> None:
         self.workers = workers
         self.processes: Workers | None = None
-        self._start = start
-        self._seconds = seconds
-        self._factory = b""  # pickled: what the processes do
+        self._start = start or pays
+        self._seconds = seconds or ITEM_SECONDS
+        self._of: Preparation | None = None  # what the processes do
+        self._factory = b""  # the same, pickled
         self._items = 0  # that could have been prepared by processes so far
         self._refused: set[bytes] = set()  # factories that do not work in a process
 
@@ -65,14 +63,15 @@ class Preparer(AbstractContextManager["Preparer"]):
             self.processes.close()
             self.processes = None
 
-    def takes(self, encoder: Encoder, needs: Sequence[Need]) -> bool:
-        """Whether the processes prepare these needs, all of one kind; they are started if that pays."""
+    def begin(self, encoder: Encoder, needs: Sequence[Need]) -> None:
+        """Start the processes, if these needs, all of one kind, and those before them are enough to pay for it."""
         preparation = getattr(encoder, "preparation", None)  # encoders of others may not inherit it
-        if preparation is None or not POSSIBLE or not _covers(preparation, needs[0].render(encoder).parts):
-            return False
-        factory = pickle.dumps(partial(_worker, preparation, encoder.card.sample_rate), 5)
+        if not POSSIBLE or preparation is None or not needs or not _covers(preparation, needs[0].item.parts):
+            return
+        worker = partial(_worker, preparation, encoder.card.sample_rate)
+        factory = pickle.dumps(worker, 5)
         if factory in self._refused:
-            return False
+            return
         if factory != self._factory:
             self.close()
             self._factory = factory
@@ -80,10 +79,26 @@ class Preparer(AbstractContextManager["Preparer"]):
         self._items += len(needs)
         kind = max(needs[0].item.modalities, key=list(ENOUGH).index)
         slow_start = b"torch" in factory or b"transformers" in factory
+        self._of = preparation
         if self.processes is None and self._start(kind, self._items, self.workers, slow_start):
-            factories = [pickle.loads(factory)] * self.workers
-            self.processes = Workers(factories, seconds=self._seconds, environment=SINGLE_THREADED)
-        return self.processes is not None
+            self.processes = Workers([worker] * self.workers, seconds=self._seconds, environment=SINGLE_THREADED)
+
+    def takes(self, encoder: Encoder, need: Need) -> bool:
+        """Whether the processes prepare such needs."""
+        preparation: Preparation | None = getattr(encoder, "preparation", None)
+        if self.processes is None or preparation is None or preparation is not self._of:
+            return False
+        return _covers(preparation, need.render(encoder).parts)
+
+    def prepare(self, encoder: Encoder, need: Need) -> Any:
+        """As `engine.preparing.prepare`, by a process if they take it."""
+        if self.takes(encoder, need):
+            (_, value, _), *_ = self._finished([need], self._submit(encoder, [need]), lambda need: (need, None, 0))
+            if isinstance(value, UnreadableMedia):
+                raise value
+            if value is not None:
+                return value
+        return prepare(encoder, need)
 
     def prepared(
         self, encoder: Encoder, needs: Sequence[Need], size: BatchSize, here: Callable[[Need], Ready]
@@ -95,18 +110,18 @@ class Preparer(AbstractContextManager["Preparer"]):
         step = PICTURES if needs[0].item.modalities == ("image",) else 1
         chunks = iter([needs[start : start + step] for start in range(0, len(needs), step)])
         ahead: deque[tuple[Sequence[Need], Future[list[Any]] | None]] = deque()
-        chunk_bytes = 0.0  # of a prepared chunk, about
+        chunk_bytes: float | None = None  # of a prepared chunk, about
         try:
             while True:
-                most = 3 * self.workers + 2 * size.now // step
-                room = min(most, int(MOST_BYTES / chunk_bytes) if chunk_bytes else most)
+                room = self.workers if chunk_bytes is None else 3 * self.workers + 2 * size.now // step
+                room = min(room, int(MOST_BYTES / chunk_bytes) if chunk_bytes else room)
                 ahead.extend(
                     (chunk, self._submit(encoder, chunk)) for chunk in islice(chunks, max(not ahead, room - len(ahead)))
                 )
                 if not ahead:
                     return
                 ready = self._finished(*ahead.popleft(), here)
-                chunk_bytes = max(0.9 * chunk_bytes, sum(size_in_bytes for _, _, size_in_bytes in ready))
+                chunk_bytes = max(0.9 * (chunk_bytes or 0), sum(size_in_bytes for _, _, size_in_bytes in ready))
                 yield from ready
                 del ready
         finally:
@@ -185,10 +200,10 @@ def _sendable(part: Part) -> Part:
 def _worker(preparation: Preparation, sample_rate: int) -> Callable[[_Rendered], Any]:
     """What a process does with an item: `prepare` of the engine, without the encoder."""
 
-    def prepare(rendered: _Rendered) -> Any:
+    def work(rendered: _Rendered) -> Any:
         try:
             return preparation(decode(rendered.parts, rendered.frames, sample_rate), rendered.mode)
         except UnreadableMedia as error:
             return UnreadableMedia(str(error))
 
-    return prepare
+    return work
