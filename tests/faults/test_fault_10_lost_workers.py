@@ -64,8 +64,6 @@ def test_fault_10_a_picture_that_kills_its_process_is_named(name: str, pictures:
     assert {skip.why for skip in run.skipped} == set()
     skipped = [warning for result in run.results for record in result.records for warning in record.warnings]
     assert any("1 unreadable items" in warning and "'red.png'" in warning for warning in skipped)
-    with pytest.raises(embark.EmbarkError, match=r"1 unreadable items: .*'red\.png'"):
-        evaluate(encoder(), tasks, show_progress=False, rescore=True)
 
 
 def test_fault_10_a_picture_that_stalls_is_named(pictures: Pictures) -> None:

@@ -53,6 +53,7 @@ class Preparer(AbstractContextManager["Preparer"]):
         self._factory = b""  # the same, pickled
         self._items = 0  # that could have been prepared by processes so far
         self._refused: set[bytes] = set()  # factories that do not work in a process
+        self._lost: dict[bytes, UnreadableMedia] = {}  # by key: items that killed their process are not tried again
 
     def __exit__(self, *error: object) -> None:
         self.close()
@@ -130,8 +131,8 @@ class Preparer(AbstractContextManager["Preparer"]):
                     future.cancel()
 
     def _submit(self, encoder: Encoder, chunk: Sequence[Need]) -> Future[list[Any]] | None:
-        """The work on a chunk; None if it is to be done here."""
-        rendered = [need.render(encoder) for need in chunk]
+        """The work on a chunk, without lost items; None if it is to be done here."""
+        rendered = [need.render(encoder) for need in chunk if need.key not in self._lost]
         preparation = encoder.preparation
         assert preparation is not None
         if self.processes is None or not all(_covers(preparation, seen.parts) for seen in rendered):
@@ -155,9 +156,15 @@ class Preparer(AbstractContextManager["Preparer"]):
             except Exception:  # again here, for the error that names the item
                 pass
             else:
-                values = [_unreadable(value) if isinstance(value, WorkerLost) else value for value in values]
-                return [(need, value, byte_size(value)) for need, value in zip(chunk, values, strict=True)]
-        return [here(need) for need in chunk]
+                results = iter(values)
+                ready = [(need, self._lost.get(need.key) or self._result(need, next(results))) for need in chunk]
+                return [(need, value, byte_size(value)) for need, value in ready]
+        return [here(need) if need.key not in self._lost else (need, self._lost[need.key], 0) for need in chunk]
+
+    def _result(self, need: Need, value: Any) -> Any:
+        if not isinstance(value, WorkerLost):
+            return value
+        return self._lost.setdefault(need.key, UnreadableMedia(f"it does not decode: it {value}"))
 
 
 @contextmanager
@@ -168,10 +175,6 @@ def preparer_of_call(preparer: Preparer | None, workers: int) -> Iterator[Prepar
         return
     with Preparer(workers) as own:
         yield own
-
-
-def _unreadable(lost: WorkerLost) -> UnreadableMedia:
-    return UnreadableMedia(f"it does not decode: it {lost}")
 
 
 def _covers(preparation: Preparation, parts: Sequence[Part]) -> bool:
