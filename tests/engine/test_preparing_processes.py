@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import io
+import os
+import subprocess
+import sys
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
@@ -13,13 +16,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from PIL import Image
+from PIL import ExifTags, Image
 
 import embark
 import worker_functions
 from embark.data.items import media, text
 from embark.data.lazy_media import LazyBytes, ParquetColumn
 from embark.data.media import UnreadableMedia
+from embark.data.upright import UprightMedia
 from embark.engine import preparing_processes
 from embark.engine.batches import by_kind, new_batch_size
 from embark.engine.local import embed
@@ -133,8 +137,10 @@ def test_values_of_transformers_processors_are_those_of_threads() -> None:
 
 def test_bytes_of_files_and_parquet_columns_are_read(preparer: Preparer, tmp_path: Path) -> None:
     files = []
+    turned = Image.Exif()
+    turned[ExifTags.Base.Orientation] = 6
     for row in range(10):
-        picture(row).save(tmp_path / f"{row}.png")
+        picture(row).save(tmp_path / f"{row}.png", exif=turned)
         files.append(tmp_path / f"{row}.png")
     table = pa.table({"image": [{"bytes": path.read_bytes(), "path": None} for path in files]})
     pq.write_table(table, tmp_path / "rows.parquet", row_group_size=4)
@@ -143,6 +149,9 @@ def test_bytes_of_files_and_parquet_columns_are_read(preparer: Preparer, tmp_pat
     encoder = pictured()
     compare(encoder, needs_of([media("image", path) for path in files]), preparer)
     compare(encoder, needs_of(rows), preparer)
+    compare(
+        encoder, needs_of([Item((UprightMedia("image", row.parts[0].chunks, row.parts[0]),)) for row in rows]), preparer
+    )  # type: ignore
     assert same(
         [value for _, value, _ in ready(encoder, needs_of(rows), preparer)],
         [value for _, value, _ in ready(encoder, needs_of([media("image", path) for path in files]), None)],
@@ -292,3 +301,13 @@ def test_processes_are_started_for_many_items_only() -> None:
     assert not pays("image", 1999, 16, False)
     assert not pays("image", 1_000_000, 1, False)
     assert not pays("image", 2000, 16, True)
+
+
+def test_a_process_imports_neither_torch_nor_parquet(preparer: Preparer) -> None:
+    ready(pictured(), needs_of(PICTURES), preparer)
+    code = "import sys\nfrom embark.engine import item_worker\nfrom embark.models import pixels\nprint(*sys.modules)"
+    ran = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True,
+        env={**os.environ, "PYTHONPATH": ":".join(sys.path)},
+    )  # fmt: skip
+    assert not {"torch", "transformers", "pyarrow", "pandas"} & set(ran.stdout.split())

@@ -11,14 +11,15 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
 from typing import Any
 
 from embark.data.lazy_media import ArchiveFile
-from embark.data.media import UnreadableMedia, decode
+from embark.data.media import UnreadableMedia
+from embark.data.upright import UprightMedia
 from embark.engine.batches import BatchSize
+from embark.engine.item_worker import RenderedItem, item_worker
 from embark.engine.preparing import MOST_BYTES, Ready, byte_size, prepare
 from embark.models.encoder import Encoder, Preparation
 from embark.planning import Need
@@ -69,7 +70,7 @@ class Preparer(AbstractContextManager["Preparer"]):
         preparation = getattr(encoder, "preparation", None)  # encoders of others may not inherit it
         if not POSSIBLE or preparation is None or not needs or not _covers(preparation, needs[0].item.parts):
             return
-        worker = partial(_worker, preparation, encoder.card.sample_rate)
+        worker = partial(item_worker, preparation, encoder.card.sample_rate)
         factory = pickle.dumps(worker, 5)
         if factory in self._refused:
             return
@@ -139,7 +140,7 @@ class Preparer(AbstractContextManager["Preparer"]):
             return None
         try:
             return self.processes.submit(
-                [_Rendered(seen.parts, seen.mode, seen.frames or encoder.card.frames) for seen in rendered]
+                [_Sent(RenderedItem(seen.parts, seen.mode, seen.frames or encoder.card.frames)) for seen in rendered]
             )
         except NoWorkers:
             return None
@@ -181,32 +182,24 @@ def _covers(preparation: Preparation, parts: Sequence[Part]) -> bool:
     return all(part.kind in preparation.modalities for part in parts)
 
 
-@dataclass(frozen=True)
-class _Rendered:
-    """What travels to a process: parts, the mode, the frames of a video."""
+class _Sent:
+    """A rendered item on its way to a process."""
 
-    parts: tuple[Part, ...]
-    mode: str
-    frames: int
+    def __init__(self, item: RenderedItem) -> None:
+        self.item = item
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Bytes of a parquet file are read here, where the file is read once; other files are read there."""
-        return _Rendered, (tuple(map(_sendable, self.parts)), self.mode, self.frames)
+        """As the item alone. Bytes of a parquet file are read here, where it is read once; other files, there."""
+        return RenderedItem, (tuple(map(_sendable, self.item.parts)), self.item.mode, self.item.frames)
 
 
 def _sendable(part: Part) -> Part:
     if not isinstance(part, Media) or all(isinstance(chunk, (bytes, partial, ArchiveFile)) for chunk in part.chunks):
         return part
-    return replace(part, chunks=part.read())
-
-
-def _worker(preparation: Preparation, sample_rate: int) -> Callable[[_Rendered], Any]:
-    """What a process does with an item: `prepare` of the engine, without the encoder."""
-
-    def work(rendered: _Rendered) -> Any:
-        try:
-            return preparation(decode(rendered.parts, rendered.frames, sample_rate), rendered.mode)
-        except UnreadableMedia as error:
-            return UnreadableMedia(str(error))
-
-    return work
+    chunks = part.read()
+    plain = Media(part.kind, chunks)  # of a class that a process knows without reading parquet files
+    if not isinstance(part, UprightMedia):
+        return plain
+    upright = UprightMedia(part.kind, chunks, plain)
+    vars(upright)["orientation"] = part.orientation
+    return upright
