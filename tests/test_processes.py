@@ -93,7 +93,12 @@ def test_an_error_is_the_jobs_own(workers: Workers) -> None:
     assert "worker_functions.py" in error.value.__notes__[0]
     with pytest.raises(MemoryError):
         results(workers, ("raise", MemoryError("out of memory")))
-    assert results(workers, ("echo", 1)) == [1]
+    with pytest.raises(worker_functions.Odd) as odd:
+        results(workers, ("odd", {3: "why"}))
+    assert (odd.value.rows, str(odd.value)) == ({3: "why"}, "why")
+    with pytest.raises(FileNotFoundError) as missing:
+        results(workers, ("open", "nowhere"))
+    assert missing.value.filename == "nowhere"
     with pytest.raises(Exception, match="pickle") as error:
         results(workers, ("echo", lambda: None))
     assert results(workers, ("echo", 2)) == [2]

@@ -44,6 +44,10 @@ def work(item: tuple[str, Any]) -> Any:
         return int(value.sum())
     if kind == "raise":
         raise value
+    if kind == "odd":
+        raise Odd(value)
+    if kind == "open":
+        Path(value).read_bytes()
     if kind == "pid":
         return os.getpid()
     if kind == "modules":
@@ -51,6 +55,14 @@ def work(item: tuple[str, Any]) -> Any:
 
         return sorted(sys.modules)
     return value
+
+
+class Odd(Exception):
+    """An error whose class does not take what it keeps."""
+
+    def __init__(self, rows: dict[int, str]) -> None:
+        super().__init__("; ".join(rows.values()))
+        self.rows = rows
 
 
 def broken() -> Any:

@@ -456,7 +456,6 @@ def serve(channel_number: int, clock_number: int) -> None:
 
 def _reply(channel: socket.socket, work: Work, show_time: Callable[[float], None]) -> _Message:
     """The reply to the next job: its results, or the error that it ended with."""
-
     channel.recv(1, socket.MSG_PEEK)
     show_time(time.monotonic())  # what comes may kill as it is unpickled
 
@@ -468,23 +467,47 @@ def _reply(channel: socket.socket, work: Work, show_time: Callable[[float], None
         return _Message((True, results))
 
     message, failure = _try(job)
-    return _Message((False, failure)) if failure is not None else message
+    return message if failure is None else _Message((False, failure))
 
 
-def _try(function: Callable[[], Any]) -> tuple[Any, BaseException | None]:
+def _try(function: Callable[[], Any]) -> tuple[Any, BaseException | _Unbuilt | None]:
     """(value, None), or (None, the error in a form that can be sent); the end of the channel stays an error."""
     try:
         return function(), None
     except _ChannelClosed:
         raise
     except BaseException as error:
-        lines = traceback.format_exception(error)
-        try:
-            error = pickle.loads(pickle.dumps(error))
-        except Exception:
-            error = EmbarkError(f"{type(error).__name__}: {error}")
-        error.add_note(f"In a worker process:\n{''.join(lines).rstrip()}")
-        return None, error
+        return None, _portable(error)
+
+
+def _portable(error: BaseException) -> BaseException | _Unbuilt:
+    """The error without the frames that it comes from, and all that they hold; a note shows them."""
+    note = f"In a worker process:\n{''.join(traceback.format_exception(error)).rstrip()}"
+    forms: tuple[Callable[[BaseException], Any], ...] = (lambda error: error, _Unbuilt)
+    for form in forms:
+        with suppress(Exception):  # classes of libraries raise whatever they like
+            copy: BaseException = pickle.loads(pickle.dumps(form(error)))
+            copy.add_note(note)
+            return form(copy)  # type: ignore[no-any-return]
+    plain = EmbarkError(f"{type(error).__name__}: {error}")
+    plain.add_note(note)
+    return plain
+
+
+class _Unbuilt:
+    """An error whose class takes other arguments than it keeps: it is put together again without them."""
+
+    def __init__(self, error: BaseException) -> None:
+        self.error = error
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _rebuild, (type(self.error), self.error.args, vars(self.error))
+
+
+def _rebuild(kind: type[BaseException], args: tuple[Any, ...], attributes: dict[str, Any]) -> BaseException:
+    error = kind.__new__(kind, *args)
+    vars(error).update(attributes)
+    return error
 
 
 def _die_with_parent() -> None:

@@ -109,8 +109,11 @@ def test_fault_10_a_killed_run_leaves_no_process() -> None:
     code = (
         "import time, worker_functions\nfrom embark.processes import Workers\n"
         "pool = Workers([worker_functions.items] * 2)\n"
+        "def at_work():\n"
+        "    jobs = [pool.submit([('sleep', 0.1), ('pid', 0)]) for _ in range(4)]\n"
+        "    return {job.result()[1] for job in jobs}\n"
+        "while len(at_work()) < 2: pass\n"
         "for _ in range(4): pool.submit([('spin', 10**11)])\n"
-        "while len(pool.pids) < 2: time.sleep(0.01)\n"
         "time.sleep(1); print(*pool.pids, flush=True); time.sleep(60)\n"
     )
     parent = subprocess.Popen(

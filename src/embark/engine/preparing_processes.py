@@ -70,6 +70,8 @@ class Preparer(AbstractContextManager["Preparer"]):
         preparation = getattr(encoder, "preparation", None)  # encoders of others may not inherit it
         if not POSSIBLE or preparation is None or not needs or not _covers(preparation, needs[0].item.parts):
             return
+        if getattr(encoder, "encoded", frozenset()) & set(needs[0].item.modalities):  # the device decodes them
+            return
         worker = partial(item_worker, preparation, encoder.card.sample_rate)
         factory = pickle.dumps(worker, 5)
         if factory in self._refused:

@@ -25,11 +25,20 @@ class Devices(Encoder):
     a `WorkerLost`. A device whose worker cannot be started again is given up; the others take its work.
     """
 
-    def __init__(self, loader: Loader, card: ModelCard, loading: Loading, devices: Sequence[str]) -> None:
+    def __init__(
+        self,
+        loader: Loader,
+        card: ModelCard,
+        loading: Loading,
+        devices: Sequence[str],
+        adapt: Callable[[Encoder], Encoder] | None = None,
+    ) -> None:
+        """`adapt`, which must pickle, makes another encoder of each that was loaded on a device."""
+        self.origin = (loader, card, loading, devices)
         self._load_first: Callable[[], Any] = lambda: loader(card, replace(loading, device=devices[0]))
         self.copy: Encoder = loader(card, replace(loading, device="cpu", compile=False))
         self.workers = Workers(
-            [partial(_load, loader, card, replace(loading, device=device)) for device in devices],
+            [partial(_load, loader, card, replace(loading, device=device), adapt) for device in devices],
             names=devices,
             seconds=BATCH_SECONDS,
         )
@@ -79,9 +88,12 @@ class Devices(Encoder):
         return result
 
 
-def _load(loader: Loader, card: ModelCard, loading: Loading) -> Callable[[tuple[str, tuple[Any, ...]]], Any]:
+def _load(
+    loader: Loader, card: ModelCard, loading: Loading, adapt: Callable[[Encoder], Encoder] | None
+) -> Callable[[tuple[str, tuple[Any, ...]]], Any]:
     """What a worker does: load the checkpoint, then answer calls."""
-    return _Copy(loader(card, loading))
+    encoder: Encoder = loader(card, loading)
+    return _Copy(adapt(encoder) if adapt else encoder)
 
 
 class _Copy:
