@@ -10,7 +10,8 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
@@ -25,7 +26,7 @@ from embark.data.lazy_media import LazyBytes, ParquetColumn
 from embark.data.media import UnreadableMedia
 from embark.data.upright import UprightMedia
 from embark.engine import preparing_processes
-from embark.engine.batches import by_kind, new_batch_size
+from embark.engine.batches import BatchSize, by_kind
 from embark.engine.local import embed
 from embark.engine.preparing import Ready, prepare, prepared
 from embark.engine.preparing_processes import Preparer, pays
@@ -48,6 +49,11 @@ def always(kind: str, items: int, workers: int, slow_start: bool) -> bool:
 def preparer() -> Iterator[Preparer]:
     with Preparer(2, always) as own:
         yield own
+
+
+def batches_of(items: int) -> BatchSize:
+    """A size of batches; those who prepare look at nothing else of it."""
+    return cast(BatchSize, SimpleNamespace(now=items))
 
 
 def means(rows: list[Array]) -> Array:
@@ -73,7 +79,7 @@ def ready(encoder: Encoder, needs: Sequence[Need], preparer: Preparer | None) ->
         preparer.begin(encoder, needs)
     with (
         ThreadPoolExecutor(2) as pool,
-        closing(prepared(pool, encoder, needs, 2, new_batch_size(4), lambda need: f"item {need.row}", preparer)) as out,
+        closing(prepared(pool, encoder, needs, 2, batches_of(4), lambda need: f"item {need.row}", preparer)) as out,
     ):
         return list(out)
 
@@ -279,7 +285,7 @@ def test_a_bounded_number_is_prepared_ahead(preparer: Preparer, monkeypatch: pyt
     preparer.processes.submit = counting  # type: ignore[method-assign]
     chunk = preparing_processes.PICTURES * 16 * 16 * 3
     try:
-        for _ in preparer.prepared(encoder, needs, new_batch_size(8), lambda need: (need, None, 0)):
+        for _ in preparer.prepared(encoder, needs, batches_of(8), lambda need: (need, None, 0)):
             consumed += 1
             if consumed > 40:  # sizes are known by then
                 assert (sum(submitted) - consumed) * 16 * 16 * 3 <= max(limit, chunk) + chunk

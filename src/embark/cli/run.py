@@ -83,7 +83,7 @@ Limit = Annotated[
 ]
 Rescore = Annotated[bool, typer.Option("--rescore", help="Compute scores again from the stored vectors.")]
 Workers = Annotated[
-    int | None, typer.Option("--workers", min=1, metavar="N", help="Threads that decode media and score tasks.")
+    int | None, typer.Option("--workers", min=1, metavar="N", help="Processes or threads that decode media, and score.")
 ]
 Rewrite = Annotated[str | None, typer.Option("--rewrite", metavar="NAME", help="A generator that rewrites queries.")]
 Caption = Annotated[
