@@ -84,7 +84,7 @@ Limit = Annotated[
 ]
 Rescore = Annotated[bool, typer.Option("--rescore", help="Compute scores again from the stored vectors.")]
 Workers = Annotated[
-    int | None, typer.Option("--workers", min=1, metavar="N", help="Threads that decode media and score tasks.")
+    int | None, typer.Option("--workers", min=1, metavar="N", help="Processes or threads that decode media, and score.")
 ]
 Evict = Annotated[
     bool, typer.Option("--evict", help="Delete downloaded data sets after their last task, for small disks.")

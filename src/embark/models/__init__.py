@@ -291,25 +291,24 @@ def _load(kind: str, model: str | ModelCard, revision: str | None, loading: Load
     trial = kind == "embedder" and devices[0].startswith("cuda") and len(devices) == 1
     if loading.compile == "auto" and not trial:
         loading = replace(loading, compile=False)
+    if len(devices) > 1:
+        from embark.models.parallel import Devices
+
+        return Devices(loader, card, loading, devices, cuda_pixels if pixels == "cuda" else None)
     with noted_modules() as modules:
-        copies = [loader(card, replace(loading, device=device)) for device in devices]
+        encoder = loader(card, replace(loading, device=devices[0]))
     if kind != "embedder":
-        return copies[0]
+        return encoder
     if pixels == "cuda":
         try:
-            copies = [cuda_pixels(copy) for copy in copies]
+            encoder = cuda_pixels(encoder)
         except EmbarkError as error:
             raise EmbarkError(f"{name} cannot have its pixels from a GPU: {error}. Use pixels pillow.") from error
     if loading.compile == "auto" and modules:
-        copies[0].compilation = Compilation(modules)
+        encoder.compilation = Compilation(modules)
     if lanes_on(devices[0], card.loader) > 1:
-        for copy in copies:
-            copy.lanes = lanes_on(devices[0], card.loader)
-    if len(copies) == 1:
-        return copies[0]
-    from embark.models.parallel import Replicas
-
-    return Replicas(copies)
+        encoder.lanes = lanes_on(devices[0], card.loader)
+    return encoder
 
 
 def lanes_on(device: str, loader: str) -> int:
