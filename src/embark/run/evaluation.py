@@ -210,7 +210,7 @@ class _ModelStream:
         )
         running: set[Future[None]] = set()
         try:
-            with Daemons(self.at_once) as scorers, self.reading:
+            with Daemons(self.at_once) as scorers, self.bench.worker_processes(), self.reading:
                 while wave := self._next_wave(running):
                     report = self._embed(wave)
                     running = {future for future in running if not future.done()}
