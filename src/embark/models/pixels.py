@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -147,7 +148,11 @@ def _preparation(card: ModelCard, name: str) -> Callable[[Image], ImageInputs]:
     side = name.removeprefix(OPENAI)
     if not side.isdigit() or side == name:
         raise EmbarkError(f"The card of {card.name} names pixels '{name}'; known are {OPENAI}SIDE, as in {OPENAI}224.")
-    return lambda image: {"pixel_values": openai_pixels(image, int(side))}
+    return partial(_openai_inputs, side=int(side))
+
+
+def _openai_inputs(image: Image, side: int) -> ImageInputs:
+    return {"pixel_values": openai_pixels(image, side)}
 
 
 def openai_pixels(image: Image, side: int) -> Array:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from embark.engine.doctor import Finding, examine
 from embark.models import Loading
@@ -52,7 +52,7 @@ def doctor(
     *,
     device: str = "auto",
     dtype: str | None = None,
-    compile: bool = False,
+    compile: bool | Literal["auto"] = False,
     trust: str | None = None,
     settings: Settings | None = None,
     pixels: str = "auto",
