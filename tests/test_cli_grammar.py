@@ -14,6 +14,7 @@ from embark.catalogue import UnknownName
 from embark.cli import Commands, app
 from embark.models import MODELS
 from embark.tasks import TASKS
+from embark.types import EmbarkError
 
 SCREEN = 40  # lines
 LARGE = {("run",): 50}  # the command that everything can be said to
@@ -82,6 +83,27 @@ def test_earlier_names_are_understood(earlier: tuple[str, ...], now: tuple[str, 
     before, after = run(*earlier), run(*now)
     assert (before.exit_code, after.exit_code) == (0, 0)
     assert before.stdout == after.stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "choice"),
+    [((), False), (("--compile",), True), (("--no-compile",), False), (("--compile", "auto"), "auto"),
+     (("--compile=auto",), "auto"), (("--compile", "no"), False), (("--compile", "--device", "cpu"), True)],
+)  # fmt: skip
+def test_compile_stands_alone_or_has_a_word(
+    words: tuple[str, ...], choice: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A model's name after it is no such word."""
+    examined = []
+
+    def doctor(model: str, **options: Any) -> Any:
+        examined.append((model, options["compile"]))
+        raise EmbarkError("examined")
+
+    monkeypatch.setattr("embark.doctor", doctor)
+    run("doctor", *words, "org/model")
+    assert examined == [("org/model", choice)]
+    assert isinstance(run("doctor", "--compile=fast", "org/model").exception, UnknownName)
 
 
 def test_a_name_that_a_command_has_is_not_an_earlier_one() -> None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import Any, ClassVar, Literal, TypeAlias
 
 from numpy.typing import NDArray
@@ -45,13 +44,15 @@ class Media:
         """The encoded bytes of each chunk."""
         return tuple(chunk if isinstance(chunk, bytes) else chunk() for chunk in self.chunks)
 
-    @cached_property
+    @property
     def digest(self) -> bytes:
         """Hash of the published bytes; remembered, because reading them may cost a disk seek."""
-        outer = hashlib.sha256()
-        for chunk in self.read():
-            outer.update(hashlib.sha256(chunk).digest())
-        return outer.digest()
+        known: bytes | None = self.__dict__.get("digest")  # a cached_property would let one thread in at a time
+        return known or self.__dict__.setdefault("digest", self.compute_digest())
+
+    def compute_digest(self) -> bytes:
+        """The hash of the hashes of all chunks."""
+        return hashlib.sha256(b"".join(hashlib.sha256(chunk).digest() for chunk in self.read())).digest()
 
 
 Part: TypeAlias = Text | Media
@@ -87,8 +88,25 @@ class Audio:
 
 
 @dataclass(frozen=True, slots=True)
+class Encoded:
+    """A plain JPEG for an encoder that decodes pictures itself.
+
+    `size` is (width, height) as stored, `orientation` the EXIF turn to apply. `sampling` are the samples of brightness,
+    across and down, for each of color: (2, 2) is 4:2:0, and (0, 0) is grey.
+    """
+
+    data: bytes
+    size: tuple[int, int]
+    sampling: tuple[int, int]
+    orientation: int = 1
+
+
+@dataclass(frozen=True, slots=True)
 class Content:
-    """A decoded part: `str` for text, a PIL image, an `Audio`, or a list of PIL frames for video."""
+    """A decoded part: `str` for text, a PIL image, an `Audio`, or a list of PIL frames for video.
+
+    A picture may be `Encoded` for encoders that decode it themselves.
+    """
 
     kind: Modality
     value: Any
@@ -373,6 +391,7 @@ class ModelCard:
     stored: Literal["float16", "float32", "uint8"] = "float16"  # bytes: the texts of generators
     frames: int = 8  # taken evenly from a video, both ends included
     sample_rate: int = 16_000
+    pixels: Literal["pillow", "cuda"] = "pillow"  # what decodes and resizes JPEGs
     options: Mapping[str, Any] = field(default_factory=dict)  # to the loader
     source: str = ""  # of the checkpoint: a hub id, a folder, an address; empty: it ships with embark
     kind: Literal["embedder", "reranker", "generator"] = "embedder"
@@ -411,7 +430,8 @@ class ModelCard:
         facts = {"name": self.keyed_as or self.name} | {name: getattr(self, name) for name in names}
         facts["settings"] = self.options  # its name in the keys of stored vectors
         hashed = self.revision.startswith(("local-", "sha256-"))  # a hash of the files, wherever they are
-        optional = {"source": "" if hashed else self.source, "context": self.context}
+        pixels = "" if self.pixels == "pillow" else self.pixels  # as before there was a choice
+        optional = {"source": "" if hashed else self.source, "context": self.context, "pixels": pixels}
         return facts | {name: value for name, value in optional.items() if value}
 
 

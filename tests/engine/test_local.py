@@ -18,8 +18,7 @@ from PIL import Image
 from embark.data import items
 from embark.data.items import as_keys
 from embark.engine import local
-from embark.engine.batches import LARGEST_BATCH, BatchSize, by_kind
-from embark.engine.local import measure
+from embark.engine.batches import FIRST_BATCH, LARGEST_BATCH, BatchSize, by_kind
 from embark.engine.preparing import MOST_BYTES, byte_size
 from embark.store import Store
 from embark.types import Array, Audio, Content, EmbarkError
@@ -102,13 +101,6 @@ def test_no_needs_are_no_work(store: Store) -> None:
     assert (report.embedded, len(space), encoder.batches) == (0, 0, [])
 
 
-def test_measuring_tells_seconds_by_kind_and_stores_nothing(store: Store) -> None:
-    found = measure(Lengths(), needs(Lengths(), [text(n) for n in range(1, 90)] + [picture((1, 2, 3))]))
-    assert set(found) == {("text",), ("image",)}
-    assert all(0 < seconds < 1 for seconds in found.values())
-    assert store.spaces() == []
-
-
 def test_the_encoders_own_exceptions_come_out_as_they_are(store: Store) -> None:
     def change(out: Array, texts: list[str]) -> Array:
         if number(texts[0]) > 4:
@@ -160,7 +152,7 @@ def test_a_batch_that_does_not_fit_is_halved_until_it_does(store: Store, error: 
         return out
 
     encoder = Lengths(change)
-    wanted = needs(encoder, [text(n) for n in range(1, 101)])
+    wanted = needs(encoder, [items.text(f"{n:03} x") for n in range(100)])
     report, _ = run(store, encoder, wanted)
     assert report.embedded == 100
     assert stored_numbers(store, encoder, wanted) == list(range(100))
@@ -182,32 +174,54 @@ def test_one_item_that_never_fits_is_named_and_the_others_go_on(store: Store) ->
 
 
 def test_a_batch_grows_while_that_makes_an_item_cheaper() -> None:
-    size = BatchSize(now=4, limit=64)
+    size = BatchSize(4, limit=64)
     size.record_time(4, 1.0)
     assert size.now == 8
     size.record_time(8, 1.0)
     assert size.now == 16
     size.record_time(16, 2.0)  # no cheaper an item
-    assert (size.now, size.growing) == (16, False)
+    assert (size.now, size.growing) == (16, True)  # it may have been disturbed
+    size.record_time(16, 2.0)
+    assert (size.now, size.growing, size.fastest) == (16, False, 8)
     size.record_time(16, 0.1)
     assert size.now == 16
 
 
 def test_a_batch_stops_growing_at_the_limit() -> None:
-    size = BatchSize()
+    size = BatchSize(FIRST_BATCH, limit=1000)
     for _ in range(20):
-        size.record_time(size.now, 0.001)
-    assert size.now == LARGEST_BATCH
+        size.record_time(size.budget, 0.001)
+    assert (size.now, size.growing) == (1000, False)
+
+
+def test_a_batch_that_takes_long_does_not_grow() -> None:
+    size = BatchSize(8)
+    size.record_time(8, 11.0)
+    assert (size.now, size.growing, size.fastest) == (8, False, 8)
+
+
+def test_a_batch_that_was_disturbed_does_not_stop_growth() -> None:
+    size = BatchSize(8)
+    for seconds in (1.0, 9.0, 1.0):
+        size.record_time(size.budget, seconds)
+    assert (size.now, size.growing) == (32, True)
+
+
+def test_a_batch_has_fewer_items_where_each_costs_more() -> None:
+    assert BatchSize(1 << 20, unit=8).now == LARGEST_BATCH
+    assert BatchSize(1 << 20, unit=1000).now == LARGEST_BATCH // 4
+    assert BatchSize(1 << 20, unit=1 << 16).now == 16
+    assert BatchSize(10, unit=100).now == 1
 
 
 def test_a_short_last_batch_says_nothing_about_speed() -> None:
-    size = BatchSize(now=8)
+    size = BatchSize(8)
     size.record_time(3, 100.0)
-    assert (size.now, size.growing, size.best) == (8, True, 0.0)
+    assert (size.now, size.growing, size.best, size.doubted) == (8, True, 0.0, False)
 
 
 def test_a_batch_shrinks_for_good_and_never_below_one() -> None:
-    size = BatchSize(now=8)
+    size = BatchSize(8)
     size.record_out_of_memory(8)
     size.record_time(4, 1e-6)
     assert (size.now, size.limit) == (4, 4)
@@ -332,12 +346,6 @@ def test_a_batch_of_nothing_but_unreadable_pictures_never_reaches_the_encoder(st
     encoder = Lengths()
     report, _ = run(store, encoder, needs(encoder, [items.media("image", b"no"), items.media("image", b"picture")]))
     assert (len(report.unreadable), encoder.batches) == (2, [])
-
-
-def test_measuring_passes_over_unreadable_pictures() -> None:
-    wanted = needs(Lengths(), [items.media("image", b"no picture"), picture((1, 2, 3))])
-    assert set(measure(Lengths(), wanted)) == {("image",)}
-    assert set(measure(Lengths(), wanted[:1])) == {("image",)}
 
 
 @pytest.mark.parametrize("count", [3, 300])

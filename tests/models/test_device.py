@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from embark.models.device import POOLING, devices, pad, to_device, to_numpy, without_gradients
+from embark.models import lanes_on
+from embark.models.device import POOLING, devices, own_stream, pad, to_device, to_numpy, without_gradients
 from embark.models.encoder import fingerprint
 from embark.models.loading import Loader, Loading, record_loading
 from embark.types import EmbarkError, ModelCard
@@ -53,6 +54,19 @@ def test_what_a_model_computes_for_itself_stays_exact() -> None:
     )
 
 
+@pytest.mark.parametrize("device", ["", "cpu", "mps", "cuda:0"])
+def test_a_stream_of_its_own_changes_nothing_without_cuda(device: str) -> None:
+    with own_stream("cpu" if device == "cuda:0" and torch.cuda.is_initialized() else device):
+        vectors = to_numpy(torch.tensor([[1 / 3]], dtype=torch.bfloat16))
+    assert vectors.tolist() == [[0.333984375]]
+
+
+def test_models_on_cuda_take_several_batches_at_once_unless_they_tokenise_meanwhile() -> None:
+    assert lanes_on("cuda:0", "dual") == lanes_on("cuda:1", "open_clip") == lanes_on("cuda", "timm") == 3
+    assert [lanes_on("cpu", "dual"), lanes_on("mps", "text"), lanes_on("auto", "onnx")] == [1, 1, 1]
+    assert [lanes_on("cuda:0", loader) for loader in ("sentence-transformers", "jina", "openai", "own")] == [1] * 4
+
+
 def test_unknown_precision_is_refused() -> None:
     with pytest.raises(EmbarkError, match="'int4'; there are float32"):
         Loading(dtype="int4")
@@ -75,6 +89,19 @@ def test_pooling_does_not_see_padding_on_either_side(lengths: list[int], seed: i
             ids, mask = pad(rows, 0, side, "cpu")
             assert mask.sum(1).tolist() == lengths
             torch.testing.assert_close(pool(table[ids], mask), expected)
+
+
+@given(st.lists(st.lists(st.integers(0, 60_000), max_size=9), min_size=1, max_size=9), st.integers(-3, 9))
+def test_padding_puts_every_row_at_its_side(rows: list[list[int]], value: int) -> None:
+    longest = max(map(len, rows))
+    for side in ("left", "right"):
+        ids, mask = pad(rows, value, side, "cpu")
+        assert (ids.dtype, mask.dtype) == (torch.long, torch.long)
+        fillings = [longest - len(row) for row in rows]
+        for row, filling, row_ids, row_mask in zip(rows, fillings, ids.tolist(), mask.tolist(), strict=True):
+            empty, full = [value] * filling, [1] * len(row)
+            assert row_ids == ([*empty, *row] if side == "left" else [*row, *empty])
+            assert row_mask == ([*[0] * filling, *full] if side == "left" else [*full, *[0] * filling])
 
 
 def test_how_a_model_was_record_loading_is_on_its_card() -> None:

@@ -6,7 +6,8 @@ from typing import Any, ClassVar
 
 from typer.core import TyperCommand, TyperGroup, TyperOption
 
-EARLIER = {  # former option name → the words that replace it
+EARLIER = {  # former or other option name → the words that replace it
+    "--no-compile": ("--compile", "no"),
     "--json": ("--format", "json"),
     "--models": ("--model",),
     "--licence": ("--license",),
@@ -39,14 +40,21 @@ class Command(TyperCommand):
                 ctx.fail(f"{parameter.opts[-1]} takes one value, and there are {order.count(parameter)}.")
 
     def _completed(self, words: list[str]) -> list[str]:
-        """The words with "" after options that may stand alone: those whose value is shown as [NAME]."""
-        optional = [parameter for parameter in self.params if (parameter.metavar or "").startswith("[")]
-        alone = {option for parameter in optional for option in parameter.opts}
+        """The words with "" after options that may stand alone: those whose value is shown as [NAME], or as [a|b] where
+        it can only be one of these words.
+        """
+        shown = {option: parameter.metavar or "" for parameter in self.params for option in parameter.opts}
+        choices = {option: value.strip("[]") for option, value in shown.items() if value.startswith("[")}
         following = [*words[1:], "-"]
+
+        def is_alone(word: str, after: str) -> bool:
+            choice = choices.get(word, "")
+            return bool(choice) and (after.startswith("-") if choice.isupper() else after not in choice.split("|"))
+
         return [
             part
             for word, after in zip(words, following, strict=False)
-            for part in ([word, ""] if word in alone and after.startswith("-") else [word])
+            for part in ([word, ""] if is_alone(word, after) else [word])
         ]
 
 

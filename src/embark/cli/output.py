@@ -33,6 +33,12 @@ def _known(style: str) -> str:
     return style
 
 
+def compile_choice(word: str) -> bool | str:
+    """What --compile says: alone, "auto" or "no"."""
+    check_name("way to compile", word or "auto", ("auto", "no"))
+    return {"": True, "no": False}.get(word, word)
+
+
 Names = list[str] | None
 
 Home = Annotated[Path | None, typer.Option("--home", metavar="DIR", help="Folder of vectors and data (EMBARK_HOME).")]
@@ -70,7 +76,17 @@ Device = Annotated[
 Precision = Annotated[
     str | None, typer.Option("--dtype", metavar="TYPE", help="float32, bfloat16, float16 (default: the card's).")
 ]
-Compile = Annotated[bool, typer.Option("--compile", help="Compile the forward pass: slow start, then fast.")]
+Compile = Annotated[
+    Any,
+    typer.Option(
+        "--compile", metavar="[auto|no]", parser=compile_choice, show_default=False,
+        help="Compile the forward pass: slow start, then fast; auto: on a GPU, if a trial shows that it pays.",
+    ),
+]  # fmt: skip
+Pixels = Annotated[
+    str,
+    typer.Option("--pixels", metavar="PATH", show_default=False, help="What decodes JPEGs: pillow, cuda, or auto."),
+]
 Trust = Annotated[
     str | None,
     typer.Option("--trust", metavar="REVISION", help="Run code, open pickles of exactly this revision."),

@@ -18,6 +18,7 @@ from embark.cli.output import (
     Format,
     Home,
     Offline,
+    Pixels,
     Precision,
     ProtocolName,
     ResultsFolder,
@@ -83,7 +84,7 @@ Limit = Annotated[
 ]
 Rescore = Annotated[bool, typer.Option("--rescore", help="Compute scores again from the stored vectors.")]
 Workers = Annotated[
-    int | None, typer.Option("--workers", min=1, metavar="N", help="Threads that decode media and score tasks.")
+    int | None, typer.Option("--workers", min=1, metavar="N", help="Processes or threads that decode media, and score.")
 ]
 Evict = Annotated[
     bool, typer.Option("--evict", help="Delete downloaded data sets after their last task, for small disks.")
@@ -126,6 +127,7 @@ def run(
     workers: Workers = None,
     device: Device = "auto",
     dtype: Precision = None,
+    pixels: Pixels = "auto",
     compile: Compile = False,
     trust: Trust = None,
     rewrite: Rewrite = None,
@@ -147,6 +149,7 @@ def run(
     embark run
     embark run -m embark/pocket -t 'Pocket*ZeroShot'
     embark run -m ./step-500/model --as mine/step-500 -b 'MIEB(lite)' --limit 100
+    embark run -m openai/clip-vit-base-patch32 -b 'MIEB(lite)' --dtype bfloat16 --pixels cuda
     embark run -m embark/pocket --folder holiday-photos --kind retrieval
     embark run -m embark/pocket --dataset owner/name --columns image=img,text=caption
     """
@@ -167,7 +170,7 @@ def run(
             limit=limit,
             rescore=rescore,
             batch_size=batch_size,
-            loading=embark.Loading(device, dtype, compile, trust),
+            loading=embark.Loading(device, dtype, compile, trust, pixels=pixels),
             stages=_stages(rewrite, caption, rerank, prompt or []),
             evict=evict,
             name=names or None,
@@ -199,9 +202,14 @@ def plan(
     tasks_file: TasksFile = None,
     allow_outside: AllowOutside = False,
     protocol: ProtocolName = None,
+    limit: Limit = None,
     data: Annotated[bool, typer.Option("--data", help="Read the data of hub tasks, not just their rows.")] = False,
+    seconds: Annotated[
+        float, typer.Option("--seconds", min=0.0, metavar="N", help="The time for measuring a model's speed.")
+    ] = 20.0,
     device: Device = "auto",
     dtype: Precision = None,
+    pixels: Pixels = "auto",
     compile: Compile = False,
     trust: Trust = None,
     offline: Offline = False,
@@ -210,13 +218,14 @@ def plan(
 ) -> None:
     """Show what a run would embed, store and cost, without doing it.
 
-    Tasks over hub data are planned on their rows' counts, in an instant, unless --data is given. Seconds come from a
-    small sample timed on this machine; a model behind an API is not asked, its price is estimated.
+    Tasks over hub data are planned on their rows' counts, in an instant, unless --data is given. Seconds are predicted
+    from samples on this machine; a model behind an API is not asked, its price is estimated.
 
     \b
     embark plan
     embark plan -b 'MIEB(Multilingual)'
-    embark plan -m embark/pocket -b Pocket --format json
+    embark plan -m embark/pocket -b Pocket --seconds 5
+    embark plan -m embark/pocket -t CIFAR10ZeroShot --data --limit 100
     """
     settings = embark.load_settings(home, offline=offline or None)
     of_folder = folder_tasks(folder, name, kind, allow_outside=allow_outside)
@@ -228,8 +237,10 @@ def plan(
         chosen_tasks(benchmark, task, of_folder, tasks_file, allow_outside=allow_outside),
         protocol=protocol,
         read_data=data or None,
+        limit=limit,
+        seconds=seconds,
         settings=settings,
-        loading=embark.Loading(device, dtype, compile, trust),
+        loading=embark.Loading(device, dtype, compile, trust, pixels=pixels),
     )
     if style != "text":
         emit(report.table(), style, report.as_dict())

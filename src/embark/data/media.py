@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
+from functools import partial, reduce
 from importlib import import_module
 from typing import Any, TypeAlias
 
@@ -14,10 +14,12 @@ from PIL import Image, ImageSequence, UnidentifiedImageError
 
 from embark.data import limits
 from embark.data.containers import stated_end
+from embark.data.jpeg import plain_jpeg
 from embark.data.upright import TURNS, UprightMedia
-from embark.types import Audio, Content, EmbarkError, Media, Part, Text
+from embark.types import Array, Audio, Content, EmbarkError, Media, Modality, Part, Text
 
 Frames: TypeAlias = Iterator[Callable[[], Image.Image]]  # decoded; calling one makes it an image
+SLICE_THREADS = 2  # of a film's decoder
 
 # Between one and two times its size limit Pillow warns and decodes; where warnings are errors, the image would be lost.
 warnings.simplefilter("ignore", Image.DecompressionBombWarning)
@@ -27,24 +29,37 @@ class UnreadableMedia(EmbarkError):
     """Bytes that do not decode; the task's `unreadable` says whether the item is an error or left out."""
 
 
-def decode(parts: Sequence[Part], frames: int, sample_rate: int) -> list[Content]:
-    """The parts, decoded: of videos `frames` evenly spaced frames, sounds resampled to `sample_rate`."""
+def decode(
+    parts: Sequence[Part], frames: int, sample_rate: int, encoded: frozenset[Modality] = frozenset()
+) -> list[Content]:
+    """The parts, decoded: of videos `frames` evenly spaced frames, sounds resampled to `sample_rate`.
+
+    Pictures that are plain JPEGs stay `Encoded` where `encoded` names images.
+    """
     return [
-        Content("text", part.text) if isinstance(part, Text) else Content(part.kind, _media(part, frames, sample_rate))
+        Content("text", part.text)
+        if isinstance(part, Text)
+        else Content(part.kind, _media(part, frames, sample_rate, part.kind in encoded))
         for part in parts
     ]
 
 
-def _media(part: Media, frames: int, sample_rate: int) -> Any:
+def _media(part: Media, frames: int, sample_rate: int, encoded: bool) -> Any:
+    in_frames = part.kind == "video" and len(part.chunks) > 1
+    if in_frames:  # those that are not wanted are not even read
+        part = Media(part.kind, tuple(part.chunks[position] for position in evenly(len(part.chunks), frames)))
     chunks = part.read()
     try:
         if part.kind == "image":
+            orientation = part.orientation if isinstance(part, UprightMedia) else 1
+            if encoded and (jpeg := plain_jpeg(chunks[0], orientation)):
+                return jpeg
             image = open_image(chunks[0])
-            turn = TURNS.get(part.orientation) if isinstance(part, UprightMedia) else None
+            turn = TURNS.get(orientation)
             return image if turn is None else image.transpose(turn)
         if part.kind == "audio":
             return open_audio(chunks[0], sample_rate)
-        return open_video(chunks, frames)
+        return [open_image(chunk) for chunk in chunks] if in_frames else open_video(chunks, frames)
     except (EmbarkError, MemoryError):
         raise
     except Exception as error:  # damage makes decoders raise whatever they like
@@ -69,6 +84,7 @@ def open_image(data: bytes) -> Image.Image:
 
     Models that take no transparency see it `on_white`.
     """
+    # Without `draft`: a JPEG decoded at a smaller scale is faster, but has other pixels.
     image: Image.Image = Image.open(io.BytesIO(data))
     image.load()
     if image.mode in ("RGB", "RGBA"):
@@ -133,7 +149,13 @@ def _animation_frames(data: bytes) -> Frames:
 def _video_frames(data: bytes) -> Frames:
     with _container(data) as container:
         if container.streams.video:
-            for frame in container.decode(video=0):
+            stream = container.streams.video[0]
+            # What is shown of a damaged film depends on how many threads decode it: two on every machine, for slices.
+            # Threads for frames would show something else each time, wait for ever where messages of the decoder go to
+            # Python, and take more time than they save where workers decode one film each.
+            stream.thread_type = "SLICE"
+            stream.thread_count = SLICE_THREADS
+            for frame in container.decode(stream):
                 if frame.width * frame.height > limits.FRAME:
                     raise UnreadableMedia(limits.explain(f"a frame of {frame.width} x {frame.height}", limits.FRAME))
                 yield frame.to_image
@@ -165,13 +187,23 @@ def open_audio(data: bytes, sample_rate: int) -> Audio:
         rate = sound.samplerate
     if not np.isfinite(samples).all():
         raise UnreadableMedia(f"audio of {len(data)} bytes has samples that are not finite numbers")
-    mono = samples.mean(axis=1)
+    mono = mix(samples)
     if rate != sample_rate:
         soxr = optional_library("soxr", f"Resampling audio from {rate} to {sample_rate} Hz needs soxr", "audio")
         mono = soxr.resample(mono, rate, sample_rate)
     if not len(mono):
         raise UnreadableMedia(f"audio of {len(data)} bytes has no samples")
     return Audio(mono, sample_rate)
+
+
+def mix(samples: Array) -> Array:
+    """The mean of a sound's channels, (samples, channels)."""
+    channels = samples.shape[1]
+    if channels >= 8:  # numpy adds so many numbers in another order
+        return np.asarray(samples.mean(axis=1))
+    # Whole channels at a time: to the last bit as `mean` (from zero on, so that no zero is negative), but much faster.
+    total = reduce(np.add, samples.T, np.float32(0))
+    return np.asarray(total / channels if channels > 1 else total)
 
 
 def _check_whole(data: bytes) -> None:

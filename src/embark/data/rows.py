@@ -16,15 +16,19 @@ from functools import cached_property
 from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO, TypeVar
 
+import numpy as np
+
 from embark.data import limits
 from embark.data.atomic import atomically
 from embark.data.errors import errors_about
 from embark.data.fetch import Hub, RemoteFile
 from embark.data.formats import MediaFiles, TableFile, open_table_file
+from embark.data.items import Items
 from embark.data.layout import card_class_names, choose, media_kind
+from embark.data.lazy_items import chain, concat_texts
 from embark.data.lazy_media import TAR, ArchiveFile, ArchiveFiles, StoredMedia, archive_index
 from embark.data.sibling_files import SiblingFiles
-from embark.types import EmbarkError, Media, Modality, Source
+from embark.types import Array, EmbarkError, Media, Modality, Source
 
 FilesBySource = list[tuple[Source, list[RemoteFile]]]
 T = TypeVar("T")
@@ -53,6 +57,19 @@ class Rows:
     def values(self, column: str) -> list[Any]:
         """All values of a column; "column.field" is a field of a struct."""
         return [value for values in self._read(column, lambda table: table.values(column)) for value in values]
+
+    def texts(self, column: str) -> Any:
+        """All values of a column as an Arrow array of texts, see `lazy_items.text_array`; nulls where there is none."""
+        return concat_texts(list(self._read(column, lambda table: table.texts(column))))
+
+    def missing(self, column: str) -> Array:
+        """Which rows have no value in a column."""
+        return np.concatenate(list(self._read(column, lambda table: table.missing(column))))
+
+    def media_items(self, kind: Modality, column: str) -> tuple[Items, Array]:
+        """Encoded media as items, one for each row, and which rows really have one."""
+        items, present = zip(*self._read(column, lambda table: table.media(kind, column)), strict=True)
+        return chain(items), np.concatenate(present)
 
     def first_column(self, *names: str) -> str | None:
         """The first of these columns that the table has."""

@@ -1,56 +1,335 @@
-"""Which items go into a batch together, and how many: by kind and length, at the size that is fastest."""
+"""Which items go into a batch together, and how many: by kind and by cost, at the size that is fastest."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields, is_dataclass
+from math import prod
+from threading import Lock
+from typing import TYPE_CHECKING, Any
 
-from embark.catalogue import group_values
+import numpy as np
+
+from embark.data.items import ItemList
+from embark.data.media import UnreadableMedia
 from embark.engine.report import Report
-from embark.planning import Need
-from embark.types import Text
+from embark.planning import Need, Needs, take
+from embark.types import MODALITIES, Content, Modality
+
+if TYPE_CHECKING:
+    from embark.engine.preparing import Ready
 
 FIRST_BATCH = 32
-LARGEST_BATCH = 1024
-WORTH_IT = 1.05  # gain in items a second for which the batch size is doubled again
+LARGEST_BATCH = 4096  # items, where each costs little; a quarter of that where it costs more than SHORT
+SHORT = 128  # tokens of a short text
+WORTH_IT = 1.05  # gain in cost a second for which the batch size is doubled again
+LONG = 10.0  # seconds of a batch that does not grow further: progress is to be seen, and a kill is to lose little
+PER_BATCH = 0.001  # seconds that a batch takes beside the forward pass: gathering, checking, handing over
+FULL = 0.8  # share of the budget from which a batch tells what a full one takes
+SMALL = 0.125  # share of the budget up to which a batch is rather filled than even
+MOST_PADDING = 0.1  # of a batch that is larger than that, as a share of its items' own cost
+WINDOW = 8  # batches of prepared items to choose the next one from; padding falls with it
+UNKNOWN_COST = 256  # of what only the model itself makes numbers of: an undecoded or unscaled picture
 HOPELESS = 256  # items of a kind without one valid vector, after which the others of that kind are not tried
+
+
+# ── what an item costs ───────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def cost(value: Any) -> int:
+    """What a prepared item costs, relative to others of its kind: its tokens, else the elements of its largest array.
+
+    The parts of an item and the frames of a film add up.
+    """
+    return max(1, _cost(value))
+
+
+def costs(values: Sequence[Any]) -> list[int]:
+    """The cost of each prepared item."""
+    if _are_flat(values):
+        return [len(value) or 1 for value in values]
+    if _are_of_towers(values):
+        return costs([value[0][1] for value in values])
+    return list(map(cost, values))
+
+
+def _are_flat(values: Sequence[Any]) -> bool:
+    """Whether all are texts, or all lists of tokens: these are many, and are measured at once."""
+    types = set(map(type, values))
+    return types == {str} or (types == {list} and all(type(value[0]) is int for value in values if value))
+
+
+def _are_of_towers(values: Sequence[Any]) -> bool:
+    """Whether all are one part with its modality, as towers take it."""
+    return set(map(type, values)) == {list} and all(len(value) == 1 and _is_of_tower(value[0]) for value in values)
+
+
+def _is_of_tower(value: Any) -> bool:
+    return type(value) is tuple and len(value) == 2 and type(value[0]) is str and value[0] in MODALITIES
+
+
+def _cost(value: Any) -> int:
+    if isinstance(value, str):
+        return len(value)
+    if isinstance(value, (list, tuple)):
+        if _is_of_tower(value):
+            return _cost(value[1])
+        if isinstance(value, list) and value and type(value[0]) is int:
+            return len(value)
+        return sum(map(_cost, value))
+    if isinstance(value, Mapping):
+        return max(map(_cost, value.values()), default=0)
+    if isinstance(value, Content):
+        return _cost(value.value)
+    if (shape := getattr(value, "shape", None)) is not None:
+        return int(prod(shape))
+    if value is None or isinstance(value, (int, float)):
+        return 0
+    if is_dataclass(value) and not isinstance(value, type):
+        return sum(_cost(getattr(value, part.name, None)) for part in fields(value))
+    return UNKNOWN_COST
+
+
+def shapes(values: Sequence[Any]) -> list[tuple[int, ...]]:
+    """The shape of each item's first array, by which items of equal cost are told apart; none for texts and tokens."""
+    if _are_of_towers(values):
+        values = [value[0][1] for value in values]
+    return [] if _are_flat(values) else list(map(_shape, values))
+
+
+def _shape(value: Any) -> tuple[int, ...]:
+    if isinstance(value, Mapping):
+        return next(filter(None, map(_shape, value.values())), ())
+    if isinstance(value, (list, tuple)):
+        flat = not value or type(value[0]) is int
+        return () if flat else next(filter(None, map(_shape, value)), ())
+    return tuple(getattr(value, "shape", ()))
+
+
+# ── how much goes into a batch ───────────────────────────────────────────────────────────────────────────────────────
 
 
 @dataclass
 class BatchSize:
-    """The size of the next batch: doubles while that is faster, halves for good when memory runs out."""
+    """The size of the next batch: doubles while that is faster, halves for good when memory runs out.
 
-    now: int = FIRST_BATCH
-    limit: int = LARGEST_BATCH
-    best: float = 0.0  # items a second
+    It is a budget of cost, padding included, 0 before anything is known; if `fixed`, it is a number of items. `unit` is
+    the mean cost of an item that waits.
+    """
+
+    budget: int = 0
+    limit: int | None = None
+    best: float = 0.0  # cost a second
     growing: bool = True
+    fixed: bool = False
+    unit: int = 1
+    fastest: int = 0  # the budget at the best speed
+    warm: bool = True  # if not, the first batch says nothing about speed
+    doubted: bool = False  # whether the latest batch was no faster; one may have been disturbed, so a second decides
+    _lock: Any = field(default_factory=Lock, repr=False, compare=False)
 
-    def record_time(self, items: int, seconds: float) -> None:
-        """Record that a batch of `items` took `seconds`."""
-        rate = items / max(seconds, 1e-9)
-        if not self.growing or items < self.now:
+    @property
+    def now(self) -> int:
+        """The number of items in the next batch, if they cost as much as others."""
+        if self.fixed or not self.budget:
+            return self.budget or FIRST_BATCH
+        return max(1, min(largest_batch(self.unit), self.budget // self.unit))
+
+    def cost(self, batch: Batch) -> int:
+        """The part of the budget that a batch takes."""
+        return len(batch) if self.fixed else batch.padded
+
+    def is_tried_by(self, batch: Batch) -> bool:
+        """Whether the time of this batch decides if the size grows: it should be alone on the device."""
+        return self.growing and self.cost(batch) >= FULL * self.budget
+
+    def record_time(self, taken: int, seconds: float) -> None:
+        """Record that a batch which took so much of the budget was done in `seconds`."""
+        with self._lock:
+            if not self.growing or taken < FULL * self.budget:
+                return
+            if not self.warm:
+                self.warm = True
+                return
+            rate = taken / (seconds + PER_BATCH)
+            faster = rate > WORTH_IT * self.best
+            self.best = max(rate, self.best)
+            if faster:
+                self.fastest = self.budget
+                self.growing = self.budget != self.limit and seconds < LONG
+                if self.growing:
+                    self.budget = min(2 * self.budget, self.limit or 2 * self.budget)
+            else:
+                self.growing = not self.doubted
+            self.doubted = not faster
+
+    def record_out_of_memory(self, taken: int) -> None:
+        """Record that memory did not suffice for a batch which took so much of the budget."""
+        with self._lock:
+            self.budget = self.limit = max(1, min(self.budget, taken // 2))
+            self.fastest = self.budget
+            self.growing = False
+
+
+def fixed_size(items: int) -> BatchSize:
+    """Batches of so many items."""
+    return BatchSize(items, items, growing=False, fixed=True)
+
+
+def largest_batch(unit: int) -> int:
+    """The most items that a batch may have, by the cost of an item."""
+    return LARGEST_BATCH if unit <= SHORT else LARGEST_BATCH // 4
+
+
+# ── batches ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass
+class Batch:
+    """Items to embed together: needs, prepared values and costs, in one order; and by key, why others do not decode."""
+
+    needs: list[Need]
+    values: list[Any]
+    costs: list[int]
+    unreadable: dict[bytes, str] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return len(self.needs)
+
+    @property
+    def padded(self) -> int:
+        """The cost of the batch where every item is padded to the dearest."""
+        return len(self.costs) * max(self.costs, default=0)
+
+    def part(self, rows: Sequence[int]) -> Batch:
+        """The items of these rows."""
+        return Batch(
+            [self.needs[row] for row in rows], [self.values[row] for row in rows], [self.costs[row] for row in rows]
+        )
+
+
+class Window:
+    """Prepared items from which batches are cut: items of like cost go together, so that little is padded.
+
+    A sweep goes from the cheap to the dear and begins again; what comes after it has passed waits for the next one.
+    Items of one cost do not wait for others, and batches of a fixed size are taken as the items come.
+    """
+
+    def __init__(self, ready: Iterator[Ready], size: BatchSize, most_bytes: int) -> None:
+        self._ready = ready
+        self._size = size
+        self._most_bytes = most_bytes
+        self._items: list[Ready] = []  # in the order of their costs, unless the size is fixed
+        self._costs = np.empty(0, np.int64)
+        self._shapes = np.empty(0, np.int64)  # numbers of shapes
+        self._numbers: dict[tuple[int, ...], int] = {(): 0}  # shape → number
+        self._unreadable: dict[bytes, str] = {}
+        self._bytes = 0
+        self._batches = 0
+        self._coming = True  # whether more items may come
+        self._reached = 0  # the cost up to which the sweep has come
+
+    def next_batch(self) -> Batch | None:
+        """The next batch; None when there are no more items."""
+        size = self._size
+        self._draw(size.now if size.fixed or not self._items else self._items_for(1))
+        if not size.fixed and self._items:
+            size.budget = size.budget or FIRST_BATCH * int(np.median(self._costs))
+            if self._costs[0] != self._costs[-1]:
+                self._draw(self._items_for(min(WINDOW, 1 + self._batches)))  # the first do not wait for many items
+            size.unit = max(1, round(self._costs.mean()))
+        if not self._items and not self._unreadable:
+            return None
+        self._batches += 1
+        return self._take(*self._cut())
+
+    def _items_for(self, batches: int) -> int:
+        """The number of items that fill so many batches, if others cost as much as these."""
+        mean = float(self._costs.mean())
+        return batches * max(1, min(largest_batch(round(mean)), int(self._size.budget / mean)))
+
+    def _draw(self, items: int) -> None:
+        """Draw prepared items until there are so many, or their bytes are enough."""
+        missing = items - len(self._items)
+        if missing <= 0 or self._bytes >= self._most_bytes:
             return
-        self.growing = rate > WORTH_IT * self.best and self.now < self.limit
-        self.best = max(rate, self.best)
-        if self.growing:
-            self.now = min(2 * self.now, self.limit)
+        drawn: list[Ready] = []
+        for ready in self._ready:
+            drawn.append(ready)
+            self._bytes += ready[2]
+            if len(drawn) == missing or self._bytes >= self._most_bytes:
+                break
+        else:
+            self._coming = False
+        if any(issubclass(kind, UnreadableMedia) for kind in {type(value) for _, value, _ in drawn}):
+            self._unreadable |= {need.key: str(value) for need, value, _ in drawn if isinstance(value, UnreadableMedia)}
+            drawn = [ready for ready in drawn if not isinstance(ready[1], UnreadableMedia)]
+        if drawn:
+            self._add(drawn)
 
-    def record_out_of_memory(self, items: int) -> None:
-        """Record that memory did not suffice for a batch of `items`."""
-        self.now = self.limit = max(1, min(self.now, items // 2))
-        self.growing = False
+    def _add(self, drawn: list[Ready]) -> None:
+        values = [value for _, value, _ in drawn]
+        self._items += drawn
+        self._costs = np.append(self._costs, costs(values))
+        if self._size.fixed:
+            return
+        numbers = [self._numbers.setdefault(shape, len(self._numbers)) for shape in shapes(values)]
+        self._shapes = np.append(self._shapes, numbers or np.zeros(len(values), np.int64))
+        if (self._costs[:-1] <= self._costs[1:]).all() and not self._shapes.any():
+            return  # the usual case: texts come in the order of their lengths
+        order = np.lexsort((self._shapes, self._costs))  # stable, and equal shapes stand together
+        self._items = [self._items[row] for row in order.tolist()]
+        self._costs = self._costs[order]
+        self._shapes = self._shapes[order]
+
+    def _cut(self) -> tuple[int, int]:
+        """The first item of the next batch, and the one after its last."""
+        if self._size.fixed or not self._items:
+            return 0, self._size.now
+        budget = self._size.budget
+        start = int(np.searchsorted(self._costs, self._reached))
+        dear = self._costs[start:]
+        if not len(dear) or (self._coming and len(dear) * int(dear[-1]) < SMALL * budget):
+            start = 0  # the few that are left wait for more of their like
+        ahead = self._costs[start : start + largest_batch(int(self._costs[start]))]
+        padded = ahead * np.arange(1, len(ahead) + 1)
+        even = padded <= (1 + MOST_PADDING) * np.cumsum(ahead)
+        fitting = np.flatnonzero((padded <= budget) & (even | (padded <= SMALL * budget)))
+        return start, start + (int(fitting[-1]) + 1 if len(fitting) else 1)
+
+    def _take(self, start: int, end: int) -> Batch:
+        """The batch of these items, which leave the window."""
+        taken = self._items[start:end]
+        taken_costs = self._costs[start:end].tolist()
+        del self._items[start:end]
+        self._costs = np.delete(self._costs, slice(start, end))
+        self._shapes = np.delete(self._shapes, slice(start, end))
+        if taken:
+            self._bytes -= sum([size for _, _, size in taken])
+            self._reached = taken_costs[-1]
+        unreadable = self._unreadable
+        self._unreadable = {}
+        return Batch([need for need, _, _ in taken], [value for _, value, _ in taken], taken_costs, unreadable)
+
+
+# ── kinds of items ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 @dataclass
 class Kind:
     """The items of one kind: those to embed, the size of their batches, and what became of them so far."""
 
-    needs: list[Need]
+    needs: Sequence[Need]
     size: BatchSize
     done: int = 0
     seconds: float = 0.0
     valid: int = 0
     invalid: int = 0
+
+    @property
+    def modalities(self) -> tuple[Modality, ...]:
+        """Those of each of its items."""
+        return self.needs[0].item.modalities
 
     @property
     def hopeless(self) -> bool:
@@ -65,20 +344,21 @@ class Kind:
                 report.invalid.setdefault(need.key, reason)
 
 
-def new_batch_size(fixed: int | None) -> BatchSize:
-    return BatchSize(fixed, fixed, growing=False) if fixed else BatchSize()
+def first_batches_first(kinds: Sequence[Kind]) -> Iterator[tuple[Kind, Sequence[Need]]]:
+    """The items to embed, in parts; a few of each kind come first and tell what the others will cost.
 
-
-def first_batches_first(kinds: Sequence[Kind]) -> Iterator[tuple[Kind, list[Need]]]:
-    """The items to embed, in parts; of several kinds, a few of each come first and tell what the others will cost."""
+    Not those of a single kind where the size of its batches is known.
+    """
     kinds = [kind for kind in kinds if kind.needs]
     samples = {}
-    for number, kind in enumerate(kinds if len(kinds) > 1 else ()):
-        count = min(FIRST_BATCH, kind.size.now)
-        samples[number] = range(0, len(kind.needs), max(1, len(kind.needs) // count))[:count]
-        yield kind, [kind.needs[row] for row in samples[number]]
     for number, kind in enumerate(kinds):
-        if rest := [need for row, need in enumerate(kind.needs) if row not in samples.get(number, ())]:
+        if len(kinds) == 1 and kind.size.budget:
+            break
+        count = min(FIRST_BATCH, kind.size.now)
+        samples[number] = np.arange(0, len(kind.needs), max(1, len(kind.needs) // count))[:count]
+        yield kind, take(kind.needs, samples[number])
+    for number, kind in enumerate(kinds):
+        if rest := take(kind.needs, np.delete(np.arange(len(kind.needs)), samples.get(number, []))):
             yield kind, rest
 
 
@@ -90,11 +370,14 @@ def seconds_left(kinds: Sequence[Kind]) -> float:
     )
 
 
-def by_kind(needs: Sequence[Need]) -> list[list[Need]]:
-    """Needs grouped by kind of item, short texts first: batches are even and need little padding."""
-    groups = group_values((need.item.modalities, need) for need in needs)
-    return [sorted(group, key=_length) for group in groups.values()]
-
-
-def _length(need: Need) -> int:
-    return sum(len(part.text) for part in need.item.parts if isinstance(part, Text))
+def by_kind(needs: Sequence[Need]) -> list[Sequence[Need]]:
+    """Needs grouped by kind of item. Short texts come first, so that batches are even and need little padding; what
+    has media stays in its order, in which files are read once.
+    """
+    rows: Needs | ItemList = needs if isinstance(needs, Needs) else ItemList([need.item for need in needs])
+    names, numbers = rows.kinds()
+    groups = {name: np.flatnonzero(numbers == number) for number, name in enumerate(names)}
+    if ("text",) in groups:
+        texts = groups["text",]
+        groups["text",] = texts[np.argsort(rows.take(texts).lengths(), kind="stable")]
+    return [take(needs, group) for group in groups.values()]

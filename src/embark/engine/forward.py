@@ -5,71 +5,125 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from threading import Condition
 from typing import Any
 
 import numpy as np
 
-from embark.engine.batches import BatchSize
+from embark.engine.activity import SILENT, Activity
+from embark.engine.batches import Batch, BatchSize
 from embark.engine.check import InvalidVectors, check_vectors
 from embark.engine.report import Report
-from embark.models.encoder import Encoder, Interrupted
+from embark.models.encoder import Encoder, Interrupted, UnreadableRows
 from embark.planning import Need
+from embark.processes import WorkerLost
+from embark.types import Array
 
 NO_MEMORY = ("out of memory", "allocate memory", "alloc_failed", "bad_alloc", "bad allocation")  # of torch, onnx…
 
 
-def forward(
-    encoder: Encoder, batch: list[tuple[Need, Any]], size: BatchSize, report: Report, name: Callable[[Need], str]
-) -> Iterator[tuple[list[tuple[Need, Any]], Any]]:
-    """(piece, vectors) of the batch: one piece, or halves of halves where memory does not suffice.
+class Turns:
+    """Lets passes run at once, except one that must have the device's memory for itself."""
 
-    An item that does not fit even alone is reported, and the others go on.
+    def __init__(self) -> None:
+        self._running = 0
+        self._alone = 0  # passes that run alone, or wait for that
+        self._changed = Condition()
+
+    @contextmanager
+    def turn(self, alone: bool) -> Iterator[None]:
+        """A block that waits for its turn."""
+        with self._changed:
+            self._alone += alone
+            self._changed.wait_for(lambda: not (self._running if alone else self._alone))
+            self._running += 1
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._running -= 1
+                self._alone -= alone
+                self._changed.notify_all()
+
+
+def forward(
+    encoder: Encoder,
+    batch: Batch,
+    size: BatchSize,
+    report: Report,
+    name: Callable[[Need], str],
+    turns: Turns,
+    alone: bool,
+    activity: Activity = SILENT,
+) -> Iterator[tuple[list[Need], Array | list[Array]]]:
+    """(needs, vectors) of the batch: all at once, or by halves of halves where memory does not suffice.
+
+    Halves, and all if `alone`, are embedded while nothing else is. An item that does not fit even so is reported, and
+    the others go on; so is one that no worker process survives.
     """
-    if not batch:
+    if not len(batch):
         return
     start = time.perf_counter()
+    lost = ""
     try:
-        vectors = encoder.embed([value for _, value in batch])
+        with turns.turn(alone), activity.busy():
+            vectors = encoder.embed(list(batch.values))
     except Interrupted as cut:
         if cut.done:  # a provider has charged for them, so they are stored
             rows = sorted(cut.done)
-            yield from _valid(
-                encoder, [batch[row] for row in rows], np.stack([cut.done[row] for row in rows]), report, name
-            )
+            done = np.stack([cut.done[row] for row in rows])
+            yield from _valid(encoder, [batch.needs[row] for row in rows], done, report, name)
         raise
+    except UnreadableRows as error:
+        report.unreadable |= {batch.needs[row].key: reason for row, reason in error.rows.items()}
+        rest = batch.part([row for row in range(len(batch)) if row not in error.rows])
+        yield from forward(encoder, rest, size, report, name, turns, alone, activity)
+        return
+    except WorkerLost as error:
+        lost = str(error)
     except Exception as error:
         if not out_of_memory(error):
             raise
     else:
-        size.record_time(len(batch), time.perf_counter() - start)
-        yield from _valid(encoder, batch, vectors, report, name)
+        size.record_time(size.cost(batch), time.perf_counter() - start)
+        report.cost += sum(batch.costs)
+        report.padded += batch.padded
+        yield from _valid(encoder, batch.needs, vectors, report, name)
         return
     # Outside the handler, because the error holds all that the failed pass had put on the device.
     free_device_memory()
-    if len(batch) == 1:
-        need = batch[0][0]
-        report.too_large[need.key] = f"{encoder.card.name} has not enough memory for one item: {name(need)}"
+    if len(batch) == 1 and not alone:
+        yield from forward(encoder, batch, size, report, name, turns, True, activity)
         return
-    size.record_out_of_memory(len(batch))
-    report.batch_size = min(size.now, report.batch_size or size.now)
+    if len(batch) == 1:
+        need = batch.needs[0]
+        if lost:
+            report.unreadable[need.key] = f"the model cannot embed it: it {lost}"
+        else:
+            report.too_large[need.key] = f"{encoder.card.name} has not enough memory for one item: {name(need)}"
+        return
+    if not lost:
+        size.record_out_of_memory(size.cost(batch))
+        report.batch_size = min(size.now, report.batch_size or size.now)
     half = len(batch) // 2
-    yield from forward(encoder, batch[:half], size, report, name)
-    yield from forward(encoder, batch[half:], size, report, name)
+    yield from forward(encoder, batch.part(range(half)), size, report, name, turns, True, activity)
+    yield from forward(encoder, batch.part(range(half, len(batch))), size, report, name, turns, True, activity)
 
 
 def _valid(
-    encoder: Encoder, batch: list[Any], vectors: Any, report: Report, name: Callable[[Need], str]
-) -> Iterator[tuple[Any, Any]]:
-    """A batch with its checked vectors, without the items that got an invalid one: these are reported."""
+    encoder: Encoder, needs: list[Need], vectors: Any, report: Report, name: Callable[[Need], str]
+) -> Iterator[tuple[list[Need], Array | list[Array]]]:
+    """Needs with their checked vectors, without the items that got an invalid one: these are reported."""
     try:
-        stored = check_vectors(vectors, encoder.card, [need for need, _ in batch], name)
+        stored = check_vectors(vectors, encoder.card, needs, name)
     except InvalidVectors as error:
-        report.invalid |= {batch[row][0].key: error.problem for row in error.rows}
-        if valid := sorted(set(range(len(batch))) - set(error.rows)):
+        report.invalid |= {needs[row].key: error.problem for row in error.rows}
+        if valid := sorted(set(range(len(needs))) - set(error.rows)):
             valid_vectors = vectors[valid] if hasattr(vectors, "shape") else [vectors[row] for row in valid]
-            yield from _valid(encoder, [batch[row] for row in valid], valid_vectors, report, name)
+            yield from _valid(encoder, [needs[row] for row in valid], valid_vectors, report, name)
         return
-    yield batch, stored
+    yield needs, stored
 
 
 def out_of_memory(error: Exception) -> bool:

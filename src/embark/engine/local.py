@@ -1,32 +1,43 @@
 """The local engine, a pipeline: decode workers → batches → encoder → writer.
 
 Workers prepare items ahead of the encoder and a writer thread commits its vectors, so the device waits for neither.
-Each batch is durable soon after it was computed; a killed run loses the last few batches at most.
+Where the encoder has several lanes, as many batches are in its hands at once. A killed run loses at most the commit
+window (see `sink`), one that pays for its vectors at most the batch in flight.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, contextmanager, suppress
-from itertools import islice
+from collections.abc import Callable, Sequence
+from contextlib import closing, suppress
+from functools import partial
+from threading import Lock
+from typing import TypeAlias
+
+import numpy as np
 
 from embark.data.items import as_keys
-from embark.data.media import UnreadableMedia
-from embark.engine.batches import BatchSize, Kind, by_kind, first_batches_first, new_batch_size, seconds_left
+from embark.engine.activity import SILENT, Activity
+from embark.engine.batches import Batch, Kind, Window, by_kind, first_batches_first, fixed_size, seconds_left
 from embark.engine.check import check_vectors
-from embark.engine.forward import forward, free_device_memory, out_of_memory
-from embark.engine.preparing import MOST_BYTES, Ready, prepare, prepared
+from embark.engine.compiling import trial_is_due, try_compiled
+from embark.engine.forward import Turns, forward, free_device_memory, out_of_memory
+from embark.engine.lanes import Lanes
+from embark.engine.preparing import MOST_BYTES, prepared
+from embark.engine.preparing_processes import Preparer, preparer_of_call
 from embark.engine.report import Report
 from embark.engine.self_check import batch_warning
 from embark.engine.sink import Sink
+from embark.engine.tuning import Tuning
+from embark.interrupts import Daemons
+from embark.models.device import own_stream
 from embark.models.encoder import Billed, Encoder
-from embark.planning import Need
+from embark.planning import Need, take
 from embark.store import Writer
-from embark.types import Modality
 
 CHECKED = 4  # items of the self-check
+
+Job: TypeAlias = tuple[Kind, Batch, bool]  # whether a compiled pass is tried on the batch
 
 
 def embed(
@@ -37,30 +48,49 @@ def embed(
     workers: int = 2,
     batch_size: int | None = None,
     self_check: bool = False,
+    preparer: Preparer | None = None,
     name: Callable[[Need], str] = lambda need: need.key.hex()[:12],
     advance: Callable[[int, float | None], None] = lambda items, left: None,
+    tuning: Tuning | None = None,
+    activity: Activity = SILENT,
 ) -> Report:
     """Embed every need and commit its vector.
 
     `self_check` begins with a few items of each kind, alone and in a batch; a model that mixes them up is an error.
     `name` returns the name of a needed item for messages; `advance` is called with the number of items just finished
-    and the seconds that the others will take.
+    and the seconds that the others will take. `preparer` has the worker processes of earlier calls, which it keeps;
+    `tuning` remembers batch sizes from call to call, and from run to run; `activity` counts the time in the encoder and
+    the waits for others.
     """
     report = Report()
+    tuning = tuning or Tuning()
     start = time.perf_counter()
-    with ThreadPoolExecutor(workers) as pool, _cancelling(pool), Sink(writer) as sink:
+    paid = isinstance(encoder, Billed)
+    with (
+        preparer_of_call(preparer, workers) as preparer,
+        Daemons(workers) as pool,
+        Sink(writer, activity, paid) as sink,
+        tuning,
+    ):
         fixed = batch_size or encoder.batch_size
-        kinds = [Kind(group, new_batch_size(fixed)) for group in by_kind(needs)]
+        kinds = [
+            Kind(group, fixed_size(fixed) if fixed else tuning.size(encoder.card, group[0].item.modalities))
+            for group in by_kind(needs)
+        ]
+        for kind in kinds:
+            preparer.begin(encoder, kind.needs)
         if self_check and not isinstance(encoder, Billed):
             for kind in kinds:
-                rest = _embed_twice(encoder, kind.needs, min(CHECKED, fixed or CHECKED), sink, report, name)
+                rest = _embed_twice(encoder, kind.needs, min(CHECKED, fixed or CHECKED), sink, report, name, preparer)
                 kind.valid = len(kind.needs) - len(rest)
                 kind.needs = rest
                 advance(kind.valid, None)
-        for kind, part in first_batches_first(kinds):
-            with closing(prepared(pool, encoder, part, workers, kind.size, name)) as ready:
-                while not kind.hopeless and (done := _timed_batch(encoder, ready, kind, sink, report, name)):
-                    advance(done, seconds_left(kinds))
+        with _lanes(encoder, kinds, sink, report, name, advance, activity) as lanes:
+            for kind, part in first_batches_first(kinds):
+                with closing(prepared(pool, encoder, part, workers, kind.size, name, activity, preparer)) as ready:
+                    window = Window(ready, kind.size, MOST_BYTES // lanes.jobs_at_once)
+                    while not kind.hopeless and _hand_over(encoder, lanes, kind, kinds, window):
+                        pass
         for kind in kinds:
             if kind.hopeless:
                 kind.give_up(report)
@@ -68,73 +98,85 @@ def embed(
     return report
 
 
-@contextmanager
-def _cancelling(pool: ThreadPoolExecutor) -> Iterator[None]:
-    """A block that cancels the pool's queued work on an error instead of waiting for it."""
-    try:
-        yield
-    except BaseException:
-        pool.shutdown(wait=False, cancel_futures=True)
-        raise
-
-
-def _batch(
-    encoder: Encoder,
-    ready: Iterator[Ready],
-    size: BatchSize,
-    sink: Sink,
-    report: Report,
-    name: Callable[[Need], str],
-) -> int:
-    """Embed the next batch and hand its vectors to the writer; returns how many items that were.
+def _hand_over(encoder: Encoder, lanes: Lanes[Job], kind: Kind, kinds: Sequence[Kind], window: Window) -> bool:
+    """Hand the next batch of a kind to the lanes; False when there is none.
 
     A function of its own, so that a batch's memory is free before the next one is gathered.
     """
-    batch = []
-    items = 0
-    batch_bytes = 0
-    for need, value, size_in_bytes in islice(ready, size.now):
-        if isinstance(value, UnreadableMedia):
-            report.unreadable[need.key] = str(value)
-        else:
-            batch.append((need, value))
-        items += 1
-        batch_bytes += size_in_bytes
-        if batch_bytes >= MOST_BYTES:
-            break
-    for piece, vectors in forward(encoder, batch, size, report, name):
-        sink.put(as_keys([need.key for need, _ in piece]), vectors)
-        report.embedded += len(piece)
-    return items
+    batch = window.next_batch()
+    if batch is None:
+        return False
+    if compilation := getattr(encoder, "compilation", None):
+        compiled = compilation.decisions.get(kind.modalities, False)
+        if compiled != compilation.on:
+            lanes.wait()
+            compilation.switch(compiled)
+    trial = trial_is_due(encoder, kind, kinds)
+    lanes.put((kind, batch, trial), alone=trial or kind.size.is_tried_by(batch))
+    return True
 
 
-def _timed_batch(
-    encoder: Encoder, ready: Iterator[Ready], kind: Kind, sink: Sink, report: Report, name: Callable[[Need], str]
-) -> int:
-    """Embed the next batch, and count what it took; returns how many items that were."""
-    start = time.perf_counter()
-    valid = report.embedded
-    invalid = len(report.invalid)
-    items = _batch(encoder, ready, kind.size, sink, report, name)
-    kind.done += items
-    kind.seconds += time.perf_counter() - start
-    kind.valid += report.embedded - valid
-    kind.invalid += len(report.invalid) - invalid
-    return items
+def _lanes(
+    encoder: Encoder,
+    kinds: Sequence[Kind],
+    sink: Sink,
+    report: Report,
+    name: Callable[[Need], str],
+    advance: Callable[[int, float | None], None],
+    activity: Activity,
+) -> Lanes[Job]:
+    """The encoder's lanes, which embed batches, hand the vectors to the writer and count what became of the items."""
+    turns = Turns()
+    lock = Lock()
+    last = time.perf_counter()
+
+    def work(job: Job) -> None:
+        nonlocal last
+        kind, batch, trial = job
+        part = Report(unreadable=batch.unreadable)
+        if trial and (warning := try_compiled(encoder, kind.modalities, batch.values)):
+            part.warnings += (warning,)
+        alone = lanes.count == 1
+        for needs, vectors in forward(encoder, batch, kind.size, part, name, turns, alone, activity):
+            if lanes.left:  # after an error, when nobody waits for these vectors any more
+                return
+            sink.put(as_keys([need.key for need in needs]), vectors)
+            part.embedded += len(needs)
+        with lock:
+            now = time.perf_counter()
+            kind.seconds += now - last
+            last = now
+            kind.done += len(batch) + len(batch.unreadable)
+            kind.valid += part.embedded
+            kind.invalid += len(part.invalid)
+            report.add(part)
+            advance(len(batch) + len(batch.unreadable), seconds_left(kinds))
+
+    count = max(1, getattr(encoder, "lanes", 1))  # encoders of others may not inherit it
+    lanes = Lanes(count, work, partial(own_stream, str(encoder.card.loaded.get("device", ""))))
+    return lanes
 
 
 def _embed_twice(
-    encoder: Encoder, group: list[Need], count: int, sink: Sink, report: Report, name: Callable[[Need], str]
-) -> list[Need]:
+    encoder: Encoder,
+    group: Sequence[Need],
+    count: int,
+    sink: Sink,
+    report: Report,
+    name: Callable[[Need], str],
+    preparer: Preparer,
+) -> Sequence[Need]:
     """Embed a few items alone and together, compare and store them; returns the others of the group.
 
     Whatever fails meanwhile is left to the run itself, where it is named.
     """
-    spread = [group[row] for row in sorted({row * (len(group) - 1) // max(1, count - 1) for row in range(count)})]
+    spread = sorted({row * (len(group) - 1) // max(1, count - 1) for row in range(count)})
+    rows = []
     sample = []
-    for need in spread[1::2] + spread[::2]:  # neither the shortest nor the longest first: models sort by length
+    for row in spread[1::2] + spread[::2]:  # neither the shortest nor the longest first: models sort by length
         with suppress(Exception):
-            sample.append((need, prepare(encoder, need)))
+            sample.append((group[row], preparer.prepare(encoder, group[row])))
+            rows.append(row)
     if len(sample) < 2:
         return group
     needs = [need for need, _ in sample]
@@ -152,26 +194,4 @@ def _embed_twice(
     keys = [need.key for need in needs]
     sink.put(as_keys(keys), stored)
     report.embedded += len(keys)
-    return [need for need in group if need.key not in keys]
-
-
-def measure(encoder: Encoder, needs: Sequence[Need], sample: int = 24) -> dict[tuple[Modality, ...], float]:
-    """Seconds for an item of each kind, timed on a small sample; nothing is stored."""
-    out = {}
-    for group in by_kind(needs):
-        timed = group[:: max(1, len(group) // sample)][:sample]
-        _try(encoder, timed[:2])  # the first pass pays for loading
-        start = time.perf_counter()
-        _try(encoder, timed)
-        out[group[0].item.modalities] = (time.perf_counter() - start) / len(timed)
-    return out
-
-
-def _try(encoder: Encoder, needs: Sequence[Need]) -> None:
-    """Embed the needs that can be read, without storing the vectors."""
-    ready = []
-    for need in needs:
-        with suppress(UnreadableMedia):
-            ready.append(prepare(encoder, need))
-    if ready:
-        encoder.embed(ready)
+    return take(group, np.delete(np.arange(len(group)), rows))

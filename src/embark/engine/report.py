@@ -11,6 +11,7 @@ class Report:
 
     `unreadable` items do not decode; `too_large` ones do not fit the device's memory even alone; of `invalid` ones, the
     model returned a vector that is none. `batch_size` is what batches came down to where memory did not suffice.
+    `cost` is that of all items (tokens, or elements of arrays), `padded` that of their batches, padding included.
     """
 
     embedded: int = 0
@@ -20,6 +21,13 @@ class Report:
     invalid: dict[bytes, str] = field(default_factory=dict)  # key → what the model returned
     batch_size: int | None = None
     warnings: tuple[str, ...] = ()
+    cost: int = 0
+    padded: int = 0
+
+    @property
+    def padding(self) -> float:
+        """The share of work that padding adds, where a model pads the items of a batch to the dearest."""
+        return self.padded / self.cost - 1 if self.cost else 0.0
 
     def add(self, other: Report) -> None:
         """Count what was embedded after this."""
@@ -30,3 +38,5 @@ class Report:
         self.invalid |= other.invalid
         self.batch_size = min(filter(None, (self.batch_size, other.batch_size)), default=None)
         self.warnings = tuple(dict.fromkeys((*self.warnings, *other.warnings)))
+        self.cost += other.cost
+        self.padded += other.padded

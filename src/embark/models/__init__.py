@@ -6,12 +6,13 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, TypeAlias, cast
+from typing import Any, Literal, TypeAlias, cast
 
 from embark import plugins
 from embark.catalogue import Catalogue, UnknownName, check_name, match_words
 from embark.models.cards import CARDS, NO_CARD
-from embark.models.encoder import Encoder, Generator, Reranker
+from embark.models.compilation import Compilation, noted_modules
+from embark.models.encoder import Encoder, Generator, Reranker, cuda_pixels
 from embark.models.folder_models import checkpoint_of, folder_models, stated_facts
 from embark.models.functions import encoder, generator, reranker
 from embark.models.loading import Loader, Loading
@@ -54,6 +55,8 @@ MODELS: Catalogue[ModelCard] = Catalogue(
 UNITS = {"": 1, "K": 10**3, "M": 10**6, "B": 10**9}  # of numbers of parameters
 KINDS = {"embedder": "an embedding model", "reranker": "a re-ranker", "generator": "a generator"}
 ON_TORCH = ("torch", "open_clip", "timm")  # extras whose models can stand on several devices
+LANES = 3  # batches at once on a CUDA device: one is computed, one's inputs are moved there, one's vectors come back
+ONE_LANE = ("sentence-transformers", "colbert", "jina")  # they tokenise in `embed`, which is unsafe in threads
 
 # A loader's module is imported when a model is loaded: most of them need libraries that not everybody has.
 LOADERS: dict[str, Loader] = {
@@ -94,17 +97,19 @@ def get_model(
     *,
     device: str = "auto",
     dtype: str | None = None,
-    compile: bool = False,
+    compile: bool | Literal["auto"] = False,
     trust: str | None = None,
     settings: Settings | None = None,
+    pixels: str = "auto",
 ) -> Encoder:
     """The encoder of that name, ready to embed. A name is a card's, a checkpoint folder's, or LOADER:SOURCE.
 
     Instead of a name, a card of your own states what a checkpoint does not: prompts, pooling, other loader options.
 
     The keywords are those of `Loading`: where it runs, in which precision, and the revision whose code you trust.
+    `pixels="auto"` is Pillow's here, where no store is asked which of them it holds.
     """
-    return cast(Encoder, _load("embedder", name, revision, Loading(device, dtype, compile, trust, settings)))
+    return cast(Encoder, _load("embedder", name, revision, Loading(device, dtype, compile, trust, settings, pixels)))
 
 
 def get_models(
@@ -280,12 +285,36 @@ def _load(kind: str, model: str | ModelCard, revision: str | None, loading: Load
         if card.loader in LOADERS and loader.extra not in ON_TORCH:
             raise EmbarkError(f"{name} has one precision, {card.dtype}; another is for models that run on torch.")
         card = replace(card, dtype=loading.dtype).with_name(lambda name: f"{name} ({loading.dtype})")  # stands apart
-    copies = [loader(card, replace(loading, device=device)) for device in _devices(loader, card, loading)]
-    if len(copies) == 1 or kind != "embedder":
-        return copies[0]
-    from embark.models.parallel import Replicas
+    pixels = card.pixels if loading.pixels == "auto" else loading.pixels
+    card = replace(card, pixels="pillow")
+    devices = _devices(loader, card, loading)
+    trial = kind == "embedder" and devices[0].startswith("cuda") and len(devices) == 1
+    if loading.compile == "auto" and not trial:
+        loading = replace(loading, compile=False)
+    if len(devices) > 1:
+        from embark.models.parallel import Devices
 
-    return Replicas(copies)
+        return Devices(loader, card, loading, devices, cuda_pixels if pixels == "cuda" else None)
+    with noted_modules() as modules:
+        encoder = loader(card, replace(loading, device=devices[0]))
+    if kind != "embedder":
+        return encoder
+    if pixels == "cuda":
+        try:
+            encoder = cuda_pixels(encoder)
+        except EmbarkError as error:
+            raise EmbarkError(f"{name} cannot have its pixels from a GPU: {error}. Use pixels pillow.") from error
+    if loading.compile == "auto" and modules:
+        encoder.compilation = Compilation(modules)
+    if lanes_on(devices[0], card.loader) > 1:
+        encoder.lanes = lanes_on(devices[0], card.loader)
+    return encoder
+
+
+def lanes_on(device: str, loader: str) -> int:
+    """How many batches at once a model of this loader takes on a device."""
+    on_torch = loader in LOADERS and LOADERS[loader].extra in ON_TORCH
+    return LANES if device.startswith("cuda") and on_torch and loader not in ONE_LANE else 1
 
 
 def _devices(loader: Loader, card: ModelCard, loading: Loading) -> tuple[str, ...]:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import wraps
+from itertools import chain
 from typing import Any, TypeVar
 
 import numpy as np
 
+from embark.models.compilation import note
 from embark.models.half_precision import secure
 from embark.models.loading import Loading
 from embark.types import Array, EmbarkError, ModelCard
@@ -46,9 +50,16 @@ def to_device(model: Any, card: ModelCard, loading: Loading) -> Any:
         # the thousandth token by another angle.
         if weight.is_floating_point():
             weight.data = weight.data.to(getattr(torch, card.dtype))
-    if loading.compile:
-        model.compile()  # in place: methods and names stay as they are
+    compile_module(model, loading)
     return model
+
+
+def compile_module(module: Any, loading: Loading) -> None:
+    """Compile a module in place, if `loading` says so; with "auto", note it for the engine, which tries if it pays."""
+    if loading.compile == "auto":
+        note(module)
+    elif loading.compile:
+        module.compile()  # methods and names stay as they are
 
 
 def compile_children(model: Any, loading: Loading) -> None:
@@ -56,9 +67,8 @@ def compile_children(model: Any, loading: Loading) -> None:
 
     Needed where vectors are computed without calling `forward`: compiling the whole model covers `forward` alone.
     """
-    if loading.compile:
-        for child in model.children():
-            child.compile()
+    for child in model.children():
+        compile_module(child, loading)
 
 
 def without_gradients(function: Function) -> Function:
@@ -75,8 +85,35 @@ def without_gradients(function: Function) -> Function:
 
 
 def to_numpy(tensor: Any) -> Array:
-    """The tensor as a numpy array of float32: numpy has no bfloat16."""
-    return np.asarray(tensor.detach().float().cpu().numpy())
+    """The tensor as a numpy array of float32, as numpy has no bfloat16.
+
+    From a GPU it comes in its own precision, by memory that the device can write to by itself, and other streams go on.
+    """
+    tensor = tensor.detach()
+    if tensor.is_cuda:
+        import torch
+
+        host = torch.empty(tensor.shape, dtype=tensor.dtype, pin_memory=True)
+        host.copy_(tensor, non_blocking=True)
+        torch.cuda.current_stream(tensor.device).synchronize()
+        tensor = host
+    return np.asarray(tensor.cpu().float().numpy())
+
+
+@contextmanager
+def own_stream(device: str) -> Iterator[None]:
+    """A block whose work on a CUDA device runs in a stream of its own, beside that of other threads.
+
+    Elsewhere, and where this process has not used CUDA, it changes nothing.
+    """
+    torch = sys.modules.get("torch")
+    if torch is None or not device.startswith("cuda") or not torch.cuda.is_initialized():
+        yield
+        return
+    stream = torch.cuda.Stream(device)
+    stream.wait_stream(torch.cuda.default_stream(device))  # weights may still be on their way
+    with torch.cuda.stream(stream):
+        yield
 
 
 def stack(rows: Sequence[Any], model: Any) -> Any:
@@ -96,14 +133,20 @@ def pad(rows: Sequence[Sequence[int]], value: int, side: str, device: str | Any)
     """(ids, mask) of token lists of unequal length, padded on one side."""
     import torch
 
-    longest = max(map(len, rows))
-    ids = torch.full((len(rows), longest), value, dtype=torch.long)
-    mask = torch.zeros((len(rows), longest), dtype=torch.long)
-    for row, tokens in enumerate(rows):
-        columns = slice(0, len(tokens)) if side == "right" else slice(longest - len(tokens), longest)
-        ids[row, columns] = torch.as_tensor(tokens)
-        mask[row, columns] = 1
-    return ids.to(device), mask.to(device)
+    lengths = np.fromiter(map(len, rows), np.int64, len(rows))[:, None]
+    longest = int(lengths.max())
+    positions = np.arange(longest)
+    filled = positions < lengths if side == "right" else positions >= longest - lengths
+    ids = np.full(filled.shape, value)
+    ids[filled] = np.fromiter(chain.from_iterable(rows), np.int64, int(lengths.sum()))
+
+    def send(array: Array) -> Any:
+        tensor = torch.from_numpy(array)
+        if torch.device(device).type != "cuda":
+            return tensor.to(device)
+        return tensor.pin_memory().to(device, non_blocking=True)  # the device fetches it by itself
+
+    return send(ids), send(filled).long()
 
 
 # ── pooling: (batch, tokens, width) and a mask → (batch, width), whichever side the padding is on ────────────────────

@@ -7,12 +7,12 @@ library's tags, a file or an address: ViT-B-32/laion2b_s34b_b79k, ViT-B-32/negcl
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from threading import Lock
 from typing import Any
 
-from embark.models.device import stack, to_device, to_numpy, without_gradients
+from embark.models.device import compile_module, stack, to_device, to_numpy, without_gradients
 from embark.models.encoder import Encoder, Tower, Towers, image_towers
 from embark.models.hub import Checkpoint, fetch_checkpoint, fetch_weights_file, is_weights_file
 from embark.models.loading import Loading, loaded_card
@@ -36,9 +36,9 @@ def load(card: ModelCard, loading: Loading) -> Encoder:
     ready = loaded_card(checkpoint.card, loading, dim, libraries=libraries, fusion=card.fusion or "sum")
     transform = image_transform_v2(PreprocessCfg(**model.visual.preprocess_cfg), is_train=False)
     model = to_device(model.to(getattr(torch, ready.dtype)), ready, replace(loading, compile=False))
-    if loading.compile:  # the towers: the library's encode_… methods bypass the whole model's `forward`
-        for tower in {"visual", "text", "transformer"} & dict(model.named_children()).keys():
-            getattr(model, tower).compile()
+    # Compiled are the towers: the library's encode_… methods bypass the whole model's `forward`.
+    for tower in {"visual", "text", "transformer"} & dict(model.named_children()).keys():
+        compile_module(getattr(model, tower), loading)
     return Towers(ready, build_towers(model, tokenizer, transform, ready))
 
 
@@ -51,9 +51,9 @@ def build_towers(
     weight = next(model.parameters())
     lock = Lock()
 
-    def tokens(text: str) -> Any:
+    def tokens(texts: list[str]) -> list[Any]:
         with lock:  # transformers' tokenisers keep state between calls
-            return tokenizer([text])[0]
+            return list(tokenizer(texts))
 
     @without_gradients
     def embed_texts(batch: list[Any]) -> Array:
@@ -63,11 +63,19 @@ def build_towers(
     def embed_images(batch: list[Any]) -> Array:
         return to_numpy(model.encode_image(stack(batch, weight)))
 
-    def pixels(prepare: Callable[[Any], Any]) -> Callable[[Any], Any]:
-        return lambda image: prepare(image)["pixel_values"]
+    styled = {name: PixelValues(prepare) for name, prepare in (styled_preparations(card) if card else {}).items()}
+    text = Tower(embed_texts, lambda text: tokens([text])[0], prepare_many=tokens)
+    return {"text": text, **image_towers(embed_images, transform, styled)}
 
-    styled = {name: pixels(prepare) for name, prepare in (styled_preparations(card) if card else {}).items()}
-    return {"text": Tower(embed_texts, tokens), **image_towers(embed_images, transform, styled)}
+
+@dataclass(frozen=True)
+class PixelValues:
+    """The pixels alone of a preparation."""
+
+    prepare: Callable[[Any], Mapping[str, Any]]
+
+    def __call__(self, image: Any) -> Any:
+        return self.prepare(image)["pixel_values"]
 
 
 def resolve_source(

@@ -14,6 +14,7 @@ from embark.models import Loading
 from embark.run.evaluation import Evaluation
 from embark.run.models import Models, name_models
 from embark.run.outcome import NothingScored, Run, Skipped, skipped_notes
+from embark.run.predictions import prediction_file, settle_prediction
 from embark.run.stages import StagedWorkbench, Stages
 from embark.run.workbench import Workbench
 from embark.settings import Settings, load_settings
@@ -67,6 +68,9 @@ def evaluate(
         evaluation.require_data()
     run = evaluation.evaluate()
     run.seconds = time.perf_counter() - start
+    run.predicted = settle_prediction(
+        prediction_file(bench.settings, evaluation.cards, chosen), run.computed, run.embedded, run.seconds
+    )
     if evaluation.failed and not run.results:
         raise NothingScored(run)
     return run

@@ -20,11 +20,13 @@ import numpy as np
 from embark import evaluators
 from embark.catalogue import listed
 from embark.data import readers
-from embark.data.items import as_keys, size_of
+from embark.data.items import size_of
 from embark.data.local_state import STATES
+from embark.engine.activity import SILENT, Activity
 from embark.engine.progress import log
 from embark.engine.report import Report
 from embark.engine.self_check import Inconsistent
+from embark.interrupts import Daemons
 from embark.models import Loading
 from embark.models.encoder import Billed, Encoder
 from embark.planning import Count, Demand, Plan, reading_order
@@ -38,8 +40,7 @@ from embark.run.read_ahead import Opened, ReadAhead
 from embark.run.score import Scoring, commit_now, encoder_fingerprint, fingerprint_of, score_task
 from embark.run.workbench import Workbench
 from embark.stats.means import score
-from embark.store import MissingVectors
-from embark.threads import DaemonThreads
+from embark.store import DamagedVectors, MissingVectors
 from embark.types import Array, EmbarkError, ModelCard, Task
 
 LONG = 60.0  # seconds after which scores are printed one by one, as they come
@@ -73,6 +74,7 @@ class Evaluation:
         self.run = Run(self.tasks, folder=bench.settings.results, warnings=self.folder.notes)
         self.failed = False
         self.start = time.monotonic()
+        self.cards: list[ModelCard] = []  # of the models that were loaded
         self.lock = RLock()  # reading, embedding and scoring report at the same time
         self._uses = Counter(task.source.id for task in self.tasks for _ in models)
         self._done: set[str] = set()  # tasks of the present model
@@ -102,7 +104,10 @@ class Evaluation:
         self._done.clear()
         try:
             encoder = load_model(model, self.loading, self.bench.settings)
-            _ModelStream(self, encoder, on_disk, scored).evaluate()
+            self.cards.append(encoder.card)
+            with Activity(f"{self.bench.heading}{encoder.card.name}", self.bench.show_progress) as activity:
+                self.bench.activity = activity
+                _ModelStream(self, encoder, activity, on_disk, scored).evaluate()
         except CannotSave:
             raise
         except Exception as error:
@@ -112,6 +117,7 @@ class Evaluation:
             self.done(task)
         place = {task.name: number for number, task in enumerate(self.tasks)}
         self.run.skipped[failed_before:] = sorted(self.run.skipped[failed_before:], key=lambda skip: place[skip.task])
+        self.bench.activity = SILENT
         self.run.computed += len(scored)
         results_by_task = on_disk | scored
         self.run.results += [results_by_task[task.name] for task in self.tasks if task.name in results_by_task]
@@ -162,9 +168,15 @@ class _ModelStream:
     """The tasks of one model, on their way from the data to a score."""
 
     def __init__(
-        self, evaluation: Evaluation, encoder: Encoder, on_disk: dict[str, TaskResult], scored: dict[str, TaskResult]
+        self,
+        evaluation: Evaluation,
+        encoder: Encoder,
+        activity: Activity,
+        on_disk: dict[str, TaskResult],
+        scored: dict[str, TaskResult],
     ) -> None:
         self.evaluation = evaluation
+        self.activity = activity
         self.bench = evaluation.bench
         self.encoder = encoder
         self.on_disk = on_disk
@@ -173,6 +185,7 @@ class _ModelStream:
         self.counts: dict[int, Count] = {}  # by id of the demand
         self.damaged: deque[Opened] = deque()  # tasks whose stored vectors are damaged, to be embedded again
         self.repeated: set[str] = set()  # tasks that were embedded again
+        self.lost: set[bytes] = set()  # keys of vectors that were found damaged
         self.keys: list[Array] = []  # of scored tasks, the first 64 bits
         self.failures = 0  # tasks in a row that the model failed to embed
         self.failure: Exception = EmbarkError("nothing failed")  # the last of them
@@ -185,21 +198,24 @@ class _ModelStream:
         workers = self.bench.settings.workers
         online = any(map(from_hub, tasks)) and not self.bench.settings.offline
         self.total = len(tasks)
+        self.activity.stage("read").add(total=len(tasks))
         self.at_once = max(1, min(workers, len(tasks)))
         self.reading = ReadAhead(
             tasks,
             self._open,
             limit=self.bench.settings.memory << 19,  # half of it: the rest is for scoring
             fetch=self._fetch if online else None,
+            waiting=partial(self.activity.waiting, "download"),
             fetch_ahead=FETCH_AHEAD if self.evaluation.evict else None,
         )
         running: set[Future[None]] = set()
         try:
-            with DaemonThreads(self.at_once, "embark-score") as scorers, self.reading:
+            with Daemons(self.at_once) as scorers, self.bench.worker_processes(), self.reading:
                 while wave := self._next_wave(running):
                     report = self._embed(wave)
                     running = {future for future in running if not future.done()}
-                    running |= {scorers.submit(partial(self._score, opened, report)) for opened in wave}
+                    self.activity.stage("score").add(total=len(wave))
+                    running |= {scorers.submit(self._score, opened, report) for opened in wave}
         finally:
             if self.keys:
                 self.evaluation.run.distinct += len(np.unique(np.concatenate(self.keys)))
@@ -210,7 +226,8 @@ class _ModelStream:
         Tasks that have a result, or could not be read, are done here.
         """
         while True:
-            wave = [self.damaged.popleft() for _ in range(len(self.damaged))] or self.reading.take()
+            with self.activity.waiting("reading"):
+                wave = [self.damaged.popleft() for _ in range(len(self.damaged))] or self.reading.take()
             if not wave:
                 running -= {future for future in running if future.done() and future.result() is None}
                 if not running and not self.damaged:
@@ -233,6 +250,12 @@ class _ModelStream:
 
     def _open(self, task: Task) -> Opened:
         """A task's result on disk, if it is current; else its data, and the keys of its items."""
+        try:
+            return self._read(task)
+        finally:
+            self.activity.stage("read").add(done=1)
+
+    def _read(self, task: Task) -> Opened:
         result = self.evaluation.result(self.encoder.card, task)
         if result:
             _check_folder(task, result)
@@ -290,8 +313,8 @@ class _ModelStream:
         if report is None:
             report = self._embed_singly(wave, planned)
         self.evaluation.run.embedded += report.embedded
-        if again:
-            self.evaluation.run.damaged += report.embedded
+        lost = self.lost.intersection(planned.needs.keys.tolist()) if self.lost else ()
+        self.evaluation.run.damaged += report.embedded if again else len(lost)
         return report
 
     @property
@@ -314,18 +337,18 @@ class _ModelStream:
                     continue
                 except Exception as of_task:
                     self.failure = of_task
-                keys = [need.key for need in missing.needs]
+                keys = missing.needs.keys
                 space.refresh()
-                if space.has(as_keys(keys)).any():
+                if space.has(keys).any():
                     self.failures = 0
-                elif not self.tried.issuperset(keys):
+                elif not self.tried.issuperset(keys.tolist()):
                     self.failures += 1
-                self.tried.update(keys)
+                self.tried.update(keys.tolist())
             wave.remove(opened)
             self.evaluation.fail(self.encoder.card.name, [opened.task.name], self.failure)
             self._release(opened)
         space.refresh()
-        report.embedded = int(space.has(as_keys([need.key for need in planned.needs])).sum())
+        report.embedded = int(space.has(planned.needs.keys).sum())
         return report
 
     # ── scoring ──────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -342,6 +365,7 @@ class _ModelStream:
         except Exception as error:
             if isinstance(error, MissingVectors) and task.name not in self.repeated:
                 self.repeated.add(task.name)
+                self.lost.update(error.keys.tolist() if isinstance(error, DamagedVectors) else ())
                 self.damaged.append(opened)
                 return
             if isinstance(error, CannotSave):
@@ -359,6 +383,7 @@ class _ModelStream:
         """Let the data of a task go that is done, and tell how it ended."""
         self.finished += 1
         if outcome:
+            self.activity.stage("score").add(done=1)
             text = f"{self.encoder.card.name}, task {self.finished} of {self.total}: {outcome}"
             self.evaluation.say(text)
         for demand in _demands([opened]):

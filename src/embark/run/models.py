@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import logging
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -10,11 +11,13 @@ from typing import Any, NoReturn
 
 from embark.catalogue import listed
 from embark.models import LOADERS, MODELS, Loading, find_card, get_model, known_models, own_models
-from embark.models.encoder import Encoder, Tower, Towers, fingerprint
+from embark.models.encoder import CUDA_PIXELS, Encoder, Tower, Towers, cuda_pixels, fingerprint, prepare_many
 from embark.results import Results
 from embark.settings import Settings, load_settings
-from embark.types import Array, Content, EmbarkError, Item, ModelCard, Rendered
+from embark.store import Store
+from embark.types import Array, Content, EmbarkError, ModelCard
 
+logger = logging.getLogger("embark")
 DEFAULT_MODELS = ("embark/pocket", "embark/handmade", "embark/random")
 
 Models = str | Encoder | ModelCard | Iterable[str | Encoder | ModelCard]
@@ -70,7 +73,32 @@ def load_model(model: Model, loading: Loading | None = None, settings: Settings 
         return as_encoder(model)
     card = None if isinstance(model, ModelCard) or _is_listed(model) else results_card(model, settings)
     loading = replace(loading or Loading(), settings=settings)
-    return get_model(model, **vars(loading)) if card is None else _load_again(card, loading)
+    if card is not None:
+        return _load_again(card, loading)
+    encoder = get_model(model, **vars(loading))
+    return _stored_pixels(encoder, settings or load_settings()) if loading.pixels == "auto" else encoder
+
+
+def _stored_pixels(encoder: Encoder, settings: Settings) -> Encoder:
+    """The encoder with the pixels that its stored vectors are of; with those of its GPU, where none are stored."""
+    if not str(encoder.card.loaded.get("device", "")).startswith("cuda") or encoder.card.pixels == "cuda":
+        return encoder
+    store = Store(settings.store)
+    if len(store.space(fingerprint(encoder.card))):
+        return encoder
+    try:
+        other = cuda_pixels(encoder)
+    except EmbarkError as error:
+        logger.info("%s: pictures are prepared on the CPU: %s.", encoder.card.name, error)
+        return encoder
+    if not len(store.space(fingerprint(other.card))):
+        logger.warning(
+            "%s has no stored vectors: JPEGs are decoded and resized on the GPU (--pixels pillow: on the CPU). "
+            "Its results are those of %s.",
+            encoder.card.name,
+            other.card.name,
+        )
+    return other
 
 
 def model_card(model: Model, settings: Settings | None = None) -> ModelCard | None:
@@ -109,7 +137,8 @@ def renamed(encoder: Encoder, name: str) -> Encoder:
 def as_encoder(model: Any) -> Encoder:
     """A live model as an encoder: one that has a card and `embed`, a SentenceTransformer, or an mteb encoder."""
     if hasattr(model, "card") and hasattr(model, "embed"):
-        return model if hasattr(model, "render") and hasattr(model, "prepare") else _Completed(model)
+        methods = ("render", "prepare", "prepare_many")
+        return model if all(hasattr(model, method) for method in methods) else _Completed(model)
     from embark.models import interop
 
     if hasattr(model, "mteb_model_meta"):
@@ -157,7 +186,9 @@ def _load_again(card: ModelCard, loading: Loading) -> Encoder:
     """The model of a card that stands beside results."""
     if card.loader == "functions" or (card.loader == "open_clip" and not card.source):
         return StoredOnly(card)
-    name = card.keyed_as or card.name
+    name = (card.keyed_as or card.name).removesuffix(CUDA_PIXELS)
+    if loading.pixels == "auto":
+        loading = replace(loading, pixels=card.pixels)
     plain = name.removesuffix(f" ({card.dtype})")
     if plain != name and loading.dtype is None:
         loading = replace(loading, dtype=card.dtype)
@@ -195,21 +226,20 @@ class StoredOnly(Towers):
 
 
 class _Completed(Encoder):
-    """An encoder that leaves out `render` or `prepare`, with the usual ones."""
+    """An encoder that leaves out `render`, `prepare` or `prepare_many`, with the usual ones."""
 
     def __init__(self, model: Any) -> None:
         self.model = model
         self.card = model.card
         self.batch_size = getattr(model, "batch_size", None)
-
-    def render(self, item: Item, role: str, instruction: str | None) -> Rendered:
-        if not hasattr(self.model, "render"):
-            return super().render(item, role, instruction)
-        rendered: Rendered = self.model.render(item, role, instruction)
-        return rendered
+        if hasattr(model, "render"):
+            self.render = model.render  # type: ignore[method-assign]
 
     def prepare(self, contents: Sequence[Content], mode: str) -> Any:
         return self.model.prepare(contents, mode) if hasattr(self.model, "prepare") else contents
+
+    def prepare_many(self, batch: Sequence[Sequence[Content]], modes: Sequence[str]) -> Sequence[Any]:
+        return prepare_many(self.model, batch, modes) if hasattr(self.model, "prepare") else batch
 
     def embed(self, batch: Sequence[Any]) -> Any:
         return self.model.embed(batch)

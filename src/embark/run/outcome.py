@@ -9,6 +9,7 @@ from typing import Any
 
 from embark import results
 from embark.catalogue import counted, group_values, listed
+from embark.engine.progress import span
 from embark.results import TaskResult
 from embark.results.table import Table, Tabular, applicable, data_frame
 from embark.stats.means import Column, by_model, grouped, mean_of_groups, mean_score, score, task_table
@@ -53,6 +54,7 @@ class Run(Tabular):
     embedded: int = 0
     damaged: int = 0  # stored vectors that did not match their checksums, and were embedded again
     seconds: float = 0.0
+    predicted: float | None = None  # seconds; None where no plan of the last day was about just this run
     folder: Path | None = None  # where the results are
     warnings: list[str] = field(default_factory=list)  # about results on disk
 
@@ -110,6 +112,7 @@ class Run(Tabular):
             f"Embedded {counted(self.embedded, 'item')} in a run of {self.seconds:.1f} s; "
             f"{counted(self.computed, 'score')} computed, {len(self.results) - self.computed} already on "
             f"disk{place}.": True,
+            f"The plan predicted {span(self.predicted or 0)}; it took {span(self.seconds)}.": self.predicted,
             f"{counted(self.damaged, 'stored vector')} did not match their checksums and were embedded again; "
             "see: embark store check": self.damaged,
             f"The tasks use {self.items:,} items, {self.unique:,} of them distinct: each is embedded once and serves "

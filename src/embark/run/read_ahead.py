@@ -10,13 +10,13 @@ import threading
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
+from embark.interrupts import Daemons
 from embark.planning import Demand
 from embark.results import TaskResult
-from embark.threads import DaemonThreads
 from embark.types import Task
 
 READERS = 2  # tasks read at once: much of it is Python, of which one thread runs at a time
@@ -43,7 +43,8 @@ class ReadAhead(AbstractContextManager["ReadAhead"]):
     """The tasks, read in their order by threads.
 
     `read` opens a task. `fetch` downloads its data beforehand, at most `fetch_ahead` tasks ahead of reading (None: as
-    fast as it can). `limit` is the number of bytes of tasks that were read and not released; one task may exceed it.
+    fast as it can); `waiting` is a block in which reading waits for it. `limit` is the number of bytes of tasks that
+    were read and not released; one task may exceed it.
     """
 
     def __init__(
@@ -53,7 +54,9 @@ class ReadAhead(AbstractContextManager["ReadAhead"]):
         limit: int,
         fetch: Callable[[Task], Any] | None = None,
         fetch_ahead: int | None = None,
+        waiting: Callable[[], AbstractContextManager[Any]] = nullcontext,
     ) -> None:
+        self._waiting = waiting
         self._read = read
         self._limit = limit
         self._fetch = fetch
@@ -66,7 +69,7 @@ class ReadAhead(AbstractContextManager["ReadAhead"]):
         self._held = 0  # bytes
         self._closed = False
         self._changed = threading.Condition()
-        self._threads = DaemonThreads(READERS + bool(fetch), "embark-read")
+        self._threads = Daemons(READERS + bool(fetch))
 
     def __enter__(self) -> ReadAhead:
         for loop in [self._read_all] * READERS + [self._fetch_all] * bool(self._fetch):
@@ -77,7 +80,7 @@ class ReadAhead(AbstractContextManager["ReadAhead"]):
         with self._changed:
             self._closed = True
             self._changed.notify_all()
-        self._threads.__exit__(kind, error or StopIteration(), trace)  # a download may take long: nobody waits for it
+        self._threads.shutdown(wait=False, cancel_futures=True)  # a download may take long: nobody waits for it
 
     def take(self) -> list[Opened]:
         """The tasks that were read by now, at least one of them, and no more than a wave; none when all were taken."""
@@ -115,7 +118,8 @@ class ReadAhead(AbstractContextManager["ReadAhead"]):
         while (task := self._next()) is not None:
             try:
                 if future := self._fetched.get(id(task)):
-                    future.exception()  # wait for it; reading tells better what is wrong
+                    with self._waiting():
+                        future.exception()  # if there is one, reading tells better what is wrong
                 opened = self._read(task)
             except Exception as error:
                 opened = Opened(task, error)

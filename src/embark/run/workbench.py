@@ -6,7 +6,8 @@ models, and vectors in the store are never computed again.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from threading import Lock
 from typing import Any
@@ -20,11 +21,14 @@ from embark.data.drop_items import sample, without
 from embark.data.equal_items import with_overlaps
 from embark.data.fetch import Hub
 from embark.data.items import as_keys, item_name, key, size_of
+from embark.engine.activity import SILENT, Activity
 from embark.engine.local import embed
-from embark.engine.progress import progress
+from embark.engine.preparing_processes import Preparer
+from embark.engine.progress import Advance, progress
 from embark.engine.report import Report
+from embark.engine.tuning import Tuning
 from embark.evaluators.pairs import PairScores
-from embark.models.encoder import Encoder, Generator, Matching, Reranker, fingerprint
+from embark.models.encoder import Encoder, Generator, Matching, Reranker, fingerprint, prepare_many
 from embark.planning import Demand, Need, Plan, plan, task_demand
 from embark.settings import Settings
 from embark.store import Space, Store
@@ -55,6 +59,7 @@ class Workbench:
     batch_size: int | None = None
     show_progress: bool = True
     heading: str = ""  # of the progress of embedding: which of several models it is
+    activity: Activity = SILENT  # of a run, which shows all of its stages
     keep_data: bool = True  # datasets that were read, for the next model; small ones, as memory is limited
     _datasets: dict[Any, Dataset] = field(default_factory=dict, repr=False)
     _self_checked: set[tuple[str, tuple[Modality, ...]]] = field(default_factory=set, repr=False)  # by space and kind
@@ -65,6 +70,8 @@ class Workbench:
         self.hub = Hub(self.settings, lambda title, total: progress(title, total, self.show_progress, "bytes"))
         self.store = Store(self.settings.store)
         self._spaces: dict[str, Space] = {}
+        self.preparer: Preparer | None = None
+        self.tuning = Tuning(self.settings.home / "batches.json")
 
     def read(self, task: Task, split: str, subset: str) -> Dataset:
         """One split and subset of a task, read once; items that no score depends on are left out."""
@@ -109,21 +116,55 @@ class Workbench:
             return f"{demand.task.name} {_name(demand, need.side, need.row)}"
 
         space = fingerprint(encoder.card)
-        kinds = {(space, need.item.modalities) for need in planned.needs}
+        kinds = {(space, kind) for kind in planned.needs.kinds().names}
         unchecked = not kinds <= self._self_checked
         self._self_checked |= kinds
-        return self.compute(encoder, planned.needs, batch_size=self.batch_size, self_check=unchecked, name=name)
+        return self.compute(
+            encoder,
+            planned.needs,
+            batch_size=self.batch_size,
+            self_check=unchecked,
+            name=name,
+            preparer=self.preparer,
+        )
+
+    @contextmanager
+    def worker_processes(self) -> Iterator[None]:
+        """A block in which the processes that prepare items live on from one call of `embed` to the next."""
+        with Preparer(self.settings.workers) as self.preparer:
+            yield
+        self.preparer = None
 
     def compute(self, model: Encoder, needs: Sequence[Need], **options: Any) -> Report:
         """Have a model compute the needed vectors, and store them; `options` are those of `engine.local.embed`."""
         if not needs:
             return Report()
         space = self.space(model.card)
-        title = f"{self.heading}{model.card.name}"
-        with progress(title, len(needs), self.show_progress) as advance, space.writer() as writer:
-            report = embed(model, needs, writer, workers=self.settings.workers, advance=advance, **options)
+        workers = self.settings.workers
+        with self._progress(model, len(needs)) as advance, space.writer() as writer:
+            report = embed(
+                model,
+                needs,
+                writer,
+                workers=workers,
+                advance=advance,
+                tuning=self.tuning,
+                activity=self.activity,
+                **options,
+            )
         space.refresh()
         return report
+
+    @contextmanager
+    def _progress(self, model: Encoder, items: int) -> Iterator[Advance]:
+        """Shows the work on so many items: as a stage of a run, or alone."""
+        if self.activity is SILENT:
+            with progress(f"{self.heading}{model.card.name}", items, self.show_progress) as advance:
+                yield advance
+        else:
+            stage = self.activity.stage("embed")
+            stage.add(total=items)
+            yield lambda count, left=None: stage.add(done=count, left=left)
 
     def vectors(self, encoder: Encoder, demand: Demand) -> dict[str, Any]:
         """The stored vectors of each side, mapped from disk."""
@@ -245,6 +286,9 @@ class ModelAsEncoder(Encoder):
 
     def prepare(self, contents: Sequence[Content], mode: str) -> Any:
         return self.model.prepare(contents, mode)
+
+    def prepare_many(self, batch: Sequence[Sequence[Content]], modes: Sequence[str]) -> Sequence[Any]:
+        return prepare_many(self.model, batch, modes)
 
 
 class _RerankerAsEncoder(ModelAsEncoder):

@@ -1,0 +1,170 @@
+"""Batches by cost: what an item costs, and which items go together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from embark.data import items
+from embark.data.media import UnreadableMedia
+from embark.engine.batches import FIRST_BATCH, UNKNOWN_COST, WINDOW, Batch, BatchSize, Window, cost, costs, fixed_size
+from embark.engine.preparing import Ready
+from embark.planning import Need
+from embark.store import Store
+from embark.types import Audio, Content
+from lengths import Lengths, needs, number, run
+
+MUCH = 1 << 40  # bytes
+
+
+def ready(values: Sequence[Any], size_in_bytes: int = 0) -> Iterator[Ready]:
+    for row, value in enumerate(values):
+        yield Need(row.to_bytes(32), items.text(""), "item", None, 0, row), value, size_in_bytes
+
+
+def batches(window: Window) -> list[Batch]:
+    out = []
+    while (batch := window.next_batch()) is not None:
+        out.append(batch)
+        assert len(out) < 10_000
+    return out
+
+
+def tokens(lengths: Sequence[int]) -> list[list[int]]:
+    return [[1] * int(length) for length in lengths]
+
+
+def test_an_item_costs_its_tokens_or_the_elements_of_its_largest_array() -> None:
+    pixels = np.zeros((2, 3, 4))
+    assert cost([5, 6, 7]) == 3
+    assert cost("words") == 5
+    assert cost({"ids": [1, 2], "mask": [1, 1], "pixels": pixels}) == 24
+    assert cost([("text", [1, 2, 3])]) == 3
+    assert cost([("image", {"pixels": pixels}), ("text", [1, 2, 3])]) == 27
+    assert cost(([5, 6, 7], 2)) == 3  # tokens and how many of them are the prompt
+    assert cost([pixels, pixels]) == 48  # frames
+    assert cost([Content("text", "words"), Content("audio", Audio(np.zeros(100), 16_000))]) == 105
+    assert cost(Image.new("RGB", (40, 30))) == cost(b"JPEG") == UNKNOWN_COST
+    assert [cost(value) for value in ("", [], None, 7)] == [1] * 4
+    assert costs(["a", "", "abc"]) == [1, 1, 3]
+    assert costs(tokens([3, 0, 2])) == [3, 1, 2]
+    assert costs([[("text", [1, 2])], [("text", [1])]]) == [2, 1]
+    assert costs([pixels, [1, 2]]) == [24, 2]
+
+
+def test_tensors_cost_their_elements() -> None:
+    torch = pytest.importorskip("torch")
+    assert cost({"pixels": torch.zeros(3, 10), "ids": torch.zeros(4)}) == 30
+
+
+@pytest.mark.parametrize("budget", [0, 2_000, 20_000])
+def test_a_window_wastes_little_where_random_order_wastes_much(budget: int) -> None:
+    lengths = np.random.default_rng(5).integers(8, 257, 6000)
+    as_they_come = lengths[:5888].reshape(-1, 64)
+    assert (64 * as_they_come.max(axis=1)).sum() / as_they_come.sum() - 1 > 0.4
+    size = BatchSize(budget, growing=False)
+    cut = batches(Window(ready(tokens(lengths)), size, MUCH))
+    assert sorted(need.row for batch in cut for need in batch.needs) == list(range(6000))
+    assert sum(batch.padded for batch in cut) / lengths.sum() - 1 < 0.1
+    assert all(batch.padded <= size.budget for batch in cut)
+    assert len(cut) < 2 * lengths.sum() / size.budget  # and they are well filled
+    assert budget or size.budget == pytest.approx(FIRST_BATCH * 132, rel=0.4)  # a few as they come
+
+
+def test_values_and_costs_stay_with_their_items() -> None:
+    lengths = np.random.default_rng(6).integers(1, 50, 500).tolist()
+    for batch in batches(Window(ready(tokens(lengths)), BatchSize(400, growing=False), MUCH)):
+        assert [len(value) for value in batch.values] == batch.costs == [lengths[need.row] for need in batch.needs]
+
+
+def test_an_item_beyond_the_budget_goes_alone() -> None:
+    cut = batches(Window(ready(tokens([5, 90, 5, 5])), BatchSize(20, growing=False), MUCH))
+    assert sorted(sorted(batch.costs) for batch in cut) == [[5, 5, 5], [90]]
+
+
+def test_equal_shapes_stay_together() -> None:
+    shapes = [(2, 6), (3, 4), (6, 2)] * 40
+    cut = batches(Window(ready([np.zeros(shape) for shape in shapes]), BatchSize(12 * 120, unit=12), MUCH))
+    order = [value.shape for batch in cut for value in batch.values]
+    assert sum(before != after for before, after in pairwise(order)) == 2
+
+
+def test_items_of_one_cost_do_not_wait_for_more_than_a_batch() -> None:
+    source = ready(["abcd"] * 1000)
+    window = Window(source, BatchSize(4 * 32, growing=False, unit=4), MUCH)
+    assert len(window.next_batch() or []) == 32
+    assert next(source)[0].row == 32
+
+
+def test_the_first_batches_do_not_wait_for_a_whole_window() -> None:
+    source = ready(tokens([1, 2] * 5000))
+    window = Window(source, BatchSize(60, growing=False), MUCH)
+    window.next_batch()
+    drawn = next(source)[0].row
+    for _ in range(3 * WINDOW):
+        window.next_batch()
+    assert drawn < 200
+    assert drawn < next(source)[0].row < drawn + 60 * 5 * WINDOW
+
+
+def test_dear_items_that_are_rare_wait_for_their_like_and_are_not_forgotten() -> None:
+    lengths = [200 if row % 50 == 0 else 10 for row in range(5000)]
+    cut = batches(Window(ready(tokens(lengths)), BatchSize(2000, growing=False), MUCH))
+    dear = [batch for batch in cut if 200 in batch.costs]
+    assert sum(batch.costs.count(200) for batch in dear) == 100
+    assert len(dear) < 40
+    assert sum(batch.padded for batch in cut) / sum(lengths) < 1.1
+
+
+def test_bytes_bound_what_waits() -> None:
+    source = ready(tokens(range(1, 100)), size_in_bytes=10)
+    window = Window(source, BatchSize(10_000, growing=False), 100)
+    assert len(window.next_batch() or []) <= 10
+    assert next(source)[0].row == 10
+
+
+def test_a_fixed_size_takes_items_as_they_come() -> None:
+    lengths = [5, 1, 9, 2, 7]
+    cut = batches(Window(ready(tokens(lengths)), fixed_size(2), MUCH))
+    assert [batch.costs for batch in cut] == [[5, 1], [9, 2], [7]]
+    assert [batch.padded for batch in cut] == [10, 18, 7]
+
+
+def test_unreadable_items_are_named_and_are_in_no_batch() -> None:
+    values = ["one", UnreadableMedia("broken"), "two"]
+    cut = batches(Window(ready(values), BatchSize(), MUCH))
+    assert [batch.values for batch in cut] == [["one", "two"]]
+    assert cut[0].unreadable == {(1).to_bytes(32): "broken"}
+    only = batches(Window(ready(values[1:2]), BatchSize(), MUCH))
+    assert [(len(batch), len(batch.unreadable)) for batch in only] == [(0, 1)]
+
+
+class Tokens(Lengths):
+    """Texts of one length in characters and of many in tokens; `embed` takes as long as padding makes it."""
+
+    def prepare(self, contents: Sequence[Content], mode: str) -> Any:
+        return [number(contents[0].value)] * int(contents[0].value.split()[1])
+
+    def embed(self, batch: Sequence[Any]) -> Any:
+        self.batches.append(len(batch))
+        return np.array([[value[0], len(value), 1] for value in batch], np.float64)
+
+
+def test_the_engine_reports_what_padding_adds(store: Store) -> None:
+    lengths = np.random.default_rng(7).integers(8, 257, 4000)
+    texts = [items.text(f"{row:04} {length:03}") for row, length in enumerate(lengths)]
+    encoder = Tokens()
+    wanted = needs(encoder, texts)
+    fixed, _ = run(store, encoder, wanted, batch_size=64)
+    assert fixed.padding > 0.4
+    assert fixed.cost == lengths.sum()
+    by_cost, _ = run(store, encoder, wanted)
+    assert by_cost.cost == lengths.sum()
+    assert by_cost.padding < 0.1
+    fixed.add(by_cost)
+    assert fixed.padded > by_cost.padded
