@@ -119,6 +119,26 @@ def plan(demands: Iterable[Demand], stored: Callable[[Array], Array]) -> Plan:
     return Plan(demands, tuple(counts), tuple(needs))
 
 
+def reading_order(tasks: Iterable[Task]) -> list[Task]:
+    """The tasks so that those of one data set, or with a pool in common, follow each other, and small ones come first.
+
+    Tasks whose rows state no sizes keep their place at the beginning.
+    """
+    groups: list[tuple[set[str], list[Task]]] = []
+    for task in tasks:
+        names = {task.source.id, *(pool.id for pool in task.pools)}
+        joined = [group for group in groups if group[0] & names]
+        groups = [group for group in groups if not group[0] & names]
+        shared = names.union(*(group[0] for group in joined))
+        groups.append((shared, [*(member for _, members in joined for member in members), task]))
+
+    def size(members: Iterable[Task]) -> int:
+        return sum({pool.id: pool.items for task in members for pool in task.pools}.values())
+
+    ordered = sorted((members for _, members in groups), key=size)
+    return [task for members in ordered for task in sorted(members, key=lambda task: size([task]))]
+
+
 @dataclass(frozen=True)
 class Saving:
     """A pool of items that several tasks share."""

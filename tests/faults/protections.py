@@ -182,7 +182,7 @@ ANY_COMMIT = 'commit = answer.get("sha") if isinstance(answer, dict) else None\n
 STORED_LIST = "with suppress(OSError, ValueError, TypeError, KeyError, RecursionError):"
 LINK = 'if link and (parts.scheme not in ("http", "https") or not parts.path.endswith(tree)):'
 OUTER = "except Exception as error:\n            done ="
-INNER = "except Exception as error:\n            failure = error"
+INNER = "except Exception as error:\n                self.failure = error"
 NUMBERS = "if len(invalid := np.flatnonzero(np.isnan(floats))):"
 CHECKED = "data/readers/__init__.py"
 FINITE = Edit(CHECKED, "np.argwhere(~np.isfinite(values))[:1]", "np.empty((0, 1), int)")
@@ -350,39 +350,39 @@ PROTECTIONS = (
     ),
     # ── A5: failures ─────────────────────────────────────────────────────────────────────────────────────────────────
     Removal(
-        "test_a5_a_bad_value_and_a_truncated_listing_cost_their_tasks", "run/__init__.py",
-        "except Exception as error:\n                    self._fail(",
-        f"except {NONE} as error:\n                    self._fail(",
+        "test_a5_a_bad_value_and_a_truncated_listing_cost_their_tasks", "run/read_ahead.py",
+        "except Exception as error:\n                opened =", f"except {NONE} as error:\n                opened =",
     ),
     Removal(
         "test_a5_a_bad_value_and_a_truncated_listing_cost_their_tasks", FETCH, STORED_LIST, "with suppress(OSError):",
     ),
     Removal(
-        "test_a5_a_bug_in_one_model_costs_that_model_and_is_logged", "run/__init__.py",
+        "test_a5_a_bug_in_one_model_costs_that_model_and_is_logged", "run/evaluation.py",
         OUTER, OUTER.replace("Exception", "EmbarkError"),
-        (Edit("run/__init__.py", INNER, INNER.replace("Exception", "EmbarkError")),),
+        (Edit("run/evaluation.py", INNER, INNER.replace("Exception", "EmbarkError")),),
     ),
     Removal(
         "test_a5_a_bug_in_one_model_costs_that_model_and_is_logged", "run/failures.py",
         'return f"{what} (its traceback {self._write(error, place)})"', "return what",
     ),
     Removal(
-        "test_a5_a_bug_in_an_evaluator_costs_the_task", "run/__init__.py",
-        "except Exception as error:\n                return error",
-        f"except {NONE} as error:\n                return error",
+        "test_a5_a_bug_in_an_evaluator_costs_the_task", "run/evaluation.py",
+        "except Exception as error:\n            if isinstance(error, MissingVectors)",
+        f"except {NONE} as error:\n            if isinstance(error, MissingVectors)",
     ),
     Removal(
-        "test_a5_a_model_that_cannot_be_loaded_costs_that_model", "run/__init__.py",
+        "test_a5_a_model_that_cannot_be_loaded_costs_that_model", "run/evaluation.py",
         OUTER, OUTER.replace("Exception", NONE),
     ),
     Removal(
         "test_a5_ranked_lists_contain_failures_too", "run/ranked_lists.py",
         "except Exception as error:", f"except {NONE} as error:",
     ),
-    Removal("test_a5_nothing_scored_is_an_error", "run/__init__.py", "raise NothingScored(evaluation.run)", "pass"),
+    Removal("test_a5_nothing_scored_is_an_error", "run/__init__.py", "raise NothingScored(run)", "pass"),
     Removal(
-        "test_a5_an_interrupt_is_not_contained", "run/__init__.py", INNER, INNER.replace("Exception", "BaseException"),
-        (Edit("run/__init__.py", "except Exception as of_task:", "except BaseException as of_task:"),),
+        "test_a5_an_interrupt_is_not_contained", "run/evaluation.py",
+        INNER, INNER.replace("Exception", "BaseException"),
+        (Edit("run/evaluation.py", "except Exception as of_task:", "except BaseException as of_task:"),),
     ),
     Removal(
         "test_a5_plans_and_fetching_contain_failures_too", "run/fetching.py",
@@ -616,9 +616,9 @@ PROTECTIONS = (
         "bench.space(encoder.card).discard(keys)", "pass",
     ),
     Removal(
-        "test_fault_04_damage_that_another_task_has_found_is_mended_for_all", "run/__init__.py",
-        "if isinstance(outcome, MissingVectors) and not again:",
-        'if type(outcome).__name__ == "DamagedVectors" and not again:',
+        "test_fault_04_damage_that_another_task_has_found_is_mended_for_all", "run/evaluation.py",
+        "if isinstance(error, MissingVectors) and task.name",
+        'if type(error).__name__ == "DamagedVectors" and task.name',
     ),
     Removal(
         "test_fault_04_flipped_bits_are_found_and_embedded_again",
@@ -629,8 +629,8 @@ PROTECTIONS = (
         "if xxh3_64_intdigest(described) != checksum:", "if False:",
     ),
     Removal(
-        "test_fault_04_flipped_bits_are_found_and_embedded_again", "run/__init__.py",
-        "if isinstance(outcome, MissingVectors) and not again:", "if False:",
+        "test_fault_04_flipped_bits_are_found_and_embedded_again", "run/evaluation.py",
+        "if isinstance(error, MissingVectors) and task.name", "if False and task.name",
     ),
     Removal("test_fault_04_one_flipped_bit_costs_one_vector", "store.py", SUMS, "sound = np.ones(len(local), bool)"),
     Removal(
@@ -717,11 +717,11 @@ PROTECTIONS = (
         f"with suppress({NONE}):",
     ),
     Removal(
-        "test_fault_12_threads_that_hang_are_not_waited_for", "interrupts.py", "name=name, daemon=True)", "name=name)",
+        "test_fault_12_threads_that_hang_are_not_waited_for", "threads.py", 'number}", daemon=True)', 'number}")',
     ),
     Removal(
-        "test_fault_12_the_threads_do_what_those_of_python_do", "interrupts.py",
-        "cancel_futures=kind is not None", "cancel_futures=False",
+        "test_fault_12_what_waits_for_a_thread_is_dropped_after_an_error", "threads.py",
+        "job[0].cancel()", "self._queue.put(job)\n                break",
     ),
     Removal(
         "test_fault_13_a_busy_hub_is_asked_again_and_the_wait_is_shown", FETCH, "if status in http.BUSY:", "if False:",
@@ -736,14 +736,14 @@ PROTECTIONS = (
     Removal("test_fault_13_a_short_pause_says_nothing", "http.py", "if wait >= NOTICE:", "if True:"),
     Removal(
         "test_fault_14_missing_data_is_listed_before_a_model_is_loaded", "run/__init__.py",
-        "evaluation.require_data(models)", "pass",
+        "evaluation.require_data()", "pass",
     ),
     Removal(
-        "test_fault_14_what_is_scored_already_needs_no_data", "run/__init__.py",
+        "test_fault_14_what_is_scored_already_needs_no_data", "run/evaluation.py",
         "[task for task in self.tasks if self.rescore or not recorded(task)]", "self.tasks",
     ),
     Removal(
-        "test_fault_15_a_score_is_computed_again_when_its_branch_moved", "run/__init__.py",
+        "test_fault_15_a_score_is_computed_again_when_its_branch_moved", "run/evaluation.py",
         "return current == recorded and self._of_present_data(result, task)", "return current == recorded",
     ),
     Removal(
@@ -751,7 +751,7 @@ PROTECTIONS = (
         "if self.offline:\n                with suppress", "if False:\n                with suppress",
     ),
     Removal(
-        "test_fault_15_a_hub_that_is_down_costs_no_score_and_a_note_says_so", "run/__init__.py",
+        "test_fault_15_a_hub_that_is_down_costs_no_score_and_a_note_says_so", "run/evaluation.py",
         "except EmbarkError as error:\n            source =", f"except {NONE} as error:\n            source =",
     ),
     Removal(
@@ -777,7 +777,7 @@ PROTECTIONS = (
         "if expected is not None and len(rows) != expected:", "if False:",
     ),
     Removal(
-        "test_fault_16_what_nothing_tells_is_counted_beside_the_score", "run/__init__.py",
+        "test_fault_16_what_nothing_tells_is_counted_beside_the_score", "run/outcome.py",
         "*self.warnings, *counts)", "*self.warnings)",
     ),
     Removal("test_fault_17_a_truncated_image_is_unreadable", "data/media.py", "    image.load()\n", ""),
@@ -879,8 +879,8 @@ PROTECTIONS = (
         'require(lambda a, axis: a.any(axis=axis), matrices, "zero vectors")', "pass", (STORED_FINITE,),
     ),
     Removal(
-        "test_fault_21_a_model_that_fails_on_an_item_costs_only_the_tasks_that_need_it", "run/__init__.py",
-        "return self._embed_singly(encoder, planned, demands, failure)", "raise failure",
+        "test_fault_21_a_model_that_fails_on_an_item_costs_only_the_tasks_that_need_it", "run/evaluation.py",
+        "report = self._embed_singly(wave, planned)", "raise self.failure",
     ),
     Removal(
         "test_fault_22_a_shuffled_order_stops_the_model",
@@ -897,7 +897,7 @@ PROTECTIONS = (
     Removal(
         "test_fault_22_the_self_check_is_cheap_and_its_vectors_are_stored", "engine/local.py",
         "    sink.put(as_keys(keys), stored)\n", "",
-        (Edit("run/__init__.py", "if isinstance(outcome, MissingVectors) and not again:", "if False:"),),
+        (Edit("run/evaluation.py", "if isinstance(error, MissingVectors) and task.name", "if False and task.name"),),
     ),
     Removal(
         "test_fault_22_a_model_that_costs_money_is_not_asked_twice", "engine/local.py",

@@ -85,6 +85,9 @@ Rescore = Annotated[bool, typer.Option("--rescore", help="Compute scores again f
 Workers = Annotated[
     int | None, typer.Option("--workers", min=1, metavar="N", help="Processes or threads that decode media, and score.")
 ]
+Evict = Annotated[
+    bool, typer.Option("--evict", help="Delete downloaded data sets after their last task, for small disks.")
+]
 Rewrite = Annotated[str | None, typer.Option("--rewrite", metavar="NAME", help="A generator that rewrites queries.")]
 Caption = Annotated[
     str | None, typer.Option("--caption", metavar="NAME", help="A generator that puts media into words.")
@@ -130,6 +133,7 @@ def run(
     rerank: Rerank = None,
     prompt: Prompt = None,
     offline: Offline = False,
+    evict: Evict = False,
     style: Format = "text",
     select: Select = None,
     home: Home = None,
@@ -165,6 +169,7 @@ def run(
             batch_size=batch_size,
             loading=embark.Loading(device, dtype, compile, trust),
             stages=_stages(rewrite, caption, rerank, prompt or []),
+            evict=evict,
             name=names or None,
         )
     except NothingScored as failed:

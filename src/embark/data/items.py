@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from embark.types import Array, Bytes, Item, Media, Modality, Part, Rendered, Side, Text
+from embark.types import Array, Bytes, Dataset, Item, Media, Modality, Part, Rendered, Side, Text
 
 KEY = np.dtype("V32")
 NAME = 60  # characters of a text that name it in messages
@@ -80,3 +80,8 @@ def key(space: str, rendered: Rendered) -> bytes:
 def as_keys(keys: list[bytes]) -> Array:
     """Keys as one array of 32-byte records."""
     return np.frombuffer(b"".join(keys), dtype=KEY)
+
+
+def size_of(data: Dataset) -> int:
+    """About how many bytes of memory the items of a dataset take."""
+    return sum(800 * len(side) for side in data.sides.values())

@@ -216,26 +216,33 @@ def open_archive(source: Source, path: str, hub: Hub) -> Archive:
     with local[0].open("rb") as first:
         head = first.read(6)
     opener = next((opener for magic, opener in COMPRESSED.items() if head.startswith(magic)), None)
-    whole = _unpack(local, opener, hub.home / "unpacked") if len(local) > 1 or opener else local[0]
+    whole = local[0]
+    if len(local) > 1 or opener:
+        whole = _unpacked_file(local, hub.home / "unpacked")
+        if not whole.exists():
+            _unpack(local, opener, whole)
+            hub.made.setdefault(source.id, []).append(whole)
     return Archive(whole, hub.home / "digests")
 
 
 COMPRESSED: dict[bytes, Callable[[Any], Any]] = {b"\x1f\x8b": gzip.open, b"BZh": bz2.open, b"\xfd7zXZ\0": lzma.open}
 
 
-def _unpack(parts: Sequence[Path], opener: Callable[[Any], Any] | None, folder: Path) -> Path:
-    """The parts as one uncompressed file, written once."""
+def _unpacked_file(parts: Sequence[Path], folder: Path) -> Path:
+    """Where the parts lie as one uncompressed file."""
     state = "\0".join(f"{part}\0{part.stat().st_size}" for part in parts)
-    target = folder / hashlib.sha256(state.encode()).hexdigest()[:40]
-    if not target.exists():
-        try:
-            with atomically(target) as out, ExitStack() as stack:
-                whole = _Concatenated([stack.enter_context(part.open("rb")) for part in parts])
-                limit = limits.unpacked(sum(part.stat().st_size for part in parts))
-                limits.copy(opener(whole) if opener else whole, out, limit)
-        except (OSError, EOFError, lzma.LZMAError, zlib.error, ValueError) as error:
-            raise EmbarkError(f"Cannot unpack {parts[0]} to {folder}: {error}.") from error
-    return target
+    return folder / hashlib.sha256(state.encode()).hexdigest()[:40]
+
+
+def _unpack(parts: Sequence[Path], opener: Callable[[Any], Any] | None, target: Path) -> None:
+    """Write the parts as one uncompressed file."""
+    try:
+        with atomically(target) as out, ExitStack() as stack:
+            whole = _Concatenated([stack.enter_context(part.open("rb")) for part in parts])
+            limit = limits.unpacked(sum(part.stat().st_size for part in parts))
+            limits.copy(opener(whole) if opener else whole, out, limit)
+    except (OSError, EOFError, lzma.LZMAError, zlib.error, ValueError) as error:
+        raise EmbarkError(f"Cannot unpack {parts[0]} to {target.parent}: {error}.") from error
 
 
 @dataclass(frozen=True)

@@ -21,10 +21,10 @@ from embark.engine.preparing_processes import Preparer, preparer_of_call
 from embark.engine.report import Report
 from embark.engine.self_check import batch_warning
 from embark.engine.sink import Sink
-from embark.interrupts import Daemons
 from embark.models.encoder import Billed, Encoder
 from embark.planning import Need
 from embark.store import Writer
+from embark.threads import DaemonThreads
 from embark.types import Modality
 
 CHECKED = 4  # items of the self-check
@@ -52,7 +52,7 @@ def embed(
     start = time.perf_counter()
     with (
         preparer_of_call(preparer, workers) as preparer,
-        Daemons(workers) as pool,
+        DaemonThreads(workers, "embark-prepare") as pool,
         Sink(writer) as sink,
     ):
         fixed = batch_size or encoder.batch_size

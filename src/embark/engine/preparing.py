@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Generator, Mapping, Sequence
-from concurrent.futures import Executor, Future
+from concurrent.futures import Future
 from dataclasses import fields, is_dataclass
 from itertools import islice
 from threading import Condition
@@ -16,6 +16,7 @@ from embark.data.media import UnreadableMedia, decode
 from embark.engine.batches import BatchSize
 from embark.models.encoder import Encoder
 from embark.planning import Need
+from embark.threads import DaemonThreads
 from embark.types import EmbarkError
 
 if TYPE_CHECKING:
@@ -96,7 +97,7 @@ class Backlog:
 
 
 def prepared(
-    pool: Executor,
+    pool: DaemonThreads,
     encoder: Encoder,
     needs: Sequence[Need],
     workers: int,

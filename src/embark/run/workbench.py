@@ -19,7 +19,7 @@ from embark.data import readers
 from embark.data.drop_items import sample, without
 from embark.data.equal_items import with_overlaps
 from embark.data.fetch import Hub
-from embark.data.items import as_keys, item_name, key
+from embark.data.items import as_keys, item_name, key, size_of
 from embark.engine.local import embed
 from embark.engine.progress import progress
 from embark.engine.report import Report
@@ -36,6 +36,7 @@ from embark.types import (
     EmbarkError,
     Item,
     Matches,
+    Modality,
     ModelCard,
     Rendered,
     Scores,
@@ -54,11 +55,13 @@ class Workbench:
     batch_size: int | None = None
     show_progress: bool = True
     heading: str = ""  # of the progress of embedding: which of several models it is
+    keep_data: bool = True  # datasets that were read, for the next model; small ones, as memory is limited
     _datasets: dict[Any, Dataset] = field(default_factory=dict, repr=False)
-    _self_checked: set[str] = field(default_factory=set, repr=False)  # fingerprints
+    _self_checked: set[tuple[str, tuple[Modality, ...]]] = field(default_factory=set, repr=False)  # by space and kind
 
     def __post_init__(self) -> None:
         self.lock = Lock()
+        self._datasets_lock = Lock()
         self.hub = Hub(self.settings, lambda title, total: progress(title, total, self.show_progress, "bytes"))
         self.store = Store(self.settings.store)
         self._spaces: dict[str, Space] = {}
@@ -66,9 +69,13 @@ class Workbench:
     def read(self, task: Task, split: str, subset: str) -> Dataset:
         """One split and subset of a task, read once; items that no score depends on are left out."""
         part = (task.name, task.templates, str(task.params), task.limit, split, subset)
-        if part not in self._datasets:
-            self._datasets[part] = self._read(task, split, subset)
-        return self._datasets[part]
+        data = self._datasets.get(part) or self._read(task, split, subset)
+        with self._datasets_lock:
+            self._datasets.pop(part, None)
+            size = sum(map(size_of, self._datasets.values()))
+            if self.keep_data and size + size_of(data) <= self.settings.memory << 18:  # a quarter of the memory
+                self._datasets[part] = data
+        return data
 
     def _read(self, task: Task, split: str, subset: str) -> Dataset:
         data = readers.read(task, split, subset, self.hub)
@@ -102,9 +109,9 @@ class Workbench:
             return f"{demand.task.name} {_name(demand, need.side, need.row)}"
 
         space = fingerprint(encoder.card)
-        unchecked = bool(planned.needs) and space not in self._self_checked
-        if unchecked:
-            self._self_checked.add(space)
+        kinds = {(space, need.item.modalities) for need in planned.needs}
+        unchecked = not kinds <= self._self_checked
+        self._self_checked |= kinds
         return self.compute(encoder, planned.needs, batch_size=self.batch_size, self_check=unchecked, name=name)
 
     def compute(self, model: Encoder, needs: Sequence[Need], **options: Any) -> Report:

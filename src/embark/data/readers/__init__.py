@@ -98,6 +98,11 @@ def external_state(task: Task) -> str:
     return str(getattr(_module(task.reader), "external_state", lambda task: "")(task))
 
 
+def require(task: Task) -> None:
+    """Raise an error where a task cannot be read, whatever its dataset holds: a file of labels is missing."""
+    getattr(_module(task.reader), "require", lambda task: None)(task)
+
+
 def needed_files(task: Task, hub: Hub) -> FilesBySource:
     """The files needed to read a task, by dataset: as its reader's module states them, else those of its tables."""
     own: Callable[[Task, Hub], FilesBySource] | None = getattr(_module(task.reader), "needed_files", None)
@@ -296,7 +301,7 @@ def _expected_data(task: Task, hub: Hub) -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        files = [path for opened in hub.opened.values() for path in opened]
+        files = [path for (id, _), opened in hub.opened.items() if id == task.source.id for path in opened]
         if not isinstance(error, EmbarkError):
             named = _table.first_few(files) or "no files"
             raise UnexpectedData(
