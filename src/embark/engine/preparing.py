@@ -47,6 +47,8 @@ def prepare_texts(encoder: Encoder, needs: Sequence[Need]) -> Sequence[Any]:
     if len(values) != len(needs):
         raise EmbarkError(f"{encoder.card.name} prepared {len(values)} items of {len(needs)}.")
     return values
+
+
 def prepare_named(encoder: Encoder, need: Need, name: Callable[[Need], str]) -> Any:
     """As `prepare`, or the error that the item is unreadable; another error says which item it was."""
     try:
