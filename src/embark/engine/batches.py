@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass
+from itertools import islice
 from math import prod
 from threading import Lock
 from typing import TYPE_CHECKING, Any
@@ -27,6 +28,7 @@ PER_BATCH = 0.001  # seconds that a batch takes beside the forward pass: gatheri
 FULL = 0.8  # share of the budget from which a batch tells what a full one takes
 SMALL = 0.125  # share of the budget up to which a batch is rather filled than even
 MOST_PADDING = 0.1  # of a batch that is larger than that, as a share of its items' own cost
+LIGHT = 256  # items without bytes to count, as texts are, that are taken at a time
 WINDOW = 8  # batches of prepared items to choose the next one from; padding falls with it
 UNKNOWN_COST = 256  # of what only the model itself makes numbers of: an undecoded or unscaled picture
 HOPELESS = 256  # items of a kind without one valid vector, after which the others of that kind are not tried
@@ -249,17 +251,17 @@ class Window:
 
     def _draw(self, items: int) -> None:
         """Draw prepared items until there are so many, or their bytes are enough."""
-        missing = items - len(self._items)
-        if missing <= 0 or self._bytes >= self._most_bytes:
-            return
         drawn: list[Ready] = []
-        for ready in self._ready:
-            drawn.append(ready)
-            self._bytes += ready[2]
-            if len(drawn) == missing or self._bytes >= self._most_bytes:
+        step = 1
+        while (missing := items - len(self._items) - len(drawn)) > 0 and self._bytes < self._most_bytes:
+            chunk = list(islice(self._ready, min(step, missing)))
+            if not chunk:
+                self._coming = False
                 break
-        else:
-            self._coming = False
+            drawn += chunk
+            weight = sum([size for _, _, size in chunk])
+            self._bytes += weight
+            step = 1 if weight else LIGHT
         if any(issubclass(kind, UnreadableMedia) for kind in {type(value) for _, value, _ in drawn}):
             self._unreadable |= {need.key: str(value) for need, value, _ in drawn if isinstance(value, UnreadableMedia)}
             drawn = [ready for ready in drawn if not isinstance(ready[1], UnreadableMedia)]
@@ -357,7 +359,10 @@ def first_batches_first(kinds: Sequence[Kind]) -> Iterator[tuple[Kind, list[Need
         samples[number] = range(0, len(kind.needs), max(1, len(kind.needs) // count))[:count]
         yield kind, [kind.needs[row] for row in samples[number]]
     for number, kind in enumerate(kinds):
-        if rest := [need for row, need in enumerate(kind.needs) if row not in samples.get(number, ())]:
+        rest = kind.needs.copy()
+        if number in samples:
+            del rest[samples[number].start : samples[number].stop : samples[number].step]
+        if rest:
             yield kind, rest
 
 
