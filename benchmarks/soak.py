@@ -45,6 +45,7 @@ from PIL import Image
 
 import embark
 from embark.data.items import as_keys
+from embark.engine import sink
 from embark.models.encoder import fingerprint
 from embark.results import Results, TaskResult
 from embark.settings import Settings, load_settings
@@ -57,6 +58,7 @@ AT_ONCE = 6
 ACTIVE = 3  # models that runs choose from; the oldest is replaced after so many rounds:
 ROUNDS_A_MODEL = 5
 KILLED = 1 / 3
+WINDOW = 0.02  # seconds between commits: runs are short, and kills shall strike between and within commits
 DAMAGED = 0.6  # of the rounds
 FRESH = 50  # every so many runs is a fresh interpreter
 PATIENCE = 60.0  # seconds
@@ -115,6 +117,7 @@ def work(folder: Path, tasks: Sequence[Task], log: Path, job: Job) -> None:
             file.write(json.dumps(facts).encode() + b"\n")  # one write: whole, unless the kill strikes in it
 
         log_commits(tell)
+        sink.SECONDS = WINDOW
         try:
             tell(**do(folder, tasks, job))
         except Exception as error:
@@ -138,8 +141,8 @@ def log_commits(tell: Callable[..., None]) -> None:
     pending: list[str] = []
     add, commit = Writer.add, Writer.commit
 
-    def logged_add(self: Writer, keys: Array, *vectors: Any) -> None:
-        add(self, keys, *vectors)
+    def logged_add(self: Writer, keys: Array, *vectors: Any, **options: Any) -> None:
+        add(self, keys, *vectors, **options)
         names = [key.tobytes().hex() for key in keys]
         tell(space=self._space.path.name, added=names)
         pending.extend(names)

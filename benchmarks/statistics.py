@@ -119,9 +119,7 @@ def hits(level: float) -> Simulation:
 
 def ndcg(rng: np.random.Generator, n: int) -> Draw:
     """Graded outcomes between 0 and 1, with many at both ends."""
-    a, b, c = (
-        mean_part(np.where(x < -0.5, 0.0, 1 / np.log2(2 + np.exp(2 - 2 * x).round()))) for x in three(rng, (n,))
-    )
+    a, b, c = (mean_part(np.where(x < -0.5, 0.0, 1 / np.log2(2 + np.exp(2 - 2 * x).round()))) for x in three(rng, (n,)))
     return judged([a], [b], [c])
 
 

@@ -21,6 +21,7 @@ from pathlib import Path
 import numpy as np
 
 from embark.data.items import KEY
+from embark.engine.sink import Sink
 from embark.store import Store
 from embark.types import Array
 
@@ -36,6 +37,7 @@ def main() -> None:
     args = parser.parse_args()
     with tempfile.TemporaryDirectory(dir=args.folder) as folder:
         figures = vectors(Path(folder), args.rows, args.dim) | lookups(Path(folder), args.keys)
+        figures |= sinking(Path(folder), args.keys) | growing(Path(folder), args.keys)
         figures |= checking(Path(folder))
     if args.json:
         print(json.dumps(figures))
@@ -87,6 +89,48 @@ def lookups(folder: Path, count: int) -> dict[str, float]:
     space, shuffled = Store(folder).space("keys"), rng.permutation(keys)
     seconds = best(lambda: space.has(shuffled))
     return {"open s": opened, "open keys/s": count / opened, "lookup keys/s": count / seconds}
+
+
+def sinking(folder: Path, count: int, dim: int = 512, batch: int = 1024) -> dict[str, float]:
+    """Batches through the writer thread as a run puts them, against a plain file with one fsync."""
+    rng = np.random.default_rng(3)
+    keys, matrix = random_keys(rng, count), rng.standard_normal((batch, dim), np.float32).astype(np.float16)
+    numbers = iter(range(99))
+
+    def sink() -> None:
+        space = Store(folder / f"sink{next(numbers)}").space("ab")
+        with space.writer() as writer, Sink(writer) as target:
+            for start in range(0, count, batch):
+                of_batch = keys[start : start + batch]
+                target.put(of_batch, matrix[: len(of_batch)].copy())
+
+    def plain() -> None:
+        with (folder / f"plain sink{next(numbers)}").open("xb", buffering=0) as file:
+            for start in range(0, count, batch):
+                file.write(matrix[: count - start].data)
+            os.fsync(file.fileno())
+
+    seconds, floor = alternate(sink, plain, 2)
+    return {"sink vectors/s": count / seconds, "sink ÷ plain file": floor / seconds}
+
+
+def growing(folder: Path, count: int, waves: int = 100) -> dict[str, float]:
+    """Adding to a space wave by wave and looking each up, for all waves; ten times the keys should take ten times."""
+    keys = random_keys(np.random.default_rng(4), count)
+    seconds = []
+    for total in (count // 10, count):
+        size = total // waves
+        space = Store(folder / f"waves{total}").space("ab")
+        spent = 0.0
+        for start in range(0, size * waves, size):
+            with space.writer() as writer:
+                writer.add(keys[start : start + size], np.zeros((size, 1), np.uint8))
+            begun = time.process_time()
+            space.refresh()
+            assert space.has(keys[start : start + size]).all()
+            spent += time.process_time() - begun
+        seconds.append(spent)
+    return {"100 waves of lookups s": seconds[1], "10 × keys ÷ time": seconds[1] / seconds[0]}
 
 
 OPEN = """

@@ -246,7 +246,7 @@ def test_a_plan_counts_and_prices(elsewhere: Path) -> None:
     assert (task["task"], total["task"]) == (TASK, "all")
     assert task["to embed"] == total["to embed"] == task["unique"] <= task["items"]
     assert task["bytes"] > 256 * 2 * task["unique"]
-    assert not (elsewhere / "home").exists()
+    assert [path.name for path in (elsewhere / "home").iterdir()] == ["predictions"]  # and no vectors
     assert "Each distinct item serves" in said("plan", "-m", "embark/random", "-t", TASK)
 
 

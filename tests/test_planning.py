@@ -2,19 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import hashlib
+from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import embark
-from embark.data import items
+from embark.data import items, readers
+from embark.data.fetch import Hub
 from embark.data.items import as_keys
-from embark.models.encoder import Encoder
-from embark.planning import Count, Demand, Plan, outline, plan, task_demand
+from embark.models.encoder import Encoder, Tower, Towers, fingerprint, render_item, renders_plainly
+from embark.planning import Count, Demand, Need, Plan, outline, plan, task_demand
+from embark.settings import load_settings
 from embark.tasks import get_tasks
-from embark.types import Array, Dataset, Item, ModelCard, Pool, Qrels, Rendered, Side, Source, Task, Text
+from embark.types import (
+    MODALITIES,
+    Array,
+    Dataset,
+    Item,
+    Media,
+    ModelCard,
+    Pool,
+    Qrels,
+    Rendered,
+    Side,
+    Source,
+    Style,
+    Task,
+    Text,
+    role_of,
+)
 
 
 class Plain(Encoder):
@@ -139,6 +162,134 @@ def test_keys_stand_in_the_order_of_the_items(words: str) -> None:
 
 def test_an_encoder_made_of_functions_ignores_roles(tiny: embark.Encoder) -> None:
     assert len(plan([asks(tiny, "A", {"query": "Find it."}, query="red", document="red")], nothing).needs) == 1
+
+
+# ── keys of whole sides ──────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class Prefixed(Towers):
+    """Puts a word before every item, which a style's pixels do not change."""
+
+    def render(self, item: Item, role: str, instruction: str | None) -> Rendered:
+        return Rendered((Text(role), *item.parts), "prefixed")
+
+
+def towers(kind: type[Towers], **facts: object) -> Towers:
+    tower = Tower(lambda values: np.zeros((len(values), 2)))
+    card = ModelCard("test/towers", "1", "none", MODALITIES, dim=2, styles={"Paper": facts} if facts else {})
+    return kind(card, dict.fromkeys(MODALITIES, tower))
+
+
+ENCODERS = (Plain(), Instructed(), towers(Towers), towers(Towers, pixels="squash"), towers(Prefixed, pixels="squash"))
+part = st.text(st.characters(), max_size=8).map(Text) | st.builds(
+    Media,
+    st.sampled_from(["image", "audio", "video"]),
+    st.lists(st.binary(max_size=4), min_size=1, max_size=3).map(tuple),
+)
+some_items = st.lists(st.lists(part, min_size=1, max_size=3).map(tuple).map(Item), max_size=40)
+styles = st.none() | st.builds(Style, st.sampled_from(["Paper", "Other"]), frames=st.sampled_from([None, 8, 5]))
+
+
+@given(some_items, st.sampled_from(ENCODERS), styles, st.none() | st.just("Find it."))
+def test_keys_of_a_side_are_those_of_its_rendered_items(
+    contents: list[Item], encoder: Encoder, style: Style | None, instruction: str | None
+) -> None:
+    task = Task("A", "Test", "retrieval", "none", Source("test/data", "1"), "ndcg_at_10", "Retrieval", MODALITIES)
+    task = replace(task, style=style, instructions={"query": instruction} if instruction else {})
+    none = np.zeros(0, np.int64)
+    data = Dataset({"query": Side([str(row) for row in range(len(contents))], contents)}, Qrels(none, none, none))
+    demand = task_demand(task, "test", "default", data, encoder)
+    space = fingerprint(encoder.card)
+    rendered = [render_item(encoder, item, "query", instruction, style) for item in contents]
+    assert demand.keys["query"].tolist() == [items.key(space, each) for each in rendered]
+
+
+@pytest.mark.parametrize("modalities", [{"text"}, {"image"}, {"video"}, {"text", "video"}])
+def test_only_what_changes_no_item_renders_plainly(modalities: set[embark.types.Modality]) -> None:
+    pictures = {"image", "video"}
+    paper = Style("Paper", frames=5)
+    expected = [
+        (True, "video" not in modalities),
+        (False, False),
+        (True, "video" not in modalities),
+        (True, not pictures & modalities),
+        (False, False),
+    ]
+    assert [tuple(renders_plainly(encoder, style, modalities) for style in (None, paper)) for encoder in ENCODERS] == [
+        tuple(map(bool, pair)) for pair in expected
+    ]
+
+
+@pytest.mark.slow
+def test_keys_of_all_pocket_tasks_are_those_of_earlier_versions(tmp_path: Path) -> None:
+    hub = Hub(load_settings(tmp_path), lambda title, total: nullcontext(lambda done: None))
+    encoder = Plain()
+    encoder.card = replace(encoder.card, modalities=MODALITIES)
+    outer = hashlib.sha256()
+    for task in sorted(get_tasks("Pocket*"), key=lambda task: task.name):
+        for split, subset in task.parts:
+            demand = task_demand(task, split, subset, readers.read(task, split, subset, hub), encoder)
+            for side, keys in demand.keys.items():
+                outer.update(side.encode() + keys.tobytes())
+    assert outer.hexdigest() == "5c35c989b161e1d8223a175609f190f9aeb25ff391875f29a3919c8f9de056d8"
+
+
+# ── needs ────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def one_by_one(demands: Sequence[Demand], known: set[bytes]) -> tuple[list[Count], list[Need]]:
+    """A plan made in the plainest way."""
+    counts, needs = [], []
+    planned: set[bytes] = set()
+    for number, demand in enumerate(demands):
+        places = {}
+        for side, keys in demand.keys.items():
+            for row, key in enumerate(keys.tolist()):
+                places.setdefault(key, (side, row))
+        new = {key: place for key, place in places.items() if key not in planned}
+        missing = {key: place for key, place in new.items() if key not in known}
+        size = sum(map(len, demand.keys.values()))
+        counts.append(Count(size, len(places), len(places.keys() & known), len(new), len(missing)))
+        for key, (side, row) in missing.items():
+            instruction = demand.task.instructions.get(role_of(side))
+            item = demand.data.sides[side].items[row]
+            needs.append(Need(key, item, side, instruction, number, row, demand.task.style))
+        planned |= places.keys()
+    return counts, needs
+
+
+words = st.lists(st.sampled_from("abcdefgh"), max_size=6).map(" ".join)
+
+
+@given(st.lists(st.tuples(words, words), max_size=4), st.sets(st.sampled_from("abcdefgh")))
+def test_a_plan_is_the_one_that_goes_item_by_item(sides: list[tuple[str, str]], stored: set[str]) -> None:
+    demands = [asks(Plain(), "A", query=query, document=document) for query, document in sides]
+    known = {asks(Plain(), "A", query=word).keys["query"][0].tobytes() for word in stored}
+    made = plan(demands, lambda keys: np.array([key in known for key in keys.tolist()], bool))
+    counts, needs = one_by_one(demands, known)
+    assert list(made.counts) == counts
+    assert list(made.needs) == needs
+    assert made.needs == needs
+    assert made.needs.keys.tolist() == [need.key for need in needs]
+    assert made.needs.numbers.tolist() == [need.demand for need in needs]
+    assert [made.needs[row] for row in range(-len(needs), len(needs))] == needs + needs
+    assert list(made.needs[1:5:2]) == needs[1:5:2]
+    order = np.random.default_rng(0).permutation(len(needs))
+    assert list(made.needs.take(order)) == [needs[row] for row in order.tolist()]
+
+
+def test_many_needs_are_made_in_blocks_and_in_order() -> None:
+    demands = [asks(Plain(), name, query=" ".join(f"{name}{row}" for row in range(2500))) for name in "AB"]
+    needs = plan(demands, nothing).needs
+    assert [need.row for need in needs] == [*range(2500)] * 2
+    assert needs.kinds().names == (("text",),)
+    assert needs.lengths().tolist() == [len(need.item.parts[0].text) for need in needs]  # type: ignore[union-attr]
+
+
+def test_keys_that_begin_alike_are_told_apart() -> None:
+    keys = as_keys([bytes(8) + bytes([last]) * 24 for last in (1, 2, 1, 2, 3, 1)])
+    assert items.first_positions(keys).tolist() == [0, 1, 0, 1, 4, 0]
+    assert items.first_positions(keys[:0]).tolist() == []
 
 
 # ── on rows alone ────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -9,8 +9,9 @@ import embark
 
 ROOT = Path(embark.__file__).parent
 FLOW = (
-    "types", "escape", "paths", "settings", "catalogue", "http", "plugins", "tasks", "data", "models", "store",
-    "metrics", "evaluators", "planning", "engine", "results", "published", "stats", "run", "boards", "studies", "cli",
+    "types", "escape", "paths", "settings", "catalogue", "threads", "http", "plugins", "tasks", "data", "models",
+    "store", "metrics", "evaluators", "planning", "engine", "results", "published", "stats", "run", "boards", "studies",
+    "cli",
     "__init__",
 )  # fmt: skip
 APART = (

@@ -17,8 +17,9 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
+from embark import store as store_module
 from embark.data.items import as_keys
-from embark.store import FORMAT, MANY, Space, Store, Writer
+from embark.store import FEW, FORMAT, Space, Store, Writer
 from embark.types import EmbarkError
 from segments import alter, holds, keys, vectors, write, write_segment
 
@@ -122,21 +123,22 @@ def test_nothing_in_nothing_out(tmp_path: Path) -> None:
     assert space.read(keys([])).shape == (0, 3)
 
 
-def test_many_small_objects_become_few_and_readers_follow(space: Space) -> None:
+def test_many_small_objects_become_few_and_readers_follow(space: Space, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(store_module, "MANY", 32)
     writer = space.writer()
     writer.add(keys([0]), vectors([0]))
     writer.commit()
     space.refresh()
     before = space.read(keys([0]))  # not read yet
-    for number in range(1, 3 * MANY):
+    for number in range(1, 100):
         writer.add(keys([number]), vectors([number]))
         writer.commit()
-        assert len(list(space.path.iterdir())) <= MANY + 3
+        assert len(list(space.path.iterdir())) <= 32 + 4
     np.testing.assert_array_equal(before[:], vectors([0]))  # its object is gone, its vector is not
     writer.close()
     space.refresh()
-    assert holds(space, range(3 * MANY))
-    assert space.segments <= 4
+    assert holds(space, range(100))
+    assert space.segments <= 3 + FEW
     assert space.verify() == []
 
 
@@ -262,6 +264,7 @@ CHILD = """
 import hashlib, sys
 from pathlib import Path
 import numpy as np
+from embark import store as store_module
 from embark.data.items import as_keys
 from embark.store import Store
 start, stop = int(sys.argv[2]), int(sys.argv[3])

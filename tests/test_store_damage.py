@@ -229,7 +229,7 @@ def test_a_writer_ends_well_though_its_objects_are_collected(space: Space) -> No
         for number in range(20):
             writer.add(keys([number]), vectors([number]))
             writer.commit()
-        write(space, range(20))
+        write(Space(space.path), range(20))
         assert Space(space.path).collect() > 0
     assert holds(Space(space.path), range(20))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -158,14 +158,32 @@ def _wav(audio: Audio) -> bytes:
 def prepared(
     model: Encoder, things: Iterable[Any], role: str = "document", instruction: str | None = None
 ) -> list[Any]:
-    """What `embed` takes, made as the engine makes it; a thing is an item, one value, or a tuple of them (mixed)."""
-    ready = []
+    """What `embed` takes, made as the engine makes it; a thing is an item, one value, or a tuple of them (mixed).
+
+    Every model's `prepare_many` must return what its `prepare` does.
+    """
+    batch, modes = [], []
     for thing in things:
         whole = thing if isinstance(thing, Item) else item(*(thing if isinstance(thing, tuple) else (thing,)))
         rendered = model.render(whole, role, instruction)
-        contents = decode(rendered.parts, model.card.frames, model.card.sample_rate)
-        ready.append(model.prepare(contents, rendered.mode))
+        batch.append(decode(rendered.parts, model.card.frames, model.card.sample_rate))
+        modes.append(rendered.mode)
+    ready = [model.prepare(contents, mode) for contents, mode in zip(batch, modes, strict=True)]
+    assert comparable(list(model.prepare_many(batch, modes))) == comparable(ready)
     return ready
+
+
+def comparable(value: Any) -> Any:
+    """A prepared value with its arrays, tensors and pictures as bytes."""
+    if isinstance(value, Mapping):
+        return {name: comparable(part) for name, part in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [type(value).__name__, *map(comparable, value)]
+    if isinstance(value, Image.Image):
+        return value.mode, value.size, value.tobytes()
+    if hasattr(value, "numpy"):
+        value = value.numpy()
+    return (value.dtype.str, value.shape, value.tobytes()) if isinstance(value, np.ndarray) else value
 
 
 def vectors(model: Encoder, things: Iterable[Any], role: str = "document", instruction: str | None = None) -> Array:

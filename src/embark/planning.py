@@ -6,13 +6,22 @@ embedded once. Pure: nothing is read, embedded or written here.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass
+from operator import eq
+from typing import overload
+
+import numpy as np
 
 from embark.catalogue import group_values
-from embark.data.items import as_keys, key
-from embark.models.encoder import Encoder, fingerprint, render_item
+from embark.data.items import KEY, Kinds, as_items, as_keys, first_positions, hash_content, key, plain_keys
+from embark.data.items import take as take_items
+from embark.data.lazy_items import Chained
+from embark.models.encoder import Encoder, fingerprint, render_item, renders_plainly
 from embark.types import Array, Dataset, Item, Rendered, Style, Task, role_of
+
+BLOCK = 1024  # needs that are made at a time
 
 
 @dataclass(frozen=True)
@@ -60,13 +69,98 @@ class Count:
         return Count(*(getattr(self, name) + getattr(other, name) for name in self.__dataclass_fields__))
 
 
+class Needs(Sequence[Need]):
+    """Vectors to compute, as rows of the sides of demands: a need is made when it is asked for.
+
+    `positions` count the items of all demands, one side after another.
+    """
+
+    def __init__(self, demands: Sequence[Demand], positions: Array) -> None:
+        self.demands = demands
+        self._sides = [(number, side) for number, demand in enumerate(demands) for side in demand.keys]
+        self._items = Chained(
+            [as_items(demands[number].data.sides[side].items) for number, side in self._sides], positions
+        )
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def take(self, rows: Array | slice) -> Needs:
+        """The needs at these places of the sequence."""
+        taken = copy(self)
+        taken._items = self._items.take(rows)
+        return taken
+
+    @property
+    def keys(self) -> Array:
+        """The key of each."""
+        keys = np.empty(len(self), KEY)
+        for rows, number, side, places in self.by_side():
+            keys[rows] = self.demands[number].keys[side][places]
+        return keys
+
+    @property
+    def numbers(self) -> Array:
+        """The number of the demand of each."""
+        numbers = np.empty(len(self), np.int64)
+        for rows, number, _, _ in self.by_side():
+            numbers[rows] = number
+        return numbers
+
+    def kinds(self) -> Kinds:
+        """The kinds of the items to embed."""
+        return self._items.kinds()
+
+    def lengths(self) -> Array:
+        """The number of characters in the texts of each item."""
+        return self._items.lengths()
+
+    def by_side(self) -> Iterator[tuple[Array, int, str, Array]]:
+        """By demand (its number) and side: places in this sequence, and the rows of the side that they stand for."""
+        for rows, side, places in self._items.by_sequence():
+            yield rows, *self._sides[side], places
+
+    @overload
+    def __getitem__(self, row: int) -> Need: ...
+    @overload
+    def __getitem__(self, row: slice) -> Needs: ...
+    def __getitem__(self, row: int | slice) -> Need | Needs:
+        if isinstance(row, slice):
+            return self.take(row)
+        [need] = self.take(np.array([range(len(self))[row]]))
+        return need
+
+    def __iter__(self) -> Iterator[Need]:
+        for start in range(0, len(self), BLOCK):
+            yield from self.take(slice(start, start + BLOCK))._list()
+
+    def _list(self) -> list[Need]:
+        needs: dict[int, Need] = {}
+        for rows, number, side, places in self.by_side():
+            demand = self.demands[number]
+            instruction = demand.task.instructions.get(role_of(side))
+            items = take_items(demand.data.sides[side].items, places)
+            keys = demand.keys[side][places].tolist()
+            for row, vector_key, item, place in zip(rows.tolist(), keys, items, places.tolist(), strict=True):
+                needs[row] = Need(vector_key, item, side, instruction, number, place, demand.task.style)
+        return [needs[row] for row in range(len(needs))]
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sequence) and len(self) == len(other) and all(map(eq, self, other))
+
+
+def take(needs: Sequence[Need], rows: Array) -> Sequence[Need]:
+    """The needs at these places."""
+    return needs.take(rows) if isinstance(needs, Needs) else [needs[row] for row in rows.tolist()]
+
+
 @dataclass(frozen=True)
 class Plan:
     """Demands, and the vectors to compute before they can be scored."""
 
     demands: tuple[Demand, ...]
     counts: tuple[Count, ...]  # of each demand
-    needs: tuple[Need, ...]
+    needs: Needs
 
     @property
     def total(self) -> Count:
@@ -82,7 +176,11 @@ def task_demand(task: Task, split: str, subset: str, data: Dataset, encoder: Enc
     def keys_of(side: str, items: Sequence[Item]) -> Array:
         role = role_of(side)
         instruction = task.instructions.get(role)
-        return as_keys([key(space, render_item(encoder, item, role, instruction, task.style)) for item in items])
+        modalities = {modality for names in as_items(items).kinds().names for modality in names}
+        if renders_plainly(encoder, task.style, modalities):
+            return plain_keys(space, items)
+        rendered = (render_item(encoder, item, role, instruction, task.style) for item in hash_content(items))
+        return as_keys(key(space, seen) for seen in rendered)
 
     return Demand(task, split, subset, data, {name: keys_of(name, side.items) for name, side in data.sides.items()})
 
@@ -93,30 +191,42 @@ def plan(demands: Iterable[Demand], stored: Callable[[Array], Array]) -> Plan:
     `stored` returns, for an array of keys, which of them are in the store.
     """
     demands = tuple(demands)
-    counts: list[Count] = []
-    needs: list[Need] = []
-    planned: set[bytes] = set()  # keys of earlier demands
-    for number, current in enumerate(demands):
-        places: dict[bytes, tuple[str, int]] = {}  # distinct key → its first side and row
-        for side, keys in current.keys.items():
-            for row, vector_key in enumerate(keys.tolist()):
-                places.setdefault(vector_key, (side, row))
-        is_stored = stored(as_keys(list(places)))
-        missing: list[Need] = []
-        first = 0
-        for (vector_key, (side, row)), present in zip(places.items(), is_stored.tolist(), strict=True):
-            if vector_key in planned:
-                continue
-            first += 1
-            if not present:
-                item = current.data.sides[side].items[row]
-                instruction = current.task.instructions.get(role_of(side))
-                missing.append(Need(vector_key, item, side, instruction, number, row, current.task.style))
-        items = sum(len(keys) for keys in current.keys.values())
-        counts.append(Count(items, len(places), int(is_stored.sum()), first, len(missing)))
-        needs += missing
-        planned.update(places)
-    return Plan(demands, tuple(counts), tuple(needs))
+    keys = np.concatenate([np.empty(0, KEY), *(keys for demand in demands for keys in demand.keys.values())])
+    first = first_positions(keys)
+    distinct = np.flatnonzero(first == np.arange(len(first)))
+    is_stored = np.zeros(len(keys), bool)
+    is_stored[distinct] = stored(keys[distinct])
+    counts = []
+    start = 0
+    for demand in demands:
+        end = start + sum(map(len, demand.keys.values()))
+        own = distinct[slice(*np.searchsorted(distinct, [start, end]))]
+        shared = np.unique(first[start:end][first[start:end] < start])  # vectors of earlier demands
+        in_store = int(is_stored[own].sum())
+        known = in_store + int(is_stored[shared].sum())
+        counts.append(Count(end - start, len(own) + len(shared), known, len(own), len(own) - in_store))
+        start = end
+    return Plan(demands, tuple(counts), Needs(demands, distinct[~is_stored[distinct]]))
+
+
+def reading_order(tasks: Iterable[Task]) -> list[Task]:
+    """The tasks so that those of one data set, or with a pool in common, follow each other, and small ones come first.
+
+    Tasks whose rows state no sizes keep their place at the beginning.
+    """
+    groups: list[tuple[set[str], list[Task]]] = []
+    for task in tasks:
+        names = {task.source.id, *(pool.id for pool in task.pools)}
+        joined = [group for group in groups if group[0] & names]
+        groups = [group for group in groups if not group[0] & names]
+        shared = names.union(*(group[0] for group in joined))
+        groups.append((shared, [*(member for _, members in joined for member in members), task]))
+
+    def size(members: Iterable[Task]) -> int:
+        return sum({pool.id: pool.items for task in members for pool in task.pools}.values())
+
+    ordered = sorted((members for _, members in groups), key=size)
+    return [task for members in ordered for task in sorted(members, key=lambda task: size([task]))]
 
 
 @dataclass(frozen=True)

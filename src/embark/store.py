@@ -12,6 +12,8 @@ A checksum is an xxh3_64; that of an entry is seeded by its key, so that bytes o
 entry is checked when it is first read in a process; one that is damaged counts as absent from then on, and the newest
 sound entry of a key is the one that is read. Readers never write. Putting, listing, reading and deleting whole segments
 is all that a store asks of its disk. Segments of format 1, which are folders, can still be read (see `_OldSegment`).
+What was committed survives a kill and a power cut; what was only added is lost and embedded again (in a run at most the
+commit window of `engine.sink`). Writing, refreshing and looking up cost the same per entry however large a space is.
 """
 
 from __future__ import annotations
@@ -24,17 +26,19 @@ import secrets
 import shutil
 import struct
 import tempfile
+import threading
 import warnings
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
-from functools import lru_cache
+from functools import lru_cache, reduce
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
+from weakref import WeakValueDictionary
 
 import numpy as np
 from xxhash import xxh3_64_intdigest
@@ -105,19 +109,22 @@ class Space:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._segments: tuple[_Segment, ...] = ()
+        self._segments: tuple[_Segment, ...] = ()  # oldest first
+        self._last_index: _Index | None = None
+        self._small: list[tuple[Path, int]] = []  # segments of its writers that shall become one, and their bytes
         self.refresh()
 
     def refresh(self) -> None:
         """Read what any writer has committed since."""
-        self._segments = tuple(segment for segment in _open_all(self._folders) if len(segment))
-        for segment, other in pairwise(self._segments):
+        segments = tuple(segment for segment in _open_all(self._folders) if len(segment))
+        for segment, other in pairwise(segments):
             if segment.head != other.head:
                 heads = f"{segment.path} has {segment.head}, {other.path} has {other.head}"
                 raise EmbarkError(f"{heads}: delete the wrong one.")
+        self._segments = segments
 
     def __len__(self) -> int:
-        return len(self._index.entry)
+        return self._index.distinct()
 
     def has(self, keys: Array) -> Array:
         """Which of the keys are stored."""
@@ -130,7 +137,7 @@ class Space:
         if (missing := np.flatnonzero(entries < 0)).size:
             first = ", ".join(keys[row].tobytes().hex()[:16] + "…" for row in missing[:3])
             raise MissingVectors(f"{self.path} lacks {len(missing)} of {len(keys)} vectors; the first are {first}")
-        return Vectors(self.path, index, keys, entries)
+        return Vectors(self.path, index.entries, keys, entries)
 
     def discard(self, keys: Array) -> int:
         """Check the stored ones of these keys; those that are damaged count as absent from now on. Returns how many."""
@@ -139,7 +146,7 @@ class Space:
             index = self._index
             entries = index(keys)
             entries = np.unique(entries[entries >= 0])
-            lost = sum(segment.check(local) for segment, local in index.by_segment(entries))
+            lost = sum(segment.check(local) for segment, local in index.entries.by_segment(entries))
             if not lost:
                 return damaged
             damaged += lost
@@ -175,14 +182,13 @@ class Space:
         segments = _open_all(self._folders, again=True)
         for segment in segments:
             segment.check(np.arange(len(segment)))
-        newer: _Index | None = None
-        for position, segment in reversed(list(enumerate(segments))):
-            newer = newer or _Index(segments[position + 1 :])
+        newer = _index(None, ())
+        for segment in reversed(segments):
             sound = not segment.damage and not segment.lost.any()  # damage is for repair, not silently deleted
             if len(segment) and sound and (newer(segment.keys) >= 0).all():
                 _delete(segment.path)
             else:
-                newer = None
+                newer = _index(newer, (segment, *newer.segments))
         self.refresh()
         return before - self.size
 
@@ -213,7 +219,13 @@ class Space:
 
     @property
     def _index(self) -> _Index:  # made at first use: writing needs none
-        return _index(self._segments, sum(int(segment.lost.sum()) for segment in self._segments))
+        segments = self._segments
+        with _INDEXING:
+            index = self._last_index or _INDEXES.get(self.path)
+            if index is None or not index.is_current(segments):
+                index = _index(index, segments)
+            self._last_index = _INDEXES[self.path] = index
+        return index
 
 
 class Vectors:
@@ -223,15 +235,14 @@ class Vectors:
     and entry i is then rows `offsets[i]` to `offsets[i + 1]`.
     """
 
-    def __init__(self, path: Path, index: _Index, keys: Array, entries: Array) -> None:
-        head = index.segments[0].head if index.segments else _NO_HEAD
-        self.dtype = np.dtype(DTYPES[head.dtype])
-        self.dim = head.dim
-        self.ragged = head.ragged
-        self.offsets = np.concatenate([[0], np.cumsum(index.count[entries])])
+    def __init__(self, path: Path, stored: _Entries, keys: Array, entries: Array) -> None:
+        self.dtype = np.dtype(DTYPES[stored.head.dtype])
+        self.dim = stored.head.dim
+        self.ragged = stored.head.ragged
+        self.offsets = np.concatenate([[0], np.cumsum(stored.count(entries))])
         self._path = path
         self._keys = keys
-        self._index = index
+        self._stored = stored
         self._entries = entries
 
     @property
@@ -256,32 +267,35 @@ class Vectors:
 
     def _gather(self, chosen: Array, retries: int = 3) -> Array:
         try:
-            return self._index.gather(self._path, self._entries[chosen])
+            return self._stored.gather(self._path, self._entries[chosen])
         except _Gone:  # a writer has merged small segments into one since
             if not retries:
                 raise
             fresh = Space(self._path).read(self._keys)
-            self._index, self._entries = fresh._index, fresh._entries
+            self._stored, self._entries = fresh._stored, fresh._entries
             return self._gather(chosen, retries - 1)
 
 
 class Writer(AbstractContextManager["Writer"]):
     """Adds vectors to a space. What was added is durable after `commit`, which writes one segment; leaving the `with`
-    block commits. A writer's many small segments become one, in steps of `MANY` and at the end.
+    block commits. Small segments of the space's writers become one, each of them once: so nothing is written more often
+    than twice, and a space has few segments whatever a commit holds.
     """
 
     def __init__(self, space: Space) -> None:
         self._space = space
         self._head: Head | None = None
         self._parts: list[tuple[Array, Array]] = []  # entries and rows that are not committed
-        self._small: list[Path] = []
         self._closed = False
 
     def __exit__(self, *error: object) -> None:
         self.close()
 
-    def add(self, keys: Array, vectors: Array | Sequence[Array], dtype: Any = None) -> None:
-        """Append an (n, dim) matrix or, ragged, a list of n (rows, dim) matrices; stored as `dtype` if one is given."""
+    def add(self, keys: Array, vectors: Array | Sequence[Array], dtype: Any = None, copy: bool = True) -> None:
+        """Append an (n, dim) matrix or, ragged, a list of n (rows, dim) matrices; stored as `dtype` if one is given.
+
+        They are written by `commit`: without a `copy`, nobody may change them until then.
+        """
         if self._closed:
             raise EmbarkError("This writer was closed, or stopped at an earlier error; ask the space for a new one.")
         if len(keys) != len(vectors):
@@ -289,7 +303,7 @@ class Writer(AbstractContextManager["Writer"]):
         if len(keys) == 0:
             return
         ragged = not (isinstance(vectors, np.ndarray) and vectors.ndim == 2)
-        flat = _flat(list(vectors) if ragged else [np.asarray(vectors)], dtype)
+        flat = _flat(list(vectors) if ragged else [np.asarray(vectors)], dtype, copy)
         words = _words(keys)
         head = Head(self._space.path.name, flat.shape[1], flat.dtype.name, ragged)
         if self._head is None:
@@ -311,8 +325,8 @@ class Writer(AbstractContextManager["Writer"]):
         path = _write(self._space.path, self._head, self._parts)
         self._closed = False
         self._parts = []
-        if 0 < _size(path) <= SMALL:
-            self._small.append(path)
+        if 0 < (size := _size(path)) < SMALL:
+            self._space._small.append((path, size))
         self._merge(MANY)
 
     def close(self) -> None:
@@ -323,17 +337,19 @@ class Writer(AbstractContextManager["Writer"]):
         self._closed = True
 
     def _merge(self, most: int) -> None:
-        if len(self._small) > most:
+        small = self._space._small
+        if len(small) > most or sum(size for _, size in small) >= MERGED:
+            self._space._small = []
             with suppress(FileNotFoundError, _Gone):  # somebody else has collected or repaired one of them
-                segments = [segment for path in self._small if len(segment := _open(path, _stamp(path)))]
+                segments = [segment for path, _ in small if len(segment := _open(path, _stamp(path)))]
                 if not any(segment.check(np.arange(len(segment))) for segment in segments):  # damage stays to be seen
                     _replace(segments)
-            self._small = []
 
 
 # ── segments ──────────────────────────────────────────────────────────────────────────────────────────────────────────
-SMALL = 4 << 20  # bytes of a segment that is merged with others
-MANY = 64  # small segments that a writer leaves as long as it writes
+SMALL = 16 << 20  # bytes of a segment that is merged with others: a space of larger ones has few for its size
+MERGED = 64 << 20  # bytes of small segments that are merged at once
+MANY = 256  # small segments that are left while a writer writes
 FEW = 16  # and when it closes
 ALIGNMENT = 4096
 BLOCK = 512  # entries that are copied and checked together: they fit the processor's cache
@@ -362,9 +378,10 @@ class _Segment:
         self.rows = rows  # that lie in the file
         self.offset = offset  # of the first row
         self.damage = damage  # of what describes the entries; without a head there are none
-        self.count = entries["rows"].astype(np.int64)
-        self.first = np.cumsum(self.count) - self.count
-        self.lost = self.first + self.count > rows  # damaged: counts as absent
+        if head.ragged:
+            self._ends = np.cumsum(entries["rows"], dtype=np.int64)
+        local = np.arange(len(entries))
+        self.lost = self.first(local) + self.count(local) > rows  # damaged: counts as absent
         self.checked = np.zeros(len(entries), bool)
 
     def __len__(self) -> int:
@@ -373,6 +390,14 @@ class _Segment:
     @property
     def keys(self) -> Array:
         return self.entries["key"]
+
+    def count(self, local: Array) -> Array:
+        """The number of rows of entries."""
+        return self.entries["rows"][local].astype(np.int64) if self.head.ragged else np.ones(len(local), np.int64)
+
+    def first(self, local: Array) -> Array:
+        """The first row of entries."""
+        return self._ends[local] - self.count(local) if self.head.ragged else local
 
     @property
     def matrix(self) -> Array:
@@ -383,12 +408,12 @@ class _Segment:
         rows: Any
         if self.head.ragged:
             matrix = self.matrix
-            firsts, counts = self.first[local].tolist(), self.count[local].tolist()
+            firsts, counts = self.first(local).tolist(), self.count(local).tolist()
             rows = [out[place : place + count] for place, count in zip(places.tolist(), counts, strict=True)]
             for target, first, count in zip(rows, firsts, counts, strict=True):
                 target[:] = matrix[first : first + count]
         else:
-            rows = self.matrix[self.first[local]]
+            rows = self.matrix[local]
             out[places] = rows
         fresh = np.flatnonzero(~self.checked[local])
         if len(fresh) == len(local):
@@ -404,11 +429,11 @@ class _Segment:
     def check(self, local: Array) -> int:
         """Check entries that were not checked before; how many of all these are damaged."""
         fresh = local[~(self.checked[local] | self.lost[local])]
-        block = max(1, min(BLOCK, int(LARGE // (1 + self.head.width * (self.count.max() if len(self) else 1)))))
+        block = max(1, min(BLOCK, int(LARGE // (1 + self.head.width * self.count(fresh).max(initial=1)))))
         for start in range(0, len(fresh), block):
             part = fresh[start : start + block]
-            places = np.cumsum(self.count[part]) - self.count[part]
-            self.copy(part, np.empty((self.count[part].sum(), self.head.dim), DTYPES[self.head.dtype]), places)
+            count = self.count(part)
+            self.copy(part, np.empty((count.sum(), self.head.dim), DTYPES[self.head.dtype]), np.cumsum(count) - count)
         return int(self.lost[local].sum())
 
     def problems(self) -> list[str]:
@@ -454,7 +479,7 @@ class _Commit(NamedTuple):
 _OLD_ENTRY = np.dtype([("key", KEY), ("rows", "<u4")])
 _COMMIT = struct.Struct("<QQII")  # followed by its crc32
 _OLD_FILES = ("head.json", "vectors.bin", "keys.bin", "commits.bin")
-_OPENED: dict[Path, _Segment] = {}  # every segment that was opened in this process, as it was then
+_OPENED: dict[Path, dict[str, _Segment]] = {}  # by folder and name: segments of this process, as they were opened
 
 
 def _open_all(folders: Iterable[Path], again: bool = False) -> list[_Segment]:
@@ -464,22 +489,24 @@ def _open_all(folders: Iterable[Path], again: bool = False) -> list[_Segment]:
 
 
 def _open_folder(folder: Path, again: bool, listings: int = 20) -> list[_Segment]:
-    paths = {Path(entry.path) for entry in _list(folder) if entry.name.endswith(SUFFIX) != entry.is_dir()}
-    for path in [path for path in list(_OPENED) if path.parent == folder and path not in paths]:
-        _OPENED.pop(path, None)
+    entries = [entry for entry in _list(folder) if entry.name.endswith(SUFFIX) != entry.is_dir()]
+    opened = _OPENED.get(folder, {})
+    for name in set(opened).difference(entry.name for entry in entries):
+        opened.pop(name, None)
     segments = []
-    for path in paths:
+    for entry in entries:
         with suppress(FileNotFoundError):
-            segments.append(_open(path, _stamp(path), again))
-    if len(segments) < len(paths) and listings:  # what was deleted is in a segment that may be newer than the list
+            segments.append(_open(Path(entry.path), _stamp(entry.path), again))
+    if len(segments) < len(entries) and listings:  # what was deleted is in a segment that may be newer than the list
         return _open_folder(folder, again, listings - 1)
     return segments
 
 
 def _open(path: Path, stamp: _Stamp, again: bool = False) -> _Segment:
-    known = _OPENED.get(path)
+    opened = _OPENED.setdefault(path.parent, {})
+    known = opened.get(path.name)
     if known is None or known.stamp != stamp or again:
-        known = _OPENED[path] = (_open_old if path.suffix != SUFFIX else _open_segment)(path, stamp)
+        known = opened[path.name] = (_open_old if path.suffix != SUFFIX else _open_segment)(path, stamp)
     return known
 
 
@@ -598,8 +625,9 @@ def _replace(segments: Sequence[_Segment]) -> None:
     parts = []
     for segment in segments:
         sound = np.flatnonzero(~segment.lost)
-        out = np.empty((segment.count[sound].sum(), segment.head.dim), DTYPES[segment.head.dtype])
-        segment.copy(sound, out, np.cumsum(segment.count[sound]) - segment.count[sound])
+        count = segment.count(sound)
+        out = np.empty((count.sum(), segment.head.dim), DTYPES[segment.head.dtype])
+        segment.copy(sound, out, np.cumsum(count) - count)
         entries = segment.entries[sound].copy()
         if isinstance(segment, _OldSegment):
             entries["sum"] = _checksums(_words(entries["key"]), _split(out, entries["rows"]))
@@ -638,48 +666,13 @@ def _aligned(size: int) -> int:
 # ── the index of a space ─────────────────────────────────────────────────────────────────────────────────────────────
 
 
-class _Index:
-    """The newest sound entry of each distinct key: sorted by key, looked up by the first 64 bits, verified on all."""
+class _Entries:
+    """The entries of several segments, numbered one segment after the other."""
 
     def __init__(self, segments: Sequence[_Segment]) -> None:
-        words = _join([_words(segment.keys) for segment in segments], np.empty((0, 4), np.uint64))
         self.segments = segments
+        self.head = segments[0].head if segments else _NO_HEAD
         self.bases = np.cumsum([0] + [len(segment) for segment in segments])  # the number of each one's first entry
-        self.count = _join([segment.count for segment in segments], np.empty(0, np.int64))
-        order = np.argsort(words[:, 0])
-        lost = _join([segment.lost for segment in segments], np.empty(0, bool))
-        if lost.any():
-            order = order[~lost[order]]
-        prefix = words[order, 0]
-        alike = prefix[1:] == prefix[:-1]  # duplicates, or different keys with equal prefixes
-        if alike.any():
-            places = np.flatnonzero(np.append(alike, False) | np.append(False, alike))
-            entries = order[places]
-            order[places] = entries[np.lexsort((entries, *words[entries].T[::-1]))]
-            first = np.flatnonzero(alike)
-            alike[first] = (words[order[first]] == words[order[first + 1]]).all(axis=1)
-            order = order[np.append(~alike, True)]  # of equal keys the last is the newest
-            prefix = words[order, 0]
-        self.words = words  # of all entries
-        self.prefix = prefix  # of the distinct keys, sorted
-        self.entry = order  # the number of each distinct key's entry, over all segments
-        edges = np.flatnonzero(prefix[1:] != prefix[:-1]) + 1  # where the next prefix begins
-        self.longest = int(np.diff(np.concatenate([[0], edges, [len(order)]])).max())  # in practice 1: no collision
-
-    def __call__(self, keys: Array) -> Array:
-        """The entry of each key, -1 where there is none."""
-        wanted = _words(keys)
-        entries = np.full(len(wanted), -1)
-        if not len(self.entry):
-            return entries
-        order = np.argsort(wanted[:, 0])  # a search in order keeps to the cache, and is twice as fast with its sort
-        start = np.empty(len(wanted), np.int64)
-        start[order] = np.searchsorted(self.prefix, wanted[order, 0])
-        for step in range(self.longest):
-            candidate = self.entry[np.minimum(start + step, len(self.entry) - 1)]
-            equal = (self.words[candidate] == wanted).all(axis=1)
-            entries[equal] = candidate[equal]
-        return entries
 
     def by_segment(self, entries: Array) -> Iterator[tuple[_Segment, Array]]:
         """Sorted entries as numbers within their segments."""
@@ -688,11 +681,19 @@ class _Index:
             if start < stop:
                 yield segment, entries[start:stop] - base
 
+    def count(self, entries: Array) -> Array:
+        """The number of rows of each entry."""
+        count = np.ones(len(entries), np.int64)
+        if self.head.ragged:
+            order = np.argsort(entries)
+            parts = [segment.count(local) for segment, local in self.by_segment(entries[order])]
+            count[order] = _join(parts, count[:0])
+        return count
+
     def gather(self, path: Path, entries: Array) -> Array:
         """The rows of these entries, all of them checked; copied in the order of the disk."""
-        count = self.count[entries]
-        head = self.segments[0].head if self.segments else _NO_HEAD
-        out = np.empty((count.sum(), head.dim), DTYPES[head.dtype])
+        count = self.count(entries)
+        out = np.empty((count.sum(), self.head.dim), DTYPES[self.head.dtype])
         order = np.argsort(entries, kind="stable")
         ordered = entries[order]
         places = (np.cumsum(count) - count)[order]
@@ -722,9 +723,135 @@ class _Index:
         return out
 
 
-@lru_cache(maxsize=4)
-def _index(segments: tuple[_Segment, ...], lost: int) -> _Index:
-    return _Index(segments)
+class _Run(NamedTuple):
+    """The sound entries of some segments, sorted by the first 64 bits of their keys; a key may have several."""
+
+    segments: tuple[_Segment, ...]
+    lost: int  # entries of the segments that are left out, because they are damaged
+    prefix: Array  # the first 64 bits of each key, sorted
+    rest: Array  # the other three times 64
+    entry: Array  # the number of each entry, over the segments of the run
+
+
+class _Index:
+    """Finds the newest sound entry of a key, in a few runs; the longest is mostly the longer part of all.
+
+    A new segment is a run of its own, until the next longer run is less than twice as long: then they become one. So an
+    entry is sorted once and copied a few times, however often a space grows. Entries are numbered over all runs.
+    """
+
+    def __init__(self, segments: tuple[_Segment, ...], runs: Sequence[_Run]) -> None:
+        position = {segment: number for number, segment in enumerate(segments)}
+        self.segments = segments  # oldest first
+        self.runs = runs
+        self.entries = _Entries([segment for run in runs for segment in run.segments])
+        self.age = np.array([position[segment] for segment in self.entries.segments], np.int64)  # small is old
+
+    def is_current(self, segments: tuple[_Segment, ...]) -> bool:
+        """Whether these are its segments, and nothing more of them is known to be damaged."""
+        return self.segments == segments and all(run.lost == _count_lost(run.segments) for run in self.runs)
+
+    def __call__(self, keys: Array) -> Array:
+        """The entry of each key, -1 where there is none."""
+        order = np.argsort(_words(keys)[:, 0])  # a search in order keeps to the cache: twice as fast with its sort
+        wanted = _words(keys).take(order, axis=0)
+        prefix = wanted[:, 0].copy()
+        entries = np.full(len(wanted), -1)  # in that order
+        base = 0
+        for run in self.runs:
+            place = np.searchsorted(run.prefix, prefix)
+            rows = np.flatnonzero(place < len(run.prefix))
+            while len(rows := rows[run.prefix[place[rows]] == prefix[rows]]):  # in practice once: few keys are alike
+                near = place[rows]
+                equal = run.rest.take(near, axis=0) == wanted.take(rows, axis=0)[:, 1:]
+                same = np.flatnonzero(equal[:, 0] & equal[:, 1] & equal[:, 2])
+                self._enter(entries, rows[same], base + run.entry[near[same]].astype(np.int64))
+                place += 1
+                rows = rows[near + 1 < len(run.prefix)]
+            base += sum(map(len, run.segments))
+        numbers = np.empty_like(entries)
+        numbers[order] = entries
+        return numbers
+
+    def _enter(self, entries: Array, rows: Array, candidates: Array) -> None:
+        """Enter candidates for keys, unless a newer entry is there: of a newer segment, or later in the same."""
+        rivals = entries[rows]
+        if (rivals >= 0).any():
+            age, age_of_rivals = (
+                self.age[np.searchsorted(self.entries.bases, numbers, side="right") - 1]
+                for numbers in (candidates, np.maximum(rivals, 0))
+            )
+            newer = (age > age_of_rivals) | ((age == age_of_rivals) & (candidates > rivals)) | (rivals < 0)
+            rows, candidates = rows[newer], candidates[newer]
+        entries[rows] = candidates
+
+    def distinct(self) -> int:
+        """The number of distinct keys."""
+        run = reduce(_merge_runs, self.runs, _new_run(()))
+        alike = np.flatnonzero(run.prefix[1:] == run.prefix[:-1])
+        places = np.union1d(alike, alike + 1)
+        words = np.column_stack([run.prefix[places], run.rest[places]])
+        return len(run.prefix) - len(places) + len(np.unique(words, axis=0))
+
+
+_INDEXES: WeakValueDictionary[Path, _Index] = WeakValueDictionary()  # the last one of each space: the next extends it
+_INDEXING = threading.Lock()
+
+
+def _index(index: _Index | None, segments: tuple[_Segment, ...]) -> _Index:
+    """The index of segments; what another one has sorted is not sorted again."""
+    current = set(segments)
+    runs = [_sound_part(run, current) for run in index.runs] if index else []
+    known = {segment for run in runs for segment in run.segments}
+    runs = sorted([run for run in runs if run.segments], key=lambda run: -len(run.prefix))
+    if fresh := tuple(segment for segment in segments if segment not in known):
+        runs.append(_new_run(fresh))
+    while len(runs) > 1 and len(runs[-2].prefix) < 2 * len(runs[-1].prefix):
+        runs.append(_merge_runs(runs.pop(-2), runs.pop()))
+    return _Index(segments, runs)
+
+
+def _new_run(segments: tuple[_Segment, ...]) -> _Run:
+    """The run of segments."""
+    words = _join([_words(segment.keys) for segment in segments], np.empty((0, 4), np.uint64))
+    order = np.argsort(words[:, 0])
+    lost = _join([segment.lost for segment in segments], np.empty(0, bool))
+    count = int(np.count_nonzero(lost))
+    if count:
+        order = order[~lost[order]]
+    return _Run(segments, count, words[order, 0], words[order, 1:], order.astype(np.uint32))
+
+
+def _merge_runs(run: _Run, other: _Run) -> _Run:
+    """Two runs as one."""
+    places = np.searchsorted(run.prefix, other.prefix)
+    numbers = other.entry + np.uint32(sum(map(len, run.segments)))
+    return _Run(
+        run.segments + other.segments,
+        run.lost + other.lost,
+        np.insert(run.prefix, places, other.prefix),
+        np.insert(run.rest, places, other.rest, axis=0),
+        np.insert(run.entry, places, numbers),
+    )
+
+
+def _sound_part(run: _Run, current: Collection[_Segment]) -> _Run:
+    """The run without segments that are no longer current, and without entries that are known to be damaged by now."""
+    left = tuple(segment for segment in run.segments if segment in current)
+    lost = _count_lost(left)
+    if left == run.segments and lost == run.lost:
+        return run
+    sound = [~segment.lost if segment in current else np.zeros(len(segment), bool) for segment in run.segments]
+    gone = np.array([0 if segment in current else len(segment) for segment in run.segments])
+    before = np.repeat(np.cumsum(gone) - gone, [len(segment) for segment in run.segments])
+    places = np.flatnonzero(np.concatenate(sound)[run.entry])
+    entry = run.entry[places]
+    entry -= before[entry].astype(np.uint32)
+    return _Run(left, lost, run.prefix[places], run.rest[places], entry)
+
+
+def _count_lost(segments: Iterable[_Segment]) -> int:
+    return sum(int(np.count_nonzero(segment.lost)) for segment in segments)
 
 
 def _join(arrays: Sequence[Array], none: Array) -> Array:
@@ -739,8 +866,8 @@ def _words(keys: Array) -> Array:
     return np.ascontiguousarray(keys).view(np.uint64).reshape(-1, 4)
 
 
-def _flat(parts: list[Array], dtype: Any) -> Array:
-    """The matrices as one, in the dtype that is stored."""
+def _flat(parts: list[Array], dtype: Any, copy: bool) -> Array:
+    """The matrices as one, in the dtype that is stored; not a single one itself if a `copy` is asked for."""
     if any(np.ndim(part) != 2 for part in parts) or len({part.shape[1] for part in parts}) > 1:
         raise EmbarkError("Vectors come as one (n, dim) matrix, or as a list of (rows, dim) matrices of one width.")
     whole = np.concatenate(parts) if len(parts) > 1 else parts[0]
@@ -749,7 +876,8 @@ def _flat(parts: list[Array], dtype: Any) -> Array:
         raise EmbarkError(f"{whole.dtype} vectors cannot be stored as {name}; the store holds {', '.join(DTYPES)}.")
     try:
         with np.errstate(over="raise"):
-            return np.array(whole, DTYPES[name], order="C")  # a copy: it is written later
+            convert = np.array if copy and len(parts) == 1 else np.asarray
+            return convert(whole, DTYPES[name], order="C")
     except FloatingPointError as error:
         raise EmbarkError(f"Some values are too large for {name}; store these vectors as float32.") from error
 
@@ -792,17 +920,18 @@ def _size(path: Path) -> int:
         return 0
 
 
-def _stamp(path: Path) -> _Stamp:
+def _stamp(path: Path | str) -> _Stamp:
     """What changes when the files of a segment are written."""
-    files = [path / name for name in _OLD_FILES] if path.suffix != SUFFIX else [path]
+    name = os.fspath(path)
+    if name.endswith(SUFFIX):
+        state = os.stat(name)
+        return ((state.st_size, state.st_mtime_ns, state.st_ino),)
     stamps = []
-    for file in files:
+    for file in _OLD_FILES:
         try:
-            state = file.stat()
+            state = os.stat(os.path.join(name, file))
             stamps.append((state.st_size, state.st_mtime_ns, state.st_ino))
         except FileNotFoundError:
-            if file == path:
-                raise
             stamps.append((0, 0, 0))
     return tuple(stamps)
 

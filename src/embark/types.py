@@ -8,7 +8,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import Any, ClassVar, Literal, TypeAlias
 
 from numpy.typing import NDArray
@@ -45,13 +44,15 @@ class Media:
         """The encoded bytes of each chunk."""
         return tuple(chunk if isinstance(chunk, bytes) else chunk() for chunk in self.chunks)
 
-    @cached_property
+    @property
     def digest(self) -> bytes:
         """Hash of the published bytes; remembered, because reading them may cost a disk seek."""
-        outer = hashlib.sha256()
-        for chunk in self.read():
-            outer.update(hashlib.sha256(chunk).digest())
-        return outer.digest()
+        known: bytes | None = self.__dict__.get("digest")  # a cached_property would let one thread in at a time
+        return known or self.__dict__.setdefault("digest", self.compute_digest())
+
+    def compute_digest(self) -> bytes:
+        """The hash of the hashes of all chunks."""
+        return hashlib.sha256(b"".join(hashlib.sha256(chunk).digest() for chunk in self.read())).digest()
 
 
 Part: TypeAlias = Text | Media

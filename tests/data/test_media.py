@@ -151,6 +151,19 @@ def test_frames_and_animations_are_films() -> None:
         assert {frame.mode for frame in shown} == {"RGB"}
 
 
+@pytest.mark.parametrize(("wanted", "positions"), [(1, [0]), (4, [0, 3, 6, 9]), (20, range(10))])
+def test_of_stored_frames_only_the_wanted_ones_are_read(wanted: int, positions: Any) -> None:
+    frames = [encoded(Image.new("RGBA", (8, 8), (20 * at, 0, 0, 9))) for at in range(10)]
+    read: list[int] = []
+
+    def chunk(at: int) -> Callable[[], bytes]:
+        return lambda: (read.append(at), frames[at])[1]
+
+    [content] = media.decode([Media("video", tuple(map(chunk, range(10))))], wanted, 16_000)
+    assert read == list(positions)
+    assert [frame.getpixel((0, 0)) for frame in content.value] == [(20 * at, 0, 0, 9) for at in positions]
+
+
 def test_a_damaged_frame_makes_the_film_unreadable() -> None:
     good = encoded(Image.new("RGB", (8, 8)))
     with pytest.raises(media.UnreadableMedia, match="video"):
@@ -260,6 +273,51 @@ def test_chosen_frames_are_those_of_a_plain_decode(name: str) -> None:
         assert [frame.tobytes() for frame in found] == [shown[at].tobytes() for at in media.evenly(len(shown), wanted)]
 
 
+@pytest.mark.parametrize("codec", ["libx264", "libx265", "libvpx-vp9", "mpeg4", "mpeg2video"])
+def test_threads_of_a_decoder_change_no_pixel(codec: str) -> None:
+    av = pytest.importorskip("av")
+    forms = {"libvpx-vp9": "webm", "mpeg2video": "mpegts"}
+    options = {"libx264": {"x264-params": "slices=4:keyint=12:open-gop=1:log-level=none"}}
+    options["libx265"] = {"x265-params": "keyint=12:log-level=none"}
+    try:
+        data = film(pictures(40), forms.get(codec, "mp4"), codec, **options.get(codec, {}))
+    except av.codec.codec.UnknownCodecError:
+        pytest.skip(f"this PyAV cannot encode with {codec}")
+    with av.open(io.BytesIO(data)) as container:
+        container.streams.video[0].thread_type = "NONE"
+        shown = [frame.to_image() for frame in container.decode(video=0)]
+    assert len(shown) == 40
+    chosen = [frame.tobytes() for frame in media.open_video([data], 9)]
+    assert chosen == [shown[at].tobytes() for at in media.evenly(40, 9)]
+
+
+def test_a_damaged_film_looks_alike_on_machines_of_all_sizes() -> None:
+    av, chance = pytest.importorskip("av"), random.Random(1)
+    try:
+        whole = film(pictures(40, (160, 96)), "mp4", "libx264", **{"x264-params": "slices=4:log-level=none"})
+    except av.codec.codec.UnknownCodecError:
+        pytest.skip("this PyAV cannot encode with libx264")
+
+    def shown(data: bytes, threads: int) -> list[bytes]:
+        with av.open(io.BytesIO(data)) as container:
+            container.streams.video[0].thread_type = "SLICE"
+            container.streams.video[0].thread_count = threads
+            return [frame.to_image().tobytes() for frame in container.decode(video=0)]
+
+    on_one_core = 0
+    for _ in range(12):
+        data = bytearray(whole)
+        for at in chance.choices(range(len(data) // 5, len(data) - 200), k=3):
+            data[at] ^= 1 << chance.randrange(8)
+        try:
+            frames = [frame().tobytes() for frame in media._video_frames(bytes(data))]
+        except av.FFmpegError:
+            continue
+        assert frames == shown(bytes(data), 6)
+        on_one_core += frames != shown(bytes(data), 1)
+    assert on_one_core, "or nothing here shows that the number of threads matters"
+
+
 def test_a_film_that_begins_in_the_middle_has_fewer_frames_than_packets() -> None:
     """Or else nothing above shows that frames are counted."""
     pytest.importorskip("av")
@@ -294,6 +352,16 @@ def test_speech_is_mono_at_the_wanted_rate() -> None:
     assert (samples.ndim, samples.dtype, content.value.rate) == (1, np.float32, 16_000)
     assert 0.2 < len(samples) / 16_000 < 5
     assert 0.01 < np.abs(samples).max() <= 1.5
+
+
+@given(st.integers(1, 12), st.integers(0, 40), st.integers(0, 2**31))
+def test_channels_are_mixed_to_the_last_bit_as_their_mean(channels: int, length: int, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    samples = rng.normal(size=(length, channels)).astype(np.float32)
+    samples[rng.random(samples.shape) < 0.3] = -0.0
+    mixed = media.mix(samples)
+    assert (mixed.dtype, mixed.shape) == (np.float32, (length,))
+    assert mixed.tobytes() == samples.mean(axis=1).tobytes()
 
 
 def test_parts_decode_in_their_order() -> None:

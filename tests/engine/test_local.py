@@ -19,7 +19,6 @@ from embark.data import items
 from embark.data.items import as_keys
 from embark.engine import local
 from embark.engine.batches import FIRST_BATCH, LARGEST_BATCH, BatchSize, by_kind
-from embark.engine.local import measure
 from embark.engine.preparing import MOST_BYTES, byte_size
 from embark.store import Store
 from embark.types import Array, Audio, Content, EmbarkError
@@ -100,13 +99,6 @@ def test_no_needs_are_no_work(store: Store) -> None:
     encoder = Lengths()
     report, space = run(store, encoder, [])
     assert (report.embedded, len(space), encoder.batches) == (0, 0, [])
-
-
-def test_measuring_tells_seconds_by_kind_and_stores_nothing(store: Store) -> None:
-    found = measure(Lengths(), needs(Lengths(), [text(n) for n in range(1, 90)] + [picture((1, 2, 3))]))
-    assert set(found) == {("text",), ("image",)}
-    assert all(0 < seconds < 1 for seconds in found.values())
-    assert store.spaces() == []
 
 
 def test_the_encoders_own_exceptions_come_out_as_they_are(store: Store) -> None:
@@ -354,12 +346,6 @@ def test_a_batch_of_nothing_but_unreadable_pictures_never_reaches_the_encoder(st
     encoder = Lengths()
     report, _ = run(store, encoder, needs(encoder, [items.media("image", b"no"), items.media("image", b"picture")]))
     assert (len(report.unreadable), encoder.batches) == (2, [])
-
-
-def test_measuring_passes_over_unreadable_pictures() -> None:
-    wanted = needs(Lengths(), [items.media("image", b"no picture"), picture((1, 2, 3))])
-    assert set(measure(Lengths(), wanted)) == {("image",)}
-    assert set(measure(Lengths(), wanted[:1])) == {("image",)}
 
 
 @pytest.mark.parametrize("count", [3, 300])

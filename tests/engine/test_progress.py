@@ -54,7 +54,7 @@ def test_a_terminal_gets_a_bar(monkeypatch: pytest.MonkeyPatch, capsys: pytest.C
     with progress("test/model", 10) as advance:
         advance(10)
     assert "test/model" in screen.getvalue()
-    assert "10/10" in screen.getvalue()
+    assert "10 of 10 items" in screen.getvalue()
     assert capsys.readouterr().out == ""
 
 
@@ -82,12 +82,12 @@ def test_bytes_are_shown_as_sizes(monkeypatch: pytest.MonkeyPatch, capsys: pytes
     monkeypatch.setattr(module, "QUIET_SECONDS", 0.0)
     with progress("Downloading org/data", 3_000_000, what="bytes") as advance:
         advance(1_500_000)
-    assert re.match(STAMP + "Downloading org/data: 1 of 3 MB, ", capsys.readouterr().err)
+    assert re.match(STAMP + r"Downloading org/data: 1\.5 of 3\.0 MB, .* MB/s, 0 s left$", capsys.readouterr().err)
     monkeypatch.setattr(sys, "stderr", screen := Terminal())
     monkeypatch.setenv("TERM", "xterm")
     with progress("Downloading org/data", 3_000_000, what="bytes") as advance:
         advance(1_500_000)
-    assert "1.5/3.0 MB" in screen.getvalue()
+    assert "1.5 of 3.0 MB" in screen.getvalue()
 
 
 def test_a_download_is_shown_while_tasks_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -97,8 +97,8 @@ def test_a_download_is_shown_while_tasks_are_read(monkeypatch: pytest.MonkeyPatc
         with progress("Downloading org/data", 3_000_000, what="bytes") as advance:
             advance(3_000_000)
         read(2)
-    assert "2/2" in screen.getvalue()
-    assert "3.0/3.0 MB" in screen.getvalue()
+    assert "2 of 2 tasks" in screen.getvalue()
+    assert "3.0 of 3.0 MB" in screen.getvalue()
 
 
 def test_an_error_inside_comes_out(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,13 +9,15 @@ from pathlib import Path
 import pytest
 
 import embark
+from embark.engine import sink
 from embark.settings import load_settings
 
 TASK = "PocketFlagZeroShot"
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root may mount a folder read-only")
-def test_fault_08_a_read_only_home_computes_into_an_overlay(tmp_path: Path) -> None:
+def test_fault_08_a_read_only_home_computes_into_an_overlay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sink, "BYTES", 1)  # several segments
     home = tmp_path / "home"
     settings = load_settings(home, tmp_path / "results")
     first = embark.evaluate("embark/pocket", TASK, settings=settings, show_progress=False)

@@ -38,7 +38,7 @@ try:
     elif path.suffix == ".zip":
         Archive(path, path.parent).read("x")
     elif path.suffix == ".tgz":
-        _unpack([path], COMPRESSED[path.read_bytes()[:2]], path.parent)
+        _unpack([path], COMPRESSED[path.read_bytes()[:2]], path.parent / "unpacked")
     else:
         table = open_table_file(path, path.parent)
         column = table.column_names[0]
@@ -150,7 +150,7 @@ def test_fault_18_limits_hold_for_every_kind(tmp_path: Path) -> None:
         open_table_file(tmp_path / "x.jsonl.gz", tmp_path)
     (tmp_path / "x.tgz").write_bytes(gzip.compress(bytes(20_000_000)))
     with pytest.raises(EmbarkError, match="becomes more than"):
-        _unpack([tmp_path / "x.tgz"], COMPRESSED[b"\x1f\x8b"], tmp_path / "unpacked")
+        _unpack([tmp_path / "x.tgz"], COMPRESSED[b"\x1f\x8b"], tmp_path / "unpacked" / "x")
     assert not list((tmp_path / "unpacked").iterdir())
     (tmp_path / "x.zip").write_bytes(zipped({"x": bytes(20_000_000)}))
     with pytest.raises(EmbarkError, match="becomes more than"):

@@ -91,6 +91,19 @@ def test_pooling_does_not_see_padding_on_either_side(lengths: list[int], seed: i
             torch.testing.assert_close(pool(table[ids], mask), expected)
 
 
+@given(st.lists(st.lists(st.integers(0, 60_000), max_size=9), min_size=1, max_size=9), st.integers(-3, 9))
+def test_padding_puts_every_row_at_its_side(rows: list[list[int]], value: int) -> None:
+    longest = max(map(len, rows))
+    for side in ("left", "right"):
+        ids, mask = pad(rows, value, side, "cpu")
+        assert (ids.dtype, mask.dtype) == (torch.long, torch.long)
+        fillings = [longest - len(row) for row in rows]
+        for row, filling, row_ids, row_mask in zip(rows, fillings, ids.tolist(), mask.tolist(), strict=True):
+            empty, full = [value] * filling, [1] * len(row)
+            assert row_ids == ([*empty, *row] if side == "left" else [*row, *empty])
+            assert row_mask == ([*[0] * filling, *full] if side == "left" else [*full, *[0] * filling])
+
+
 def test_how_a_model_was_record_loading_is_on_its_card() -> None:
     card = record_loading(CARD, Loading("cpu"), ("numpy",), trusted="abc", nothing=None)
     assert card.loaded == {"device": "cpu", "libraries": {"numpy": np.__version__}, "trusted": "abc"}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Sequence
 from dataclasses import fields, replace
 from pathlib import Path
 from types import MappingProxyType
@@ -16,6 +17,7 @@ from hypothesis.extra.numpy import arrays
 
 from embark import models
 from embark.models.encoder import Tower, Towers, fingerprint, frame_mean, unit
+from embark.models.parallel import Replicas
 from embark.types import MODALITIES, Array, Content, EmbarkError, Item, ModelCard, Text
 
 CARD = ModelCard("local/towers", "1", "none", MODALITIES, dim=2)
@@ -93,6 +95,73 @@ def test_unit_rows(rows: Array) -> None:
     rows = np.where(np.abs(rows) < 1e-6, 0, rows)
     lengths = np.linalg.norm(unit(rows), axis=1)
     assert np.allclose(lengths, rows.any(1), atol=1e-5)
+
+
+# ── many items at once ───────────────────────────────────────────────────────────────────────────────────────────────
+
+PARTS = st.lists(st.sampled_from([Content("text", "a"), Content("text", "bb"), Content("image", "x")]), max_size=3)
+
+
+def batching() -> tuple[Towers, list[list[str]]]:
+    """Towers of which that of texts prepares many together, and the lists that it was given."""
+    calls: list[list[str]] = []
+
+    def many(texts: list[str]) -> list[str]:
+        calls.append(texts)
+        return [text.upper() for text in texts]
+
+    image = Tower(PLAIN.embed, lambda value: f"<{value}>", {"other": lambda value: f"[{value}]"})
+    return Towers(CARD, {"text": Tower(PLAIN.embed, str.upper, prepare_many=many), "image": image}), calls
+
+
+@given(st.lists(st.tuples(PARTS, st.sampled_from(["", "other"])), max_size=6))
+def test_many_items_are_prepared_as_one_is(items: list[tuple[list[Content], str]]) -> None:
+    model, _ = batching()
+    together = model.prepare_many([contents for contents, _ in items], [mode for _, mode in items])
+    assert together == [model.prepare(contents, mode) for contents, mode in items]
+
+
+def test_a_tower_that_prepares_many_gets_them_in_one_call() -> None:
+    model, calls = batching()
+    model.prepare_many([[Content("text", word)] for word in "abc"], [""] * 3)
+    assert calls == [["a", "b", "c"]]
+
+
+class Marked(Towers):
+    """Prepares in its own way, and leaves out `prepare_many`."""
+
+    def prepare(self, contents: Sequence[Content], mode: str) -> Any:
+        return "own", super().prepare(contents, mode)
+
+
+class Mixed(Marked, Towers):
+    """Neither of its own."""
+
+
+class Plain:
+    """A class beside the protocol, put before it."""
+
+    def prepare(self, contents: Sequence[Content], mode: str) -> Any:
+        return "plain"
+
+
+class Beside(Plain, Towers):
+    """The first class that prepares is no encoder."""
+
+
+@pytest.mark.parametrize("kind", [Marked, Mixed, Beside, Replicas])
+def test_an_encoder_with_a_prepare_of_its_own_is_asked_for_that(kind: Any) -> None:
+    model, calls = batching()
+    own = Replicas([Marked(CARD, model.towers)]) if kind is Replicas else kind(CARD, model.towers)
+    batch = [[Content("text", "a")], [Content("text", "b")]]
+    assert own.prepare_many(batch, ["", ""]) == [own.prepare(contents, "") for contents in batch]
+    assert not calls
+
+
+def test_a_tower_that_loses_a_part_is_an_error() -> None:
+    model = Towers(CARD, {"text": Tower(PLAIN.embed, prepare_many=lambda texts: texts[1:])})
+    with pytest.raises(EmbarkError, match="prepared 1 text inputs of 2"):
+        model.prepare_many([[Content("text", "a")], [Content("text", "b")]], ["", ""])
 
 
 OTHER: dict[str, Any] = {

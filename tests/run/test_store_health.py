@@ -11,6 +11,7 @@ import pytest
 
 import embark
 from embark.cli import main
+from embark.data import own_tables
 from embark.settings import Settings, load_settings
 from embark.store import Store
 from segments import flip, holds, write
@@ -63,6 +64,26 @@ def test_leftovers_are_deleted(settings: Settings) -> None:
     os.utime(part, (time.time() - 90_000,) * 2)
     assert sum(space.freed for space in embark.clean_store(settings).spaces) == 1234
     assert embark.check_store(settings).damage == ()
+
+
+def test_data_given_in_python_is_deleted_once_it_has_no_result_and_no_use(tmp_path: Path) -> None:
+    settings = load_settings(tmp_path / "home", tmp_path / "results")
+    tables = [[{"text": f"{word} {number}", "label": word} for number in range(4) for word in "xyz"[: 2 + more]]
+              for more in (0, 1)]  # fmt: skip
+    scored, unscored = (embark.task(table, "clustering", settings=settings) for table in tables)
+    embark.evaluate("embark/random", scored, settings=settings, show_progress=False)
+    for folder in (settings.home / "own").iterdir():
+        os.utime(folder, (time.time() - own_tables.UNUSED - 60,) * 2)
+    size = embark.store_size(settings)
+    assert size.own_data > 0
+    assert "Data given in Python takes another" in size.notes[1]
+    embark.task(tables[1], "clustering", settings=settings)  # it is used again
+    assert embark.clean_store(settings).own_freed == 0
+    os.utime(unscored.source.id, (0, 0))
+    cleaned = embark.clean_store(settings)
+    assert cleaned.own_freed == size.own_data - cleaned.own_data > 0
+    assert [str(folder) for folder in (settings.home / "own").iterdir()] == [scored.source.id]
+    assert embark.task(tables[1], "clustering", settings=settings) == unscored
 
 
 def test_commands(settings: Settings, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -85,6 +85,9 @@ Rescore = Annotated[bool, typer.Option("--rescore", help="Compute scores again f
 Workers = Annotated[
     int | None, typer.Option("--workers", min=1, metavar="N", help="Threads that decode media and score tasks.")
 ]
+Evict = Annotated[
+    bool, typer.Option("--evict", help="Delete downloaded data sets after their last task, for small disks.")
+]
 Rewrite = Annotated[str | None, typer.Option("--rewrite", metavar="NAME", help="A generator that rewrites queries.")]
 Caption = Annotated[
     str | None, typer.Option("--caption", metavar="NAME", help="A generator that puts media into words.")
@@ -130,6 +133,7 @@ def run(
     rerank: Rerank = None,
     prompt: Prompt = None,
     offline: Offline = False,
+    evict: Evict = False,
     style: Format = "text",
     select: Select = None,
     home: Home = None,
@@ -165,6 +169,7 @@ def run(
             batch_size=batch_size,
             loading=embark.Loading(device, dtype, compile, trust),
             stages=_stages(rewrite, caption, rerank, prompt or []),
+            evict=evict,
             name=names or None,
         )
     except NothingScored as failed:
@@ -194,7 +199,11 @@ def plan(
     tasks_file: TasksFile = None,
     allow_outside: AllowOutside = False,
     protocol: ProtocolName = None,
+    limit: Limit = None,
     data: Annotated[bool, typer.Option("--data", help="Read the data of hub tasks, not just their rows.")] = False,
+    seconds: Annotated[
+        float, typer.Option("--seconds", min=0.0, metavar="N", help="The time for measuring a model's speed.")
+    ] = 20.0,
     device: Device = "auto",
     dtype: Precision = None,
     compile: Compile = False,
@@ -205,13 +214,14 @@ def plan(
 ) -> None:
     """Show what a run would embed, store and cost, without doing it.
 
-    Tasks over hub data are planned on their rows' counts, in an instant, unless --data is given. Seconds come from a
-    small sample timed on this machine; a model behind an API is not asked, its price is estimated.
+    Tasks over hub data are planned on their rows' counts, in an instant, unless --data is given. Seconds are predicted
+    from samples on this machine; a model behind an API is not asked, its price is estimated.
 
     \b
     embark plan
     embark plan -b 'MIEB(Multilingual)'
-    embark plan -m embark/pocket -b Pocket --format json
+    embark plan -m embark/pocket -b Pocket --seconds 5
+    embark plan -m embark/pocket -t CIFAR10ZeroShot --data --limit 100
     """
     settings = embark.load_settings(home, offline=offline or None)
     of_folder = folder_tasks(folder, name, kind, allow_outside=allow_outside)
@@ -223,6 +233,8 @@ def plan(
         chosen_tasks(benchmark, task, of_folder, tasks_file, allow_outside=allow_outside),
         protocol=protocol,
         read_data=data or None,
+        limit=limit,
+        seconds=seconds,
         settings=settings,
         loading=embark.Loading(device, dtype, compile, trust),
     )

@@ -49,7 +49,8 @@ def repair(style: Format = "text", home: Home = None, results: ResultsFolder = N
 
 @app.command(cls=Command)
 def gc(style: Format = "text", home: Home = None, results: ResultsFolder = None) -> None:
-    """Delete what nobody reads: leftovers of killed runs, and vectors that are stored twice.
+    """Delete what nobody reads: leftovers of killed runs, vectors that are stored twice, and data given in Python
+    that has no result and was not used for a month.
 
     \b
     embark store gc

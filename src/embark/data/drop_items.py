@@ -9,10 +9,12 @@ from typing import Any
 
 import numpy as np
 
+from embark.data.items import take
+from embark.data.lazy_items import take_ids
 from embark.types import Array, Dataset, EmbarkError, Gold, Matches, Qrels, Side, Split, Truth, role_of
 
 
-def without(data: Dataset, dropped: Mapping[str, Collection[int]]) -> Dataset:
+def without(data: Dataset, dropped: Mapping[str, Collection[int] | Array]) -> Dataset:
     """The dataset without the items at these positions, by role.
 
     Rows of the truth that mention a dropped item go with it. A query that loses all its documents stays, so that
@@ -22,18 +24,21 @@ def without(data: Dataset, dropped: Mapping[str, Collection[int]]) -> Dataset:
     for role, positions in dropped.items():
         if role not in masks:
             raise EmbarkError(f"There is no side '{role}' to leave items out of, only {', '.join(masks)}.")
-        if not all(0 <= position < len(masks[role]) for position in positions):
+        rows = np.fromiter(positions, np.int64, len(positions))
+        if ((rows < 0) | (rows >= len(masks[role]))).any():
             raise EmbarkError(f"Side '{role}' has {len(masks[role])} items; positions outside it cannot be left out.")
-        masks[role][list(positions)] = False
-    sides = {
-        role: Side(tuple(compress(side.ids, masks[role])), tuple(compress(side.items, masks[role])))
-        for role, side in data.sides.items()
-    }
+        masks[role][rows] = False
+    sides = {role: _remaining(side, masks[role]) for role, side in data.sides.items()}
     about = {
         role: {fact: tuple(compress(values, masks[role])) for fact, values in facts.items()}
         for role, facts in data.about.items()
     }
     return replace(data, sides=sides, truth=_truth(data.truth, masks), about=about)
+
+
+def _remaining(side: Side, mask: Array) -> Side:
+    rows = np.flatnonzero(mask)
+    return side if len(rows) == len(side) else Side(take_ids(side.ids, rows), take(side.items, rows))
 
 
 def sample(data: Dataset, most: int, listed_only: bool = False) -> tuple[Dataset, int]:
@@ -74,7 +79,7 @@ def _only(data: Dataset, rows: Mapping[str, Array]) -> Dataset:
     return without(
         data,
         {
-            name: np.setdiff1d(np.arange(len(side)), rows[role_of(name)]).tolist()
+            name: np.setdiff1d(np.arange(len(side)), rows[role_of(name)])
             for name, side in data.sides.items()
             if role_of(name) in rows
         },

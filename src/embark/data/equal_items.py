@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from embark.data.drop_items import without
-from embark.data.items import digest
-from embark.types import Array, Dataset, Qrels, Side, Split, Task, Truth, role_of
+from embark.data.items import digest, digests, first_positions
+from embark.data.lazy_items import take_ids
+from embark.types import Array, Dataset, Qrels, Split, Task, Truth, role_of
 
 SIDES = ("query", "document", "item", "train", "test")  # a prompt is its class's own
 
@@ -22,7 +23,7 @@ def merge_equal(task: Task, data: Dataset) -> Dataset:
     """
     if any(role_of(name) != name for name in data.sides):
         return data  # items under several conditions differ in some
-    first = {name: _first_positions(side) for name, side in data.sides.items() if name in SIDES}
+    first = {name: first_positions(digests(side.items)) for name, side in data.sides.items() if name in SIDES}
     repeated = {name: np.flatnonzero(places != np.arange(len(places))) for name, places in first.items()}
     if not any(map(len, repeated.values())):
         return data
@@ -43,7 +44,7 @@ def merge_equal(task: Task, data: Dataset) -> Dataset:
     truth: Truth = replace(data.truth, **changes)
     truth = _once(truth) if isinstance(truth, Qrels) else truth
     data = replace(data, truth=truth, skipped=tuple(skipped))
-    merged = without(data, {name: rows.tolist() for name, rows in repeated.items()})
+    merged = without(data, repeated)
     counts = {f"equal items of side '{name}'": len(rows) for name, rows in repeated.items() if len(rows)}
     return replace(merged, counts={**data.counts, **counts})
 
@@ -58,8 +59,8 @@ def with_overlaps(data: Dataset, params: Mapping[str, Any]) -> Dataset:
     if by_design or not all(name in data.sides for name in pair):
         return data
     side, other = (data.sides[name] for name in pair)
-    known = {digest(item.parts) for item in other.items}
-    shared = [name for name, item in zip(side.ids, side.items, strict=True) if digest(item.parts) in known]
+    first = first_positions(np.concatenate([digests(other.items), digests(side.items)]))[len(other) :]
+    shared = take_ids(side.ids, np.flatnonzero(first < len(other)))
     if not shared:
         return data
     if pair[0] == "test":
@@ -69,12 +70,6 @@ def with_overlaps(data: Dataset, params: Mapping[str, Any]) -> Dataset:
         name = "queries among the documents"
         warning = f"{len(shared):,} of {len(side):,} queries are in the corpus as they are ({shared[0]} first)"
     return replace(data, skipped=(*data.skipped, warning), counts={**data.counts, name: len(shared)})
-
-
-def _first_positions(side: Side) -> Array:
-    """For each item, the position of the first one of its content."""
-    first: dict[bytes, int] = {}
-    return np.array([first.setdefault(digest(item.parts), row) for row, item in enumerate(side.items)], np.int64)
 
 
 def _once(truth: Qrels) -> Qrels:

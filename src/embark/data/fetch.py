@@ -76,6 +76,7 @@ class Hub:
         self.offline = settings.offline
         self.progress = progress
         self.opened: dict[tuple[str, str], dict[str, RemoteFile]] = {}  # by dataset and revision
+        self.made: dict[str, list[Path]] = {}  # by dataset: the files that this Hub downloaded or unpacked, for `evict`
         self.unchanged: list[Any] = []  # tasks of folders that were seen to be in the state that their rows have
         self._commits: dict[tuple[str, str], str] = {}
         self._verified: dict[str, dict[str, list[Any]]] = {}  # by dataset and path; what verified.jsonl holds
@@ -182,6 +183,20 @@ class Hub:
         if not self.offline and not is_local(id):
             (self._folder(id) / f"{self.resolve(id, revision)}.json").unlink(missing_ok=True)
             _load_listing.cache_clear()
+
+    def evict(self, id: str) -> int:
+        """Delete the files of a dataset that this Hub downloaded or unpacked, and none that were there before.
+
+        Returns the bytes that are free now.
+        """
+        free = 0
+        for path in self.made.pop(id, ()):
+            for file in {path.resolve(), path}:  # in the cache, the path is a link to the content
+                with suppress(OSError):
+                    free += 0 if file.is_symlink() else file.stat().st_size
+                    file.unlink()
+            self._record(id).pop(str(path), None)
+        return free
 
     def _find(self, id: str, commit: str, file: RemoteFile) -> Path | None:
         """The file on this machine, if it is here and of the right size."""
@@ -367,6 +382,7 @@ class Hub:
     def _download(self, id: str, commit: str, file: RemoteFile, bar: _Bar) -> Path:
         """Download a file and verify it; a damaged file is downloaded once more."""
         attempt = partial(self._download_once, id, commit, file, bar)
+        known = _content(id, commit, file).exists()  # of another revision
         for _ in range(2):
             try:
                 path = with_retries(f"Downloading '{file.path}' of dataset {id}", attempt, bar.stopped.wait)
@@ -377,6 +393,8 @@ class Hub:
             checksum = _checksum(path, file)
             if checksum == file.checksum:
                 self._note(id, path, state)
+                if not known:
+                    self.made.setdefault(id, []).append(path)
                 return path
             path.resolve().unlink(missing_ok=True)  # the content; in the cache, the path is a link to it
             path.unlink(missing_ok=True)
@@ -549,6 +567,11 @@ def _snapshot(id: str, commit: str) -> Path:
     from huggingface_hub import constants
 
     return Path(constants.HF_HUB_CACHE, f"datasets--{safe_path(id).replace('/', '--')}", "snapshots", commit)
+
+
+def _content(id: str, commit: str, file: RemoteFile) -> Path:
+    """Where the cache has the content of a file, whichever revisions have it."""
+    return _snapshot(id, commit).parent.parent / "blobs" / (file.sha256 or file.oid)
 
 
 def _files_in(folder: Path) -> dict[str, RemoteFile]:

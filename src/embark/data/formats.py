@@ -22,8 +22,11 @@ import pyarrow as pa
 from embark.data import lazy_media, limits
 from embark.data.errors import errors_about
 from embark.data.fetch import is_local
+from embark.data.items import ItemList, Items
+from embark.data.lazy_items import MediaItems, text_array
+from embark.data.lazy_media import StoredMedia
 from embark.data.sibling_files import SiblingFiles
-from embark.types import Bytes, EmbarkError
+from embark.types import Array, Bytes, EmbarkError, Item, Modality
 
 csv.field_size_limit(1 << 30)  # some cells hold whole documents
 
@@ -44,6 +47,20 @@ class TableFile(ABC):
     @abstractmethod
     def chunks(self, column: str) -> Sequence[Bytes | None]:
         """The encoded media of a column, unread; None for an empty cell."""
+
+    def texts(self, column: str) -> Any:
+        """The values of a column as an Arrow array of texts."""
+        return text_array(None if value is None else str(value) for value in self.values(column))
+
+    def missing(self, column: str) -> Array:
+        """Which rows have no value in a column."""
+        return np.array([value is None for value in self.values(column)], bool)
+
+    def media(self, kind: Modality, column: str) -> tuple[Items, Array]:
+        """The media of a column as items, and which rows have one."""
+        chunks = self.chunks(column)
+        items = [Item(() if chunk is None else (StoredMedia(kind, (chunk,)),)) for chunk in chunks]
+        return ItemList(items), np.array([chunk is not None for chunk in chunks], bool)
 
     def chunk_lists(self, column: str) -> Sequence[Sequence[Bytes]]:
         """The encoded media of a column of lists, unread."""
@@ -92,25 +109,59 @@ class Parquet(TableFile):
         return int(lazy_media.parquet_metadata(self.path).num_rows)
 
     def values(self, column: str) -> list[Any]:
-        top, *fields = [column] if column in self.column_names else column.split(".")
-        batches = lazy_media.parquet_batches(self.path, [column])
-        values = [value for batch in batches for value in batch.column(top).to_pylist()]
-        if len(values) != len(self):
-            raise ValueError(f"column '{column}' has {len(values):,} of {len(self):,} rows")
+        _, *fields = [column] if column in self.column_names else column.split(".")
+        values = [value for array in self._arrays(column) for value in array.to_pylist()]
         for field in fields:
             values = [None if value is None else value.get(field) for value in values]
         return values
 
+    def texts(self, column: str) -> Any:
+        if not self._is_text(column) and not pa.types.is_integer(self._type(column)):
+            return super().texts(column)
+        array = pa.chunked_array(self._arrays(column), self._type(column)).cast(pa.large_string()).combine_chunks()
+        array.validate(full=True)  # that it is UTF-8
+        return array
+
+    def missing(self, column: str) -> Array:
+        if column not in self.column_names:
+            return super().missing(column)
+        return np.concatenate([np.zeros(0, bool), *(array.is_null().to_numpy(False) for array in self._arrays(column))])
+
+    def _arrays(self, column: str) -> list[Any]:
+        arrays = [batch.column(0) for batch in lazy_media.parquet_batches(self.path, [column])]
+        if (rows := sum(map(len, arrays))) != len(self):
+            raise ValueError(f"column '{column}' has {rows:,} of {len(self):,} rows")
+        return arrays
+
     def chunks(self, column: str) -> Sequence[Bytes | None]:
-        own = self.siblings if self.siblings and is_local(self.siblings.source.id) else None
-        if own and (names := self.file_names(column)) is not None:
-            return own.chunks(names)
+        if self._names_files(column) and self.siblings:
+            return self.siblings.chunks(self.values(column))
+        media = self._media(column)
+        return [media.chunk(row) if valid else None for row, valid in enumerate(media.valid())]
+
+    def media(self, kind: Modality, column: str) -> tuple[Items, Array]:
+        if self._names_files(column):
+            return super().media(kind, column)
+        media = self._media(column)
+        return MediaItems(kind, media, np.arange(len(self))), media.valid()
+
+    def _names_files(self, column: str) -> bool:
+        """Whether the texts of a column name media of the table's folder."""
+        return self.siblings is not None and is_local(self.siblings.source.id) and self._is_text(column)
+
+    def _is_text(self, column: str) -> bool:
+        kind = self._type(column)
+        return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
+
+    def _type(self, column: str) -> Any:
+        return self.schema.field(column).type if column in self.column_names else pa.null()
+
+    def _media(self, column: str) -> lazy_media.ParquetColumn:
         kind = self.schema.field(column).type
         if not _is_bytes(kind) and not _is_samples(kind):
             raise EmbarkError(f"{self.path}: column '{column}' holds {kind}, not media.")
         sequence = lazy_media.ParquetColumn if _is_bytes(kind) else lazy_media.SampleColumn
-        media = sequence(self.path, self.digests, column)
-        return [lazy_media.LazyBytes(media, row) if valid else None for row, valid in enumerate(media.valid())]
+        return sequence(self.path, self.digests, column)
 
     def chunk_lists(self, column: str) -> Sequence[Sequence[Bytes]]:
         kind = self.schema.field(column).type
@@ -128,9 +179,7 @@ class Parquet(TableFile):
         return [[lazy_media.ListElement(media, row, position) for position in range(n)] for row, n in enumerate(counts)]
 
     def file_names(self, column: str) -> list[str | None] | None:
-        kind = self.schema.field(column).type if column in self.column_names else None
-        text = kind is not None and (pa.types.is_string(kind) or pa.types.is_large_string(kind))
-        return self.values(column) if text else None
+        return self.values(column) if self._is_text(column) else None
 
     def class_names(self, column: str) -> tuple[str, ...] | None:
         return declared_classes(self.schema, column)
@@ -310,6 +359,14 @@ class Shard(TableFile):
 
     def chunks(self, column: str) -> Sequence[Bytes | None]:
         return [None if ending is None else self.rows[key][ending] for key, ending in self._endings(column)]
+
+    def media(self, kind: Modality, column: str) -> tuple[Items, Array]:
+        chunks = [None if ending is None else self.rows[key][ending] for key, ending in self._endings(column)]
+        first = next((chunk for chunk in chunks if chunk is not None), None)
+        if first is None:
+            return super().media(kind, column)
+        present = np.array([chunk is not None for chunk in chunks], bool)
+        return MediaItems.of_chunks(kind, [chunk or first for chunk in chunks]), present
 
     def _endings(self, column: str) -> Iterator[tuple[str, str | None]]:
         for key, row in self.rows.items():

@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping
+from abc import abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import fields
 from functools import partial
-from itertools import product
+from itertools import islice, product
+from operator import eq
 from pathlib import Path
+from typing import NamedTuple, overload
 
 import numpy as np
 
-from embark.types import Array, Bytes, Item, Media, Modality, Part, Rendered, Side, Text
+from embark.settings import cores
+from embark.threads import DaemonThreads
+from embark.types import Array, Bytes, Dataset, Item, Media, Modality, Part, Rendered, Side, Text
 
 KEY = np.dtype("V32")
 NAME = 60  # characters of a text that name it in messages
 DECODING = 1  # part of every key, texts too: media that decode otherwise get a digest of their own, as upright.py does
+BLOCK = 4096  # hashes that are joined at a time
+FEW = 16  # media that a thread hashes at a time
 
 
 def text(value: str) -> Item:
@@ -59,24 +67,227 @@ def _part_name(part: Part, folder: str) -> str:
     return f"'{path.relative_to(folder) if folder and path.is_relative_to(folder) else path}'"
 
 
+# ── keys ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
 def digest(parts: tuple[Part, ...], mode: str = "") -> bytes:
     """Hash of the parts in order: text by its UTF-8 bytes, media by their encoded bytes."""
-    outer = hashlib.sha256(mode.encode())
-    for part in parts:
-        outer.update(b"\0" + part.kind.encode() + b"\0")
-        if isinstance(part, Text):
-            outer.update(hashlib.sha256(part.text.encode("utf-8", "surrogatepass")).digest())
-        else:
-            outer.update(part.digest)
-    return outer.digest()
+    return hashlib.sha256(mode.encode() + hashed(parts)).digest()
+
+
+def hashed(parts: Iterable[Part]) -> bytes:
+    """What `digest` hashes of the parts: the kind and the hash of each."""
+    return b"".join(b"\0" + part.kind.encode() + b"\0" + _content_hash(part) for part in parts)
+
+
+def _content_hash(part: Part) -> bytes:
+    if isinstance(part, Text):
+        return hashlib.sha256(part.text.encode("utf-8", "surrogatepass")).digest()
+    return part.digest
 
 
 def key(space: str, rendered: Rendered) -> bytes:
     """The key of a stored vector: the encoder's fingerprint and exactly what the encoder will see."""
     mode = rendered.mode if rendered.frames is None else f"{rendered.mode}\0{rendered.frames} frames"
-    return hashlib.sha256(f"{space}\0{DECODING}\0".encode() + digest(rendered.parts, mode)).digest()
+    return hashlib.sha256(_prefix(space) + digest(rendered.parts, mode)).digest()
 
 
-def as_keys(keys: list[bytes]) -> Array:
+def plain_keys(space: str, items: Sequence[Item]) -> Array:
+    """The keys of items that the encoder sees as they are."""
+    prefix = _prefix(space)
+    sha256 = hashlib.sha256
+    return as_keys(sha256(prefix + sha256(parts).digest()).digest() for parts in hash_content(items).hashed())
+
+
+def digests(items: Sequence[Item]) -> Array:
+    """The digest of each item, as an array like that of keys."""
+    return as_keys(hashlib.sha256(parts).digest() for parts in hash_content(items).hashed())
+
+
+def as_keys(keys: Iterable[bytes]) -> Array:
     """Keys as one array of 32-byte records."""
-    return np.frombuffer(b"".join(keys), dtype=KEY)
+    rest = iter(keys)
+    blocks = iter(lambda: b"".join(islice(rest, BLOCK)), b"")  # a list of millions of keys would take thrice the memory
+    return np.frombuffer(b"".join(blocks), dtype=KEY)
+
+
+def first_positions(keys: Array) -> Array:
+    """For each key, the position of the first one that equals it."""
+    words = np.ascontiguousarray(keys).view(np.uint64).reshape(-1, 4).T
+    order = np.argsort(words[0], kind="stable")  # keys are hashes: no two begin alike, unless someone makes them up
+    begins = _changes(words, order)
+    if len(begins) > len(_changes(words[:1], order)):
+        order = np.lexsort(words)
+        begins = _changes(words, order)
+    first = np.empty(len(order), np.int64)
+    first[order] = np.repeat(order[begins], np.diff(begins, append=len(order)))  # equal keys are in their order
+    return first
+
+
+def _changes(words: Array, order: Array) -> Array:
+    """The places where another key begins, of keys in this order."""
+    begins = np.arange(len(order)) == 0
+    for word in words:
+        in_order = word[order]
+        begins[1:] |= in_order[1:] != in_order[:-1]
+    return np.flatnonzero(begins)
+
+
+def _prefix(space: str) -> bytes:
+    return f"{space}\0{DECODING}\0".encode()
+
+
+# ── sequences of items ───────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class Kinds(NamedTuple):
+    """The kinds of items (their modalities), in the order in which they occur first, and the kind of each item."""
+
+    names: tuple[tuple[Modality, ...], ...]
+    numbers: Array
+
+
+class Items(Sequence[Item]):
+    """Items whose content is in tables or files: each is made when it is asked for, so that many take little memory."""
+
+    @abstractmethod
+    def item(self, row: int) -> Item:
+        """The item at a position, which is not negative."""
+
+    @abstractmethod
+    def take(self, rows: Array) -> Items:
+        """The items at these positions, in this order."""
+
+    @abstractmethod
+    def kinds(self) -> Kinds:
+        """The kinds of the items."""
+
+    @abstractmethod
+    def lengths(self) -> Array:
+        """The number of characters in the texts of each item."""
+
+    @abstractmethod
+    def hashed(self) -> Iterator[bytes]:
+        """What `digest` hashes of the parts of each item."""
+
+    def scans(self) -> Iterator[Callable[[], None]]:
+        """What there is to do before the hashes of media are known, in parts for threads."""
+        return iter(())
+
+    @property
+    @abstractmethod
+    def nbytes(self) -> int:
+        """The memory that the items take, about."""
+
+    def upright(self, turned: Callable[[Item], Item]) -> Items:
+        """The items with their pictures upright, see `upright.py`; `turned` turns those of an item in memory."""
+        return self
+
+    @overload
+    def __getitem__(self, row: int) -> Item: ...
+    @overload
+    def __getitem__(self, row: slice) -> Items: ...
+    def __getitem__(self, row: int | slice) -> Item | Items:
+        rows = range(len(self))[row]
+        return self.take(np.array(rows, np.int64)) if isinstance(rows, range) else self.item(rows)
+
+    def __iter__(self) -> Iterator[Item]:
+        return map(self.item, range(len(self)))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sequence) and len(self) == len(other) and all(map(eq, self, other))
+
+
+def hash_content(items: Sequence[Item]) -> Items:
+    """The items, after the hashes of their media were computed in several threads, where they are not known yet."""
+    items = as_items(items)
+    scans = list(items.scans())
+    if len(scans) > 1:  # a single one costs no more later
+        with DaemonThreads(cores(), "embark-hash") as pool:
+            for done in [pool.submit(scan) for scan in scans]:
+                done.result()
+    return items
+
+
+def as_items(items: Sequence[Item]) -> Items:
+    """The items themselves, or a list of them with the methods of `Items`."""
+    return items if isinstance(items, Items) else ItemList(items)
+
+
+def take(items: Sequence[Item], rows: Array) -> Sequence[Item]:
+    """The items at these positions."""
+    return items.take(rows) if isinstance(items, Items) else tuple(items[row] for row in rows.tolist())
+
+
+class ItemList(Items):
+    """Items that are in memory."""
+
+    def __init__(self, items: Sequence[Item]) -> None:
+        self.items = items
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+    def __iter__(self) -> Iterator[Item]:
+        return iter(self.items)
+
+    def item(self, row: int) -> Item:
+        return self.items[row]
+
+    def take(self, rows: Array) -> Items:
+        return ItemList([self.items[row] for row in rows.tolist()])
+
+    def upright(self, turned: Callable[[Item], Item]) -> Items:
+        return ItemList(tuple(map(turned, self.items)))
+
+    def kinds(self) -> Kinds:
+        numbers: dict[tuple[Modality, ...], int] = {}
+        of_items = [numbers.setdefault(item.modalities, len(numbers)) for item in self.items]
+        return Kinds(tuple(numbers), np.array(of_items, np.int32))
+
+    def lengths(self) -> Array:
+        return np.array(
+            [sum(len(part.text) for part in item.parts if isinstance(part, Text)) for item in self.items], np.int64
+        )
+
+    def hashed(self) -> Iterator[bytes]:
+        return (hashed(item.parts) for item in self.items)
+
+    def scans(self) -> Iterator[Callable[[], None]]:
+        media = {id(part): part for item in self.items for part in item.parts if isinstance(part, Media)}
+        new = [part for part in media.values() if "digest" not in vars(part)]
+        return (partial(_hash_media, new[start : start + FEW]) for start in range(0, len(new), FEW))
+
+    @property
+    def nbytes(self) -> int:
+        sample = self.items[:: max(1, len(self) // SAMPLE)]
+        return sum(ITEM + sum(map(_part_bytes, item.parts)) for item in sample) * len(self) // max(1, len(sample))
+
+
+SAMPLE = 256  # items whose size is looked at
+ITEM = 120  # bytes of an item in memory, and of its place in a tuple
+PART = 400  # bytes of a part that is not in memory itself, with its digest
+TEXT = 110  # bytes of a text besides its characters
+
+
+def _part_bytes(part: Part) -> int:
+    if isinstance(part, Text):
+        return TEXT + len(part.text)
+    return PART + sum(len(chunk) if isinstance(chunk, bytes) else 0 for chunk in part.chunks)
+
+
+def size_of(data: Dataset) -> int:
+    """The memory that a dataset takes, in bytes, about: its items, ids and truth."""
+    truth = (getattr(data.truth, spec.name) for spec in fields(data.truth))
+    ids = (getattr(side.ids, "nbytes", TEXT * len(side)) for side in data.sides.values())
+    return (
+        sum(as_items(side.items).nbytes for side in data.sides.values())
+        + sum(ids)
+        + sum(values.nbytes for values in truth if isinstance(values, np.ndarray))
+        + sum(TEXT * len(values) for facts in data.about.values() for values in facts.values())
+    )
+
+
+def _hash_media(parts: Sequence[Media]) -> None:
+    for part in parts:
+        _ = part.digest  # which it remembers

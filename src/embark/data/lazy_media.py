@@ -7,18 +7,21 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import struct
 import tarfile
 import threading
 import zipfile
 import zlib
 from abc import abstractmethod
+from bisect import bisect_right
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import lru_cache, partial
+from itertools import accumulate
 from pathlib import Path
 from typing import Any, cast
 
@@ -33,17 +36,19 @@ from embark.data.errors import errors_about
 from embark.data.upright import orientation
 from embark.types import Array, EmbarkError, Media
 
-ROW_GROUP_BYTES = 1 << 30  # of row groups in memory
+ROW_GROUP_BYTES = 1 << 28  # of row groups in memory: rows are read in order, or nearly so
 BATCH = 256  # rows decoded at a time: nested binaries of more than 2 GB cannot be decoded at once
+MOST_ROWS = 1 << 14  # decoded at a time where values are small
+BATCH_BYTES = 1 << 24  # of such rows
 BLOCK = 1000  # hashes kept in one file
+BLOCKS = 512  # hashes of so many blocks are remembered: 16 MB
 
 
 @dataclass(frozen=True)
 class StoredMedia(Media):
     """Media whose chunks are read from larger files; their digest is computed from the hashes kept on disk."""
 
-    @cached_property
-    def digest(self) -> bytes:
+    def compute_digest(self) -> bytes:
         hashes = (chunk.sha256() if isinstance(chunk, LazyBytes) else _sha256(chunk) for chunk in self.chunks)
         return hashlib.sha256(b"".join(hashes)).digest()
 
@@ -68,6 +73,42 @@ class MediaSequence:
     def read(self, position: int) -> bytes | None:
         """The bytes at a position; None where there are none."""
 
+    def chunk(self, position: int, *location: int) -> LazyBytes:
+        """The bytes at a position, unread; `location` is that of `LazyBytes`."""
+        return LazyBytes(self, position)
+
+    def hashes(self, positions: Array) -> Array:
+        """(n, 32): the hashes of the bytes at these positions."""
+        return self._facts(_hashes, positions)
+
+    def orientations(self, positions: Array) -> Array:
+        """The EXIF orientations of the bytes at these positions, where they are pictures."""
+        return self._facts(_orientations, positions)
+
+    def scans(self, positions: Array, turned: bool) -> Iterator[Callable[[], None]]:
+        """What there is to do before these hashes (and orientations, if `turned`) are known, in parts for threads."""
+        return (partial(self._scan_block, block, turned) for block in np.unique(positions // BLOCK).tolist())
+
+    def _scan_block(self, block: int, turned: bool) -> None:
+        with errors_about(self.path):
+            _hashes(self, block)
+            if turned:
+                _orientations(self, block)
+
+    def _facts(self, read: Callable[[MediaSequence, int], Array], positions: Array) -> Array:
+        order = np.argsort(positions, kind="stable")
+        blocks = positions[order] // BLOCK
+        begins = np.flatnonzero(np.diff(blocks, prepend=-1))
+        with errors_about(self.path):
+            facts = [
+                read(self, block)[positions[rows] % BLOCK]
+                for block, rows in zip(blocks[begins].tolist(), np.split(order, begins[1:]), strict=True)
+            ]
+        in_order = np.concatenate(facts)
+        out = np.empty_like(in_order)
+        out[order] = in_order
+        return out
+
 
 @dataclass(frozen=True, slots=True)
 class LazyBytes:
@@ -75,6 +116,11 @@ class LazyBytes:
 
     sequence: MediaSequence
     position: int
+
+    @property
+    def location(self) -> tuple[int, ...]:
+        """What else it knows about its place in the file."""
+        return ()
 
     def __call__(self) -> bytes:
         with errors_about(self.sequence.path):
@@ -94,14 +140,14 @@ class LazyBytes:
 # ── kept hashes ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=BLOCKS)
 def _hashes(sequence: MediaSequence, block: int) -> Array:
     """The hashes of one block of a sequence, from disk or computed in one pass."""
     stored = _kept(_path(sequence, block), (len(_positions(sequence, block)), 32))
     return _scan(sequence, block)[0] if stored is None else stored
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=BLOCKS)
 def _orientations(sequence: MediaSequence, block: int) -> Array:
     """The EXIF orientations of one block of a sequence, from disk or computed in one pass."""
     stored = _kept(_path(sequence, block, "-upright"), (len(_positions(sequence, block)),))
@@ -170,8 +216,8 @@ class ParquetColumn(MediaSequence):
     def scalar(self, row: int) -> Any:
         """The cell of a row as an Arrow scalar: binary, or a list."""
         starts = _group_starts(self.path)
-        group = int(np.searchsorted(starts, row, "right")) - 1
-        return _ROW_GROUPS.get((self.path, self.name, group))[row - int(starts[group])]
+        group = bisect_right(starts, row) - 1
+        return _ROW_GROUPS.get((self.path, self.name, group))[row - starts[group]]
 
     def valid(self) -> Array:
         """Which rows are not null, by the file's statistics where it has them, else by reading."""
@@ -235,7 +281,9 @@ def parquet_batches(path: str, columns: list[str], groups: list[int] | None = No
     limit = limits.unpacked(os.path.getsize(path))
     size = 0
     with pq.ParquetFile(path, metadata=parquet_metadata(path)) as file:
-        for batch in file.iter_batches(_batch_rows(path, columns, limit), row_groups=groups, columns=columns):
+        for batch in file.iter_batches(
+            _batch_rows(path, columns, limit), row_groups=groups, columns=columns, use_threads=False
+        ):
             size += batch.nbytes
             if size > limit:
                 raise EmbarkError(f"{path} cannot be read: {limits.explain('it', limit)}.")
@@ -243,28 +291,58 @@ def parquet_batches(path: str, columns: list[str], groups: list[int] | None = No
 
 
 def _batch_rows(path: str, columns: list[str], limit: int) -> int:
-    """The rows to decode at a time: fewer where any of them may hold a large value of a dictionary."""
-    rows = BATCH
+    """The rows to decode at a time: fewer where any of them may hold a large value, as of a dictionary."""
+    rows = MOST_ROWS
     values = 0
     metadata = parquet_metadata(path)
     for group in map(metadata.row_group, range(metadata.num_row_groups)):
-        for leaf in map(group.column, range(group.num_columns)):
+        for number, leaf in enumerate(map(group.column, range(group.num_columns))):
             if any(leaf.path_in_schema == name or leaf.path_in_schema.startswith(f"{name}.") for name in columns):
                 values += leaf.num_values
-                if leaf.total_uncompressed_size > limit or values * 8 > limit:
+                size = leaf.total_uncompressed_size
+                if size > limit or values * 8 > limit:
                     reason = limits.explain(f"column '{leaf.path_in_schema}'", limit)
                     raise EmbarkError(f"{path} cannot be read: {reason}.")
+                lists = metadata.schema.column(number).max_repetition_level > 0
+                if not lists and REPEATING.isdisjoint(leaf.encodings):
+                    rows = min(rows, max(BATCH, BATCH_BYTES * leaf.num_values // max(1, size)))
+                    size = _dictionary_bytes(path, leaf)
+                else:
+                    rows = min(rows, BATCH)
                 if leaf.has_dictionary_page:
-                    rows = min(rows, limits.UNPACKED // max(1, leaf.total_uncompressed_size))
+                    rows = min(rows, limits.UNPACKED // max(1, size))
     return max(1, rows)
 
 
+REPEATING = {"DELTA_BYTE_ARRAY"}  # encodings whose values share bytes with others
+
+
+def _dictionary_bytes(path: str, leaf: Any) -> int:
+    """The size of the dictionary of a column; none of its values is larger.
+
+    Its page begins with a header in Thrift's compact protocol: two numbers of 7 bits a byte, its kind and its size.
+    """
+    if not leaf.has_dictionary_page:
+        return 0
+    with open(path, "rb") as file:
+        file.seek(leaf.dictionary_page_offset or 0)
+        header = file.read(12)
+    numbers = re.match(rb"\x15([\x80-\xff]*[\x00-\x7f])\x15([\x80-\xff]{0,4}[\x00-\x7f])", header, re.DOTALL)
+    if numbers is None or numbers[1] != DICTIONARY_PAGE:
+        return int(leaf.total_uncompressed_size)
+    zigzag: int = sum((byte & 0x7F) << (7 * place) for place, byte in enumerate(numbers[2]))
+    return zigzag // 2  # the last bit is the sign
+
+
+DICTIONARY_PAGE = b"\x04"
+
+
 @lru_cache(maxsize=512)
-def _group_starts(path: str) -> Array:
+def _group_starts(path: str) -> list[int]:
     """The first row of each row group."""
     metadata = parquet_metadata(path)
     rows = [metadata.row_group(group).num_rows for group in range(metadata.num_row_groups)]
-    return np.cumsum([0, *rows[:-1]])
+    return [0, *accumulate(rows[:-1])]
 
 
 def _bytes_leaf(path: str, column: str) -> str:
@@ -282,8 +360,10 @@ class _RowGroups:
     def get(self, key: tuple[str, str, int]) -> Any:
         """The cells of (path, column, row group); threads that need the same ones wait for the first of them."""
         with self._lock:
-            missing = key not in self._columns
-            future = self._columns.setdefault(key, Future())
+            future = self._columns.get(key)
+            missing = future is None
+            if future is None:
+                future = self._columns[key] = Future()
             self._columns.move_to_end(key)
         if missing:
             try:
@@ -323,6 +403,9 @@ class ArchiveFiles(MediaSequence):
     def read(self, position: int) -> bytes | None:
         return _extract(self.path, *_locations(self.path)[position])
 
+    def chunk(self, position: int, *location: int) -> LazyBytes:
+        return ArchiveFile(self, position, *location)
+
 
 @dataclass(frozen=True, slots=True)
 class ArchiveFile(LazyBytes):
@@ -331,6 +414,10 @@ class ArchiveFile(LazyBytes):
     offset: int
     size: int
     packing: int
+
+    @property
+    def location(self) -> tuple[int, ...]:
+        return self.offset, self.size, self.packing
 
     def __call__(self) -> bytes:
         with errors_about(self.sequence.path):

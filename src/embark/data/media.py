@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
+from functools import partial, reduce
 from importlib import import_module
 from typing import Any, TypeAlias
 
@@ -15,9 +15,10 @@ from PIL import Image, ImageSequence, UnidentifiedImageError
 from embark.data import limits
 from embark.data.containers import stated_end
 from embark.data.upright import TURNS, UprightMedia
-from embark.types import Audio, Content, EmbarkError, Media, Part, Text
+from embark.types import Array, Audio, Content, EmbarkError, Media, Part, Text
 
 Frames: TypeAlias = Iterator[Callable[[], Image.Image]]  # decoded; calling one makes it an image
+SLICE_THREADS = 2  # of a film's decoder
 
 # Between one and two times its size limit Pillow warns and decodes; where warnings are errors, the image would be lost.
 warnings.simplefilter("ignore", Image.DecompressionBombWarning)
@@ -36,6 +37,9 @@ def decode(parts: Sequence[Part], frames: int, sample_rate: int) -> list[Content
 
 
 def _media(part: Media, frames: int, sample_rate: int) -> Any:
+    in_frames = part.kind == "video" and len(part.chunks) > 1
+    if in_frames:  # those that are not wanted are not even read
+        part = Media(part.kind, tuple(part.chunks[position] for position in evenly(len(part.chunks), frames)))
     chunks = part.read()
     try:
         if part.kind == "image":
@@ -44,7 +48,7 @@ def _media(part: Media, frames: int, sample_rate: int) -> Any:
             return image if turn is None else image.transpose(turn)
         if part.kind == "audio":
             return open_audio(chunks[0], sample_rate)
-        return open_video(chunks, frames)
+        return [open_image(chunk) for chunk in chunks] if in_frames else open_video(chunks, frames)
     except (EmbarkError, MemoryError):
         raise
     except Exception as error:  # damage makes decoders raise whatever they like
@@ -69,6 +73,7 @@ def open_image(data: bytes) -> Image.Image:
 
     Models that take no transparency see it `on_white`.
     """
+    # Without `draft`: a JPEG decoded at a smaller scale is faster, but has other pixels.
     image: Image.Image = Image.open(io.BytesIO(data))
     image.load()
     if image.mode in ("RGB", "RGBA"):
@@ -133,7 +138,13 @@ def _animation_frames(data: bytes) -> Frames:
 def _video_frames(data: bytes) -> Frames:
     with _container(data) as container:
         if container.streams.video:
-            for frame in container.decode(video=0):
+            stream = container.streams.video[0]
+            # What is shown of a damaged film depends on how many threads decode it: two on every machine, for slices.
+            # Threads for frames would show something else each time, wait for ever where messages of the decoder go to
+            # Python, and take more time than they save where workers decode one film each.
+            stream.thread_type = "SLICE"
+            stream.thread_count = SLICE_THREADS
+            for frame in container.decode(stream):
                 if frame.width * frame.height > limits.FRAME:
                     raise UnreadableMedia(limits.explain(f"a frame of {frame.width} x {frame.height}", limits.FRAME))
                 yield frame.to_image
@@ -165,13 +176,23 @@ def open_audio(data: bytes, sample_rate: int) -> Audio:
         rate = sound.samplerate
     if not np.isfinite(samples).all():
         raise UnreadableMedia(f"audio of {len(data)} bytes has samples that are not finite numbers")
-    mono = samples.mean(axis=1)
+    mono = mix(samples)
     if rate != sample_rate:
         soxr = optional_library("soxr", f"Resampling audio from {rate} to {sample_rate} Hz needs soxr", "audio")
         mono = soxr.resample(mono, rate, sample_rate)
     if not len(mono):
         raise UnreadableMedia(f"audio of {len(data)} bytes has no samples")
     return Audio(mono, sample_rate)
+
+
+def mix(samples: Array) -> Array:
+    """The mean of a sound's channels, (samples, channels)."""
+    channels = samples.shape[1]
+    if channels >= 8:  # numpy adds so many numbers in another order
+        return np.asarray(samples.mean(axis=1))
+    # Whole channels at a time: to the last bit as `mean` (from zero on, so that no zero is negative), but much faster.
+    total = reduce(np.add, samples.T, np.float32(0))
+    return np.asarray(total / channels if channels > 1 else total)
 
 
 def _check_whole(data: bytes) -> None:

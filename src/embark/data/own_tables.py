@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import shutil
 import tempfile
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,6 +30,7 @@ ROWS = 1000  # of a row group, at most
 BYTES = 64 << 20  # of media in a row group, about
 PART = ".part-"  # before the name of a folder that is being written
 ABANDONED = 7 * 24 * 3600  # seconds after which nobody writes such a folder any more
+UNUSED = 30 * 24 * 3600  # seconds after which tables without results are deleted
 REVISION = "sha256-"  # before the hash of the content, which is the revision
 
 
@@ -63,7 +65,9 @@ def keep(splits: Mapping[str, Records], shape: Shape, home: Path, split: str | N
         with _temporary(own) as folder:
             rows, digest = _write(folder, splits, shape, split)
             target = own / digest
-            if not target.is_dir():
+            if target.is_dir():
+                os.utime(target)  # it is in use
+            else:
                 make_durable(folder)
                 try:
                     folder.rename(target)
@@ -73,6 +77,24 @@ def keep(splits: Mapping[str, Records], shape: Shape, home: Path, split: str | N
     except OSError as error:
         raise EmbarkError(f"The data cannot be kept in {own}: {error.strerror or error}.") from error
     return OwnTables(target, REVISION + digest, rows)
+
+
+def size(home: Path) -> int:
+    """Bytes of all tables."""
+    return sum(path.stat().st_size for path in (home / "own").glob("*/*") if path.is_file())
+
+
+def collect(home: Path, in_use: Collection[str]) -> int:
+    """Delete tables that none of these revisions names and that no task was made of for a month; the bytes freed.
+
+    A task that is made of the same data writes them again.
+    """
+    before = size(home)
+    old = time.time() - UNUSED
+    for folder in (home / "own").glob("*"):
+        if folder.is_dir() and REVISION + folder.name not in in_use and folder.stat().st_mtime < old:
+            shutil.rmtree(folder, ignore_errors=True)
+    return before - size(home)
 
 
 @contextmanager

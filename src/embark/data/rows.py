@@ -16,15 +16,19 @@ from functools import cached_property
 from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO, TypeVar
 
+import numpy as np
+
 from embark.data import limits
 from embark.data.atomic import atomically
 from embark.data.errors import errors_about
 from embark.data.fetch import Hub, RemoteFile
 from embark.data.formats import MediaFiles, TableFile, open_table_file
+from embark.data.items import Items
 from embark.data.layout import card_class_names, choose, media_kind
+from embark.data.lazy_items import chain, concat_texts
 from embark.data.lazy_media import TAR, ArchiveFile, ArchiveFiles, StoredMedia, archive_index
 from embark.data.sibling_files import SiblingFiles
-from embark.types import EmbarkError, Media, Modality, Source
+from embark.types import Array, EmbarkError, Media, Modality, Source
 
 FilesBySource = list[tuple[Source, list[RemoteFile]]]
 T = TypeVar("T")
@@ -53,6 +57,19 @@ class Rows:
     def values(self, column: str) -> list[Any]:
         """All values of a column; "column.field" is a field of a struct."""
         return [value for values in self._read(column, lambda table: table.values(column)) for value in values]
+
+    def texts(self, column: str) -> Any:
+        """All values of a column as an Arrow array of texts, see `lazy_items.text_array`; nulls where there is none."""
+        return concat_texts(list(self._read(column, lambda table: table.texts(column))))
+
+    def missing(self, column: str) -> Array:
+        """Which rows have no value in a column."""
+        return np.concatenate(list(self._read(column, lambda table: table.missing(column))))
+
+    def media_items(self, kind: Modality, column: str) -> tuple[Items, Array]:
+        """Encoded media as items, one for each row, and which rows really have one."""
+        items, present = zip(*self._read(column, lambda table: table.media(kind, column)), strict=True)
+        return chain(items), np.concatenate(present)
 
     def first_column(self, *names: str) -> str | None:
         """The first of these columns that the table has."""
@@ -216,26 +233,33 @@ def open_archive(source: Source, path: str, hub: Hub) -> Archive:
     with local[0].open("rb") as first:
         head = first.read(6)
     opener = next((opener for magic, opener in COMPRESSED.items() if head.startswith(magic)), None)
-    whole = _unpack(local, opener, hub.home / "unpacked") if len(local) > 1 or opener else local[0]
+    whole = local[0]
+    if len(local) > 1 or opener:
+        whole = _unpacked_file(local, hub.home / "unpacked")
+        if not whole.exists():
+            _unpack(local, opener, whole)
+            hub.made.setdefault(source.id, []).append(whole)
     return Archive(whole, hub.home / "digests")
 
 
 COMPRESSED: dict[bytes, Callable[[Any], Any]] = {b"\x1f\x8b": gzip.open, b"BZh": bz2.open, b"\xfd7zXZ\0": lzma.open}
 
 
-def _unpack(parts: Sequence[Path], opener: Callable[[Any], Any] | None, folder: Path) -> Path:
-    """The parts as one uncompressed file, written once."""
+def _unpacked_file(parts: Sequence[Path], folder: Path) -> Path:
+    """Where the parts lie as one uncompressed file."""
     state = "\0".join(f"{part}\0{part.stat().st_size}" for part in parts)
-    target = folder / hashlib.sha256(state.encode()).hexdigest()[:40]
-    if not target.exists():
-        try:
-            with atomically(target) as out, ExitStack() as stack:
-                whole = _Concatenated([stack.enter_context(part.open("rb")) for part in parts])
-                limit = limits.unpacked(sum(part.stat().st_size for part in parts))
-                limits.copy(opener(whole) if opener else whole, out, limit)
-        except (OSError, EOFError, lzma.LZMAError, zlib.error, ValueError) as error:
-            raise EmbarkError(f"Cannot unpack {parts[0]} to {folder}: {error}.") from error
-    return target
+    return folder / hashlib.sha256(state.encode()).hexdigest()[:40]
+
+
+def _unpack(parts: Sequence[Path], opener: Callable[[Any], Any] | None, target: Path) -> None:
+    """Write the parts as one uncompressed file."""
+    try:
+        with atomically(target) as out, ExitStack() as stack:
+            whole = _Concatenated([stack.enter_context(part.open("rb")) for part in parts])
+            limit = limits.unpacked(sum(part.stat().st_size for part in parts))
+            limits.copy(opener(whole) if opener else whole, out, limit)
+    except (OSError, EOFError, lzma.LZMAError, zlib.error, ValueError) as error:
+        raise EmbarkError(f"Cannot unpack {parts[0]} to {target.parent}: {error}.") from error
 
 
 @dataclass(frozen=True)

@@ -9,10 +9,10 @@ import hashlib
 import io
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 
 from PIL import ExifTags, Image
 
+from embark.data.items import as_items
 from embark.types import Dataset, Item, Media, Part, Side
 
 TURNS: Mapping[int, Image.Transpose] = {
@@ -24,7 +24,8 @@ TURNS: Mapping[int, Image.Transpose] = {
     7: Image.Transpose.TRANSVERSE,
     8: Image.Transpose.ROTATE_90,
 }
-HEADS = (b"\xff\xd8", b"\x89PNG", b"RIFF")  # JPEG, PNG, WebP; Pillow turns TIFF by itself, the others state nothing
+JPEG = b"\xff\xd8"
+HEADS = (JPEG, b"\x89PNG", b"RIFF")  # JPEG, PNG, WebP; Pillow turns TIFF by itself, the others state nothing
 MARKS = (b"Exif", b"EXIF", b"eXIf", b"exif", b"Orientation")  # one of them is in a file that states an orientation
 
 
@@ -34,15 +35,18 @@ class UprightMedia(Media):
 
     stored: Media = field(compare=False)
 
-    @cached_property
+    @property
     def orientation(self) -> int:
-        """The EXIF orientation: 1 is upright already."""
+        """The EXIF orientation: 1 is upright already. It is remembered, like the digest."""
+        known: int | None = self.__dict__.get("orientation")
+        return known or self.__dict__.setdefault("orientation", self._read_orientation())
+
+    def _read_orientation(self) -> int:
         [chunk] = self.chunks
         stored = getattr(chunk, "orientation", None)  # of chunks of larger files, whose facts are on disk
         return int(stored()) if stored is not None else orientation(self.read()[0])
 
-    @cached_property
-    def digest(self) -> bytes:
+    def compute_digest(self) -> bytes:
         """That of the stored picture, unless turning changes its pixels."""
         plain = self.stored.digest
         return plain if self.orientation == 1 else hashlib.sha256(b"upright\0" + plain).digest()
@@ -60,13 +64,14 @@ def upright(data: Dataset) -> Dataset:
     def item(old: Item) -> Item:
         return Item(tuple(map(turned, old.parts))) if any(part.kind == "image" for part in old.parts) else old
 
-    sides = {name: Side(side.ids, tuple(map(item, side.items))) for name, side in data.sides.items()}
+    sides = {name: Side(side.ids, as_items(side.items).upright(item)) for name, side in data.sides.items()}
     return replace(data, sides=sides)
 
 
 def orientation(data: bytes) -> int:
     """The EXIF orientation (2 to 8) of an encoded picture; 1 where it states none, or one that is not valid."""
-    if not data.startswith(HEADS) or not any(mark in data for mark in MARKS):
+    head = _before_pixels(data) if data.startswith(JPEG) else data
+    if not data.startswith(HEADS) or not any(mark in head for mark in MARKS):
         return 1
     try:
         with Image.open(io.BytesIO(data)) as image:
@@ -74,3 +79,16 @@ def orientation(data: bytes) -> int:
     except Exception:  # damage makes parsers raise whatever they like; decoding will tell
         return 1
     return value if value in TURNS else 1
+
+
+def _before_pixels(data: bytes) -> bytes:
+    """The segments of a JPEG up to its pixels, where nobody looks for an orientation; all of it if they are unusual."""
+    place = len(JPEG)
+    while data[place : place + 1] == b"\xff" and data[place + 1 : place + 2] not in (b"", b"\xff", b"\x00", b"\x01"):
+        if data[place + 1] == 0xDA:
+            return data[:place]
+        size = int.from_bytes(data[place + 2 : place + 4], "big")
+        if size < 2 or 0xD0 <= data[place + 1] <= 0xD9:  # no segment that has a size
+            break
+        place += 2 + size
+    return data

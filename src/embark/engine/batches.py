@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from embark.data.items import ItemList
 from embark.data.media import UnreadableMedia
 from embark.engine.report import Report
-from embark.planning import Need
-from embark.types import MODALITIES, Content, Modality, Text
+from embark.planning import Need, Needs, take
+from embark.types import MODALITIES, Content, Modality
 
 if TYPE_CHECKING:
     from embark.engine.preparing import Ready
@@ -320,7 +321,7 @@ class Window:
 class Kind:
     """The items of one kind: those to embed, the size of their batches, and what became of them so far."""
 
-    needs: list[Need]
+    needs: Sequence[Need]
     size: BatchSize
     done: int = 0
     seconds: float = 0.0
@@ -345,7 +346,7 @@ class Kind:
                 report.invalid.setdefault(need.key, reason)
 
 
-def first_batches_first(kinds: Sequence[Kind]) -> Iterator[tuple[Kind, list[Need]]]:
+def first_batches_first(kinds: Sequence[Kind]) -> Iterator[tuple[Kind, Sequence[Need]]]:
     """The items to embed, in parts; a few of each kind come first and tell what the others will cost.
 
     Not those of a single kind where the size of its batches is known.
@@ -356,13 +357,10 @@ def first_batches_first(kinds: Sequence[Kind]) -> Iterator[tuple[Kind, list[Need
         if len(kinds) == 1 and kind.size.budget:
             break
         count = min(FIRST_BATCH, kind.size.now)
-        samples[number] = range(0, len(kind.needs), max(1, len(kind.needs) // count))[:count]
-        yield kind, [kind.needs[row] for row in samples[number]]
+        samples[number] = np.arange(0, len(kind.needs), max(1, len(kind.needs) // count))[:count]
+        yield kind, take(kind.needs, samples[number])
     for number, kind in enumerate(kinds):
-        rest = kind.needs.copy()
-        if number in samples:
-            del rest[samples[number].start : samples[number].stop : samples[number].step]
-        if rest:
+        if rest := take(kind.needs, np.delete(np.arange(len(kind.needs)), samples.get(number, []))):
             yield kind, rest
 
 
@@ -374,19 +372,14 @@ def seconds_left(kinds: Sequence[Kind]) -> float:
     )
 
 
-def by_kind(needs: Sequence[Need]) -> list[list[Need]]:
-    """Needs grouped by kind of item, short texts first: batches are even and need little padding."""
-    groups: dict[tuple[Modality, ...], list[Need]] = {}
-    for need in needs:
-        parts = need.item.parts
-        kind = (parts[0].kind,) if len(parts) == 1 else need.item.modalities  # millions are of one part
-        groups.setdefault(kind, []).append(need)
-    return [sorted(group, key=_length) for group in groups.values()]
-
-
-def _length(need: Need) -> int:
-    length = 0
-    for part in need.item.parts:
-        if type(part) is Text:
-            length += len(part.text)
-    return length
+def by_kind(needs: Sequence[Need]) -> list[Sequence[Need]]:
+    """Needs grouped by kind of item. Short texts come first, so that batches are even and need little padding; what
+    has media stays in its order, in which files are read once.
+    """
+    rows: Needs | ItemList = needs if isinstance(needs, Needs) else ItemList([need.item for need in needs])
+    names, numbers = rows.kinds()
+    groups = {name: np.flatnonzero(numbers == number) for number, name in enumerate(names)}
+    if ("text",) in groups:
+        texts = groups["text",]
+        groups["text",] = texts[np.argsort(rows.take(texts).lengths(), kind="stable")]
+    return [take(needs, group) for group in groups.values()]

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from embark.engine.activity import SILENT, Activity
 from embark.engine.batches import Batch, BatchSize
 from embark.engine.check import InvalidVectors, check_vectors
 from embark.engine.report import Report
@@ -53,6 +54,7 @@ def forward(
     name: Callable[[Need], str],
     turns: Turns,
     alone: bool,
+    activity: Activity = SILENT,
 ) -> Iterator[tuple[list[Need], Array | list[Array]]]:
     """(needs, vectors) of the batch: all at once, or by halves of halves where memory does not suffice.
 
@@ -63,7 +65,7 @@ def forward(
         return
     start = time.perf_counter()
     try:
-        with turns.turn(alone):
+        with turns.turn(alone), activity.busy():
             vectors = encoder.embed(list(batch.values))
     except Interrupted as cut:
         if cut.done:  # a provider has charged for them, so they are stored
@@ -83,7 +85,7 @@ def forward(
     # Outside the handler, because the error holds all that the failed pass had put on the device.
     free_device_memory()
     if len(batch) == 1 and not alone:
-        yield from forward(encoder, batch, size, report, name, turns, alone=True)
+        yield from forward(encoder, batch, size, report, name, turns, True, activity)
         return
     if len(batch) == 1:
         need = batch.needs[0]
@@ -92,8 +94,8 @@ def forward(
     size.record_out_of_memory(size.cost(batch))
     report.batch_size = min(size.now, report.batch_size or size.now)
     half = len(batch) // 2
-    yield from forward(encoder, batch.part(range(half)), size, report, name, turns, alone=True)
-    yield from forward(encoder, batch.part(range(half, len(batch))), size, report, name, turns, alone=True)
+    yield from forward(encoder, batch.part(range(half)), size, report, name, turns, True, activity)
+    yield from forward(encoder, batch.part(range(half, len(batch))), size, report, name, turns, True, activity)
 
 
 def _valid(

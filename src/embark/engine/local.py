@@ -1,8 +1,8 @@
 """The local engine, a pipeline: decode workers → batches → encoder → writer.
 
 Workers prepare items ahead of the encoder and a writer thread commits its vectors, so the device waits for neither.
-Where the encoder has several lanes, as many batches are in its hands at once. Each batch is durable soon after it was
-computed; a killed run loses the last few batches at most.
+Where the encoder has several lanes, as many batches are in its hands at once. A killed run loses at most the commit
+window (see `sink`), one that pays for its vectors at most the batch in flight.
 """
 
 from __future__ import annotations
@@ -15,8 +15,10 @@ from functools import partial
 from threading import Lock
 from typing import TypeAlias
 
+import numpy as np
+
 from embark.data.items import as_keys
-from embark.data.media import UnreadableMedia
+from embark.engine.activity import SILENT, Activity
 from embark.engine.batches import Batch, Kind, Window, by_kind, first_batches_first, fixed_size, seconds_left
 from embark.engine.check import check_vectors
 from embark.engine.compiling import trial_is_due, try_compiled
@@ -29,9 +31,8 @@ from embark.engine.sink import Sink
 from embark.engine.tuning import Tuning
 from embark.models.device import own_stream
 from embark.models.encoder import Billed, Encoder
-from embark.planning import Need
+from embark.planning import Need, take
 from embark.store import Writer
-from embark.types import Modality
 
 CHECKED = 4  # items of the self-check
 
@@ -49,17 +50,20 @@ def embed(
     name: Callable[[Need], str] = lambda need: need.key.hex()[:12],
     advance: Callable[[int, float | None], None] = lambda items, left: None,
     tuning: Tuning | None = None,
+    activity: Activity = SILENT,
 ) -> Report:
     """Embed every need and commit its vector.
 
     `self_check` begins with a few items of each kind, alone and in a batch; a model that mixes them up is an error.
     `name` returns the name of a needed item for messages; `advance` is called with the number of items just finished
-    and the seconds that the others will take. `tuning` remembers batch sizes from call to call, and from run to run.
+    and the seconds that the others will take. `tuning` remembers batch sizes from call to call, and from run to run;
+    `activity` counts the time in the encoder and the waits for others.
     """
     report = Report()
     tuning = tuning or Tuning()
     start = time.perf_counter()
-    with ThreadPoolExecutor(workers) as pool, _cancelling(pool), Sink(writer) as sink, tuning:
+    paid = isinstance(encoder, Billed)
+    with ThreadPoolExecutor(workers) as pool, _cancelling(pool), Sink(writer, activity, paid) as sink, tuning:
         fixed = batch_size or encoder.batch_size
         kinds = [
             Kind(group, fixed_size(fixed) if fixed else tuning.size(encoder.card, group[0].item.modalities))
@@ -71,9 +75,9 @@ def embed(
                 kind.valid = len(kind.needs) - len(rest)
                 kind.needs = rest
                 advance(kind.valid, None)
-        with _lanes(encoder, kinds, sink, report, name, advance) as lanes:
+        with _lanes(encoder, kinds, sink, report, name, advance, activity) as lanes:
             for kind, part in first_batches_first(kinds):
-                with closing(prepared(pool, encoder, part, workers, kind.size, name)) as ready:
+                with closing(prepared(pool, encoder, part, workers, kind.size, name, activity)) as ready:
                     window = Window(ready, kind.size, MOST_BYTES // lanes.jobs_at_once)
                     while not kind.hopeless and _hand_over(encoder, lanes, kind, kinds, window):
                         pass
@@ -119,6 +123,7 @@ def _lanes(
     report: Report,
     name: Callable[[Need], str],
     advance: Callable[[int, float | None], None],
+    activity: Activity,
 ) -> Lanes[Job]:
     """The encoder's lanes, which embed batches, hand the vectors to the writer and count what became of the items."""
     turns = Turns()
@@ -131,7 +136,8 @@ def _lanes(
         part = Report(unreadable=batch.unreadable)
         if trial and (warning := try_compiled(encoder, kind.modalities, batch.values)):
             part.warnings += (warning,)
-        for needs, vectors in forward(encoder, batch, kind.size, part, name, turns, alone=lanes.count == 1):
+        alone = lanes.count == 1
+        for needs, vectors in forward(encoder, batch, kind.size, part, name, turns, alone, activity):
             if lanes.left:  # after an error, when nobody waits for these vectors any more
                 return
             sink.put(as_keys([need.key for need in needs]), vectors)
@@ -152,17 +158,19 @@ def _lanes(
 
 
 def _embed_twice(
-    encoder: Encoder, group: list[Need], count: int, sink: Sink, report: Report, name: Callable[[Need], str]
-) -> list[Need]:
+    encoder: Encoder, group: Sequence[Need], count: int, sink: Sink, report: Report, name: Callable[[Need], str]
+) -> Sequence[Need]:
     """Embed a few items alone and together, compare and store them; returns the others of the group.
 
     Whatever fails meanwhile is left to the run itself, where it is named.
     """
-    spread = [group[row] for row in sorted({row * (len(group) - 1) // max(1, count - 1) for row in range(count)})]
+    spread = sorted({row * (len(group) - 1) // max(1, count - 1) for row in range(count)})
+    rows = []
     sample = []
-    for need in spread[1::2] + spread[::2]:  # neither the shortest nor the longest first: models sort by length
+    for row in spread[1::2] + spread[::2]:  # neither the shortest nor the longest first: models sort by length
         with suppress(Exception):
-            sample.append((need, prepare(encoder, need)))
+            sample.append((group[row], prepare(encoder, group[row])))
+            rows.append(row)
     if len(sample) < 2:
         return group
     needs = [need for need, _ in sample]
@@ -180,26 +188,4 @@ def _embed_twice(
     keys = [need.key for need in needs]
     sink.put(as_keys(keys), stored)
     report.embedded += len(keys)
-    return [need for need in group if need.key not in keys]
-
-
-def measure(encoder: Encoder, needs: Sequence[Need], sample: int = 24) -> dict[tuple[Modality, ...], float]:
-    """Seconds for an item of each kind, timed on a small sample; nothing is stored."""
-    out = {}
-    for group in by_kind(needs):
-        timed = group[:: max(1, len(group) // sample)][:sample]
-        _try(encoder, timed[:2])  # the first pass pays for loading
-        start = time.perf_counter()
-        _try(encoder, timed)
-        out[group[0].item.modalities] = (time.perf_counter() - start) / len(timed)
-    return out
-
-
-def _try(encoder: Encoder, needs: Sequence[Need]) -> None:
-    """Embed the needs that can be read, without storing the vectors."""
-    ready = []
-    for need in needs:
-        with suppress(UnreadableMedia):
-            ready.append(prepare(encoder, need))
-    if ready:
-        encoder.embed(ready)
+    return take(group, np.delete(np.arange(len(group)), rows))

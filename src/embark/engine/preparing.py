@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import fields, is_dataclass
-from itertools import islice
 from threading import Condition
 from typing import Any, TypeAlias
 
 from PIL import Image
 
 from embark.data.media import UnreadableMedia, decode
+from embark.engine.activity import SILENT, Activity
 from embark.engine.batches import BatchSize
-from embark.models.encoder import Encoder
+from embark.models.encoder import Encoder, Preparing
 from embark.planning import Need
-from embark.types import EmbarkError
+from embark.types import EmbarkError, Text
 
 CHUNK = 4  # items that a worker prepares at a time
 TEXT_CHUNK = 64  # handing over a short text costs more than preparing it
+TOGETHER = 512  # texts at a time, for an encoder that prepares many together
+CHARACTERS = 1 << 16  # of these texts, about: long ones take long
 MOST_BYTES = 1 << 30  # limit for prepared items: those of a batch, and those waiting for the next
 
 Ready: TypeAlias = tuple[Need, Any, int]  # a need, its prepared value (or the error that it is unreadable), its bytes
@@ -30,6 +32,16 @@ def prepare(encoder: Encoder, need: Need) -> Any:
     rendered = need.render(encoder)
     contents = decode(rendered.parts, rendered.frames or encoder.card.frames, encoder.card.sample_rate)
     return encoder.prepare(contents, rendered.mode)
+
+
+def prepare_texts(encoder: Encoder, needs: Sequence[Need]) -> Sequence[Any]:
+    """As `prepare` for needs of texts alone, all together."""
+    rendered = [need.render(encoder) for need in needs]
+    contents = [decode(seen.parts, encoder.card.frames, encoder.card.sample_rate) for seen in rendered]
+    values = encoder.prepare_many(contents, [seen.mode for seen in rendered])
+    if len(values) != len(needs):
+        raise EmbarkError(f"{encoder.card.name} prepared {len(values)} items of {len(needs)}.")
+    return values
 
 
 def byte_size(value: Any) -> int:
@@ -49,6 +61,17 @@ def byte_size(value: Any) -> int:
         return sum(byte_size(getattr(value, part.name, None)) for part in fields(value))
     size = len(value) if isinstance(value, bytes) else getattr(value, "nbytes", 0)  # numpy and torch both have it
     return size if isinstance(size, int) else 0
+
+
+def chunked(needs: Sequence[Need], size: int) -> Iterator[Sequence[Need]]:
+    """The needs in order, so many at a time; fewer where texts are long. Short ones stand before long ones."""
+    start = 0
+    while start < len(needs):
+        chunk = needs[start : start + size]
+        longest = sum(len(part.text) for part in chunk[-1].item.parts if isinstance(part, Text))
+        chunk = chunk[: max(CHUNK, CHARACTERS // max(1, longest))]
+        yield chunk
+        start += len(chunk)
 
 
 class Backlog:
@@ -86,13 +109,21 @@ def prepared(
     workers: int,
     size: BatchSize,
     name: Callable[[Need], str],
+    activity: Activity = SILENT,
 ) -> Generator[Ready]:
     """Needs with their prepared values, in order; workers prepare a bounded number ahead of the encoder."""
     backlog = Backlog()
     only_text = needs[0].item.modalities == ("text",)
+    together = only_text and type(encoder).prepare_many is not Preparing.prepare_many
 
     def work(number: int, chunk: Sequence[Need]) -> list[Ready]:
         out: list[Ready] = []
+        failure: Exception | None = None
+        if together and backlog.admits(number):
+            try:
+                return [(need, value, 0) for need, value in zip(chunk, prepare_texts(encoder, chunk), strict=True)]
+            except Exception as error:  # again one by one, where the error names its item
+                failure = error
         for need in chunk:
             if not backlog.admits(number):
                 break
@@ -109,19 +140,28 @@ def prepared(
             if size_in_bytes:
                 backlog.update(added=size_in_bytes)
             out.append((need, value, size_in_bytes))
+        if failure and len(out) == len(chunk):
+            failure.add_note(f"{encoder.card.name} prepares these items one by one, but not together (prepare_many).")
+            raise failure
         return out
 
-    step = TEXT_CHUNK if only_text else CHUNK
-    chunks = enumerate([needs[start : start + step] for start in range(0, len(needs), step)])
-    ahead: deque[Future[list[Ready]]] = deque()
+    chunks = enumerate(chunked(needs, TOGETHER if together else TEXT_CHUNK if only_text else CHUNK))
+    ahead: deque[tuple[int, Future[list[Ready]]]] = deque()
     try:
         while True:
-            room = 2 * workers + 2 * size.now // step - len(ahead)
-            ahead.extend(pool.submit(work, number, chunk) for number, chunk in islice(chunks, max(0, room)))
+            items = sum(count for count, _ in ahead)
+            while len(ahead) < 2 * workers or items < 2 * size.now:
+                number, chunk = next(chunks, (0, ()))
+                if not chunk:
+                    break
+                ahead.append((len(chunk), pool.submit(work, number, chunk)))
+                items += len(chunk)
             if not ahead:
                 return
             backlog.update(chunks=1)
-            for need, value, size_in_bytes in ahead.popleft().result():
+            with activity.waiting("decode"):
+                ready = ahead.popleft()[1].result()
+            for need, value, size_in_bytes in ready:
                 if size_in_bytes:
                     backlog.update(added=-size_in_bytes)
                 yield need, value, size_in_bytes

@@ -119,9 +119,10 @@ def load_blip2(card: ModelCard, loading: Loading) -> Encoder:
     preprocessor = image_preprocessor(image_processor(checkpoint))
     tokenizer = Tokenizer(checkpoint, model.config.qformer_config.max_position_embeddings)
 
-    def tokens(text: str | None, with_image: bool) -> list[int]:
-        ids = [] if text is None else tokenizer(text)
-        return ids if with_image else truncate(ids, card.context or CAPTION)
+    def tokens(texts: Sequence[tuple[str | None, bool]]) -> list[list[int]]:
+        rows = iter(tokenizer.many([text for text, _ in texts if text is not None]))
+        tokenised = [([] if text is None else next(rows), with_image) for text, with_image in texts]
+        return [ids if with_image else truncate(ids, card.context or CAPTION) for ids, with_image in tokenised]
 
     def text_states(ids: Any, mask: Any) -> Any:
         embeddings = model.embeddings(input_ids=ids)

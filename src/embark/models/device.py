@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import wraps
+from itertools import chain
 from typing import Any, TypeVar
 
 import numpy as np
@@ -132,14 +133,20 @@ def pad(rows: Sequence[Sequence[int]], value: int, side: str, device: str | Any)
     """(ids, mask) of token lists of unequal length, padded on one side."""
     import torch
 
-    longest = max(map(len, rows))
-    ids = torch.full((len(rows), longest), value, dtype=torch.long)
-    mask = torch.zeros((len(rows), longest), dtype=torch.long)
-    for row, tokens in enumerate(rows):
-        columns = slice(0, len(tokens)) if side == "right" else slice(longest - len(tokens), longest)
-        ids[row, columns] = torch.as_tensor(tokens)
-        mask[row, columns] = 1
-    return ids.to(device), mask.to(device)
+    lengths = np.fromiter(map(len, rows), np.int64, len(rows))[:, None]
+    longest = int(lengths.max())
+    positions = np.arange(longest)
+    filled = positions < lengths if side == "right" else positions >= longest - lengths
+    ids = np.full(filled.shape, value)
+    ids[filled] = np.fromiter(chain.from_iterable(rows), np.int64, int(lengths.sum()))
+
+    def send(array: Array) -> Any:
+        tensor = torch.from_numpy(array)
+        if torch.device(device).type != "cuda":
+            return tensor.to(device)
+        return tensor.pin_memory().to(device, non_blocking=True)  # the device fetches it by itself
+
+    return send(ids), send(filled).long()
 
 
 # ── pooling: (batch, tokens, width) and a mask → (batch, width), whichever side the padding is on ────────────────────

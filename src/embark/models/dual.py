@@ -87,10 +87,11 @@ def _text_tower(model: Any, checkpoint: Checkpoint, architecture: Architecture) 
     tokenizer = Tokenizer(checkpoint, checkpoint.card.options.get("tokens"))
     tokenizer.limit = min(tokenizer.limit, model.config.text_config.max_position_embeddings - architecture.reserved)
 
-    def filled_tokens(text: str) -> list[int]:
-        ids = tokenizer(text.lower())
-        padding = [tokenizer.padding] * (tokenizer.limit - len(ids))
-        return padding + ids if tokenizer.inner.padding_side == "left" else ids + padding
+    def filled_tokens(texts: list[str]) -> list[list[int]]:
+        rows = tokenizer.many([text.lower() for text in texts])
+        paddings = [[tokenizer.padding] * (tokenizer.limit - len(ids)) for ids in rows]
+        left = tokenizer.inner.padding_side == "left"
+        return [padding + ids if left else ids + padding for ids, padding in zip(rows, paddings, strict=True)]
 
     def forward(ids: Any, mask: Any) -> Any:
         return _vectors(model.get_text_features(ids, attention_mask=None if architecture.filled else mask))

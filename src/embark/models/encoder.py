@@ -5,7 +5,9 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
@@ -14,8 +16,36 @@ from embark.catalogue import group_values
 from embark.models.compilation import Compilation
 from embark.types import MODALITIES, Array, Content, EmbarkError, Item, Modality, ModelCard, Rendered, Style, Text
 
+PREPARING = {"prepare", "prepare_many"}
 
-class Encoder(Protocol):
+
+class Preparing(Protocol):
+    """The CPU work that encoders, re-rankers and generators do on decoded items, in worker threads, several at once."""
+
+    def prepare(self, contents: Sequence[Content], mode: str) -> Any:
+        """CPU work for one decoded item (resize, tokenise). Here: its contents as they are.
+
+        `mode` is that of `Rendered`, as `render` returned it: "" unless a model's own `render` sets another.
+        """
+        return contents
+
+    def prepare_many(self, batch: Sequence[Sequence[Content]], modes: Sequence[str]) -> Sequence[Any]:
+        """As `prepare` for each item, in their order; a model that is faster with many at once overrides it."""
+        return [self.prepare(contents, mode) for contents, mode in zip(batch, modes, strict=True)]
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        first = next(names for base in cls.__mro__ if (names := PREPARING & vars(base).keys()))
+        if "prepare_many" not in first:  # many items are prepared as this class prepares one, not as its base does
+            setattr(cls, "prepare_many", Preparing.prepare_many)  # noqa: B010  # mypy takes no assignment to a method
+
+
+def prepare_many(model: Any, batch: Sequence[Sequence[Content]], modes: Sequence[str]) -> Sequence[Any]:
+    """Many items as a model prepares them; one by one, where it is of a class without `prepare_many`."""
+    return getattr(model, "prepare_many", partial(Preparing.prepare_many, model))(batch, modes)
+
+
+class Encoder(Preparing, Protocol):
     """A model that embeds items. `render` and `prepare` may be left out by those who inherit."""
 
     card: ModelCard
@@ -26,13 +56,6 @@ class Encoder(Protocol):
     def render(self, item: Item, role: str, instruction: str | None) -> Rendered:
         """Exactly what the model will see of an item in a role; pure and cheap. Here: the item alone."""
         return Rendered(item.parts)
-
-    def prepare(self, contents: Sequence[Content], mode: str) -> Any:
-        """CPU work for one decoded item (resize, tokenise); runs in worker threads, several at once.
-
-        `mode` is that of `Rendered`, as `render` returned it: "" unless an encoder's own `render` sets another.
-        """
-        return contents
 
     def embed(self, batch: Sequence[Any]) -> Array | Sequence[Array]:
         """The forward pass over prepared items: (n, dim), or n arrays of (tokens, dim) for late interaction."""
@@ -82,6 +105,20 @@ def render_item(
     return replace(rendered, frames=style.frames) if other_frames else rendered
 
 
+def renders_plainly(encoder: Encoder, style: Style | None, modalities: AbstractSet[Modality]) -> bool:
+    """Whether an encoder sees items of these modalities as they are, in every role and whatever the instruction."""
+    if getattr(encoder.render, "__func__", None) is not Encoder.render:
+        return False
+    if style is None or not isinstance(encoder, Styled):
+        answered = False
+    elif getattr(encoder.render_styled, "__func__", None) is Towers.render_styled:
+        answered = "pixels" in encoder.card.styles.get(style.name, {}) and bool(PICTURES & modalities)
+    else:
+        answered = True
+    frames = style.frames if style is not None and "video" in modalities else None
+    return not answered and frames in (None, encoder.card.frames)
+
+
 def style_used(card: ModelCard, style: Style | None) -> str:
     """How a result says which rendering was used: empty where the row has no style."""
     if style is None:
@@ -97,7 +134,7 @@ class Interrupted(EmbarkError):
         self.done = done
 
 
-class Reranker(Protocol):
+class Reranker(Preparing, Protocol):
     """A model that scores pairs of a query and a document. `render` and `prepare` may be left out."""
 
     card: ModelCard
@@ -107,7 +144,7 @@ class Reranker(Protocol):
         return Rendered((*query.parts, *document.parts), str(len(query.parts)))
 
     def prepare(self, contents: Sequence[Content], mode: str) -> Any:
-        """CPU work for one decoded pair; runs in worker threads, several at once. Here: (query, document)."""
+        """CPU work for one decoded pair. Here: (query, document)."""
         return contents[: int(mode)], contents[int(mode) :]
 
     def score(self, batch: Sequence[Any]) -> Array:
@@ -131,7 +168,7 @@ class Matching(Protocol):
         ...
 
 
-class Generator(Protocol):
+class Generator(Preparing, Protocol):
     """A model that writes text about items: captions, rewritten queries. `render` and `prepare` may be left out."""
 
     card: ModelCard
@@ -139,10 +176,6 @@ class Generator(Protocol):
     def render(self, item: Item, prompt: str) -> Rendered:
         """Exactly what the model will see. Here: the prompt, then the item."""
         return Rendered((Text(prompt), *item.parts))
-
-    def prepare(self, contents: Sequence[Content], mode: str) -> Any:
-        """CPU work for one decoded item; runs in worker threads, several at once. `mode` as for encoders."""
-        return contents
 
     def generate(self, batch: Sequence[Any]) -> list[str]:
         """One text per prepared item; greedy, so that it can be repeated."""
@@ -199,11 +232,13 @@ class Tower:
     """The encoder of one modality: `prepare` takes one part, in a worker; `embed` takes many prepared ones.
 
     `styled` are other ways to prepare, by the `pixels` of a card's answer to a style; `embed` takes all alike.
+    `prepare_many` returns what `prepare` returns for each of many parts, where that is faster.
     """
 
     embed: Callable[[list[Any]], Array]
     prepare: Callable[[Any], Any] = lambda value: value
     styled: Mapping[str, Callable[[Any], Any]] = field(default_factory=dict)
+    prepare_many: Callable[[list[Any]], Sequence[Any]] | None = None
 
 
 @dataclass(eq=False)
@@ -222,6 +257,25 @@ class Towers(Encoder):
     def prepare(self, contents: Sequence[Content], mode: str) -> list[tuple[Modality, Any]]:
         """Each part with its modality, prepared by that tower."""
         return [(content.kind, self._preparation(content.kind, mode)(content.value)) for content in contents]
+
+    def prepare_many(
+        self, batch: Sequence[Sequence[Content]], modes: Sequence[str]
+    ) -> list[list[tuple[Modality, Any]]]:
+        """As `prepare` for each item; parts of one modality and mode together, where the tower can."""
+        items = list(zip(batch, modes, strict=True))
+        parts = group_values(((part.kind, mode), part.value) for contents, mode in items for part in contents)
+        prepared = {group: iter(self._prepare_parts(*group, values)) for group, values in parts.items()}
+        return [[(part.kind, next(prepared[part.kind, mode])) for part in contents] for contents, mode in items]
+
+    def _prepare_parts(self, kind: Modality, mode: str, values: list[Any]) -> Sequence[Any]:
+        prepare = self._preparation(kind, mode)
+        many = self.towers[kind].prepare_many
+        if many is None or prepare is not self.towers[kind].prepare:
+            return [prepare(value) for value in values]
+        prepared = many(values)
+        if len(prepared) != len(values):
+            raise EmbarkError(f"{self.card.name} prepared {len(prepared)} {kind} inputs of {len(values)}.")
+        return prepared
 
     def _preparation(self, kind: Modality, mode: str) -> Callable[[Any], Any]:
         tower = self.towers[kind]

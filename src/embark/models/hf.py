@@ -137,11 +137,21 @@ class Tokenizer:
         check_vocabulary(checkpoint, self.inner)
         self.limit = limit or min(self.inner.model_max_length, _positions(checkpoint.config))
         self.lock = Lock()
+        self.fast = only_wraps(self.inner)
 
     def __call__(self, text: str) -> list[int]:
         """The text's tokens with the special ones, cut to the limit and without padding."""
         with self.lock:
             return list(self.inner(text, truncation=True, max_length=self.limit)["input_ids"])
+
+    def many(self, texts: list[str]) -> list[list[int]]:
+        """The tokens of each text, as of one alone; a fast tokeniser shares them out to its own threads."""
+        if not self.fast or len(texts) == 1:
+            return [self(text) for text in texts]
+        with self.lock:
+            self.inner("", truncation=True, max_length=self.limit)  # sets all that `__call__` sets of its back-end
+            encodings = self.inner.backend_tokenizer.encode_batch_fast(texts)
+        return [encoding.ids for encoding in encodings]
 
     @property
     def padding(self) -> int:
@@ -153,15 +163,29 @@ def text_tower(
     tokenizer: Tokenizer,
     model: Any,
     forward: Callable[[Any, Any], Any],
-    prepare: Callable[[str], list[int]] | None = None,
+    prepare_many: Callable[[list[str]], list[list[int]]] | None = None,
 ) -> Tower:
-    """The tower of texts: `prepare` (default: the tokenizer), then `forward` from ids and mask to vectors."""
+    """The tower of texts: `prepare_many` (default: the tokenizer's), then `forward` from ids and mask to vectors."""
+    many = prepare_many or tokenizer.many
 
     @without_gradients
     def embed(rows: list[list[int]]) -> Array:
         return to_numpy(forward(*pad(rows, tokenizer.padding, "right", model.device)))
 
-    return Tower(embed, prepare or tokenizer)
+    return Tower(embed, lambda text: many([text])[0], prepare_many=many)
+
+
+def only_wraps(tokenizer: Any) -> bool:
+    """Whether a tokeniser does no more to texts than the one of the library tokenizers behind it.
+
+    Some classes change texts before that, as CPM's does; slow tokenisers have none behind them.
+    """
+    from transformers import PreTrainedTokenizerFast
+
+    methods = ("__call__", "_encode_plus", "_batch_encode_plus")
+    return isinstance(tokenizer, PreTrainedTokenizerFast) and all(
+        getattr(type(tokenizer), name, None) is getattr(PreTrainedTokenizerFast, name, None) for name in methods
+    )
 
 
 OFFSET = ("roberta", "xlm-roberta", "camembert", "mpnet")  # model types that count positions from two

@@ -18,23 +18,36 @@ ImagesAndTokens = tuple[list[Any], list[int]]  # the pixels of each image, the t
 class JointEncoder(Encoder):
     """A native encoder of an image, a text, or both.
 
-    `pixels` prepares an image; `tokens(text, with_image)` prepares a text, None where an item has none. `embed_texts`
-    takes token lists, `embed_images` pixels and the tokens beside them. An item with several images or frames is read
-    once with each: the unit vectors are added and scaled to length one, as every other family does with films.
+    `pixels` prepares an image; `tokens` prepares texts, each with whether images are beside it; it is None where an
+    item has no text. `embed_texts` takes token lists, `embed_images` pixels and the tokens beside them. An item with
+    several images or frames is read once with each: the unit vectors are added and scaled to length one, as every
+    other family does with films.
     """
 
     card: ModelCard
     pixels: Callable[[Any], Any]
-    tokens: Callable[[str | None, bool], list[int]]
+    tokens: Callable[[Sequence[tuple[str | None, bool]]], list[list[int]]]
     embed_texts: Callable[[list[list[int]]], Array]
     embed_images: Callable[[list[Any], list[list[int]]], Array]
 
     def prepare(self, contents: Sequence[Content], mode: str) -> ImagesAndTokens:
         """The pixels of each image and frame, and the tokens of the texts, joined by a space."""
-        images = [content.value for content in contents if content.kind == "image"]
-        images += [frame for content in contents if content.kind == "video" for frame in content.value]
-        texts = [content.value for content in contents if content.kind == "text"]
-        return [self.pixels(image) for image in images], self.tokens(" ".join(texts) if texts else None, bool(images))
+        return self._prepared([contents])[0]
+
+    def prepare_many(self, batch: Sequence[Sequence[Content]], modes: Sequence[str]) -> list[ImagesAndTokens]:
+        """As `prepare` for each item; all texts are tokenised together."""
+        return self._prepared(batch)
+
+    def _prepared(self, batch: Sequence[Sequence[Content]]) -> list[ImagesAndTokens]:
+        pixels = []
+        texts = []
+        for contents in batch:
+            images = [content.value for content in contents if content.kind == "image"]
+            images += [frame for content in contents if content.kind == "video" for frame in content.value]
+            pixels.append([self.pixels(image) for image in images])
+            words = [content.value for content in contents if content.kind == "text"]
+            texts.append((" ".join(words) if words else None, bool(images)))
+        return list(zip(pixels, self.tokens(texts), strict=True))
 
     def embed(self, batch: Sequence[ImagesAndTokens]) -> Array:
         """Items of text alone in one pass, images in another."""

@@ -123,17 +123,37 @@ class MllmEncoder(Encoder):
 
     def prepare(self, contents: Sequence[Content], mode: str) -> Prompt:
         """The tokens of the prompt, and the tensors of its media."""
-        style, answer = answer_of(self.card, mode)
+        return self._prompts([contents], [mode])[0]
+
+    def prepare_many(self, batch: Sequence[Sequence[Content]], modes: Sequence[str]) -> list[Prompt]:
+        """As `prepare` for each item; all are tokenised together."""
+        return self._prompts(batch, modes)
+
+    def _prompts(self, batch: Sequence[Sequence[Content]], modes: Sequence[str]) -> list[Prompt]:
+        items = list(map(self._inputs, batch, modes))
+        rows = self.tokenizer.many(["".join(part.prompt for part in inputs) for inputs in items])
+        return [
+            Prompt(
+                self._cut(require_tokens(ids), inputs[-1].prompt, mode),
+                tuple(part.tensors for part in inputs if part.tensors),
+            )
+            for ids, inputs, mode in zip(rows, items, modes, strict=True)
+        ]
+
+    def _inputs(self, contents: Sequence[Content], mode: str) -> list[MediaInput]:
+        style, _ = answer_of(self.card, mode)
         processors = self.styled.get(style, self.processors)
+        return [prompt_part(content, processors, self.placeholders) for content in contents]
+
+    def _cut(self, ids: list[int], tail: str, mode: str) -> list[int]:
+        """The tokens of a prompt, cut to the context in front of its ending; `tail` is the last part of the prompt."""
+        _, answer = answer_of(self.card, mode)
         context = answer.get("context", self.card.context)
-        inputs = [prompt_part(content, processors, self.placeholders) for content in contents]
-        ids = require_tokens(self.tokenizer("".join(part.prompt for part in inputs)))
-        if context and len(ids) > context:
-            tail = inputs[-1].prompt
-            protected = max((count for ending, count in self.endings.items() if tail.endswith(ending)), default=0)
-            body = len(ids) - protected
-            ids = [*drop_last(ids[:body], len(ids) - context, self.special), *ids[body:]]
-        return Prompt(ids, tuple(part.tensors for part in inputs if part.tensors))
+        if not context or len(ids) <= context:
+            return ids
+        protected = max((count for ending, count in self.endings.items() if tail.endswith(ending)), default=0)
+        body = len(ids) - protected
+        return [*drop_last(ids[:body], len(ids) - context, self.special), *ids[body:]]
 
     # ── the forward pass ──
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -70,10 +71,21 @@ class OnnxEncoder(Prompted, Towers):
 
     def prepare(self, contents: Sequence[Content], mode: str) -> list[tuple[Modality, Any]]:
         """A prompt becomes the beginning of the item's text."""
-        prompt, own = split_prompt(contents, mode)
-        texts = [content for content in own if content.kind == "text"]
-        text = [Content("text", prompt + join_texts(texts))] if texts else []
-        return super().prepare([*text, *(content for content in own if content.kind != "text")], mode)
+        return super().prepare(_with_prompt(contents, mode), mode)
+
+    def prepare_many(
+        self, batch: Sequence[Sequence[Content]], modes: Sequence[str]
+    ) -> list[list[tuple[Modality, Any]]]:
+        """As `prepare` for each item."""
+        return super().prepare_many(list(map(_with_prompt, batch, modes)), modes)
+
+
+def _with_prompt(contents: Sequence[Content], mode: str) -> list[Content]:
+    """The texts of an item, joined behind the prompt, then its other contents."""
+    prompt, own = split_prompt(contents, mode)
+    texts = [content for content in own if content.kind == "text"]
+    text = [Content("text", prompt + join_texts(texts))] if texts else []
+    return [*text, *(content for content in own if content.kind != "text")]
 
 
 class Graph:
@@ -130,20 +142,20 @@ def _text_tower(graph: Graph, folder: Path, options: Mapping[str, Any]) -> Tower
     def embed(rows: list[Any]) -> Array:
         return np.stack(embed_in_groups(rows, lambda row: 0 if masked else len(row[0]), embed_group))
 
-    def prepare(text: str) -> tuple[list[int], list[int]]:
-        encoding = tokenizer.encode(text)
-        return require_tokens(encoding.ids), encoding.attention_mask
+    def prepare_many(texts: list[str]) -> list[tuple[list[int], list[int]]]:
+        encodings = tokenizer.encode_batch_fast(texts)
+        return [(require_tokens(encoding.ids), encoding.attention_mask) for encoding in encodings]
 
-    return Tower(embed, prepare)
+    return Tower(embed, lambda text: prepare_many([text])[0], prepare_many=prepare_many)
 
 
 def _padded(rows: Sequence[tuple[list[int], list[int]]], pad_id: int) -> tuple[Array, Array]:
-    shape = (len(rows), max(len(ids) for ids, _ in rows))
-    ids = np.full(shape, pad_id)
-    mask = np.zeros(shape, np.int64)
-    for row, (row_ids, row_mask) in enumerate(rows):
-        ids[row, : len(row_ids)] = row_ids
-        mask[row, : len(row_mask)] = row_mask
+    lengths = np.fromiter((len(ids) for ids, _ in rows), np.int64, len(rows))[:, None]
+    filled = np.arange(lengths.max()) < lengths
+    ids = np.full(filled.shape, pad_id)
+    ids[filled] = np.fromiter(chain.from_iterable(ids for ids, _ in rows), np.int64, int(lengths.sum()))
+    mask = np.zeros(filled.shape, np.int64)
+    mask[filled] = np.fromiter(chain.from_iterable(mask for _, mask in rows), np.int64, int(lengths.sum()))
     return ids, mask
 
 

@@ -51,9 +51,9 @@ def build_towers(
     weight = next(model.parameters())
     lock = Lock()
 
-    def tokens(text: str) -> Any:
+    def tokens(texts: list[str]) -> list[Any]:
         with lock:  # transformers' tokenisers keep state between calls
-            return tokenizer([text])[0]
+            return list(tokenizer(texts))
 
     @without_gradients
     def embed_texts(batch: list[Any]) -> Array:
@@ -67,7 +67,8 @@ def build_towers(
         return lambda image: prepare(image)["pixel_values"]
 
     styled = {name: pixels(prepare) for name, prepare in (styled_preparations(card) if card else {}).items()}
-    return {"text": Tower(embed_texts, tokens), **image_towers(embed_images, transform, styled)}
+    text = Tower(embed_texts, lambda text: tokens([text])[0], prepare_many=tokens)
+    return {"text": text, **image_towers(embed_images, transform, styled)}
 
 
 def resolve_source(

@@ -46,6 +46,10 @@ class Replicas(Encoder):
         """As a copy prepares it; prepared values are on the CPU."""
         return self.copies[0].prepare(contents, mode)
 
+    def prepare_many(self, batch: Sequence[Sequence[Content]], modes: Sequence[str]) -> Sequence[Any]:
+        """As a copy prepares them."""
+        return self.copies[0].prepare_many(batch, modes)
+
     def embed(self, batch: Sequence[Any]) -> Array | Sequence[Array]:
         """The vectors of all shares, in the order of the batch."""
         bounds = [len(batch) * copy // len(self.copies) for copy in range(len(self.copies) + 1)]

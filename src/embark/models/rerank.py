@@ -14,6 +14,7 @@ from embark.models.encoder import Reranker
 from embark.models.hf import Tokenizer, load_model, read_weights, two_layers
 from embark.models.loading import Loading, loaded_card
 from embark.models.mllm import QWEN_VL, Prompt
+from embark.models.prompts import join_texts
 from embark.types import Array, Content, EmbarkError, Item, ModelCard, Rendered, Text
 
 INSTRUCTION = "{instruction}"
@@ -79,7 +80,23 @@ class CrossEncoder(Reranker):
 
     def prepare(self, contents: Sequence[Content], mode: str) -> dict[str, list[int]]:
         """Tokens of the pair, cut to the limit from the longer of the two."""
-        query, document = (" ".join(content.value for content in half) for half in super().prepare(contents, mode))
+        return self._tokens(*self._pair(contents, mode))
+
+    def prepare_many(self, batch: Sequence[Sequence[Content]], modes: Sequence[str]) -> list[dict[str, list[int]]]:
+        """As `prepare` for each pair."""
+        pairs = list(map(self._pair, batch, modes))
+        queries, documents = map(list, zip(*pairs, strict=True))
+        if not all(documents):  # alone, an empty document is none; among others, it would get a mark of its end
+            return [self._tokens(*pair) for pair in pairs]
+        columns = self._tokens(queries, documents)
+        return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+
+    def _pair(self, contents: Sequence[Content], mode: str) -> tuple[str, str]:
+        query, document = super().prepare(contents, mode)
+        return join_texts(query), join_texts(document)
+
+    def _tokens(self, query: Any, document: Any) -> dict[str, list[Any]]:
+        """By name, the tokens and types of a pair, or of many: lists of queries and documents."""
         with self.tokenizer.lock:
             return dict(self.tokenizer.inner(query, document, truncation=True, max_length=self.tokenizer.limit))
 

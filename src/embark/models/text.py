@@ -255,14 +255,21 @@ class TextEncoder(Prompted):
 
     def prepare(self, contents: Sequence[Content], mode: str) -> tuple[list[int], int]:
         """(tokens, the number of tokens at the beginning that are not pooled)."""
-        prompt, own = split_prompt(contents, mode)
-        tokens = require_tokens(self.tokenizer(prompt + join_texts(own)))
-        if not prompt or self.card.options.get("pool_prompt", True):
-            return tokens, 0
-        prompt_tokens = self.tokenizer(prompt)
-        pairs = enumerate(zip(prompt_tokens, tokens, strict=False))
-        shared = next((position for position, (a, b) in pairs if a != b), len(prompt_tokens))
-        return tokens, min(shared, len(tokens) - 1)  # a text that was cut off altogether leaves one token to pool
+        return self._tokens([contents], [mode])[0]
+
+    def prepare_many(self, batch: Sequence[Sequence[Content]], modes: Sequence[str]) -> list[tuple[list[int], int]]:
+        """As `prepare` for each item; all are tokenised together."""
+        return self._tokens(batch, modes)
+
+    def _tokens(self, batch: Sequence[Sequence[Content]], modes: Sequence[str]) -> list[tuple[list[int], int]]:
+        items = [split_prompt(contents, mode) for contents, mode in zip(batch, modes, strict=True)]
+        rows = self.tokenizer.many([prompt + join_texts(own) for prompt, own in items])
+        prompts = {prompt for prompt, _ in items if prompt and not self.card.options.get("pool_prompt", True)}
+        unpooled = {prompt: self.tokenizer(prompt) for prompt in prompts}
+        return [
+            (require_tokens(tokens), _shared(unpooled.get(prompt, ()), tokens))
+            for (prompt, _), tokens in zip(items, rows, strict=True)
+        ]
 
     @without_gradients
     def embed(self, batch: Sequence[tuple[list[int], int]]) -> Array:
@@ -273,12 +280,20 @@ class TextEncoder(Prompted):
         # Stated again: attention layers assume a causal model where no row is padded and the mask is left out.
         causal = {} if self.card.options.get("causal", True) else {"is_causal": False}
         hidden = self.model(input_ids=ids, attention_mask=mask, **causal).last_hidden_state
-        for row, (_, skipped) in enumerate(batch):
-            mask[row, :skipped] = 0
+        if any(skipped for _, skipped in batch):
+            first = torch.tensor([skipped for _, skipped in batch], device=mask.device)[:, None]
+            mask = mask * (torch.arange(mask.shape[1], device=mask.device) >= first)
         vectors = POOLING[self.card.options["pooling"]](hidden, mask)
         if self.card.options.get("normalise"):
             vectors = torch.nn.functional.normalize(vectors.float(), dim=-1)
         return to_numpy(vectors)
+
+
+def _shared(prompt: Sequence[int], tokens: Sequence[int]) -> int:
+    """The number of tokens at the beginning that are the prompt's; a text that was cut off altogether leaves one."""
+    pairs = enumerate(zip(prompt, tokens, strict=False))
+    shared = next((position for position, (a, b) in pairs if a != b), len(prompt))
+    return min(shared, len(tokens) - 1)
 
 
 def _pooling(config: Any) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -28,9 +29,10 @@ def load(card: ModelCard, loading: Loading) -> Encoder:
     preprocessor = eva_preprocessor(eva.size)
     patches = eva.pos_embed.shape[1] - 1
 
-    def tokens(text: str | None, with_image: bool) -> list[int]:
-        ids = tokenizer(text or "")
-        return truncate(ids, tokenizer.limit - patches) if with_image else ids
+    def tokens(texts: Sequence[tuple[str | None, bool]]) -> list[list[int]]:
+        rows = tokenizer.many([text or "" for text, _ in texts])
+        limits = [tokenizer.limit - patches * with_image for _, with_image in texts]
+        return list(map(truncate, rows, limits))
 
     def first_state(out: Any) -> Any:
         return normalize(out.last_hidden_state[:, 0].float(), dim=-1)

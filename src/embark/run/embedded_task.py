@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from embark import evaluators
-from embark.data.items import digest
+from embark.data.items import digests, take
+from embark.data.lazy_items import take_ids
 from embark.evaluators.similarity import has_token_vectors, tokens_of
 from embark.stats.shared import partners
 from embark.types import Array, Scores, Side, Task, Truth
@@ -101,11 +102,11 @@ def item_columns(sides: Mapping[str, Side | Sequence[str]], truth: Truth, scores
 
 def _named(side: Side | Sequence[str], rows: Array) -> dict[str, list[Any]]:
     """The ids and contents of items."""
-    positions = rows.tolist()
     if not isinstance(side, Side):
-        return {"id": [side[row] for row in positions]}
-    content = {row: int.from_bytes(digest(side.items[row].parts)[:8], "big", signed=True) for row in set(positions)}
-    return {"id": [side.ids[row] for row in positions], "content": [content[row] for row in positions]}
+        return {"id": list(take_ids(side, rows))}
+    distinct, places = np.unique(rows, return_inverse=True)
+    content = digests(take(side.items, distinct)).view(">i8")[::4][places.reshape(-1)]
+    return {"id": list(take_ids(side.ids, rows)), "content": content.tolist()}
 
 
 def changed(vectors: Any, change: Change) -> Any:

@@ -90,7 +90,7 @@ def fetch(
     log = FailureLog(settings)
     for task in chosen:
         try:
-            _list_files(task, hub) if only_look else _download(task, hub)
+            _list_files(task, hub) if only_look else _download_and_read(task, hub)
         except Exception as error:  # it costs this task's data, not that of the others
             problems.setdefault(log.reason(error, f"fetching {task.name}"), []).append(task.name)
     notes = applicable({NOTHING: not chosen, ONLY_ROWS: dry_run and hub.opened})
@@ -129,9 +129,14 @@ def _list_files(task: Task, hub: Hub) -> None:
         hub.opened.setdefault((source.id, source.revision), {}).update((file.path, file) for file in files)
 
 
-def _download(task: Task, hub: Hub) -> None:
+def download(task: Task, hub: Hub) -> None:
+    """Have the files of a task on this machine, as far as its row tells which they are."""
     for source, files in readers.needed_files(task, hub):
         hub.get_all(source.id, source.revision, [file.path for file in files])
+
+
+def _download_and_read(task: Task, hub: Hub) -> None:
+    download(task, hub)
     for split, subset in task.parts:
         readers.read(task, split, subset, hub)
 

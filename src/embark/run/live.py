@@ -278,7 +278,7 @@ class _MemoryWriter(Writer):
     def __init__(self, space: _MemorySpace) -> None:
         self._rows = space.rows
 
-    def add(self, keys: Array, vectors: Array | Sequence[Array], dtype: Any = None) -> None:
+    def add(self, keys: Array, vectors: Array | Sequence[Array], dtype: Any = None, copy: bool = True) -> None:
         self._rows |= zip(keys.tolist(), vectors, strict=True)
 
     def commit(self) -> None:

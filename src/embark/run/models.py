@@ -10,10 +10,10 @@ from typing import Any, NoReturn
 
 from embark.catalogue import listed
 from embark.models import LOADERS, MODELS, Loading, find_card, get_model, known_models, own_models
-from embark.models.encoder import Encoder, Tower, Towers, fingerprint
+from embark.models.encoder import Encoder, Tower, Towers, fingerprint, prepare_many
 from embark.results import Results
 from embark.settings import Settings, load_settings
-from embark.types import Array, Content, EmbarkError, Item, ModelCard, Rendered
+from embark.types import Array, Content, EmbarkError, ModelCard
 
 DEFAULT_MODELS = ("embark/pocket", "embark/handmade", "embark/random")
 
@@ -109,7 +109,8 @@ def renamed(encoder: Encoder, name: str) -> Encoder:
 def as_encoder(model: Any) -> Encoder:
     """A live model as an encoder: one that has a card and `embed`, a SentenceTransformer, or an mteb encoder."""
     if hasattr(model, "card") and hasattr(model, "embed"):
-        return model if hasattr(model, "render") and hasattr(model, "prepare") else _Completed(model)
+        methods = ("render", "prepare", "prepare_many")
+        return model if all(hasattr(model, method) for method in methods) else _Completed(model)
     from embark.models import interop
 
     if hasattr(model, "mteb_model_meta"):
@@ -195,21 +196,20 @@ class StoredOnly(Towers):
 
 
 class _Completed(Encoder):
-    """An encoder that leaves out `render` or `prepare`, with the usual ones."""
+    """An encoder that leaves out `render`, `prepare` or `prepare_many`, with the usual ones."""
 
     def __init__(self, model: Any) -> None:
         self.model = model
         self.card = model.card
         self.batch_size = getattr(model, "batch_size", None)
-
-    def render(self, item: Item, role: str, instruction: str | None) -> Rendered:
-        if not hasattr(self.model, "render"):
-            return super().render(item, role, instruction)
-        rendered: Rendered = self.model.render(item, role, instruction)
-        return rendered
+        if hasattr(model, "render"):
+            self.render = model.render  # type: ignore[method-assign]
 
     def prepare(self, contents: Sequence[Content], mode: str) -> Any:
         return self.model.prepare(contents, mode) if hasattr(self.model, "prepare") else contents
+
+    def prepare_many(self, batch: Sequence[Sequence[Content]], modes: Sequence[str]) -> Sequence[Any]:
+        return prepare_many(self.model, batch, modes) if hasattr(self.model, "prepare") else batch
 
     def embed(self, batch: Sequence[Any]) -> Any:
         return self.model.embed(batch)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from embark.catalogue import counted, group_values
+from embark.data import own_tables
 from embark.results import Results
 from embark.results.table import Exact, Row, Table, Tabular
 from embark.settings import Settings, load_settings
@@ -34,6 +35,8 @@ class StoreHealth(Tabular):
     folder: str
     action: str  # "size", "check", "repair" or "gc"
     spaces: tuple[SpaceHealth, ...]
+    own_data: int = 0  # bytes of data that was given in Python
+    own_freed: int = 0
 
     @property
     def damage(self) -> tuple[str, ...]:
@@ -45,14 +48,15 @@ class StoreHealth(Tabular):
         """What was found or done, in sentences."""
         size = sum(space.bytes for space in self.spaces)
         total = f"{self.folder}: {counted(sum(s.vectors for s in self.spaces), 'vector')}, {_size(size)}."
+        own = (f"Data given in Python takes another {_size(self.own_data)}.",) if self.own_data else ()
         mended = sum(space.mended for space in self.spaces)
         done = {
             "size": (),
             "check": self.damage or ("Every byte matches its checksum.",),
             "repair": (f"{counted(mended, 'damaged object')} replaced by what was sound in them.",),
-            "gc": (f"{_size(sum(space.freed for space in self.spaces))} freed.",),
+            "gc": (f"{_size(sum(space.freed for space in self.spaces) + self.own_freed)} freed.",),
         }
-        return (total, *done[self.action])
+        return (total, *own, *done[self.action])
 
     def table(self) -> Table:
         """Spaces × vectors, segments, bytes."""
@@ -82,17 +86,25 @@ def repair_store(settings: Settings | None = None) -> StoreHealth:
 
 
 def clean_store(settings: Settings | None = None) -> StoreHealth:
-    """Delete what nobody reads: leftovers of killed writers, and segments that newer ones wholly supersede."""
+    """Delete what nobody reads: leftovers of killed writers, segments that newer ones wholly supersede, and data given
+    in Python that has no result and was not used for a month.
+    """
     return _health("gc", settings)
 
 
 def _health(action: str, settings: Settings | None) -> StoreHealth:
     settings = settings or load_settings()
     store = Store(settings.store)
-    records = [record for result in Results(settings.results).all() for record in result.records]
+    folder = Results(settings.results)
+    results = list(folder.all())
+    records = [record for result in results for record in result.records]
     models = group_values((record.encoder.split("-")[0], record.model) for record in records)
     spaces = [_space(store.space(name), action, models.get(name, ())) for name in store.spaces()]
-    return StoreHealth(str(settings.store), action, tuple(sorted(spaces, key=lambda space: -space.bytes)))
+    largest_first = tuple(sorted(spaces, key=lambda space: -space.bytes))
+    revisions = {result.dataset_revision for result in results}
+    damaged = bool(folder.notes)  # results that cannot tell what data they need
+    freed = own_tables.collect(settings.home, revisions) if action == "gc" and not damaged else 0
+    return StoreHealth(str(settings.store), action, largest_first, own_tables.size(settings.home), freed)
 
 
 def _space(space: Space, action: str, models: Iterable[str]) -> SpaceHealth:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from embark.data import readers
+from embark.data.items import as_items
 from embark.engine.report import Report
 from embark.models import Loading
 from embark.models.encoder import Encoder
@@ -70,7 +71,7 @@ class Stored(Workbench):
         if self.embedding or not planned.needs:
             return self.embed(self.encoder, planned)
         if task.unreadable == "skip" and total.stored:
-            return Report(unreadable={need.key: "it is not stored" for need in planned.needs})
+            return Report(unreadable=dict.fromkeys(planned.needs.keys.tolist(), "it is not stored"))
         if isinstance(self.encoder, StoredOnly):
             command = f"in Python, embark.evaluate(encoder, ['{task.name}'])"
         command = command or f"embark run -m {card.name} -t {task.name}"
@@ -95,4 +96,4 @@ class Stored(Workbench):
 
 
 def _modalities(side: Side) -> str:
-    return "+".join(dict.fromkeys(kind for item in side.items for kind in item.modalities))
+    return "+".join(dict.fromkeys(kind for kinds in as_items(side.items).kinds().names for kind in kinds))

@@ -6,7 +6,8 @@ models, and vectors in the store are never computed again.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from threading import Lock
 from typing import Any
@@ -19,12 +20,14 @@ from embark.data import readers
 from embark.data.drop_items import sample, without
 from embark.data.equal_items import with_overlaps
 from embark.data.fetch import Hub
-from embark.data.items import as_keys, item_name, key
+from embark.data.items import as_keys, item_name, key, size_of
+from embark.engine.activity import SILENT, Activity
 from embark.engine.local import embed
-from embark.engine.progress import progress
+from embark.engine.progress import Advance, progress
 from embark.engine.report import Report
+from embark.engine.tuning import Tuning
 from embark.evaluators.pairs import PairScores
-from embark.models.encoder import Encoder, Generator, Matching, Reranker, fingerprint
+from embark.models.encoder import Encoder, Generator, Matching, Reranker, fingerprint, prepare_many
 from embark.planning import Demand, Need, Plan, plan, task_demand
 from embark.settings import Settings
 from embark.store import Space, Store
@@ -36,6 +39,7 @@ from embark.types import (
     EmbarkError,
     Item,
     Matches,
+    Modality,
     ModelCard,
     Rendered,
     Scores,
@@ -54,21 +58,29 @@ class Workbench:
     batch_size: int | None = None
     show_progress: bool = True
     heading: str = ""  # of the progress of embedding: which of several models it is
+    activity: Activity = SILENT  # of a run, which shows all of its stages
+    keep_data: bool = True  # datasets that were read, for the next model; small ones, as memory is limited
     _datasets: dict[Any, Dataset] = field(default_factory=dict, repr=False)
-    _self_checked: set[str] = field(default_factory=set, repr=False)  # fingerprints
+    _self_checked: set[tuple[str, tuple[Modality, ...]]] = field(default_factory=set, repr=False)  # by space and kind
 
     def __post_init__(self) -> None:
         self.lock = Lock()
+        self._datasets_lock = Lock()
         self.hub = Hub(self.settings, lambda title, total: progress(title, total, self.show_progress, "bytes"))
         self.store = Store(self.settings.store)
         self._spaces: dict[str, Space] = {}
+        self.tuning = Tuning(self.settings.home / "batches.json")
 
     def read(self, task: Task, split: str, subset: str) -> Dataset:
         """One split and subset of a task, read once; items that no score depends on are left out."""
         part = (task.name, task.templates, str(task.params), task.limit, split, subset)
-        if part not in self._datasets:
-            self._datasets[part] = self._read(task, split, subset)
-        return self._datasets[part]
+        data = self._datasets.get(part) or self._read(task, split, subset)
+        with self._datasets_lock:
+            self._datasets.pop(part, None)
+            size = sum(map(size_of, self._datasets.values()))
+            if self.keep_data and size + size_of(data) <= self.settings.memory << 18:  # a quarter of the memory
+                self._datasets[part] = data
+        return data
 
     def _read(self, task: Task, split: str, subset: str) -> Dataset:
         data = readers.read(task, split, subset, self.hub)
@@ -102,9 +114,9 @@ class Workbench:
             return f"{demand.task.name} {_name(demand, need.side, need.row)}"
 
         space = fingerprint(encoder.card)
-        unchecked = bool(planned.needs) and space not in self._self_checked
-        if unchecked:
-            self._self_checked.add(space)
+        kinds = {(space, kind) for kind in planned.needs.kinds().names}
+        unchecked = not kinds <= self._self_checked
+        self._self_checked |= kinds
         return self.compute(encoder, planned.needs, batch_size=self.batch_size, self_check=unchecked, name=name)
 
     def compute(self, model: Encoder, needs: Sequence[Need], **options: Any) -> Report:
@@ -112,11 +124,31 @@ class Workbench:
         if not needs:
             return Report()
         space = self.space(model.card)
-        title = f"{self.heading}{model.card.name}"
-        with progress(title, len(needs), self.show_progress) as advance, space.writer() as writer:
-            report = embed(model, needs, writer, workers=self.settings.workers, advance=advance, **options)
+        workers = self.settings.workers
+        with self._progress(model, len(needs)) as advance, space.writer() as writer:
+            report = embed(
+                model,
+                needs,
+                writer,
+                workers=workers,
+                advance=advance,
+                tuning=self.tuning,
+                activity=self.activity,
+                **options,
+            )
         space.refresh()
         return report
+
+    @contextmanager
+    def _progress(self, model: Encoder, items: int) -> Iterator[Advance]:
+        """Shows the work on so many items: as a stage of a run, or alone."""
+        if self.activity is SILENT:
+            with progress(f"{self.heading}{model.card.name}", items, self.show_progress) as advance:
+                yield advance
+        else:
+            stage = self.activity.stage("embed")
+            stage.add(total=items)
+            yield lambda count, left=None: stage.add(done=count, left=left)
 
     def vectors(self, encoder: Encoder, demand: Demand) -> dict[str, Any]:
         """The stored vectors of each side, mapped from disk."""
@@ -238,6 +270,9 @@ class ModelAsEncoder(Encoder):
 
     def prepare(self, contents: Sequence[Content], mode: str) -> Any:
         return self.model.prepare(contents, mode)
+
+    def prepare_many(self, batch: Sequence[Sequence[Content]], modes: Sequence[str]) -> Sequence[Any]:
+        return prepare_many(self.model, batch, modes)
 
 
 class _RerankerAsEncoder(ModelAsEncoder):

@@ -14,11 +14,14 @@ from types import ModuleType
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from embark.catalogue import UnknownName
 from embark.data.fetch import Hub, is_local
 from embark.data.formats import Records
+from embark.data.items import as_items
 from embark.data.layout import NoFiles, card_head
+from embark.data.lazy_items import compact_side, distinct_ids
 from embark.data.local_state import CONTENT, revision_of_files, revision_of_folder
 from embark.data.readers import _table
 from embark.data.readers._table import TableFiles as TableFiles
@@ -96,6 +99,11 @@ def version(name: str) -> int:
 def external_state(task: Task) -> str:
     """The state of what the truth depends on besides the dataset (a file of labels); empty for most readers."""
     return str(getattr(_module(task.reader), "external_state", lambda task: "")(task))
+
+
+def require(task: Task) -> None:
+    """Raise an error where a task cannot be read, whatever its dataset holds: a file of labels is missing."""
+    getattr(_module(task.reader), "require", lambda task: None)(task)
 
 
 def needed_files(task: Task, hub: Hub) -> FilesBySource:
@@ -266,8 +274,10 @@ def read(task: Task, split: str, subset: str, hub: Hub) -> Dataset:
         check_state(task, hub)
         for problem in _problems(data):
             raise EmbarkError(f"Task {task.name} ({split}, {subset}) was read wrongly: {problem}.")
+    data = replace(data, sides={name: compact_side(side) for name, side in data.sides.items()})
     _check_modalities(task, data)
     data = upright(data) if task.upright else data
+    pa.default_memory_pool().release_unused()  # what decoding of tables took
     return replace(_with_ids(data), revision=hub.commit(task.source.id, task.source.revision))
 
 
@@ -296,7 +306,7 @@ def _expected_data(task: Task, hub: Hub) -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        files = [path for opened in hub.opened.values() for path in opened]
+        files = [path for (id, _), opened in hub.opened.items() if id == task.source.id for path in opened]
         if not isinstance(error, EmbarkError):
             named = _table.first_few(files) or "no files"
             raise UnexpectedData(
@@ -330,7 +340,12 @@ def _with_ids(data: Dataset) -> Dataset:
 
 def _array(ids: Sequence[str]) -> Array:
     """Ids as an array: of fixed width where they are short, as it sorts five times as fast but pads to the longest."""
-    return np.array(ids, dtype=np.str_ if max(map(len, ids), default=0) <= WIDEST else object)
+    width = max(map(len, ids), default=0)
+    if width > WIDEST:
+        return np.fromiter(ids, object, len(ids))
+    if all(map(str.isascii, ids)):  # a byte a character, in the same order
+        return np.fromiter(map(str.encode, ids), f"S{max(1, width)}", len(ids))
+    return np.fromiter(ids, f"U{max(1, width)}", len(ids))
 
 
 def _module(name: str) -> ModuleType:
@@ -341,7 +356,9 @@ def _module(name: str) -> ModuleType:
 
 def _check_modalities(task: Task, data: Dataset) -> None:
     """Raise an error for items of a modality that the task does not list: models are chosen by the listed ones."""
-    kinds = {part.kind for side in data.sides.values() for item in side.items for part in item.parts}
+    kinds = {
+        kind for side in data.sides.values() for modalities in as_items(side.items).kinds().names for kind in modalities
+    }
     if other := [kind for kind in MODALITIES if kind in kinds and kind not in task.modalities]:
         raise EmbarkError(
             f"Task {task.name} has items of {' and '.join(other)}, but its `modalities` are "
@@ -354,7 +371,7 @@ def _problems(data: Dataset) -> Iterator[str]:
     for role, side in data.sides.items():
         if len(side.ids) != len(side.items):
             yield f"side '{role}' has {len(side.ids)} ids for {len(side.items)} items"
-        if len(set(side.ids)) != len(side.ids):
+        if distinct_ids(side.ids) != len(side.ids):
             yield f"side '{role}' has repeated ids"
         if not len(side):
             yield f"side '{role}' is empty"

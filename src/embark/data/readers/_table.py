@@ -13,12 +13,16 @@ from types import MappingProxyType
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from embark.catalogue import listed
 from embark.data import items
 from embark.data.fetch import Hub, RemoteFile
+from embark.data.items import Items
+from embark.data.lazy_items import Mixed, Texts, same_type
 from embark.data.rows import Rows, open_rows, split_files
-from embark.types import MODALITIES, Array, Classes, Dataset, EmbarkError, Item, Media, Modality, Option, Side, Task
+from embark.types import MODALITIES, Array, Classes, Dataset, EmbarkError, Media, Modality, Option, Side, Task
 
 OUTSIDE = "allow_outside"  # what a user said, never a file: tables of a folder may name files outside it
 OPTIONS = {
@@ -100,11 +104,11 @@ class Table:
         """The rows with a value in each of these columns."""
         table = self
         for column in columns:
-            cells = enumerate(table.values(column))
-            table = table.drop_missing((position for position, cell in cells if cell is None), column)
+            missing = table.rows.missing(column)[np.asarray(table.numbers, np.int64)]
+            table = table.drop_missing(np.flatnonzero(missing).tolist(), column)
         return table
 
-    def with_items(self, columns: Mapping[Modality, str], title: str | None = None) -> tuple[Table, list[Item]]:
+    def with_items(self, columns: Mapping[Modality, str], title: str | None = None) -> tuple[Table, Items]:
         """The rows that have content in one of the columns at least, and the items made of it.
 
         `title` is a column whose text goes before the text, with a space between.
@@ -114,20 +118,33 @@ class Table:
                 f"Task {self.task.name} names no column of content: its `columns` need one of {', '.join(MODALITIES)}."
             )
         parts = [self._items(kind, columns[kind], title) for kind in ORDER if kind in columns]
-        whole = parts[0] if len(parts) == 1 else [_mix(row) for row in zip(*parts, strict=True)]
-        empty = (position for position, item in enumerate(whole) if item is None)
-        return self.drop_missing(empty, " or ".join(columns)), [item for item in whole if item is not None]
+        present = np.stack([has for _, has in parts], axis=1)
+        contents = parts[0][0] if len(parts) == 1 else Mixed([items for items, _ in parts], present)
+        filled = present.any(axis=1)
+        table = self.drop_missing(np.flatnonzero(~filled).tolist(), " or ".join(columns))
+        return table, contents if filled.all() else contents.take(np.flatnonzero(filled))
 
-    def _items(self, kind: Modality, column: str, title: str | None) -> list[Item | None]:
+    def texts(self, column: str) -> Any:
+        """The values of a column as an Arrow array of texts."""
+        array = self.rows.texts(column)
+        return array if self._all else array.take(pa.array(self.numbers, pa.int64()))
+
+    def _items(self, kind: Modality, column: str, title: str | None) -> tuple[Items, Array]:
+        """A column as items, and which rows have one."""
         if kind != "text":
-            return [None if media is None else Item((media,)) for media in self.media(kind, column)]
-        cells = self.values(column)
-        if title is not None:
-            cells = [_add_title(text, cell) for text, cell in zip(self.values(title), cells, strict=True)]
-        return [None if cell is None else items.text(str(cell)) for cell in cells]
+            contents, present = self.rows.media_items(kind, column)
+            rows = np.asarray(self.numbers, np.int64)
+            return (contents, present) if self._all else (contents.take(rows), present[rows])
+        texts = self.texts(column) if title is None else _with_titles(self.texts(title), self.texts(column))
+        filled = texts.fill_null("" if texts.type == pa.large_string() else b"") if texts.null_count else texts
+        return Texts(filled), texts.is_valid().to_numpy(zero_copy_only=False)
+
+    @property
+    def _all(self) -> bool:
+        return len(self.numbers) == len(self.rows)
 
     def _select(self, cells: list[Any]) -> list[Any]:
-        return cells if len(self.numbers) == len(cells) else [cells[number] for number in self.numbers]
+        return cells if self._all else [cells[number] for number in self.numbers]
 
 
 def _finite(cell: Any) -> float:
@@ -269,13 +286,12 @@ def as_list(cell: Any) -> list[Any]:
     return list(cell) if isinstance(cell, (list, tuple)) else [] if cell is None else [cell]
 
 
-def _add_title(title: str | None, text: Any) -> Any:
-    return text if not title else title if text is None else f"{title} {text}"
-
-
-def _mix(parts: Iterable[Item | None]) -> Item | None:
-    present = [part for part in parts if part is not None]
-    return items.mixed(*present) if present else None
+def _with_titles(titles: Any, texts: Any) -> Any:
+    """The texts with their titles before them and a space between; either may be missing, and a title empty."""
+    titles, texts = same_type(titles, texts)
+    titles = pc.if_else(pc.equal(pc.binary_length(titles), 0), pa.scalar(None, titles.type), titles)
+    separator = pa.scalar(" ", pa.large_string()).cast(titles.type)
+    return pc.coalesce(pc.binary_join_element_wise(titles, texts, separator), titles, texts)
 
 
 def _matching(rows: Rows, where: Mapping[str, Any]) -> Sequence[int]:

@@ -128,6 +128,11 @@ def labels(task: Task) -> dict[tuple[str, str], Label]:
     return by_query
 
 
+def require(task: Task) -> None:
+    """Raise an error where there are no labels."""
+    labels(task)
+
+
 def external_state(task: Task) -> str:
     """The state of the labels file: a score depends on it, so it is part of the protocol's fingerprint."""
     path = _labels_path(task)

@@ -13,15 +13,16 @@ from __future__ import annotations
 import re
 from collections import Counter
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
 
 import numpy as np
+import pyarrow.compute as pc
 
-from embark.data import items
 from embark.data.fetch import Hub
 from embark.data.layout import NoFiles
+from embark.data.lazy_items import Names, decoded, same_type
 from embark.data.readers import _table
 from embark.data.readers._table import CONTENT, Table, TableFiles, content_columns, first_few, open_split, subset_kind
 from embark.data.rows import FilesBySource, split_files
@@ -60,12 +61,11 @@ SKIPPED = -2  # the position of an id whose row was left out
 
 def read_beir(task: Task, split: str, subset: str, hub: Hub) -> Dataset:
     """Queries and documents in their order; queries without a judgement stay, and the evaluator counts them."""
-    documents, document_positions, document_warnings = _side(_open(task, "corpus", split, subset, hub), "corpus")
-    queries, query_positions, query_warnings = _side(_open(task, "queries", split, subset, hub), "query")
-    qrels = _open(task, "qrels", split, subset, hub)
-    truth, qrel_warnings = _judgements(qrels, query_positions, document_positions, len(queries))
-    sides = {"query": queries, "document": documents}
-    skipped = (*document_warnings, *query_warnings, *qrel_warnings)
+    documents = _side(_open(task, "corpus", split, subset, hub), "corpus")
+    queries = _side(_open(task, "queries", split, subset, hub), "query")
+    truth, warnings = _judgements(_open(task, "qrels", split, subset, hub), queries, documents)
+    sides = {"query": queries.side, "document": documents.side}
+    skipped = (*documents.warnings, *queries.warnings, *warnings)
     if task.evaluator == "pairs":
         return _samples(task, sides, truth, skipped)
     return Dataset(sides, truth, skipped)
@@ -91,27 +91,54 @@ def needed_files(task: Task, hub: Hub) -> FilesBySource:
     return [(task.source, list(files.values()))]
 
 
-def _side(table: Table, role: str) -> tuple[Side, dict[str, int], tuple[str, ...]]:
-    """A side, the position of each id in it (SKIPPED where its row was left out), and warnings about those."""
+@dataclass(frozen=True)
+class IdentifiedSide:
+    """A side, the ids of its items, those of all rows (of some left out, too), and warnings about those."""
+
+    side: Side
+    ids: Any
+    rows: Any
+    warnings: tuple[str, ...]
+
+    def positions(self, ids: Any) -> Array:
+        """The position of each of these ids; SKIPPED where its row was left out, and UNKNOWN where there is none."""
+        positions = _index(ids, self.ids)
+        left_out = (positions < 0) & (_index(ids, self.rows) >= 0)
+        return np.where(left_out, SKIPPED, positions)
+
+
+def _index(ids: Any, known: Any) -> Array:
+    """The position of each id among the known ones; UNKNOWN where it is none of them."""
+    ids, known = same_type(ids, known)
+    positions: Array = pc.index_in(ids, value_set=known).fill_null(UNKNOWN).to_numpy(zero_copy_only=False)
+    return positions.astype(np.int64)
+
+
+def _side(table: Table, role: str) -> IdentifiedSide:
+    """The items of a table by their ids."""
     table = table.with_values(_id_column(table, role))
     names = table.rows.column_names
     columns = content_columns(table.task.columns, f"{role}_") or {kind: kind for kind in MODALITIES if kind in names}
     usual_title = "title" if "title" in names and "text" in columns else None
     title = table.task.columns.get("title", usual_title) if role == "corpus" else None
     filled, contents = table.with_items(columns, title)
-    ids = _ids(filled, role)
-    by_id = dict(zip(ids, contents, strict=True))
+    ids = filled.texts(_id_column(filled, role))
+    rows = table.texts(_id_column(table, role)) if filled.skipped else ids
     warnings = (*filled.skipped, *_repeated_ids(table, ids))
-    positions = dict.fromkeys(_ids(table, role), SKIPPED) if filled.skipped else {}
-    positions |= {name: position for position, name in enumerate(by_id)}
-    return items.side(by_id), positions, warnings
+    distinct = ids.dictionary_encode()
+    if len(distinct.dictionary) < len(ids):
+        last = np.zeros(len(distinct.dictionary), np.int64)
+        last[distinct.indices.to_numpy()] = np.arange(len(ids))  # of equal ones, the last is set last
+        ids = distinct.dictionary
+        contents = contents.take(last)
+    return IdentifiedSide(Side(Names(ids), contents), ids, rows, warnings)
 
 
-def _repeated_ids(table: Table, ids: list[str]) -> tuple[str, ...]:
+def _repeated_ids(table: Table, ids: Any) -> tuple[str, ...]:
     """A warning about ids that several rows have; an error unless the task's option `repeated` accepts them."""
-    counts = Counter(ids)
-    if len(counts) == len(ids):
+    if Names(ids).distinct == len(ids):
         return ()
+    counts = Counter(decoded(ids))
     rows = f"{len(ids):,} rows of {table.split} have {len(counts):,} ids"
     if table.task.options.get("repeated") == "last":
         return (f"{rows}: of rows with one id, the last counts",)
@@ -182,23 +209,17 @@ def _check_unambiguous(task: Task, name: str, tables: dict[tuple[str, str], tupl
     )
 
 
-def _ids(table: Table, role: str) -> list[str]:
-    return list(map(str, table.values(_id_column(table, role))))
-
-
 def _id_column(table: Table, role: str) -> str:
     return table.task.columns.get(f"{role}_id") or table.rows.first_column("id", "_id", f"{role}-id") or "id"
 
 
-def _judgements(
-    table: Table, query_positions: dict[str, int], document_positions: dict[str, int], queries: int
-) -> tuple[Qrels, tuple[str, ...]]:
+def _judgements(table: Table, queries: IdentifiedSide, documents: IdentifiedSide) -> tuple[Qrels, tuple[str, ...]]:
     """The qrels as positions and grades, and warnings; of a pair that is judged twice, the larger grade counts."""
     query_column, document_column, grade_column = QRELS_COLUMNS
     graded = grade_column in table.rows.column_names
     table = table.with_values(*(QRELS_COLUMNS if graded else QRELS_COLUMNS[:2]))
-    query = _positions(table.values(query_column), query_positions)
-    document = _positions(table.values(document_column), document_positions)
+    query = queries.positions(table.texts(query_column))
+    document = documents.positions(table.texts(document_column))
     grade = table.numbers_of(grade_column) if graded else np.ones(len(table))
     grade = grade.astype(np.int64) if (grade % 1 == 0).all() else grade
     warnings = (*table.skipped, *_unknown_ids(table, query, document))
@@ -208,7 +229,7 @@ def _judgements(
         _, name = np.unique(np.array(table.values(document_column), str), return_inverse=True)
         outside = np.flatnonzero((query >= 0) & (document == UNKNOWN) & (grade > 0))
         outside = _distinct(outside, query, name, grade)
-        truth = replace(truth, outside=_rows_of_grades(query[outside], grade[outside], queries))
+        truth = replace(truth, outside=_rows_of_grades(query[outside], grade[outside], len(queries.side)))
     return truth, warnings
 
 
@@ -230,10 +251,6 @@ def _rows_of_grades(query: Array, grade: Array, queries: int) -> Array | None:
     out = np.zeros((queries, counts.max()), grade.dtype)
     out[query[order], column] = grade[order]
     return out
-
-
-def _positions(ids: list[Any], positions: dict[str, int]) -> Array:
-    return np.fromiter((positions.get(str(name), UNKNOWN) for name in ids), np.int64, len(ids))
 
 
 def _unknown_ids(table: Table, query: Array, document: Array) -> tuple[str, ...]:

@@ -8,15 +8,15 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import compress
 from typing import Any
 
 import numpy as np
 
 from embark.data.equal_items import merge_equal
 from embark.data.fetch import Hub
-from embark.data.items import digest
+from embark.data.items import Items, digests, take
 from embark.data.layout import NoFiles
+from embark.data.lazy_items import Numbered, take_ids
 from embark.data.readers import _table
 from embark.data.readers._table import (
     CONTENT,
@@ -27,7 +27,7 @@ from embark.data.readers._table import (
     open_table,
     zeroshot_dataset,
 )
-from embark.types import Array, Dataset, EmbarkError, Groups, Item, Option, Side, Split, Task
+from embark.types import Array, Dataset, EmbarkError, Groups, Option, Side, Split, Task
 
 VERSION = 2
 MOST_CLASSES = 10_000_000  # of numbered labels; a larger number is no class
@@ -61,7 +61,7 @@ class LabeledTable:
     """The rows of a split that have content and a label."""
 
     table: Table
-    items: list[Item]
+    items: Items
     labels: list[Any]
 
     def side(self) -> Side:
@@ -70,8 +70,9 @@ class LabeledTable:
         media = [column for kind, column in content_columns(task.columns).items() if kind != "text"]
         names = self.table.rows.file_names(media[0]) if task.options.get("equal") == "one" and len(media) == 1 else None
         numbers = self.table.numbers
-        ids = (f"{self.table.split}-{number}" for number in numbers) if names is None else (names[n] for n in numbers)
-        return Side(tuple(map(str, ids)), tuple(self.items))
+        if names is None:
+            return Side(Numbered(numbers, f"{self.table.split}-"), self.items)
+        return Side(tuple(str(names[number]) for number in numbers), self.items)
 
 
 def read_labelled(task: Task, split: str, subset: str, hub: Hub) -> Dataset:
@@ -104,7 +105,7 @@ def _divided(task: Task, split: str, subset: str, hub: Hub) -> Dataset:
     numbers = _class_numbers(rows, names)
     groups = numbers if numbers.ndim == 1 else np.zeros(len(numbers), np.int64)  # lists of labels are no classes
     share, seed = _division(task)
-    contents = [hashlib.sha256(f"{seed}\0".encode() + digest(item.parts)).digest() for item in rows.items]
+    contents = [hashlib.sha256(f"{seed}\0".encode() + content).digest() for content in digests(rows.items).tolist()]
     learnt: set[bytes] = set()
     for label in np.unique(groups):
         distinct = sorted({contents[row] for row in np.flatnonzero(groups == label)})
@@ -115,8 +116,8 @@ def _divided(task: Task, split: str, subset: str, hub: Hub) -> Dataset:
         raise EmbarkError(f"Task {task.name}: no class of {split} has two different items, one of them to test.")
     whole = rows.side()
     sides = {
-        name: Side(tuple(compress(whole.ids, mask)), tuple(compress(whole.items, mask)))
-        for name, mask in (("train", train), ("test", ~train))
+        name: Side(take_ids(whole.ids, rows), take(whole.items, rows))
+        for name, rows in (("train", np.flatnonzero(train)), ("test", np.flatnonzero(~train)))
     }
     drawn = f"drawn by content, {share:.0%} of each class, seed {seed}"
     note = f"{train.sum():,} of {len(train):,} rows of {split} are for training: {drawn}"

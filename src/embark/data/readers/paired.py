@@ -20,12 +20,13 @@ from typing import Any
 import numpy as np
 
 from embark.catalogue import group_values
-from embark.data import items
 from embark.data.equal_items import merge_equal
 from embark.data.fetch import Hub
+from embark.data.items import ItemList, Items
+from embark.data.lazy_items import Names, Texts, chain, text_array
 from embark.data.readers import _table
 from embark.data.readers._table import CONTENT, Table, as_list, content_columns, first_few, open_table
-from embark.types import MODALITIES, Array, Dataset, EmbarkError, Item, Modality, Option, Qrels, Side, Task
+from embark.types import MODALITIES, Array, Dataset, EmbarkError, Modality, Option, Qrels, Side, Task
 
 VERSION = 2
 EVALUATORS = ("retrieval",)
@@ -58,17 +59,20 @@ class PairedTable:
     """The rows of a split: the thing of each, and its texts (or whatever the other side of the pairs is)."""
 
     table: Table
-    things: list[Item]
-    cells: list[Any]  # the texts of each row as the table has them; an item, where they are no texts
+    things: Items
+    cells: list[Any]  # the texts of each row as the table has them; numbers of `others`, where they are no texts
+    others: Items | None
     names: Mapping[str, list[str]]  # of things and texts, for messages and outcomes; empty: they have ids
 
 
 @dataclass
 class Pairs:
-    """Things by key, and texts, each with the key that it belongs to."""
+    """Things and texts by key (as numbers of all things and all texts of its tables), and the things of texts."""
 
-    things: dict[str, Item] = field(default_factory=dict)
-    texts: dict[str, Item] = field(default_factory=dict)
+    things: dict[str, int] = field(default_factory=dict)
+    texts: dict[str, int] = field(default_factory=dict)
+    all_things: Items = field(default_factory=lambda: ItemList(()))
+    all_texts: Items = field(default_factory=lambda: ItemList(()))
     owner: dict[str, str] = field(default_factory=dict)  # text → key
     duplicate_of: dict[str, str] = field(default_factory=dict)  # key that was left out → the first with its text
     names: dict[str, str] = field(default_factory=dict)  # of things and texts by key, where they are not ids
@@ -143,13 +147,14 @@ def _open(task: Task, split: str, subset: str, things: Columns, texts: Columns, 
     else:
         table = table.with_values(*required).with_items(texts)[0]
     table, of_things = table.with_items(things)
-    cells = _cells(table, names) if only_text else table.with_items(texts)[1]
+    others = None if only_text else table.with_items(texts)[1]
+    cells = _cells(table, names) if others is None else list(range(len(others)))
     if task.options.get("missing") == "keep" and only_text:
         table = _with_warning(table, cells, texts["text"])
     if not _is_own(task):
-        return PairedTable(table, of_things, cells, {})
+        return PairedTable(table, of_things, cells, others, {})
     labels = {"things": _names(table, things), "texts": _names(table, texts)}
-    return PairedTable(table, of_things, cells, labels)
+    return PairedTable(table, of_things, cells, others, labels)
 
 
 def _text_columns(table: Table, column: str) -> list[str]:
@@ -196,16 +201,18 @@ def _pairs(tables: Sequence[PairedTable], unique: bool = False) -> Pairs:
     pairs = Pairs()
     counts: dict[str, int] = {}  # texts by key
     first: dict[Any, str] = {}  # the first key with a text
+    texts: list[str] = []
+    offset = 0  # of the table's rows among all
     for paired in tables:
         table = paired.table
         columns = table.task.columns
         ids = table.values(columns["id"]) if "id" in columns else [f"{table.split}-{row}" for row in range(len(table))]
-        for row, (key, item, cell) in enumerate(zip(map(str, ids), paired.things, paired.cells, strict=True)):
+        for row, (key, cell) in enumerate(zip(map(str, ids), paired.cells, strict=True)):
             several = isinstance(cell, (list, tuple))
             if unique and (original := first.setdefault(tuple(cell) if several else cell, key)) != key:
                 pairs.duplicate_of[key] = original
                 continue
-            pairs.things.setdefault(key, item)
+            pairs.things.setdefault(key, offset + row)
             if paired.names:
                 pairs.names.setdefault(f"thing {key}", paired.names["things"][row])
             for text in as_list(cell):
@@ -216,14 +223,19 @@ def _pairs(tables: Sequence[PairedTable], unique: bool = False) -> Pairs:
                     raise EmbarkError(
                         f"Task {table.task.name}: two texts of {table.split} would get the id '{name}': fix its ids."
                     )
-                pairs.texts[name] = text if isinstance(text, Item) else items.text(str(text))
+                pairs.texts[name] = len(texts) if paired.others is None else offset + text
+                texts += [str(text)] if paired.others is None else []
                 pairs.owner[name] = key
                 if paired.names:
                     pairs.names[f"text {name}"] = paired.names["texts"][row] + (f"-{count}" if several else "")
+        offset += len(table)
+    pairs.all_things = chain([paired.things for paired in tables])
+    others = [paired.others for paired in tables if paired.others is not None]
+    pairs.all_texts = chain(others) if others else Texts(text_array(texts))
     return pairs
 
 
-def _judgements(queries: Pairs, corpus: Pairs, documents: dict[str, Item], by_text: bool) -> Array:
+def _judgements(queries: Pairs, corpus: Pairs, documents: dict[str, int], by_text: bool) -> Array:
     """Rows of (query, document, grade); a query whose document was left out as a duplicate gets grade 0."""
     positions = {name: position for position, name in enumerate(documents)}
     texts = group_values((key, name) for name, key in corpus.owner.items())
@@ -237,10 +249,10 @@ def _judgements(queries: Pairs, corpus: Pairs, documents: dict[str, Item], by_te
     return np.array(rows, np.int64).reshape(-1, 3)
 
 
-def _side(prefix: str, by_key: dict[str, Item], pairs: Pairs) -> Side:
-    kind = "thing" if by_key is pairs.things else "text"
-    ids = [pairs.names.get(f"{kind} {key}", f"{prefix}-{key}") for key in by_key]
-    return Side(tuple(ids), tuple(by_key.values()))
+def _side(prefix: str, by_key: dict[str, int], pairs: Pairs) -> Side:
+    kind, contents = ("thing", pairs.all_things) if by_key is pairs.things else ("text", pairs.all_texts)
+    ids = text_array(pairs.names.get(f"{kind} {key}", f"{prefix}-{key}") for key in by_key)
+    return Side(Names(ids), contents.take(np.fromiter(by_key.values(), np.int64, len(by_key))))
 
 
 def _with_distinct_ids(data: Dataset) -> Dataset:
@@ -252,5 +264,5 @@ def _with_distinct_ids(data: Dataset) -> Dataset:
         for name in side.ids:
             seen[name] = seen.get(name, 0) + 1
             ids.append(name if seen[name] == 1 else f"{name} ({seen[name]})")
-        sides[role] = Side(tuple(ids), side.items)
+        sides[role] = Side(Names(text_array(ids)), side.items)
     return replace(data, sides=sides)

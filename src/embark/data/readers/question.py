@@ -14,6 +14,7 @@ import numpy as np
 
 from embark.data import items
 from embark.data.fetch import Hub
+from embark.data.lazy_items import Numbered
 from embark.data.readers import _table
 from embark.data.readers._table import CONTENT, Table, content_columns, open_table
 from embark.types import Dataset, EmbarkError, Qrels, Side, Task
@@ -44,7 +45,7 @@ def read_question(task: Task, split: str, subset: str, hub: Hub) -> Dataset:
         for choice in dict.fromkeys(choices):
             rows.append((position, documents.setdefault(choice, len(documents)), int(choice == right)))
     sides = {
-        "query": Side(tuple(f"query-{split}-{position}" for position in range(len(table))), tuple(queries)),
+        "query": Side(Numbered(range(len(table)), f"query-{split}-"), queries),
         "document": items.side({f"corpus-{split}-{number}": items.text(text) for text, number in documents.items()}),
     }
     return Dataset(sides, Qrels(*np.array(rows, np.int64).reshape(-1, 3).T), table.skipped)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from embark.data.fetch import Hub
+from embark.data.lazy_items import Numbered
 from embark.data.readers import _table
 from embark.data.readers._table import open_table
 from embark.types import Dataset, Gold, Side, Task
@@ -31,7 +32,7 @@ def read_rendered_sts(task: Task, split: str, subset: str, hub: Hub) -> Dataset:
     table, right = table.with_items({kind: task.columns["right"]})
     table, left = table.with_items({kind: task.columns["left"]})
     scores = table.numbers_of(score_column)
-    ids = tuple(map(str, table.numbers))
+    ids = Numbered(table.numbers)
     positions = np.arange(len(table))
-    sides = {"left": Side(ids, tuple(left)), "right": Side(ids, tuple(right))}
+    sides = {"left": Side(ids, left), "right": Side(ids, right)}
     return Dataset(sides, Gold(positions, positions, scores), table.skipped)

@@ -17,6 +17,8 @@ import numpy as np
 from embark.data import items
 from embark.data.fetch import Hub
 from embark.data.formats import Shard
+from embark.data.items import Items
+from embark.data.lazy_items import Numbered, chain
 from embark.data.readers._table import zeroshot_dataset
 from embark.data.rows import Rows, open_rows
 from embark.types import Array, Dataset, EmbarkError, Item, Matches, Option, Side, Task
@@ -104,15 +106,15 @@ def listed_classes(task: Task, hub: Hub) -> tuple[str, ...]:
 
 
 def _side(contents: Sequence[Item]) -> Side:
-    return Side(list(map(str, range(len(contents)))), contents)
+    return Side(Numbered(range(len(contents))), contents)
 
 
-def _sample(task: Task, rows: Rows) -> tuple[Rows, list[str]]:
+def _sample(task: Task, rows: Rows) -> tuple[Rows, Numbered]:
     """The rows that are used, all or as many as the option `sample` says, and their numbers as ids."""
     count = len(rows)
     size = int(task.options.get("sample", count))
     if size >= count:
-        return rows, list(map(str, range(count)))
+        return rows, Numbered(range(count))
     # As `datasets` shuffles, which UniBench calls with this seed before it takes the first rows.
     numbers = np.sort(np.random.default_rng(SEED).permutation(count)[:size])
     starts = np.cumsum([0, *map(len, rows.tables)])
@@ -120,7 +122,7 @@ def _sample(task: Task, rows: Rows) -> tuple[Rows, list[str]]:
     for table, start, stop in zip(rows.tables, starts[:-1], starts[1:], strict=True):
         assert isinstance(table, Shard)
         shards.append(table.take((numbers[(numbers >= start) & (numbers < stop)] - start).tolist()))
-    return Rows(rows.name, [shard for shard in shards if len(shard)]), list(map(str, numbers.tolist()))
+    return Rows(rows.name, [shard for shard in shards if len(shard)]), Numbered(numbers)
 
 
 def _about(task: Task, rows: Rows) -> dict[str, list[str | None]]:
@@ -141,7 +143,7 @@ def _about(task: Task, rows: Rows) -> dict[str, list[str | None]]:
     return about
 
 
-def _images(task: Task, rows: Rows, count: int) -> list[Item]:
+def _images(task: Task, rows: Rows, count: int) -> Items:
     """The images of each sample, one sample after another."""
     ending = task.columns.get("image", "webp")
     columns = sorted(name for name in rows.column_names if name.rpartition(".")[2] == ending)
@@ -149,10 +151,10 @@ def _images(task: Task, rows: Rows, count: int) -> list[Item]:
         raise EmbarkError(
             f"{task.name} needs {count} images ({ending}) a sample, its columns are: {', '.join(rows.column_names)}."
         )
-    samples = list(zip(*(rows.media("image", name) for name in columns), strict=True))
-    if missing := [number for number, sample in enumerate(samples) if None in sample]:
+    images, present = zip(*(rows.media_items("image", name) for name in columns), strict=True)
+    if len(missing := np.flatnonzero(~np.stack(present).all(axis=0))):
         raise EmbarkError(f"{task.name}: {len(missing)} samples lack an image, the first is number {missing[0]}.")
-    return [Item((image,)) for sample in samples for image in sample if image is not None]
+    return chain(images).take(np.arange(len(rows) * count).reshape(count, -1).T.ravel())
 
 
 def _labels(task: Task, rows: Rows, names: Sequence[str]) -> Array:

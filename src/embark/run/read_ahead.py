@@ -1,0 +1,149 @@
+"""Reading ahead: while some tasks are embedded and scored, threads download and read the next ones.
+
+Downloads go ahead of reading, reading ahead of embedding. Tasks that were read and are not released yet hold a bounded
+number of bytes.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from typing import Any
+
+from embark.planning import Demand
+from embark.results import TaskResult
+from embark.threads import DaemonThreads
+from embark.types import Task
+
+READERS = 2  # tasks read at once: much of it is Python, of which one thread runs at a time
+PATIENCE = 0.5  # seconds to wait for the next task where later ones are ready: in order, runs are alike
+WAVE = 250_000  # items of tasks that are taken together: the next scores come soon, and batches are full
+
+
+@dataclass(eq=False)
+class Opened:
+    """A task that was read: its demands, or the result on disk that stands, or the error that it met."""
+
+    task: Task
+    content: list[Demand] | TaskResult | Exception
+    bytes: int = 0
+
+    @property
+    def items(self) -> int:
+        """The number of its items to have vectors of."""
+        demands = self.content if isinstance(self.content, list) else []
+        return sum(len(keys) for demand in demands for keys in demand.keys.values())
+
+
+class ReadAhead(AbstractContextManager["ReadAhead"]):
+    """The tasks, read in their order by threads.
+
+    `read` opens a task. `fetch` downloads its data beforehand, at most `fetch_ahead` tasks ahead of reading (None: as
+    fast as it can); `waiting` is a block in which reading waits for it. `limit` is the number of bytes of tasks that
+    were read and not released; one task may exceed it.
+    """
+
+    def __init__(
+        self,
+        tasks: Sequence[Task],
+        read: Callable[[Task], Opened],
+        limit: int,
+        fetch: Callable[[Task], Any] | None = None,
+        fetch_ahead: int | None = None,
+        waiting: Callable[[], AbstractContextManager[Any]] = nullcontext,
+    ) -> None:
+        self._waiting = waiting
+        self._read = read
+        self._limit = limit
+        self._fetch = fetch
+        self._fetch_ahead = fetch_ahead
+        self._unread = deque(tasks)
+        self._unfetched = deque(tasks if fetch else ())
+        self._fetched: dict[int, Future[Any]] = {id(task): Future() for task in self._unfetched}
+        self._order = list(tasks)  # tasks that were not taken
+        self._ready: dict[int, Opened] = {}  # by id of the task
+        self._held = 0  # bytes
+        self._closed = False
+        self._changed = threading.Condition()
+        self._threads = DaemonThreads(READERS + bool(fetch), "embark-read")
+
+    def __enter__(self) -> ReadAhead:
+        for loop in [self._read_all] * READERS + [self._fetch_all] * bool(self._fetch):
+            self._threads.submit(loop)
+        return self
+
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
+        with self._changed:
+            self._closed = True
+            self._changed.notify_all()
+        self._threads.__exit__(kind, error or StopIteration(), trace)  # a download may take long: nobody waits for it
+
+    def take(self) -> list[Opened]:
+        """The tasks that were read by now, at least one of them, and no more than a wave; none when all were taken."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._ready or not self._order)
+            self._changed.wait_for(lambda: not self._order or id(self._order[0]) in self._ready, PATIENCE)
+            taken: list[Opened] = []
+            for task in list(self._order):
+                if opened := self._ready.get(id(task)):
+                    if taken and sum(other.items for other in (*taken, opened)) > WAVE:
+                        break
+                    taken.append(self._ready.pop(id(task)))
+                    self._order.remove(task)
+                elif taken:
+                    break
+            return taken
+
+    def release(self, opened: Opened) -> None:
+        """The data of a task is not needed any more: others may be read in its place."""
+        with self._changed:
+            self._held -= opened.bytes
+            opened.bytes = 0
+            opened.content = []
+            self._changed.notify_all()
+
+    def _next(self) -> Task | None:
+        """The next task to read, when there is room for it; None when there is none."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._closed or not self._unread or self._may_read())
+            if self._closed or not self._unread:
+                return None
+            return self._unread.popleft()
+
+    def _read_all(self) -> None:
+        while (task := self._next()) is not None:
+            try:
+                if future := self._fetched.get(id(task)):
+                    with self._waiting():
+                        future.exception()  # if there is one, reading tells better what is wrong
+                opened = self._read(task)
+            except Exception as error:
+                opened = Opened(task, error)
+            with self._changed:
+                self._held += opened.bytes
+                self._ready[id(task)] = opened
+                self._changed.notify_all()
+
+    def _fetch_all(self) -> None:
+        assert self._fetch is not None
+        while True:
+            with self._changed:
+                self._changed.wait_for(lambda: self._closed or not self._unfetched or self._may_fetch())
+                if self._closed or not self._unfetched:
+                    return
+                task = self._unfetched.popleft()
+            try:
+                self._fetched[id(task)].set_result(self._fetch(task))
+            except Exception as error:
+                self._fetched[id(task)].set_exception(error)
+
+    def _may_read(self) -> bool:
+        alone = len(self._order) == len(self._unread)  # nothing that was read, or is read now, waits to be taken
+        return self._held < self._limit or (alone and not self._held)
+
+    def _may_fetch(self) -> bool:
+        return self._fetch_ahead is None or len(self._unread) - len(self._unfetched) < self._fetch_ahead

@@ -1,0 +1,164 @@
+"""Tasks as a stream: the first score before the last download, items embedded once, data let go and evicted."""
+
+from __future__ import annotations
+
+import gc
+import threading
+import weakref
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from huggingface_hub import constants
+
+import embark
+from embark.data import readers
+from embark.planning import reading_order
+from embark.run import evaluate
+from embark.run.workbench import Workbench
+from embark.types import Pool, Source, Task
+from hub import FakeHub, parquet
+
+WORDS = ("red", "green", "blue", "round", "small", "old")
+
+
+def ranking(hub: FakeHub, number: int, dataset: str = "", words: Sequence[str] = WORDS) -> Task:
+    """A retrieval task of the hub, over a dataset of its own unless one is named."""
+    ids = [f"d{row}" for row in range(len(words))]
+    files = {
+        "corpus/test-0.parquet": parquet({"id": ids, "text": [f"a {word} page" for word in words]}),
+        "queries/test-0.parquet": parquet({"id": ids, "text": [f"{word} {number}" for word in words]}),
+        "qrels/test-0.parquet": parquet({"query-id": ids, "corpus-id": ids, "score": [1] * len(ids)}),
+    }
+    id = dataset or f"org/set{number}"
+    source = Source(id, hub.add(id, files))
+    return Task(f"Stream{number}", "Test", "retrieval", "beir", source, "ndcg_at_10", "Retrieval", ("text",))
+
+
+def cached() -> set[str]:
+    """The contents that are in the cache of downloads."""
+    return {path.name for path in Path(constants.HF_HUB_CACHE).glob("datasets--*/blobs/*")}
+
+
+def counting(calls: list[int]) -> embark.Encoder:
+    def embed(texts: list[str]) -> Any:
+        calls.append(len(texts))
+        return np.array([[len(text), text.count("e"), hash_of(text), 1.0] for text in texts], np.float32)
+
+    return embark.encoder(text=embed, name="test/counting", revision="1")
+
+
+def hash_of(text: str) -> float:
+    return float(sum(map(ord, text)) % 97)
+
+
+def test_the_first_score_comes_before_the_last_download(hub: FakeHub, monkeypatch: pytest.MonkeyPatch) -> None:
+    tasks = [ranking(hub, number) for number in range(4)]
+    scored = threading.Event()
+    waited = []
+    read = readers.read
+
+    def slow_read(task: Task, *args: Any) -> Any:
+        if task.name == tasks[-1].name:
+            waited.append(scored.wait(30))  # as long as the last download takes
+        return read(task, *args)
+
+    def say(self: Any, text: str) -> None:
+        scored.set()
+
+    monkeypatch.setattr("embark.run.workbench.readers.read", slow_read)
+    monkeypatch.setattr("embark.run.evaluation.Evaluation.say", say)
+    run = evaluate(counting([]), tasks, show_progress=False)
+    assert len(run.results) == 4
+    assert waited == [True]
+
+
+def test_an_item_of_an_earlier_wave_is_not_embedded_again(hub: FakeHub, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("embark.run.read_ahead.WAVE", 1)  # each task is a wave of its own
+    calls: list[int] = []
+    tasks = [ranking(hub, number) for number in range(3)]
+    run = evaluate(counting(calls), tasks, show_progress=False)
+    assert run.embedded == 6 + 3 * 6  # the corpus is the same in all
+    assert (run.items, run.unique) == (36, 24)
+    apart = evaluate(counting([]), tasks, settings=embark.load_settings(home="apart", results="apart"))
+    assert [r.score for r in run.results] == [r.score for r in apart.results]
+    assert [r.interval for r in run.results] == [r.interval for r in apart.results]
+
+
+def test_a_scored_task_lets_its_data_go(hub: FakeHub, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("embark.run.read_ahead.WAVE", 1)
+    alive: list[weakref.ref[Any]] = []
+    most = []
+    read = Workbench._read
+
+    def tracked(self: Workbench, *args: Any) -> Any:
+        gc.collect()
+        most.append(sum(ref() is not None for ref in alive))
+        data = read(self, *args)
+        alive.append(weakref.ref(data.sides["query"]))
+        return data
+
+    monkeypatch.setattr(Workbench, "_read", tracked)
+    settings = embark.load_settings(memory=1)
+    monkeypatch.setattr("embark.run.evaluation.size_of", lambda data: 1 << 20)  # twice the room for reading ahead
+    evaluate(counting([]), [ranking(hub, number) for number in range(8)], settings=settings, show_progress=False)
+    assert len(most) == 8
+    assert max(most) <= 3  # one that is scored, and two that are read
+    gc.collect()
+    assert not any(ref() for ref in alive)
+
+
+def test_evict_deletes_what_the_run_downloaded_after_the_last_task(hub: FakeHub) -> None:
+    known = ranking(hub, 0)
+    embark.fetch([known], show_progress=False)
+    before = cached()
+    assert before
+    shared = ranking(hub, 1, "org/shared")
+    tasks = [known, shared, ranking(hub, 2)]
+    run = evaluate(counting([]), tasks, evict=True, show_progress=False)
+    assert len(run.results) == 3
+    assert cached() == before  # of what was there, nothing is gone; of the rest, nothing is left
+    again = evaluate(counting([]), tasks, rescore=True, show_progress=False)
+    assert again.embedded == 0
+    assert cached() > before  # without evict, data stays
+
+
+def test_evict_keeps_data_that_another_model_needs(hub: FakeHub) -> None:
+    tasks = [ranking(hub, number) for number in range(2)]
+    by_length = embark.encoder(text=lambda texts: [[len(text), 1.0] for text in texts], name="test/2", revision="1")
+    evaluate([counting([]), by_length], tasks, evict=True, show_progress=False)
+    assert len(hub.asked("/lfs/")) == 2 * 3  # each file of both datasets once
+    assert not cached()
+
+
+def test_evict_goes_on_after_a_model_that_cannot_be_used(hub: FakeHub) -> None:
+    in_disorder = embark.encoder(text=lambda texts: np.eye(len(texts), 8) + 1, name="test/disorder", revision="1")
+    run = evaluate([counting([]), in_disorder], [ranking(hub, 0)], evict=True, show_progress=False)
+    assert [skip.model for skip in run.skipped] == ["test/disorder"]
+    assert not cached()
+
+
+def test_evict_spares_the_content_of_another_revision(hub: FakeHub) -> None:
+    old = ranking(hub, 0, "org/moved")
+    embark.fetch([old], show_progress=False)
+    before = cached()
+    new = ranking(hub, 1, "org/moved")  # another commit, in which the corpus is the same file
+    evaluate(counting([]), [new], evict=True, show_progress=False)
+    assert cached() == before
+
+
+def test_tasks_of_one_dataset_follow_each_other_and_small_ones_come_first(hub: FakeHub) -> None:
+    def task(name: str, source: str, *pools: Pool) -> Task:
+        return Task(
+            name, "Test", "retrieval", "beir", Source(source, "1"), "ndcg_at_10", "R", ("text",), pools=pools
+        )
+
+    big = task("big", "a", Pool("document", 1000, "corpus a"))
+    small = task("small", "b", Pool("document", 10, "corpus b"))
+    also_a = task("also a", "a", Pool("query", 5, "queries"))
+    shares = task("shares", "c", Pool("document", 1000, "corpus a"))
+    unknown = task("unknown", "d")
+    order = [task.name for task in reading_order([big, small, also_a, shares, unknown])]
+    assert order == ["unknown", "small", "also a", "big", "shares"]
