@@ -38,7 +38,7 @@ NO = ("0", "false", "no", "off")
 
 @dataclass(frozen=True)
 class Settings:
-    """`home` holds vectors, `results` scores; `workers` are threads, `memory` megabytes for scoring.
+    """`home` holds vectors, `results` scores; `workers` are processes or threads, `memory` megabytes for scoring.
 
     Data and models come from the hub at `endpoint` (else HF_ENDPOINT) into huggingface_hub's cache; `offline` (else
     HF_HUB_OFFLINE) uses only what is there. Models behind an API are asked at most `requests_per_minute`, for

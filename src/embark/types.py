@@ -88,8 +88,25 @@ class Audio:
 
 
 @dataclass(frozen=True, slots=True)
+class Encoded:
+    """A plain JPEG for an encoder that decodes pictures itself.
+
+    `size` is (width, height) as stored, `orientation` the EXIF turn to apply. `sampling` are the samples of brightness,
+    across and down, for each of color: (2, 2) is 4:2:0, and (0, 0) is grey.
+    """
+
+    data: bytes
+    size: tuple[int, int]
+    sampling: tuple[int, int]
+    orientation: int = 1
+
+
+@dataclass(frozen=True, slots=True)
 class Content:
-    """A decoded part: `str` for text, a PIL image, an `Audio`, or a list of PIL frames for video."""
+    """A decoded part: `str` for text, a PIL image, an `Audio`, or a list of PIL frames for video.
+
+    A picture may be `Encoded` for encoders that decode it themselves.
+    """
 
     kind: Modality
     value: Any
@@ -374,6 +391,7 @@ class ModelCard:
     stored: Literal["float16", "float32", "uint8"] = "float16"  # bytes: the texts of generators
     frames: int = 8  # taken evenly from a video, both ends included
     sample_rate: int = 16_000
+    pixels: Literal["pillow", "cuda"] = "pillow"  # what decodes and resizes JPEGs
     options: Mapping[str, Any] = field(default_factory=dict)  # to the loader
     source: str = ""  # of the checkpoint: a hub id, a folder, an address; empty: it ships with embark
     kind: Literal["embedder", "reranker", "generator"] = "embedder"
@@ -412,7 +430,8 @@ class ModelCard:
         facts = {"name": self.keyed_as or self.name} | {name: getattr(self, name) for name in names}
         facts["settings"] = self.options  # its name in the keys of stored vectors
         hashed = self.revision.startswith(("local-", "sha256-"))  # a hash of the files, wherever they are
-        optional = {"source": "" if hashed else self.source, "context": self.context}
+        pixels = "" if self.pixels == "pillow" else self.pixels  # as before there was a choice
+        optional = {"source": "" if hashed else self.source, "context": self.context, "pixels": pixels}
         return facts | {name: value for name, value in optional.items() if value}
 
 

@@ -140,3 +140,11 @@ def test_records_as_a_table_and_a_frame(tiny: embark.Encoder) -> None:
     ]  # fmt: skip
     assert table.to_frame().loc[0, "score high"] == record.interval[1]
     assert f'<td style="text-align:left">{TASK}</td>' in loaded._repr_html_()
+
+
+def test_scores_of_other_pixels_are_marked(tiny: embark.Encoder) -> None:
+    [result] = embark.evaluate(tiny, TASK, show_progress=False).results
+    assert load_results("Pocket").notes == ()
+    record = replace(result.records[0], loaded={"pixels": "cuda"})
+    Results(load_settings().results).write(replace(result, model="test/other", records=(record,)), None)
+    assert load_results("Pocket").notes == ("JPEGs decoded and resized on a GPU, not by Pillow: test/other",)

@@ -687,6 +687,51 @@ PROTECTIONS = (
     ),
     # ── 13 to 20 ─────────────────────────────────────────────────────────────────────────────────────────────────────
     Removal(
+        "test_fault_10_a_picture_that_kills_its_process_is_named", "processes.py",
+        "self._take_back(flying, cause, worker.is_busy)", "raise",
+    ),
+    Removal(
+        "test_fault_10_a_picture_that_kills_its_process_is_named", "engine/preparing_processes.py",
+        "if not isinstance(value, WorkerLost):", "if True:",
+    ),
+    Removal(
+        "test_fault_10_a_picture_that_stalls_is_named", "processes.py",
+        "if since and time.monotonic() - since > seconds:", "if False:",
+    ),
+    Removal(
+        "test_fault_10_a_device_whose_process_is_killed_loses_nothing", "processes.py",
+        "self._take_back(flying, cause, worker.is_busy)", "raise",
+    ),
+    Removal(
+        "test_fault_10_workers_that_cannot_start_are_an_error", "processes.py",
+        "self._fail(f\"No worker process can be started: {reason.rstrip('.')}\")", "pass",
+    ),
+    Removal(
+        "test_fault_10_a_killed_run_leaves_no_process", "processes.py",
+        "    _die_with_parent()\n    channel", "    channel",
+    ),
+    Removal(
+        "test_fault_12_one_interrupt_ends_a_run_in_every_stage[embedding]", "interrupts.py",
+        "time.sleep(PATIENCE)\n            if ended.acquire(blocking=False):", "if False:",
+    ),
+    Removal(
+        "test_fault_12_one_interrupt_ends_a_run_in_every_stage[scoring]", "interrupts.py",
+        "if ended.acquire(blocking=False):\n            _end(message)", "raise SystemExit(INTERRUPTED)",
+        (Edit("interrupts.py", "time.sleep(PATIENCE)\n            if ended.acquire(blocking=False):", "if False:"),),
+    ),
+    Removal(
+        "test_fault_12_the_command_line_ends_too", "cli/__init__.py",
+        'with end_soon("interrupted; what was embedded is kept, run the same command to go on"):',
+        f"with suppress({NONE}):",
+    ),
+    Removal(
+        "test_fault_12_threads_that_hang_are_not_waited_for", "interrupts.py", "name=name, daemon=True)", "name=name)",
+    ),
+    Removal(
+        "test_fault_12_the_threads_do_what_those_of_python_do", "interrupts.py",
+        "cancel_futures=kind is not None", "cancel_futures=False",
+    ),
+    Removal(
         "test_fault_13_a_busy_hub_is_asked_again_and_the_wait_is_shown", FETCH, "if status in http.BUSY:", "if False:",
     ),
     Removal(

@@ -178,6 +178,7 @@ OTHER: dict[str, Any] = {
     "options": {"pooling": "mean"},
     "source": "org/other",
     "context": 77,
+    "pixels": "cuda",
 }
 SAME: dict[str, Any] = {
     "modalities": ("text",),

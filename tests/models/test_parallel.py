@@ -1,72 +1,207 @@
-"""Several copies of one encoder give what one gives, in order."""
+"""Several devices, a worker process each: what one device gives, whatever becomes of the workers."""
 
 from __future__ import annotations
 
+import gc
+import logging
+import os
+import signal
 import threading
-from collections.abc import Sequence
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from embark.models.encoder import Encoder, Interrupted
-from embark.models.parallel import Replicas
-from embark.types import Array, Content, Item, ModelCard, Rendered, Text
+import embark
+from embark.engine.local import embed
+from embark.models.encoder import Matching
+from embark.models.loading import Loading
+from embark.models.parallel import Devices
+from embark.planning import Need
+from embark.processes import NoWorkers, WorkerLost
+from embark.store import Space
+from embark.types import Content, Item, Text
+from worker_functions import COLOURS, LOADER, Colours
+
+TEXTS = tuple(f"text {number} {'abc' * (number % 7)}" for number in range(60))
 
 
-class Copy(Encoder):
-    card = ModelCard("tiny/copy", "1", "own", ("text",), dim=2)
-
-    def __init__(self, ragged: bool = False, fails: bool = False) -> None:
-        self.ragged, self.fails, self.batches, self.threads = ragged, fails, [], set[int]()
-
-    def render(self, item: Item, role: str, instruction: str | None) -> Rendered:
-        return Rendered(item.parts, mode=role)
-
-    def prepare(self, contents: Sequence[Content], mode: str) -> Any:
-        return len(contents[0].value), len(mode)
-
-    def embed(self, batch: Sequence[tuple[int, int]]) -> Array | list[Array]:
-        if self.fails:
-            raise MemoryError("out of memory")
-        self.batches.append(len(batch))
-        self.threads.add(threading.get_ident())
-        return [np.ones((size, 2)) for size, _ in batch] if self.ragged else np.array(batch, np.float32)
+def devices(count: int = 2, **options: Any) -> Devices:
+    card = replace(COLOURS, options=options)
+    return Devices(LOADER, card, Loading("auto"), [f"cpu:{number}" for number in range(count)])
 
 
-@pytest.mark.parametrize("count", [1, 2, 3, 7, 8])
-@pytest.mark.parametrize("ragged", [False, True])
-def test_shares_come_back_in_order(count: int, ragged: bool) -> None:
-    copies = [Copy(ragged) for _ in range(3)]
-    many = Replicas(copies)
-    rendered = many.render(Item((Text("x"),)), "query", None)
-    assert rendered.mode == "query"
-    ready = [many.prepare([Content("text", "x" * (1 + at))], rendered.mode) for at in range(count)]
-    out, expected = many.embed(ready), Copy(ragged).embed(ready)
-    assert len(out) == count
-    for row, wanted in zip(out, expected, strict=True):
-        np.testing.assert_array_equal(row, wanted)
-    assert sum(sum(copy.batches) for copy in copies) == count
-    assert max(max(copy.batches, default=0) for copy in copies) <= -(-count // 3)
+@pytest.fixture(scope="module")
+def two() -> Iterator[Devices]:
+    encoder = devices()
+    yield encoder
+    encoder.workers.close()
 
 
-def test_an_error_of_one_copy_is_the_batchs_error() -> None:
-    with pytest.raises(MemoryError):  # which the engine answers with smaller batches
-        Replicas([Copy(), Copy(fails=True)]).embed([(1, 1)] * 4)
+def prepared(encoder: embark.Encoder, texts: Sequence[str]) -> list[Any]:
+    return [encoder.prepare([Content("text", text)], "") for text in texts]
 
 
-def test_what_was_done_before_an_error_keeps_its_place_in_the_batch() -> None:
-    class Cut(Copy):
-        batch_size = 4
+def alone(texts: Sequence[str]) -> Any:
+    encoder = Colours(COLOURS, Loading("cpu"))
+    return encoder.embed(prepared(encoder, texts))
 
-        def embed(self, batch: Sequence[tuple[int, int]]) -> Array:
-            raise Interrupted("enough", {1: np.array(batch[1], np.float32)})
 
-    class Late(Copy):
-        batch_size = 4
+def needs(texts: Sequence[str]) -> list[Need]:
+    return [Need(text.ljust(32)[:32].encode(), Item((Text(text),)), "query", None, 0, 0) for text in texts]
 
-    many = Replicas([Late(), Cut()])
-    assert many.batch_size == 4
-    with pytest.raises(Interrupted, match="enough") as cut:
-        many.embed([(at, at) for at in range(4)])
-    assert {row: vector.tolist() for row, vector in cut.value.done.items()} == {3: [3, 3]}
+
+def test_several_batches_at_once_are_those_of_one_device(two: Devices) -> None:
+    batches = [TEXTS[start : start + 7] for start in range(0, 60, 7)]
+    with ThreadPoolExecutor(two.lanes) as pool:
+        vectors = list(pool.map(two.embed, [prepared(two, batch) for batch in batches]))
+    np.testing.assert_array_equal(np.concatenate(vectors), alone(TEXTS))
+    assert two.lanes == 4
+    assert two.card.loaded == {"device": two.card.loaded["device"], "devices": "cpu:0,cpu:1"}
+    assert two.card.identity == COLOURS.identity
+    assert not isinstance(two, Matching)
+    assert two.render(Item((Text("x"),)), "query", None).parts == (Text("x"),)
+
+
+def test_an_error_of_a_worker_is_the_batchs_error(two: Devices) -> None:
+    with pytest.raises(RuntimeError, match="CUDA out of memory"):  # which the engine answers with smaller batches
+        two.embed(prepared(two, ["no memory"] * 3))
+    assert len(two.embed(prepared(two, ["no memory"] * 2))) == 2
+
+
+def test_a_batch_that_kills_two_workers_is_an_error(two: Devices) -> None:
+    with pytest.raises(WorkerLost, match=r"killed its worker twice \(SIGSEGV\)"):
+        two.embed(prepared(two, ["a", "deadly"]))
+    np.testing.assert_array_equal(two.embed(prepared(two, ["a"])), alone(["a"]))
+
+
+def test_a_copy_under_another_name_shares_the_workers(two: Devices) -> None:
+    from embark.run.models import renamed
+
+    other = renamed(two, "mine")
+    assert other.card.name == "mine"
+    np.testing.assert_array_equal(other.embed(prepared(two, ["a"])), alone(["a"]))
+
+
+def test_the_engine_finds_the_item_that_kills(space: Space) -> None:
+    encoder = devices()
+    texts = [*TEXTS[:3], "deadly"]
+    with space.writer() as writer:
+        report = embed(encoder, needs(texts), writer, batch_size=2)
+    assert report.embedded == 3
+    (reason,) = report.unreadable.values()
+    assert reason == "the model cannot embed it: it killed its worker twice (SIGSEGV)"
+    assert report.batch_size is None
+    assert not report.too_large
+
+
+def last_line(log: Path, device: str = "") -> list[str]:
+    """(device, process id) of the worker that began a batch last; none in an empty log."""
+    lines = [line.split() for line in log.read_text().splitlines() if line.startswith(device)]
+    return lines[-1] if lines else []
+
+
+def test_a_killed_worker_costs_nothing(space: Space, tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    log.touch()
+    encoder = devices(log=str(log), seconds=0.02)
+
+    def kill() -> None:
+        end = time.monotonic() + 30
+        while len(log.read_text().splitlines()) < 6 and time.monotonic() < end:
+            time.sleep(0.005)
+        os.kill(int(last_line(log)[1]), signal.SIGKILL)
+
+    killer = threading.Thread(target=kill)
+    killer.start()
+    with space.writer() as writer:
+        report = embed(encoder, needs(TEXTS), writer, batch_size=3)
+    killer.join()
+    assert encoder.workers.deaths == ["SIGKILL"]
+    assert report.embedded == 60
+    space.refresh()
+    keys = np.frombuffer(b"".join(need.key for need in needs(TEXTS)), "V32")
+    np.testing.assert_array_equal(space.read(keys)[np.arange(60)], alone(TEXTS))
+
+
+def test_a_device_that_is_lost_for_good_is_given_up(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    log = tmp_path / "log"
+    log.touch()
+    encoder = devices(gone=str(tmp_path), lost=["cpu:1"], log=str(log), seconds=0.01)
+    killed = False
+    with caplog.at_level(logging.WARNING), ThreadPoolExecutor(4) as pool:
+        end = time.monotonic() + 30
+        while "given up" not in caplog.text and time.monotonic() < end:
+            for vectors in pool.map(encoder.embed, [prepared(encoder, TEXTS[:5])] * 8):
+                np.testing.assert_array_equal(vectors, alone(TEXTS[:5]))
+            if not killed and (line := last_line(log, "cpu:1")):
+                os.kill(int(line[1]), signal.SIGKILL)
+                killed = True
+    assert "cpu:1 is given up, the others go on: EmbarkError: test/colours cannot be loaded as 'colours'" in caplog.text
+    assert len(encoder.workers.pids) == 1
+    encoder.workers.close()
+
+
+def test_without_any_device_the_error_says_why(tmp_path: Path) -> None:
+    encoder = devices(1, gone=str(tmp_path), lost=["cpu:0"])
+    os.kill(encoder.workers.pids[0], signal.SIGKILL)
+    with pytest.raises(
+        NoWorkers, match="can be started: EmbarkError: test/colours cannot be loaded as 'colours': cpu:0"
+    ):
+        encoder.embed(prepared(encoder, ["a"]))
+
+
+def test_workers_end_with_the_encoder() -> None:
+    encoder = devices(1)
+    (pid,) = encoder.workers.pids
+    del encoder
+    gc.collect()
+    with pytest.raises(ProcessLookupError):
+        os.kill(pid, 0)
+
+
+@pytest.mark.slow  # each worker imports torch and transformers
+def test_a_real_checkpoint_on_two_devices_has_the_scores_of_one(tmp_path: Path) -> None:
+    torch = pytest.importorskip("torch")
+    pytest.importorskip("transformers")
+    from models.test_dual import clip
+    from tiny import saved
+
+    torch.manual_seed(7)
+    model, *parts = clip()
+    for weights in model.parameters():
+        weights.data += 0.3 * torch.randn_like(weights)
+    folder = str(saved(tmp_path / "clip", model.eval(), *parts))
+    tasks = ["PocketFlagZeroShot", "PocketFlagCapital"]
+    whole = embark.evaluate(
+        embark.get_model(folder, device="cpu"), tasks, show_progress=False,
+        settings=embark.load_settings(tmp_path / "one", tmp_path / "one" / "results"),
+    )  # fmt: skip
+    encoder = embark.get_model(folder, device="cpu,cpu")
+    assert isinstance(encoder, Devices)
+    assert encoder.card.identity == embark.get_model(folder, device="cpu").card.identity
+    embed_batch = encoder.embed
+    batches: list[int] = []
+
+    def embed(batch: Sequence[Any]) -> Any:
+        batches.append(len(batch))
+        if len(batches) == 12:  # in the middle; those of the self-check come first
+            os.kill(encoder.workers.pids[0], signal.SIGKILL)
+        return embed_batch(batch)
+
+    encoder.embed = embed  # type: ignore[method-assign]
+    both = embark.evaluate(
+        encoder, tasks, batch_size=32, show_progress=False,
+        settings=embark.load_settings(tmp_path / "two", tmp_path / "two" / "results"),
+    )  # fmt: skip
+    assert len(batches) > 12
+    assert both.embedded == whole.embedded > 0
+    assert [result.score for result in both.results] == [result.score for result in whole.results]
+    assert len(both.results) >= 2
+    assert {record.loaded["devices"] for result in both.results for record in result.records} == {"cpu,cpu"}
+    encoder.workers.close()

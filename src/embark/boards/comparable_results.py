@@ -140,7 +140,7 @@ def own_results(rows: Sequence[Task], results: Sequence[TaskResult]) -> tuple[li
 
 
 def _notes(unlike: Sequence[TaskResult], stale: Sequence[TaskResult], current: Sequence[TaskResult]) -> tuple[str, ...]:
-    """Notes on the results that were left out, each with the reason."""
+    """Notes on the results that were left out, each with the reason, and on those of other pixels."""
     models = Counter(result.task for result in unlike)
     reasons = {
         "the paper had other data or another measure (embark published errata)": listed(
@@ -149,7 +149,10 @@ def _notes(unlike: Sequence[TaskResult], stale: Sequence[TaskResult], current: S
         "scored under another protocol, or on other data, than the row has now (run again to compare)": _names(stale),
         "the score is not a number": _names([result for result in current if isnan(result.score)]),
     }
-    return tuple(f"left out, because {why}: {names}" for why, names in reasons.items() if names)
+    left_out = [f"left out, because {why}: {names}" for why, names in reasons.items() if names]
+    cuda = {result.model for result in current if any(record.loaded.get("pixels") for record in result.records)}
+    pixels = f"JPEGs decoded and resized on a GPU, not by Pillow: {listed(sorted(cuda))}"
+    return (*left_out, *[pixels] * bool(cuda))
 
 
 def _names(results: Sequence[TaskResult]) -> str:

@@ -240,6 +240,7 @@ def _model(card: ModelCard) -> dict[str, Any]:
         "videos": f"{card.frames} frames" if "video" in card.modalities else "",
         "audio": f"{card.sample_rate:,} Hz" if "audio" in card.modalities else "",
         "precision": f"{card.dtype}; stored as {card.stored}",
+        "pixels": "JPEGs are decoded and resized on the GPU" if card.pixels == "cuda" else "",
         "price": _price(card),
         "loaded by": card.loader,
         "from": f"{card.source or BUILT_FROM.get(card.loader, 'embark itself')}, revision {card.revision}",

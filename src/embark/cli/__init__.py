@@ -32,6 +32,7 @@ from embark.cli import (
 from embark.cli.grammar import Command, Group
 from embark.cli.output import say
 from embark.escape import terminal
+from embark.interrupts import end_soon
 from embark.plugins import allow
 from embark.settings import load_settings
 from embark.types import EmbarkError
@@ -105,14 +106,12 @@ app.add_typer(store.app, name="store")
 app.add_typer(vectors.app, name="vectors")
 
 
-INTERRUPTED = 130  # the status that typer leaves with after Ctrl-C
-
-
 def main() -> None:
     """Run the command line; errors that a user can act on are printed as a message, without a traceback."""
     _secure_streams()
     try:
-        app()
+        with end_soon("interrupted; what was embedded is kept, run the same command to go on"):
+            app()
     except EmbarkError as error:
         print(f"error: {terminal(str(error))}", file=sys.stderr)
         sys.exit(2)
@@ -121,10 +120,6 @@ def main() -> None:
             raise
         print(f"error: {error.filename or 'the output'}: {error.strerror}", file=sys.stderr)
         sys.exit(2)
-    except SystemExit as stopped:
-        if stopped.code == INTERRUPTED:
-            print("interrupted; what was embedded is kept, run the same command to go on", file=sys.stderr)
-        raise
 
 
 def _secure_streams() -> None:

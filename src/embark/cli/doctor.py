@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 import embark
-from embark.cli.output import Compile, Device, Format, Home, Precision, ResultsFolder, Trust, emit, finish, say
+from embark.cli.output import Compile, Device, Format, Home, Pixels, Precision, ResultsFolder, Trust, emit, finish, say
 
 
 def doctor(
@@ -16,6 +16,7 @@ def doctor(
     ] = None,
     device: Device = "auto",
     dtype: Precision = None,
+    pixels: Pixels = "auto",
     compile: Compile = False,
     trust: Trust = None,
     style: Format = "text",
@@ -38,6 +39,7 @@ def doctor(
         model,
         device=device,
         dtype=dtype,
+        pixels=pixels,
         compile=compile,
         trust=trust,
         settings=embark.load_settings(home, results),

@@ -83,6 +83,10 @@ Compile = Annotated[
         help="Compile the forward pass: slow start, then fast; auto: on a GPU, if a trial shows that it pays.",
     ),
 ]  # fmt: skip
+Pixels = Annotated[
+    str,
+    typer.Option("--pixels", metavar="PATH", show_default=False, help="What decodes JPEGs: pillow, cuda, or auto."),
+]
 Trust = Annotated[
     str | None,
     typer.Option("--trust", metavar="REVISION", help="Run code, open pickles of exactly this revision."),

@@ -18,6 +18,7 @@ from embark.cli.output import (
     Format,
     Home,
     Offline,
+    Pixels,
     Precision,
     ProtocolName,
     ResultsFolder,
@@ -83,7 +84,7 @@ Limit = Annotated[
 ]
 Rescore = Annotated[bool, typer.Option("--rescore", help="Compute scores again from the stored vectors.")]
 Workers = Annotated[
-    int | None, typer.Option("--workers", min=1, metavar="N", help="Threads that decode media and score tasks.")
+    int | None, typer.Option("--workers", min=1, metavar="N", help="Processes or threads that decode media, and score.")
 ]
 Evict = Annotated[
     bool, typer.Option("--evict", help="Delete downloaded data sets after their last task, for small disks.")
@@ -126,6 +127,7 @@ def run(
     workers: Workers = None,
     device: Device = "auto",
     dtype: Precision = None,
+    pixels: Pixels = "auto",
     compile: Compile = False,
     trust: Trust = None,
     rewrite: Rewrite = None,
@@ -147,6 +149,7 @@ def run(
     embark run
     embark run -m embark/pocket -t 'Pocket*ZeroShot'
     embark run -m ./step-500/model --as mine/step-500 -b 'MIEB(lite)' --limit 100
+    embark run -m openai/clip-vit-base-patch32 -b 'MIEB(lite)' --dtype bfloat16 --pixels cuda
     embark run -m embark/pocket --folder holiday-photos --kind retrieval
     embark run -m embark/pocket --dataset owner/name --columns image=img,text=caption
     """
@@ -167,7 +170,7 @@ def run(
             limit=limit,
             rescore=rescore,
             batch_size=batch_size,
-            loading=embark.Loading(device, dtype, compile, trust),
+            loading=embark.Loading(device, dtype, compile, trust, pixels=pixels),
             stages=_stages(rewrite, caption, rerank, prompt or []),
             evict=evict,
             name=names or None,
@@ -206,6 +209,7 @@ def plan(
     ] = 20.0,
     device: Device = "auto",
     dtype: Precision = None,
+    pixels: Pixels = "auto",
     compile: Compile = False,
     trust: Trust = None,
     offline: Offline = False,
@@ -236,7 +240,7 @@ def plan(
         limit=limit,
         seconds=seconds,
         settings=settings,
-        loading=embark.Loading(device, dtype, compile, trust),
+        loading=embark.Loading(device, dtype, compile, trust, pixels=pixels),
     )
     if style != "text":
         emit(report.table(), style, report.as_dict())

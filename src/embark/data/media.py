@@ -14,8 +14,9 @@ from PIL import Image, ImageSequence, UnidentifiedImageError
 
 from embark.data import limits
 from embark.data.containers import stated_end
+from embark.data.jpeg import plain_jpeg
 from embark.data.upright import TURNS, UprightMedia
-from embark.types import Array, Audio, Content, EmbarkError, Media, Part, Text
+from embark.types import Array, Audio, Content, EmbarkError, Media, Modality, Part, Text
 
 Frames: TypeAlias = Iterator[Callable[[], Image.Image]]  # decoded; calling one makes it an image
 SLICE_THREADS = 2  # of a film's decoder
@@ -28,23 +29,33 @@ class UnreadableMedia(EmbarkError):
     """Bytes that do not decode; the task's `unreadable` says whether the item is an error or left out."""
 
 
-def decode(parts: Sequence[Part], frames: int, sample_rate: int) -> list[Content]:
-    """The parts, decoded: of videos `frames` evenly spaced frames, sounds resampled to `sample_rate`."""
+def decode(
+    parts: Sequence[Part], frames: int, sample_rate: int, encoded: frozenset[Modality] = frozenset()
+) -> list[Content]:
+    """The parts, decoded: of videos `frames` evenly spaced frames, sounds resampled to `sample_rate`.
+
+    Pictures that are plain JPEGs stay `Encoded` where `encoded` names images.
+    """
     return [
-        Content("text", part.text) if isinstance(part, Text) else Content(part.kind, _media(part, frames, sample_rate))
+        Content("text", part.text)
+        if isinstance(part, Text)
+        else Content(part.kind, _media(part, frames, sample_rate, part.kind in encoded))
         for part in parts
     ]
 
 
-def _media(part: Media, frames: int, sample_rate: int) -> Any:
+def _media(part: Media, frames: int, sample_rate: int, encoded: bool) -> Any:
     in_frames = part.kind == "video" and len(part.chunks) > 1
     if in_frames:  # those that are not wanted are not even read
         part = Media(part.kind, tuple(part.chunks[position] for position in evenly(len(part.chunks), frames)))
     chunks = part.read()
     try:
         if part.kind == "image":
+            orientation = part.orientation if isinstance(part, UprightMedia) else 1
+            if encoded and (jpeg := plain_jpeg(chunks[0], orientation)):
+                return jpeg
             image = open_image(chunks[0])
-            turn = TURNS.get(part.orientation) if isinstance(part, UprightMedia) else None
+            turn = TURNS.get(orientation)
             return image if turn is None else image.transpose(turn)
         if part.kind == "audio":
             return open_audio(chunks[0], sample_rate)

@@ -15,8 +15,9 @@ from embark.engine.activity import SILENT, Activity
 from embark.engine.batches import Batch, BatchSize
 from embark.engine.check import InvalidVectors, check_vectors
 from embark.engine.report import Report
-from embark.models.encoder import Encoder, Interrupted
+from embark.models.encoder import Encoder, Interrupted, UnreadableRows
 from embark.planning import Need
+from embark.processes import WorkerLost
 from embark.types import Array
 
 NO_MEMORY = ("out of memory", "allocate memory", "alloc_failed", "bad_alloc", "bad allocation")  # of torch, onnx…
@@ -59,11 +60,12 @@ def forward(
     """(needs, vectors) of the batch: all at once, or by halves of halves where memory does not suffice.
 
     Halves, and all if `alone`, are embedded while nothing else is. An item that does not fit even so is reported, and
-    the others go on.
+    the others go on; so is one that no worker process survives.
     """
     if not len(batch):
         return
     start = time.perf_counter()
+    lost = ""
     try:
         with turns.turn(alone), activity.busy():
             vectors = encoder.embed(list(batch.values))
@@ -73,6 +75,13 @@ def forward(
             done = np.stack([cut.done[row] for row in rows])
             yield from _valid(encoder, [batch.needs[row] for row in rows], done, report, name)
         raise
+    except UnreadableRows as error:
+        report.unreadable |= {batch.needs[row].key: reason for row, reason in error.rows.items()}
+        rest = batch.part([row for row in range(len(batch)) if row not in error.rows])
+        yield from forward(encoder, rest, size, report, name, turns, alone, activity)
+        return
+    except WorkerLost as error:
+        lost = str(error)
     except Exception as error:
         if not out_of_memory(error):
             raise
@@ -89,10 +98,14 @@ def forward(
         return
     if len(batch) == 1:
         need = batch.needs[0]
-        report.too_large[need.key] = f"{encoder.card.name} has not enough memory for one item: {name(need)}"
+        if lost:
+            report.unreadable[need.key] = f"the model cannot embed it: it {lost}"
+        else:
+            report.too_large[need.key] = f"{encoder.card.name} has not enough memory for one item: {name(need)}"
         return
-    size.record_out_of_memory(size.cost(batch))
-    report.batch_size = min(size.now, report.batch_size or size.now)
+    if not lost:
+        size.record_out_of_memory(size.cost(batch))
+        report.batch_size = min(size.now, report.batch_size or size.now)
     half = len(batch) // 2
     yield from forward(encoder, batch.part(range(half)), size, report, name, turns, True, activity)
     yield from forward(encoder, batch.part(range(half, len(batch))), size, report, name, turns, True, activity)

@@ -8,9 +8,8 @@ window (see `sink`), one that pays for its vectors at most the batch in flight.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, contextmanager, suppress
+from collections.abc import Callable, Sequence
+from contextlib import closing, suppress
 from functools import partial
 from threading import Lock
 from typing import TypeAlias
@@ -24,11 +23,13 @@ from embark.engine.check import check_vectors
 from embark.engine.compiling import trial_is_due, try_compiled
 from embark.engine.forward import Turns, forward, free_device_memory, out_of_memory
 from embark.engine.lanes import Lanes
-from embark.engine.preparing import MOST_BYTES, prepare, prepared
+from embark.engine.preparing import MOST_BYTES, prepared
+from embark.engine.preparing_processes import Preparer, preparer_of_call
 from embark.engine.report import Report
 from embark.engine.self_check import batch_warning
 from embark.engine.sink import Sink
 from embark.engine.tuning import Tuning
+from embark.interrupts import Daemons
 from embark.models.device import own_stream
 from embark.models.encoder import Billed, Encoder
 from embark.planning import Need, take
@@ -47,6 +48,7 @@ def embed(
     workers: int = 2,
     batch_size: int | None = None,
     self_check: bool = False,
+    preparer: Preparer | None = None,
     name: Callable[[Need], str] = lambda need: need.key.hex()[:12],
     advance: Callable[[int, float | None], None] = lambda items, left: None,
     tuning: Tuning | None = None,
@@ -56,28 +58,36 @@ def embed(
 
     `self_check` begins with a few items of each kind, alone and in a batch; a model that mixes them up is an error.
     `name` returns the name of a needed item for messages; `advance` is called with the number of items just finished
-    and the seconds that the others will take. `tuning` remembers batch sizes from call to call, and from run to run;
-    `activity` counts the time in the encoder and the waits for others.
+    and the seconds that the others will take. `preparer` has the worker processes of earlier calls, which it keeps;
+    `tuning` remembers batch sizes from call to call, and from run to run; `activity` counts the time in the encoder and
+    the waits for others.
     """
     report = Report()
     tuning = tuning or Tuning()
     start = time.perf_counter()
     paid = isinstance(encoder, Billed)
-    with ThreadPoolExecutor(workers) as pool, _cancelling(pool), Sink(writer, activity, paid) as sink, tuning:
+    with (
+        preparer_of_call(preparer, workers) as preparer,
+        Daemons(workers) as pool,
+        Sink(writer, activity, paid) as sink,
+        tuning,
+    ):
         fixed = batch_size or encoder.batch_size
         kinds = [
             Kind(group, fixed_size(fixed) if fixed else tuning.size(encoder.card, group[0].item.modalities))
             for group in by_kind(needs)
         ]
+        for kind in kinds:
+            preparer.begin(encoder, kind.needs)
         if self_check and not isinstance(encoder, Billed):
             for kind in kinds:
-                rest = _embed_twice(encoder, kind.needs, min(CHECKED, fixed or CHECKED), sink, report, name)
+                rest = _embed_twice(encoder, kind.needs, min(CHECKED, fixed or CHECKED), sink, report, name, preparer)
                 kind.valid = len(kind.needs) - len(rest)
                 kind.needs = rest
                 advance(kind.valid, None)
         with _lanes(encoder, kinds, sink, report, name, advance, activity) as lanes:
             for kind, part in first_batches_first(kinds):
-                with closing(prepared(pool, encoder, part, workers, kind.size, name, activity)) as ready:
+                with closing(prepared(pool, encoder, part, workers, kind.size, name, activity, preparer)) as ready:
                     window = Window(ready, kind.size, MOST_BYTES // lanes.jobs_at_once)
                     while not kind.hopeless and _hand_over(encoder, lanes, kind, kinds, window):
                         pass
@@ -86,16 +96,6 @@ def embed(
                 kind.give_up(report)
     report.seconds = time.perf_counter() - start
     return report
-
-
-@contextmanager
-def _cancelling(pool: ThreadPoolExecutor) -> Iterator[None]:
-    """A block that cancels the pool's queued work on an error instead of waiting for it."""
-    try:
-        yield
-    except BaseException:
-        pool.shutdown(wait=False, cancel_futures=True)
-        raise
 
 
 def _hand_over(encoder: Encoder, lanes: Lanes[Job], kind: Kind, kinds: Sequence[Kind], window: Window) -> bool:
@@ -158,7 +158,13 @@ def _lanes(
 
 
 def _embed_twice(
-    encoder: Encoder, group: Sequence[Need], count: int, sink: Sink, report: Report, name: Callable[[Need], str]
+    encoder: Encoder,
+    group: Sequence[Need],
+    count: int,
+    sink: Sink,
+    report: Report,
+    name: Callable[[Need], str],
+    preparer: Preparer,
 ) -> Sequence[Need]:
     """Embed a few items alone and together, compare and store them; returns the others of the group.
 
@@ -169,7 +175,7 @@ def _embed_twice(
     sample = []
     for row in spread[1::2] + spread[::2]:  # neither the shortest nor the longest first: models sort by length
         with suppress(Exception):
-            sample.append((group[row], prepare(encoder, group[row])))
+            sample.append((group[row], preparer.prepare(encoder, group[row])))
             rows.append(row)
     if len(sample) < 2:
         return group

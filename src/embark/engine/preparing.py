@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Executor, Future
 from dataclasses import fields, is_dataclass
 from threading import Condition
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from PIL import Image
 
@@ -16,7 +16,10 @@ from embark.engine.activity import SILENT, Activity
 from embark.engine.batches import BatchSize
 from embark.models.encoder import Encoder, Preparing
 from embark.planning import Need
-from embark.types import EmbarkError, Text
+from embark.types import EmbarkError, Modality, Text
+
+if TYPE_CHECKING:
+    from embark.engine.preparing_processes import Preparer
 
 CHUNK = 4  # items that a worker prepares at a time
 TEXT_CHUNK = 64  # handing over a short text costs more than preparing it
@@ -30,7 +33,8 @@ Ready: TypeAlias = tuple[Need, Any, int]  # a need, its prepared value (or the e
 def prepare(encoder: Encoder, need: Need) -> Any:
     """The encoder's input for a need: decoded media, and the encoder's own CPU work on them."""
     rendered = need.render(encoder)
-    contents = decode(rendered.parts, rendered.frames or encoder.card.frames, encoder.card.sample_rate)
+    encoded: frozenset[Modality] = frozenset() if rendered.mode else getattr(encoder, "encoded", frozenset())
+    contents = decode(rendered.parts, rendered.frames or encoder.card.frames, encoder.card.sample_rate, encoded)
     return encoder.prepare(contents, rendered.mode)
 
 
@@ -42,6 +46,17 @@ def prepare_texts(encoder: Encoder, needs: Sequence[Need]) -> Sequence[Any]:
     if len(values) != len(needs):
         raise EmbarkError(f"{encoder.card.name} prepared {len(values)} items of {len(needs)}.")
     return values
+def prepare_named(encoder: Encoder, need: Need, name: Callable[[Need], str]) -> Any:
+    """As `prepare`, or the error that the item is unreadable; another error says which item it was."""
+    try:
+        return prepare(encoder, need)
+    except UnreadableMedia as error:
+        return error
+    except EmbarkError as error:
+        raise EmbarkError(f"{encoder.card.name} cannot embed {name(need)}: {error}") from error
+    except Exception as error:
+        error.add_note(f"{encoder.card.name} was preparing {name(need)}.")
+        raise
 
 
 def byte_size(value: Any) -> int:
@@ -103,15 +118,24 @@ class Backlog:
 
 
 def prepared(
-    pool: ThreadPoolExecutor,
+    pool: Executor,
     encoder: Encoder,
     needs: Sequence[Need],
     workers: int,
     size: BatchSize,
     name: Callable[[Need], str],
     activity: Activity = SILENT,
+    preparer: Preparer | None = None,
 ) -> Generator[Ready]:
     """Needs with their prepared values, in order; workers prepare a bounded number ahead of the encoder."""
+
+    def here(need: Need) -> Ready:
+        value = prepare_named(encoder, need, name)
+        return need, value, byte_size(value)
+
+    if preparer is not None and preparer.takes(encoder, needs[0]):
+        yield from preparer.prepared(encoder, needs, size, here, activity)
+        return
     backlog = Backlog()
     only_text = needs[0].item.modalities == ("text",)
     together = only_text and type(encoder).prepare_many is not Preparing.prepare_many
@@ -127,15 +151,7 @@ def prepared(
         for need in chunk:
             if not backlog.admits(number):
                 break
-            try:
-                value = prepare(encoder, need)
-            except UnreadableMedia as error:
-                value = error
-            except EmbarkError as error:
-                raise EmbarkError(f"{encoder.card.name} cannot embed {name(need)}: {error}") from error
-            except Exception as error:
-                error.add_note(f"{encoder.card.name} was preparing {name(need)}.")
-                raise
+            value = prepare_named(encoder, need, name)
             size_in_bytes = 0 if only_text else byte_size(value)
             if size_in_bytes:
                 backlog.update(added=size_in_bytes)

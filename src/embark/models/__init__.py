@@ -12,7 +12,7 @@ from embark import plugins
 from embark.catalogue import Catalogue, UnknownName, check_name, match_words
 from embark.models.cards import CARDS, NO_CARD
 from embark.models.compilation import Compilation, noted_modules
-from embark.models.encoder import Encoder, Generator, Reranker
+from embark.models.encoder import Encoder, Generator, Reranker, cuda_pixels
 from embark.models.folder_models import checkpoint_of, folder_models, stated_facts
 from embark.models.functions import encoder, generator, reranker
 from embark.models.loading import Loader, Loading
@@ -100,14 +100,16 @@ def get_model(
     compile: bool | Literal["auto"] = False,
     trust: str | None = None,
     settings: Settings | None = None,
+    pixels: str = "auto",
 ) -> Encoder:
     """The encoder of that name, ready to embed. A name is a card's, a checkpoint folder's, or LOADER:SOURCE.
 
     Instead of a name, a card of your own states what a checkpoint does not: prompts, pooling, other loader options.
 
     The keywords are those of `Loading`: where it runs, in which precision, and the revision whose code you trust.
+    `pixels="auto"` is Pillow's here, where no store is asked which of them it holds.
     """
-    return cast(Encoder, _load("embedder", name, revision, Loading(device, dtype, compile, trust, settings)))
+    return cast(Encoder, _load("embedder", name, revision, Loading(device, dtype, compile, trust, settings, pixels)))
 
 
 def get_models(
@@ -283,22 +285,30 @@ def _load(kind: str, model: str | ModelCard, revision: str | None, loading: Load
         if card.loader in LOADERS and loader.extra not in ON_TORCH:
             raise EmbarkError(f"{name} has one precision, {card.dtype}; another is for models that run on torch.")
         card = replace(card, dtype=loading.dtype).with_name(lambda name: f"{name} ({loading.dtype})")  # stands apart
+    pixels = card.pixels if loading.pixels == "auto" else loading.pixels
+    card = replace(card, pixels="pillow")
     devices = _devices(loader, card, loading)
     trial = kind == "embedder" and devices[0].startswith("cuda") and len(devices) == 1
     if loading.compile == "auto" and not trial:
         loading = replace(loading, compile=False)
-    with noted_modules() as modules:
-        copies = [loader(card, replace(loading, device=device)) for device in devices]
-    if loading.compile == "auto" and modules:
-        copies[0].compilation = Compilation(modules)
-    if kind == "embedder" and lanes_on(devices[0], card.loader) > 1:
-        for copy in copies:
-            copy.lanes = lanes_on(devices[0], card.loader)
-    if len(copies) == 1 or kind != "embedder":
-        return copies[0]
-    from embark.models.parallel import Replicas
+    if len(devices) > 1:
+        from embark.models.parallel import Devices
 
-    return Replicas(copies)
+        return Devices(loader, card, loading, devices, cuda_pixels if pixels == "cuda" else None)
+    with noted_modules() as modules:
+        encoder = loader(card, replace(loading, device=devices[0]))
+    if kind != "embedder":
+        return encoder
+    if pixels == "cuda":
+        try:
+            encoder = cuda_pixels(encoder)
+        except EmbarkError as error:
+            raise EmbarkError(f"{name} cannot have its pixels from a GPU: {error}. Use pixels pillow.") from error
+    if loading.compile == "auto" and modules:
+        encoder.compilation = Compilation(modules)
+    if lanes_on(devices[0], card.loader) > 1:
+        encoder.lanes = lanes_on(devices[0], card.loader)
+    return encoder
 
 
 def lanes_on(device: str, loader: str) -> int:

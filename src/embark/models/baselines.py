@@ -27,9 +27,9 @@ def load_random(card: ModelCard, _: Loading) -> Encoder:
         card,
         {
             "text": Tower(_gaussian, lambda text: _noise("text", [text.encode("utf-8", "surrogatepass")])),
-            "image": Tower(_gaussian, lambda image: _noise("image", [_raw(image)])),
-            "audio": Tower(_gaussian, lambda audio: _noise("audio", [audio.samples.tobytes()])),
-            "video": Tower(_gaussian, lambda frames: _noise("video", map(_raw, frames))),
+            "image": Tower(_gaussian, _image_noise),
+            "audio": Tower(_gaussian, _audio_noise),
+            "video": Tower(_gaussian, _video_noise),
         },
     )
 
@@ -45,6 +45,18 @@ def load_handmade(card: ModelCard, _: Loading) -> Encoder:
 
 def _raw(image: Image) -> bytes:
     return f"{image.mode} {image.size} ".encode() + image.tobytes()
+
+
+def _image_noise(image: Image) -> Array:
+    return _noise("image", [_raw(image)])
+
+
+def _audio_noise(audio: Audio) -> Array:
+    return _noise("audio", [audio.samples.tobytes()])
+
+
+def _video_noise(frames: Iterable[Image]) -> Array:
+    return _noise("video", map(_raw, frames))
 
 
 def _noise(kind: Modality, chunks: Iterable[bytes]) -> Array:

@@ -43,6 +43,7 @@ _KINDS: tuple[tuple[str, Check, tuple[str, ...]], ...] = (
     ("cosine, dot or maxsim", lambda value: value in ("cosine", "dot", "maxsim"), ("similarity",)),
     ("sum, unit-sum or native", lambda value: value in ("sum", "unit-sum", "native"), ("fusion",)),
     ("float16, float32 or uint8", lambda value: value in ("float16", "float32", "uint8"), ("stored",)),
+    ("pillow or cuda", lambda value: value in ("pillow", "cuda"), ("pixels",)),
     ("embedder, reranker or generator", lambda value: value in ("embedder", "reranker", "generator"), ("kind",)),
 )  # fmt: skip
 _CHECKS = {name: (description, check) for description, check, names in _KINDS for name in names}

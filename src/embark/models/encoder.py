@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import json
+import pickle
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
@@ -17,6 +19,7 @@ from embark.models.compilation import Compilation
 from embark.types import MODALITIES, Array, Content, EmbarkError, Item, Modality, ModelCard, Rendered, Style, Text
 
 PREPARING = {"prepare", "prepare_many"}
+CUDA_PIXELS = " (cuda pixels)"  # ends the names of models that decode and resize JPEGs on their GPU
 
 
 class Preparing(Protocol):
@@ -52,6 +55,8 @@ class Encoder(Preparing, Protocol):
     batch_size: int | None = None  # of `embed`; None: the engine tries which one is fastest
     lanes: int = 1  # batches that may be in `embed` at once, each in a thread of its own
     compilation: Compilation | None = None  # what the engine may compile, if a trial shows that it pays
+    encoded: frozenset[Modality] = frozenset()  # whose files `prepare` takes as `Encoded`, where the mode is ""
+    preparation: Preparation | None = None  # what `prepare` does, for worker processes; None: it stays in this one
 
     def render(self, item: Item, role: str, instruction: str | None) -> Rendered:
         """Exactly what the model will see of an item in a role; pure and cheap. Here: the item alone."""
@@ -59,6 +64,19 @@ class Encoder(Preparing, Protocol):
 
     def embed(self, batch: Sequence[Any]) -> Array | Sequence[Array]:
         """The forward pass over prepared items: (n, dim), or n arrays of (tokens, dim) for late interaction."""
+        ...
+
+
+class Preparation(Protocol):
+    """What an encoder's `prepare` does with items of some modalities, without the model, so that it can be pickled."""
+
+    @property
+    def modalities(self) -> frozenset[Modality]:
+        """The modalities that it prepares."""
+        ...
+
+    def __call__(self, contents: Sequence[Content], mode: str) -> Any:
+        """As `prepare`."""
         ...
 
 
@@ -126,12 +144,34 @@ def style_used(card: ModelCard, style: Style | None) -> str:
     return f"{style.name}: {'as the paper ran it' if style.name in card.styles else 'as its card says'}"
 
 
+def cuda_card(card: ModelCard) -> ModelCard:
+    """The card of a model that decodes and resizes JPEGs on its GPU; its name stands apart."""
+    other = replace(card, pixels="cuda", loaded={**card.loaded, "pixels": "cuda"})
+    return other.with_name(lambda name: f"{name}{CUDA_PIXELS}")
+
+
+def cuda_pixels(encoder: Encoder) -> Encoder:
+    """The encoder that decodes and resizes JPEGs on its GPU; an error where it cannot."""
+    if not hasattr(encoder, "with_cuda_pixels"):
+        raise EmbarkError(f"{encoder.card.name} prepares pictures on the CPU alone")
+    other: Encoder = encoder.with_cuda_pixels()
+    return other
+
+
 class Interrupted(EmbarkError):
     """An error in the middle of a batch; `done` are the vectors computed before it, by position in the batch."""
 
     def __init__(self, message: str, done: Mapping[int, Array]) -> None:
         super().__init__(message)
         self.done = done
+
+
+class UnreadableRows(EmbarkError):
+    """Items of a batch that do not decode; `rows` are the reasons, by position in the batch."""
+
+    def __init__(self, rows: Mapping[int, str]) -> None:
+        super().__init__("; ".join(rows.values()))
+        self.rows = rows
 
 
 class Reranker(Preparing, Protocol):
@@ -227,18 +267,66 @@ def embed_in_groups(
 PICTURES = frozenset({"image", "video"})
 
 
+def unchanged(value: Any) -> Any:
+    """The part as it is."""
+    return value
+
+
 @dataclass(frozen=True)
 class Tower:
     """The encoder of one modality: `prepare` takes one part, in a worker; `embed` takes many prepared ones.
 
     `styled` are other ways to prepare, by the `pixels` of a card's answer to a style; `embed` takes all alike.
-    `prepare_many` returns what `prepare` returns for each of many parts, where that is faster.
+    `prepare_many` returns what `prepare` returns for each of many parts, where that is faster. `on_cuda` makes the
+    tower that decodes its pictures on the GPU, where there is one; it may raise an error.
     """
 
     embed: Callable[[list[Any]], Array]
-    prepare: Callable[[Any], Any] = lambda value: value
+    prepare: Callable[[Any], Any] = unchanged
     styled: Mapping[str, Callable[[Any], Any]] = field(default_factory=dict)
     prepare_many: Callable[[list[Any]], Sequence[Any]] | None = None
+    on_cuda: Callable[[], Tower] | None = None
+
+
+@dataclass(frozen=True)
+class TowerPreparation:
+    """What towers do with parts before the model: their `prepare`, and by the mode of pictures, the styled ones."""
+
+    name: str  # of the model
+    usual: Mapping[Modality, Callable[[Any], Any]]
+    styled: Mapping[Modality, Mapping[str, Callable[[Any], Any]]]
+
+    @property
+    def modalities(self) -> frozenset[Modality]:
+        """The modalities that it prepares."""
+        return frozenset(self.usual)
+
+    def __call__(self, contents: Sequence[Content], mode: str) -> list[tuple[Modality, Any]]:
+        """Each part with its modality, prepared."""
+        return [(content.kind, self.of(content.kind, mode)(content.value)) for content in contents]
+
+    def of(self, kind: Modality, mode: str) -> Callable[[Any], Any]:
+        if not mode or kind not in PICTURES:
+            return self.usual[kind]
+        if mode not in self.styled[kind]:
+            raise EmbarkError(f"{self.name} cannot prepare pictures as its card says for a style: '{mode}'.")
+        return self.styled[kind][mode]
+
+    def without(self, *kinds: Modality) -> TowerPreparation:
+        """Without some modalities."""
+        usual = {kind: prepare for kind, prepare in self.usual.items() if kind not in kinds}
+        return replace(self, usual=usual, styled={kind: self.styled[kind] for kind in usual})
+
+    def picklable(self) -> TowerPreparation | None:
+        """With the modalities alone whose preparation can be pickled; None where none can."""
+        refused = []
+        for kind in self.usual:
+            try:
+                pickle.dumps((self.usual[kind], self.styled[kind]))
+            except Exception:  # libraries raise whatever they like
+                refused.append(kind)
+        rest = self.without(*refused)
+        return rest if rest.usual else None
 
 
 @dataclass(eq=False)
@@ -248,6 +336,19 @@ class Towers(Encoder):
     card: ModelCard
     towers: Mapping[Modality, Tower]
 
+    def with_cuda_pixels(self) -> Towers:
+        """The encoder that decodes and resizes JPEGs on its GPU: other pixels, so a card and a name of its own."""
+        tower = self.towers.get("image")
+        if tower is None or tower.on_cuda is None:
+            raise EmbarkError(f"{self.card.name} does more with pictures than resize, crop and scale them to one size")
+        other = copy.copy(self)
+        other.towers = {**self.towers, "image": tower.on_cuda()}
+        other.encoded = frozenset({"image"})
+        for name in ("_preparation", "preparation"):  # remembered of the other towers
+            vars(other).pop(name, None)
+        other.card = cuda_card(self.card)
+        return other
+
     def render_styled(self, item: Item, role: str, instruction: str | None, style: Style) -> Rendered:
         """The item; the mode is the `pixels` of the card's answer to the style, where the item has pictures."""
         rendered = self.render(item, role, instruction)
@@ -256,7 +357,7 @@ class Towers(Encoder):
 
     def prepare(self, contents: Sequence[Content], mode: str) -> list[tuple[Modality, Any]]:
         """Each part with its modality, prepared by that tower."""
-        return [(content.kind, self._preparation(content.kind, mode)(content.value)) for content in contents]
+        return self._preparation(contents, mode)
 
     def prepare_many(
         self, batch: Sequence[Sequence[Content]], modes: Sequence[str]
@@ -268,7 +369,7 @@ class Towers(Encoder):
         return [[(part.kind, next(prepared[part.kind, mode])) for part in contents] for contents, mode in items]
 
     def _prepare_parts(self, kind: Modality, mode: str, values: list[Any]) -> Sequence[Any]:
-        prepare = self._preparation(kind, mode)
+        prepare = self._preparation.of(kind, mode)
         many = self.towers[kind].prepare_many
         if many is None or prepare is not self.towers[kind].prepare:
             return [prepare(value) for value in values]
@@ -277,25 +378,32 @@ class Towers(Encoder):
             raise EmbarkError(f"{self.card.name} prepared {len(prepared)} {kind} inputs of {len(values)}.")
         return prepared
 
-    def _preparation(self, kind: Modality, mode: str) -> Callable[[Any], Any]:
-        tower = self.towers[kind]
-        if not mode or kind not in PICTURES:
-            return tower.prepare
-        if mode not in tower.styled:
-            raise EmbarkError(f"{self.card.name} cannot prepare pictures as its card says for a style: '{mode}'.")
-        return tower.styled[mode]
+    @cached_property
+    def _preparation(self) -> TowerPreparation:
+        usual = {kind: tower.prepare for kind, tower in self.towers.items()}
+        return TowerPreparation(self.card.name, usual, {kind: tower.styled for kind, tower in self.towers.items()})
+
+    @cached_property
+    def preparation(self) -> TowerPreparation | None:  # type: ignore[override]
+        """What the towers of media do, as far as it can be pickled; texts are prepared faster than they are sent."""
+        if getattr(self.prepare, "__func__", None) is not Towers.prepare:  # an encoder that prepares in its own way
+            return None
+        return self._preparation.without("text").picklable()
 
     def embed(self, batch: Sequence[list[tuple[Modality, Any]]]) -> Array:
         """All parts of one modality in one pass, then one vector per item."""
         owners = group_values((kind, row) for row, parts in enumerate(batch) for kind, _ in parts)
         values = group_values(part for parts in batch for part in parts)
-        vectors = {kind: self._pass(kind, values[kind]) for kind in values}
+        vectors = {kind: self._pass(kind, values[kind], owners[kind]) for kind in values}
         if len(vectors) == 1 and all(len(parts) == 1 for parts in batch):
             return next(iter(vectors.values()))
         return self._fuse(len(batch), owners, vectors, np.array([len(parts) for parts in batch]))
 
-    def _pass(self, kind: Modality, values: list[Any]) -> Array:
-        out = np.asarray(self.towers[kind].embed(values), np.float32)
+    def _pass(self, kind: Modality, values: list[Any], owners: list[int]) -> Array:
+        try:
+            out = np.asarray(self.towers[kind].embed(values), np.float32)
+        except UnreadableRows as error:  # it counts the parts of one modality
+            raise UnreadableRows({owners[row]: reason for row, reason in error.rows.items()}) from error
         if out.ndim != 2 or len(out) != len(values):
             raise EmbarkError(
                 f"{self.card.name} was given {len(values)} {kind} inputs and returned an array of shape {out.shape}; "
@@ -332,11 +440,18 @@ def frame_mean(image: Tower) -> Tower:
         starts = np.cumsum([0] + [len(video) for video in videos[:-1]])
         return unit(np.add.reduceat(vectors, starts))
 
-    def of_frames(prepare: Callable[[Any], Any]) -> Callable[[list[Any]], list[Any]]:
-        return lambda frames: [prepare(frame) for frame in frames]
+    styled = {name: EachFrame(prepare) for name, prepare in image.styled.items()}
+    return Tower(embed, EachFrame(image.prepare), styled)
 
-    styled = {name: of_frames(prepare) for name, prepare in image.styled.items()}
-    return Tower(embed, of_frames(image.prepare), styled)
+
+@dataclass(frozen=True)
+class EachFrame:
+    """The preparation of a film, from that of a picture."""
+
+    prepare: Callable[[Any], Any]
+
+    def __call__(self, frames: list[Any]) -> list[Any]:
+        return [self.prepare(frame) for frame in frames]
 
 
 def image_towers(

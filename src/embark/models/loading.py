@@ -13,17 +13,20 @@ from embark.settings import Settings
 from embark.types import EmbarkError, Modality, ModelCard
 
 DTYPES = ("float32", "bfloat16", "float16")
+PIXELS = ("auto", "pillow", "cuda")
 
 
 @dataclass(frozen=True)
 class Loading:
     """How to load a model.
 
-    `device` is "auto", one device ("cpu", "cuda:1", "mps") or several ("cuda:0,cuda:1": each takes a share of every
-    batch). `compile` compiles the forward pass; "auto" does on a CUDA device, where a trial shows that it pays. `dtype`
-    overrides the card's precision, and so names another vector space. `trust` is the exact revision
-    whose pickled weights or own code may be run; no other code of a checkpoint is ever executed. `settings` hold the
-    hub's address and whether embark is offline.
+    `device` is "auto", one device ("cpu", "cuda:1", "mps") or several ("cuda:0,cuda:1": a process for each, which takes
+    the next batch when it is free). `compile` compiles the forward pass; "auto" does on a CUDA device, where a trial
+    shows that it pays. `dtype` overrides the card's precision, and so names another vector space. `trust` is the exact
+    revision whose pickled weights or own code may be run; no other code of a checkpoint is ever executed. `settings`
+    hold the hub's address and whether embark is offline. `pixels` says what decodes and resizes JPEGs: "pillow", on the
+    CPU, or "cuda", on the model's GPU, whose pixels differ a little, and so name another vector space. With "auto", a
+    run keeps to the pixels of the vectors that are stored for a model, and takes the GPU's for a model without any.
     """
 
     device: str = "auto"
@@ -31,10 +34,13 @@ class Loading:
     compile: bool | Literal["auto"] = False
     trust: str | None = None
     settings: Settings | None = None
+    pixels: str = "auto"
 
     def __post_init__(self) -> None:
         if self.compile not in (True, False, "auto"):
             raise EmbarkError(f"Compile or not: True, False or 'auto', not {self.compile!r}.")
+        if self.pixels not in PIXELS:
+            raise EmbarkError(f"There are no pixels '{self.pixels}'; there are {', '.join(PIXELS)}.")
         if self.dtype not in (None, *DTYPES):
             raise EmbarkError(f"There is no precision '{self.dtype}'; there are {', '.join(DTYPES)}.")
 

@@ -7,7 +7,7 @@ library's tags, a file or an address: ViT-B-32/laion2b_s34b_b79k, ViT-B-32/negcl
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from threading import Lock
 from typing import Any
@@ -63,12 +63,19 @@ def build_towers(
     def embed_images(batch: list[Any]) -> Array:
         return to_numpy(model.encode_image(stack(batch, weight)))
 
-    def pixels(prepare: Callable[[Any], Any]) -> Callable[[Any], Any]:
-        return lambda image: prepare(image)["pixel_values"]
-
-    styled = {name: pixels(prepare) for name, prepare in (styled_preparations(card) if card else {}).items()}
+    styled = {name: PixelValues(prepare) for name, prepare in (styled_preparations(card) if card else {}).items()}
     text = Tower(embed_texts, lambda text: tokens([text])[0], prepare_many=tokens)
     return {"text": text, **image_towers(embed_images, transform, styled)}
+
+
+@dataclass(frozen=True)
+class PixelValues:
+    """The pixels alone of a preparation."""
+
+    prepare: Callable[[Any], Mapping[str, Any]]
+
+    def __call__(self, image: Any) -> Any:
+        return self.prepare(image)["pixel_values"]
 
 
 def resolve_source(

@@ -1,67 +1,152 @@
-"""One encoder on several devices: each embeds an even share of every batch."""
+"""One encoder on several devices of this machine: a worker process a device, batches to whichever is free."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
-from itertools import pairwise
+import gc
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import cached_property, partial
 from typing import Any
 
-import numpy as np
+from embark.models.encoder import (
+    Encoder,
+    Matching,
+    Preparation,
+    Reranker,
+    cuda_pixels,
+    prepare_many,
+    render_item,
+)
+from embark.models.loading import Loader, Loading
+from embark.processes import WorkerLost, Workers
+from embark.types import Array, Content, Encoded, Item, ModelCard, Rendered, Style
 
-from embark.models.encoder import Encoder, Interrupted, Matching, Reranker, render_item
-from embark.types import Array, Content, Item, Rendered, Style
+BATCH_SECONDS = 1800.0  # for one batch, after which its worker is killed: the first may wait for a compiler
+LANES = 2  # batches that a device has at once: one is on its way while the other is computed
 
 
-class Replicas(Encoder):
-    """Copies of one checkpoint, one per device; the first copy renders and prepares for all."""
+class Devices(Encoder):
+    """A checkpoint on several devices. A copy on the CPU renders and prepares; its forward pass is never used.
 
-    def __init__(self, copies: Sequence[Encoder]) -> None:
-        self.copies = tuple(copies)
-        self.card = copies[0].card
-        self.batch_size = copies[0].batch_size
-        self.pool = ThreadPoolExecutor(len(copies))
+    A worker that dies is started again, and its batch goes to whichever is free; a batch that kills two workers raises
+    a `WorkerLost`. A device whose worker cannot be started again is given up; the others take its work.
+    """
+
+    def __init__(
+        self,
+        loader: Loader,
+        card: ModelCard,
+        loading: Loading,
+        devices: Sequence[str],
+        adapt: Callable[[Encoder], Encoder] | None = None,
+    ) -> None:
+        """`adapt`, which must pickle, makes another encoder of each that was loaded on a device."""
+        self.origin = (loader, card, loading, devices)
+        self._load_first: Callable[[], Any] = lambda: loader(card, replace(loading, device=devices[0]))
+        self.copy: Encoder = loader(card, replace(loading, device="cpu", compile=False))
+        self.workers = Workers(
+            [partial(_load, loader, card, replace(loading, device=device), adapt) for device in devices],
+            names=devices,
+            seconds=BATCH_SECONDS,
+        )
+        loaded_card, self.batch_size, self.encoded = self._call("facts")
+        self.card = replace(loaded_card, loaded={**loaded_card.loaded, "devices": ",".join(devices)})
+        self.lanes = LANES * len(devices)
+
+    def with_cuda_pixels(self) -> Devices:
+        """The same with the pixels of the GPUs; this one is closed."""
+        self.workers.close()
+        return Devices(*self.origin, cuda_pixels)
 
     def render(self, item: Item, role: str, instruction: str | None) -> Rendered:
         """As a copy renders it."""
-        return self.copies[0].render(item, role, instruction)
+        return self.copy.render(item, role, instruction)
 
     def render_styled(self, item: Item, role: str, instruction: str | None, style: Style) -> Rendered:
         """As a copy renders it."""
-        return render_item(self.copies[0], item, role, instruction, style)
+        return render_item(self.copy, item, role, instruction, style)
+
+    def prepare(self, contents: Sequence[Content], mode: str) -> Any:
+        """As a copy prepares it, on the CPU; files that a GPU decodes stay as they are."""
+        if not any(isinstance(content.value, Encoded) for content in contents):
+            return self.copy.prepare(contents, mode)
+        prepared: list[Any] = []  # towers prepare each part by itself
+        for content in contents:
+            is_file = isinstance(content.value, Encoded)
+            prepared += [(content.kind, content.value)] if is_file else self.copy.prepare([content], mode)
+        return prepared
+
+    def prepare_many(self, batch: Sequence[Sequence[Content]], modes: Sequence[str]) -> Sequence[Any]:
+        """As a copy prepares them; these are texts."""
+        return prepare_many(self.copy, batch, modes)
 
     @property
+    def preparation(self) -> Preparation | None:  # type: ignore[override]
+        """That of a copy."""
+        return self.copy.preparation
+
+    def embed(self, batch: Sequence[Any]) -> Array | Sequence[Array]:
+        """The vectors of a free device."""
+        vectors: Array | Sequence[Array] = self._call("embed", list(batch))
+        return vectors
+
+    @cached_property
     def matcher(self) -> Reranker:
-        """That of a copy, where it has one."""
-        matcher: Reranker = getattr(self.copies[0], "matcher")  # noqa: B009  # without one, this is no `Matching`
+        """That of a copy on the first device, in this process, where it has one; loaded when it is first needed."""
+        if not isinstance(self.copy, Matching):
+            raise AttributeError("matcher")  # so this is no `Matching`
+        matcher: Reranker = self._load_first().matcher
         return matcher
 
     def render_pair(self, image: Item, text: Item, style: Style) -> Rendered:
         """As a copy renders it."""
-        copy = self.copies[0]
-        assert isinstance(copy, Matching)
-        return copy.render_pair(image, text, style)
+        assert isinstance(self.copy, Matching)
+        return self.copy.render_pair(image, text, style)
 
-    def prepare(self, contents: Sequence[Content], mode: str) -> Any:
-        """As a copy prepares it; prepared values are on the CPU."""
-        return self.copies[0].prepare(contents, mode)
+    def _call(self, name: str, *args: Any) -> Any:
+        (result,) = self.workers.submit([(name, args)]).result()
+        if isinstance(result, WorkerLost):
+            raise result
+        return result
 
-    def prepare_many(self, batch: Sequence[Sequence[Content]], modes: Sequence[str]) -> Sequence[Any]:
-        """As a copy prepares them."""
-        return self.copies[0].prepare_many(batch, modes)
 
-    def embed(self, batch: Sequence[Any]) -> Array | Sequence[Array]:
-        """The vectors of all shares, in the order of the batch."""
-        bounds = [len(batch) * copy // len(self.copies) for copy in range(len(self.copies) + 1)]
+def _load(
+    loader: Loader, card: ModelCard, loading: Loading, adapt: Callable[[Encoder], Encoder] | None
+) -> Callable[[tuple[str, tuple[Any, ...]]], Any]:
+    """What a worker does: load the checkpoint, then answer calls."""
+    encoder: Encoder = loader(card, loading)
+    return _Copy(adapt(encoder) if adapt else encoder)
 
-        def embed_share(copy: Encoder, start: int, end: int) -> Array | Sequence[Array]:
-            try:
-                return copy.embed(batch[start:end])
-            except Interrupted as error:  # it counts rows from the beginning of its share
-                raise Interrupted(str(error), {start + row: vector for row, vector in error.done.items()}) from error
 
-        pairs = zip(self.copies, pairwise(bounds), strict=True)
-        work = [(copy, start, end) for copy, (start, end) in pairs if start < end]
-        shares = list(self.pool.map(embed_share, *zip(*work, strict=True)))
-        ragged = isinstance(shares[0], (list, tuple))
-        return [row for share in shares for row in share] if ragged else np.concatenate(shares)
+class _Copy:
+    """The encoder of a worker process; a call is the name of a method here, and its arguments."""
+
+    def __init__(self, encoder: Encoder) -> None:
+        self.encoder = encoder
+        self.failed = False
+
+    def __call__(self, call: tuple[str, tuple[Any, ...]]) -> Any:
+        if self.failed:  # what the failed pass had put on the device is free only now
+            self.failed = False
+            _free_device_memory()
+        name, args = call
+        self.failed = True
+        result = getattr(self, name)(*args)
+        self.failed = False
+        return result
+
+    def facts(self) -> tuple[ModelCard, int | None, frozenset[str]]:
+        """The card as loaded, the batch size, and the modalities that the encoder decodes itself."""
+        return self.encoder.card, self.encoder.batch_size, getattr(self.encoder, "encoded", frozenset())
+
+    def embed(self, batch: Sequence[Any]) -> Any:
+        """The forward pass."""
+        return self.encoder.embed(batch)
+
+
+def _free_device_memory() -> None:
+    gc.collect()
+    torch = sys.modules.get("torch")
+    if torch is not None and torch.cuda.is_available():
+        torch.cuda.empty_cache()

@@ -7,13 +7,14 @@ numbers are those of the checkpoint's image processor, bit by bit.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from embark.models.device import stack, to_numpy, without_gradients
-from embark.models.encoder import Tower, image_towers
+from embark.models.encoder import Tower, frame_mean
 from embark.models.hf import CLIP_MEAN, CLIP_SPREAD
 from embark.types import Array, EmbarkError, Modality, ModelCard
 
@@ -42,13 +43,24 @@ def pixel_towers(
 
     With a card, also the preparations that its answers to styles name.
     """
+    from embark.models.device_pixels import DevicePixels, fits_device, on_gpu
+
     preprocessor = image_preprocessor(processor)
+    styled = styled_preparations(card) if card else {}
 
-    @without_gradients
-    def embed(rows: list[ImageInputs]) -> Array:
-        return to_numpy(forward(**preprocessor.batch(rows, model)))
+    def tower(preprocessor: BytePreprocessor | LibraryPreprocessor | DevicePixels) -> Tower:
+        @without_gradients
+        def embed(rows: list[Any]) -> Array:
+            return to_numpy(forward(**preprocessor.batch(rows, model)))
 
-    return image_towers(embed, preprocessor.prepare, styled_preparations(card) if card else None)
+        return Tower(embed, preprocessor.prepare, styled)
+
+    def on_cuda() -> Tower:
+        assert isinstance(preprocessor, BytePreprocessor)
+        return tower(on_gpu(preprocessor, model.device))
+
+    image = replace(tower(preprocessor), on_cuda=on_cuda if fits_device(preprocessor) else None)
+    return {"image": image, "video": frame_mean(image)}
 
 
 @dataclass(frozen=True)
@@ -136,7 +148,11 @@ def _preparation(card: ModelCard, name: str) -> Callable[[Image], ImageInputs]:
     side = name.removeprefix(OPENAI)
     if not side.isdigit() or side == name:
         raise EmbarkError(f"The card of {card.name} names pixels '{name}'; known are {OPENAI}SIDE, as in {OPENAI}224.")
-    return lambda image: {"pixel_values": openai_pixels(image, int(side))}
+    return partial(_openai_inputs, side=int(side))
+
+
+def _openai_inputs(image: Image, side: int) -> ImageInputs:
+    return {"pixel_values": openai_pixels(image, side)}
 
 
 def openai_pixels(image: Image, side: int) -> Array:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -54,7 +55,17 @@ def load_timm(card: ModelCard, loading: Loading) -> Encoder:
 
     libraries = ("torch", "timm", "torchvision")
     ready = loaded_card(checkpoint.card, loading, model.head_hidden_size, ("image", "video"), libraries)
-    return Towers(ready, image_towers(embed, lambda image: transform(image.convert("RGB"))))
+    return Towers(ready, image_towers(embed, OfColors(transform)))
+
+
+@dataclass(frozen=True)
+class OfColors:
+    """A transform of pictures in RGB."""
+
+    transform: Callable[[Any], Any]
+
+    def __call__(self, image: Any) -> Any:
+        return self.transform(image.convert("RGB"))
 
 
 def _timm_model(checkpoint: Checkpoint) -> Any:

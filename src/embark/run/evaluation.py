@@ -26,6 +26,7 @@ from embark.engine.activity import SILENT, Activity
 from embark.engine.progress import log
 from embark.engine.report import Report
 from embark.engine.self_check import Inconsistent
+from embark.interrupts import Daemons
 from embark.models import Loading
 from embark.models.encoder import Billed, Encoder
 from embark.planning import Count, Demand, Plan, reading_order
@@ -40,7 +41,6 @@ from embark.run.score import Scoring, commit_now, encoder_fingerprint, fingerpri
 from embark.run.workbench import Workbench
 from embark.stats.means import score
 from embark.store import DamagedVectors, MissingVectors
-from embark.threads import DaemonThreads
 from embark.types import Array, EmbarkError, ModelCard, Task
 
 LONG = 60.0  # seconds after which scores are printed one by one, as they come
@@ -210,12 +210,12 @@ class _ModelStream:
         )
         running: set[Future[None]] = set()
         try:
-            with DaemonThreads(self.at_once, "embark-score") as scorers, self.reading:
+            with Daemons(self.at_once) as scorers, self.bench.worker_processes(), self.reading:
                 while wave := self._next_wave(running):
                     report = self._embed(wave)
                     running = {future for future in running if not future.done()}
                     self.activity.stage("score").add(total=len(wave))
-                    running |= {scorers.submit(partial(self._score, opened, report)) for opened in wave}
+                    running |= {scorers.submit(self._score, opened, report) for opened in wave}
         finally:
             if self.keys:
                 self.evaluation.run.distinct += len(np.unique(np.concatenate(self.keys)))

@@ -55,6 +55,7 @@ def doctor(
     compile: bool | Literal["auto"] = False,
     trust: str | None = None,
     settings: Settings | None = None,
+    pixels: str = "auto",
     say: Callable[[str], None] | None = None,
 ) -> Examination:
     """Examine a model on a few sample items: shape, finite and varied vectors, determinism, batches, order, roles…
@@ -62,13 +63,13 @@ def doctor(
     A model is a name (of embark.toml or of results, too), a checkpoint folder, LOADER:SOURCE, or a live one: an encoder
     (`embark.encoder`, or any object with a card and `embed`), a SentenceTransformer, an mteb encoder. Without one, this
     machine is examined: what is installed for which models, the device, room on the disk, the store. The keywords up to
-    `settings` are those of `get_model`; `say` is called with the name of the next check.
+    `pixels` are those of `get_model`; `say` is called with the name of the next check.
     """
     if model is None:
         from embark.run.environment import environment
 
         return Examination("This machine", environment(settings or load_settings()))
-    encoder = load_model(model, Loading(device, dtype, compile, trust), settings)
+    encoder = load_model(model, Loading(device, dtype, compile, trust, pixels=pixels), settings)
     if isinstance(encoder, StoredOnly):
         raise EmbarkError(f"{encoder.card.name} is made of functions: examine it in Python, embark.doctor(encoder).")
     name = model if isinstance(model, str) else encoder.card.name

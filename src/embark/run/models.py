@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import logging
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -10,11 +11,13 @@ from typing import Any, NoReturn
 
 from embark.catalogue import listed
 from embark.models import LOADERS, MODELS, Loading, find_card, get_model, known_models, own_models
-from embark.models.encoder import Encoder, Tower, Towers, fingerprint, prepare_many
+from embark.models.encoder import CUDA_PIXELS, Encoder, Tower, Towers, cuda_pixels, fingerprint, prepare_many
 from embark.results import Results
 from embark.settings import Settings, load_settings
+from embark.store import Store
 from embark.types import Array, Content, EmbarkError, ModelCard
 
+logger = logging.getLogger("embark")
 DEFAULT_MODELS = ("embark/pocket", "embark/handmade", "embark/random")
 
 Models = str | Encoder | ModelCard | Iterable[str | Encoder | ModelCard]
@@ -70,7 +73,32 @@ def load_model(model: Model, loading: Loading | None = None, settings: Settings 
         return as_encoder(model)
     card = None if isinstance(model, ModelCard) or _is_listed(model) else results_card(model, settings)
     loading = replace(loading or Loading(), settings=settings)
-    return get_model(model, **vars(loading)) if card is None else _load_again(card, loading)
+    if card is not None:
+        return _load_again(card, loading)
+    encoder = get_model(model, **vars(loading))
+    return _stored_pixels(encoder, settings or load_settings()) if loading.pixels == "auto" else encoder
+
+
+def _stored_pixels(encoder: Encoder, settings: Settings) -> Encoder:
+    """The encoder with the pixels that its stored vectors are of; with those of its GPU, where none are stored."""
+    if not str(encoder.card.loaded.get("device", "")).startswith("cuda") or encoder.card.pixels == "cuda":
+        return encoder
+    store = Store(settings.store)
+    if len(store.space(fingerprint(encoder.card))):
+        return encoder
+    try:
+        other = cuda_pixels(encoder)
+    except EmbarkError as error:
+        logger.info("%s: pictures are prepared on the CPU: %s.", encoder.card.name, error)
+        return encoder
+    if not len(store.space(fingerprint(other.card))):
+        logger.warning(
+            "%s has no stored vectors: JPEGs are decoded and resized on the GPU (--pixels pillow: on the CPU). "
+            "Its results are those of %s.",
+            encoder.card.name,
+            other.card.name,
+        )
+    return other
 
 
 def model_card(model: Model, settings: Settings | None = None) -> ModelCard | None:
@@ -158,7 +186,9 @@ def _load_again(card: ModelCard, loading: Loading) -> Encoder:
     """The model of a card that stands beside results."""
     if card.loader == "functions" or (card.loader == "open_clip" and not card.source):
         return StoredOnly(card)
-    name = card.keyed_as or card.name
+    name = (card.keyed_as or card.name).removesuffix(CUDA_PIXELS)
+    if loading.pixels == "auto":
+        loading = replace(loading, pixels=card.pixels)
     plain = name.removesuffix(f" ({card.dtype})")
     if plain != name and loading.dtype is None:
         loading = replace(loading, dtype=card.dtype)

@@ -23,6 +23,7 @@ from embark.data.fetch import Hub
 from embark.data.items import as_keys, item_name, key, size_of
 from embark.engine.activity import SILENT, Activity
 from embark.engine.local import embed
+from embark.engine.preparing_processes import Preparer
 from embark.engine.progress import Advance, progress
 from embark.engine.report import Report
 from embark.engine.tuning import Tuning
@@ -69,6 +70,7 @@ class Workbench:
         self.hub = Hub(self.settings, lambda title, total: progress(title, total, self.show_progress, "bytes"))
         self.store = Store(self.settings.store)
         self._spaces: dict[str, Space] = {}
+        self.preparer: Preparer | None = None
         self.tuning = Tuning(self.settings.home / "batches.json")
 
     def read(self, task: Task, split: str, subset: str) -> Dataset:
@@ -117,7 +119,21 @@ class Workbench:
         kinds = {(space, kind) for kind in planned.needs.kinds().names}
         unchecked = not kinds <= self._self_checked
         self._self_checked |= kinds
-        return self.compute(encoder, planned.needs, batch_size=self.batch_size, self_check=unchecked, name=name)
+        return self.compute(
+            encoder,
+            planned.needs,
+            batch_size=self.batch_size,
+            self_check=unchecked,
+            name=name,
+            preparer=self.preparer,
+        )
+
+    @contextmanager
+    def worker_processes(self) -> Iterator[None]:
+        """A block in which the processes that prepare items live on from one call of `embed` to the next."""
+        with Preparer(self.settings.workers) as self.preparer:
+            yield
+        self.preparer = None
 
     def compute(self, model: Encoder, needs: Sequence[Need], **options: Any) -> Report:
         """Have a model compute the needed vectors, and store them; `options` are those of `engine.local.embed`."""

@@ -1,0 +1,62 @@
+"""JPEG headers: which pictures any sound decoder reads exactly as Pillow does."""
+
+from __future__ import annotations
+
+from PIL import Image
+
+from embark.types import Encoded
+
+BASELINE = (0xC0, 0xC1)  # sequential frames with Huffman codes; all others are Pillow's
+FRAMES = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}
+SCAN = 0xDA
+ADOBE = 0xEE
+ALONE = frozenset(range(0xD0, 0xD8)) | {0x01}  # markers without a segment
+GREY = [(1, 1)]
+COLOR = [[sampling, (1, 1), (1, 1)] for sampling in ((1, 1), (2, 1), (2, 2))]  # 4:4:4, 4:2:2, 4:2:0
+LETTERS = b"RGB"  # as numbers of the components: not YCbCr
+
+
+def plain_jpeg(data: bytes, orientation: int = 1) -> Encoded | None:
+    """The picture, if it is a whole baseline JPEG of 8 bits, grey or YCbCr, and no larger than Pillow allows.
+
+    None for all others: progressive and other codes, RGB and CMYK, unusual samplings, and files without an end.
+    """
+    if not data.startswith(b"\xff\xd8\xff"):
+        return None
+    frame = None
+    position = 2
+    while position + 4 <= len(data):
+        if data[position] != 0xFF:
+            return None
+        marker = data[position + 1]
+        if marker == 0xFF or marker in ALONE:  # a byte may fill the room before a marker
+            position += 1 if marker == 0xFF else 2
+            continue
+        if marker == SCAN:
+            # Codes never hold an end marker, so this is the file's own: without one, Pillow decides how much is lost.
+            whole = data.rfind(b"\xff\xd9", position) >= 0
+            return Encoded(data, *frame, orientation) if frame and whole else None
+        start = position + 4
+        position += 2 + int.from_bytes(data[position + 2 : start], "big")
+        if marker in FRAMES:
+            frame = _frame(data[start:position]) if marker in BASELINE and frame is None else None
+            if frame is None:
+                return None
+        elif marker == ADOBE and data[start : start + 5] == b"Adobe" and data[start + 11 : start + 12] != b"\x01":
+            return None
+    return None
+
+
+def _frame(segment: bytes) -> tuple[tuple[int, int], tuple[int, int]] | None:
+    """(size, sampling) of a frame's header; None where it is none of a plain JPEG."""
+    if len(segment) < 6 or segment[0] != 8 or len(segment) != 6 + 3 * segment[5]:
+        return None
+    height = int.from_bytes(segment[1:3], "big")
+    width = int.from_bytes(segment[3:5], "big")
+    samplings = [divmod(factors, 16) for factors in segment[7::3]]
+    if segment[6::3] == LETTERS or (samplings != GREY and samplings not in COLOR):
+        return None
+    largest = 2 * Image.MAX_IMAGE_PIXELS if Image.MAX_IMAGE_PIXELS else width * height
+    if not 0 < width * height <= largest:
+        return None
+    return (width, height), ((0, 0) if samplings == GREY else samplings[0])

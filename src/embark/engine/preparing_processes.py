@@ -1,0 +1,214 @@
+"""Items prepared by worker processes, where there are enough of them: threads wait for each other's Python.
+
+A process gets the rendered parts of an item, reads and decodes them and does the encoder's own CPU work, as a thread
+would; the model stays here. An item that kills its process, or does not end, is unreadable.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections import deque
+from collections.abc import Callable, Generator, Iterator, Sequence
+from concurrent.futures import Future
+from contextlib import AbstractContextManager, contextmanager
+from functools import partial
+from itertools import islice
+from typing import Any
+
+from embark.data.lazy_media import ArchiveFile
+from embark.data.media import UnreadableMedia
+from embark.data.upright import UprightMedia
+from embark.engine.activity import SILENT, Activity
+from embark.engine.batches import BatchSize
+from embark.engine.item_worker import RenderedItem, item_worker
+from embark.engine.preparing import MOST_BYTES, Ready, byte_size, prepare
+from embark.models.encoder import Encoder, Preparation
+from embark.planning import Need
+from embark.processes import ITEM_SECONDS, POSSIBLE, SINGLE_THREADED, NoWorkers, WorkerLost, Workers
+from embark.types import Media, Part
+
+PICTURES = 8  # pictures that a process prepares at a time
+ENOUGH = {"image": 2000, "audio": 400, "video": 100}  # items that make up for the start of processes, half a second
+SLOW_START = 20  # times as many for those that import torch or transformers, ten seconds
+FEWEST = 2  # workers for which processes are started: as fast as two threads, and other threads need not wait for them
+
+
+def pays(kind: str, items: int, workers: int, slow_start: bool) -> bool:
+    """Whether so many items of a kind are prepared sooner by processes than by threads."""
+    return workers >= FEWEST and items >= ENOUGH[kind] * (SLOW_START if slow_start else 1)
+
+
+class Preparer(AbstractContextManager["Preparer"]):
+    """Worker processes that prepare items; they live from call to call, until the encoder changes or it is closed.
+
+    `start` says whether so many items are enough to start them (default: `pays`); `seconds` is the limit for one item.
+    """
+
+    def __init__(
+        self, workers: int, start: Callable[[str, int, int, bool], bool] | None = None, seconds: float | None = None
+    ) -> None:
+        self.workers = workers
+        self.processes: Workers | None = None
+        self._start = start or pays
+        self._seconds = seconds or ITEM_SECONDS
+        self._of: Preparation | None = None  # what the processes do
+        self._factory = b""  # the same, pickled
+        self._items = 0  # that could have been prepared by processes so far
+        self._refused: set[bytes] = set()  # factories that do not work in a process
+        self._lost: dict[bytes, UnreadableMedia] = {}  # by key: items that killed their process are not tried again
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the processes, whatever they work on."""
+        if self.processes is not None:
+            self.processes.close()
+            self.processes = None
+
+    def begin(self, encoder: Encoder, needs: Sequence[Need]) -> None:
+        """Start the processes, if these needs, all of one kind, and those before them are enough to pay for it."""
+        preparation = getattr(encoder, "preparation", None)  # encoders of others may not inherit it
+        if not POSSIBLE or preparation is None or not needs or not _covers(preparation, needs[0].item.parts):
+            return
+        if getattr(encoder, "encoded", frozenset()) & set(needs[0].item.modalities):  # the device decodes them
+            return
+        worker = partial(item_worker, preparation, encoder.card.sample_rate)
+        factory = pickle.dumps(worker, 5)
+        if factory in self._refused:
+            return
+        if factory != self._factory:
+            self.close()
+            self._factory = factory
+            self._items = 0
+        self._items += len(needs)
+        kind = max(needs[0].item.modalities, key=list(ENOUGH).index)
+        slow_start = b"torch" in factory or b"transformers" in factory
+        self._of = preparation
+        if self.processes is None and self._start(kind, self._items, self.workers, slow_start):
+            self.processes = Workers([worker] * self.workers, seconds=self._seconds, environment=SINGLE_THREADED)
+
+    def takes(self, encoder: Encoder, need: Need) -> bool:
+        """Whether the processes prepare such needs."""
+        preparation: Preparation | None = getattr(encoder, "preparation", None)
+        if self.processes is None or preparation is None or preparation is not self._of:
+            return False
+        return _covers(preparation, need.render(encoder).parts)
+
+    def prepare(self, encoder: Encoder, need: Need) -> Any:
+        """As `engine.preparing.prepare`, by a process if they take it."""
+        if self.takes(encoder, need):
+            (_, value, _), *_ = self._finished([need], self._submit(encoder, [need]), lambda need: (need, None, 0))
+            if isinstance(value, UnreadableMedia):
+                raise value
+            if value is not None:
+                return value
+        return prepare(encoder, need)
+
+    def prepared(
+        self,
+        encoder: Encoder,
+        needs: Sequence[Need],
+        size: BatchSize,
+        here: Callable[[Need], Ready],
+        activity: Activity = SILENT,
+    ) -> Generator[Ready]:
+        """Needs with their prepared values, in order; processes prepare a bounded number ahead of the encoder.
+
+        `here` prepares a need in this process: what cannot be sent, and what fails, for the error that names it.
+        """
+        step = PICTURES if needs[0].item.modalities == ("image",) else 1
+        chunks = iter([needs[start : start + step] for start in range(0, len(needs), step)])
+        ahead: deque[tuple[Sequence[Need], Future[list[Any]] | None]] = deque()
+        chunk_bytes: float | None = None  # of a prepared chunk, about
+        try:
+            while True:
+                room = self.workers if chunk_bytes is None else 3 * self.workers + 2 * size.now // step
+                room = min(room, int(MOST_BYTES / chunk_bytes) if chunk_bytes else room)
+                ahead.extend(
+                    (chunk, self._submit(encoder, chunk)) for chunk in islice(chunks, max(not ahead, room - len(ahead)))
+                )
+                if not ahead:
+                    return
+                with activity.waiting("decode"):
+                    ready = self._finished(*ahead.popleft(), here)
+                chunk_bytes = max(0.9 * (chunk_bytes or 0), sum(size_in_bytes for _, _, size_in_bytes in ready))
+                yield from ready
+                del ready
+        finally:
+            for _, future in ahead:
+                if future is not None:
+                    future.cancel()
+
+    def _submit(self, encoder: Encoder, chunk: Sequence[Need]) -> Future[list[Any]] | None:
+        """The work on a chunk, without lost items; None if it is to be done here."""
+        rendered = [need.render(encoder) for need in chunk if need.key not in self._lost]
+        preparation = encoder.preparation
+        assert preparation is not None
+        if self.processes is None or not all(_covers(preparation, seen.parts) for seen in rendered):
+            return None
+        try:
+            return self.processes.submit(
+                [_Sent(RenderedItem(seen.parts, seen.mode, seen.frames or encoder.card.frames)) for seen in rendered]
+            )
+        except NoWorkers:
+            return None
+
+    def _finished(
+        self, chunk: Sequence[Need], future: Future[list[Any]] | None, here: Callable[[Need], Ready]
+    ) -> list[Ready]:
+        if future is not None:
+            try:
+                values = future.result()
+            except NoWorkers:  # it does not work in a process: it needs the main module, or a library is missing
+                self._refused.add(self._factory)
+                self.close()
+            except Exception:  # again here, for the error that names the item
+                pass
+            else:
+                results = iter(values)
+                ready = [(need, self._lost.get(need.key) or self._result(need, next(results))) for need in chunk]
+                return [(need, value, byte_size(value)) for need, value in ready]
+        return [here(need) if need.key not in self._lost else (need, self._lost[need.key], 0) for need in chunk]
+
+    def _result(self, need: Need, value: Any) -> Any:
+        if not isinstance(value, WorkerLost):
+            return value
+        return self._lost.setdefault(need.key, UnreadableMedia(f"it does not decode: it {value}"))
+
+
+@contextmanager
+def preparer_of_call(preparer: Preparer | None, workers: int) -> Iterator[Preparer]:
+    """The caller's preparer, or one that ends with the block."""
+    if preparer is not None:
+        yield preparer
+        return
+    with Preparer(workers) as own:
+        yield own
+
+
+def _covers(preparation: Preparation, parts: Sequence[Part]) -> bool:
+    return all(part.kind in preparation.modalities for part in parts)
+
+
+class _Sent:
+    """A rendered item on its way to a process."""
+
+    def __init__(self, item: RenderedItem) -> None:
+        self.item = item
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """As the item alone. Bytes of a parquet file are read here, where it is read once; other files, there."""
+        return RenderedItem, (tuple(map(_sendable, self.item.parts)), self.item.mode, self.item.frames)
+
+
+def _sendable(part: Part) -> Part:
+    if not isinstance(part, Media) or all(isinstance(chunk, (bytes, partial, ArchiveFile)) for chunk in part.chunks):
+        return part
+    chunks = part.read()
+    plain = Media(part.kind, chunks)  # of a class that a process knows without reading parquet files
+    if not isinstance(part, UprightMedia):
+        return plain
+    upright = UprightMedia(part.kind, chunks, plain)
+    vars(upright)["orientation"] = part.orientation
+    return upright

@@ -1,0 +1,319 @@
+"""Items prepared by worker processes: the values of threads, to the bit, whatever becomes of the processes."""
+
+from __future__ import annotations
+
+import io
+import os
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from PIL import ExifTags, Image
+
+import embark
+import worker_functions
+from embark.data.items import media, text
+from embark.data.lazy_media import LazyBytes, ParquetColumn
+from embark.data.media import UnreadableMedia
+from embark.data.upright import UprightMedia
+from embark.engine import preparing_processes
+from embark.engine.batches import BatchSize, by_kind
+from embark.engine.local import embed
+from embark.engine.preparing import Ready, prepare, prepared
+from embark.engine.preparing_processes import Preparer, pays
+from embark.models.encoder import Encoder, Tower, Towers, image_towers
+from embark.models.pixels import BytePreprocessor, Fit, LibraryPreprocessor
+from embark.planning import Need
+from embark.store import Store
+from embark.types import Array, EmbarkError, Item, Media, ModelCard, Style
+from tiny import film, item, picture, sound
+from worker_functions import FAILS, KILLS, STALLS
+
+CARD = ModelCard("test/pixels", "1", "functions", ("image", "video"), dim=3, stored="float32")
+
+
+def always(kind: str, items: int, workers: int, slow_start: bool) -> bool:
+    return True
+
+
+@pytest.fixture(scope="module")
+def preparer() -> Iterator[Preparer]:
+    with Preparer(2, always) as own:
+        yield own
+
+
+def batches_of(items: int) -> BatchSize:
+    """A size of batches; those who prepare look at nothing else of it."""
+    return cast(BatchSize, SimpleNamespace(now=items))
+
+
+def means(rows: list[Array]) -> Array:
+    return np.stack([row.reshape(-1, 3).mean(0) for row in rows]).astype(np.float32) + 1
+
+
+def pictured() -> Towers:
+    return Towers(CARD, image_towers(means, worker_functions.pixels))
+
+
+def plain(color: tuple[int, int, int], size: int = 8) -> Item:
+    data = io.BytesIO()
+    Image.new("RGB", (size, size), color).save(data, "PNG")
+    return media("image", data.getvalue())
+
+
+def needs_of(items: Sequence[Item], style: Style | None = None) -> list[Need]:
+    return [Need(row.to_bytes(32, "big"), thing, "document", None, 0, row, style) for row, thing in enumerate(items)]
+
+
+def ready(encoder: Encoder, needs: Sequence[Need], preparer: Preparer | None) -> list[Ready]:
+    if preparer is not None:
+        preparer.begin(encoder, needs)
+    with (
+        ThreadPoolExecutor(2) as pool,
+        closing(prepared(pool, encoder, needs, 2, batches_of(4), lambda need: f"item {need.row}", preparer)) as out,
+    ):
+        return list(out)
+
+
+def same(a: Any, b: Any) -> bool:
+    """Whether two prepared values are equal to the last bit."""
+    if isinstance(a, (list, tuple)):
+        return type(a) is type(b) and len(a) == len(b) and all(map(same, a, b))
+    if isinstance(a, dict):
+        return a.keys() == b.keys() and all(same(a[name], b[name]) for name in a)
+    if isinstance(a, np.ndarray):
+        return a.dtype == b.dtype and a.shape == b.shape and a.tobytes() == b.tobytes()
+    return bool(a == b)
+
+
+def compare(encoder: Encoder, needs: Sequence[Need], preparer: Preparer) -> None:
+    """Each kind of needs has the same values from threads and from processes."""
+    for group in by_kind(needs):
+        preparer.begin(encoder, group)
+        assert preparer.takes(encoder, group[0])
+        assert same(preparer.prepare(encoder, group[0]), prepare(encoder, group[0]))
+        ours = ready(encoder, group, preparer)
+        theirs = ready(encoder, group, None)
+        assert [(need.row, size) for need, _, size in ours] == [(need.row, size) for need, _, size in theirs]
+        assert all(same(a, b) for (_, a, _), (_, b, _) in zip(ours, theirs, strict=True))
+    assert preparer.processes is not None
+    assert preparer.processes.deaths == []
+
+
+PICTURES = [item(picture(row, (20 + row, 30), "RGBA" if row % 3 == 0 else "RGB")) for row in range(30)]
+
+
+@pytest.mark.parametrize("name", ["embark/pocket", "embark/handmade", "embark/random"])
+def test_values_of_our_models_are_those_of_threads(name: str, preparer: Preparer) -> None:
+    films = [item(film(row)) for row in range(3)]
+    sounds = [item(sound(row)) for row in range(3)]
+    encoder = embark.get_model(name)
+    compare(encoder, needs_of([*PICTURES, *films, *sounds]), preparer)
+
+
+def test_values_of_plain_processors_and_styles_are_those_of_threads(preparer: Preparer) -> None:
+    from dataclasses import replace
+
+    from embark.models.pixels import styled_preparations
+
+    card = replace(CARD, styles={"unibench": {"pixels": "openai-16"}})
+    preprocessor = BytePreprocessor(Fit(16, (16, 16), Image.Resampling.BICUBIC), np.zeros((3, 256), np.float32))
+    encoder = Towers(card, image_towers(means, preprocessor.prepare, styled_preparations(card)))
+    compare(encoder, needs_of(PICTURES), preparer)
+    compare(encoder, needs_of(PICTURES, Style("unibench")), preparer)
+
+
+@pytest.mark.slow  # processes import transformers
+def test_values_of_transformers_processors_are_those_of_threads() -> None:
+    transformers = pytest.importorskip("transformers")
+    processor = transformers.ConvNextImageProcessorPil(size={"shortest_edge": 16})
+    encoder = Towers(CARD, image_towers(means, LibraryPreprocessor(processor).prepare))
+    with Preparer(1, always) as own:
+        compare(encoder, needs_of(PICTURES[:6]), own)
+
+
+def test_bytes_of_files_and_parquet_columns_are_read(preparer: Preparer, tmp_path: Path) -> None:
+    files = []
+    turned = Image.Exif()
+    turned[ExifTags.Base.Orientation] = 6
+    for row in range(10):
+        picture(row).save(tmp_path / f"{row}.png", exif=turned)
+        files.append(tmp_path / f"{row}.png")
+    table = pa.table({"image": [{"bytes": path.read_bytes(), "path": None} for path in files]})
+    pq.write_table(table, tmp_path / "rows.parquet", row_group_size=4)
+    column = ParquetColumn(str(tmp_path / "rows.parquet"), str(tmp_path), "image")
+    rows = [Item((Media("image", (LazyBytes(column, row),)),)) for row in range(10)]
+    encoder = pictured()
+    compare(encoder, needs_of([media("image", path) for path in files]), preparer)
+    compare(encoder, needs_of(rows), preparer)
+    compare(
+        encoder, needs_of([Item((UprightMedia("image", row.parts[0].chunks, row.parts[0]),)) for row in rows]), preparer
+    )  # type: ignore
+    assert same(
+        [value for _, value, _ in ready(encoder, needs_of(rows), preparer)],
+        [value for _, value, _ in ready(encoder, needs_of([media("image", path) for path in files]), None)],
+    )
+
+
+def test_vectors_and_reports_are_those_of_threads(store: Store) -> None:
+    broken = [media("image", b"no picture"), media("image", plain((9, 9, 9)).parts[0].read()[0][:40])]  # type: ignore[union-attr]
+    needs = needs_of([*PICTURES, *broken])
+    reports, vectors = [], []
+    keys = np.frombuffer(b"".join(need.key for need in needs[: len(PICTURES)]), "V32")
+    with Preparer(2, always) as own:
+        for number, preparer in enumerate((own, Preparer(2, lambda *_: False))):
+            space = store.space(f"{number}")
+            with space.writer() as writer:
+                reports.append(embed(pictured(), needs, writer, preparer=preparer))
+            space.refresh()
+            vectors.append(space.read(keys)[np.arange(len(keys))])
+        assert own.processes is not None
+    np.testing.assert_array_equal(*vectors)
+    assert reports[0].embedded == reports[1].embedded == len(PICTURES)
+    reasons = [[reason.partition(" <_io")[0] for reason in report.unreadable.values()] for report in reports]
+    assert reasons[0] == reasons[1]
+    assert len(reasons[0]) == 2
+
+
+def test_items_that_kill_or_stall_are_unreadable_and_the_others_go_on(store: Store) -> None:
+    items = [plain((100, row, 0)) for row in range(30)]
+    items[0] = plain(KILLS)  # one of the self-check
+    items[20] = plain(STALLS)
+    space = store.space("5")
+    with Preparer(2, always, seconds=0.7) as own, space.writer() as writer:
+        report = embed(pictured(), needs_of(items), writer, self_check=True, preparer=own)
+    assert report.embedded == 28
+    assert {int.from_bytes(key, "big"): reason for key, reason in report.unreadable.items()} == {
+        0: "it does not decode: it killed its worker twice (SIGSEGV)",
+        20: "it does not decode: it took longer than 0.7 s",
+    }
+
+
+def test_an_error_names_the_item_as_it_does_in_threads(preparer: Preparer, tmp_path: Path) -> None:
+    encoder = pictured()
+    with pytest.raises(ValueError, match="an odd picture") as error:
+        ready(encoder, needs_of([*PICTURES, plain(FAILS)]), preparer)
+    assert error.value.__notes__[-1] == "test/pixels was preparing item 30."
+    missing = [*PICTURES[:3], media("image", tmp_path / "none.png")]
+    with pytest.raises(FileNotFoundError) as missing_file:
+        ready(encoder, needs_of(missing), preparer)
+    assert missing_file.value.__notes__[-1] == "test/pixels was preparing item 3."
+    styled = needs_of([plain((0, 0, 0))], Style("odd"))
+    object.__setattr__(encoder.card, "styles", {"odd": {"pixels": "openai-9"}})
+    with pytest.raises(EmbarkError, match="test/pixels cannot embed item 0: test/pixels cannot prepare pictures"):
+        ready(encoder, styled, preparer)
+    object.__setattr__(encoder.card, "styles", {})
+
+
+def test_what_cannot_go_to_a_process_stays_here() -> None:
+    here = Towers(CARD, {"image": Tower(means, lambda image: np.asarray(image))})
+
+    class Own(Towers):
+        def prepare(self, contents: Any, mode: str) -> Any:
+            return super().prepare(contents, mode)
+
+    assert here.preparation is None
+    assert Own(CARD, image_towers(means, worker_functions.pixels)).preparation is None
+    with Preparer(2, always) as own:
+        assert not own.takes(here, needs_of(PICTURES))
+        assert not own.takes(embark.get_model("embark/pocket"), needs_of([text("a short text")]))
+        assert not own.takes(pictured(), needs_of([item("a text", picture())]))
+        assert not own.takes(embark.encoder(text=lambda texts: [[1.0]] * len(texts), name="a", revision="1"),
+                             needs_of([text("x")]))  # fmt: skip
+        assert own.processes is None
+
+
+class Local:
+    """A preparation that no other process can build."""
+
+    def __call__(self, image: Any) -> Any:
+        return np.asarray(image)
+
+    def __reduce__(self) -> Any:
+        return worker_functions.broken, ()
+
+
+def test_a_preparation_that_no_process_can_build_is_done_here() -> None:
+    encoder = Towers(CARD, image_towers(means, Local()))
+    needs = needs_of(PICTURES)
+    with Preparer(2, always) as own:
+        assert len(ready(encoder, needs, own)) == len(needs)
+        assert own.processes is None
+        own.begin(encoder, needs)
+        assert own.processes is None  # from now on
+
+
+def test_processes_live_from_call_to_call_and_change_with_the_encoder() -> None:
+    encoder = pictured()
+    with Preparer(1, lambda kind, items, workers, slow: items >= 40) as own:
+        assert len(ready(encoder, needs_of(PICTURES), own)) == 30
+        assert own.processes is None  # too few so far
+        ready(encoder, needs_of(PICTURES), own)
+        assert own.processes is not None
+        pids = own.processes.pids
+        ready(encoder, needs_of(PICTURES[:2]), own)
+        assert own.processes.pids == pids
+        own.begin(embark.get_model("embark/handmade"), needs_of(PICTURES))
+        assert own.processes is None
+    assert own.processes is None
+
+
+@pytest.mark.parametrize("limit", [1, 5_000, 50_000])
+def test_a_bounded_number_is_prepared_ahead(preparer: Preparer, monkeypatch: pytest.MonkeyPatch, limit: int) -> None:
+    monkeypatch.setattr(preparing_processes, "MOST_BYTES", limit)
+    needs = needs_of([plain((100, row, 0), 16) for row in range(120)])
+    encoder = pictured()
+    preparer.begin(encoder, needs)
+    assert preparer.processes is not None
+    submitted: list[int] = []
+    consumed = 0
+    submit = preparer.processes.submit
+
+    def counting(items: Sequence[Any]) -> Any:
+        submitted.append(len(items))
+        return submit(items)
+
+    preparer.processes.submit = counting  # type: ignore[method-assign]
+    chunk = preparing_processes.PICTURES * 16 * 16 * 3
+    try:
+        for _ in preparer.prepared(encoder, needs, batches_of(8), lambda need: (need, None, 0)):
+            consumed += 1
+            if consumed > 40:  # sizes are known by then
+                assert (sum(submitted) - consumed) * 16 * 16 * 3 <= max(limit, chunk) + chunk
+    finally:
+        del preparer.processes.submit  # type: ignore[attr-defined]
+    assert consumed == 120
+
+
+def test_unreadable_items_keep_their_reason(preparer: Preparer) -> None:
+    (_, value, size), *_ = ready(pictured(), needs_of([media("image", b"no picture")]), preparer)
+    assert isinstance(value, UnreadableMedia)
+    assert "does not decode" in str(value)
+    assert size == 0
+
+
+def test_processes_are_started_for_many_items_only() -> None:
+    assert pays("image", 2000, 2, False)
+    assert pays("video", 100, 16, False)
+    assert not pays("image", 1999, 16, False)
+    assert not pays("image", 1_000_000, 1, False)
+    assert not pays("image", 2000, 16, True)
+
+
+def test_a_process_imports_neither_torch_nor_parquet(preparer: Preparer) -> None:
+    ready(pictured(), needs_of(PICTURES), preparer)
+    code = "import sys\nfrom embark.engine import item_worker\nfrom embark.models import pixels\nprint(*sys.modules)"
+    ran = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True,
+        env={**os.environ, "PYTHONPATH": ":".join(sys.path)},
+    )  # fmt: skip
+    assert not {"torch", "transformers", "pyarrow", "pandas"} & set(ran.stdout.split())
