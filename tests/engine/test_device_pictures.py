@@ -10,7 +10,7 @@ from PIL import Image
 from device_pictures import StandIn, damaged, jpeg, means
 from embark.data import items
 from embark.data.items import as_keys
-from embark.engine.local import measure
+from embark.engine.calibration import calibrate
 from embark.engine.preparing import byte_size, prepare
 from embark.models.encoder import cuda_pixels
 from embark.store import Store
@@ -54,7 +54,7 @@ def test_a_damaged_jpeg_costs_no_other_item(store: Store) -> None:
     assert "does not decode" in report.unreadable[planned[2].key]
     present = space.has(as_keys([need.key for need in planned]))
     assert present.tolist() == [True, True, False, True, False, True]
-    assert measure(encoder, planned).keys() == {("image",)}
+    assert calibrate(encoder, planned, seconds=1.0).keys() == {("image",)}
 
 
 def test_what_workers_hand_over() -> None:
