@@ -29,11 +29,11 @@ from embark.engine.report import Report
 from embark.engine.self_check import batch_warning
 from embark.engine.sink import Sink
 from embark.engine.tuning import Tuning
-from embark.interrupts import Daemons
 from embark.models.device import own_stream
 from embark.models.encoder import Billed, Encoder
 from embark.planning import Need, take
 from embark.store import Writer
+from embark.threads import DaemonThreads
 
 CHECKED = 4  # items of the self-check
 
@@ -68,7 +68,7 @@ def embed(
     paid = isinstance(encoder, Billed)
     with (
         preparer_of_call(preparer, workers) as preparer,
-        Daemons(workers) as pool,
+        DaemonThreads(workers, "embark-prepare") as pool,
         Sink(writer, activity, paid) as sink,
         tuning,
     ):

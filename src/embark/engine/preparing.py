@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from concurrent.futures import Executor, Future
+from concurrent.futures import Future
 from dataclasses import fields, is_dataclass
 from threading import Condition
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -16,6 +16,7 @@ from embark.engine.activity import SILENT, Activity
 from embark.engine.batches import BatchSize
 from embark.models.encoder import Encoder, Preparing
 from embark.planning import Need
+from embark.threads import DaemonThreads
 from embark.types import EmbarkError, Modality, Text
 
 if TYPE_CHECKING:
@@ -118,7 +119,7 @@ class Backlog:
 
 
 def prepared(
-    pool: Executor,
+    pool: DaemonThreads,
     encoder: Encoder,
     needs: Sequence[Need],
     workers: int,
