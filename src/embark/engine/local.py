@@ -87,7 +87,7 @@ def embed(
                 advance(kind.valid, None)
         with _lanes(encoder, kinds, sink, report, name, advance, activity) as lanes:
             for kind, part in first_batches_first(kinds):
-                with closing(prepared(pool, encoder, part, workers, kind.size, name, activity, preparer)) as ready:
+                with closing(prepared(pool, encoder, part, workers, kind.size, name, preparer, activity)) as ready:
                     alike = not getattr(encoder, "encoded", frozenset()).isdisjoint(kind.modalities)
                     window = Window(ready, kind.size, MOST_BYTES // lanes.jobs_at_once, alike)
                     while not kind.hopeless and _hand_over(encoder, lanes, kind, kinds, window):

@@ -125,8 +125,8 @@ def prepared(
     workers: int,
     size: BatchSize,
     name: Callable[[Need], str],
-    activity: Activity = SILENT,
     preparer: Preparer | None = None,
+    activity: Activity = SILENT,
 ) -> Generator[Ready]:
     """Needs with their prepared values, in order; workers prepare a bounded number ahead of the encoder."""
 
