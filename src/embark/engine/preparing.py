@@ -17,7 +17,7 @@ from embark.engine.batches import BatchSize
 from embark.models.encoder import Encoder, Preparing
 from embark.planning import Need
 from embark.threads import DaemonThreads
-from embark.types import Encoded, EmbarkError, Modality, Text
+from embark.types import EmbarkError, Encoded, Modality, Text
 
 if TYPE_CHECKING:
     from embark.engine.preparing_processes import Preparer
