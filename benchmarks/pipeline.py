@@ -18,7 +18,8 @@ from __future__ import annotations
 
 import sys
 
-sys.path.append(sys.path.pop(0))  # this folder last: `statistics` is Python's own module
+if __name__ == "__main__":  # not in processes, which have the path of this one
+    sys.path.append(sys.path.pop(0))  # this folder last: `statistics` is Python's own module
 
 import argparse
 import io
