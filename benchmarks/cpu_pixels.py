@@ -15,7 +15,6 @@ import os
 import subprocess
 import sys
 import time
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -32,6 +31,7 @@ from embark.models.encoder import Towers, image_towers
 from embark.models.pixels import BytePreprocessor, Fit
 from embark.planning import Need
 from embark.settings import cores
+from embark.threads import DaemonThreads
 from embark.types import Array, ModelCard
 
 DISTINCT = 64  # pictures, read again and again
@@ -133,7 +133,7 @@ def engine_rate(workers: int, files: list[Path], seconds: float, processes: bool
         for number in range(1_000_000)
     ]
     size = BatchSize()
-    with ThreadPoolExecutor(workers) as pool, Preparer(workers, lambda *_: processes) as preparer:
+    with DaemonThreads(workers) as pool, Preparer(workers, lambda *_: processes) as preparer:
         preparer.begin(encoder, needs)
         with closing(prepared(pool, encoder, needs, workers, size, str, preparer)) as ready:
             begin = time.perf_counter() + (2.0 if processes else 0.5)  # all have started, and have worked a little
@@ -151,7 +151,6 @@ def engine_rate(workers: int, files: list[Path], seconds: float, processes: bool
             rate = count / (time.perf_counter() - start)
             here = 1000 * (time.process_time() - busy) / count
             of_workers = 1000 * (processor_seconds(pids) - of_workers) / count
-        pool.shutdown(cancel_futures=True)
     return rate, of_workers, here
 
 

@@ -70,7 +70,7 @@ def commit_sizes(space: Space, sizes: Sequence[int], waves: int = 1) -> None:
         ([1] * 900, 1, 900 // MANY + FEW),  # paid for, one by one
         ([4] * 300, 300, 300 // FEW + FEW),  # small tasks, a wave each
         ([2000] * 60, 10, 60 * 2 // 64 + FEW + 1),  # 2 MB each
-        ([24_000] * 5, 5, 5),  # larger than what is merged
+        ([9_000] * 9, 9, 9),  # larger than what is merged
         (random.Random(0).choices([1, 10, 300, 5000, 20_000], [8, 8, 4, 2, 1], k=100), 25, 20 + FEW),
     ],
     ids=["tiny", "waves", "small", "large", "mixed"],

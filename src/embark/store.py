@@ -347,7 +347,7 @@ class Writer(AbstractContextManager["Writer"]):
 
 
 # ── segments ──────────────────────────────────────────────────────────────────────────────────────────────────────────
-SMALL = 16 << 20  # bytes of a segment that is merged with others: a space of larger ones has few for its size
+SMALL = 8 << 20  # bytes of a segment that is merged with others: a space of larger ones has few for its size
 MERGED = 64 << 20  # bytes of small segments that are merged at once
 MANY = 256  # small segments that are left while a writer writes
 FEW = 16  # and when it closes
@@ -787,7 +787,7 @@ class _Index:
 
     def distinct(self) -> int:
         """The number of distinct keys."""
-        run = reduce(_merge_runs, self.runs, _new_run(()))
+        run = reduce(_merge_runs, self.runs or [_new_run(())])
         alike = np.flatnonzero(run.prefix[1:] == run.prefix[:-1])
         places = np.union1d(alike, alike + 1)
         words = np.column_stack([run.prefix[places], run.rest[places]])
@@ -819,7 +819,7 @@ def _new_run(segments: tuple[_Segment, ...]) -> _Run:
     count = int(np.count_nonzero(lost))
     if count:
         order = order[~lost[order]]
-    return _Run(segments, count, words[order, 0], words[order, 1:], order.astype(np.uint32))
+    return _Run(segments, count, words[order, 0], words[:, 1:].take(order, axis=0), order.astype(np.uint32))
 
 
 def _merge_runs(run: _Run, other: _Run) -> _Run:

@@ -10,8 +10,8 @@ from PIL import Image
 from device_pictures import StandIn, damaged, jpeg, means
 from embark.data import items
 from embark.data.items import as_keys
-from embark.engine.local import measure
 from embark.engine.preparing import byte_size, prepare
+from embark.engine.preparing_processes import Preparer
 from embark.models.encoder import cuda_pixels
 from embark.store import Store
 from embark.types import Encoded, Item
@@ -54,7 +54,6 @@ def test_a_damaged_jpeg_costs_no_other_item(store: Store) -> None:
     assert "does not decode" in report.unreadable[planned[2].key]
     present = space.has(as_keys([need.key for need in planned]))
     assert present.tolist() == [True, True, False, True, False, True]
-    assert measure(encoder, planned).keys() == {("image",)}
 
 
 def test_what_workers_hand_over() -> None:
@@ -66,3 +65,18 @@ def test_what_workers_hand_over() -> None:
     [(_, pixels)] = prepare(plain, need)
     assert not isinstance(pixels, Encoded)
     assert isinstance(Image.fromarray(pixels["pixel_values"]), Image.Image)
+
+
+def test_processes_prepare_what_the_device_does_not_decode() -> None:
+    encoder = cuda_pixels(means())
+    drawings = needs(encoder, [drawing(1), stored(jpeg(2).data), drawing(3)])
+    with Preparer(2, start=lambda *facts: True) as preparer:
+        preparer.begin(encoder, needs(encoder, [stored(jpeg(at).data) for at in range(3)]))
+        assert preparer.processes is None
+        preparer.begin(encoder, drawings)
+        assert preparer.processes is not None
+        values = [preparer.prepare(encoder, need) for need in drawings]
+    assert values[1] == prepare(encoder, drawings[1]) == [("image", jpeg(2))]
+    for row in (0, 2):
+        [(_, sent)], [(_, here)] = values[row], prepare(encoder, drawings[row])
+        assert np.array_equal(sent["pixel_values"], here["pixel_values"])

@@ -7,7 +7,6 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 from types import SimpleNamespace
@@ -34,6 +33,7 @@ from embark.models.encoder import Encoder, Tower, Towers, image_towers
 from embark.models.pixels import BytePreprocessor, Fit, LibraryPreprocessor
 from embark.planning import Need
 from embark.store import Store
+from embark.threads import DaemonThreads
 from embark.types import Array, EmbarkError, Item, Media, ModelCard, Style
 from tiny import film, item, picture, sound
 from worker_functions import FAILS, KILLS, STALLS
@@ -78,7 +78,7 @@ def ready(encoder: Encoder, needs: Sequence[Need], preparer: Preparer | None) ->
     if preparer is not None:
         preparer.begin(encoder, needs)
     with (
-        ThreadPoolExecutor(2) as pool,
+        DaemonThreads(2) as pool,
         closing(prepared(pool, encoder, needs, 2, batches_of(4), lambda need: f"item {need.row}", preparer)) as out,
     ):
         return list(out)

@@ -725,11 +725,11 @@ PROTECTIONS = (
         f"with suppress({NONE}):",
     ),
     Removal(
-        "test_fault_12_threads_that_hang_are_not_waited_for", "interrupts.py", "name=name, daemon=True)", "name=name)",
+        "test_fault_12_threads_that_hang_are_not_waited_for", "threads.py", 'number}", daemon=True)', 'number}")',
     ),
     Removal(
-        "test_fault_12_the_threads_do_what_those_of_python_do", "interrupts.py",
-        "cancel_futures=kind is not None", "cancel_futures=False",
+        "test_fault_12_what_waits_for_a_thread_is_dropped_after_an_error", "threads.py",
+        "job[0].cancel()", "self._queue.put(job)\n                break",
     ),
     Removal(
         "test_fault_13_a_busy_hub_is_asked_again_and_the_wait_is_shown", FETCH, "if status in http.BUSY:", "if False:",

@@ -17,7 +17,6 @@ from embark.models import device_pixels, get_model
 from embark.models.device_pixels import DevicePixels, fits_device, on_gpu
 from embark.models.encoder import CUDA_PIXELS, Towers, UnreadableRows, cuda_pixels, fingerprint
 from embark.models.loading import Loading
-from embark.models.parallel import Replicas
 from embark.models.pixels import BytePreprocessor, Fit, pixel_towers
 from embark.types import Content, EmbarkError, Encoded, ModelCard
 from tiny import picture
@@ -153,12 +152,6 @@ def test_rows_are_those_of_the_batch() -> None:
     vectors = np.asarray(encoder.embed(sound))
     expected = by_pillow(jpeg(0), jpeg(1)).mean((2, 3)).numpy()
     assert np.allclose(vectors[[1, 3]], expected + np.array([[3, 1, 0], [0, 0, 0]]))
-    for model in (encoder, Replicas([encoder, encoder])):
-        with pytest.raises(UnreadableRows) as error:
-            model.embed([*sound, item("text", damaged(4))])
-        assert list(error.value.rows) == [4]
-
-
-def test_copies_on_several_devices() -> None:
-    both = cuda_pixels(Replicas([means(), means()]))
-    assert (both.card.pixels, both.encoded) == ("cuda", {"image"})
+    with pytest.raises(UnreadableRows) as error:
+        encoder.embed([*sound, item("text", damaged(4))])
+    assert list(error.value.rows) == [4]

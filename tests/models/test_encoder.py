@@ -17,7 +17,6 @@ from hypothesis.extra.numpy import arrays
 
 from embark import models
 from embark.models.encoder import Tower, Towers, fingerprint, frame_mean, unit
-from embark.models.parallel import Replicas
 from embark.types import MODALITIES, Array, Content, EmbarkError, Item, ModelCard, Text
 
 CARD = ModelCard("local/towers", "1", "none", MODALITIES, dim=2)
@@ -149,10 +148,10 @@ class Beside(Plain, Towers):
     """The first class that prepares is no encoder."""
 
 
-@pytest.mark.parametrize("kind", [Marked, Mixed, Beside, Replicas])
+@pytest.mark.parametrize("kind", [Marked, Mixed, Beside])
 def test_an_encoder_with_a_prepare_of_its_own_is_asked_for_that(kind: Any) -> None:
     model, calls = batching()
-    own = Replicas([Marked(CARD, model.towers)]) if kind is Replicas else kind(CARD, model.towers)
+    own = kind(CARD, model.towers)
     batch = [[Content("text", "a")], [Content("text", "b")]]
     assert own.prepare_many(batch, ["", ""]) == [own.prepare(contents, "") for contents in batch]
     assert not calls

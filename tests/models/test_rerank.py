@@ -21,7 +21,7 @@ from embark.models.encoder import Reranker
 from embark.models.loading import Loading
 from embark.models.rerank import load_jina
 from embark.types import Array, EmbarkError
-from tiny import byte_bpe, item, picture, same, saved, wordpiece
+from tiny import byte_bpe, comparable, item, picture, same, saved, wordpiece
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
@@ -36,12 +36,15 @@ ROPE = {"rope_type": "default", "mrope_section": [2, 3, 3], "rope_theta": 10_000
 
 
 def prepared(model: Reranker, pairs: Sequence[tuple[Any, Any]], instruction: str | None = None) -> list[Any]:
-    """What `score` takes, made as the engine makes it."""
-    out = []
+    """What `score` takes, made as the engine makes it; many pairs are prepared as each of them."""
+    batch, modes = [], []
     for query, document in pairs:
         halves = [item(*(half if isinstance(half, tuple) else (half,))) for half in (query, document)]
         rendered = model.render(*halves, instruction)
-        out.append(model.prepare(decode(rendered.parts, model.card.frames, 16_000), rendered.mode))
+        batch.append(decode(rendered.parts, model.card.frames, 16_000))
+        modes.append(rendered.mode)
+    out = [model.prepare(contents, mode) for contents, mode in zip(batch, modes, strict=True)]
+    assert comparable(list(model.prepare_many(batch, modes))) == comparable(out)
     return out
 
 
@@ -89,6 +92,11 @@ def test_a_cross_encoder_scores_as_sentence_transformers_does(bert: Path) -> Non
 def test_long_pairs_are_cut_and_not_refused(bert: Path) -> None:
     [score] = scores(get_reranker(str(bert)), [("dog " * 100, "river " * 200)])
     assert np.isfinite(score)
+
+
+def test_an_empty_document_is_read_alike_alone_and_among_others(bert: Path) -> None:
+    model = get_reranker(str(bert))
+    assert same(scores(model, [*PAIRS, ("dog", "")]), alone(model, [*PAIRS, ("dog", "")]))
 
 
 def test_a_reranker_is_no_embedder(bert: Path) -> None:

@@ -14,8 +14,8 @@ from typing import NamedTuple, overload
 
 import numpy as np
 
-from embark.interrupts import Daemons
 from embark.settings import cores
+from embark.threads import DaemonThreads
 from embark.types import Array, Bytes, Dataset, Item, Media, Modality, Part, Rendered, Side, Text
 
 KEY = np.dtype("V32")
@@ -203,7 +203,7 @@ def hash_content(items: Sequence[Item]) -> Items:
     items = as_items(items)
     scans = list(items.scans())
     if len(scans) > 1:  # a single one costs no more later
-        with Daemons(cores()) as pool:
+        with DaemonThreads(cores(), "embark-hash") as pool:
             for done in [pool.submit(scan) for scan in scans]:
                 done.result()
     return items

@@ -93,7 +93,7 @@ def forward(
         return
     # Outside the handler, because the error holds all that the failed pass had put on the device.
     free_device_memory()
-    if len(batch) == 1 and not alone:
+    if len(batch) == 1 and not alone and not lost:
         yield from forward(encoder, batch, size, report, name, turns, True, activity)
         return
     if len(batch) == 1:

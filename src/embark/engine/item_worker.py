@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from embark.data.media import UnreadableMedia, decode
-from embark.types import Part
+from embark.types import Modality, Part
 
 if TYPE_CHECKING:
     from embark.models.encoder import Preparation
@@ -22,12 +22,15 @@ class RenderedItem:
     frames: int
 
 
-def item_worker(preparation: Preparation, sample_rate: int) -> Callable[[RenderedItem], Any]:
+def item_worker(
+    preparation: Preparation, sample_rate: int, encoded: frozenset[Modality] = frozenset()
+) -> Callable[[RenderedItem], Any]:
     """As `engine.preparing.prepare` without the encoder; returns the error that an item is unreadable."""
 
     def work(item: RenderedItem) -> Any:
         try:
-            return preparation(decode(item.parts, item.frames, sample_rate), item.mode)
+            contents = decode(item.parts, item.frames, sample_rate, frozenset() if item.mode else encoded)
+            return preparation(contents, item.mode)
         except UnreadableMedia as error:
             return UnreadableMedia(str(error))
 

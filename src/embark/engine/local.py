@@ -29,11 +29,11 @@ from embark.engine.report import Report
 from embark.engine.self_check import batch_warning
 from embark.engine.sink import Sink
 from embark.engine.tuning import Tuning
-from embark.interrupts import Daemons
 from embark.models.device import own_stream
 from embark.models.encoder import Billed, Encoder
 from embark.planning import Need, take
 from embark.store import Writer
+from embark.threads import DaemonThreads
 
 CHECKED = 4  # items of the self-check
 
@@ -68,7 +68,7 @@ def embed(
     paid = isinstance(encoder, Billed)
     with (
         preparer_of_call(preparer, workers) as preparer,
-        Daemons(workers) as pool,
+        DaemonThreads(workers, "embark-prepare") as pool,
         Sink(writer, activity, paid) as sink,
         tuning,
     ):
@@ -87,7 +87,7 @@ def embed(
                 advance(kind.valid, None)
         with _lanes(encoder, kinds, sink, report, name, advance, activity) as lanes:
             for kind, part in first_batches_first(kinds):
-                with closing(prepared(pool, encoder, part, workers, kind.size, name, activity, preparer)) as ready:
+                with closing(prepared(pool, encoder, part, workers, kind.size, name, preparer, activity)) as ready:
                     window = Window(ready, kind.size, MOST_BYTES // lanes.jobs_at_once)
                     while not kind.hopeless and _hand_over(encoder, lanes, kind, kinds, window):
                         pass

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from concurrent.futures import Executor, Future
+from concurrent.futures import Future
 from dataclasses import fields, is_dataclass
 from threading import Condition
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -16,6 +16,7 @@ from embark.engine.activity import SILENT, Activity
 from embark.engine.batches import BatchSize
 from embark.models.encoder import Encoder, Preparing
 from embark.planning import Need
+from embark.threads import DaemonThreads
 from embark.types import EmbarkError, Modality, Text
 
 if TYPE_CHECKING:
@@ -118,14 +119,14 @@ class Backlog:
 
 
 def prepared(
-    pool: Executor,
+    pool: DaemonThreads,
     encoder: Encoder,
     needs: Sequence[Need],
     workers: int,
     size: BatchSize,
     name: Callable[[Need], str],
-    activity: Activity = SILENT,
     preparer: Preparer | None = None,
+    activity: Activity = SILENT,
 ) -> Generator[Ready]:
     """Needs with their prepared values, in order; workers prepare a bounded number ahead of the encoder."""
 

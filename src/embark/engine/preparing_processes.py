@@ -10,11 +10,12 @@ import pickle
 from collections import deque
 from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import Future
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from functools import partial
 from itertools import islice
 from typing import Any
 
+from embark.data.jpeg import plain_jpeg
 from embark.data.lazy_media import ArchiveFile
 from embark.data.media import UnreadableMedia
 from embark.data.upright import UprightMedia
@@ -25,11 +26,12 @@ from embark.engine.preparing import MOST_BYTES, Ready, byte_size, prepare
 from embark.models.encoder import Encoder, Preparation
 from embark.planning import Need
 from embark.processes import ITEM_SECONDS, POSSIBLE, SINGLE_THREADED, NoWorkers, WorkerLost, Workers
-from embark.types import Media, Part
+from embark.types import Media, Modality, Part
 
 PICTURES = 8  # pictures that a process prepares at a time
 ENOUGH = {"image": 2000, "audio": 400, "video": 100}  # items that make up for the start of processes, half a second
 SLOW_START = 20  # times as many for those that import torch or transformers, ten seconds
+LOOKED_AT = 16  # pictures, to tell whether processes or the device decode most of them
 FEWEST = 2  # workers for which processes are started: as fast as two threads, and other threads need not wait for them
 
 
@@ -71,9 +73,10 @@ class Preparer(AbstractContextManager["Preparer"]):
         preparation = getattr(encoder, "preparation", None)  # encoders of others may not inherit it
         if not POSSIBLE or preparation is None or not needs or not _covers(preparation, needs[0].item.parts):
             return
-        if getattr(encoder, "encoded", frozenset()) & set(needs[0].item.modalities):  # the device decodes them
-            return
-        worker = partial(item_worker, preparation, encoder.card.sample_rate)
+        encoded: frozenset[Modality] = getattr(encoder, "encoded", frozenset())
+        if encoded & set(needs[0].item.modalities) and _mostly_plain_jpegs(needs):
+            return  # the device decodes them: they are only read, which threads do as well
+        worker = partial(item_worker, preparation, encoder.card.sample_rate, encoded)
         factory = pickle.dumps(worker, 5)
         if factory in self._refused:
             return
@@ -185,6 +188,15 @@ def preparer_of_call(preparer: Preparer | None, workers: int) -> Iterator[Prepar
         return
     with Preparer(workers) as own:
         yield own
+
+
+def _mostly_plain_jpegs(needs: Sequence[Need]) -> bool:
+    """Whether most pictures are such, by a look at a few."""
+    plain = []
+    for need in needs[:: max(1, len(needs) // LOOKED_AT)]:
+        with suppress(Exception):  # preparing says what is wrong with it
+            plain += [bool(plain_jpeg(part.read()[0])) for part in need.item.parts if isinstance(part, Media)]
+    return 2 * sum(plain) >= len(plain)
 
 
 def _covers(preparation: Preparation, parts: Sequence[Part]) -> bool:

@@ -19,7 +19,7 @@ from embark.models import resampling
 from embark.models.encoder import UnreadableRows
 from embark.models.jpeg_colors import rgb
 from embark.models.nvjpeg import Decoder, Refused
-from embark.models.pixels import BytePreprocessor, Fit, ImageInputs
+from embark.models.pixels import AsStored, BytePreprocessor, Fit, ImageInputs
 from embark.types import EmbarkError, Encoded
 
 logger = logging.getLogger("embark")
@@ -89,9 +89,10 @@ class DevicePixels:
         assert isinstance(self.by_pillow.fit, Fit)
         return self.by_pillow.fit
 
-    def prepare(self, picture: Any) -> Encoded | ImageInputs:
-        """A plain JPEG as it is; others are decoded already, and prepared by Pillow."""
-        return picture if isinstance(picture, Encoded) else self.by_pillow.prepare(picture)
+    @property
+    def prepare(self) -> AsStored:
+        """What workers do."""
+        return AsStored(self.by_pillow)
 
     def batch(self, rows: Sequence[Encoded | ImageInputs], model: Any) -> dict[str, Any]:
         """(rows, 3, height, width) on the model's device and in its precision, by the name of the model's argument."""

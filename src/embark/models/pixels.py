@@ -16,7 +16,7 @@ import numpy as np
 from embark.models.device import stack, to_numpy, without_gradients
 from embark.models.encoder import Tower, frame_mean
 from embark.models.hf import CLIP_MEAN, CLIP_SPREAD
-from embark.types import Array, EmbarkError, Modality, ModelCard
+from embark.types import Array, EmbarkError, Encoded, Modality, ModelCard
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -91,6 +91,17 @@ class BytePreprocessor:
         if array.dtype != np.uint8:
             return array
         return np.stack([self.byte_values[channel][array[..., channel]] for channel in range(3)])
+
+
+@dataclass(frozen=True)
+class AsStored:
+    """The preparation for a device that decodes: a plain JPEG as it is; others are decoded already, and Pillow's."""
+
+    by_pillow: BytePreprocessor
+
+    def __call__(self, picture: Image | Encoded) -> ImageInputs | Encoded:
+        """What the device gets."""
+        return picture if isinstance(picture, Encoded) else self.by_pillow.prepare(picture)
 
 
 @dataclass(frozen=True)

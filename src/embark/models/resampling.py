@@ -128,8 +128,8 @@ def plan(size: tuple[int, int], fit: Fit) -> Plan:
         target = fit.size[::-1] if fit.size else size
     crop = fit.crop[::-1] if fit.crop else target
     across, down = (
-        axis(source, length, (length - kept) // 2, kept, fit.resample)
-        for source, length, kept in zip(size, target, crop, strict=True)
+        axis(source, length, (length - cropped) // 2, cropped, fit.resample)
+        for source, length, cropped in zip(size, target, crop, strict=True)
     )
     # Pillow 13's rule. Earlier ones always begin across, which makes other bytes of pictures that shrink in height.
     shrinks = height - target[1]

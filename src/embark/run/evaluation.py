@@ -26,7 +26,6 @@ from embark.engine.activity import SILENT, Activity
 from embark.engine.progress import log
 from embark.engine.report import Report
 from embark.engine.self_check import Inconsistent
-from embark.interrupts import Daemons
 from embark.models import Loading
 from embark.models.encoder import Billed, Encoder
 from embark.planning import Count, Demand, Plan, reading_order
@@ -41,6 +40,7 @@ from embark.run.score import Scoring, commit_now, encoder_fingerprint, fingerpri
 from embark.run.workbench import Workbench
 from embark.stats.means import score
 from embark.store import DamagedVectors, MissingVectors
+from embark.threads import DaemonThreads
 from embark.types import Array, EmbarkError, ModelCard, Task
 
 LONG = 60.0  # seconds after which scores are printed one by one, as they come
@@ -210,7 +210,7 @@ class _ModelStream:
         )
         running: set[Future[None]] = set()
         try:
-            with Daemons(self.at_once) as scorers, self.bench.worker_processes(), self.reading:
+            with DaemonThreads(self.at_once, "embark-score") as scorers, self.bench.worker_processes(), self.reading:
                 while wave := self._next_wave(running):
                     report = self._embed(wave)
                     running = {future for future in running if not future.done()}

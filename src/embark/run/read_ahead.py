@@ -14,9 +14,9 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
-from embark.interrupts import Daemons
 from embark.planning import Demand
 from embark.results import TaskResult
+from embark.threads import DaemonThreads
 from embark.types import Task
 
 READERS = 2  # tasks read at once: much of it is Python, of which one thread runs at a time
@@ -69,7 +69,7 @@ class ReadAhead(AbstractContextManager["ReadAhead"]):
         self._held = 0  # bytes
         self._closed = False
         self._changed = threading.Condition()
-        self._threads = Daemons(READERS + bool(fetch))
+        self._threads = DaemonThreads(READERS + bool(fetch), "embark-read")
 
     def __enter__(self) -> ReadAhead:
         for loop in [self._read_all] * READERS + [self._fetch_all] * bool(self._fetch):
@@ -80,7 +80,7 @@ class ReadAhead(AbstractContextManager["ReadAhead"]):
         with self._changed:
             self._closed = True
             self._changed.notify_all()
-        self._threads.shutdown(wait=False, cancel_futures=True)  # a download may take long: nobody waits for it
+        self._threads.__exit__(kind, error or StopIteration(), trace)  # a download may take long: nobody waits for it
 
     def take(self) -> list[Opened]:
         """The tasks that were read by now, at least one of them, and no more than a wave; none when all were taken."""

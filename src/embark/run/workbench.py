@@ -131,9 +131,11 @@ class Workbench:
     @contextmanager
     def worker_processes(self) -> Iterator[None]:
         """A block in which the processes that prepare items live on from one call of `embed` to the next."""
-        with Preparer(self.settings.workers) as self.preparer:
-            yield
-        self.preparer = None
+        try:
+            with Preparer(self.settings.workers) as self.preparer:
+                yield
+        finally:
+            self.preparer = None
 
     def compute(self, model: Encoder, needs: Sequence[Need], **options: Any) -> Report:
         """Have a model compute the needed vectors, and store them; `options` are those of `engine.local.embed`."""
