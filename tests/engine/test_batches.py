@@ -16,7 +16,7 @@ from embark.engine.batches import FIRST_BATCH, UNKNOWN_COST, WINDOW, Batch, Batc
 from embark.engine.preparing import Ready
 from embark.planning import Need
 from embark.store import Store
-from embark.types import Audio, Content
+from embark.types import Audio, Content, Encoded
 from lengths import Lengths, needs, number, run
 
 MUCH = 1 << 40  # bytes
@@ -99,6 +99,14 @@ def test_items_of_one_cost_do_not_wait_for_more_than_a_batch() -> None:
     window = Window(source, BatchSize(4 * 32, growing=False, unit=4), MUCH)
     assert len(window.next_batch() or []) == 32
     assert next(source)[0].row == 32
+
+
+def test_pictures_that_the_model_itself_brings_to_one_size_have_one_cost() -> None:
+    pictures = [np.zeros((3, 8, 8)) if row % 5 else Encoded(b"JPEG", (640, 480), (2, 2)) for row in range(100)]
+    cut = batches(Window(ready(pictures), BatchSize(40 * UNKNOWN_COST, growing=False, unit=UNKNOWN_COST), MUCH, True))
+    assert [[need.row for need in batch.needs] for batch in cut] == [
+        list(range(40)), list(range(40, 80)), list(range(80, 100))
+    ]  # fmt: skip
 
 
 def test_the_first_batches_do_not_wait_for_a_whole_window() -> None:

@@ -394,8 +394,8 @@ PROTECTIONS = (
     ),
     Removal(
         "test_a5_plans_and_fetching_contain_failures_too", "run/plans.py",
-        'except Exception as error:\n            why = log.reason(error, f"planning {task.name}")',
-        f'except {NONE} as error:\n            why = log.reason(error, f"planning {{task.name}}")',
+        'except Exception as error:\n                why = log.reason(error, f"planning {task.name}")',
+        f'except {NONE} as error:\n                why = log.reason(error, f"planning {{task.name}}")',
     ),
     # ── A6: bad answers of a hub ─────────────────────────────────────────────────────────────────────────────────────
     Removal(

@@ -110,10 +110,12 @@ def test_colors_of_full_planes_and_of_grey() -> None:
     assert all(torch.equal(channel, planes[0]) for channel in plain)
 
 
-@pytest.mark.slow  # Triton is for GPUs; its interpreter runs the kernels here, one number after the other
+@pytest.mark.slow  # without a GPU, Triton's interpreter runs the kernels, one number after the other
 def test_the_kernels_make_the_same_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("triton")
-    monkeypatch.setenv("TRITON_INTERPRET", "1")
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    if device == "cpu":
+        monkeypatch.setenv("TRITON_INTERPRET", "1")
     from embark.models import pixels_cuda
     from embark.models.device_pixels import upright
 
@@ -127,5 +129,5 @@ def test_the_kernels_make_the_same_numbers(monkeypatch: pytest.MonkeyPatch) -> N
         planes = [torch.from_numpy(rng.integers(0, 256, (3, *size[::-1]), dtype=np.uint8)) for size in sizes]
         lengths = np.array([plane.numel() for plane in planes])
         flat = torch.cat([plane.reshape(-1) for plane in planes])
-        found = pixels_cuda.pixels(flat, np.cumsum(lengths) - lengths, jpegs, fit, values)
-        assert torch.equal(found, resize(upright(rgb(planes, jpegs), jpegs), fit, values))
+        found = pixels_cuda.pixels(flat.to(device), np.cumsum(lengths) - lengths, jpegs, fit, values.to(device))
+        assert torch.equal(found.cpu(), resize(upright(rgb(planes, jpegs), jpegs), fit, values))

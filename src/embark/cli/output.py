@@ -80,7 +80,7 @@ Compile = Annotated[
     Any,
     typer.Option(
         "--compile", metavar="[auto|no]", parser=compile_choice, show_default=False,
-        help="Compile the forward pass: slow start, then fast; auto: on a GPU, if a trial shows that it pays.",
+        help="Compile the forward pass: slow start; auto: on trial.",
     ),
 ]  # fmt: skip
 Pixels = Annotated[

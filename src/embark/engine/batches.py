@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass
+from itertools import islice
 from math import prod
 from threading import Lock
 from typing import TYPE_CHECKING, Any
@@ -28,8 +29,9 @@ PER_BATCH = 0.001  # seconds that a batch takes beside the forward pass: gatheri
 FULL = 0.8  # share of the budget from which a batch tells what a full one takes
 SMALL = 0.125  # share of the budget up to which a batch is rather filled than even
 MOST_PADDING = 0.1  # of a batch that is larger than that, as a share of its items' own cost
+LIGHT = 256  # items without bytes to count, as texts are, that are taken at a time
 WINDOW = 8  # batches of prepared items to choose the next one from; padding falls with it
-UNKNOWN_COST = 256  # of what only the model itself makes numbers of: an undecoded or unscaled picture
+UNKNOWN_COST = 3 * 224 * 224  # of what only the model itself makes numbers of: an undecoded or unscaled picture
 HOPELESS = 256  # items of a kind without one valid vector, after which the others of that kind are not tried
 
 
@@ -212,10 +214,12 @@ class Window:
     """Prepared items from which batches are cut: items of like cost go together, so that little is padded.
 
     A sweep goes from the cheap to the dear and begins again; what comes after it has passed waits for the next one.
-    Items of one cost do not wait for others, and batches of a fixed size are taken as the items come.
+    Items of one cost do not wait for others, and batches of a fixed size are taken as the items come. Items that are
+    `alike` have one cost, whatever they were prepared to: the model itself brings pictures to one size.
     """
 
-    def __init__(self, ready: Iterator[Ready], size: BatchSize, most_bytes: int) -> None:
+    def __init__(self, ready: Iterator[Ready], size: BatchSize, most_bytes: int, alike: bool = False) -> None:
+        self._alike = alike
         self._ready = ready
         self._size = size
         self._most_bytes = most_bytes
@@ -250,17 +254,17 @@ class Window:
 
     def _draw(self, items: int) -> None:
         """Draw prepared items until there are so many, or their bytes are enough."""
-        missing = items - len(self._items)
-        if missing <= 0 or self._bytes >= self._most_bytes:
-            return
         drawn: list[Ready] = []
-        for ready in self._ready:
-            drawn.append(ready)
-            self._bytes += ready[2]
-            if len(drawn) == missing or self._bytes >= self._most_bytes:
+        step = 1
+        while (missing := items - len(self._items) - len(drawn)) > 0 and self._bytes < self._most_bytes:
+            chunk = list(islice(self._ready, min(step, missing)))
+            if not chunk:
+                self._coming = False
                 break
-        else:
-            self._coming = False
+            drawn += chunk
+            weight = sum([size for _, _, size in chunk])
+            self._bytes += weight
+            step = 1 if weight else LIGHT
         if any(issubclass(kind, UnreadableMedia) for kind in {type(value) for _, value, _ in drawn}):
             self._unreadable |= {need.key: str(value) for need, value, _ in drawn if isinstance(value, UnreadableMedia)}
             drawn = [ready for ready in drawn if not isinstance(ready[1], UnreadableMedia)]
@@ -270,10 +274,11 @@ class Window:
     def _add(self, drawn: list[Ready]) -> None:
         values = [value for _, value, _ in drawn]
         self._items += drawn
-        self._costs = np.append(self._costs, costs(values))
+        self._costs = np.append(self._costs, [UNKNOWN_COST] * len(values) if self._alike else costs(values))
         if self._size.fixed:
             return
-        numbers = [self._numbers.setdefault(shape, len(self._numbers)) for shape in shapes(values)]
+        of_values = [] if self._alike else shapes(values)
+        numbers = [self._numbers.setdefault(shape, len(self._numbers)) for shape in of_values]
         self._shapes = np.append(self._shapes, numbers or np.zeros(len(values), np.int64))
         if (self._costs[:-1] <= self._costs[1:]).all() and not self._shapes.any():
             return  # the usual case: texts come in the order of their lengths

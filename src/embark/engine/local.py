@@ -88,7 +88,8 @@ def embed(
         with _lanes(encoder, kinds, sink, report, name, advance, activity) as lanes:
             for kind, part in first_batches_first(kinds):
                 with closing(prepared(pool, encoder, part, workers, kind.size, name, preparer, activity)) as ready:
-                    window = Window(ready, kind.size, MOST_BYTES // lanes.jobs_at_once)
+                    alike = not getattr(encoder, "encoded", frozenset()).isdisjoint(kind.modalities)
+                    window = Window(ready, kind.size, MOST_BYTES // lanes.jobs_at_once, alike)
                     while not kind.hopeless and _hand_over(encoder, lanes, kind, kinds, window):
                         pass
         for kind in kinds:

@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import fields, is_dataclass
-from threading import Condition
+from threading import Condition, Semaphore
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from PIL import Image
@@ -17,7 +17,7 @@ from embark.engine.batches import BatchSize
 from embark.models.encoder import Encoder, Preparing
 from embark.planning import Need
 from embark.threads import DaemonThreads
-from embark.types import EmbarkError, Modality, Text
+from embark.types import Encoded, EmbarkError, Modality, Text
 
 if TYPE_CHECKING:
     from embark.engine.preparing_processes import Preparer
@@ -26,6 +26,8 @@ CHUNK = 4  # items that a worker prepares at a time
 TEXT_CHUNK = 64  # handing over a short text costs more than preparing it
 TOGETHER = 512  # texts at a time, for an encoder that prepares many together
 CHARACTERS = 1 << 16  # of these texts, about: long ones take long
+FILES = 64  # files at a time that the device decodes: they are only read
+FEW_THREADS = 3  # for texts and files: their work is Python, of which one thread runs, and lanes wait for their turn
 MOST_BYTES = 1 << 30  # limit for prepared items: those of a batch, and those waiting for the next
 
 Ready: TypeAlias = tuple[Need, Any, int]  # a need, its prepared value (or the error that it is unreadable), its bytes
@@ -47,6 +49,8 @@ def prepare_texts(encoder: Encoder, needs: Sequence[Need]) -> Sequence[Any]:
     if len(values) != len(needs):
         raise EmbarkError(f"{encoder.card.name} prepared {len(values)} items of {len(needs)}.")
     return values
+
+
 def prepare_named(encoder: Encoder, need: Need, name: Callable[[Need], str]) -> Any:
     """As `prepare`, or the error that the item is unreadable; another error says which item it was."""
     try:
@@ -65,6 +69,8 @@ def byte_size(value: Any) -> int:
 
     Texts and unknown types count as 0.
     """
+    if isinstance(value, Encoded):
+        return len(value.data)
     if isinstance(value, Image.Image):
         return 4 * value.width * value.height  # Pillow's size of a color pixel
     if isinstance(value, list) and value and isinstance(value[0], (int, float)):
@@ -84,8 +90,9 @@ def chunked(needs: Sequence[Need], size: int) -> Iterator[Sequence[Need]]:
     start = 0
     while start < len(needs):
         chunk = needs[start : start + size]
-        longest = sum(len(part.text) for part in chunk[-1].item.parts if isinstance(part, Text))
-        chunk = chunk[: max(CHUNK, CHARACTERS // max(1, longest))]
+        if size > CHUNK:
+            longest = sum(len(part.text) for part in chunk[-1].item.parts if isinstance(part, Text))
+            chunk = chunk[: max(CHUNK, CHARACTERS // max(1, longest))]
         yield chunk
         start += len(chunk)
 
@@ -138,10 +145,17 @@ def prepared(
         yield from preparer.prepared(encoder, needs, size, here, activity)
         return
     backlog = Backlog()
-    only_text = needs[0].item.modalities == ("text",)
+    modalities = needs[0].item.modalities
+    only_text = modalities == ("text",)
+    files = not getattr(encoder, "encoded", frozenset()).isdisjoint(modalities)
+    turns = Semaphore(FEW_THREADS if only_text or files else workers)
     together = only_text and type(encoder).prepare_many is not Preparing.prepare_many
 
     def work(number: int, chunk: Sequence[Need]) -> list[Ready]:
+        with turns:
+            return prepare_all(number, chunk)
+
+    def prepare_all(number: int, chunk: Sequence[Need]) -> list[Ready]:
         out: list[Ready] = []
         failure: Exception | None = None
         if together and backlog.admits(number):
@@ -162,7 +176,8 @@ def prepared(
             raise failure
         return out
 
-    chunks = enumerate(chunked(needs, TOGETHER if together else TEXT_CHUNK if only_text else CHUNK))
+    step = TOGETHER if together else TEXT_CHUNK if only_text else FILES if files else CHUNK
+    chunks = enumerate(chunked(needs, step))
     ahead: deque[tuple[int, Future[list[Ready]]]] = deque()
     try:
         while True:
@@ -178,9 +193,8 @@ def prepared(
             backlog.update(chunks=1)
             with activity.waiting("decode"):
                 ready = ahead.popleft()[1].result()
-            for need, value, size_in_bytes in ready:
-                if size_in_bytes:
-                    backlog.update(added=-size_in_bytes)
-                yield need, value, size_in_bytes
+            if size_in_bytes := sum([size_in_bytes for _, _, size_in_bytes in ready]):
+                backlog.update(added=-size_in_bytes)
+            yield from ready
     finally:
         backlog.update(closed=True)
