@@ -6,7 +6,7 @@ python benchmarks/growth.py --stream [--items 2000000] [--tasks 40] [--json]
 Each case is an `embark.evaluate` over tables made on the spot, in a process of its own; its peak of anonymous memory
 (of all its processes; mapped files do not count) is sampled from outside. An exponent is the slope of the logarithm
 over that of the size: 1 is linear, 0 does not grow. What embark does besides the encoder is held against a bare loop in
-the same run: a script that reads the column, hashes every text, encodes, writes one array and scores it.
+the same run: a script that reads the column, hashes every text, encodes, writes one file and scores it.
 
 `--stream` is one evaluation of many items, half of them pictures of 50 KB and more: its peak memory, how much of the
 data had been read when the first score was there, and whether the scores are those of the tasks one by one.
@@ -303,8 +303,11 @@ def bare_case(case: dict[str, Any]) -> dict[str, Any]:
     with path.open("wb") as file:
         for begin in range(0, len(texts), BATCH):
             file.write(encode(texts[begin : begin + BATCH]).astype(np.float16).data)
+        file.write(b"".join(digests))
+        file.flush()
+        os.fsync(file.fileno())  # once: embark's vectors are safe, too, when it scores them
     prompts = unit(encode([PROMPT.format(0, name) for name in names]).astype(np.float16).astype(np.float32))
-    vectors = np.memmap(path, np.float16, "r").reshape(len(texts), -1)
+    vectors = np.memmap(path, np.float16, "r", shape=(len(texts), case["dim"]))
     numbers = {name: number for number, name in enumerate(names)}
     labels = np.array([numbers[label] for label in table["label"].to_pylist()])
     right = 0

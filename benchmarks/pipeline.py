@@ -18,7 +18,8 @@ from __future__ import annotations
 
 import sys
 
-sys.path.append(sys.path.pop(0))  # this folder last: `statistics` is Python's own module
+if __name__ == "__main__":  # not in processes, which have the path of this one
+    sys.path.append(sys.path.pop(0))  # this folder last: `statistics` is Python's own module
 
 import argparse
 import io
@@ -28,7 +29,6 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property, partial
 from importlib.util import find_spec
@@ -44,6 +44,8 @@ from embark.data.items import media, text
 from embark.data.media import decode
 from embark.engine.local import embed
 from embark.engine.preparing import prepare
+from embark.engine.preparing_processes import Preparer
+from embark.engine.tuning import Tuning
 from embark.models import Encoder, get_model
 from embark.models.encoder import fingerprint
 from embark.planning import Need, Plan, plan, task_demand
@@ -169,7 +171,7 @@ class Bench:
         frames, rate = encoder.card.frames, encoder.card.sample_rate
         rates: dict[str, Any] = {}
         with ThreadPoolExecutor(self.workers) as pool:
-            if not getattr(encoder, "encoded", None):  # else the encoder itself decodes
+            if not encoder.encoded:  # else the encoder itself decodes
                 decoding = partial(decode, frames=frames, sample_rate=rate)
                 rates["decode, threads"] = best_rate(len(few), lambda: list(pool.map(decoding, parts)), 1)
             values = list(pool.map(partial(prepare, encoder), few))
@@ -190,19 +192,20 @@ class Bench:
 
     def engine_rates(self, encoder: Encoder, make: Callable[[], list[Item]], items: list[Item]) -> dict[str, Any]:
         """The engine from encoded bytes to committed vectors, without and with what keys cost; the better of two."""
-        options = {"workers": self.workers, **remembered()}
-        warm = planned(encoder, items[: max(self.items // 8, 1)])
-        self._engine(encoder, warm.needs, options)  # the first pass pays for loading and for trials of batch sizes
-        best = {"engine": 0.0, "engine with keys": 0.0}
-        for _ in range(self.turns):
-            fresh = make()  # items remember their hashes
-            start = time.perf_counter()
-            needs = planned(encoder, fresh).needs
-            keys_seconds = time.perf_counter() - start
-            seconds = self._engine(encoder, needs, options)
-            best["engine"] = max(best["engine"], len(needs) / seconds)
-            best["engine with keys"] = max(best["engine with keys"], len(needs) / (seconds + keys_seconds))
-            best["keys"] = max(best.get("keys", 0.0), len(needs) / keys_seconds)
+        best = {"engine": 0.0, "engine with keys": 0.0, "keys": 0.0}
+        enough = None if self.quick else lambda *_: True  # as in a long run, for which processes are worth their start
+        with Preparer(self.workers, enough) as preparer:
+            options = {"workers": self.workers, "preparer": preparer, "tuning": Tuning()}
+            warm = planned(encoder, items[: max(self.items // 8, 1)])
+            self._engine(encoder, warm.needs, options)  # pays for loading, processes and trials of batch sizes
+            for _ in range(self.turns):
+                fresh = make()  # items remember their hashes
+                start = time.perf_counter()
+                needs = planned(encoder, fresh).needs
+                keys_seconds = time.perf_counter() - start
+                seconds = self._engine(encoder, needs, options)
+                rates = len(needs) / seconds, len(needs) / (seconds + keys_seconds), len(needs) / keys_seconds
+                best = {name: max(best[name], rate) for name, rate in zip(best, rates, strict=True)}
         return best
 
     def _engine(self, encoder: Encoder, needs: Sequence[Need], options: dict[str, Any]) -> float:
@@ -349,10 +352,8 @@ class Bench:
         encoder = self.model()
         few = planned(encoder, [text(caption) for caption in captions[:4096]]).needs
         rates["tokenise, one by one"] = best_rate(len(few), lambda: [prepare(encoder, need) for need in few], 1)
-        if hasattr(encoder, "prepare_many"):
-            contents = [decode(need.render(encoder).parts, 1, RATE) for need in few]
-            modes = [""] * len(few)
-            rates["tokenise, many"] = best_rate(len(few), lambda: encoder.prepare_many(contents, modes))
+        contents = [decode(need.render(encoder).parts, 1, RATE) for need in few]
+        rates["tokenise, many"] = best_rate(len(few), lambda: encoder.prepare_many(contents, [""] * len(few)))
         make: Callable[[], list[Item]] = lambda: [text(caption) for caption in captions]  # noqa: E731
         rates |= self.stages(encoder, make, min(len(captions), 64 * self.batch if self.cuda else 64))
         self.claim("short texts, of the bare forward pass", rates["engine"] / rates["bare forward"], "text of forward")
@@ -435,15 +436,6 @@ def planned(encoder: Encoder, items: Sequence[Item]) -> Plan:
     task = Task("Items", "Own", "clustering", "labelled", Source("items", "1"), "nmi", "clustering", ())
     data = Dataset({"item": Side(ids, tuple(items))}, truth)
     return plan([task_demand(task, "test", "default", data, encoder)], lambda keys: np.zeros(len(keys), bool))
-
-
-def remembered() -> dict[str, Any]:
-    """What the engine remembers from call to call, where it does."""
-    with suppress(ImportError):
-        from embark.engine.tuning import Tuning
-
-        return {"tuning": Tuning()}
-    return {}
 
 
 def pixels_option(path: str) -> dict[str, str]:
