@@ -32,8 +32,9 @@ def end_soon(message: str) -> Iterator[None]:
     ended = threading.Lock()  # whoever has it ends the process
 
     def watch() -> None:
-        while (numbers := ours.recv(64)) and signal.SIGINT not in numbers:
-            pass
+        with ours:
+            while (numbers := ours.recv(64)) and signal.SIGINT not in numbers:
+                pass
         if numbers:
             time.sleep(PATIENCE)
             if ended.acquire(blocking=False):

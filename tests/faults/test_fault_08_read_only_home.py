@@ -20,7 +20,7 @@ def test_fault_08_a_read_only_home_computes_into_an_overlay(tmp_path: Path, monk
     monkeypatch.setattr(sink, "BYTES", 1)  # several segments
     home = tmp_path / "home"
     settings = load_settings(home, tmp_path / "results")
-    first = embark.evaluate("embark/pocket", TASK, settings=settings, show_progress=False)
+    first = embark.evaluate("embark/pocket", TASK, settings=settings, batch_size=64, show_progress=False)
     min(settings.store.glob("*/*.vectors")).unlink()
     before = sorted(home.rglob("*"))
     for words in ["mount", "--bind", home, home], ["mount", "-o", "remount,ro,bind", home]:

@@ -84,10 +84,10 @@ Limit = Annotated[
 ]
 Rescore = Annotated[bool, typer.Option("--rescore", help="Compute scores again from the stored vectors.")]
 Workers = Annotated[
-    int | None, typer.Option("--workers", min=1, metavar="N", help="Processes or threads that decode media, and score.")
+    int | None, typer.Option("--workers", min=1, metavar="N", help="Workers that decode media, and score.")
 ]
 Evict = Annotated[
-    bool, typer.Option("--evict", help="Delete downloaded data sets after their last task, for small disks.")
+    bool, typer.Option("--evict", help="Delete what was downloaded after its last task.")
 ]
 Rewrite = Annotated[str | None, typer.Option("--rewrite", metavar="NAME", help="A generator that rewrites queries.")]
 Caption = Annotated[
@@ -149,7 +149,6 @@ def run(
     embark run
     embark run -m embark/pocket -t 'Pocket*ZeroShot'
     embark run -m ./step-500/model --as mine/step-500 -b 'MIEB(lite)' --limit 100
-    embark run -m openai/clip-vit-base-patch32 -b 'MIEB(lite)' --dtype bfloat16 --pixels cuda
     embark run -m embark/pocket --folder holiday-photos --kind retrieval
     embark run -m embark/pocket --dataset owner/name --columns image=img,text=caption
     """
@@ -205,7 +204,7 @@ def plan(
     limit: Limit = None,
     data: Annotated[bool, typer.Option("--data", help="Read the data of hub tasks, not just their rows.")] = False,
     seconds: Annotated[
-        float, typer.Option("--seconds", min=0.0, metavar="N", help="The time for measuring a model's speed.")
+        float, typer.Option("--seconds", metavar="N", show_default=False, help="For measuring a model's speed (20).")
     ] = 20.0,
     device: Device = "auto",
     dtype: Precision = None,

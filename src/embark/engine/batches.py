@@ -32,6 +32,7 @@ MOST_PADDING = 0.1  # of a batch that is larger than that, as a share of its ite
 LIGHT = 256  # items without bytes to count, as texts are, that are taken at a time
 WINDOW = 8  # batches of prepared items to choose the next one from; padding falls with it
 UNKNOWN_COST = 3 * 224 * 224  # of what only the model itself makes numbers of: an undecoded or unscaled picture
+MOST_FILES = 256 * UNKNOWN_COST  # in larger batches, the device waits longer for the first and the last of them
 HOPELESS = 256  # items of a kind without one valid vector, after which the others of that kind are not tried
 
 
@@ -220,6 +221,9 @@ class Window:
 
     def __init__(self, ready: Iterator[Ready], size: BatchSize, most_bytes: int, alike: bool = False) -> None:
         self._alike = alike
+        if alike and not size.fixed:
+            size.limit = min(size.limit or MOST_FILES, MOST_FILES)
+            size.budget = min(size.budget, size.limit)
         self._ready = ready
         self._size = size
         self._most_bytes = most_bytes

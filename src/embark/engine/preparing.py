@@ -14,10 +14,10 @@ from PIL import Image
 from embark.data.media import UnreadableMedia, decode
 from embark.engine.activity import SILENT, Activity
 from embark.engine.batches import BatchSize
-from embark.models.encoder import Encoder, Preparing
+from embark.models.encoder import Encoder, Preparing, renders_plainly
 from embark.planning import Need
 from embark.threads import DaemonThreads
-from embark.types import EmbarkError, Encoded, Modality, Text
+from embark.types import Content, EmbarkError, Encoded, Modality, Text
 
 if TYPE_CHECKING:
     from embark.engine.preparing_processes import Preparer
@@ -43,12 +43,23 @@ def prepare(encoder: Encoder, need: Need) -> Any:
 
 def prepare_texts(encoder: Encoder, needs: Sequence[Need]) -> Sequence[Any]:
     """As `prepare` for needs of texts alone, all together."""
-    rendered = [need.render(encoder) for need in needs]
-    contents = [decode(seen.parts, encoder.card.frames, encoder.card.sample_rate) for seen in rendered]
-    values = encoder.prepare_many(contents, [seen.mode for seen in rendered])
+    if _seen_as_they_are(encoder, needs):
+        texts = [[Content("text", part.text) for part in need.item.parts if isinstance(part, Text)] for need in needs]
+        values = encoder.prepare_many(texts, [""] * len(needs))
+    else:
+        rendered = [need.render(encoder) for need in needs]
+        contents = [decode(seen.parts, encoder.card.frames, encoder.card.sample_rate) for seen in rendered]
+        values = encoder.prepare_many(contents, [seen.mode for seen in rendered])
     if len(values) != len(needs):
         raise EmbarkError(f"{encoder.card.name} prepared {len(values)} items of {len(needs)}.")
     return values
+
+
+def _seen_as_they_are(encoder: Encoder, needs: Sequence[Need]) -> bool:
+    """Whether the encoder sees these texts without a prompt or anything else."""
+    styles = {id(need.style): need.style for need in needs}.values()
+    plain = all(renders_plainly(encoder, style, {"text"}) for style in styles)
+    return plain and all(type(need) is Need for need in needs)
 
 
 def prepare_named(encoder: Encoder, need: Need, name: Callable[[Need], str]) -> Any:

@@ -363,6 +363,9 @@ class Towers(Encoder):
         self, batch: Sequence[Sequence[Content]], modes: Sequence[str]
     ) -> list[list[tuple[Modality, Any]]]:
         """As `prepare` for each item; parts of one modality and mode together, where the tower can."""
+        kinds = {contents[0].kind if len(contents) == 1 else None for contents in batch}
+        if len(kinds) == 1 and not any(modes) and (kind := kinds.pop()) is not None:  # millions of short texts
+            return [[(kind, value)] for value in self._prepare_parts(kind, "", [parts[0].value for parts in batch])]
         items = list(zip(batch, modes, strict=True))
         parts = group_values(((part.kind, mode), part.value) for contents, mode in items for part in contents)
         prepared = {group: iter(self._prepare_parts(*group, values)) for group, values in parts.items()}
@@ -392,14 +395,15 @@ class Towers(Encoder):
 
     def embed(self, batch: Sequence[list[tuple[Modality, Any]]]) -> Array:
         """All parts of one modality in one pass, then one vector per item."""
+        kinds = {parts[0][0] if len(parts) == 1 else None for parts in batch}
+        if len(kinds) == 1 and (kind := kinds.pop()) is not None:
+            return self._pass(kind, [parts[0][1] for parts in batch], range(len(batch)))
         owners = group_values((kind, row) for row, parts in enumerate(batch) for kind, _ in parts)
         values = group_values(part for parts in batch for part in parts)
         vectors = {kind: self._pass(kind, values[kind], owners[kind]) for kind in values}
-        if len(vectors) == 1 and all(len(parts) == 1 for parts in batch):
-            return next(iter(vectors.values()))
         return self._fuse(len(batch), owners, vectors, np.array([len(parts) for parts in batch]))
 
-    def _pass(self, kind: Modality, values: list[Any], owners: list[int]) -> Array:
+    def _pass(self, kind: Modality, values: list[Any], owners: Sequence[int]) -> Array:
         try:
             out = np.asarray(self.towers[kind].embed(values), np.float32)
         except UnreadableRows as error:  # it counts the parts of one modality

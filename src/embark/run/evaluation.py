@@ -7,10 +7,12 @@ that an earlier wave embedded is in the store, and so it is not embedded again.
 
 from __future__ import annotations
 
+import gc
 import time
 from collections import Counter, deque
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from threading import RLock
@@ -90,6 +92,10 @@ class Evaluation:
 
     def evaluate(self) -> Run:
         """Evaluate the models, one after the other; whatever fails costs tasks, not the run."""
+        with rare_garbage_collection():
+            return self._evaluate_all()
+
+    def _evaluate_all(self) -> Run:
         for number, model in enumerate(self.models, 1):
             self.bench.heading = f"model {number} of {len(self.models)}, " if len(self.models) > 1 else ""
             self.bench.keep_data = number < len(self.models)
@@ -390,6 +396,21 @@ class _ModelStream:
             self.counts.pop(id(demand), None)
         self.reading.release(opened)
         self.evaluation.done(opened.task)
+
+
+@contextmanager
+def rare_garbage_collection() -> Iterator[None]:
+    """A block in which objects that are there already are not looked at by the garbage collector, and others seldom:
+    libraries have a million of them, and a run makes millions of small ones that need no collector.
+    """
+    thresholds = gc.get_threshold()
+    gc.freeze()
+    gc.set_threshold(100_000, 50, 50)
+    try:
+        yield
+    finally:
+        gc.set_threshold(*thresholds)
+        gc.unfreeze()
 
 
 def _demands(wave: Sequence[Opened]) -> list[Demand]:

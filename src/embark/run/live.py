@@ -19,6 +19,7 @@ import numpy as np
 
 from embark.catalogue import listed
 from embark.engine.report import Report
+from embark.engine.tuning import Tuning
 from embark.models.encoder import Encoder
 from embark.models.interop import from_mteb, from_sentence_transformers
 from embark.planning import Demand
@@ -233,7 +234,11 @@ def _random_states(torch: Any) -> list[tuple[Callable[[Any], Any], Any]]:
 
 
 class _LiveWorkbench(Workbench):
-    """A workbench whose vectors are in memory, until the next step."""
+    """A workbench whose vectors are in memory, until the next step; it writes nothing."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.tuning = Tuning()
 
     def forget(self) -> None:
         """Drop all vectors."""
