@@ -35,7 +35,7 @@ class Demand:
     keys: Mapping[str, Array]
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True)  # not frozen: millions are made, in a third of the time
 class Need:
     """A vector to compute: its key, the item, instruction and style to embed it with, and where the item stands.
 

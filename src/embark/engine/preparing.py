@@ -164,7 +164,7 @@ def prepared(
 
     def work(number: int, chunk: Sequence[Need]) -> list[Ready]:
         with turns:
-            return prepare_all(number, chunk)
+            return prepare_all(number, list(chunk))  # each need is made once
 
     def prepare_all(number: int, chunk: Sequence[Need]) -> list[Ready]:
         out: list[Ready] = []

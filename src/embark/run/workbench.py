@@ -269,7 +269,7 @@ class Workbench:
         return ()
 
 
-@dataclass(frozen=True)
+@dataclass
 class _Pair(Need):
     """A missing score; its item holds what the model will see."""
 
