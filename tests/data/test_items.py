@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from embark.data import items
+from embark.data.lazy_items import Chained
 from embark.types import Item, Media, Part, Rendered, Text
 
 texts = st.text(st.characters(), max_size=8).map(Text)  # surrogates too: captions in the wild have them
@@ -71,3 +72,23 @@ def test_keys_become_one_array() -> None:
     assert array.dtype == items.KEY
     assert [bytes(key) for key in array] == keys
     assert len(np.unique(array)) == 3
+
+
+@given(st.lists(parts, min_size=1, max_size=6), st.data())
+def test_numbers_of_contents_are_those_of_the_items_also_after_a_take(
+    contents: list[tuple[Part, ...]], data: st.DataObject
+) -> None:
+    def numbers(sequence: items.Items) -> list[int]:
+        return [int.from_bytes(items.digest(item.parts)[:8], "big", signed=True) for item in sequence]
+
+    rows = np.array(data.draw(st.permutations(range(len(contents)))))
+    sequence = items.as_items([Item(some) for some in contents])
+    everything = np.arange(len(contents))
+    assert items.content_numbers(sequence, everything).tolist() == numbers(sequence)
+    items.plain_keys("", sequence)  # which remembers them
+    assert items.content_numbers(sequence, rows).tolist() == np.array(numbers(sequence))[rows].tolist()
+    for other in (sequence.take(rows), Chained([sequence], rows), Chained([sequence]).take(rows)):
+        assert items.content_numbers(other, everything).tolist() == numbers(other)
+    chained = Chained([sequence])
+    items.plain_keys("", chained)
+    assert items.content_numbers(chained.take(rows), everything).tolist() == numbers(chained.take(rows))

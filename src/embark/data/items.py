@@ -10,7 +10,7 @@ from functools import partial
 from itertools import islice, product
 from operator import eq
 from pathlib import Path
-from typing import NamedTuple, overload
+from typing import NamedTuple, Self, overload
 
 import numpy as np
 
@@ -93,10 +93,29 @@ def key(space: str, rendered: Rendered) -> bytes:
 
 
 def plain_keys(space: str, items: Sequence[Item]) -> Array:
-    """The keys of items that the encoder sees as they are."""
+    """The keys of items that the encoder sees as they are; on the way, their `content_numbers` are remembered."""
     prefix = _prefix(space)
     sha256 = hashlib.sha256
-    return as_keys(sha256(prefix + sha256(parts).digest()).digest() for parts in hash_content(items).hashed())
+    hashed = hash_content(items)
+    contents = bytearray()
+
+    def keys() -> Iterator[bytes]:
+        for parts in hashed.hashed():
+            content = sha256(parts).digest()
+            contents.extend(content[:8])
+            yield sha256(prefix + content).digest()
+
+    out = as_keys(keys())
+    hashed.contents = np.frombuffer(bytes(contents), ">i8")
+    return out
+
+
+def content_numbers(items: Sequence[Item], rows: Array) -> Array:
+    """The first 64 bits of the digests of the items at these rows, as numbers."""
+    if (known := getattr(items, "contents", None)) is not None:
+        return np.asarray(known[rows])
+    distinct, places = np.unique(rows, return_inverse=True)
+    return np.asarray(digests(take(items, distinct)).view(">i8")[::4][places.reshape(-1)])
 
 
 def digests(items: Sequence[Item]) -> Array:
@@ -149,6 +168,14 @@ class Kinds(NamedTuple):
 
 class Items(Sequence[Item]):
     """Items whose content is in tables or files: each is made when it is asked for, so that many take little memory."""
+
+    contents: Array | None = None  # of each item, the first 64 bits of its digest, where they were computed
+
+    def __copy__(self) -> Self:
+        """A copy that is to hold other items: what is remembered of these is left out."""
+        other = object.__new__(type(self))
+        vars(other).update({name: value for name, value in vars(self).items() if name != "contents"})
+        return other
 
     @abstractmethod
     def item(self, row: int) -> Item:

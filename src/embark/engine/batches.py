@@ -49,11 +49,18 @@ def cost(value: Any) -> int:
 
 def costs(values: Sequence[Any]) -> list[int]:
     """The cost of each prepared item."""
-    if _are_flat(values):
-        return [len(value) or 1 for value in values]
+    return costs_and_shapes(values)[0]
+
+
+def costs_and_shapes(values: Sequence[Any]) -> tuple[list[int], list[tuple[int, ...]]]:
+    """The cost of each prepared item, and the shape of its first array, by which items of equal cost are told apart;
+    no shapes for texts and tokens.
+    """
     if _are_of_towers(values):
-        return costs([value[0][1] for value in values])
-    return list(map(cost, values))
+        values = [value[0][1] for value in values]
+    if _are_flat(values):
+        return [len(value) or 1 for value in values], []
+    return list(map(cost, values)), list(map(_shape, values))
 
 
 def _are_flat(values: Sequence[Any]) -> bool:
@@ -91,13 +98,6 @@ def _cost(value: Any) -> int:
     if is_dataclass(value) and not isinstance(value, type):
         return sum(_cost(getattr(value, part.name, None)) for part in fields(value))
     return UNKNOWN_COST
-
-
-def shapes(values: Sequence[Any]) -> list[tuple[int, ...]]:
-    """The shape of each item's first array, by which items of equal cost are told apart; none for texts and tokens."""
-    if _are_of_towers(values):
-        values = [value[0][1] for value in values]
-    return [] if _are_flat(values) else list(map(_shape, values))
 
 
 def _shape(value: Any) -> tuple[int, ...]:
@@ -278,11 +278,11 @@ class Window:
     def _add(self, drawn: list[Ready]) -> None:
         values = [value for _, value, _ in drawn]
         self._items += drawn
-        self._costs = np.append(self._costs, [UNKNOWN_COST] * len(values) if self._alike else costs(values))
+        of_items, shapes = ([UNKNOWN_COST] * len(values), []) if self._alike else costs_and_shapes(values)
+        self._costs = np.append(self._costs, of_items)
         if self._size.fixed:
             return
-        of_values = [] if self._alike else shapes(values)
-        numbers = [self._numbers.setdefault(shape, len(self._numbers)) for shape in of_values]
+        numbers = [self._numbers.setdefault(shape, len(self._numbers)) for shape in shapes]
         self._shapes = np.append(self._shapes, numbers or np.zeros(len(values), np.int64))
         if (self._costs[:-1] <= self._costs[1:]).all() and not self._shapes.any():
             return  # the usual case: texts come in the order of their lengths

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from embark import evaluators
-from embark.data.items import digests, take
+from embark.data.items import content_numbers
 from embark.data.lazy_items import take_ids
 from embark.evaluators.similarity import has_token_vectors, tokens_of
 from embark.stats.shared import partners
@@ -104,9 +104,7 @@ def _named(side: Side | Sequence[str], rows: Array) -> dict[str, list[Any]]:
     """The ids and contents of items."""
     if not isinstance(side, Side):
         return {"id": list(take_ids(side, rows))}
-    distinct, places = np.unique(rows, return_inverse=True)
-    content = digests(take(side.items, distinct)).view(">i8")[::4][places.reshape(-1)]
-    return {"id": list(take_ids(side.ids, rows)), "content": content.tolist()}
+    return {"id": list(take_ids(side.ids, rows)), "content": content_numbers(side.items, rows).tolist()}
 
 
 def changed(vectors: Any, change: Change) -> Any:
