@@ -4,6 +4,7 @@ that are full.
 
 from __future__ import annotations
 
+import gc
 import os
 import threading
 import time
@@ -125,6 +126,32 @@ def test_a_model_is_gone_before_the_next_one_is_loaded(hub: FakeHub, monkeypatch
     run = Evaluation(bench, [ranking(hub, 0)], ["test/1", "test/2", "test/3"]).evaluate()
     assert len(run.results) == 3
     assert alive == [[], [False], [False, False]]
+
+
+@pytest.mark.usefixtures("one_by_one")
+def test_a_scored_task_lets_its_data_go_without_the_garbage_collector(
+    hub: FakeHub, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """During a run, it hardly ever looks for what refers to itself."""
+    held: list[weakref.ref[Any]] = []
+    alive = []
+    read = Workbench._read
+
+    def tracked(self: Workbench, *args: Any) -> Any:
+        alive.append(sum(ref() is not None for ref in held))
+        data = read(self, *args)
+        held.append(weakref.ref(data.sides["query"]))
+        return data
+
+    monkeypatch.setattr(Workbench, "_read", tracked)
+    tasks = [ranking(hub, number) for number in range(8)]
+    gc.disable()
+    try:
+        evaluate(counting([]), tasks, show_progress=False)
+    finally:
+        gc.enable()
+    assert len(alive) == 8
+    assert max(alive) <= 3  # one that is scored, and two that are read
 
 
 @pytest.mark.usefixtures("one_by_one")
