@@ -189,8 +189,13 @@ def test_warnings_about_vectors_stand_on_the_scores_of_all_waves(hub: FakeHub) -
 
 
 @pytest.mark.usefixtures("one_by_one")
-def test_one_item_tells_nothing_about_the_order_of_rows(hub: FakeHub) -> None:
+def test_one_item_tells_nothing_about_the_order_of_rows(hub: FakeHub, monkeypatch: pytest.MonkeyPatch) -> None:
     steps = [1]
+    score = evaluators.evaluate
+
+    def slow_score(*args: Any) -> Any:
+        time.sleep(0.6)  # the model proves unusable while its first task is scored
+        return score(*args)
 
     def embed(texts: list[str]) -> Any:
         return [[len(text), text.count("e"), hash_of(text), 1.0] for text in texts][:: steps[-1]]
@@ -199,9 +204,13 @@ def test_one_item_tells_nothing_about_the_order_of_rows(hub: FakeHub) -> None:
     known = [ranking(hub, 0, words=["red", "blue"]), ranking(hub, 1, "org/other", words=["blue", "green"])]
     assert len(evaluate(model, known, show_progress=False).results) == 2
     steps.append(-1)
+    monkeypatch.setattr("embark.run.read_ahead.READERS", 1)
+    monkeypatch.setattr("embark.run.evaluation.size_of", lambda data: 0)
+    monkeypatch.setattr(evaluators, "evaluate", slow_score)
     tasks = [ranking(hub, 1, words=["red", "blue"]), ranking(hub, 2)]  # of the first, one query is to be embedded
     run = evaluate(model, tasks, show_progress=False)
     assert [skip.task for skip in run.skipped if "another order" in skip.why] == ["Stream2"]
+    assert [result.task for result in run.results] == ["Stream1"]
 
 
 @pytest.mark.usefixtures("one_by_one")

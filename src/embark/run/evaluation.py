@@ -228,11 +228,15 @@ class _ModelStream:
         running: set[Future[None]] = set()
         try:
             with DaemonThreads(self.at_once, "embark-score") as scorers, self.bench.worker_processes(), self.reading:
-                while wave := self._next_wave(running):
-                    report = self._embed(wave)
-                    running = {future for future in running if not future.done()}
-                    self.activity.stage("score").add(total=sum(o.task.name not in self.repeated for o in wave))
-                    running |= {scorers.submit(self._score, opened, report) for opened in wave}
+                try:
+                    while wave := self._next_wave(running):
+                        report = self._embed(wave)
+                        running = {future for future in running if not future.done()}
+                        self.activity.stage("score").add(total=sum(o.task.name not in self.repeated for o in wave))
+                        running |= {scorers.submit(self._score, opened, report) for opened in wave}
+                except Exception:
+                    wait(running)  # what is embedded gets its scores, and nobody writes any after the run
+                    raise
         finally:
             if self.keys:
                 self.evaluation.run.distinct += len(np.unique(np.concatenate(self.keys)))
