@@ -242,8 +242,7 @@ class Vectors:
         self.offsets = np.concatenate([[0], np.cumsum(stored.count(entries))])
         self._path = path
         self._keys = keys
-        self._stored = stored
-        self._entries = entries
+        self._stored = stored, entries  # together: threads that gather may find both anew
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -251,7 +250,7 @@ class Vectors:
         return int(self.offsets[-1]), self.dim
 
     def __len__(self) -> int:
-        return len(self._entries)
+        return len(self._keys)
 
     def __getitem__(self, index: Any) -> Any:
         chosen = np.arange(len(self))[index]
@@ -267,12 +266,12 @@ class Vectors:
 
     def _gather(self, chosen: Array, retries: int = 3) -> Array:
         try:
-            return self._stored.gather(self._path, self._entries[chosen])
+            stored, entries = self._stored
+            return stored.gather(self._path, entries[chosen])
         except _Gone:  # a writer has merged small segments into one since
             if not retries:
                 raise
-            fresh = Space(self._path).read(self._keys)
-            self._stored, self._entries = fresh._stored, fresh._entries
+            self._stored = Space(self._path).read(self._keys)._stored
             return self._gather(chosen, retries - 1)
 
 

@@ -182,7 +182,7 @@ ANY_COMMIT = 'commit = answer.get("sha") if isinstance(answer, dict) else None\n
 STORED_LIST = "with suppress(OSError, ValueError, TypeError, KeyError, RecursionError):"
 LINK = 'if link and (parts.scheme not in ("http", "https") or not parts.path.endswith(tree)):'
 OUTER = "except Exception as error:\n            done ="
-INNER = "except Exception as error:\n                self.failure = error"
+INNER = "except Exception as error:\n                if isinstance(self.encoder, Billed)"
 NUMBERS = "if len(invalid := np.flatnonzero(np.isnan(floats))):"
 CHECKED = "data/readers/__init__.py"
 FINITE = Edit(CHECKED, "np.argwhere(~np.isfinite(values))[:1]", "np.empty((0, 1), int)")

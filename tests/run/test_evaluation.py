@@ -5,7 +5,6 @@ from __future__ import annotations
 import gc
 import threading
 import weakref
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,39 +18,13 @@ from embark.planning import reading_order
 from embark.run import evaluate
 from embark.run.workbench import Workbench
 from embark.types import Pool, Source, Task
-from hub import FakeHub, parquet
-
-WORDS = ("red", "green", "blue", "round", "small", "old")
-
-
-def ranking(hub: FakeHub, number: int, dataset: str = "", words: Sequence[str] = WORDS) -> Task:
-    """A retrieval task of the hub, over a dataset of its own unless one is named."""
-    ids = [f"d{row}" for row in range(len(words))]
-    files = {
-        "corpus/test-0.parquet": parquet({"id": ids, "text": [f"a {word} page" for word in words]}),
-        "queries/test-0.parquet": parquet({"id": ids, "text": [f"{word} {number}" for word in words]}),
-        "qrels/test-0.parquet": parquet({"query-id": ids, "corpus-id": ids, "score": [1] * len(ids)}),
-    }
-    id = dataset or f"org/set{number}"
-    source = Source(id, hub.add(id, files))
-    return Task(f"Stream{number}", "Test", "retrieval", "beir", source, "ndcg_at_10", "Retrieval", ("text",))
+from hub import FakeHub
+from rankings import counting, ranking
 
 
 def cached() -> set[str]:
     """The contents that are in the cache of downloads."""
     return {path.name for path in Path(constants.HF_HUB_CACHE).glob("datasets--*/blobs/*")}
-
-
-def counting(calls: list[int]) -> embark.Encoder:
-    def embed(texts: list[str]) -> Any:
-        calls.append(len(texts))
-        return np.array([[len(text), text.count("e"), hash_of(text), 1.0] for text in texts], np.float32)
-
-    return embark.encoder(text=embed, name="test/counting", revision="1")
-
-
-def hash_of(text: str) -> float:
-    return float(sum(map(ord, text)) % 97)
 
 
 def test_the_first_score_comes_before_the_last_download(hub: FakeHub, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -151,9 +124,7 @@ def test_evict_spares_the_content_of_another_revision(hub: FakeHub) -> None:
 
 def test_tasks_of_one_dataset_follow_each_other_and_small_ones_come_first(hub: FakeHub) -> None:
     def task(name: str, source: str, *pools: Pool) -> Task:
-        return Task(
-            name, "Test", "retrieval", "beir", Source(source, "1"), "ndcg_at_10", "R", ("text",), pools=pools
-        )
+        return Task(name, "Test", "retrieval", "beir", Source(source, "1"), "ndcg_at_10", "R", ("text",), pools=pools)
 
     big = task("big", "a", Pool("document", 1000, "corpus a"))
     small = task("small", "b", Pool("document", 10, "corpus b"))

@@ -184,6 +184,10 @@ class Hub:
             (self._folder(id) / f"{self.resolve(id, revision)}.json").unlink(missing_ok=True)
             _load_listing.cache_clear()
 
+    def add_made(self, id: str, path: Path) -> None:
+        """Remember a file that is there because of this Hub."""
+        self.made.setdefault(id, []).append(path)
+
     def evict(self, id: str) -> int:
         """Delete the files of a dataset that this Hub downloaded or unpacked, and none that were there before.
 
@@ -394,7 +398,7 @@ class Hub:
             if checksum == file.checksum:
                 self._note(id, path, state)
                 if not known:
-                    self.made.setdefault(id, []).append(path)
+                    self.add_made(id, path)
                 return path
             path.resolve().unlink(missing_ok=True)  # the content; in the cache, the path is a link to it
             path.unlink(missing_ok=True)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO, TypeVar
 
@@ -176,11 +176,12 @@ def _card(source: Source, hub: Hub) -> str:
 
 
 class Archive:
-    """A zip or an uncompressed tar; its files are read by position."""
+    """A zip or an uncompressed tar; its files are read by position. `made` is called with what is unpacked of it."""
 
-    def __init__(self, path: Path, digests: Path) -> None:
+    def __init__(self, path: Path, digests: Path, made: Callable[[Path], None] = lambda path: None) -> None:
         self.path = path
         self.digests = digests
+        self.made = made
         self._files = ArchiveFiles(str(path), str(digests))
 
     def names(self) -> list[str]:
@@ -238,8 +239,8 @@ def open_archive(source: Source, path: str, hub: Hub) -> Archive:
         whole = _unpacked_file(local, hub.home / "unpacked")
         if not whole.exists():
             _unpack(local, opener, whole)
-            hub.made.setdefault(source.id, []).append(whole)
-    return Archive(whole, hub.home / "digests")
+            hub.add_made(source.id, whole)
+    return Archive(whole, hub.home / "digests", partial(hub.add_made, source.id))
 
 
 COMPRESSED: dict[bytes, Callable[[Any], Any]] = {b"\x1f\x8b": gzip.open, b"BZh": bz2.open, b"\xfd7zXZ\0": lzma.open}

@@ -111,3 +111,4 @@ class Lanes(AbstractContextManager["Lanes[Job]"], Generic[Job]):
             for thread in self._threads if self.count > 1 else ():
                 thread.join(max(0.0, end - time.monotonic()))
             self.left = True
+            self._work = lambda job: None  # it knows these lanes and all items: together they would stay

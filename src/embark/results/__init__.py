@@ -189,7 +189,9 @@ class Results:
         except Damaged as damage:
             self._set_aside(damage)
         except FileNotFoundError:
-            self.notes.append(f"{path} has lost its outcomes ({path.stem}.parquet) and is computed again")
+            note = f"{path} has lost its outcomes ({path.stem}.parquet) and is computed again"
+            if note not in self.notes:
+                self.notes.append(note)
         return None
 
     def save(self, result: TaskResult, card: ModelCard, outcomes: Sequence[Mapping[str, Any]]) -> TaskResult:

@@ -47,7 +47,7 @@ from embark.types import Array, EmbarkError, ModelCard, Task
 
 LONG = 60.0  # seconds after which scores are printed one by one, as they come
 GIVE_UP = 3  # tasks in a row whose items a model fails to embed
-FETCH_AHEAD = 2  # tasks whose data is downloaded before it is read, where the disk is short
+FETCH_AHEAD = 4  # tasks whose data is on the disk before they are scored, where it is short
 
 
 class Evaluation:
@@ -78,7 +78,7 @@ class Evaluation:
         self.start = time.monotonic()
         self.cards: list[ModelCard] = []  # of the models that were loaded
         self.lock = RLock()  # reading, embedding and scoring report at the same time
-        self._uses = Counter(task.source.id for task in self.tasks for _ in models)
+        self._uses = Counter(id for task in self.tasks for id in self._sources(task) for _ in models)
         self._done: set[str] = set()  # tasks of the present model
 
     def require_data(self) -> None:
@@ -100,6 +100,7 @@ class Evaluation:
             self.bench.heading = f"model {number} of {len(self.models)}, " if len(self.models) > 1 else ""
             self.bench.keep_data = number < len(self.models)
             self._evaluate(model)
+            gc.collect()  # what refers to itself still holds the model, and the next one needs its memory
         return self.run
 
     def _evaluate(self, model: Model) -> None:
@@ -151,11 +152,16 @@ class Evaluation:
         downloaded goes.
         """
         with self.lock:
-            self._uses[task.source.id] -= task.name not in self._done
+            sources = () if task.name in self._done else self._sources(task)
             self._done.add(task.name)
-            unused = not self._uses[task.source.id]
-        if self.evict and unused:
-            self.bench.hub.evict(task.source.id)
+            self._uses.subtract(sources)
+            unused = [id for id in sources if not self._uses[id]]
+        for id in unused:
+            self.bench.hub.evict(id)
+
+    def _sources(self, task: Task) -> tuple[str, ...]:
+        """The datasets that a task may need, where they are to be evicted."""
+        return readers.sources(task) if self.evict else ()
 
     def say(self, text: str) -> None:
         """Print a line at once, in a run that somebody has to wait for."""
@@ -194,13 +200,18 @@ class _ModelStream:
         self.lost: set[bytes] = set()  # keys of vectors that were found damaged
         self.keys: list[Array] = []  # of scored tasks, the first 64 bits
         self.failures = 0  # tasks in a row that the model failed to embed
-        self.failure: Exception = EmbarkError("nothing failed")  # the last of them
+        self.failure = EmbarkError("nothing failed")  # the last of them, without frames: they hold data and devices
+        self.errors: list[BaseException] = []  # of scoring, that end the run
+        self.warnings: tuple[str, ...] = ()  # about the model's vectors
         self.tried: set[bytes] = set()  # keys of tasks that failed: another that lacks nothing else proves nothing new
         self.finished = 0
 
     def evaluate(self) -> None:
         """Score every task that the model can do and that has no score on disk."""
         tasks = reading_order(self.evaluation.applicable(self.encoder.card))
+        for task in self.evaluation.tasks:
+            if task not in tasks:
+                self.evaluation.done(task)
         workers = self.bench.settings.workers
         online = any(map(from_hub, tasks)) and not self.bench.settings.offline
         self.total = len(tasks)
@@ -217,11 +228,15 @@ class _ModelStream:
         running: set[Future[None]] = set()
         try:
             with DaemonThreads(self.at_once, "embark-score") as scorers, self.bench.worker_processes(), self.reading:
-                while wave := self._next_wave(running):
-                    report = self._embed(wave)
-                    running = {future for future in running if not future.done()}
-                    self.activity.stage("score").add(total=len(wave))
-                    running |= {scorers.submit(self._score, opened, report) for opened in wave}
+                try:
+                    while wave := self._next_wave(running):
+                        report = self._embed(wave)
+                        running = {future for future in running if not future.done()}
+                        self.activity.stage("score").add(total=sum(o.task.name not in self.repeated for o in wave))
+                        running |= {scorers.submit(self._score, opened, report) for opened in wave}
+                except Exception:
+                    wait(running)  # what is embedded gets its scores, and nobody writes any after the run
+                    raise
         finally:
             if self.keys:
                 self.evaluation.run.distinct += len(np.unique(np.concatenate(self.keys)))
@@ -233,8 +248,10 @@ class _ModelStream:
         """
         while True:
             with self.activity.waiting("reading"):
-                wave = [self.damaged.popleft() for _ in range(len(self.damaged))] or self.reading.take()
-            if not wave:
+                wave = [self.damaged.popleft() for _ in range(len(self.damaged))] or self.reading.take(self._is_woken)
+            if self.errors:
+                raise self.errors[0]
+            if not wave and not self.damaged:
                 running -= {future for future in running if future.done() and future.result() is None}
                 if not running and not self.damaged:
                     return []
@@ -246,6 +263,10 @@ class _ModelStream:
                     self._release(opened)
             if wave := [opened for opened in wave if opened.content]:
                 return wave
+
+    def _is_woken(self) -> bool:
+        """Whether scoring has left something to do: nothing may be read meanwhile, as memory is held for it."""
+        return bool(self.damaged or self.errors)
 
     def _fetch(self, task: Task) -> None:
         if from_hub(task) and (self.evaluation.rescore or not self.evaluation.result(self.encoder.card, task)):
@@ -311,17 +332,26 @@ class _ModelStream:
         if not self._given_up:
             try:
                 report = self.bench.embed(self.encoder, planned)
+                self.failures = 0 if report.embedded else self.failures
             except Inconsistent:
                 raise
             except Exception as error:
-                self.failure = error
-                self.failures += isinstance(self.encoder, Billed)
+                if isinstance(self.encoder, Billed):
+                    self._remember(error, wave)
+                    self.failures += 1
         if report is None:
+            gc.collect()  # the frames of the error
             report = self._embed_singly(wave, planned)
+        report.warnings = self.warnings = tuple(dict.fromkeys((*self.warnings, *report.warnings)))
         self.evaluation.run.embedded += report.embedded
         lost = self.lost.intersection(planned.needs.keys.tolist()) if self.lost else ()
         self.evaluation.run.damaged += report.embedded if again else len(lost)
         return report
+
+    def _remember(self, error: Exception, wave: Sequence[Opened]) -> None:
+        """Log an error of the model now, and keep what it says."""
+        names = listed([opened.task.name for opened in wave])
+        self.failure = EmbarkError(self.evaluation.log.reason(error, f"{self.encoder.card.name}: {names}"))
 
     @property
     def _given_up(self) -> bool:
@@ -342,7 +372,8 @@ class _ModelStream:
                     self.failures = 0
                     continue
                 except Exception as of_task:
-                    self.failure = of_task
+                    self._remember(of_task, [opened])
+                gc.collect()
                 keys = missing.needs.keys
                 space.refresh()
                 if space.has(keys).any():
@@ -360,6 +391,15 @@ class _ModelStream:
     # ── scoring ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _score(self, opened: Opened, report: Report) -> None:
+        """Score a task; an error that is not its own ends the run."""
+        try:
+            self._score_task(opened, report)
+        except BaseException as error:
+            self.errors.append(error)
+            self.reading.wake()
+            raise
+
+    def _score_task(self, opened: Opened, report: Report) -> None:
         """Score a task, and let its data go. A failure is reported; damaged vectors are embedded again, once."""
         task = opened.task
         demands = _demands([opened])
@@ -373,6 +413,7 @@ class _ModelStream:
                 self.repeated.add(task.name)
                 self.lost.update(error.keys.tolist() if isinstance(error, DamagedVectors) else ())
                 self.damaged.append(opened)
+                self.reading.wake()
                 return
             if isinstance(error, CannotSave):
                 raise
@@ -387,11 +428,12 @@ class _ModelStream:
 
     def _release(self, opened: Opened, outcome: str = "") -> None:
         """Let the data of a task go that is done, and tell how it ended."""
-        self.finished += 1
+        with self.evaluation.lock:
+            self.finished += 1
+            number = self.finished
         if outcome:
             self.activity.stage("score").add(done=1)
-            text = f"{self.encoder.card.name}, task {self.finished} of {self.total}: {outcome}"
-            self.evaluation.say(text)
+            self.evaluation.say(f"{self.encoder.card.name}, task {number} of {self.total}: {outcome}")
         for demand in _demands([opened]):
             self.counts.pop(id(demand), None)
         self.reading.release(opened)

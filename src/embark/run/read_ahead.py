@@ -42,9 +42,9 @@ class Opened:
 class ReadAhead(AbstractContextManager["ReadAhead"]):
     """The tasks, read in their order by threads.
 
-    `read` opens a task. `fetch` downloads its data beforehand, at most `fetch_ahead` tasks ahead of reading (None: as
-    fast as it can); `waiting` is a block in which reading waits for it. `limit` is the number of bytes of tasks that
-    were read and not released; one task may exceed it.
+    `read` opens a task. `fetch` downloads its data beforehand, of at most `fetch_ahead` tasks that are not released
+    (None: as fast as it can); `waiting` is a block in which reading waits for it. `limit` is the number of bytes of
+    tasks that were read and not released; one task may exceed it.
     """
 
     def __init__(
@@ -67,7 +67,9 @@ class ReadAhead(AbstractContextManager["ReadAhead"]):
         self._order = list(tasks)  # tasks that were not taken
         self._ready: dict[int, Opened] = {}  # by id of the task
         self._held = 0  # bytes
+        self._unreleased = 0  # tasks whose data was downloaded, or is now
         self._closed = False
+        self._error: BaseException | None = None  # that ends the run, as an exit does
         self._changed = threading.Condition()
         self._threads = DaemonThreads(READERS + bool(fetch), "embark-read")
 
@@ -82,12 +84,16 @@ class ReadAhead(AbstractContextManager["ReadAhead"]):
             self._changed.notify_all()
         self._threads.__exit__(kind, error or StopIteration(), trace)  # a download may take long: nobody waits for it
 
-    def take(self) -> list[Opened]:
-        """The tasks that were read by now, at least one of them, and no more than a wave; none when all were taken."""
+    def take(self, until: Callable[[], bool] = lambda: False) -> list[Opened]:
+        """The tasks that were read by now, at least one of them, and no more than a wave; none when all were taken, or
+        when there is something else to do first (`until`, which is looked at after `wake`).
+        """
         with self._changed:
-            self._changed.wait_for(lambda: self._ready or not self._order)
-            self._changed.wait_for(lambda: not self._order or id(self._order[0]) in self._ready, PATIENCE)
+            self._wait_for(lambda: bool(self._ready) or until())
+            self._wait_for(lambda: id(self._order[0]) in self._ready or until(), PATIENCE)
             taken: list[Opened] = []
+            if until():
+                return taken
             for task in list(self._order):
                 if opened := self._ready.get(id(task)):
                     if taken and sum(other.items for other in (*taken, opened)) > WAVE:
@@ -98,9 +104,21 @@ class ReadAhead(AbstractContextManager["ReadAhead"]):
                     break
             return taken
 
+    def wake(self) -> None:
+        """Have `take` look at its condition."""
+        with self._changed:
+            self._changed.notify_all()
+
+    def _wait_for(self, condition: Callable[[], bool], seconds: float | None = None) -> None:
+        """Wait until the condition holds, or all tasks were taken."""
+        self._changed.wait_for(lambda: self._error is not None or not self._order or condition(), seconds)
+        if self._error is not None:
+            raise self._error
+
     def release(self, opened: Opened) -> None:
         """The data of a task is not needed any more: others may be read in its place."""
         with self._changed:
+            self._unreleased -= 1
             self._held -= opened.bytes
             opened.bytes = 0
             opened.content = []
@@ -123,6 +141,11 @@ class ReadAhead(AbstractContextManager["ReadAhead"]):
                 opened = self._read(task)
             except Exception as error:
                 opened = Opened(task, error)
+            except BaseException as error:  # nobody would ever take this task
+                with self._changed:
+                    self._error = error
+                    self._changed.notify_all()
+                raise
             with self._changed:
                 self._held += opened.bytes
                 self._ready[id(task)] = opened
@@ -136,9 +159,10 @@ class ReadAhead(AbstractContextManager["ReadAhead"]):
                 if self._closed or not self._unfetched:
                     return
                 task = self._unfetched.popleft()
+                self._unreleased += 1
             try:
                 self._fetched[id(task)].set_result(self._fetch(task))
-            except Exception as error:
+            except BaseException as error:  # reading waits for it, whatever it was
                 self._fetched[id(task)].set_exception(error)
 
     def _may_read(self) -> bool:
@@ -146,4 +170,4 @@ class ReadAhead(AbstractContextManager["ReadAhead"]):
         return self._held < self._limit or (alone and not self._held)
 
     def _may_fetch(self) -> bool:
-        return self._fetch_ahead is None or len(self._unread) - len(self._unfetched) < self._fetch_ahead
+        return self._fetch_ahead is None or self._unreleased < self._fetch_ahead

@@ -116,17 +116,20 @@ class Workbench:
             return f"{demand.task.name} {_name(demand, need.side, need.row)}"
 
         space = fingerprint(encoder.card)
-        kinds = {(space, kind) for kind in planned.needs.kinds().names}
+        names, numbers = planned.needs.kinds()
+        counts = np.bincount(numbers, minlength=len(names)).tolist()
+        kinds = {(space, kind) for kind, count in zip(names, counts, strict=True) if count > 1}  # one tells nothing
         unchecked = not kinds <= self._self_checked
         self._self_checked |= kinds
-        return self.compute(
-            encoder,
-            planned.needs,
-            batch_size=self.batch_size,
-            self_check=unchecked,
-            name=name,
-            preparer=self.preparer,
-        )
+        with self.lock:  # stages work beside it in other threads, and there is one device
+            return self.compute(
+                encoder,
+                planned.needs,
+                batch_size=self.batch_size,
+                self_check=unchecked,
+                name=name,
+                preparer=self.preparer,
+            )
 
     @contextmanager
     def worker_processes(self) -> Iterator[None]:

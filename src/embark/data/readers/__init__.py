@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import inspect
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 from importlib import import_module
@@ -111,6 +111,14 @@ def needed_files(task: Task, hub: Hub) -> FilesBySource:
     own: Callable[[Task, Hub], FilesBySource] | None = getattr(_module(task.reader), "needed_files", None)
     with _checked_listing(task, hub), _expected_data(task, hub):
         return own(task, hub) if own else [(task.source, _table.needed_files(task, hub))]
+
+
+def sources(task: Task) -> tuple[str, ...]:
+    """The ids of the datasets that a task may read: its own, and those that its reader's module names."""
+    if task.reader not in READERS:
+        return (task.source.id,)
+    others: Callable[[Task], Iterable[str]] = getattr(_module(task.reader), "other_sources", lambda task: ())
+    return tuple(dict.fromkeys((task.source.id, *others(task))))
 
 
 def tables(task: Task, hub: Hub) -> list[TableFiles]:

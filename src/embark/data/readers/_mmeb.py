@@ -253,6 +253,7 @@ class ArchiveFolder:
             try:
                 with atomically(target) as out:
                     self.archive.copy(self.name(path), out)
+                self.archive.made(target)
             except OSError as error:
                 raise EmbarkError(f"Cannot extract '{path}' of {self.archive.path}: {error}.") from error
         return target
@@ -277,6 +278,11 @@ def needed_files(task: Task, hub: Hub) -> FilesBySource:
     source, pattern = _media_archive(task, hub)
     parts = [file for file in hub.files(source.id, source.revision) if fnmatchcase(file.path, pattern)]
     return [own, (source, parts)]
+
+
+def other_sources(task: Task) -> tuple[str, ...]:
+    """The datasets that may have the task's media."""
+    return tuple(source.id for source in MEDIA) if "media" in task.options else ()
 
 
 def _media_archive(task: Task, hub: Hub) -> tuple[Source, str]:

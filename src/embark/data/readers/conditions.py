@@ -46,6 +46,11 @@ def needed_files(task: Task, hub: Hub) -> FilesBySource:
     return readers.needed_files(_base(task), hub)
 
 
+def other_sources(task: Task) -> tuple[str, ...]:
+    """Those of the base task."""
+    return readers.sources(_base(task)) if "reader" in task.options else ()
+
+
 def _base(task: Task) -> Task:
     options = {name: value for name, value in task.options.items() if name not in OPTIONS}
     return replace(task, evaluator=task.params.get("base", "retrieval"), reader=task.options["reader"], options=options)

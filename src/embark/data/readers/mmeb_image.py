@@ -23,6 +23,7 @@ FIELDS = ("title", "description", "features", "price", "Date First Available")
 OpenRoot = Callable[[str], ArchiveFolder]  # the folder of the archive that has that name
 
 needed_files = _mmeb.needed_files
+other_sources = _mmeb.other_sources
 
 
 @_mmeb.reader

@@ -21,6 +21,7 @@ from embark.types import EmbarkError, Item, Media, Task
 VERSION = 1
 
 needed_files = _mmeb.needed_files
+other_sources = _mmeb.other_sources
 
 
 @_mmeb.reader
