@@ -284,8 +284,9 @@ class _Pool:
         """Put the jobs of a lost worker back; of the first, if it was `busy` with it, the items one by one."""
         with self.changed:
             if self.closed:
-                for job in flying if self.error else ():
-                    job.outcome.fail(self.error)
+                if self.error:
+                    for job in flying:
+                        job.outcome.fail(self.error)
                 return
             self.deaths.append(cause)
             self.in_a_row += 1

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, TypeGuard, runtime_checkable
 
 import numpy as np
 
@@ -206,6 +206,11 @@ class Matching(Protocol):
     def render_pair(self, image: Item, text: Item, style: Style) -> Rendered:
         """Exactly what the head will see of a pair, as the card answers the style."""
         ...
+
+
+def has_matcher(encoder: Encoder) -> TypeGuard[Matching]:
+    """Whether an encoder is `Matching`: the object decides, as its class may be that of many models."""
+    return isinstance(encoder, Matching) and hasattr(encoder, "matcher")
 
 
 class Generator(Preparing, Protocol):

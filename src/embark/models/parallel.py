@@ -16,6 +16,7 @@ from embark.models.encoder import (
     Reranker,
     Towers,
     cuda_pixels,
+    has_matcher,
     prepare_many,
     render_item,
 )
@@ -102,8 +103,8 @@ class Devices(Encoder):
     @cached_property
     def matcher(self) -> Reranker:
         """That of a copy on the first device, in this process, where it has one; loaded when it is first needed."""
-        if not isinstance(self.copy, Matching):
-            raise AttributeError("matcher")  # so this is no `Matching`
+        if not has_matcher(self.copy):
+            raise AttributeError("matcher")
         matcher: Reranker = self._load_first().matcher
         return matcher
 
