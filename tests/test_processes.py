@@ -255,3 +255,12 @@ def test_a_worker_imports_nothing_of_the_working_folder_or_of_the_environment(
 def test_a_result_that_cannot_be_read_leaves_nobody_waiting(workers: Workers) -> None:
     assert isinstance(workers.submit([("ending", None)]).exception(SECONDS), SystemExit)
     assert results(workers, ("echo", 1)) == [1]
+
+
+def test_a_worker_that_stalls_before_it_starts_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "sitecustomize.py").write_text("import time; time.sleep(60)")
+    monkeypatch.setattr(processes, "START_SECONDS", 0.5)
+    with Workers([worker_functions.items], environment={"PYTHONPATH": str(tmp_path)}) as pool:
+        error = pool.submit([("echo", 1)]).exception(SECONDS)
+    assert isinstance(error, NoWorkers)
+    assert "it died while it started (took longer than 0.5 s)" in str(error)

@@ -390,6 +390,7 @@ class _Worker:
                 process_group=0,  # Ctrl-C is for this process, which then ends its workers
             )  # fmt: skip
             self.clock = mmap.mmap(clock, CLOCK.size)
+            CLOCK.pack_into(self.clock, 0, time.monotonic())  # an interpreter may stall before it comes to ours
         except OSError:
             self.channel.close()
             raise

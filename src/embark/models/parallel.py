@@ -63,9 +63,10 @@ class Devices(Encoder):
 
     def with_cuda_pixels(self) -> Devices:
         """The same with the pixels of the GPUs, and this one is closed; an error leaves it as it is."""
-        if not isinstance(self.copy, Towers):
+        if not hasattr(self.copy, "with_cuda_pixels"):
             raise EmbarkError(f"{self.card.name} prepares pictures on the CPU alone")
-        _ = self.copy.image_on_cuda  # an error now, not after all workers have loaded it again
+        if isinstance(self.copy, Towers):
+            _ = self.copy.image_on_cuda  # an error now, not after all workers have loaded it again
         self.workers.close()  # the devices have no room for both
         try:
             return Devices(*self.origin, cuda_pixels)
