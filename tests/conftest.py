@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 import shutil
+import signal
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -35,6 +36,12 @@ POCKET_TASKS = [
     *get_benchmark("Pocket(lite)").tasks, "PocketMotionProbe", "PocketNameToImage", "PocketRobustness",
     "PocketSubgroupZeroShot",
 ]  # fmt: skip
+
+
+def pytest_configure() -> None:
+    """A shell starts what runs in the background without Ctrl-C; tests send it to processes of theirs."""
+    if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:

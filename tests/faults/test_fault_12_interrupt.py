@@ -165,6 +165,7 @@ def test_fault_12_threads_that_hang_are_not_waited_for() -> None:
     with begin("-c", code) as running:
         assert running.stdout is not None
         assert running.stdout.readline() == "hangs\n"
+        time.sleep(0.5)  # until it waits: Python misses a signal that comes just before
         start = time.monotonic()
         running.send_signal(signal.SIGINT)
         _, errors = running.communicate(timeout=BEGINS)

@@ -106,7 +106,7 @@ def plain_keys(space: str, items: Sequence[Item]) -> Array:
             yield sha256(prefix + content).digest()
 
     out = as_keys(keys())
-    hashed.contents = np.frombuffer(bytes(contents), ">i8")
+    vars(hashed)["contents"] = np.frombuffer(bytes(contents), ">i8")  # some kinds of items are frozen
     return out
 
 
