@@ -223,3 +223,44 @@ def test_workers_end_with_their_parent(how: str) -> None:
 def test_a_worker_imports_little_and_leaves_the_main_module_alone(workers: Workers) -> None:
     (modules,) = results(workers, ("modules", None))
     assert not {"torch", "transformers", "pyarrow", "PIL", "pytest", "multiprocessing"} & set(modules)
+
+
+STRANGERS = """
+import sys
+from embark.processes import Workers
+import worker_functions
+with Workers([worker_functions.items]) as pool:
+    print(pool.submit([("echo", 1)]).result(30))
+"""
+
+
+@pytest.mark.parametrize("options", [("-P",), ("-I",)])
+def test_a_worker_imports_nothing_of_the_working_folder_or_of_the_environment(
+    options: tuple[str, ...], tmp_path: Path
+) -> None:
+    for name in ("json", "sitecustomize"):
+        (tmp_path / f"{name}.py").write_text("open('executed', 'w').close()\n")
+    script = tmp_path / "script" / "main.py"
+    script.parent.mkdir()
+    script.write_text(f"import sys; sys.path = {sys.path!r}\n{STRANGERS}")
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path) if options == ("-I",) else ""}
+    ran = subprocess.run(
+        [sys.executable, *options, str(script)], cwd=tmp_path, env=environment, capture_output=True, text=True,
+        timeout=SECONDS, check=False,
+    )  # fmt: skip
+    assert ran.stdout == "[1]\n", ran.stderr
+    assert not (tmp_path / "executed").exists()
+
+
+def test_a_result_that_cannot_be_read_leaves_nobody_waiting(workers: Workers) -> None:
+    assert isinstance(workers.submit([("ending", None)]).exception(SECONDS), SystemExit)
+    assert results(workers, ("echo", 1)) == [1]
+
+
+def test_a_worker_that_stalls_before_it_starts_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "sitecustomize.py").write_text("import time; time.sleep(60)")
+    monkeypatch.setattr(processes, "START_SECONDS", 0.5)
+    with Workers([worker_functions.items], environment={"PYTHONPATH": str(tmp_path)}) as pool:
+        error = pool.submit([("echo", 1)]).exception(SECONDS)
+    assert isinstance(error, NoWorkers)
+    assert "it died while it started (took longer than 0.5 s)" in str(error)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -12,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from embark.models.encoder import Encoder
+from embark.models.encoder import Encoder, Tower, Towers
 from embark.models.loading import Loader, Loading
-from embark.types import Array, Content, ModelCard
+from embark.types import Array, Content, EmbarkError, ModelCard
 
 
 def items() -> Callable[[tuple[str, Any]], Any]:
@@ -48,13 +49,20 @@ def work(item: tuple[str, Any]) -> Any:
         raise Odd(value)
     if kind == "open":
         Path(value).read_bytes()
+    if kind == "ending":
+        return Ending()
     if kind == "pid":
         return os.getpid()
     if kind == "modules":
-        import sys
-
         return sorted(sys.modules)
     return value
+
+
+class Ending:
+    """A result that ends whoever unpickles it."""
+
+    def __reduce__(self) -> Any:
+        return sys.exit, (3,)
 
 
 class Odd(Exception):
@@ -112,13 +120,30 @@ def load_colours(card: ModelCard, loading: Loading) -> Encoder:
     if marks := card.options.get("gone"):  # a device that is lost with its first worker
         mark = Path(marks, loading.device)
         if loading.device in card.options["lost"] and mark.exists():
-            raise RuntimeError(f"{loading.device} has fallen off the bus")
+            raise RuntimeError(card.options.get("reason", f"{loading.device} has fallen off the bus"))
         mark.touch()
     return Colours(card, loading)
 
 
 COLOURS = ModelCard("test/colours", "1", "colours", ("text",), dim=128, stored="float32")
 LOADER = Loader("worker_functions:load_colours")
+
+
+def load_pixels(card: ModelCard, loading: Loading) -> Encoder:
+    """A loader of models of pictures, which a card's option lets try, in vain, to have their pixels from a GPU."""
+
+    def embed(rows: list[Array]) -> Array:
+        return np.stack([row.reshape(-1, 3).mean(0) for row in rows]).astype(np.float32)
+
+    def on_cuda() -> Tower:
+        raise EmbarkError("nvJPEG is not installed")
+
+    image = Tower(embed, pixels, on_cuda=on_cuda if card.options.get("plain") else None)
+    return Towers(replace(card, loaded={"device": loading.device}), {"image": image})
+
+
+PICTURED = ModelCard("test/pictured", "1", "pictured", ("image",), dim=3, stored="float32")
+PIXELS_LOADER = Loader("worker_functions:load_pixels")
 
 
 # Colours of pictures, by what their process does.

@@ -59,6 +59,10 @@ class NoWorkers(EmbarkError):
     """No worker process can be started, or all die whatever they work on."""
 
 
+class WorkersDie(NoWorkers):
+    """Worker processes start, but die whatever they work on: so might the process that did their work."""
+
+
 class Workers:
     """Processes, one for each factory; it calls the factory, which must pickle, and gives items to what that returns.
 
@@ -224,9 +228,8 @@ class _Pool:
             finally:
                 self.workers.pop(number, None)
                 worker.end()
-                if self.closed:
-                    for job in flying:
-                        job.outcome.future.cancel()
+                for job in flying:  # those that were not put back: nobody works on them any more
+                    job.outcome.future.cancel()
 
     def _feed(self, worker: _Worker, flying: deque[_Job]) -> None:
         """Hand jobs to a worker until the pool is closed; `flying` are those that it has."""
@@ -254,7 +257,7 @@ class _Pool:
             succeeded, results = worker.receive(self.seconds)
         except (_Lost, OSError, EOFError):
             raise
-        except Exception as error:  # it came whole, but cannot be unpickled here
+        except BaseException as error:  # it came whole, but cannot be unpickled here
             succeeded = False
             results = error
         job = flying.popleft()
@@ -281,11 +284,15 @@ class _Pool:
         """Put the jobs of a lost worker back; of the first, if it was `busy` with it, the items one by one."""
         with self.changed:
             if self.closed:
+                if self.error:
+                    for job in flying:
+                        job.outcome.fail(self.error)
                 return
             self.deaths.append(cause)
             self.in_a_row += 1
             if self.in_a_row >= HOPELESS:
-                self._fail(f"{self.in_a_row} worker processes died one after the other, the last of {cause}", flying)
+                reason = f"{self.in_a_row} worker processes died one after the other, the last of {cause}"
+                self._fail(reason, flying, WorkersDie)
                 return
             begun = list(flying)[: int(busy)]
             unbegun = list(flying)[int(busy) :]
@@ -302,9 +309,9 @@ class _Pool:
             self.waiting.extendleft(reversed([*again, *unbegun]))
             self.changed.notify_all()
 
-    def _fail(self, reason: str, flying: Sequence[_Job] = ()) -> None:
+    def _fail(self, reason: str, flying: Sequence[_Job] = (), kind: type[NoWorkers] = NoWorkers) -> None:
         """Give up: all jobs fail, now and later."""
-        self.error = NoWorkers(f"{reason}.")
+        self.error = kind(f"{reason}.")
         self.closed = True
         for job in (*flying, *self.waiting):
             job.outcome.fail(self.error)
@@ -357,6 +364,15 @@ CHILD = (
 )
 
 
+def _isolation() -> str:
+    """The interpreter's option that keeps a worker from importing what this process would not.
+
+    Not from the working folder, which may be a stranger's, before it has this process's path; nor from the folders of
+    the environment or of the user, where this process leaves them out.
+    """
+    return "-P" + "E" * sys.flags.ignore_environment + "s" * sys.flags.no_user_site
+
+
 class _Worker:
     """A process, the channel to it, and the clock on which it shows since when it works on its item."""
 
@@ -368,12 +384,13 @@ class _Worker:
                 end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 16 * INLINE)
             path = json.dumps([folder for folder in sys.path if isinstance(folder, str)])
             self.process = subprocess.Popen(
-                [sys.executable, "-c", CHILD, str(theirs.fileno()), str(clock), path],
+                [sys.executable, _isolation(), "-c", CHILD, str(theirs.fileno()), str(clock), path],
                 stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, env={**os.environ, **environment},
                 pass_fds=(theirs.fileno(), clock),
                 process_group=0,  # Ctrl-C is for this process, which then ends its workers
             )  # fmt: skip
             self.clock = mmap.mmap(clock, CLOCK.size)
+            CLOCK.pack_into(self.clock, 0, time.monotonic())  # an interpreter may stall before it comes to ours
         except OSError:
             self.channel.close()
             raise

@@ -20,6 +20,7 @@ from embark.data.items import as_keys
 from embark.engine import local
 from embark.engine.batches import FIRST_BATCH, LARGEST_BATCH, BatchSize, by_kind
 from embark.engine.preparing import MOST_BYTES, byte_size
+from embark.models.encoder import UnreadableRows
 from embark.store import Store
 from embark.types import Array, Audio, Content, EmbarkError
 from lengths import CARD, Lengths, needs, number, picture, run, stored_numbers, text
@@ -409,3 +410,26 @@ def test_a_pass_that_ran_out_of_memory_lets_go_of_what_it_held(store: Store) -> 
     wanted = needs(encoder, [text(n) for n in range(8)])
     run(store, encoder, wanted, batch_size=8)
     assert stored_numbers(store, encoder, wanted) == list(range(8))
+
+
+@pytest.mark.parametrize("lanes", [1, 2])
+def test_items_that_the_model_cannot_read_advance_once(store: Store, lanes: int) -> None:
+    class Refusing(Lengths):
+        def embed(self, batch: Sequence[Any]) -> Any:
+            if rows := {row: "refused" for row, value in enumerate(batch) if number(value) % 10 == 3}:
+                raise UnreadableRows(rows)
+            return super().embed(batch)
+
+    encoder = Refusing()
+    encoder.lanes = lanes
+    steps: list[int] = []
+    left: list[float] = []
+
+    def advance(items: int, seconds: float | None) -> None:
+        steps.append(items)
+        left.append(seconds or 0.0)
+
+    report, _ = run(store, encoder, needs(encoder, [text(n) for n in range(100)]), batch_size=8, advance=advance)
+    assert (report.embedded, len(report.unreadable)) == (90, 10)
+    assert sum(steps) == 100
+    assert min(left) >= 0

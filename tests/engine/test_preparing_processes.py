@@ -6,20 +6,23 @@ import io
 import os
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator, Sequence
 from contextlib import closing
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from PIL import ExifTags, Image
+from PIL import ExifTags, Image, ImageFile
 
 import embark
 import worker_functions
+from embark import processes
 from embark.data.items import media, text
 from embark.data.lazy_media import LazyBytes, ParquetColumn
 from embark.data.media import UnreadableMedia
@@ -32,9 +35,10 @@ from embark.engine.preparing_processes import Preparer, pays
 from embark.models.encoder import Encoder, Tower, Towers, image_towers
 from embark.models.pixels import BytePreprocessor, Fit, LibraryPreprocessor
 from embark.planning import Need
+from embark.processes import WorkersDie
 from embark.store import Store
 from embark.threads import DaemonThreads
-from embark.types import Array, EmbarkError, Item, Media, ModelCard, Style
+from embark.types import Array, Content, EmbarkError, Item, Media, Modality, ModelCard, Style
 from tiny import film, item, picture, sound
 from worker_functions import FAILS, KILLS, STALLS
 
@@ -121,8 +125,6 @@ def test_values_of_our_models_are_those_of_threads(name: str, preparer: Preparer
 
 
 def test_values_of_plain_processors_and_styles_are_those_of_threads(preparer: Preparer) -> None:
-    from dataclasses import replace
-
     from embark.models.pixels import styled_preparations
 
     card = replace(CARD, styles={"unibench": {"pixels": "openai-16"}})
@@ -235,7 +237,10 @@ def test_what_cannot_go_to_a_process_stays_here() -> None:
 class Local:
     """A preparation that no other process can build."""
 
+    threads: ClassVar[set[threading.Thread]] = set()
+
     def __call__(self, image: Any) -> Any:
+        self.threads.add(threading.current_thread())
         return np.asarray(image)
 
     def __reduce__(self) -> Any:
@@ -317,3 +322,90 @@ def test_a_process_imports_neither_torch_nor_parquet(preparer: Preparer) -> None
         env={**os.environ, "PYTHONPATH": ":".join(sys.path)},
     )  # fmt: skip
     assert not {"torch", "transformers", "pyarrow", "pandas"} & set(ran.stdout.split())
+
+
+def test_many_deadly_items_in_a_row_do_not_kill_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(processes, "HOPELESS", 6)
+    with Preparer(2, always) as own:
+        with pytest.raises(WorkersDie, match=r"^6 worker processes died .* SIGSEGV\.$"):
+            ready(pictured(), needs_of([plain(KILLS)] * 24), own)
+        assert own.processes is None
+        assert len(ready(pictured(), needs_of(PICTURES), own)) == len(PICTURES)  # others may work
+
+
+def test_threads_do_what_no_process_can() -> None:
+    preparation = Local()
+    encoder = Towers(CARD, image_towers(means, preparation))
+    preparation.threads.clear()
+    with Preparer(2, always) as own:
+        values = ready(encoder, needs_of([plain((row, 0, 0)) for row in range(100)]), own)
+    assert [int(value[0][1][0, 0, 0]) for _, value, _ in values] == list(range(100))
+    assert threading.main_thread() in preparation.threads
+    assert len(preparation.threads) > 1
+
+
+@dataclass
+class Odd:
+    """A preparation of another's encoder: it takes texts, too, and perhaps no process."""
+
+    pickles: bool = True
+    modalities: frozenset[Modality] = frozenset({"text", "image"})
+
+    def __call__(self, contents: Sequence[Content], mode: str) -> Any:
+        return [content.kind for content in contents]
+
+    def __reduce__(self) -> Any:
+        if not self.pickles:
+            raise RuntimeError("not in this house")
+        return Odd, ()
+
+
+class Others(Encoder):
+    """An encoder with a preparation of its own."""
+
+    def __init__(self, preparation: Odd) -> None:
+        self.card = replace(CARD, modalities=("text", "image"))
+        self.preparation = preparation
+
+    def prepare(self, contents: Sequence[Content], mode: str) -> Any:
+        assert self.preparation is not None
+        return self.preparation(contents, mode)
+
+
+@pytest.mark.parametrize("pickles", [True, False])
+def test_preparations_of_others(pickles: bool) -> None:
+    encoder = Others(Odd(pickles))
+    items = [text("alone"), item("with a picture", picture())]
+    with Preparer(1, always) as own:
+        for need in needs_of(items):
+            (_, value, _), *_ = ready(encoder, [need], own)
+            assert value == list(need.item.modalities)
+
+
+def test_what_pillow_may_decode_here_it_may_decode_in_a_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = plain((9, 9, 9), 64).parts[0].read()[0]  # type: ignore[union-attr]
+    noise = io.BytesIO()
+    picture(1, (64, 64)).convert("RGB").save(noise, "JPEG")
+    needs = needs_of([media("image", whole), media("image", noise.getvalue()[:-200])])
+
+    def readable(preparer: Preparer | None) -> list[bool]:
+        return [not isinstance(value, UnreadableMedia) for _, value, _ in ready(pictured(), needs, preparer)]
+
+    with Preparer(1, always) as own:
+        assert readable(own) == readable(None) == [True, False]
+        monkeypatch.setattr(ImageFile, "LOAD_TRUNCATED_IMAGES", True)
+        assert readable(own) == readable(None) == [True, True]
+        monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 100)
+        assert readable(own) == readable(None) == [False, False]
+        assert own.processes is not None
+
+
+def test_formats_that_pillow_was_taught_here_stay_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    def opens(file: Any, filename: Any) -> Image.Image:
+        return cast(Any, Image.new("RGB", (4, 4)))
+
+    monkeypatch.setitem(Image.OPEN, "OWN", (opens, lambda prefix: prefix.startswith(b"OWN!")))
+    monkeypatch.setattr(Image, "ID", [*Image.ID, "OWN"])
+    with Preparer(1, always) as own:
+        (_, value, _), *_ = ready(pictured(), needs_of([media("image", b"OWN!" * 8)]), own)
+    assert not isinstance(value, UnreadableMedia)

@@ -135,3 +135,18 @@ def test_a_size_that_is_stated_is_not_tuned(store: Store, tmp_path: Path) -> Non
     run(store, encoder, needs(encoder, fixed_length(200)), tuning=Tuning(path), batch_size=7)
     assert set(encoder.batches) == {7, 200 % 7}
     assert not path.exists()
+
+
+def test_a_size_below_its_limit_grows_in_the_next_run(store: Store, tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    from device_pictures import jpeg, means
+    from embark.models.encoder import cuda_pixels
+
+    path = tmp_path / "batches.json"
+    encoder = cuda_pixels(means())  # whose batches have a limit from the start
+    pictures = [items.media("image", jpeg(at).data) for at in range(40)]
+    run(store, encoder, needs(encoder, pictures), tuning=Tuning(path))
+    size = Tuning(path).size(encoder.card, ("image",))
+    assert size.limit is not None
+    assert size.budget < size.limit
+    assert size.growing

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import ctypes
 import io
+import shutil
+import sys
 from collections.abc import Sequence
+from ctypes.util import find_library
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,7 +18,7 @@ from PIL import Image
 
 from device_pictures import MODEL, PILLOW, VALUES, StandIn, damaged, jpeg, means
 from embark.data.upright import TURNS
-from embark.models import device_pixels, get_model
+from embark.models import device_pixels, get_model, nvjpeg
 from embark.models.device_pixels import DevicePixels, fits_device, on_gpu
 from embark.models.encoder import CUDA_PIXELS, Towers, UnreadableRows, cuda_pixels, fingerprint
 from embark.models.loading import Loading
@@ -22,6 +27,7 @@ from embark.types import Content, EmbarkError, Encoded, ModelCard
 from tiny import picture
 
 torch = pytest.importorskip("torch")
+LIBRARIES = ("/lib/x86_64-linux-gnu", "/usr/lib/x86_64-linux-gnu", "/lib64", "/usr/lib64", "/lib", "/usr/lib")
 
 def by_pillow(*jpegs: Encoded) -> Any:
     images = [Image.open(io.BytesIO(jpeg.data)).convert("RGB") for jpeg in jpegs]
@@ -155,3 +161,22 @@ def test_rows_are_those_of_the_batch() -> None:
     with pytest.raises(UnreadableRows) as error:
         encoder.embed([*sound, item("text", damaged(4))])
     assert list(error.value.rows) == [4]
+
+
+def test_a_library_without_the_functions_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    name = find_library("m")
+    if name is None:
+        pytest.skip("there is no library to stand for another")
+    path = Path(ctypes.CDLL(name)._name)
+    real = next((folder / path for folder in map(Path, LIBRARIES) if (folder / path).exists()), None)
+    if real is None:
+        pytest.skip("the library is somewhere else")
+    (tmp_path / "torchvision.libs").mkdir()
+    shutil.copy(real, tmp_path / "torchvision.libs" / "libnvjpeg.1.so.12")
+    monkeypatch.setattr(sys, "path", [str(tmp_path)])
+    nvjpeg.library.cache_clear()
+    try:
+        with pytest.raises(EmbarkError, match="nvJPEG is not installed"):
+            nvjpeg.library()
+    finally:
+        nvjpeg.library.cache_clear()

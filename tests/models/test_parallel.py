@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 import gc
 import logging
 import os
+import pickle
 import signal
 import threading
 import time
@@ -16,17 +18,18 @@ from typing import Any
 
 import numpy as np
 import pytest
+from PIL import Image
 
 import embark
 from embark.engine.local import embed
-from embark.models.encoder import Matching
+from embark.models.encoder import cuda_pixels, has_matcher
 from embark.models.loading import Loading
 from embark.models.parallel import Devices
 from embark.planning import Need
 from embark.processes import NoWorkers, WorkerLost
 from embark.store import Space
-from embark.types import Content, Item, Text
-from worker_functions import COLOURS, LOADER, Colours
+from embark.types import Content, EmbarkError, Encoded, Item, Text
+from worker_functions import COLOURS, LOADER, PICTURED, PIXELS_LOADER, Colours
 
 TEXTS = tuple(f"text {number} {'abc' * (number % 7)}" for number in range(60))
 
@@ -64,7 +67,7 @@ def test_several_batches_at_once_are_those_of_one_device(two: Devices) -> None:
     assert two.lanes == 4
     assert two.card.loaded == {"device": two.card.loaded["device"], "devices": "cpu:0,cpu:1"}
     assert two.card.identity == COLOURS.identity
-    assert not isinstance(two, Matching)
+    assert not has_matcher(two)
     assert two.render(Item((Text("x"),)), "query", None).parts == (Text("x"),)
 
 
@@ -205,3 +208,37 @@ def test_a_real_checkpoint_on_two_devices_has_the_scores_of_one(tmp_path: Path) 
     assert len(both.results) >= 2
     assert {record.loaded["devices"] for result in both.results for record in result.records} == {"cpu,cpu"}
     encoder.workers.close()
+
+
+@pytest.mark.parametrize(("plain", "reason"), [(False, "does more with pictures"), (True, "nvJPEG is not installed")])
+def test_devices_without_pixels_from_a_gpu_go_on_as_before(plain: bool, reason: str) -> None:
+    card = replace(PICTURED, options={"plain": plain})
+    encoder = Devices(PIXELS_LOADER, card, Loading("auto"), ["cpu:0", "cpu:1"])
+    with pytest.raises(EmbarkError, match=reason):
+        cuda_pixels(encoder)
+    picture = np.full((2, 2, 3), 7, np.uint8)
+    np.testing.assert_array_equal(encoder.embed([[("image", picture)]]), [[7, 7, 7]])
+    encoder.workers.close()
+
+
+def test_processes_leave_files_to_the_devices(two: Devices) -> None:
+    encoder = copy.copy(two)
+    encoder.copy = PIXELS_LOADER(PICTURED, Loading("cpu"))
+    encoder.encoded = frozenset({"image"})
+    file = Encoded(b"a file", (2, 2), (1, 1))
+    image = Image.new("RGB", (1, 1), (5, 6, 7))
+    preparation = pickle.loads(pickle.dumps(encoder.preparation))
+    for prepare in (encoder.prepare, preparation):
+        (of_file,) = prepare([Content("image", file)], "")
+        assert of_file == ("image", file)
+        [(_, pixels)] = prepare([Content("image", image)], "")
+        assert pixels.tolist() == [[[5, 6, 7]]]
+    assert preparation.modalities == {"image"}
+    assert encoder.preparation is encoder.preparation
+
+
+def test_devices_that_have_no_memory_to_start_again_are_an_error_not_large_items(space: Space, tmp_path: Path) -> None:
+    encoder = devices(1, gone=str(tmp_path), lost=["cpu:0"], reason="CUDA out of memory")
+    os.kill(encoder.workers.pids[0], signal.SIGKILL)
+    with pytest.raises(NoWorkers, match="out of memory"), space.writer() as writer:
+        embed(encoder, needs(TEXTS[:4]), writer, batch_size=2)

@@ -17,7 +17,7 @@ from embark.engine.check import InvalidVectors, check_vectors
 from embark.engine.report import Report
 from embark.models.encoder import Encoder, Interrupted, UnreadableRows
 from embark.planning import Need
-from embark.processes import WorkerLost
+from embark.processes import NoWorkers, WorkerLost
 from embark.types import Array
 
 NO_MEMORY = ("out of memory", "allocate memory", "alloc_failed", "bad_alloc", "bad allocation")  # of torch, onnx…
@@ -82,6 +82,8 @@ def forward(
         return
     except WorkerLost as error:
         lost = str(error)
+    except NoWorkers:  # whatever kept them from starting, be it memory: smaller batches do not help
+        raise
     except Exception as error:
         if not out_of_memory(error):
             raise

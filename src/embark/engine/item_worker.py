@@ -6,6 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from PIL import Image, ImageFile
+
 from embark.data.media import UnreadableMedia, decode
 from embark.types import Modality, Part
 
@@ -22,10 +24,31 @@ class RenderedItem:
     frames: int
 
 
+@dataclass(frozen=True)
+class PillowOptions:
+    """What a process lets Pillow decode: the same files shall be readable in all of them."""
+
+    most_pixels: int | None
+    truncated: bool
+
+    @staticmethod
+    def of_this_process() -> PillowOptions:
+        return PillowOptions(Image.MAX_IMAGE_PIXELS, ImageFile.LOAD_TRUNCATED_IMAGES)
+
+    def apply(self) -> None:
+        Image.MAX_IMAGE_PIXELS = self.most_pixels
+        ImageFile.LOAD_TRUNCATED_IMAGES = self.truncated
+
+
 def item_worker(
-    preparation: Preparation, sample_rate: int, encoded: frozenset[Modality] = frozenset()
+    preparation: Preparation,
+    sample_rate: int,
+    encoded: frozenset[Modality] = frozenset(),
+    options: PillowOptions | None = None,
 ) -> Callable[[RenderedItem], Any]:
     """As `engine.preparing.prepare` without the encoder; returns the error that an item is unreadable."""
+    if options:
+        options.apply()
 
     def work(item: RenderedItem) -> Any:
         try:

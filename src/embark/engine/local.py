@@ -134,7 +134,7 @@ def _lanes(
     def work(job: Job) -> None:
         nonlocal last
         kind, batch, trial = job
-        part = Report(unreadable=batch.unreadable)
+        part = Report(unreadable=dict(batch.unreadable))  # its own: those that the model refuses are added
         if trial and (warning := try_compiled(encoder, kind.modalities, batch.values)):
             part.warnings += (warning,)
         alone = lanes.count == 1

@@ -153,8 +153,9 @@ def prepared(
         return need, value, byte_size(value)
 
     if preparer is not None and preparer.takes(encoder, needs[0]):
-        yield from preparer.prepared(encoder, needs, size, here, activity)
-        return
+        needs = yield from preparer.prepared(encoder, needs, size, here, activity)
+        if not len(needs):
+            return
     backlog = Backlog()
     modalities = needs[0].item.modalities
     only_text = modalities == ("text",)

@@ -15,22 +15,25 @@ from functools import partial
 from itertools import islice
 from typing import Any
 
+from PIL import Image
+
 from embark.data.jpeg import plain_jpeg
 from embark.data.lazy_media import ArchiveFile
 from embark.data.media import UnreadableMedia
 from embark.data.upright import UprightMedia
 from embark.engine.activity import SILENT, Activity
 from embark.engine.batches import BatchSize
-from embark.engine.item_worker import RenderedItem, item_worker
+from embark.engine.item_worker import PillowOptions, RenderedItem, item_worker
 from embark.engine.preparing import MOST_BYTES, Ready, byte_size, prepare
 from embark.models.encoder import Encoder, Preparation
 from embark.planning import Need
-from embark.processes import ITEM_SECONDS, POSSIBLE, SINGLE_THREADED, NoWorkers, WorkerLost, Workers
+from embark.processes import ITEM_SECONDS, POSSIBLE, SINGLE_THREADED, NoWorkers, WorkerLost, Workers, WorkersDie
 from embark.types import Media, Modality, Part
 
 PICTURES = 8  # pictures that a process prepares at a time
 ENOUGH = {"image": 2000, "audio": 400, "video": 100}  # items that make up for the start of processes, half a second
 SLOW_START = 20  # times as many for those that import torch or transformers, ten seconds
+PICTURED = {"image", "video"}
 LOOKED_AT = 16  # pictures, to tell whether processes or the device decode most of them
 FEWEST = 2  # workers for which processes are started: as fast as two threads, and other threads need not wait for them
 
@@ -73,11 +76,20 @@ class Preparer(AbstractContextManager["Preparer"]):
         preparation = getattr(encoder, "preparation", None)  # encoders of others may not inherit it
         if not POSSIBLE or preparation is None or not needs or not _covers(preparation, needs[0].item.parts):
             return
+        if not ENOUGH.keys() & set(needs[0].item.modalities):
+            return  # texts are prepared faster than they are sent
         encoded: frozenset[Modality] = getattr(encoder, "encoded", frozenset())
         if encoded & set(needs[0].item.modalities) and _mostly_plain_jpegs(needs):
             return  # the device decodes them: they are only read, which threads do as well
-        worker = partial(item_worker, preparation, encoder.card.sample_rate, encoded)
-        factory = pickle.dumps(worker, 5)
+        if PICTURED & set(needs[0].item.modalities) and _knows_other_formats():
+            return
+        worker = partial(
+            item_worker, preparation, encoder.card.sample_rate, encoded, PillowOptions.of_this_process()
+        )
+        try:
+            factory = pickle.dumps(worker, 5)
+        except Exception:  # classes of others raise whatever they like
+            return
         if factory in self._refused:
             return
         if factory != self._factory:
@@ -85,7 +97,7 @@ class Preparer(AbstractContextManager["Preparer"]):
             self._factory = factory
             self._items = 0
         self._items += len(needs)
-        kind = max(needs[0].item.modalities, key=list(ENOUGH).index)
+        kind = max(set(needs[0].item.modalities) & ENOUGH.keys(), key=list(ENOUGH).index)
         slow_start = b"torch" in factory or b"transformers" in factory
         self._of = preparation
         if self.processes is None and self._start(kind, self._items, self.workers, slow_start):
@@ -115,29 +127,33 @@ class Preparer(AbstractContextManager["Preparer"]):
         size: BatchSize,
         here: Callable[[Need], Ready],
         activity: Activity = SILENT,
-    ) -> Generator[Ready]:
+    ) -> Generator[Ready, None, Sequence[Need]]:
         """Needs with their prepared values, in order; processes prepare a bounded number ahead of the encoder.
 
         `here` prepares a need in this process: what cannot be sent, and what fails, for the error that names it.
+        Returns the needs that are left where no process can do the work: threads are faster than `here`.
         """
         step = PICTURES if needs[0].item.modalities == ("image",) else 1
         chunks = iter([needs[start : start + step] for start in range(0, len(needs), step)])
         ahead: deque[tuple[Sequence[Need], Future[list[Any]] | None]] = deque()
         chunk_bytes: float | None = None  # of a prepared chunk, about
+        done = 0
         try:
-            while True:
+            while self.processes is not None:
                 room = self.workers if chunk_bytes is None else 3 * self.workers + 2 * size.now // step
                 room = min(room, int(MOST_BYTES / chunk_bytes) if chunk_bytes else room)
                 ahead.extend(
                     (chunk, self._submit(encoder, chunk)) for chunk in islice(chunks, max(not ahead, room - len(ahead)))
                 )
                 if not ahead:
-                    return
+                    return ()
                 with activity.waiting("decode"):
                     ready = self._finished(*ahead.popleft(), here)
                 chunk_bytes = max(0.9 * (chunk_bytes or 0), sum(size_in_bytes for _, _, size_in_bytes in ready))
+                done += len(ready)
                 yield from ready
                 del ready
+            return needs[done:]
         finally:
             for _, future in ahead:
                 if future is not None:
@@ -148,13 +164,14 @@ class Preparer(AbstractContextManager["Preparer"]):
         rendered = [need.render(encoder) for need in chunk if need.key not in self._lost]
         preparation = encoder.preparation
         assert preparation is not None
-        if self.processes is None or not all(_covers(preparation, seen.parts) for seen in rendered):
+        if self.processes is None or not rendered or not all(_covers(preparation, seen.parts) for seen in rendered):
             return None
         try:
             return self.processes.submit(
                 [_Sent(RenderedItem(seen.parts, seen.mode, seen.frames or encoder.card.frames)) for seen in rendered]
             )
-        except NoWorkers:
+        except NoWorkers as error:
+            self._refuse(error)
             return None
 
     def _finished(
@@ -163,16 +180,29 @@ class Preparer(AbstractContextManager["Preparer"]):
         if future is not None:
             try:
                 values = future.result()
-            except NoWorkers:  # it does not work in a process: it needs the main module, or a library is missing
-                self._refused.add(self._factory)
-                self.close()
+            except NoWorkers as error:
+                self._refuse(error)
             except Exception:  # again here, for the error that names the item
                 pass
             else:
                 results = iter(values)
-                ready = [(need, self._lost.get(need.key) or self._result(need, next(results))) for need in chunk]
+                lost = set(self._lost)  # before these results
+                ready = [
+                    (need, self._lost[need.key] if need.key in lost else self._result(need, next(results)))
+                    for need in chunk
+                ]
                 return [(need, value, byte_size(value)) for need, value in ready]
         return [here(need) if need.key not in self._lost else (need, self._lost[need.key], 0) for need in chunk]
+
+    def _refuse(self, error: NoWorkers) -> None:
+        """Do the work here from now on: in a process it lacks the main module, or a library.
+
+        Where processes can do it but die of it, their error is raised: this one would die, too.
+        """
+        self.close()
+        if isinstance(error, WorkersDie):
+            raise error
+        self._refused.add(self._factory)
 
     def _result(self, need: Need, value: Any) -> Any:
         if not isinstance(value, WorkerLost):
@@ -197,6 +227,12 @@ def _mostly_plain_jpegs(needs: Sequence[Need]) -> bool:
         with suppress(Exception):  # preparing says what is wrong with it
             plain += [bool(plain_jpeg(part.read()[0])) for part in need.item.parts if isinstance(part, Media)]
     return 2 * sum(plain) >= len(plain)
+
+
+def _knows_other_formats() -> bool:
+    """Whether Pillow was taught to open formats in this process, which others would find unreadable."""
+    openers = [opener for opener, _ in Image.OPEN.values()]
+    return not all(getattr(opener, "__module__", "").startswith("PIL.") for opener in openers)
 
 
 def _covers(preparation: Preparation, parts: Sequence[Part]) -> bool:

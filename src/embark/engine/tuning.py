@@ -75,7 +75,7 @@ def _entry(size: BatchSize) -> dict[str, int]:
 
 
 def _size(entry: Any) -> BatchSize:
-    """The size that an entry of the file states, or a new one; it may grow further unless memory did not suffice."""
+    """The size that an entry of the file states, or a new one; it may grow further, up to its limit."""
     numbers = entry if isinstance(entry, dict) else {}
     if not all(type(number) is int and 0 < number < 1 << 62 for number in numbers.values()):
         return BatchSize()
@@ -83,4 +83,5 @@ def _size(entry: Any) -> BatchSize:
     limit = numbers.get("limit")
     if not budget:
         return BatchSize()
-    return BatchSize(budget, limit, growing=limit is None, unit=numbers.get("unit", 1), fastest=budget, warm=False)
+    growing = limit is None or budget < limit
+    return BatchSize(budget, limit, growing=growing, unit=numbers.get("unit", 1), fastest=budget, warm=False)

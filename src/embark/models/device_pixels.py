@@ -47,7 +47,10 @@ def on_gpu(by_pillow: BytePreprocessor, device: Any) -> DevicePixels:
     """The preprocessing on a CUDA device, by Triton's kernels where they work; an error where nvJPEG does not."""
     if device.type != "cuda":
         raise EmbarkError(f"pictures are decoded on CUDA devices alone, and this is {device}")
-    decoder = Decoder(device)
+    try:
+        decoder = Decoder(device)
+    except (Refused, MemoryError) as error:
+        raise EmbarkError(f"nvJPEG cannot be used here ({error})") from error
 
     def by_torch(jpegs: Sequence[Encoded], fit: Fit, values: Any) -> Any:
         planes, starts = decoder(jpegs, values.device)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, TypeGuard, runtime_checkable
 
 import numpy as np
 
@@ -208,6 +208,11 @@ class Matching(Protocol):
         ...
 
 
+def has_matcher(encoder: Encoder) -> TypeGuard[Matching]:
+    """Whether an encoder is `Matching`: the object decides, as its class may be that of many models."""
+    return isinstance(encoder, Matching) and hasattr(encoder, "matcher")
+
+
 class Generator(Preparing, Protocol):
     """A model that writes text about items: captions, rewritten queries. `render` and `prepare` may be left out."""
 
@@ -336,13 +341,18 @@ class Towers(Encoder):
     card: ModelCard
     towers: Mapping[Modality, Tower]
 
-    def with_cuda_pixels(self) -> Towers:
-        """The encoder that decodes and resizes JPEGs on its GPU: other pixels, so a card and a name of its own."""
+    @property
+    def image_on_cuda(self) -> Callable[[], Tower]:
+        """What makes the tower of images that decodes on the GPU; an error where there is no such tower."""
         tower = self.towers.get("image")
         if tower is None or tower.on_cuda is None:
             raise EmbarkError(f"{self.card.name} does more with pictures than resize, crop and scale them to one size")
+        return tower.on_cuda
+
+    def with_cuda_pixels(self) -> Towers:
+        """The encoder that decodes and resizes JPEGs on its GPU: other pixels, so a card and a name of its own."""
         other = copy.copy(self)
-        other.towers = {**self.towers, "image": tower.on_cuda()}
+        other.towers = {**self.towers, "image": self.image_on_cuda()}
         other.encoded = frozenset({"image"})
         for name in ("_preparation", "preparation"):  # remembered of the other towers
             vars(other).pop(name, None)

@@ -101,16 +101,16 @@ class _State:
 def library() -> Any:
     """The library, of torchvision, of torch or of CUDA."""
     for path in _candidates():
-        try:
-            nvjpeg = ctypes.CDLL(path)
-        except OSError:
-            continue
         pointer = ctypes.c_void_p
         number = ctypes.c_int
-        nvjpeg.nvjpegCreateEx.argtypes = [number, pointer, pointer, ctypes.c_uint, pointer]
-        nvjpeg.nvjpegJpegStateCreate.argtypes = [pointer, pointer]
-        nvjpeg.nvjpegDecodeBatchedInitialize.argtypes = [pointer, pointer, number, number, number]
-        nvjpeg.nvjpegDecodeBatched.argtypes = [pointer] * 6
+        try:
+            nvjpeg = ctypes.CDLL(path)
+            nvjpeg.nvjpegCreateEx.argtypes = [number, pointer, pointer, ctypes.c_uint, pointer]
+            nvjpeg.nvjpegJpegStateCreate.argtypes = [pointer, pointer]
+            nvjpeg.nvjpegDecodeBatchedInitialize.argtypes = [pointer, pointer, number, number, number]
+            nvjpeg.nvjpegDecodeBatched.argtypes = [pointer] * 6
+        except (OSError, AttributeError):  # it needs another system, or is too old to have these functions
+            continue
         return nvjpeg
     raise EmbarkError("nvJPEG is not installed, which decodes them; torchvision brings it: pip install torchvision")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any
 
@@ -14,13 +14,15 @@ from embark.models.encoder import (
     Matching,
     Preparation,
     Reranker,
+    Towers,
     cuda_pixels,
+    has_matcher,
     prepare_many,
     render_item,
 )
 from embark.models.loading import Loader, Loading
 from embark.processes import WorkerLost, Workers
-from embark.types import Array, Content, Encoded, Item, ModelCard, Rendered, Style
+from embark.types import Array, Content, EmbarkError, Encoded, Item, Modality, ModelCard, Rendered, Style
 
 BATCH_SECONDS = 1800.0  # for one batch, after which its worker is killed: the first may wait for a compiler
 LANES = 2  # batches that a device has at once: one is on its way while the other is computed
@@ -43,21 +45,34 @@ class Devices(Encoder):
     ) -> None:
         """`adapt`, which must pickle, makes another encoder of each that was loaded on a device."""
         self.origin = (loader, card, loading, devices)
+        self.adapt = adapt
         self._load_first: Callable[[], Any] = lambda: loader(card, replace(loading, device=devices[0]))
         self.copy: Encoder = loader(card, replace(loading, device="cpu", compile=False))
-        self.workers = Workers(
-            [partial(_load, loader, card, replace(loading, device=device), adapt) for device in devices],
-            names=devices,
-            seconds=BATCH_SECONDS,
-        )
+        self.workers = self._start_workers()
         loaded_card, self.batch_size, self.encoded = self._call("facts")
         self.card = replace(loaded_card, loaded={**loaded_card.loaded, "devices": ",".join(devices)})
         self.lanes = LANES * len(devices)
 
+    def _start_workers(self) -> Workers:
+        loader, card, loading, devices = self.origin
+        return Workers(
+            [partial(_load, loader, card, replace(loading, device=device), self.adapt) for device in devices],
+            names=devices,
+            seconds=BATCH_SECONDS,
+        )
+
     def with_cuda_pixels(self) -> Devices:
-        """The same with the pixels of the GPUs; this one is closed."""
-        self.workers.close()
-        return Devices(*self.origin, cuda_pixels)
+        """The same with the pixels of the GPUs, and this one is closed; an error leaves it as it is."""
+        if not hasattr(self.copy, "with_cuda_pixels"):
+            raise EmbarkError(f"{self.card.name} prepares pictures on the CPU alone")
+        if isinstance(self.copy, Towers):
+            _ = self.copy.image_on_cuda  # an error now, not after all workers have loaded it again
+        self.workers.close()  # the devices have no room for both
+        try:
+            return Devices(*self.origin, cuda_pixels)
+        except EmbarkError:
+            self.workers = self._start_workers()
+            raise
 
     def render(self, item: Item, role: str, instruction: str | None) -> Rendered:
         """As a copy renders it."""
@@ -69,22 +84,17 @@ class Devices(Encoder):
 
     def prepare(self, contents: Sequence[Content], mode: str) -> Any:
         """As a copy prepares it, on the CPU; files that a GPU decodes stay as they are."""
-        if not any(isinstance(content.value, Encoded) for content in contents):
-            return self.copy.prepare(contents, mode)
-        prepared: list[Any] = []  # towers prepare each part by itself
-        for content in contents:
-            is_file = isinstance(content.value, Encoded)
-            prepared += [(content.kind, content.value)] if is_file else self.copy.prepare([content], mode)
-        return prepared
+        return _prepare(self.copy.prepare, contents, mode)
 
     def prepare_many(self, batch: Sequence[Sequence[Content]], modes: Sequence[str]) -> Sequence[Any]:
         """As a copy prepares them; these are texts."""
         return prepare_many(self.copy, batch, modes)
 
-    @property
+    @cached_property
     def preparation(self) -> Preparation | None:  # type: ignore[override]
         """That of a copy."""
-        return self.copy.preparation
+        usual = self.copy.preparation
+        return _WithFiles(usual) if usual and self.encoded else usual
 
     def embed(self, batch: Sequence[Any]) -> Array | Sequence[Array]:
         """The vectors of a free device."""
@@ -94,8 +104,8 @@ class Devices(Encoder):
     @cached_property
     def matcher(self) -> Reranker:
         """That of a copy on the first device, in this process, where it has one; loaded when it is first needed."""
-        if not isinstance(self.copy, Matching):
-            raise AttributeError("matcher")  # so this is no `Matching`
+        if not has_matcher(self.copy):
+            raise AttributeError("matcher")
         matcher: Reranker = self._load_first().matcher
         return matcher
 
@@ -109,6 +119,31 @@ class Devices(Encoder):
         if isinstance(result, WorkerLost):
             raise result
         return result
+
+
+@dataclass(frozen=True)
+class _WithFiles:
+    """A copy's preparation, of which files that a GPU decodes are left out."""
+
+    usual: Preparation
+
+    @property
+    def modalities(self) -> frozenset[Modality]:
+        return self.usual.modalities
+
+    def __call__(self, contents: Sequence[Content], mode: str) -> Any:
+        return _prepare(self.usual, contents, mode)
+
+
+def _prepare(usual: Callable[[Sequence[Content], str], Any], contents: Sequence[Content], mode: str) -> Any:
+    """As a copy prepares it; files that a GPU decodes stay as they are."""
+    if not any(isinstance(content.value, Encoded) for content in contents):
+        return usual(contents, mode)
+    prepared: list[Any] = []  # towers prepare each part by itself
+    for content in contents:
+        is_file = isinstance(content.value, Encoded)
+        prepared += [(content.kind, content.value)] if is_file else usual([content], mode)
+    return prepared
 
 
 def _load(

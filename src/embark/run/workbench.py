@@ -28,7 +28,7 @@ from embark.engine.progress import Advance, progress
 from embark.engine.report import Report
 from embark.engine.tuning import Tuning
 from embark.evaluators.pairs import PairScores
-from embark.models.encoder import Encoder, Generator, Matching, Reranker, fingerprint, prepare_many
+from embark.models.encoder import Encoder, Generator, Reranker, fingerprint, has_matcher, prepare_many
 from embark.planning import Demand, Need, Plan, plan, task_demand
 from embark.settings import Settings
 from embark.store import Space, Store
@@ -189,7 +189,7 @@ class Workbench:
             return vectors
         if "matching" not in encoder.card.styles.get(style.name, {}):
             return vectors
-        if not isinstance(encoder, Matching):
+        if not has_matcher(encoder):
             raise EmbarkError(
                 f"{encoder.card.name} has no head that scores pairs, which its card names for {style.name}."
             )
