@@ -203,6 +203,7 @@ class _ModelStream:
         self.failure = EmbarkError("nothing failed")  # the last of them, without frames: they hold data and devices
         self.errors: list[BaseException] = []  # of scoring, that end the run
         self.warnings: tuple[str, ...] = ()  # about the model's vectors
+        self.batch_size: int | None = None  # what memory sufficed for
         self.tried: set[bytes] = set()  # keys of tasks that failed: another that lacks nothing else proves nothing new
         self.finished = 0
 
@@ -343,6 +344,7 @@ class _ModelStream:
             gc.collect()  # the frames of the error
             report = self._embed_singly(wave, planned)
         report.warnings = self.warnings = tuple(dict.fromkeys((*self.warnings, *report.warnings)))
+        report.batch_size = self.batch_size = min(filter(None, (self.batch_size, report.batch_size)), default=None)
         self.evaluation.run.embedded += report.embedded
         lost = self.lost.intersection(planned.needs.keys.tolist()) if self.lost else ()
         self.evaluation.run.damaged += report.embedded if again else len(lost)
