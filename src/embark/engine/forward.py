@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -15,6 +14,7 @@ from embark.engine.activity import SILENT, Activity
 from embark.engine.batches import Batch, BatchSize
 from embark.engine.check import InvalidVectors, check_vectors
 from embark.engine.report import Report
+from embark.models.device import free_device_memory
 from embark.models.encoder import Encoder, Interrupted, UnreadableRows
 from embark.planning import Need
 from embark.processes import NoWorkers, WorkerLost
@@ -131,9 +131,3 @@ def _valid(
 def out_of_memory(error: Exception) -> bool:
     """Whether an error says that memory did not suffice, of whatever library."""
     return isinstance(error, MemoryError) or any(words in str(error).lower() for words in NO_MEMORY)
-
-
-def free_device_memory() -> None:
-    torch = sys.modules.get("torch")
-    if torch is not None and torch.cuda.is_available():
-        torch.cuda.empty_cache()

@@ -21,7 +21,7 @@ from embark.engine.activity import SILENT, Activity
 from embark.engine.batches import Batch, Kind, Window, by_kind, first_batches_first, fixed_size, seconds_left
 from embark.engine.check import check_vectors
 from embark.engine.compiling import trial_is_due, try_compiled
-from embark.engine.forward import Turns, forward, free_device_memory, out_of_memory
+from embark.engine.forward import Turns, forward, out_of_memory
 from embark.engine.lanes import Lanes
 from embark.engine.preparing import MOST_BYTES, prepared
 from embark.engine.preparing_processes import Preparer, preparer_of_call
@@ -29,7 +29,7 @@ from embark.engine.report import Report
 from embark.engine.self_check import batch_warning
 from embark.engine.sink import Sink
 from embark.engine.tuning import Tuning
-from embark.models.device import own_stream
+from embark.models.device import free_device_memory, own_stream
 from embark.models.encoder import Billed, Encoder
 from embark.planning import Need, take
 from embark.store import Writer

@@ -71,6 +71,13 @@ def compile_children(model: Any, loading: Loading) -> None:
         compile_module(child, loading)
 
 
+def free_device_memory() -> None:
+    """Give back what torch keeps of a device's memory for later; nothing where torch was not used."""
+    torch = sys.modules.get("torch")
+    if torch is not None and torch.cuda.is_available():
+        torch.cuda.empty_cache()
+
+
 def without_gradients(function: Function) -> Function:
     """The function in torch's inference mode."""
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import gc
-import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any
 
+from embark.models.device import free_device_memory
 from embark.models.encoder import (
     Encoder,
     Matching,
@@ -164,7 +164,8 @@ class _Copy:
     def __call__(self, call: tuple[str, tuple[Any, ...]]) -> Any:
         if self.failed:  # what the failed pass had put on the device is free only now
             self.failed = False
-            _free_device_memory()
+            gc.collect()
+            free_device_memory()
         name, args = call
         self.failed = True
         result = getattr(self, name)(*args)
@@ -178,10 +179,3 @@ class _Copy:
     def embed(self, batch: Sequence[Any]) -> Any:
         """The forward pass."""
         return self.encoder.embed(batch)
-
-
-def _free_device_memory() -> None:
-    gc.collect()
-    torch = sys.modules.get("torch")
-    if torch is not None and torch.cuda.is_available():
-        torch.cuda.empty_cache()

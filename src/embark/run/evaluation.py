@@ -221,7 +221,7 @@ class _ModelStream:
         self.reading = ReadAhead(
             tasks,
             self._open,
-            limit=self.bench.settings.memory << 19,  # half of it: the rest is for scoring
+            limit=self.bench.settings.memory << 19,  # half of it; scoring has its own share of memory
             fetch=self._fetch if online else None,
             waiting=partial(self.activity.waiting, "download"),
             fetch_ahead=FETCH_AHEAD if self.evaluation.evict else None,
