@@ -112,7 +112,6 @@ def test_colors_of_full_planes_and_of_grey() -> None:
 
 @pytest.mark.slow  # without a GPU, Triton's interpreter runs the kernels, one number after the other
 def test_the_kernels_make_the_same_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("triton")
     device = "cuda" if torch.cuda.is_available() else "cpu"
     if device == "cpu":
         monkeypatch.setenv("TRITON_INTERPRET", "1")
