@@ -276,6 +276,7 @@ def test_a_plan_is_the_one_that_goes_item_by_item(sides: list[tuple[str, str]], 
     assert list(made.needs[1:5:2]) == needs[1:5:2]
     order = np.random.default_rng(0).permutation(len(needs))
     assert list(made.needs.take(order)) == [needs[row] for row in order.tolist()]
+    assert made.needs.take(order).texts() == [needs[row].item.parts[0].text for row in order.tolist()]  # type: ignore[union-attr]
 
 
 def test_many_needs_are_made_in_blocks_and_in_order() -> None:

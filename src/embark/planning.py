@@ -107,6 +107,15 @@ class Needs(Sequence[Need]):
             numbers[rows] = number
         return numbers
 
+    @property
+    def styles(self) -> list[Style | None]:
+        """Those in which the items are embedded."""
+        return [self.demands[number].task.style for _, number, _, _ in self.by_side()]
+
+    def texts(self) -> list[str] | None:
+        """The text of each item, where each is one text."""
+        return self._items.texts()
+
     def kinds(self) -> Kinds:
         """The kinds of the items to embed."""
         return self._items.kinds()
@@ -147,6 +156,11 @@ class Needs(Sequence[Need]):
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Sequence) and len(self) == len(other) and all(map(eq, self, other))
+
+
+def keys_of(needs: Sequence[Need]) -> Array:
+    """The key of each need."""
+    return needs.keys if isinstance(needs, Needs) else as_keys(need.key for need in needs)
 
 
 def take(needs: Sequence[Need], rows: Array) -> Sequence[Need]:

@@ -48,6 +48,7 @@ def check(made: Sequence[Item], expected: Sequence[Item]) -> None:
     assert made == expected
     assert pickle.loads(pickle.dumps(made)) == expected
     assert made.lengths().tolist() == plain.lengths().tolist()
+    assert made.texts() == plain.texts()
     assert [digest(item.parts) for item in expected] == items.digests(made).tolist()
     names, numbers = made.kinds()
     assert [names[number] for number in numbers.tolist()] == [item.modalities for item in expected]

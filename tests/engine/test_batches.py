@@ -8,12 +8,24 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from PIL import Image
 
 from embark.data import items
 from embark.data.media import UnreadableMedia
-from embark.engine.batches import FIRST_BATCH, UNKNOWN_COST, WINDOW, Batch, BatchSize, Window, cost, costs, fixed_size
-from embark.engine.preparing import Ready
+from embark.engine.batches import (
+    FIRST_BATCH,
+    UNKNOWN_COST,
+    WINDOW,
+    Batch,
+    BatchSize,
+    Ready,
+    Window,
+    cost,
+    costs,
+    fixed_size,
+)
 from embark.planning import Need
 from embark.store import Store
 from embark.types import Audio, Content, Encoded
@@ -22,9 +34,28 @@ from lengths import Lengths, needs, number, run
 MUCH = 1 << 40  # bytes
 
 
-def ready(values: Sequence[Any], size_in_bytes: int = 0) -> Iterator[Ready]:
-    for row, value in enumerate(values):
-        yield Need(row.to_bytes(32), items.text(""), "item", None, 0, row), value, size_in_bytes
+class Source:
+    """Prepared items that come in chunks, and how many were drawn."""
+
+    def __init__(self, values: Sequence[Any], size_in_bytes: int = 0, chunk: int = 1) -> None:
+        self.values = list(values)
+        self.size_in_bytes = size_in_bytes
+        self.chunk = chunk
+        self.drawn = 0
+
+    def __iter__(self) -> Iterator[Ready]:
+        while self.drawn < len(self.values):
+            values = self.values[self.drawn : self.drawn + self.chunk]
+            self.drawn += len(values)
+            yield Ready(values, [self.size_in_bytes] * len(values))
+
+
+def window_of(source: Source | Sequence[Any], size: BatchSize, most_bytes: int = MUCH, alike: bool = False) -> Window:
+    """A window over prepared items, whose needs are numbered."""
+    source = source if isinstance(source, Source) else Source(source)
+    item = items.text("")
+    needs = [Need(row.to_bytes(32), item, "item", None, 0, row) for row in range(len(source.values))]
+    return Window(needs, iter(source), size, most_bytes, alike)
 
 
 def batches(window: Window) -> list[Batch]:
@@ -68,7 +99,7 @@ def test_a_window_wastes_little_where_random_order_wastes_much(budget: int) -> N
     as_they_come = lengths[:5888].reshape(-1, 64)
     assert (64 * as_they_come.max(axis=1)).sum() / as_they_come.sum() - 1 > 0.4
     size = BatchSize(budget, growing=False)
-    cut = batches(Window(ready(tokens(lengths)), size, MUCH))
+    cut = batches(window_of(tokens(lengths), size))
     assert sorted(need.row for batch in cut for need in batch.needs) == list(range(6000))
     assert sum(batch.padded for batch in cut) / lengths.sum() - 1 < 0.1
     assert all(batch.padded <= size.budget for batch in cut)
@@ -78,77 +109,98 @@ def test_a_window_wastes_little_where_random_order_wastes_much(budget: int) -> N
 
 def test_values_and_costs_stay_with_their_items() -> None:
     lengths = np.random.default_rng(6).integers(1, 50, 500).tolist()
-    for batch in batches(Window(ready(tokens(lengths)), BatchSize(400, growing=False), MUCH)):
-        assert [len(value) for value in batch.values] == batch.costs == [lengths[need.row] for need in batch.needs]
+    for batch in batches(window_of(tokens(lengths), BatchSize(400, growing=False))):
+        assert [len(value) for value in batch.values] == batch.costs.tolist()
+        assert batch.costs.tolist() == [lengths[need.row] for need in batch.needs]
 
 
 def test_an_item_beyond_the_budget_goes_alone() -> None:
-    cut = batches(Window(ready(tokens([5, 90, 5, 5])), BatchSize(20, growing=False), MUCH))
+    cut = batches(window_of(tokens([5, 90, 5, 5]), BatchSize(20, growing=False)))
     assert sorted(sorted(batch.costs) for batch in cut) == [[5, 5, 5], [90]]
 
 
 def test_equal_shapes_stay_together() -> None:
     shapes = [(2, 6), (3, 4), (6, 2)] * 40
-    cut = batches(Window(ready([np.zeros(shape) for shape in shapes]), BatchSize(12 * 120, unit=12), MUCH))
+    cut = batches(window_of([np.zeros(shape) for shape in shapes], BatchSize(12 * 120, unit=12)))
     order = [value.shape for batch in cut for value in batch.values]
     assert sum(before != after for before, after in pairwise(order)) == 2
 
 
 def test_items_of_one_cost_do_not_wait_for_more_than_a_batch() -> None:
-    source = ready(["abcd"] * 1000)
-    window = Window(source, BatchSize(4 * 32, growing=False, unit=4), MUCH)
+    source = Source(["abcd"] * 1000)
+    window = window_of(source, BatchSize(4 * 32, growing=False, unit=4))
     assert len(window.next_batch() or []) == 32
-    assert next(source)[0].row == 32
+    assert source.drawn == 32
 
 
 def test_pictures_that_the_model_itself_brings_to_one_size_have_one_cost() -> None:
     pictures = [np.zeros((3, 8, 8)) if row % 5 else Encoded(b"JPEG", (640, 480), (2, 2)) for row in range(100)]
-    cut = batches(Window(ready(pictures), BatchSize(40 * UNKNOWN_COST, growing=False, unit=UNKNOWN_COST), MUCH, True))
+    cut = batches(window_of(pictures, BatchSize(40 * UNKNOWN_COST, growing=False, unit=UNKNOWN_COST), alike=True))
     assert [[need.row for need in batch.needs] for batch in cut] == [
         list(range(40)), list(range(40, 80)), list(range(80, 100))
     ]  # fmt: skip
 
 
 def test_the_first_batches_do_not_wait_for_a_whole_window() -> None:
-    source = ready(tokens([1, 2] * 5000))
-    window = Window(source, BatchSize(60, growing=False), MUCH)
+    source = Source(tokens([1, 2] * 5000))
+    window = window_of(source, BatchSize(60, growing=False))
     window.next_batch()
-    drawn = next(source)[0].row
+    drawn = source.drawn
     for _ in range(3 * WINDOW):
         window.next_batch()
     assert drawn < 200
-    assert drawn < next(source)[0].row < drawn + 60 * 5 * WINDOW
+    assert drawn < source.drawn < drawn + 60 * 5 * WINDOW
 
 
 def test_dear_items_that_are_rare_wait_for_their_like_and_are_not_forgotten() -> None:
     lengths = [200 if row % 50 == 0 else 10 for row in range(5000)]
-    cut = batches(Window(ready(tokens(lengths)), BatchSize(2000, growing=False), MUCH))
+    cut = batches(window_of(tokens(lengths), BatchSize(2000, growing=False)))
     dear = [batch for batch in cut if 200 in batch.costs]
-    assert sum(batch.costs.count(200) for batch in dear) == 100
+    assert sum(batch.costs.tolist().count(200) for batch in dear) == 100
     assert len(dear) < 40
     assert sum(batch.padded for batch in cut) / sum(lengths) < 1.1
 
 
 def test_bytes_bound_what_waits() -> None:
-    source = ready(tokens(range(1, 100)), size_in_bytes=10)
-    window = Window(source, BatchSize(10_000, growing=False), 100)
+    source = Source(tokens(range(1, 100)), size_in_bytes=10)
+    window = window_of(source, BatchSize(10_000, growing=False), 100)
     assert len(window.next_batch() or []) <= 10
-    assert next(source)[0].row == 10
+    assert source.drawn == 10
+
+
+@given(
+    lengths=st.lists(st.integers(0, 40), max_size=60),
+    chunk=st.integers(1, 20),
+    budget=st.integers(1, 200),
+    size_in_bytes=st.integers(0, 3),
+)
+def test_chunks_do_not_matter(lengths: list[int], chunk: int, budget: int, size_in_bytes: int) -> None:
+    values = [UnreadableMedia(str(row)) if length == 13 else [1] * length for row, length in enumerate(lengths)]
+
+    def cut(chunk: int) -> list[tuple[list[int], list[int], dict[bytes, str]]]:
+        source = Source(values, size_in_bytes, chunk)
+        window = window_of(source, BatchSize(budget, growing=False), 50)
+        return [([need.row for need in batch.needs], batch.costs.tolist(), batch.unreadable) for batch in batches(window)]
+
+    assert cut(chunk) == cut(1)
+    assert sorted(row for rows, _, _ in cut(chunk) for row in rows) == [
+        row for row, length in enumerate(lengths) if length != 13
+    ]
 
 
 def test_a_fixed_size_takes_items_as_they_come() -> None:
     lengths = [5, 1, 9, 2, 7]
-    cut = batches(Window(ready(tokens(lengths)), fixed_size(2), MUCH))
-    assert [batch.costs for batch in cut] == [[5, 1], [9, 2], [7]]
+    cut = batches(window_of(tokens(lengths), fixed_size(2)))
+    assert [batch.costs.tolist() for batch in cut] == [[5, 1], [9, 2], [7]]
     assert [batch.padded for batch in cut] == [10, 18, 7]
 
 
 def test_unreadable_items_are_named_and_are_in_no_batch() -> None:
     values = ["one", UnreadableMedia("broken"), "two"]
-    cut = batches(Window(ready(values), BatchSize(), MUCH))
+    cut = batches(window_of(values, BatchSize()))
     assert [batch.values for batch in cut] == [["one", "two"]]
     assert cut[0].unreadable == {(1).to_bytes(32): "broken"}
-    only = batches(Window(ready(values[1:2]), BatchSize(), MUCH))
+    only = batches(window_of(values[1:2], BatchSize()))
     assert [(len(batch), len(batch.unreadable)) for batch in only] == [(0, 1)]
 
 

@@ -79,7 +79,9 @@ def test_the_order_of_needs_does_not_matter(tmp_path: Path) -> None:
 def test_kinds_are_kept_apart_and_short_texts_come_first() -> None:
     mixture = [text(3), picture((1, 1, 1)), text(5), items.mixed(text(1), picture((2, 2, 2)))]
     groups = by_kind(needs(Lengths(), mixture))
-    assert [[need.row for need in group] for group in groups] == [[2, 0], [1], [3]]
+    assert [(kind, [need.row for need in group]) for kind, group in groups] == [
+        (("text",), [2, 0]), (("image",), [1]), (("text", "image"), [3])
+    ]  # fmt: skip
 
 
 def test_vectors_are_stored_in_the_precision_of_the_card(store: Store) -> None:

@@ -30,7 +30,7 @@ from embark.data.upright import UprightMedia
 from embark.engine import preparing_processes
 from embark.engine.batches import BatchSize, by_kind
 from embark.engine.local import embed
-from embark.engine.preparing import Ready, prepare, prepared
+from embark.engine.preparing import prepare, prepared
 from embark.engine.preparing_processes import Preparer, pays
 from embark.models.encoder import Encoder, Tower, Towers, image_towers
 from embark.models.pixels import BytePreprocessor, Fit, LibraryPreprocessor
@@ -78,14 +78,16 @@ def needs_of(items: Sequence[Item], style: Style | None = None) -> list[Need]:
     return [Need(row.to_bytes(32, "big"), thing, "document", None, 0, row, style) for row, thing in enumerate(items)]
 
 
-def ready(encoder: Encoder, needs: Sequence[Need], preparer: Preparer | None) -> list[Ready]:
+def ready(encoder: Encoder, needs: Sequence[Need], preparer: Preparer | None) -> list[tuple[Need, Any, int]]:
+    """Each need with its prepared value and its bytes."""
     if preparer is not None:
         preparer.begin(encoder, needs)
     with (
         DaemonThreads(2) as pool,
         closing(prepared(pool, encoder, needs, 2, batches_of(4), lambda need: f"item {need.row}", preparer)) as out,
     ):
-        return list(out)
+        values = [value for chunk in out for value in zip(*chunk, strict=True)]
+    return [(need, value, size) for need, (value, size) in zip(needs, values, strict=True)]
 
 
 def same(a: Any, b: Any) -> bool:
@@ -101,7 +103,7 @@ def same(a: Any, b: Any) -> bool:
 
 def compare(encoder: Encoder, needs: Sequence[Need], preparer: Preparer) -> None:
     """Each kind of needs has the same values from threads and from processes."""
-    for group in by_kind(needs):
+    for _, group in by_kind(needs):
         preparer.begin(encoder, group)
         assert preparer.takes(encoder, group[0])
         assert same(preparer.prepare(encoder, group[0]), prepare(encoder, group[0]))
@@ -290,8 +292,8 @@ def test_a_bounded_number_is_prepared_ahead(preparer: Preparer, monkeypatch: pyt
     preparer.processes.submit = counting  # type: ignore[method-assign]
     chunk = preparing_processes.PICTURES * 16 * 16 * 3
     try:
-        for _ in preparer.prepared(encoder, needs, batches_of(8), lambda need: (need, None, 0)):
-            consumed += 1
+        for ready_chunk in preparer.prepared(encoder, needs, batches_of(8), lambda need: None):
+            consumed += len(ready_chunk.values)
             if consumed > 40:  # sizes are known by then
                 assert (sum(submitted) - consumed) * 16 * 16 * 3 <= max(limit, chunk) + chunk
     finally:

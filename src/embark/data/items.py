@@ -193,6 +193,12 @@ class Items(Sequence[Item]):
     def lengths(self) -> Array:
         """The number of characters in the texts of each item."""
 
+    def texts(self) -> list[str] | None:
+        """The text of each item, where each is one text."""
+        parts = [item.parts[0] if len(item.parts) == 1 else None for item in self]
+        texts = [part.text for part in parts if isinstance(part, Text)]
+        return texts if len(texts) == len(parts) else None
+
     @abstractmethod
     def hashed(self) -> Iterator[bytes]:
         """What `digest` hashes of the parts of each item."""

@@ -83,6 +83,9 @@ class Texts(Items):
     def take(self, rows: Array) -> Texts:
         return Texts(self.array.take(_rows(rows)))
 
+    def texts(self) -> list[str]:
+        return decoded(self.array)
+
     def kinds(self) -> Kinds:
         return uniform(("text",), len(self))
 
@@ -272,6 +275,15 @@ class Chained(Items):
         for rows, number, places in self.by_sequence():
             lengths[rows] = self._taken(number, places).lengths()
         return lengths
+
+    def texts(self) -> list[str] | None:
+        texts = np.empty(len(self), object)
+        for rows, number, places in self.by_sequence():
+            of_sequence = self._taken(number, places).texts()
+            if of_sequence is None:
+                return None
+            texts[rows] = of_sequence
+        return texts.tolist()
 
     def hashed(self) -> Iterator[bytes]:
         if (np.diff(self.rows) > 0).all():

@@ -4,21 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass
-from itertools import islice
 from math import prod
 from threading import Lock
-from typing import TYPE_CHECKING, Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from embark.data.items import ItemList
 from embark.data.media import UnreadableMedia
 from embark.engine.report import Report
-from embark.planning import Need, Needs, take
-from embark.types import MODALITIES, Content, Modality
-
-if TYPE_CHECKING:
-    from embark.engine.preparing import Ready
+from embark.planning import Need, Needs, keys_of, take
+from embark.types import MODALITIES, Array, Content, Modality
 
 FIRST_BATCH = 32
 LARGEST_BATCH = 4096  # items, where each costs little; a quarter of that where it costs more than SHORT
@@ -29,7 +25,6 @@ PER_BATCH = 0.001  # seconds that a batch takes beside the forward pass: gatheri
 FULL = 0.8  # share of the budget from which a batch tells what a full one takes
 SMALL = 0.125  # share of the budget up to which a batch is rather filled than even
 MOST_PADDING = 0.1  # of a batch that is larger than that, as a share of its items' own cost
-LIGHT = 256  # items without bytes to count, as texts are, that are taken at a time
 WINDOW = 8  # batches of prepared items to choose the next one from; padding falls with it
 UNKNOWN_COST = 3 * 224 * 224  # of what only the model itself makes numbers of: an undecoded or unscaled picture
 MOST_FILES = 256 * UNKNOWN_COST  # in larger batches, the device waits longer for the first and the last of them
@@ -66,12 +61,18 @@ def costs_and_shapes(values: Sequence[Any]) -> tuple[list[int], list[tuple[int, 
 def _are_flat(values: Sequence[Any]) -> bool:
     """Whether all are texts, or all lists of tokens: these are many, and are measured at once."""
     types = set(map(type, values))
-    return types == {str} or (types == {list} and all(type(value[0]) is int for value in values if value))
+    return types == {str} or (types == {list} and {type(value[0]) for value in values if value} <= {int})
 
 
 def _are_of_towers(values: Sequence[Any]) -> bool:
     """Whether all are one part with its modality, as towers take it."""
-    return set(map(type, values)) == {list} and all(len(value) == 1 and _is_of_tower(value[0]) for value in values)
+    if set(map(type, values)) != {list} or set(map(len, values)) != {1}:
+        return False
+    parts = [value[0] for value in values]
+    if set(map(type, parts)) != {tuple} or set(map(len, parts)) != {2}:
+        return False
+    kinds = [part[0] for part in parts]
+    return set(map(type, kinds)) == {str} and set(kinds) <= set(MODALITIES)
 
 
 def _is_of_tower(value: Any) -> bool:
@@ -187,13 +188,20 @@ def largest_batch(unit: int) -> int:
 # ── batches ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
+class Ready(NamedTuple):
+    """Prepared items in the order of their needs: values, or the errors that items are unreadable, and their bytes."""
+
+    values: list[Any]
+    sizes: list[int]
+
+
 @dataclass
 class Batch:
     """Items to embed together: needs, prepared values and costs, in one order; and by key, why others do not decode."""
 
-    needs: list[Need]
+    needs: Sequence[Need]
     values: list[Any]
-    costs: list[int]
+    costs: Array
     unreadable: dict[bytes, str] = field(default_factory=dict)
 
     def __len__(self) -> int:
@@ -202,24 +210,26 @@ class Batch:
     @property
     def padded(self) -> int:
         """The cost of the batch where every item is padded to the dearest."""
-        return len(self.costs) * max(self.costs, default=0)
+        return len(self.costs) * int(self.costs.max(initial=0))
 
     def part(self, rows: Sequence[int]) -> Batch:
         """The items of these rows."""
-        return Batch(
-            [self.needs[row] for row in rows], [self.values[row] for row in rows], [self.costs[row] for row in rows]
-        )
+        places = np.array(rows, np.int64)
+        return Batch(take(self.needs, places), [self.values[row] for row in rows], self.costs[places])
 
 
 class Window:
-    """Prepared items from which batches are cut: items of like cost go together, so that little is padded.
+    """Prepared items of `needs` from which batches are cut: items of like cost go together, so that little is padded.
 
     A sweep goes from the cheap to the dear and begins again; what comes after it has passed waits for the next one.
     Items of one cost do not wait for others, and batches of a fixed size are taken as the items come. Items that are
     `alike` have one cost, whatever they were prepared to: the model itself brings pictures to one size.
     """
 
-    def __init__(self, ready: Iterator[Ready], size: BatchSize, most_bytes: int, alike: bool = False) -> None:
+    def __init__(
+        self, needs: Sequence[Need], ready: Iterator[Ready], size: BatchSize, most_bytes: int, alike: bool = False
+    ) -> None:
+        self._needs = needs
         self._alike = alike
         if alike and not size.fixed:
             size.limit = min(size.limit or MOST_FILES, MOST_FILES)
@@ -227,12 +237,16 @@ class Window:
         self._ready = ready
         self._size = size
         self._most_bytes = most_bytes
-        self._items: list[Ready] = []  # in the order of their costs, unless the size is fixed
+        self._values: list[Any] = []  # in the order of their costs, unless the size is fixed
+        self._rows = np.empty(0, np.int64)  # of these values: the place of each in `needs`
         self._costs = np.empty(0, np.int64)
         self._shapes = np.empty(0, np.int64)  # numbers of shapes
         self._numbers: dict[tuple[int, ...], int] = {(): 0}  # shape → number
+        self._sizes = np.empty(0, np.int64)  # bytes
         self._unreadable: dict[bytes, str] = {}
         self._bytes = 0
+        self._begun: Ready = Ready([], [])  # what is left of the chunk that was begun
+        self._drawn = 0
         self._batches = 0
         self._coming = True  # whether more items may come
         self._reached = 0  # the cost up to which the sweep has come
@@ -240,13 +254,13 @@ class Window:
     def next_batch(self) -> Batch | None:
         """The next batch; None when there are no more items."""
         size = self._size
-        self._draw(size.now if size.fixed or not self._items else self._items_for(1))
-        if not size.fixed and self._items:
+        self._draw(size.now if size.fixed or not self._values else self._items_for(1))
+        if not size.fixed and self._values:
             size.budget = size.budget or FIRST_BATCH * int(np.median(self._costs))
             if self._costs[0] != self._costs[-1]:
                 self._draw(self._items_for(min(WINDOW, 1 + self._batches)))  # the first do not wait for many items
             size.unit = max(1, round(self._costs.mean()))
-        if not self._items and not self._unreadable:
+        if not self._values and not self._unreadable:
             return None
         self._batches += 1
         return self._take(*self._cut())
@@ -258,42 +272,53 @@ class Window:
 
     def _draw(self, items: int) -> None:
         """Draw prepared items until there are so many, or their bytes are enough."""
-        drawn: list[Ready] = []
-        step = 1
-        while (missing := items - len(self._items) - len(drawn)) > 0 and self._bytes < self._most_bytes:
-            chunk = list(islice(self._ready, min(step, missing)))
-            if not chunk:
-                self._coming = False
-                break
-            drawn += chunk
-            weight = sum([size for _, _, size in chunk])
-            self._bytes += weight
-            step = 1 if weight else LIGHT
-        if any(issubclass(kind, UnreadableMedia) for kind in {type(value) for _, value, _ in drawn}):
-            self._unreadable |= {need.key: str(value) for need, value, _ in drawn if isinstance(value, UnreadableMedia)}
-            drawn = [ready for ready in drawn if not isinstance(ready[1], UnreadableMedia)]
-        if drawn:
-            self._add(drawn)
+        values: list[Any] = []
+        sizes: list[int] = []
+        while (missing := items - len(self._values) - len(values)) > 0 and self._bytes < self._most_bytes:
+            if not self._begun.values:
+                chunk = next(self._ready, None)
+                if chunk is None:
+                    self._coming = False
+                    break
+                self._begun = chunk
+            filled = np.searchsorted(np.cumsum(self._begun.sizes), self._most_bytes - self._bytes)
+            count = min(missing, int(filled) + 1)
+            values += self._begun.values[:count]
+            sizes += self._begun.sizes[:count]
+            self._bytes += sum(self._begun.sizes[:count])
+            self._begun = Ready(self._begun.values[count:], self._begun.sizes[count:])
+        rows = np.arange(self._drawn, self._drawn + len(values))
+        self._drawn += len(values)
+        if any(issubclass(kind, UnreadableMedia) for kind in set(map(type, values))):
+            readable = np.array([not isinstance(value, UnreadableMedia) for value in values])
+            keys = keys_of(take(self._needs, rows[~readable])).tolist()
+            errors = (str(value) for value in values if isinstance(value, UnreadableMedia))
+            self._unreadable |= dict(zip(keys, errors, strict=True))
+            kept = np.flatnonzero(readable).tolist()
+            rows = rows[readable]
+            values = [values[place] for place in kept]
+            sizes = [sizes[place] for place in kept]
+        if values:
+            self._add(rows, values, sizes)
 
-    def _add(self, drawn: list[Ready]) -> None:
-        values = [value for _, value, _ in drawn]
-        self._items += drawn
+    def _add(self, rows: Array, values: list[Any], sizes: list[int]) -> None:
+        self._values += values
+        self._rows = np.append(self._rows, rows)
+        self._sizes = np.append(self._sizes, sizes)
         of_items, shapes = ([UNKNOWN_COST] * len(values), []) if self._alike else costs_and_shapes(values)
         self._costs = np.append(self._costs, of_items)
-        if self._size.fixed:
-            return
         numbers = [self._numbers.setdefault(shape, len(self._numbers)) for shape in shapes]
         self._shapes = np.append(self._shapes, numbers or np.zeros(len(values), np.int64))
-        if (self._costs[:-1] <= self._costs[1:]).all() and not self._shapes.any():
+        if self._size.fixed or ((self._costs[:-1] <= self._costs[1:]).all() and not self._shapes.any()):
             return  # the usual case: texts come in the order of their lengths
         order = np.lexsort((self._shapes, self._costs))  # stable, and equal shapes stand together
-        self._items = [self._items[row] for row in order.tolist()]
-        self._costs = self._costs[order]
-        self._shapes = self._shapes[order]
+        self._values = [self._values[place] for place in order.tolist()]
+        self._rows, self._sizes = self._rows[order], self._sizes[order]
+        self._costs, self._shapes = self._costs[order], self._shapes[order]
 
     def _cut(self) -> tuple[int, int]:
         """The first item of the next batch, and the one after its last."""
-        if self._size.fixed or not self._items:
+        if self._size.fixed or not self._values:
             return 0, self._size.now
         budget = self._size.budget
         start = int(np.searchsorted(self._costs, self._reached))
@@ -308,17 +333,17 @@ class Window:
 
     def _take(self, start: int, end: int) -> Batch:
         """The batch of these items, which leave the window."""
-        taken = self._items[start:end]
-        taken_costs = self._costs[start:end].tolist()
-        del self._items[start:end]
-        self._costs = np.delete(self._costs, slice(start, end))
-        self._shapes = np.delete(self._shapes, slice(start, end))
-        if taken:
-            self._bytes -= sum([size for _, _, size in taken])
-            self._reached = taken_costs[-1]
+        taken = slice(start, end)
         unreadable = self._unreadable
+        batch = Batch(take(self._needs, self._rows[taken]), self._values[taken], self._costs[taken], unreadable)
+        if len(batch):
+            self._bytes -= int(self._sizes[taken].sum())
+            self._reached = int(batch.costs[-1])
+        del self._values[taken]
+        self._rows, self._sizes = np.delete(self._rows, taken), np.delete(self._sizes, taken)
+        self._costs, self._shapes = np.delete(self._costs, taken), np.delete(self._shapes, taken)
         self._unreadable = {}
-        return Batch([need for need, _, _ in taken], [value for _, value, _ in taken], taken_costs, unreadable)
+        return batch
 
 
 # ── kinds of items ───────────────────────────────────────────────────────────────────────────────────────────────────
@@ -330,15 +355,11 @@ class Kind:
 
     needs: Sequence[Need]
     size: BatchSize
+    modalities: tuple[Modality, ...]  # of each of its items
     done: int = 0
     seconds: float = 0.0
     valid: int = 0
     invalid: int = 0
-
-    @property
-    def modalities(self) -> tuple[Modality, ...]:
-        """Those of each of its items."""
-        return self.needs[0].item.modalities
 
     @property
     def hopeless(self) -> bool:
@@ -379,9 +400,11 @@ def seconds_left(kinds: Sequence[Kind]) -> float:
     )
 
 
-def by_kind(needs: Sequence[Need]) -> list[Sequence[Need]]:
-    """Needs grouped by kind of item. Short texts come first, so that batches are even and need little padding; what
-    has media stays in its order, in which files are read once.
+def by_kind(needs: Sequence[Need]) -> list[tuple[tuple[Modality, ...], Sequence[Need]]]:
+    """Needs grouped by kind of item: its modalities.
+
+    Short texts come first, so that batches are even and need little padding; what has media stays in its order, in
+    which files are read once.
     """
     rows: Needs | ItemList = needs if isinstance(needs, Needs) else ItemList([need.item for need in needs])
     names, numbers = rows.kinds()
@@ -389,4 +412,4 @@ def by_kind(needs: Sequence[Need]) -> list[Sequence[Need]]:
     if ("text",) in groups:
         texts = groups["text",]
         groups["text",] = texts[np.argsort(rows.take(texts).lengths(), kind="stable")]
-    return [take(needs, group) for group in groups.values()]
+    return [(kind, take(needs, group)) for kind, group in groups.items()]

@@ -41,10 +41,9 @@ def calibrate(
     end = time.perf_counter() + seconds
     rates = {}
     with TemporaryDirectory(prefix="embark-calibration-", dir=folder) as place:
-        for number, group in enumerate(groups):
+        for number, (modalities, group) in enumerate(groups):
             share = max(0.0, end - time.perf_counter()) / (len(groups) - number)
-            seconds_per_item = _seconds_per_item(encoder, group, Path(place, str(number)), share, workers)
-            rates[group[0].item.modalities] = seconds_per_item
+            rates[modalities] = _seconds_per_item(encoder, group, Path(place, str(number)), share, workers)
             advance(1)
     return rates
 

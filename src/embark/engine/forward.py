@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from threading import Condition
 from typing import Any
@@ -16,7 +16,7 @@ from embark.engine.check import InvalidVectors, check_vectors
 from embark.engine.report import Report
 from embark.models.device import free_device_memory
 from embark.models.encoder import Encoder, Interrupted, UnreadableRows
-from embark.planning import Need
+from embark.planning import Need, keys_of, take
 from embark.processes import NoWorkers, WorkerLost
 from embark.types import Array
 
@@ -56,7 +56,7 @@ def forward(
     turns: Turns,
     alone: bool,
     activity: Activity = SILENT,
-) -> Iterator[tuple[list[Need], Array | list[Array]]]:
+) -> Iterator[tuple[Sequence[Need], Array | list[Array]]]:
     """(needs, vectors) of the batch: all at once, or by halves of halves where memory does not suffice.
 
     Halves, and all if `alone`, are embedded while nothing else is. An item that does not fit even so is reported, and
@@ -73,7 +73,7 @@ def forward(
         if cut.done:  # a provider has charged for them, so they are stored
             rows = sorted(cut.done)
             done = np.stack([cut.done[row] for row in rows])
-            yield from _valid(encoder, [batch.needs[row] for row in rows], done, report, name)
+            yield from _valid(encoder, take(batch.needs, np.array(rows)), done, report, name)
         raise
     except UnreadableRows as error:
         report.unreadable |= {batch.needs[row].key: reason for row, reason in error.rows.items()}
@@ -89,7 +89,7 @@ def forward(
             raise
     else:
         size.record_time(size.cost(batch), time.perf_counter() - start)
-        report.cost += sum(batch.costs)
+        report.cost += int(batch.costs.sum())
         report.padded += batch.padded
         yield from _valid(encoder, batch.needs, vectors, report, name)
         return
@@ -114,16 +114,16 @@ def forward(
 
 
 def _valid(
-    encoder: Encoder, needs: list[Need], vectors: Any, report: Report, name: Callable[[Need], str]
-) -> Iterator[tuple[list[Need], Array | list[Array]]]:
+    encoder: Encoder, needs: Sequence[Need], vectors: Any, report: Report, name: Callable[[Need], str]
+) -> Iterator[tuple[Sequence[Need], Array | list[Array]]]:
     """Needs with their checked vectors, without the items that got an invalid one: these are reported."""
     try:
         stored = check_vectors(vectors, encoder.card, needs, name)
     except InvalidVectors as error:
-        report.invalid |= {needs[row].key: error.problem for row in error.rows}
+        report.invalid |= dict.fromkeys(keys_of(take(needs, np.array(error.rows))).tolist(), error.problem)
         if valid := sorted(set(range(len(needs))) - set(error.rows)):
             valid_vectors = vectors[valid] if hasattr(vectors, "shape") else [vectors[row] for row in valid]
-            yield from _valid(encoder, [needs[row] for row in valid], valid_vectors, report, name)
+            yield from _valid(encoder, take(needs, np.array(valid)), valid_vectors, report, name)
         return
     yield needs, stored
 

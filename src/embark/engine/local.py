@@ -16,7 +16,6 @@ from typing import TypeAlias
 
 import numpy as np
 
-from embark.data.items import as_keys
 from embark.engine.activity import SILENT, Activity
 from embark.engine.batches import Batch, Kind, Window, by_kind, first_batches_first, fixed_size, seconds_left
 from embark.engine.check import check_vectors
@@ -31,7 +30,7 @@ from embark.engine.sink import Sink
 from embark.engine.tuning import Tuning
 from embark.models.device import free_device_memory, own_stream
 from embark.models.encoder import Billed, Encoder
-from embark.planning import Need, take
+from embark.planning import Need, keys_of, take
 from embark.store import Writer
 from embark.threads import DaemonThreads
 
@@ -73,10 +72,10 @@ def embed(
         tuning,
     ):
         fixed = batch_size or encoder.batch_size
-        kinds = [
-            Kind(group, fixed_size(fixed) if fixed else tuning.size(encoder.card, group[0].item.modalities))
-            for group in by_kind(needs)
-        ]
+        kinds = []
+        for modalities, group in by_kind(needs):
+            size = fixed_size(fixed) if fixed else tuning.size(encoder.card, modalities)
+            kinds.append(Kind(group, size, modalities))
         for kind in kinds:
             preparer.begin(encoder, kind.needs)
         if self_check and not isinstance(encoder, Billed):
@@ -89,7 +88,7 @@ def embed(
             for kind, part in first_batches_first(kinds):
                 with closing(prepared(pool, encoder, part, workers, kind.size, name, preparer, activity)) as ready:
                     alike = not getattr(encoder, "encoded", frozenset()).isdisjoint(kind.modalities)
-                    window = Window(ready, kind.size, MOST_BYTES // lanes.jobs_at_once, alike)
+                    window = Window(part, ready, kind.size, MOST_BYTES // lanes.jobs_at_once, alike)
                     while not kind.hopeless and _hand_over(encoder, lanes, kind, kinds, window):
                         pass
         for kind in kinds:
@@ -141,7 +140,7 @@ def _lanes(
         for needs, vectors in forward(encoder, batch, kind.size, part, name, turns, alone, activity):
             if lanes.left:  # after an error, when nobody waits for these vectors any more
                 return
-            sink.put(as_keys([need.key for need in needs]), vectors)
+            sink.put(keys_of(needs), vectors)
             part.embedded += len(needs)
         with lock:
             now = time.perf_counter()
@@ -192,7 +191,6 @@ def _embed_twice(
         return group
     if warning := batch_warning(encoder.card, alone, together):
         report.warnings += (warning,)
-    keys = [need.key for need in needs]
-    sink.put(as_keys(keys), stored)
-    report.embedded += len(keys)
+    sink.put(keys_of(needs), stored)
+    report.embedded += len(needs)
     return take(group, np.delete(np.arange(len(group)), rows))

@@ -6,16 +6,19 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import fields, is_dataclass
+from functools import partial
 from threading import Condition, Semaphore
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from PIL import Image
 
+from embark.data.items import ItemList
 from embark.data.media import UnreadableMedia, decode
 from embark.engine.activity import SILENT, Activity
-from embark.engine.batches import BatchSize
+from embark.engine.batches import BatchSize, Ready
 from embark.models.encoder import Encoder, Preparing, renders_plainly
-from embark.planning import Need
+from embark.planning import Need, Needs
 from embark.threads import DaemonThreads
 from embark.types import Content, EmbarkError, Encoded, Modality, Text
 
@@ -30,8 +33,6 @@ FILES = 64  # files at a time that the device decodes: they are only read
 FEW_THREADS = 3  # for texts and files: their work is Python, of which one thread runs, and lanes wait for their turn
 MOST_BYTES = 1 << 30  # limit for prepared items: those of a batch, and those waiting for the next
 
-Ready: TypeAlias = tuple[Need, Any, int]  # a need, its prepared value (or the error that it is unreadable), its bytes
-
 
 def prepare(encoder: Encoder, need: Need) -> Any:
     """The encoder's input for a need: decoded media, and the encoder's own CPU work on them."""
@@ -44,8 +45,7 @@ def prepare(encoder: Encoder, need: Need) -> Any:
 def prepare_texts(encoder: Encoder, needs: Sequence[Need]) -> Sequence[Any]:
     """As `prepare` for needs of texts alone, all together."""
     if _seen_as_they_are(encoder, needs):
-        texts = [[Content("text", part.text) for part in need.item.parts if isinstance(part, Text)] for need in needs]
-        values = encoder.prepare_many(texts, [""] * len(needs))
+        values = encoder.prepare_many(_contents(needs), [""] * len(needs))
     else:
         rendered = [need.render(encoder) for need in needs]
         contents = [decode(seen.parts, encoder.card.frames, encoder.card.sample_rate) for seen in rendered]
@@ -57,9 +57,17 @@ def prepare_texts(encoder: Encoder, needs: Sequence[Need]) -> Sequence[Any]:
 
 def _seen_as_they_are(encoder: Encoder, needs: Sequence[Need]) -> bool:
     """Whether the encoder sees these texts without a prompt or anything else."""
-    styles = {id(need.style): need.style for need in needs}.values()
-    plain = all(renders_plainly(encoder, style, {"text"}) for style in styles)
-    return plain and all(type(need) is Need for need in needs)
+    if not isinstance(needs, Needs) and any(type(need) is not Need for need in needs):
+        return False  # one that renders in its own way
+    styles = needs.styles if isinstance(needs, Needs) else [need.style for need in needs]
+    return all(renders_plainly(encoder, style, {"text"}) for style in {id(style): style for style in styles}.values())
+
+
+def _contents(needs: Sequence[Need]) -> list[list[Content]]:
+    """The contents of texts, without an object for each need where that is possible: there are millions of them."""
+    if isinstance(needs, Needs) and (texts := needs.texts()) is not None:
+        return [[Content("text", text)] for text in texts]
+    return [[Content("text", part.text) for part in need.item.parts if isinstance(part, Text)] for need in needs]
 
 
 def prepare_named(encoder: Encoder, need: Need, name: Callable[[Need], str]) -> Any:
@@ -98,14 +106,14 @@ def byte_size(value: Any) -> int:
 
 def chunked(needs: Sequence[Need], size: int) -> Iterator[Sequence[Need]]:
     """The needs in order, so many at a time; fewer where texts are long. Short ones stand before long ones."""
+    rows = needs if isinstance(needs, Needs) else ItemList([need.item for need in needs])
+    lengths = rows.lengths() if size > CHUNK else np.zeros(len(needs))
     start = 0
     while start < len(needs):
-        chunk = needs[start : start + size]
-        if size > CHUNK:
-            longest = sum(len(part.text) for part in chunk[-1].item.parts if isinstance(part, Text))
-            chunk = chunk[: max(CHUNK, CHARACTERS // max(1, longest))]
-        yield chunk
-        start += len(chunk)
+        longest = int(lengths[start : start + size][-1])
+        end = start + min(size, max(CHUNK, CHARACTERS // max(1, longest)))
+        yield needs[start:end]
+        start = end
 
 
 class Backlog:
@@ -146,13 +154,10 @@ def prepared(
     preparer: Preparer | None = None,
     activity: Activity = SILENT,
 ) -> Generator[Ready]:
-    """Needs with their prepared values, in order; workers prepare a bounded number ahead of the encoder."""
-
-    def here(need: Need) -> Ready:
-        value = prepare_named(encoder, need, name)
-        return need, value, byte_size(value)
+    """The prepared values of all needs, in order; workers prepare a bounded number ahead of the encoder."""
 
     if preparer is not None and preparer.takes(encoder, needs[0]):
+        here = partial(prepare_named, encoder, name=name)
         needs = yield from preparer.prepared(encoder, needs, size, here, activity)
         if not len(needs):
             return
@@ -163,16 +168,16 @@ def prepared(
     turns = Semaphore(FEW_THREADS if only_text or files else workers)
     together = only_text and type(encoder).prepare_many is not Preparing.prepare_many
 
-    def work(number: int, chunk: Sequence[Need]) -> list[Ready]:
+    def work(number: int, chunk: Sequence[Need]) -> Ready:
         with turns:
-            return prepare_all(number, list(chunk))  # each need is made once
+            return prepare_all(number, chunk)
 
-    def prepare_all(number: int, chunk: Sequence[Need]) -> list[Ready]:
-        out: list[Ready] = []
+    def prepare_all(number: int, chunk: Sequence[Need]) -> Ready:
+        out = Ready([], [])
         failure: Exception | None = None
         if together and backlog.admits(number):
             try:
-                return [(need, value, 0) for need, value in zip(chunk, prepare_texts(encoder, chunk), strict=True)]
+                return Ready(list(prepare_texts(encoder, chunk)), [0] * len(chunk))
             except Exception as error:  # again one by one, where the error names its item
                 failure = error
         for need in chunk:
@@ -182,15 +187,16 @@ def prepared(
             size_in_bytes = 0 if only_text else byte_size(value)
             if size_in_bytes:
                 backlog.update(added=size_in_bytes)
-            out.append((need, value, size_in_bytes))
-        if failure and len(out) == len(chunk):
+            out.values.append(value)
+            out.sizes.append(size_in_bytes)
+        if failure and len(out.values) == len(chunk):
             failure.add_note(f"{encoder.card.name} prepares these items one by one, but not together (prepare_many).")
             raise failure
         return out
 
     step = TOGETHER if together else TEXT_CHUNK if only_text else FILES if files else CHUNK
     chunks = enumerate(chunked(needs, step))
-    ahead: deque[tuple[int, Future[list[Ready]]]] = deque()
+    ahead: deque[tuple[int, Future[Ready]]] = deque()
     try:
         while True:
             items = sum(count for count, _ in ahead)
@@ -205,8 +211,9 @@ def prepared(
             backlog.update(chunks=1)
             with activity.waiting("decode"):
                 ready = ahead.popleft()[1].result()
-            if size_in_bytes := sum([size_in_bytes for _, _, size_in_bytes in ready]):
+            if size_in_bytes := sum(ready.sizes):
                 backlog.update(added=-size_in_bytes)
-            yield from ready
+            yield ready
+            del ready  # its memory is free while the next are waited for
     finally:
         backlog.update(closed=True)

@@ -22,9 +22,9 @@ from embark.data.lazy_media import ArchiveFile
 from embark.data.media import UnreadableMedia
 from embark.data.upright import UprightMedia
 from embark.engine.activity import SILENT, Activity
-from embark.engine.batches import BatchSize
+from embark.engine.batches import BatchSize, Ready
 from embark.engine.item_worker import PillowOptions, RenderedItem, item_worker
-from embark.engine.preparing import MOST_BYTES, Ready, byte_size, prepare
+from embark.engine.preparing import MOST_BYTES, byte_size, prepare
 from embark.models.encoder import Encoder, Preparation
 from embark.planning import Need
 from embark.processes import ITEM_SECONDS, POSSIBLE, SINGLE_THREADED, NoWorkers, WorkerLost, Workers, WorkersDie
@@ -113,7 +113,7 @@ class Preparer(AbstractContextManager["Preparer"]):
     def prepare(self, encoder: Encoder, need: Need) -> Any:
         """As `engine.preparing.prepare`, by a process if they take it."""
         if self.takes(encoder, need):
-            (_, value, _), *_ = self._finished([need], self._submit(encoder, [need]), lambda need: (need, None, 0))
+            [value], _ = self._finished([need], self._submit(encoder, [need]), lambda need: None)
             if isinstance(value, UnreadableMedia):
                 raise value
             if value is not None:
@@ -125,16 +125,16 @@ class Preparer(AbstractContextManager["Preparer"]):
         encoder: Encoder,
         needs: Sequence[Need],
         size: BatchSize,
-        here: Callable[[Need], Ready],
+        here: Callable[[Need], Any],
         activity: Activity = SILENT,
     ) -> Generator[Ready, None, Sequence[Need]]:
-        """Needs with their prepared values, in order; processes prepare a bounded number ahead of the encoder.
+        """The prepared values of needs, in order; processes prepare a bounded number ahead of the encoder.
 
         `here` prepares a need in this process: what cannot be sent, and what fails, for the error that names it.
         Returns the needs that are left where no process can do the work: threads are faster than `here`.
         """
         step = PICTURES if needs[0].item.modalities == ("image",) else 1
-        chunks = iter([needs[start : start + step] for start in range(0, len(needs), step)])
+        chunks = (list(needs[start : start + step]) for start in range(0, len(needs), step))
         ahead: deque[tuple[Sequence[Need], Future[list[Any]] | None]] = deque()
         chunk_bytes: float | None = None  # of a prepared chunk, about
         done = 0
@@ -149,9 +149,9 @@ class Preparer(AbstractContextManager["Preparer"]):
                     return ()
                 with activity.waiting("decode"):
                     ready = self._finished(*ahead.popleft(), here)
-                chunk_bytes = max(0.9 * (chunk_bytes or 0), sum(size_in_bytes for _, _, size_in_bytes in ready))
-                done += len(ready)
-                yield from ready
+                chunk_bytes = max(0.9 * (chunk_bytes or 0), sum(ready.sizes))
+                done += len(ready.values)
+                yield ready
                 del ready
             return needs[done:]
         finally:
@@ -175,8 +175,8 @@ class Preparer(AbstractContextManager["Preparer"]):
             return None
 
     def _finished(
-        self, chunk: Sequence[Need], future: Future[list[Any]] | None, here: Callable[[Need], Ready]
-    ) -> list[Ready]:
+        self, chunk: Sequence[Need], future: Future[list[Any]] | None, here: Callable[[Need], Any]
+    ) -> Ready:
         if future is not None:
             try:
                 values = future.result()
@@ -188,11 +188,11 @@ class Preparer(AbstractContextManager["Preparer"]):
                 results = iter(values)
                 lost = set(self._lost)  # before these results
                 ready = [
-                    (need, self._lost[need.key] if need.key in lost else self._result(need, next(results)))
-                    for need in chunk
+                    self._lost[need.key] if need.key in lost else self._result(need, next(results)) for need in chunk
                 ]
-                return [(need, value, byte_size(value)) for need, value in ready]
-        return [here(need) if need.key not in self._lost else (need, self._lost[need.key], 0) for need in chunk]
+                return Ready(ready, list(map(byte_size, ready)))
+        ready = [here(need) if need.key not in self._lost else self._lost[need.key] for need in chunk]
+        return Ready(ready, list(map(byte_size, ready)))
 
     def _refuse(self, error: NoWorkers) -> None:
         """Do the work here from now on: in a process it lacks the main module, or a library.
