@@ -23,7 +23,7 @@ from embark.engine.batches import (
     Ready,
     Window,
     cost,
-    costs,
+    costs_and_shapes,
     fixed_size,
 )
 from embark.planning import Need
@@ -47,7 +47,7 @@ class Source:
         while self.drawn < len(self.values):
             values = self.values[self.drawn : self.drawn + self.chunk]
             self.drawn += len(values)
-            yield Ready(values, [self.size_in_bytes] * len(values))
+            yield Ready(values, np.full(len(values), self.size_in_bytes))
 
 
 def window_of(source: Source | Sequence[Any], size: BatchSize, most_bytes: int = MUCH, alike: bool = False) -> Window:
@@ -82,10 +82,14 @@ def test_an_item_costs_its_tokens_or_the_elements_of_its_largest_array() -> None
     assert cost([Content("text", "words"), Content("audio", Audio(np.zeros(100), 16_000))]) == 105
     assert cost(Image.new("RGB", (40, 30))) == cost(b"JPEG") == UNKNOWN_COST
     assert [cost(value) for value in ("", [], None, 7)] == [1] * 4
-    assert costs(["a", "", "abc"]) == [1, 1, 3]
-    assert costs(tokens([3, 0, 2])) == [3, 1, 2]
-    assert costs([[("text", [1, 2])], [("text", [1])]]) == [2, 1]
-    assert costs([pixels, [1, 2]]) == [24, 2]
+    several: list[tuple[list[Any], list[int]]] = [
+        (["a", "", "abc"], [1, 1, 3]),
+        (tokens([3, 0, 2]), [3, 1, 2]),
+        ([[("text", [1, 2])], [("text", [1])]], [2, 1]),
+        ([pixels, [1, 2]], [24, 2]),
+    ]
+    for values, expected in several:
+        assert costs_and_shapes(values)[0].tolist() == expected
 
 
 def test_tensors_cost_their_elements() -> None:
@@ -178,9 +182,8 @@ def test_chunks_do_not_matter(lengths: list[int], chunk: int, budget: int, size_
     values = [UnreadableMedia(str(row)) if length == 13 else [1] * length for row, length in enumerate(lengths)]
 
     def cut(chunk: int) -> list[tuple[list[int], list[int], dict[bytes, str]]]:
-        source = Source(values, size_in_bytes, chunk)
-        window = window_of(source, BatchSize(budget, growing=False), 50)
-        return [([need.row for need in batch.needs], batch.costs.tolist(), batch.unreadable) for batch in batches(window)]
+        window = window_of(Source(values, size_in_bytes, chunk), BatchSize(budget, growing=False), 50)
+        return [([need.row for need in cut.needs], cut.costs.tolist(), cut.unreadable) for cut in batches(window)]
 
     assert cut(chunk) == cut(1)
     assert sorted(row for rows, _, _ in cut(chunk) for row in rows) == [

@@ -42,20 +42,15 @@ def cost(value: Any) -> int:
     return max(1, _cost(value))
 
 
-def costs(values: Sequence[Any]) -> list[int]:
-    """The cost of each prepared item."""
-    return costs_and_shapes(values)[0]
-
-
-def costs_and_shapes(values: Sequence[Any]) -> tuple[list[int], list[tuple[int, ...]]]:
+def costs_and_shapes(values: Sequence[Any]) -> tuple[Array, list[tuple[int, ...]]]:
     """The cost of each prepared item, and the shape of its first array, by which items of equal cost are told apart;
     no shapes for texts and tokens.
     """
     if _are_of_towers(values):
         values = [value[0][1] for value in values]
     if _are_flat(values):
-        return [len(value) or 1 for value in values], []
-    return list(map(cost, values)), list(map(_shape, values))
+        return np.maximum(1, np.fromiter(map(len, values), np.int64, len(values))), []
+    return np.fromiter(map(cost, values), np.int64, len(values)), list(map(_shape, values))
 
 
 def _are_flat(values: Sequence[Any]) -> bool:
@@ -192,7 +187,7 @@ class Ready(NamedTuple):
     """Prepared items in the order of their needs: values, or the errors that items are unreadable, and their bytes."""
 
     values: list[Any]
-    sizes: list[int]
+    sizes: Array
 
 
 @dataclass
@@ -245,7 +240,7 @@ class Window:
         self._sizes = np.empty(0, np.int64)  # bytes
         self._unreadable: dict[bytes, str] = {}
         self._bytes = 0
-        self._begun: Ready = Ready([], [])  # what is left of the chunk that was begun
+        self._begun = Ready([], self._sizes)  # what is left of the chunk that was begun
         self._drawn = 0
         self._batches = 0
         self._coming = True  # whether more items may come
@@ -273,7 +268,7 @@ class Window:
     def _draw(self, items: int) -> None:
         """Draw prepared items until there are so many, or their bytes are enough."""
         values: list[Any] = []
-        sizes: list[int] = []
+        sizes = [self._sizes[:0]]
         while (missing := items - len(self._values) - len(values)) > 0 and self._bytes < self._most_bytes:
             if not self._begun.values:
                 chunk = next(self._ready, None)
@@ -284,28 +279,28 @@ class Window:
             filled = np.searchsorted(np.cumsum(self._begun.sizes), self._most_bytes - self._bytes)
             count = min(missing, int(filled) + 1)
             values += self._begun.values[:count]
-            sizes += self._begun.sizes[:count]
-            self._bytes += sum(self._begun.sizes[:count])
+            sizes.append(self._begun.sizes[:count])
+            self._bytes += int(sizes[-1].sum())
             self._begun = Ready(self._begun.values[count:], self._begun.sizes[count:])
         rows = np.arange(self._drawn, self._drawn + len(values))
+        bytes_of_rows = np.concatenate(sizes)
         self._drawn += len(values)
         if any(issubclass(kind, UnreadableMedia) for kind in set(map(type, values))):
             readable = np.array([not isinstance(value, UnreadableMedia) for value in values])
             keys = keys_of(take(self._needs, rows[~readable])).tolist()
             errors = (str(value) for value in values if isinstance(value, UnreadableMedia))
             self._unreadable |= dict(zip(keys, errors, strict=True))
-            kept = np.flatnonzero(readable).tolist()
             rows = rows[readable]
-            values = [values[place] for place in kept]
-            sizes = [sizes[place] for place in kept]
+            bytes_of_rows = bytes_of_rows[readable]
+            values = [value for value in values if not isinstance(value, UnreadableMedia)]
         if values:
-            self._add(rows, values, sizes)
+            self._add(rows, values, bytes_of_rows)
 
-    def _add(self, rows: Array, values: list[Any], sizes: list[int]) -> None:
+    def _add(self, rows: Array, values: list[Any], sizes: Array) -> None:
         self._values += values
         self._rows = np.append(self._rows, rows)
         self._sizes = np.append(self._sizes, sizes)
-        of_items, shapes = ([UNKNOWN_COST] * len(values), []) if self._alike else costs_and_shapes(values)
+        of_items, shapes = (np.full(len(values), UNKNOWN_COST), []) if self._alike else costs_and_shapes(values)
         self._costs = np.append(self._costs, of_items)
         numbers = [self._numbers.setdefault(shape, len(self._numbers)) for shape in shapes]
         self._shapes = np.append(self._shapes, numbers or np.zeros(len(values), np.int64))

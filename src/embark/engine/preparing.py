@@ -173,11 +173,12 @@ def prepared(
             return prepare_all(number, chunk)
 
     def prepare_all(number: int, chunk: Sequence[Need]) -> Ready:
-        out = Ready([], [])
+        values: list[Any] = []
+        sizes: list[int] = []
         failure: Exception | None = None
         if together and backlog.admits(number):
             try:
-                return Ready(list(prepare_texts(encoder, chunk)), [0] * len(chunk))
+                return Ready(list(prepare_texts(encoder, chunk)), np.zeros(len(chunk), np.int64))
             except Exception as error:  # again one by one, where the error names its item
                 failure = error
         for need in chunk:
@@ -187,12 +188,12 @@ def prepared(
             size_in_bytes = 0 if only_text else byte_size(value)
             if size_in_bytes:
                 backlog.update(added=size_in_bytes)
-            out.values.append(value)
-            out.sizes.append(size_in_bytes)
-        if failure and len(out.values) == len(chunk):
+            values.append(value)
+            sizes.append(size_in_bytes)
+        if failure and len(values) == len(chunk):
             failure.add_note(f"{encoder.card.name} prepares these items one by one, but not together (prepare_many).")
             raise failure
-        return out
+        return Ready(values, np.array(sizes, np.int64))
 
     step = TOGETHER if together else TEXT_CHUNK if only_text else FILES if files else CHUNK
     chunks = enumerate(chunked(needs, step))
@@ -211,7 +212,7 @@ def prepared(
             backlog.update(chunks=1)
             with activity.waiting("decode"):
                 ready = ahead.popleft()[1].result()
-            if size_in_bytes := sum(ready.sizes):
+            if size_in_bytes := int(ready.sizes.sum()):
                 backlog.update(added=-size_in_bytes)
             yield ready
             del ready  # its memory is free while the next are waited for

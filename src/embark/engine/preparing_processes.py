@@ -15,6 +15,7 @@ from functools import partial
 from itertools import islice
 from typing import Any
 
+import numpy as np
 from PIL import Image
 
 from embark.data.jpeg import plain_jpeg
@@ -149,7 +150,7 @@ class Preparer(AbstractContextManager["Preparer"]):
                     return ()
                 with activity.waiting("decode"):
                     ready = self._finished(*ahead.popleft(), here)
-                chunk_bytes = max(0.9 * (chunk_bytes or 0), sum(ready.sizes))
+                chunk_bytes = max(0.9 * (chunk_bytes or 0), int(ready.sizes.sum()))
                 done += len(ready.values)
                 yield ready
                 del ready
@@ -187,12 +188,10 @@ class Preparer(AbstractContextManager["Preparer"]):
             else:
                 results = iter(values)
                 lost = set(self._lost)  # before these results
-                ready = [
-                    self._lost[need.key] if need.key in lost else self._result(need, next(results)) for need in chunk
-                ]
-                return Ready(ready, list(map(byte_size, ready)))
-        ready = [here(need) if need.key not in self._lost else self._lost[need.key] for need in chunk]
-        return Ready(ready, list(map(byte_size, ready)))
+                return _ready(
+                    [self._lost[need.key] if need.key in lost else self._result(need, next(results)) for need in chunk]
+                )
+        return _ready([here(need) if need.key not in self._lost else self._lost[need.key] for need in chunk])
 
     def _refuse(self, error: NoWorkers) -> None:
         """Do the work here from now on: in a process it lacks the main module, or a library.
@@ -208,6 +207,10 @@ class Preparer(AbstractContextManager["Preparer"]):
         if not isinstance(value, WorkerLost):
             return value
         return self._lost.setdefault(need.key, UnreadableMedia(f"it does not decode: it {value}"))
+
+
+def _ready(values: list[Any]) -> Ready:
+    return Ready(values, np.fromiter(map(byte_size, values), np.int64, len(values)))
 
 
 @contextmanager
