@@ -1,17 +1,24 @@
-"""Threads that work on what they are given, and that nobody has to wait for when a run is interrupted."""
+"""Threads that work on what they are given, and that nobody has to wait for when a run is interrupted.
+
+All threads of a process share its interpreter: how they take turns, and how often it looks for garbage, is set here.
+"""
 
 from __future__ import annotations
 
+import gc
 import queue
+import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from typing import Any, TypeVar
 
 GRACE = 0.3  # seconds for what runs to end after an error
+TURN = 0.0005  # seconds; Python's own 5 ms are long for a thread that has a device to keep busy
+THRESHOLDS = (100_000, 50, 50)
 
 Result = TypeVar("Result")
 
@@ -58,3 +65,32 @@ class DaemonThreads(AbstractContextManager["DaemonThreads"]):
         end = time.monotonic() + GRACE
         for thread in self._threads:
             thread.join(None if error is None else max(0.0, end - time.monotonic()))
+
+
+@contextmanager
+def short_turns() -> Iterator[None]:
+    """A block in which threads that compute give way to others more often than is usual."""
+    usual = sys.getswitchinterval()
+    sys.setswitchinterval(min(usual, TURN))
+    try:
+        yield
+    finally:
+        sys.setswitchinterval(usual)
+
+
+@contextmanager
+def rare_garbage_collection() -> Iterator[None]:
+    """A block in which objects that are there already are not looked at by the garbage collector, and others seldom:
+    libraries have a million of them, and a run makes millions of small ones that need no collector.
+    """
+    usual = gc.get_threshold()
+    if usual == THRESHOLDS:  # within such a block
+        yield
+        return
+    gc.freeze()
+    gc.set_threshold(*THRESHOLDS)
+    try:
+        yield
+    finally:
+        gc.set_threshold(*usual)
+        gc.unfreeze()

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from contextlib import closing, suppress
+from contextlib import closing, nullcontext, suppress
 from functools import partial
 from threading import Lock
 from typing import TypeAlias
@@ -32,7 +32,7 @@ from embark.models.device import free_device_memory, own_stream
 from embark.models.encoder import Billed, Encoder
 from embark.planning import Need, keys_of, take
 from embark.store import Writer
-from embark.threads import DaemonThreads
+from embark.threads import DaemonThreads, rare_garbage_collection, short_turns
 
 CHECKED = 4  # items of the self-check
 
@@ -69,6 +69,8 @@ def embed(
         preparer_of_call(preparer, workers) as preparer,
         DaemonThreads(workers, "embark-prepare") as pool,
         Sink(writer, activity, paid) as sink,
+        rare_garbage_collection(),
+        short_turns() if _lane_count(encoder) > 1 else nullcontext(),
         tuning,
     ):
         fixed = batch_size or encoder.batch_size
@@ -152,9 +154,12 @@ def _lanes(
             report.add(part)
             advance(len(batch) + len(batch.unreadable), seconds_left(kinds))
 
-    count = max(1, getattr(encoder, "lanes", 1))  # encoders of others may not inherit it
-    lanes = Lanes(count, work, partial(own_stream, str(encoder.card.loaded.get("device", ""))))
+    lanes = Lanes(_lane_count(encoder), work, partial(own_stream, str(encoder.card.loaded.get("device", ""))))
     return lanes
+
+
+def _lane_count(encoder: Encoder) -> int:
+    return max(1, getattr(encoder, "lanes", 1))  # encoders of others may not inherit it
 
 
 def _embed_twice(

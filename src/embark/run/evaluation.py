@@ -10,9 +10,8 @@ from __future__ import annotations
 import gc
 import time
 from collections import Counter, deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
-from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from threading import RLock
@@ -42,7 +41,7 @@ from embark.run.score import Scoring, commit_now, encoder_fingerprint, fingerpri
 from embark.run.workbench import Workbench
 from embark.stats.means import score
 from embark.store import DamagedVectors, MissingVectors
-from embark.threads import DaemonThreads
+from embark.threads import DaemonThreads, rare_garbage_collection
 from embark.types import Array, EmbarkError, ModelCard, Task
 
 LONG = 60.0  # seconds after which scores are printed one by one, as they come
@@ -440,21 +439,6 @@ class _ModelStream:
             self.counts.pop(id(demand), None)
         self.reading.release(opened)
         self.evaluation.done(opened.task)
-
-
-@contextmanager
-def rare_garbage_collection() -> Iterator[None]:
-    """A block in which objects that are there already are not looked at by the garbage collector, and others seldom:
-    libraries have a million of them, and a run makes millions of small ones that need no collector.
-    """
-    thresholds = gc.get_threshold()
-    gc.freeze()
-    gc.set_threshold(100_000, 50, 50)
-    try:
-        yield
-    finally:
-        gc.set_threshold(*thresholds)
-        gc.unfreeze()
 
 
 def _demands(wave: Sequence[Opened]) -> list[Demand]:
