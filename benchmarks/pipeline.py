@@ -1,14 +1,15 @@
 """How near the engine comes to its ceilings: each stage alone, all together, and bare loops of the same work.
 
-python benchmarks/pipeline.py [--only image,mixed,text,video,audio,run,ranks] [--size b32] [--items N]
+python benchmarks/pipeline.py [--only image,cuda,mixed,text,video,audio,run,ranks] [--size b32] [--items N]
                               [--device auto] [--dtype bfloat16] [--workers N] [--quick] [--json]
 
-CLIPs of true size with random weights embed JPEGs of 640 × 480, captions and films that are made on the spot; sounds go
-to a small function. Rates are items a second. The stages: read and hash (keys), decode, prepare (decode, then resize or
-tokenise), forward (the encoder's `embed`), write (to the store, committed); `engine` is all of them but the keys, from
-encoded bytes to committed vectors, and `engine with keys` computes those before it. The ceilings, in the same run on
-the same items: as many plain processes that decode and resize as there are workers, the bare model on inputs that are
-on its device, and with CUDA also nvJPEG alone, and a bare overlap of nvJPEG, resize and model on streams of their own.
+CLIPs of true size with random weights embed JPEGs of 640 × 480 (`image` by Pillow, `cuda` on the GPU, `mixed` there in
+several sizes), captions and films that are made on the spot; sounds go to a small function. Rates are items a second.
+The stages: read and hash (keys), decode, prepare (decode, then resize or tokenise), forward (the encoder's `embed`),
+write (to the store, committed). `engine` is all of them but the keys, from encoded bytes to committed vectors; `engine
+with keys` computes those of the next part of the items beside it, as a run does for its next tasks. The ceilings, in
+the same run on the same items: as many plain processes that decode and resize as there are workers, the bare model on
+inputs that are on its device, nvJPEG alone, and a bare overlap of nvJPEG, resize and model on streams of their own.
 
 `run` is a whole `embark.evaluate` of eight tasks; `ranks` are those of a large retrieval, against a matrix product and
 the top 100. Pictures on the GPU need torchvision. `--size` is b32, b16 or l14, or several with commas between.
@@ -42,6 +43,7 @@ from PIL import Image
 
 from embark.data.items import media, text
 from embark.data.media import decode
+from embark.engine.batches import cost
 from embark.engine.local import embed
 from embark.engine.preparing import prepare
 from embark.engine.preparing_processes import Preparer
@@ -60,7 +62,8 @@ SIZES = {  # the image tower's width, depth, heads, patch; the text tower's widt
     "tiny": (64, 2, 2, 32, 64, 2, 64),
 }
 SIDE = 224
-PARTS = ("image", "mixed", "text", "video", "audio", "run", "ranks")
+PARTS = ("image", "cuda", "mixed", "text", "video", "audio", "run", "ranks")
+WAVES = 4  # parts of the items, of which one is hashed while the one before it is embedded
 DISTINCT = 1024  # pictures; further items are copies with another comment in the file
 PHOTOS = ((640, 480), (480, 640), (500, 375), (800, 600), (427, 640), (1024, 683), (640, 360), (300, 300))
 FRAMES = 48  # of a film
@@ -144,12 +147,17 @@ class Bench:
         self.workers = workers
         self.items = min(items, 8192) if size == "l14" else items  # it is ten times as slow as the others
         self.quick = quick
-        self.cuda = device.startswith("cuda")
+        self.on_cuda = device.startswith("cuda")
         self.claims: list[dict[str, Any]] = []
         self.checkpoint = checkpoint(folder / "clip", size)
         self.stores = iter(range(9999))
-        self.batch = 512 if self.cuda else 16
-        self.turns = 2 if self.cuda else 1  # of what takes a CPU long
+        self.batch = 512 if self.on_cuda else 16
+        self.turns = 2 if self.on_cuda else 1  # of what takes a CPU long
+
+    @property
+    def pixels_on_device(self) -> bool:
+        """Whether the GPU can decode pictures."""
+        return self.on_cuda and find_spec("torchvision") is not None
 
     def claim(self, name: str, value: float, limit: str, at_least: bool = True) -> None:
         """Hold a figure against its limit."""
@@ -204,9 +212,23 @@ class Bench:
                 needs = planned(encoder, fresh).needs
                 keys_seconds = time.perf_counter() - start
                 seconds = self._engine(encoder, needs, options)
-                rates = len(needs) / seconds, len(needs) / (seconds + keys_seconds), len(needs) / keys_seconds
+                both_seconds = self._with_keys(encoder, make(), options)
+                rates = (len(needs) / measured for measured in (seconds, both_seconds, keys_seconds))
                 best = {name: max(best[name], rate) for name, rate in zip(best, rates, strict=True)}
         return best
+
+    def _with_keys(self, encoder: Encoder, items: list[Item], options: dict[str, Any]) -> float:
+        """The seconds of keys and engine, wave by wave."""
+        size = -(-len(items) // WAVES)
+        start = time.perf_counter()
+        with ThreadPoolExecutor(1) as pool:
+            waves = deque(items[first : first + size] for first in range(0, len(items), size))
+            next_plan = pool.submit(planned, encoder, waves.popleft())
+            while next_plan:
+                needs = next_plan.result().needs
+                next_plan = pool.submit(planned, encoder, waves.popleft()) if waves else None
+                self._engine(encoder, needs, options)
+        return time.perf_counter() - start
 
     def _engine(self, encoder: Encoder, needs: Sequence[Need], options: dict[str, Any]) -> float:
         with Store(self.folder / f"store{next(self.stores)}").space(fingerprint(encoder.card)).writer() as writer:
@@ -240,27 +262,29 @@ class Bench:
         count = min(self.items, 4096)
         many = count if self.quick else max(count, 512)  # enough for a steady rate, where it is quick
         before = self.processes(pillow_224, content, many)
-        encoder = self.model(**pixels_option("pillow"))
-        pillow = self.stages(encoder, lambda: variants(content, count), min(count, 512 if self.cuda else 32))
+        encoder = self.model()
+        pillow = self.stages(encoder, lambda: variants(content, count), min(count, 512 if self.on_cuda else 32))
         rates |= {f"pillow: {name}": value for name, value in pillow.items()}
         ours = pillow["engine"]
-        if not self.cuda or forward < before:  # a model that costs nothing shows how fast the workers are
+        if not self.on_cuda or forward < before:  # a model that costs nothing shows how fast the workers are
             make = partial(variants, content, many)
             ours = self.engine_rates(without_forward(encoder), make, make())["engine"]
             rates["pillow: engine, no forward pass"] = ours
         rates["Pillow processes"] = processes = max(before, self.processes(pillow_224, content, many))
         self.claim("CPU pixels, of Pillow processes", ours / processes, "pillow of processes")
-        if self.cuda and find_spec("torchvision"):
-            rates |= self.on_device(content, forward)
         return rates
 
-    def on_device(self, content: list[bytes], forward: float) -> dict[str, Any]:
-        """The same pictures with pixels on the GPU, against nvJPEG alone and a bare overlap."""
-        rates = {"nvJPEG alone": nvjpeg_rate(content, self.device)}
-        encoder = self.model(**pixels_option("cuda"))
-        stages = self.stages(encoder, lambda: variants(content, self.items), 2048)
-        rates |= {f"cuda: {name}": value for name, value in stages.items()}
-        engine = stages["engine"]
+    def cuda(self) -> dict[str, Any]:
+        """JPEGs of one size with pixels on the GPU, against nvJPEG alone and a bare overlap; nothing without one."""
+        if not self.pixels_on_device:
+            return {"skipped": "needs CUDA and torchvision"}
+        content = jpegs(DISTINCT, [(640, 480)], self.workers)
+        rates = {"bytes of a picture": float(np.mean([len(data) for data in content]))}
+        rates["bare forward"] = forward = self.bare_forward()
+        rates["nvJPEG alone"] = nvjpeg_rate(content, self.device)
+        stages = self.stages(self.model(pixels="cuda"), lambda: variants(content, self.items), 2048)
+        rates |= stages
+        engine = stages["engine with keys"]
         if self.size == "l14":
             self.claim("pixels on the GPU, of the bare forward pass", engine / forward, "l14 of forward")
             return rates
@@ -272,17 +296,16 @@ class Bench:
 
     def mixed(self) -> dict[str, Any]:
         """JPEGs of many sizes with pixels on the GPU; nothing without one."""
-        if not (self.cuda and find_spec("torchvision")):
+        if not self.pixels_on_device:
             return {"skipped": "needs CUDA and torchvision"}
-        content = jpegs(min(self.items, DISTINCT), PHOTOS, self.workers)
+        content = jpegs(DISTINCT, PHOTOS, self.workers)
         rates = {"bytes of a picture": float(np.mean([len(data) for data in content]))}
         rates["bare forward"] = forward = self.bare_forward()
         rates["nvJPEG alone"] = nvjpeg_rate(content, self.device)
-        encoder = self.model(**pixels_option("cuda"))
         make = partial(variants, content, self.items)
-        rates |= {f"cuda: {name}": value for name, value in self.engine_rates(encoder, make, make()).items()}
+        rates |= self.engine_rates(self.model(pixels="cuda"), make, make())
         slower = min(rates["nvJPEG alone"], forward)
-        self.claim("mixed sizes, of nvJPEG or forward pass", rates["cuda: engine"] / slower, "mixed of slower")
+        self.claim("mixed sizes, of nvJPEG or forward pass", rates["engine with keys"] / slower, "mixed of slower")
         return rates
 
     def bare_forward(self) -> float:
@@ -355,9 +378,18 @@ class Bench:
         contents = [decode(need.render(encoder).parts, 1, RATE) for need in few]
         rates["tokenise, many"] = best_rate(len(few), lambda: encoder.prepare_many(contents, [""] * len(few)))
         make: Callable[[], list[Item]] = lambda: [text(caption) for caption in captions]  # noqa: E731
-        rates |= self.stages(encoder, make, min(len(captions), 64 * self.batch if self.cuda else 64))
-        self.claim("short texts, of the bare forward pass", rates["engine"] / rates["bare forward"], "text of forward")
+        rates |= self.stages(encoder, make, min(len(captions), 64 * self.batch if self.on_cuda else 64))
+        values = sorted(encoder.prepare_many(contents, [""] * len(few)), key=cost)
+        sizes = (512, 1024, 2048, 4096) if self.on_cuda else (16, 64)
+        rates["forward"] = max(self.forward_rate(encoder, values, size) for size in sizes)
+        self.claim("short texts, of the forward pass", rates["engine"] / rates["forward"], "text of forward")
         return rates
+
+    def forward_rate(self, encoder: Encoder, values: Sequence[Any], size: int) -> float:
+        """Items a second of `embed` alone, from prepared items of like length to vectors."""
+        batches = [list(values[start : start + size]) for start in range(0, len(values), size)]
+        encoder.embed(batches[0])
+        return best_rate(len(values), lambda: [encoder.embed(batch) for batch in batches], self.turns)
 
     def bare_text_forward(self, captions: list[str]) -> float:
         """Captions a second of the bare text tower: tokenised, sorted by length and on the device beforehand."""
@@ -419,8 +451,7 @@ class Bench:
             pq.write_table(table, folder / "test.parquet", row_group_size=256, compression="none")
             tasks.append(embark.task(folder, "zeroshot", name=f"Run{number}"))
         settings = load_settings(home=self.folder / "home", results=self.folder / "results", workers=self.workers)
-        pixels = pixels_option("cuda") if self.cuda and find_spec("torchvision") else {}
-        encoder = self.model(**pixels)
+        encoder = self.model(**({"pixels": "cuda"} if self.pixels_on_device else {}))
         start = time.perf_counter()
         done = embark.evaluate(encoder, tasks, settings=settings, show_progress=False)
         seconds = time.perf_counter() - start
@@ -436,11 +467,6 @@ def planned(encoder: Encoder, items: Sequence[Item]) -> Plan:
     task = Task("Items", "Own", "clustering", "labelled", Source("items", "1"), "nmi", "clustering", ())
     data = Dataset({"item": Side(ids, tuple(items))}, truth)
     return plan([task_demand(task, "test", "default", data, encoder)], lambda keys: np.zeros(len(keys), bool))
-
-
-def pixels_option(path: str) -> dict[str, str]:
-    """The keyword of the pixel path; none for the usual one."""
-    return {} if path == "pillow" else {"pixels": path}
 
 
 def without_forward(encoder: Any) -> Encoder:
