@@ -97,17 +97,14 @@ def plain_keys(space: str, items: Sequence[Item]) -> Array:
     prefix = _prefix(space)
     sha256 = hashlib.sha256
     hashed = hash_content(items)
-    contents = bytearray()
-
-    def keys() -> Iterator[bytes]:
-        for parts in hashed.hashed():
-            content = sha256(parts).digest()
-            contents.extend(content[:8])
-            yield sha256(prefix + content).digest()
-
-    out = as_keys(keys())
-    vars(hashed)["contents"] = np.frombuffer(bytes(contents), ">i8")  # some kinds of items are frozen
-    return out
+    parts_of_items = hashed.hashed()
+    numbers = [np.empty(0, ">i8")]
+    keys = []
+    while contents := [sha256(parts).digest() for parts in islice(parts_of_items, BLOCK)]:
+        numbers.append(np.frombuffer(b"".join(contents), ">i8")[::4].copy())
+        keys.append(b"".join([sha256(prefix + content).digest() for content in contents]))
+    vars(hashed)["contents"] = np.concatenate(numbers)  # some kinds of items are frozen
+    return np.frombuffer(b"".join(keys), KEY)
 
 
 def content_numbers(items: Sequence[Item], rows: Array) -> Array:
