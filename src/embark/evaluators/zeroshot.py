@@ -78,7 +78,7 @@ def constant(truth: Classes, params: Mapping[str, Any]) -> tuple[float, list[str
 
 def _collapse(truth: Classes, predicted: Array) -> tuple[str, ...]:
     """A warning if nearly all items get one class, though they are of several."""
-    several = truth.label.ndim == 2 or len(np.unique(truth.label)) > 1
+    several = truth.label.ndim == 2 or bool((truth.label != truth.label[0]).any())
     counts = np.bincount(predicted, minlength=len(truth.names))
     right = truth.label[:, counts.argmax()].mean() if truth.label.ndim == 2 else (truth.label == counts.argmax()).mean()
     if not several or counts.max() < COLLAPSED * len(predicted) or right >= COLLAPSED:

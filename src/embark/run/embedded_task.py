@@ -36,7 +36,7 @@ class EmbeddedPart:
         """The evaluator's scores of the vectors."""
         return evaluators.evaluate(self.evaluator, self.truth, self.vectors, self.params)
 
-    def items(self, scores: Scores) -> dict[str, list[Any]]:
+    def items(self, scores: Scores) -> dict[str, Sequence[Any] | Array]:
         """The items that each outcome stands on, see `item_columns`."""
         return item_columns({**self.ids, **self.sides}, self.truth, scores)
 
@@ -85,7 +85,9 @@ class Embedded:
         return replace(self, parts=tuple(replace(part, params={**part.params, **params}) for part in self.parts))
 
 
-def item_columns(sides: Mapping[str, Side | Sequence[str]], truth: Truth, scores: Scores) -> dict[str, list[Any]]:
+def item_columns(
+    sides: Mapping[str, Side | Sequence[str]], truth: Truth, scores: Scores
+) -> dict[str, Sequence[Any] | Array]:
     """The items that each outcome stands on: `id` and `content` (a hash, the same for every model) of its own, and
     those of a `partner`: the other half of a pair, or the document that answers a query.
 
@@ -100,11 +102,11 @@ def item_columns(sides: Mapping[str, Side | Sequence[str]], truth: Truth, scores
     return columns
 
 
-def _named(side: Side | Sequence[str], rows: Array) -> dict[str, list[Any]]:
+def _named(side: Side | Sequence[str], rows: Array) -> dict[str, Sequence[Any] | Array]:
     """The ids and contents of items."""
     if not isinstance(side, Side):
-        return {"id": list(take_ids(side, rows))}
-    return {"id": list(take_ids(side.ids, rows)), "content": content_numbers(side.items, rows).tolist()}
+        return {"id": take_ids(side, rows)}
+    return {"id": take_ids(side.ids, rows), "content": content_numbers(side.items, rows).astype(np.int64)}
 
 
 def changed(vectors: Any, change: Change) -> Any:
