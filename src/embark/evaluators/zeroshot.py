@@ -34,13 +34,13 @@ def evaluate(truth: Classes, vectors: Mapping[str, Any], params: Mapping[str, An
     centres, place = np.unique(centres, axis=0, return_inverse=True)  # equal classes tie exactly
     size = max(1, min(rows_that_fit(items), BLOCK_BYTES // (4 * classes)))
     held = np.empty((min(size, len(items)), centres.shape[1]), np.float32)  # one array for all blocks
-    top = np.empty((len(items), min(TOP, classes)), np.int64)
+    top: Array = np.empty((len(items), min(TOP, classes)), np.int64)
     for start, rows in blocks(items, similarity, size, held):
         scores = np.asarray(rows) @ centres.T
         top[start : start + size] = best_classes(scores.take(place.ravel(), axis=1), top.shape[1])
     hits = truth.label[np.arange(len(top))[:, None], top] if truth.label.ndim == 2 else top == truth.label[:, None]
     right = hits[:, 0].astype(np.float64)
-    top5 = hits.any(axis=1).astype(np.float64)
+    top5: Array = hits.any(axis=1).astype(np.float64)
     values = {"accuracy": float(right.mean()), "top5_accuracy": float(top5.mean())}
     outcomes = {"accuracy": right, "top5_accuracy": top5, "predicted": top[:, 0]}
     main = metrics.main_measure(params, "accuracy", values, "Zero-shot")

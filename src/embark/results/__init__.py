@@ -32,7 +32,7 @@ from embark.data.atomic import NO_ROOM, atomically
 from embark.models.card_facts import stored_card
 from embark.paths import place
 from embark.results.task_rows import from_json, to_json
-from embark.types import Array, EmbarkError, ModelCard, Task
+from embark.types import EmbarkError, ModelCard, Task
 
 SCORED_BY = (
     "name", "evaluator", "reader", "columns", "params", "options",

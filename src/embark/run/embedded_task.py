@@ -36,7 +36,7 @@ class EmbeddedPart:
         """The evaluator's scores of the vectors."""
         return evaluators.evaluate(self.evaluator, self.truth, self.vectors, self.params)
 
-    def items(self, scores: Scores) -> dict[str, Sequence[Any] | Array]:
+    def items(self, scores: Scores) -> dict[str, Any]:
         """The items that each outcome stands on, see `item_columns`."""
         return item_columns({**self.ids, **self.sides}, self.truth, scores)
 
@@ -85,9 +85,7 @@ class Embedded:
         return replace(self, parts=tuple(replace(part, params={**part.params, **params}) for part in self.parts))
 
 
-def item_columns(
-    sides: Mapping[str, Side | Sequence[str]], truth: Truth, scores: Scores
-) -> dict[str, Sequence[Any] | Array]:
+def item_columns(sides: Mapping[str, Side | Sequence[str]], truth: Truth, scores: Scores) -> dict[str, Any]:
     """The items that each outcome stands on: `id` and `content` (a hash, the same for every model) of its own, and
     those of a `partner`: the other half of a pair, or the document that answers a query.
 
@@ -102,7 +100,7 @@ def item_columns(
     return columns
 
 
-def _named(side: Side | Sequence[str], rows: Array) -> dict[str, Sequence[Any] | Array]:
+def _named(side: Side | Sequence[str], rows: Array) -> dict[str, Any]:
     """The ids and contents of items."""
     if not isinstance(side, Side):
         return {"id": take_ids(side, rows)}

@@ -62,7 +62,7 @@ class ItemNumbers:
     out on average. An item is never joined to two others, so that chains of accidents do not grow.
     """
 
-    _by_content: dict[int, int] = field(default_factory=dict)
+    _by_content: dict[int | None, int] = field(default_factory=dict)
     _by_id: dict[tuple[str, str], int] = field(default_factory=dict)
     _count: int = 0
     _first: tuple[str, Sequence[str], Contents] | None = None  # items of the first call, as long as there is no second
@@ -74,7 +74,7 @@ class ItemNumbers:
             self._count = len(ids)
             return np.arange(len(ids))
         self._enter_first()
-        contents = contents.tolist() if isinstance(contents, np.ndarray) else contents
+        contents = _listed(contents)
         out = np.empty(len(ids), np.int64)
         for place, name in enumerate(ids):
             content = None if contents is None else contents[place]
@@ -93,9 +93,8 @@ class ItemNumbers:
     def _enter_first(self) -> None:
         if self._first is not None:
             source, ids, contents = self._first
-            self._by_id.update(zip(((source, name) for name in ids), range(self._count), strict=True))
-            contents = contents.tolist() if isinstance(contents, np.ndarray) else contents
-            self._by_content.update(zip(contents or (), range(self._count), strict=False))
+            self._by_id = {(source, name): number for number, name in enumerate(ids)}
+            self._by_content = {content: number for number, content in enumerate(_listed(contents) or ())}
             self._first = None
 
     def observations(self, source: str, columns: Mapping[str, Any]) -> Observations:
@@ -108,6 +107,10 @@ class ItemNumbers:
         if partner is None or None in partner:
             return Observations(first, first)
         return Observations(first, self.numbers(source, partner, columns.get("partner_content")))
+
+
+def _listed(contents: Contents) -> Sequence[int | None] | None:
+    return contents.tolist() if isinstance(contents, np.ndarray) else contents
 
 
 def _all_distinct(names: Array | Sequence[Any]) -> bool:
