@@ -86,8 +86,8 @@ def exact(queries: Any, documents: Any, query: Array, document: Array, similarit
     step = max(1, rows_that_fit(documents) // 256)  # stays in cache
     for start in range(0, len(query), step):
         rows = slice(start, start + step)
-        left = np.asarray(queries[query[rows]], np.float64)
-        right = np.asarray(documents[document[rows]], np.float64)
+        left = _as_float64(queries[query[rows]])
+        right = _as_float64(documents[document[rows]])
         score = np.einsum("nd,nd->n", left, right)
         with np.errstate(invalid="ignore", over="ignore"):  # `block` reports what is not finite
             if similarity == "cosine":
@@ -201,6 +201,11 @@ def as_float32(rows: Any, out: Array | None = None) -> Array:
     for start in range(0, len(flat), PIECE):
         _widen(halves[start : start + PIECE], flat[start : start + PIECE])
     return numbers
+
+
+def _as_float64(rows: Any) -> Array:
+    rows = np.asarray(rows)
+    return np.asarray(as_float32(rows) if rows.dtype == np.float16 else rows, np.float64)
 
 
 def _widen(halves: Array, out: Array) -> None:

@@ -40,7 +40,7 @@ def evaluate(truth: Classes, vectors: Mapping[str, Any], params: Mapping[str, An
         top[start : start + size] = best_classes(scores.take(place.ravel(), axis=1), top.shape[1])
     hits = truth.label[np.arange(len(top))[:, None], top] if truth.label.ndim == 2 else top == truth.label[:, None]
     right = hits[:, 0].astype(np.float64)
-    top5: Array = hits.any(axis=1).astype(np.float64)
+    top5 = np.asarray(hits.any(axis=1), np.float64)
     values = {"accuracy": float(right.mean()), "top5_accuracy": float(top5.mean())}
     outcomes = {"accuracy": right, "top5_accuracy": top5, "predicted": top[:, 0]}
     main = metrics.main_measure(params, "accuracy", values, "Zero-shot")

@@ -11,7 +11,7 @@ import numpy as np
 from embark import evaluators
 from embark.data.items import content_numbers
 from embark.data.lazy_items import take_ids
-from embark.evaluators.similarity import has_token_vectors, tokens_of
+from embark.evaluators.similarity import as_float32, has_token_vectors, tokens_of
 from embark.stats.shared import partners
 from embark.types import Array, Scores, Side, Task, Truth
 
@@ -110,7 +110,7 @@ def _named(side: Side | Sequence[str], rows: Array) -> dict[str, Any]:
 def changed(vectors: Any, change: Change) -> Any:
     """The vectors after a change, which is applied as they are read, so that a large corpus is never in memory."""
     if has_token_vectors(vectors):
-        return [change(np.asarray(tokens, np.float32)) for tokens in vectors[:]]
+        return [change(as_float32(tokens)) for tokens in vectors[:]]
     return _Changed(vectors, change)
 
 
@@ -123,7 +123,7 @@ class _Changed:
         return len(self.vectors)
 
     def __getitem__(self, index: Any) -> Array:
-        rows = np.asarray(self.vectors[index], np.float32)
+        rows = as_float32(self.vectors[index])
         return self.change(rows) if rows.ndim == 2 else self.change(rows[None])[0]
 
 
@@ -137,4 +137,4 @@ def sample(items: int, most: int) -> Array:
 def sampled(vectors: Any, most: int) -> Array:
     """The vectors (or tokens) of at most so many items, as float32."""
     rows = vectors[sample(len(vectors), most)] if not isinstance(vectors, list) else vectors[:most]
-    return np.asarray(np.concatenate(rows) if isinstance(rows, list) else rows, np.float32)
+    return as_float32(np.concatenate(rows) if isinstance(rows, list) else rows)

@@ -150,7 +150,7 @@ def _of_items(items: Mapping[str, Any]) -> dict[str, Any]:
 def _facts(scores: Scores, demand: Demand) -> dict[str, Any]:
     """What the data tell about the items that were scored, as columns."""
     about = demand.data.about.get(scores.unit, {})
-    return {f"{results.ABOUT}{fact}": [values[row] for row in scores.rows] for fact, values in about.items()}
+    return {f"{results.ABOUT}{fact}": [values[row] for row in scores.rows.tolist()] for fact, values in about.items()}
 
 
 def _record(
