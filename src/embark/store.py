@@ -253,7 +253,7 @@ class Vectors:
         return len(self._keys)
 
     def __getitem__(self, index: Any) -> Any:
-        chosen = np.arange(len(self))[index]
+        chosen = np.arange(*index.indices(len(self))) if isinstance(index, slice) else np.arange(len(self))[index]
         flat = self._gather(np.atleast_1d(chosen))
         if np.ndim(chosen) == 0:
             return flat if self.ragged else flat[0]

@@ -20,7 +20,17 @@ from PIL import Image
 
 from embark.data import items, lazy_items, lazy_media, limits, rows
 from embark.data.items import ItemList, Items, as_items, digest
-from embark.data.lazy_items import Chained, MediaItems, Mixed, Names, Numbered, Texts, text_array
+from embark.data.lazy_items import (
+    Chained,
+    MediaItems,
+    Mixed,
+    Names,
+    Numbered,
+    Texts,
+    distinct_numbers,
+    id_array,
+    text_array,
+)
 from embark.data.lazy_media import ParquetColumn
 from embark.data.upright import UprightMedia, upright
 from embark.types import Dataset, Groups, Item, Media, Side, Source, Text
@@ -271,3 +281,23 @@ def test_a_million_texts_take_few_bytes_each_and_are_planned_without_objects() -
     assert items.plain_keys("space", counted).tolist() == items.plain_keys("space", list(texts)).tolist()
     assert (len(counted.lengths()), counted.kinds().names, made) == (20_000, (("text",),), [])
     assert counted.nbytes < 20_000 * (10 + 10)
+
+
+@given(st.lists(st.integers(-5, 20), max_size=12))
+def test_distinct_numbers_are_those_of_numpy(values: list[int]) -> None:
+    for kind in (np.int64, np.uint64):
+        numbers = np.array(values, np.int64).astype(kind)
+        np.testing.assert_array_equal(distinct_numbers(numbers), np.unique(numbers))
+
+
+@given(st.lists(st.text(st.characters(exclude_categories=["Cs"]), max_size=6), max_size=12))
+def test_ids_become_an_array_of_strings(names: list[str]) -> None:
+    numbered = [f"a{number}" for number in range(-2, len(names))]
+    for ids, expected in (
+        (Names(text_array(names)), names),
+        (tuple(names), names),
+        (Numbered(range(-2, len(names)), "a"), numbered),
+    ):
+        array = id_array(ids)
+        assert array.to_pylist() == expected
+        assert array.type == pa.string() or not expected

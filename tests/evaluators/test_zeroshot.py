@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from embark.evaluators import similarity
-from embark.evaluators.zeroshot import class_vectors, evaluate
+from embark.evaluators.zeroshot import best_classes, class_vectors, evaluate
 from embark.types import Array, Classes, EmbarkError
 
 AXES = np.eye(7, dtype=np.float32)
@@ -61,6 +61,18 @@ def test_any_of_several_labels_is_right() -> None:
 def test_ties_go_to_the_lower_class() -> None:
     found = evaluate(classes([1, 1], [2, 1, 0], 3), sides([[0, 1], [1, 1]], [[1, 0], [0, 1], [0, 1]]), {})
     assert found.outcomes["predicted"].tolist() == [0, 0]
+
+
+def test_the_best_classes_are_the_first_of_a_stable_sort() -> None:
+    rng = np.random.default_rng(0)
+    scores = rng.integers(-3, 4, (200, 9)).astype(np.float32)  # with ties
+    infinite = scores.copy()
+    infinite[::7, ::2] = -np.inf
+    infinite[3, 4], infinite[5, 6] = np.inf, np.nan
+    for matrix in (scores, infinite, scores[:, :2]):
+        for count in (1, 2, min(5, matrix.shape[1])):
+            expected = np.argsort(-matrix, axis=1, kind="stable")[:, :count]
+            np.testing.assert_array_equal(best_classes(matrix.copy(), count), expected)
 
 
 def test_a_class_without_a_prompt_is_an_error_that_names_it() -> None:

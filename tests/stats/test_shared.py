@@ -154,6 +154,26 @@ def test_c3_items_are_known_by_content_and_by_id() -> None:
     assert numbers.numbers("data", ["a"], [44]).tolist() == [first[0]]  # the same thing, seen otherwise
 
 
+def test_c3_items_are_numbered_as_one_by_one() -> None:
+    """Whole columns of distinct items get the numbers that a look at each in turn gives them."""
+    rng = np.random.default_rng(0)
+    for _ in range(200):
+        numbers, singly = ItemNumbers(), ItemNumbers()
+        singly.numbers("", ["?", "?"])  # not distinct: from now on, one by one
+        for _ in range(3):
+            count = int(rng.integers(0, 6))
+            ids = [str(name) for name in rng.integers(0, 30, count)]
+            contents = [None, rng.integers(0, 30, count), rng.integers(0, 30, count).tolist()][rng.integers(3)]
+            source = "ab"[rng.integers(2)]
+            parts = [singly.numbers(source, ids[row : row + 1], _one(contents, row)) for row in range(count)]
+            expected = [int(number) - 1 for part in parts for number in part]
+            assert numbers.numbers(source, ids, contents).tolist() == expected
+
+
+def _one(contents: object, row: int) -> list[int] | None:
+    return None if contents is None else [int(np.asarray(contents)[row])]
+
+
 def test_c3_a_total_over_tasks_that_share_items_is_less_certain(tmp_path: Path) -> None:
     names = ["PocketNameToImage", "PocketImageToName"]
     run = embark.evaluate("embark/handmade", names, show_progress=False)

@@ -455,7 +455,7 @@ class Numbered(Ids):
 
     @property
     def distinct(self) -> int:
-        return len(np.unique(self.numbers))
+        return len(distinct_numbers(self.numbers))
 
     @property
     def nbytes(self) -> int:
@@ -470,3 +470,20 @@ def take_ids(ids: Sequence[str], rows: Array) -> Sequence[str]:
 def distinct_ids(ids: Sequence[str]) -> int:
     """How many different ids these are."""
     return ids.distinct if isinstance(ids, Ids) else len(set(ids))
+
+
+def distinct_numbers(numbers: Array) -> Array:
+    """The different ones of whole numbers, in order: as np.unique, in a fraction of its time."""
+    if (numbers[1:] > numbers[:-1]).all():
+        return numbers
+    ordered = np.sort(numbers)
+    return np.asarray(ordered[np.append(True, ordered[1:] != ordered[:-1])])
+
+
+def id_array(ids: Sequence[str]) -> Any:
+    """Ids as an Arrow array of strings."""
+    if isinstance(ids, Numbered):
+        return pc.binary_join_element_wise(ids.prefix, pa.array(ids.numbers).cast(pa.string()), "")
+    if isinstance(ids, Names) and ids.array.type == pa.large_string():
+        return ids.array.cast(pa.string())
+    return pa.array(list(ids))

@@ -16,6 +16,7 @@ from embark.evaluators.backend import SHORT, Backend
 from embark.types import Array, EmbarkError
 
 BLOCK_BYTES = 64 << 20  # of float32 rows held at a time
+PIECE = 1 << 16  # numbers that are converted and scaled at a time: they stay in a processor's cache
 TOKENS = 4 << 20  # similarities of tokens held at a time
 
 
@@ -33,26 +34,34 @@ class Tokens:
 Block = Array | Tokens
 
 
-def block(vectors: Any, start: int, stop: int, similarity: str) -> Block:
-    """Items as float32, of unit length where the similarity needs it; a vector that is not finite is an error."""
+def block(vectors: Any, start: int, stop: int, similarity: str, out: Array | None = None) -> Block:
+    """Items as float32, of unit length where the similarity needs it; a vector that is not finite is an error.
+
+    Rows of unit length are written to the first rows of `out`, where there is one.
+    """
     if similarity not in ("cosine", "dot", "maxsim"):
         raise EmbarkError(f"Unknown similarity '{similarity}'; known: cosine, dot, maxsim.")
     if similarity == "maxsim":
-        items = [np.atleast_2d(np.asarray(item, np.float32)) for item in vectors[start:stop]]
+        items = [np.atleast_2d(as_float32(item)) for item in vectors[start:stop]]
         if empty := [row for row, item in enumerate(items, start) if not len(item)]:
             raise EmbarkError(f"{len(empty)} items have no vectors at all, the first is item {empty[0]}.")
         return Tokens(_unit(np.concatenate(items), start), np.cumsum([0] + [len(item) for item in items[:-1]]))
     if has_token_vectors(vectors):
         raise EmbarkError("These items have several vectors each (late interaction); this score needs one per item.")
-    rows = np.asarray(vectors[start:stop], dtype=np.float32)
-    return _unit(rows, start) if similarity == "cosine" else _finite(rows, start)
+    rows = vectors[start:stop]
+    return _unit(rows, start, out) if similarity == "cosine" else _finite(as_float32(rows), start)
 
 
-def blocks(vectors: Any, similarity: str, size: int | None = None) -> Iterator[tuple[int, Block]]:
-    """(start, items) over the whole collection; by default as many items as fit a block."""
+def blocks(
+    vectors: Any, similarity: str, size: int | None = None, out: Array | None = None
+) -> Iterator[tuple[int, Block]]:
+    """(start, items) over the whole collection; by default as many items as fit a block.
+
+    Where there is `out`, a block may be overwritten by the next one.
+    """
     size = size or rows_that_fit(vectors)
     for start in range(0, len(vectors), size):
-        yield start, block(vectors, start, min(start + size, len(vectors)), similarity)
+        yield start, block(vectors, start, min(start + size, len(vectors)), similarity, out)
 
 
 def whole(vectors: Any, similarity: str) -> Array:
@@ -77,8 +86,8 @@ def exact(queries: Any, documents: Any, query: Array, document: Array, similarit
     step = max(1, rows_that_fit(documents) // 256)  # stays in cache
     for start in range(0, len(query), step):
         rows = slice(start, start + step)
-        left = np.asarray(queries[query[rows]], np.float64)
-        right = np.asarray(documents[document[rows]], np.float64)
+        left = _as_float64(queries[query[rows]])
+        right = _as_float64(documents[document[rows]])
         score = np.einsum("nd,nd->n", left, right)
         with np.errstate(invalid="ignore", over="ignore"):  # `block` reports what is not finite
             if similarity == "cosine":
@@ -148,9 +157,63 @@ def _finite(rows: Array, start: int) -> Array:
     return rows
 
 
-def _unit(rows: Array, start: int) -> Array:
-    length = np.sqrt(np.einsum("nd,nd->n", rows, rows))[:, None]
-    if not np.isfinite(length).all() or length.min(initial=1) < SHORT:  # cheaper than looking at every number
-        _finite(rows, start)
-        length = np.linalg.norm(rows.astype(np.float64), axis=1, keepdims=True)
+def _unit(rows: Any, start: int, out: Array | None = None) -> Array:
+    rows = np.asarray(rows)
+    if rows.dtype != np.float16:
+        rows = np.asarray(rows, np.float32)
+    unit = np.empty(rows.shape, np.float32) if out is None else out[: len(rows)]
+    step = max(1, PIECE // max(1, rows.shape[1]))
+    for first in range(0, len(rows), step):
+        target = unit[first : first + step]
+        piece = as_float32(rows[first : first + step], target)
+        length = np.sqrt(np.einsum("nd,nd->n", piece, piece))
+        if not np.isfinite(length).all() or length.min() < SHORT:  # cheaper than looking at every number
+            return _exactly_unit(as_float32(rows), start)
+        np.divide(piece, length[:, None], out=target)
+    return unit
+
+
+def _exactly_unit(rows: Array, start: int) -> Array:
+    """Rows of which some are too short, or too long, for lengths in float32."""
+    _finite(rows, start)
+    length = np.linalg.norm(rows.astype(np.float64), axis=1, keepdims=True)
     return np.asarray(rows / np.where(length > 0, length, 1), np.float32)
+
+
+# ── from float16 to float32 ──────────────────────────────────────────────────────────────────────────────────────────
+LARGEST = 65504.0  # of finite float16 numbers
+REBIASED = np.float32(2.0**112)  # from the exponents of float16 to those of float32
+HALF_BITS = np.int32(-0x70002000)  # sign, exponent and fraction of a float16, in their places in a float32
+SMALLEST = np.float32(2.0**-149)
+
+
+def as_float32(rows: Any, out: Array | None = None) -> Array:
+    """Numbers as float32, the same array if they are; float16 ones in a quarter of the time that numpy takes.
+
+    Those of float16 are written to `out`, where there is one.
+    """
+    rows = np.asarray(rows)
+    if rows.dtype != np.float16 or not SMALLEST * REBIASED:  # a library may have set the processor to drop such numbers
+        return np.asarray(rows, np.float32)
+    numbers = np.empty(rows.shape, np.float32) if out is None else out
+    halves = np.ascontiguousarray(rows).reshape(-1)
+    flat = numbers.reshape(-1)
+    for start in range(0, len(flat), PIECE):
+        _widen(halves[start : start + PIECE], flat[start : start + PIECE])
+    return numbers
+
+
+def _as_float64(rows: Any) -> Array:
+    rows = np.asarray(rows)
+    return np.asarray(as_float32(rows) if rows.dtype == np.float16 else rows, np.float64)
+
+
+def _widen(halves: Array, out: Array) -> None:
+    """Copy float16 to float32: the bits are moved to their places, then the exponents are put right by a product."""
+    bits = out.view(np.int32)
+    bits[:] = halves.view(np.int16)
+    np.left_shift(bits, 13, out=bits)
+    np.bitwise_and(bits, HALF_BITS, out=bits)
+    np.multiply(out, REBIASED, out=out)
+    if out.max(initial=0) > LARGEST or out.min(initial=0) < -LARGEST:  # they were not finite
+        out[:] = halves

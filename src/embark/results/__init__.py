@@ -32,7 +32,7 @@ from embark.data.atomic import NO_ROOM, atomically
 from embark.models.card_facts import stored_card
 from embark.paths import place
 from embark.results.task_rows import from_json, to_json
-from embark.types import Array, EmbarkError, ModelCard, Task
+from embark.types import EmbarkError, ModelCard, Task
 
 SCORED_BY = (
     "name", "evaluator", "reader", "columns", "params", "options",
@@ -270,12 +270,9 @@ PREDICTED = r"predicted(_run\d+)?"  # columns of outcomes that hold the class th
 ABOUT = "about_"  # begins the columns of outcomes that hold what the data tell about an item
 
 
-def outcome_columns(split: str, subset: str, ids: Sequence[str], outcomes: Mapping[str, Array]) -> dict[str, Any]:
-    """Per-item outcomes of one record as columns."""
-    count = len(ids)
-    return {"split": [split] * count, "subset": [subset] * count, "id": list(ids)} | {
-        k: v if isinstance(v, list) else np.asarray(v) for k, v in outcomes.items()
-    }
+def outcome_columns(split: str, subset: str, ids: Any, outcomes: Mapping[str, Any]) -> dict[str, Any]:
+    """Per-item outcomes of one record as columns, which are lists, numpy or Arrow arrays."""
+    return {"split": pa.repeat(split, len(ids)), "subset": pa.repeat(subset, len(ids)), "id": ids, **outcomes}
 
 
 NESTED = ("metrics", "counts", "timings", "versions", "loaded", "interval", "warnings", "languages")

@@ -11,7 +11,7 @@ import numpy as np
 from embark import evaluators
 from embark.data.items import content_numbers
 from embark.data.lazy_items import take_ids
-from embark.evaluators.similarity import has_token_vectors, tokens_of
+from embark.evaluators.similarity import as_float32, has_token_vectors, tokens_of
 from embark.stats.shared import partners
 from embark.types import Array, Scores, Side, Task, Truth
 
@@ -36,7 +36,7 @@ class EmbeddedPart:
         """The evaluator's scores of the vectors."""
         return evaluators.evaluate(self.evaluator, self.truth, self.vectors, self.params)
 
-    def items(self, scores: Scores) -> dict[str, list[Any]]:
+    def items(self, scores: Scores) -> dict[str, Any]:
         """The items that each outcome stands on, see `item_columns`."""
         return item_columns({**self.ids, **self.sides}, self.truth, scores)
 
@@ -85,7 +85,7 @@ class Embedded:
         return replace(self, parts=tuple(replace(part, params={**part.params, **params}) for part in self.parts))
 
 
-def item_columns(sides: Mapping[str, Side | Sequence[str]], truth: Truth, scores: Scores) -> dict[str, list[Any]]:
+def item_columns(sides: Mapping[str, Side | Sequence[str]], truth: Truth, scores: Scores) -> dict[str, Any]:
     """The items that each outcome stands on: `id` and `content` (a hash, the same for every model) of its own, and
     those of a `partner`: the other half of a pair, or the document that answers a query.
 
@@ -100,17 +100,17 @@ def item_columns(sides: Mapping[str, Side | Sequence[str]], truth: Truth, scores
     return columns
 
 
-def _named(side: Side | Sequence[str], rows: Array) -> dict[str, list[Any]]:
+def _named(side: Side | Sequence[str], rows: Array) -> dict[str, Any]:
     """The ids and contents of items."""
     if not isinstance(side, Side):
-        return {"id": list(take_ids(side, rows))}
-    return {"id": list(take_ids(side.ids, rows)), "content": content_numbers(side.items, rows).tolist()}
+        return {"id": take_ids(side, rows)}
+    return {"id": take_ids(side.ids, rows), "content": content_numbers(side.items, rows).astype(np.int64)}
 
 
 def changed(vectors: Any, change: Change) -> Any:
     """The vectors after a change, which is applied as they are read, so that a large corpus is never in memory."""
     if has_token_vectors(vectors):
-        return [change(np.asarray(tokens, np.float32)) for tokens in vectors[:]]
+        return [change(as_float32(tokens)) for tokens in vectors[:]]
     return _Changed(vectors, change)
 
 
@@ -123,7 +123,7 @@ class _Changed:
         return len(self.vectors)
 
     def __getitem__(self, index: Any) -> Array:
-        rows = np.asarray(self.vectors[index], np.float32)
+        rows = as_float32(self.vectors[index])
         return self.change(rows) if rows.ndim == 2 else self.change(rows[None])[0]
 
 
@@ -137,4 +137,4 @@ def sample(items: int, most: int) -> Array:
 def sampled(vectors: Any, most: int) -> Array:
     """The vectors (or tokens) of at most so many items, as float32."""
     rows = vectors[sample(len(vectors), most)] if not isinstance(vectors, list) else vectors[:most]
-    return np.asarray(np.concatenate(rows) if isinstance(rows, list) else rows, np.float32)
+    return as_float32(np.concatenate(rows) if isinstance(rows, list) else rows)

@@ -22,6 +22,7 @@ from embark import evaluators
 from embark.catalogue import listed
 from embark.data import readers
 from embark.data.items import size_of
+from embark.data.lazy_items import distinct_numbers
 from embark.data.local_state import STATES
 from embark.engine.activity import SILENT, Activity
 from embark.engine.progress import log
@@ -239,7 +240,7 @@ class _ModelStream:
                     raise
         finally:
             if self.keys:
-                self.evaluation.run.distinct += len(np.unique(np.concatenate(self.keys)))
+                self.evaluation.run.distinct += len(distinct_numbers(np.concatenate(self.keys)))
 
     def _next_wave(self, running: set[Future[None]]) -> list[Opened]:
         """The next tasks to embed: those whose vectors were found damaged, else those that were read. None at the end.
@@ -424,7 +425,8 @@ class _ModelStream:
             self._release(opened, f"{task.name} failed")
         else:
             self.scored[task.name] = result
-            self.keys.append(np.unique(np.concatenate([_prefixes(keys) for d in demands for keys in d.keys.values()])))
+            prefixes = [_prefixes(keys) for demand in demands for keys in demand.keys.values()]
+            self.keys.append(distinct_numbers(np.concatenate(prefixes)))
             self._release(opened, f"{task.name} {shown(score(result), marks=False)} ({result.metric})")
 
     def _release(self, opened: Opened, outcome: str = "") -> None:

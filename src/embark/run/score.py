@@ -11,10 +11,12 @@ from importlib import metadata
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from embark import evaluators, results
 from embark.data import readers
 from embark.data.fetch import Hub
+from embark.data.lazy_items import id_array, take_ids
 from embark.engine.report import Report
 from embark.models.encoder import Encoder, fingerprint, style_used
 from embark.planning import Count, Demand
@@ -77,9 +79,8 @@ def score_task(task: Task, demands: Sequence[tuple[Demand, Count]], scoring: Sco
         demand = readable_items(demand, scoring.report)
         scores = scoring.bench.score(scoring.encoder, demand, scoring.tasks_at_once)
         items = item_columns(demand.data.sides, demand.data.truth, scores)
-        columns = _with_names(scores.outcomes, demand) | {name: items[name] for name in items if name != "id"}
-        columns |= _facts(scores, demand)
-        outcomes.append(results.outcome_columns(demand.split, demand.subset, items["id"], columns))
+        columns = _with_names(scores.outcomes, demand) | _of_items(items) | _facts(scores, demand)
+        outcomes.append(results.outcome_columns(demand.split, demand.subset, columns.pop("id"), columns))
         part = Part(scores.statistic, scores.main, scores.outcomes, numbers.observations("", items))
         embedded, seconds = spent.get((demand.split, demand.subset), (0, 0.0))
         seconds += _embedding_time(scoring.report, count)
@@ -129,18 +130,27 @@ def _with_names(outcomes: Mapping[str, Array], demand: Demand) -> dict[str, Any]
     classes = truth.names if isinstance(truth, Classes | Split) else ()
     for name in columns if classes else ():
         if name == "label" or re.fullmatch(results.PREDICTED, name):
-            columns[name] = [classes[number] for number in columns[name].tolist()]
+            columns[name] = pa.array(classes).take(pa.array(columns[name]))
     for name, side in (("top", "document"), ("right", "right")):
         if name in columns and side in demand.data.sides:
             ids = demand.data.sides[side].ids
-            columns[name] = [ids[row] if row >= 0 else None for row in columns[name].tolist()]
+            rows = columns[name]
+            known = (rows >= 0).all()
+            columns[name] = (
+                id_array(take_ids(ids, rows)) if known else [ids[row] if row >= 0 else None for row in rows.tolist()]
+            )
     return columns
+
+
+def _of_items(items: Mapping[str, Any]) -> dict[str, Any]:
+    """The columns of `item_columns`, ids as Arrow arrays."""
+    return {name: id_array(column) if name in ("id", "partner") else column for name, column in items.items()}
 
 
 def _facts(scores: Scores, demand: Demand) -> dict[str, Any]:
     """What the data tell about the items that were scored, as columns."""
     about = demand.data.about.get(scores.unit, {})
-    return {f"{results.ABOUT}{fact}": [values[row] for row in scores.rows] for fact, values in about.items()}
+    return {f"{results.ABOUT}{fact}": [values[row] for row in scores.rows.tolist()] for fact, values in about.items()}
 
 
 def _record(
@@ -199,6 +209,11 @@ def _record(
 @cache
 def _versions() -> dict[str, str]:
     """The versions of what computes: a score can be traced to them."""
-    installed = {distribution.name.lower(): distribution.version for distribution in metadata.distributions()}
-    names = ("embark", "numpy", "pillow", "scikit-learn", "pyarrow")
-    return {name: installed.get(name, "not installed") for name in names}  # embark may run from its source folder
+    return {name: _version(name) for name in ("embark", "numpy", "pillow", "scikit-learn", "pyarrow")}
+
+
+def _version(name: str) -> str:
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:  # embark may run from its source folder
+        return "not installed"

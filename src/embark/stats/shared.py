@@ -17,14 +17,16 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
+from embark.data.lazy_items import distinct_ids, distinct_numbers
 from embark.stats.intervals import NO_SPREAD, correlation_interval, share_interval
 from embark.stats.statistics import Outcomes, Pushes, certain, pushes
 from embark.types import Array, Gold, Qrels, Truth
 
+Contents: TypeAlias = Array | Sequence[int | None] | None  # hashes of items
 FEW = 10  # queries that one document may answer on average and still be an item; a document of more is a class
 
 
@@ -48,7 +50,8 @@ class Observations(NamedTuple):
     @property
     def items(self) -> int:
         """How many items they stand on; of captions and pictures, how many of either, whichever are fewer."""
-        return min(len(np.unique(self.first)), len(np.unique(self.second)))
+        sides = (self.first,) if self.second is self.first else self
+        return min(len(distinct_numbers(numbers)) for numbers in sides)
 
 
 @dataclass
@@ -59,12 +62,19 @@ class ItemNumbers:
     out on average. An item is never joined to two others, so that chains of accidents do not grow.
     """
 
-    _by_content: dict[int, int] = field(default_factory=dict)
+    _by_content: dict[int | None, int] = field(default_factory=dict)
     _by_id: dict[tuple[str, str], int] = field(default_factory=dict)
     _count: int = 0
+    _first: tuple[str, Sequence[str], Contents] | None = None  # items of the first call, as long as there is no second
 
-    def numbers(self, source: str, ids: Sequence[str], contents: Sequence[int | None] | None = None) -> Array:
+    def numbers(self, source: str, ids: Sequence[str], contents: Contents = None) -> Array:
         """The numbers of items with these ids and, where they are known, hashes of their contents."""
+        if not self._count and _all_distinct(ids) and (contents is None or _all_distinct(contents)):
+            self._first = source, ids, contents
+            self._count = len(ids)
+            return np.arange(len(ids))
+        self._enter_first()
+        contents = _listed(contents)
         out = np.empty(len(ids), np.int64)
         for place, name in enumerate(ids):
             content = None if contents is None else contents[place]
@@ -80,16 +90,32 @@ class ItemNumbers:
             out[place] = number
         return out
 
-    def observations(self, source: str, columns: Mapping[str, Sequence[Any]]) -> Observations:
+    def _enter_first(self) -> None:
+        if self._first is not None:
+            source, ids, contents = self._first
+            self._by_id = {(source, name): number for number, name in enumerate(ids)}
+            self._by_content = {content: number for number, content in enumerate(_listed(contents) or ())}
+            self._first = None
+
+    def observations(self, source: str, columns: Mapping[str, Any]) -> Observations:
         """The items behind rows of outcomes: `id` and `content`, and those of a `partner` where there is one.
 
         Results of old have ids alone.
         """
         first = self.numbers(source, columns["id"], columns.get("content"))
         partner = columns.get("partner", columns.get("right"))
-        if partner is None or any(name is None for name in partner):
+        if partner is None or None in partner:
             return Observations(first, first)
         return Observations(first, self.numbers(source, partner, columns.get("partner_content")))
+
+
+def _listed(contents: Contents) -> Sequence[int | None] | None:
+    return contents.tolist() if isinstance(contents, np.ndarray) else contents
+
+
+def _all_distinct(names: Array | Sequence[Any]) -> bool:
+    distinct = len(distinct_numbers(names)) if isinstance(names, np.ndarray) else distinct_ids(names)
+    return distinct == len(names)
 
 
 def partners(truth: Truth, rows: Array) -> tuple[str, Array] | None:
@@ -186,8 +212,7 @@ class Evidence:
         numbers = np.concatenate([first, second[~alone]])
         models = np.concatenate([model, model[~alone]])
         held = np.concatenate([np.where(alone, share, share / 2), share[~alone] / 2])
-        items = _sums(numbers, models, np.concatenate([push, push[~alone]]), size)
-        shares = _sums(numbers, models, held, size)
+        items, shares = _sums(numbers, models, (np.concatenate([push, push[~alone]]), held), size)
         total = shares.sum(axis=0)
         squares = np.divide((shares**2).sum(axis=0), total**2, out=np.zeros(size), where=total > 0)
         count = np.divide(1.0, squares, out=np.full(size, np.inf), where=squares > 0)
@@ -195,8 +220,8 @@ class Evidence:
         if not alone.all():
             low, high = np.minimum(first, second), np.maximum(first, second)
             pair = low * (int(high.max()) + 1) + high
-            both = _sums(pair[~alone], model[~alone], push[~alone], size)
-            pairs = _sums(pair, model, push, size)
+            (both,) = _sums(pair[~alone], model[~alone], (push[~alone],), size)
+            (pairs,) = _sums(pair, model, (push,), size)
             covariance -= both.T @ both
             # Never less than if pairs varied by themselves: with few items, the difference may come out at nothing.
             covariance = _at_least(covariance, pairs.T @ pairs)
@@ -237,11 +262,11 @@ def _of_refits(entries: Sequence[_Entry], size: int) -> tuple[Array, Array, floa
     return variance, variance, max(count, 1)
 
 
-def _sums(numbers: Array, models: Array, values: Array, size: int) -> Array:
-    """Sums by item and model: (items, models)."""
+def _sums(numbers: Array, models: Array, columns: Sequence[Array], size: int) -> list[Array]:
+    """Sums of each column of values by item and model: (items, models)."""
     unique, place = np.unique(numbers, return_inverse=True)
-    sums = np.bincount(place * size + models, values, minlength=len(unique) * size)
-    return np.asarray(sums.reshape(len(unique), size))
+    cell = place * size + models
+    return [np.bincount(cell, values, minlength=len(unique) * size).reshape(len(unique), size) for values in columns]
 
 
 def _differences(covariance: Array) -> Array:
@@ -288,16 +313,15 @@ def interval(parts: Sequence[Part]) -> tuple[float, float]:
         exact = [certain(part.statistic, part.main, part.outcomes, items) for part in parts]
         ends = [end or (of_part.value, of_part.value) for end, of_part in zip(exact, values, strict=True)]
         return float(np.mean([low for low, _ in ends])), float(np.mean([high for _, high in ends]))
-    if len(parts) == 1 and _right_or_wrong(parts[0]):
+    if len(parts) == 1 and items == len(parts[0].observations.first) and _right_or_wrong(parts[0]):
         uncertainty = Uncertainty(value * (1 - value) / items, np.inf)  # which the share alone determines
     return interval_of(value, uncertainty, scale_of([of_part.scale for of_part in values]))
 
 
 def _right_or_wrong(part: Part) -> bool:
-    """Whether the score is a share of independent items that are right."""
-    values = part.outcomes.get(part.main)
-    apart = part.observations.items == len(part.observations.first)
-    return part.statistic == "mean" and values is not None and apart and bool(np.isin(values, (0, 1)).all())
+    """Whether the score is the share of items that are right."""
+    values = np.asarray(part.outcomes.get(part.main, np.nan))
+    return part.statistic == "mean" and bool(((values == 0) | (values == 1)).all())
 
 
 def scale_of(scales: Sequence[str]) -> str:

@@ -104,7 +104,7 @@ class Table:
         """The rows with a value in each of these columns."""
         table = self
         for column in columns:
-            missing = table.rows.missing(column)[np.asarray(table.numbers, np.int64)]
+            missing = table.rows.missing(column)[table.row_numbers]
             table = table.drop_missing(np.flatnonzero(missing).tolist(), column)
         return table
 
@@ -133,11 +133,17 @@ class Table:
         """A column as items, and which rows have one."""
         if kind != "text":
             contents, present = self.rows.media_items(kind, column)
-            rows = np.asarray(self.numbers, np.int64)
+            rows = self.row_numbers
             return (contents, present) if self._all else (contents.take(rows), present[rows])
         texts = self.texts(column) if title is None else _with_titles(self.texts(title), self.texts(column))
         filled = texts.fill_null("" if texts.type == pa.large_string() else b"") if texts.null_count else texts
         return Texts(filled), texts.is_valid().to_numpy(zero_copy_only=False)
+
+    @property
+    def row_numbers(self) -> Array:
+        """The numbers of the rows as an array."""
+        rows = self.numbers
+        return np.arange(len(rows)) if rows == range(len(self.rows)) else np.asarray(rows, np.int64)
 
     @property
     def _all(self) -> bool:

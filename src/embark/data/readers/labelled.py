@@ -69,10 +69,17 @@ class LabeledTable:
         task = self.table.task
         media = [column for kind, column in content_columns(task.columns).items() if kind != "text"]
         names = self.table.rows.file_names(media[0]) if task.options.get("equal") == "one" and len(media) == 1 else None
-        numbers = self.table.numbers
         if names is None:
-            return Side(Numbered(numbers, f"{self.table.split}-"), self.items)
-        return Side(tuple(str(names[number]) for number in numbers), self.items)
+            return Side(Numbered(self.table.row_numbers, f"{self.table.split}-"), self.items)
+        return Side(tuple(str(names[number]) for number in self.table.numbers), self.items)
+
+    @property
+    def distinct_labels(self) -> set[Any]:
+        """The different labels; of lists, what they hold."""
+        try:
+            return set(_flat(tuple(set(self.labels))))
+        except TypeError:  # lists cannot be members of a set
+            return set(_flat(self.labels))
 
 
 def read_labelled(task: Task, split: str, subset: str, hub: Hub) -> Dataset:
@@ -183,7 +190,7 @@ def _class_names(task: Task, *tables: LabeledTable) -> tuple[str, ...]:
     column = task.options.get("column", _label_column(task))
     if declared := task.labels or _declared(tables, column):
         return declared
-    labels = {label for rows in tables for label in _flat(rows.labels)}
+    labels = {label for rows in tables for label in rows.distinct_labels}
     numbers = [label for label in labels if not isinstance(label, str)]
     if not numbers:
         return tuple(sorted(labels))
@@ -205,7 +212,7 @@ def _descriptive_names(task: Task, rows: LabeledTable) -> tuple[tuple[str, ...],
     if declared:
         _check_order(task, declared, listed)
         return declared, ()
-    if all(isinstance(label, str) for label in _flat(rows.labels)):
+    if all(isinstance(label, str) for label in rows.distinct_labels):
         return _class_names(task, rows), ()
     if not listed:
         raise EmbarkError(
@@ -254,7 +261,8 @@ def _class_numbers(rows: LabeledTable, names: tuple[str, ...]) -> Array:
     several = bool(rows.labels) and isinstance(rows.labels[0], (list, tuple))
     by_name = {name: number for number, name in reversed(list(enumerate(names)))}  # of equal names, the first counts
     labels = _flat(rows.labels) if several else rows.labels
-    numbers = np.array([_number(label, by_name) for label in labels], np.int64)
+    number_of = {label: _number(label, by_name) for label in rows.distinct_labels}
+    numbers = np.array([number_of[label] for label in labels], np.int64)
     unknown = np.flatnonzero((numbers < 0) | (numbers >= len(names)))
     if len(unknown):
         outside = first_few(dict.fromkeys(repr(labels[position]) for position in unknown))
