@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -52,31 +53,36 @@ def check_vectors(
     if len(dims) > 1 or (card.dim is not None and dims != {card.dim}):
         expected = f"its card says {card.dim}" if card.dim is not None else "one batch must have one dimension"
         raise EmbarkError(f"{card.name} returned vectors of dimension {sorted(dims)}; {expected}.")
-    if has_tokens(vectors):
-        largest = np.array([_peaks(matrix).max(initial=0) for matrix in matrices])
-    else:
-        largest = _peaks(matrices[0])
-
-    def require(valid: Array, problem: str) -> None:
-        """Raise an error about `problem` that names the items which are not valid."""
-        if not valid.all():
-            invalid = np.flatnonzero(~valid).tolist()
-            names = listed([name(needs[row]) for row in invalid], SHOWN)
-            raise InvalidVectors(f"{card.name} returned {problem}", names, invalid)
-
-    require(np.isfinite(largest), "NaN or infinite vectors")
-    if card.kind == "embedder":  # a re-ranker's scores may be zero, and a generator's texts are bytes
-        require(largest > 0, "zero vectors")
-        tiny = 256 * np.finfo(card.stored).smallest_subnormal  # smaller vectors keep fewer than eight bits
-        with np.errstate(over="ignore"):
-            rounded = largest.astype(card.stored)
-        require(
-            np.isfinite(rounded) & (rounded >= tiny),
-            f"vectors beyond the range of {card.stored} (set stored='float32' on its card)",
-        )
     with np.errstate(over="ignore"):
         stored = [matrix.astype(card.stored) for matrix in matrices]
-    return stored if has_tokens(vectors) else stored[0]
+    tokens = has_tokens(vectors)
+    # Rounding keeps the order of magnitudes: what is right about the stored numbers was right about the others.
+    rounded = _largest(stored, tokens)
+    in_range = np.isfinite(rounded)
+    if card.kind == "embedder":  # a re-ranker's scores may be zero, and a generator's texts are bytes
+        tiny = 256 * np.finfo(card.stored).smallest_subnormal  # smaller vectors keep fewer than eight bits
+        in_range = np.isfinite(rounded) & (rounded >= tiny)
+    if not in_range.all():
+        largest = _largest(matrices, tokens)
+        require = partial(_require, card, needs, name)
+        require(np.isfinite(largest), "NaN or infinite vectors")
+        if card.kind == "embedder":
+            require(largest > 0, "zero vectors")
+            require(in_range, f"vectors beyond the range of {card.stored} (set stored='float32' on its card)")
+    return stored if tokens else stored[0]
+
+
+def _require(card: ModelCard, needs: Sequence[Need], name: Callable[[Need], str], valid: Array, problem: str) -> None:
+    """Raise an error about `problem` that names the items which are not valid."""
+    if not valid.all():
+        invalid = np.flatnonzero(~valid).tolist()
+        names = listed([name(needs[row]) for row in invalid], SHOWN)
+        raise InvalidVectors(f"{card.name} returned {problem}", names, invalid)
+
+
+def _largest(matrices: Sequence[Array], tokens: bool) -> Array:
+    """The largest magnitude of each item, which has a row of one matrix, or a matrix; NaN where any value is."""
+    return np.array([_peaks(matrix).max(initial=0) for matrix in matrices]) if tokens else _peaks(matrices[0])
 
 
 def _peaks(matrix: Array) -> Array:
