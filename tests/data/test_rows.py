@@ -267,7 +267,8 @@ def test_digests_are_kept_for_the_next_run(hub: FakeHub, elsewhere: Path, monkey
         return [one.digest for one in fresh if one]
 
     with monkeypatch.context() as patch:
-        patch.setattr(lazy_media.ParquetColumn, "read", lambda self, at: pytest.fail("read again"))
+        for name in ("read", "read_in_order"):
+            patch.setattr(lazy_media.ParquetColumn, name, lambda self, at: pytest.fail("read again"))
         assert again() == wanted
     kept[0].write_bytes(b"spoilt")
     assert again() == wanted

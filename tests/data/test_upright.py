@@ -128,6 +128,7 @@ def test_a4_orientations_of_stored_pictures_are_kept_with_their_hashes(
     forget()
     with monkeypatch.context() as patch:
         patch.setattr(lazy_media.ParquetColumn, "read", None)
+        patch.setattr(lazy_media.ParquetColumn, "read_in_order", None)
         assert keys(upright=True) == after
     for path in (client().home / "digests").glob("*-upright.npy"):
         path.unlink()  # as an earlier release left them

@@ -21,7 +21,7 @@ from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache, partial
-from itertools import accumulate
+from itertools import accumulate, chain, islice, pairwise
 from pathlib import Path
 from typing import Any, cast
 
@@ -72,6 +72,10 @@ class MediaSequence:
     @abstractmethod
     def read(self, position: int) -> bytes | None:
         """The bytes at a position; None where there are none."""
+
+    def read_in_order(self, positions: range) -> Iterator[bytes | None]:
+        """The bytes at positions that follow each other."""
+        return map(self.read, positions)
 
     def chunk(self, position: int, *location: int) -> LazyBytes:
         """The bytes at a position, unread; `location` is that of `LazyBytes`."""
@@ -179,10 +183,9 @@ def _scan(sequence: MediaSequence, block: int) -> tuple[Array, Array]:
     positions = _positions(sequence, block)
     digests = bytearray()
     orientations = np.ones(len(positions), np.uint8)
-    for row, position in enumerate(positions):
-        data = sequence.read(position) or b""
-        digests += _sha256(data)
-        orientations[row] = orientation(data)
+    for row, data in enumerate(sequence.read_in_order(positions)):
+        digests += _sha256(data or b"")
+        orientations[row] = orientation(data or b"")
     hashes = np.frombuffer(bytes(digests), np.uint8).reshape(-1, 32)
     for ending, values in (("", hashes), ("-upright", orientations)):
         with suppress(OSError), atomically(_path(sequence, block, ending)) as out:  # they only save time
@@ -211,7 +214,25 @@ class ParquetColumn(MediaSequence):
         return int(parquet_metadata(self.path).num_rows)
 
     def read(self, position: int) -> bytes | None:
-        return cast("bytes | None", self.scalar(position).as_py())
+        return self._bytes(self.scalar(position))
+
+    def read_in_order(self, positions: range) -> Iterator[bytes | None]:
+        """The bytes at positions that follow each other: of a row group, a few rows at a time are in memory.
+
+        Row groups that are longer than a block are kept, as they serve several blocks.
+        """
+        rows = parquet_metadata(self.path).num_rows
+        for group, (start, end) in enumerate(pairwise([*_group_starts(self.path), rows])):
+            wanted = range(max(start, positions.start), min(end, positions.stop))
+            if wanted and end - start > BLOCK:
+                yield from map(self.read, wanted)
+            elif wanted:
+                cells = chain.from_iterable(_cells(self.path, self.name, group))
+                yield from map(self._bytes, islice(cells, wanted.start - start, wanted.stop - start))
+
+    def _bytes(self, cell: Any) -> bytes | None:
+        """The bytes of a cell."""
+        return cast("bytes | None", cell.as_py())
 
     def scalar(self, row: int) -> Any:
         """The cell of a row as an Arrow scalar: binary, or a list."""
@@ -242,11 +263,10 @@ class ParquetColumn(MediaSequence):
 class SampleColumn(ParquetColumn):
     """A column of decoded sounds; their samples are encoded as wave files when read."""
 
-    def read(self, position: int) -> bytes | None:
-        sound = self.scalar(position)
-        if not sound.is_valid:
+    def _bytes(self, cell: Any) -> bytes | None:
+        if not cell.is_valid:
             return None
-        return wav.from_samples(np.asarray(sound["array"].values, np.float64), int(sound["sampling_rate"].as_py()))
+        return wav.from_samples(np.asarray(cell["array"].values, np.float64), int(cell["sampling_rate"].as_py()))
 
     def _null_leaf(self) -> str:
         return f"{self.name}.sampling_rate"
@@ -282,7 +302,7 @@ def parquet_batches(path: str, columns: list[str], groups: list[int] | None = No
     size = 0
     with pq.ParquetFile(path, metadata=parquet_metadata(path)) as file:
         for batch in file.iter_batches(
-            _batch_rows(path, columns, limit), row_groups=groups, columns=columns, use_threads=False
+            _batch_rows(path, tuple(columns), limit), row_groups=groups, columns=columns, use_threads=False
         ):
             size += batch.nbytes
             if size > limit:
@@ -290,7 +310,8 @@ def parquet_batches(path: str, columns: list[str], groups: list[int] | None = No
             yield batch
 
 
-def _batch_rows(path: str, columns: list[str], limit: int) -> int:
+@lru_cache(maxsize=512)
+def _batch_rows(path: str, columns: tuple[str, ...], limit: int) -> int:
     """The rows to decode at a time: fewer where any of them may hold a large value, as of a dictionary."""
     rows = MOST_ROWS
     values = 0
@@ -382,9 +403,14 @@ class _RowGroups:
         return sum(future.result().nbytes for future in self._columns.values() if future.done())
 
     def _load(self, path: str, column: str, group: int) -> Any:
-        leaf = _bytes_leaf(path, column)
-        chunks = [batch.column(0) for batch in parquet_batches(path, [leaf], [group])]
-        return pa.chunked_array([pc.struct_field(chunk, "bytes") for chunk in chunks] if leaf != column else chunks)
+        return pa.chunked_array(_cells(path, column, group))
+
+
+def _cells(path: str, column: str, group: int) -> Iterator[Any]:
+    """The cells of a column in a row group, in arrays of some rows."""
+    leaf = _bytes_leaf(path, column)
+    for batch in parquet_batches(path, [leaf], [group]):
+        yield batch.column(0) if leaf == column else pc.struct_field(batch.column(0), "bytes")
 
 
 _ROW_GROUPS = _RowGroups()
