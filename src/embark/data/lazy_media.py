@@ -36,7 +36,8 @@ from embark.data.errors import errors_about
 from embark.data.upright import orientation
 from embark.types import Array, EmbarkError, Media
 
-ROW_GROUP_BYTES = 1 << 28  # of row groups in memory: rows are read in order, or nearly so
+ROW_GROUP_BYTES = 1 << 27  # of row groups in memory: rows are read in order, or nearly so
+FEWEST_GROUPS = 2  # in memory, however large they are: where one ends, some threads read it and others the next
 BATCH = 256  # rows decoded at a time: nested binaries of more than 2 GB cannot be decoded at once
 MOST_ROWS = 1 << 14  # decoded at a time where values are small
 BATCH_BYTES = 1 << 24  # of such rows
@@ -186,6 +187,7 @@ def _scan(sequence: MediaSequence, block: int) -> tuple[Array, Array]:
     for row, data in enumerate(sequence.read_in_order(positions)):
         digests += _sha256(data or b"")
         orientations[row] = orientation(data or b"")
+    pa.default_memory_pool().release_unused()  # of this thread, which may have nothing to read for long
     hashes = np.frombuffer(bytes(digests), np.uint8).reshape(-1, 32)
     for ending, values in (("", hashes), ("-upright", orientations)):
         with suppress(OSError), atomically(_path(sequence, block, ending)) as out:  # they only save time
@@ -395,7 +397,7 @@ class _RowGroups:
                 future.set_exception(error)
                 raise
             with self._lock:
-                while len(self._columns) > 1 and self._bytes() > ROW_GROUP_BYTES:
+                while len(self._columns) > FEWEST_GROUPS and self._bytes() > ROW_GROUP_BYTES:
                     self._columns.popitem(last=False)
         return future.result()
 

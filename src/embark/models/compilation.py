@@ -29,11 +29,6 @@ def note(module: Any) -> None:
         modules.append(module)
 
 
-def is_compiled(model: Any) -> bool:
-    """Whether a module of torch, or one of its children, runs compiled now."""
-    return any(getattr(module, "_compiled_call_impl", None) is not None for module in (model, *model.children()))
-
-
 class Compilation:
     """Switches a model's modules of torch between compiled and plain; `decisions` are by kind of item.
 

@@ -13,8 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from embark.models.compilation import is_compiled
-from embark.models.cuda_graphs import Graphed
 from embark.models.device import stack, to_numpy, without_gradients
 from embark.models.encoder import Tower, frame_mean
 from embark.models.hf import CLIP_MEAN, CLIP_SPREAD
@@ -50,9 +48,7 @@ def pixel_towers(
     preprocessor = image_preprocessor(processor)
     styled = styled_preparations(card) if card else {}
 
-    def tower(
-        preprocessor: BytePreprocessor | LibraryPreprocessor | DevicePixels, forward: Callable[..., Any] = forward
-    ) -> Tower:
+    def tower(preprocessor: BytePreprocessor | LibraryPreprocessor | DevicePixels) -> Tower:
         @without_gradients
         def embed(rows: list[Any]) -> Array:
             return to_numpy(forward(**preprocessor.batch(rows, model)))
@@ -61,7 +57,7 @@ def pixel_towers(
 
     def on_cuda() -> Tower:
         assert isinstance(preprocessor, BytePreprocessor)
-        return tower(on_gpu(preprocessor, model.device), Graphed(forward, as_it_is=partial(is_compiled, model)))
+        return tower(on_gpu(preprocessor, model.device))
 
     image = replace(tower(preprocessor), on_cuda=on_cuda if fits_device(preprocessor) else None)
     return {"image": image, "video": frame_mean(image)}
