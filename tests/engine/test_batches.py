@@ -46,8 +46,9 @@ class Source:
     def __iter__(self) -> Iterator[Ready]:
         while self.drawn < len(self.values):
             values = self.values[self.drawn : self.drawn + self.chunk]
+            rows = np.arange(self.drawn, self.drawn + len(values))
             self.drawn += len(values)
-            yield Ready(values, np.full(len(values), self.size_in_bytes))
+            yield Ready(rows, values, np.full(len(values), self.size_in_bytes))
 
 
 def window_of(source: Source | Sequence[Any], size: BatchSize, most_bytes: int = MUCH, alike: bool = False) -> Window:

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
@@ -33,12 +34,12 @@ from embark.engine.local import embed
 from embark.engine.preparing import prepare, prepared
 from embark.engine.preparing_processes import Preparer, pays
 from embark.models.encoder import Encoder, Tower, Towers, image_towers
-from embark.models.pixels import BytePreprocessor, Fit, LibraryPreprocessor
-from embark.planning import Need
+from embark.models.pixels import AsStored, BytePreprocessor, Fit, LibraryPreprocessor
+from embark.planning import Need, keys_of
 from embark.processes import WorkersDie
 from embark.store import Store
 from embark.threads import DaemonThreads
-from embark.types import Array, Content, EmbarkError, Item, Media, Modality, ModelCard, Style
+from embark.types import Array, Content, EmbarkError, Encoded, Item, Media, Modality, ModelCard, Style
 from tiny import film, item, picture, sound
 from worker_functions import FAILS, KILLS, STALLS
 
@@ -86,8 +87,8 @@ def ready(encoder: Encoder, needs: Sequence[Need], preparer: Preparer | None) ->
         DaemonThreads(2) as pool,
         closing(prepared(pool, encoder, needs, 2, batches_of(4), lambda need: f"item {need.row}", preparer)) as out,
     ):
-        values = [value for chunk in out for value in zip(*chunk, strict=True)]
-    return [(need, value, size) for need, (value, size) in zip(needs, values, strict=True)]
+        chunks = [zip(chunk.rows.tolist(), chunk.values, chunk.sizes.tolist(), strict=True) for chunk in out]
+    return [(needs[row], value, size) for chunk in chunks for row, value, size in chunk]
 
 
 def same(a: Any, b: Any) -> bool:
@@ -411,3 +412,81 @@ def test_formats_that_pillow_was_taught_here_stay_here(monkeypatch: pytest.Monke
     with Preparer(1, always) as own:
         (_, value, _), *_ = ready(pictured(), needs_of([media("image", b"OWN!" * 8)]), own)
     assert not isinstance(value, UnreadableMedia)
+
+
+# ── beside a device that decodes ─────────────────────────────────────────────────────────────────────────────────────
+
+
+VALUES = np.arange(768, dtype=np.float32).reshape(3, 256)
+BY_PILLOW = BytePreprocessor(Fit(16, (16, 16), Image.Resampling.BICUBIC), VALUES)
+
+
+class Decoding(Towers):
+    """An encoder that decodes JPEGs itself, as Pillow does, and counts what it decodes and what comes decoded."""
+
+    def __init__(self, exact: bool = True, slow: float = 0.0) -> None:
+        super().__init__(CARD, image_towers(self.means, AsStored(BY_PILLOW)))
+        self.encoded = frozenset({"image"})
+        self.decodes_as_workers = exact
+        self.slow = slow
+        self.own = 0
+        self.others = 0
+
+    def means(self, rows: list[Any]) -> Array:
+        time.sleep(self.slow * len(rows))
+        own = [isinstance(row, Encoded) for row in rows]
+        self.own += sum(own)
+        self.others += len(rows) - sum(own)
+        pictures = [
+            BY_PILLOW.prepare(Image.open(io.BytesIO(row.data))) if isinstance(row, Encoded) else row for row in rows
+        ]
+        return np.stack([row["pixel_values"].reshape(-1, 3).mean(0) for row in pictures]).astype(np.float32) + 1
+
+
+def jpeg_items(count: int) -> list[Item]:
+    def data(row: int) -> bytes:
+        if row % 50 == 7:
+            return b"\xff\xd8 no picture"
+        out = io.BytesIO()
+        Image.fromarray(np.random.default_rng(row).integers(0, 256, (20, 30, 3), np.uint8)).save(
+            out, "PNG" if row % 9 == 4 else "JPEG"
+        )
+        return out.getvalue()
+
+    return [media("image", data(row)) for row in range(count)]
+
+
+@pytest.mark.parametrize("slow", [0.0, 0.002])
+def test_processes_decode_beside_the_device(tmp_path: Path, slow: float) -> None:
+    needs = needs_of(jpeg_items(400))
+    alone, both = Decoding(exact=False, slow=slow), Decoding(slow=slow)
+    spaces = []
+    for encoder in (alone, both):
+        store = Store(tmp_path / str(len(spaces)))
+        with Preparer(2, always) as own, store.space("a").writer() as writer:
+            report = embed(encoder, needs, writer, workers=2, batch_size=16, preparer=own)
+        assert report.embedded == 392
+        assert len(report.unreadable) == 8
+        readable = [need for need in needs if need.key not in report.unreadable]
+        spaces.append(store.space("a").read(keys_of(readable))[:])
+    assert alone.own > 300  # all but PNGs, which threads decode
+    assert both.own + both.others == 392
+    assert both.others > alone.others
+    if not slow:
+        assert both.own > 0
+    np.testing.assert_array_equal(*spaces)
+
+
+def test_a_picture_that_killed_a_process_is_not_tried_again_beside_the_device() -> None:
+    encoder = Decoding()
+    out = io.BytesIO()
+    Image.new("RGB", (8, 8), (9, 8, 7)).save(out, "JPEG")
+    needs = needs_of([media("image", out.getvalue() + bytes([row])) for row in range(60)])
+    with Preparer(2, always) as own:
+        own.begin(encoder, needs)
+        assert own.helps(encoder, needs[0])
+        own._lost[needs[3].key] = UnreadableMedia("it killed its process")
+        values = {need.row: value for need, value, _ in ready(encoder, needs, own)}
+    assert sorted(values) == list(range(60))
+    assert isinstance(values[3], UnreadableMedia)
+    assert not any(isinstance(value, UnreadableMedia) for row, value in values.items() if row != 3)

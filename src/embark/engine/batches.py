@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass
+from itertools import chain
 from math import prod
 from threading import Lock
 from typing import Any, NamedTuple
@@ -184,10 +185,15 @@ def largest_batch(unit: int) -> int:
 
 
 class Ready(NamedTuple):
-    """Prepared items in the order of their needs: values, or the errors that items are unreadable, and their bytes."""
+    """Prepared items: their places among the needs, values (or the errors that they are unreadable), and bytes."""
 
+    rows: Array
     values: list[Any]
     sizes: Array
+
+    def part(self, places: slice) -> Ready:
+        """Some of the items."""
+        return Ready(self.rows[places], self.values[places], self.sizes[places])
 
 
 @dataclass
@@ -240,8 +246,7 @@ class Window:
         self._sizes = np.empty(0, np.int64)  # bytes
         self._unreadable: dict[bytes, str] = {}
         self._bytes = 0
-        self._begun = Ready([], self._sizes)  # what is left of the chunk that was begun
-        self._drawn = 0
+        self._begun = Ready(self._rows, [], self._sizes)  # what is left of the chunk that was begun
         self._batches = 0
         self._coming = True  # whether more items may come
         self._reached = 0  # the cost up to which the sweep has come
@@ -267,9 +272,9 @@ class Window:
 
     def _draw(self, items: int) -> None:
         """Draw prepared items until there are so many, or their bytes are enough."""
-        values: list[Any] = []
-        sizes = [self._sizes[:0]]
-        while (missing := items - len(self._values) - len(values)) > 0 and self._bytes < self._most_bytes:
+        drawn = [self._begun.part(slice(0))]
+        count = len(self._values)
+        while count < items and self._bytes < self._most_bytes:
             if not self._begun.values:
                 chunk = next(self._ready, None)
                 if chunk is None:
@@ -277,24 +282,23 @@ class Window:
                     break
                 self._begun = chunk
             filled = np.searchsorted(np.cumsum(self._begun.sizes), self._most_bytes - self._bytes)
-            count = min(missing, int(filled) + 1)
-            values += self._begun.values[:count]
-            sizes.append(self._begun.sizes[:count])
-            self._bytes += int(sizes[-1].sum())
-            self._begun = Ready(self._begun.values[count:], self._begun.sizes[count:])
-        rows = np.arange(self._drawn, self._drawn + len(values))
-        bytes_of_rows = np.concatenate(sizes)
-        self._drawn += len(values)
+            end = min(items - count, int(filled) + 1)
+            drawn.append(self._begun.part(slice(end)))
+            self._begun = self._begun.part(slice(end, None))
+            self._bytes += int(drawn[-1].sizes.sum())
+            count += len(drawn[-1].values)
+        rows = np.concatenate([part.rows for part in drawn])
+        sizes = np.concatenate([part.sizes for part in drawn])
+        values = list(chain.from_iterable(part.values for part in drawn))
         if any(issubclass(kind, UnreadableMedia) for kind in set(map(type, values))):
             readable = np.array([not isinstance(value, UnreadableMedia) for value in values])
             keys = keys_of(take(self._needs, rows[~readable])).tolist()
             errors = (str(value) for value in values if isinstance(value, UnreadableMedia))
             self._unreadable |= dict(zip(keys, errors, strict=True))
-            rows = rows[readable]
-            bytes_of_rows = bytes_of_rows[readable]
+            rows, sizes = rows[readable], sizes[readable]
             values = [value for value in values if not isinstance(value, UnreadableMedia)]
         if values:
-            self._add(rows, values, bytes_of_rows)
+            self._add(rows, values, sizes)
 
     def _add(self, rows: Array, values: list[Any], sizes: Array) -> None:
         self._values += values

@@ -20,7 +20,7 @@ from embark.engine.batches import BatchSize, Ready
 from embark.models.encoder import Encoder, Preparing, renders_plainly
 from embark.planning import Need, Needs
 from embark.threads import DaemonThreads
-from embark.types import Content, EmbarkError, Encoded, Modality, Text
+from embark.types import Array, Content, EmbarkError, Encoded, Modality, Text
 
 if TYPE_CHECKING:
     from embark.engine.preparing_processes import Preparer
@@ -104,6 +104,11 @@ def byte_size(value: Any) -> int:
     return size if isinstance(size, int) else 0
 
 
+def byte_sizes(values: Sequence[Any]) -> Array:
+    """The approximate memory of each prepared value."""
+    return np.fromiter(map(byte_size, values), np.int64, len(values))
+
+
 def chunked(needs: Sequence[Need], size: int) -> Iterator[Sequence[Need]]:
     """The needs in order, so many at a time; fewer where texts are long. Short ones stand before long ones."""
     rows = needs if isinstance(needs, Needs) else ItemList([need.item for need in needs])
@@ -154,11 +159,19 @@ def prepared(
     preparer: Preparer | None = None,
     activity: Activity = SILENT,
 ) -> Generator[Ready]:
-    """The prepared values of all needs, in order; workers prepare a bounded number ahead of the encoder."""
+    """The prepared values of all needs; workers prepare a bounded number ahead of the encoder.
+
+    They come in the order of the needs, unless processes decode some of what the device decodes, too.
+    """
+    if preparer is not None and preparer.helps(encoder, needs[0]):
+        yield from preparer.shared(pool, encoder, needs, size, partial(prepare_named, encoder, name=name), activity)
+        return
+    done = 0
 
     if preparer is not None and preparer.takes(encoder, needs[0]):
         here = partial(prepare_named, encoder, name=name)
-        needs = yield from preparer.prepared(encoder, needs, size, here, activity)
+        done = yield from preparer.prepared(encoder, needs, size, here, activity)
+        needs = needs[done:]
         if not len(needs):
             return
     backlog = Backlog()
@@ -168,17 +181,17 @@ def prepared(
     turns = Semaphore(FEW_THREADS if only_text or files else workers)
     together = only_text and type(encoder).prepare_many is not Preparing.prepare_many
 
-    def work(number: int, chunk: Sequence[Need]) -> Ready:
+    def work(number: int, chunk: Sequence[Need]) -> tuple[list[Any], Array]:
         with turns:
             return prepare_all(number, chunk)
 
-    def prepare_all(number: int, chunk: Sequence[Need]) -> Ready:
+    def prepare_all(number: int, chunk: Sequence[Need]) -> tuple[list[Any], Array]:
         values: list[Any] = []
         sizes: list[int] = []
         failure: Exception | None = None
         if together and backlog.admits(number):
             try:
-                return Ready(list(prepare_texts(encoder, chunk)), np.zeros(len(chunk), np.int64))
+                return list(prepare_texts(encoder, chunk)), np.zeros(len(chunk), np.int64)
             except Exception as error:  # again one by one, where the error names its item
                 failure = error
         for need in chunk:
@@ -193,11 +206,11 @@ def prepared(
         if failure and len(values) == len(chunk):
             failure.add_note(f"{encoder.card.name} prepares these items one by one, but not together (prepare_many).")
             raise failure
-        return Ready(values, np.array(sizes, np.int64))
+        return values, np.array(sizes, np.int64)
 
     step = TOGETHER if together else TEXT_CHUNK if only_text else FILES if files else CHUNK
     chunks = enumerate(chunked(needs, step))
-    ahead: deque[tuple[int, Future[Ready]]] = deque()
+    ahead: deque[tuple[int, Future[tuple[list[Any], Array]]]] = deque()
     try:
         while True:
             items = sum(count for count, _ in ahead)
@@ -211,10 +224,11 @@ def prepared(
                 return
             backlog.update(chunks=1)
             with activity.waiting("decode"):
-                ready = ahead.popleft()[1].result()
-            if size_in_bytes := int(ready.sizes.sum()):
+                values, sizes = ahead.popleft()[1].result()
+            if size_in_bytes := int(sizes.sum()):
                 backlog.update(added=-size_in_bytes)
-            yield ready
-            del ready  # its memory is free while the next are waited for
+            yield Ready(np.arange(done, done + len(values)), values, sizes)
+            done += len(values)
+            del values  # their memory is free while the next are waited for
     finally:
         backlog.update(closed=True)

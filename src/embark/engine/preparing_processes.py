@@ -13,6 +13,7 @@ from concurrent.futures import Future
 from contextlib import AbstractContextManager, contextmanager, suppress
 from functools import partial
 from itertools import islice
+from queue import SimpleQueue
 from typing import Any
 
 import numpy as np
@@ -25,15 +26,17 @@ from embark.data.upright import UprightMedia
 from embark.engine.activity import SILENT, Activity
 from embark.engine.batches import BatchSize, Ready
 from embark.engine.item_worker import PillowOptions, RenderedItem, item_worker
-from embark.engine.preparing import MOST_BYTES, byte_size, prepare
+from embark.engine.preparing import FILES, MOST_BYTES, byte_sizes, prepare
 from embark.models.encoder import Encoder, Preparation
-from embark.planning import Need
-from embark.processes import ITEM_SECONDS, POSSIBLE, SINGLE_THREADED, NoWorkers, WorkerLost, Workers, WorkersDie
-from embark.types import Media, Modality, Part
+from embark.planning import Need, take
+from embark.processes import AHEAD, ITEM_SECONDS, POSSIBLE, SINGLE_THREADED, NoWorkers, WorkerLost, Workers, WorkersDie
+from embark.threads import DaemonThreads
+from embark.types import Array, Media, Modality, Part
 
 PICTURES = 8  # pictures that a process prepares at a time
 ENOUGH = {"image": 2000, "audio": 400, "video": 100}  # items that make up for the start of processes, half a second
 SLOW_START = 20  # times as many for those that import torch or transformers, ten seconds
+MORE_TO_HELP = 10  # times as many where the device decodes, too: it is about as much faster
 PICTURED = {"image", "video"}
 LOOKED_AT = 16  # pictures, to tell whether processes or the device decode most of them
 FEWEST = 2  # workers for which processes are started: as fast as two threads, and other threads need not wait for them
@@ -80,8 +83,13 @@ class Preparer(AbstractContextManager["Preparer"]):
         if not ENOUGH.keys() & set(needs[0].item.modalities):
             return  # texts are prepared faster than they are sent
         encoded: frozenset[Modality] = getattr(encoder, "encoded", frozenset())
+        kind = max(set(needs[0].item.modalities) & ENOUGH.keys(), key=list(ENOUGH).index)
+        enough = len(needs)
         if encoded & set(needs[0].item.modalities) and _mostly_plain_jpegs(needs):
-            return  # the device decodes them: they are only read, which threads do as well
+            if not getattr(encoder, "decodes_as_workers", False):
+                return  # the device decodes them: they are only read, which threads do as well
+            encoded = frozenset()
+            enough //= MORE_TO_HELP
         if PICTURED & set(needs[0].item.modalities) and _knows_other_formats():
             return
         worker = partial(
@@ -97,15 +105,22 @@ class Preparer(AbstractContextManager["Preparer"]):
             self.close()
             self._factory = factory
             self._items = 0
-        self._items += len(needs)
-        kind = max(set(needs[0].item.modalities) & ENOUGH.keys(), key=list(ENOUGH).index)
+        self._items += enough
         slow_start = b"torch" in factory or b"transformers" in factory
         self._of = preparation
         if self.processes is None and self._start(kind, self._items, self.workers, slow_start):
             self.processes = Workers([worker] * self.workers, seconds=self._seconds, environment=SINGLE_THREADED)
 
     def takes(self, encoder: Encoder, need: Need) -> bool:
-        """Whether the processes prepare such needs."""
+        """Whether the processes prepare such needs, all of them."""
+        return self._can_prepare(encoder, need) and not self.helps(encoder, need)
+
+    def helps(self, encoder: Encoder, need: Need) -> bool:
+        """Whether the processes decode some of such needs, where the encoder itself decodes the others."""
+        exact = getattr(encoder, "decodes_as_workers", False)
+        return exact and bool(encoder.encoded & set(need.item.modalities)) and self._can_prepare(encoder, need)
+
+    def _can_prepare(self, encoder: Encoder, need: Need) -> bool:
         preparation: Preparation | None = getattr(encoder, "preparation", None)
         if self.processes is None or preparation is None or preparation is not self._of:
             return False
@@ -114,7 +129,7 @@ class Preparer(AbstractContextManager["Preparer"]):
     def prepare(self, encoder: Encoder, need: Need) -> Any:
         """As `engine.preparing.prepare`, by a process if they take it."""
         if self.takes(encoder, need):
-            [value], _ = self._finished([need], self._submit(encoder, [need]), lambda need: None)
+            [value] = self._finished([need], self._submit(encoder, [need]), lambda need: None)
             if isinstance(value, UnreadableMedia):
                 raise value
             if value is not None:
@@ -128,11 +143,12 @@ class Preparer(AbstractContextManager["Preparer"]):
         size: BatchSize,
         here: Callable[[Need], Any],
         activity: Activity = SILENT,
-    ) -> Generator[Ready, None, Sequence[Need]]:
+    ) -> Generator[Ready, None, int]:
         """The prepared values of needs, in order; processes prepare a bounded number ahead of the encoder.
 
         `here` prepares a need in this process: what cannot be sent, and what fails, for the error that names it.
-        Returns the needs that are left where no process can do the work: threads are faster than `here`.
+        Returns the number of needs that are done; the others are left where no process can do the work, as threads are
+        faster than `here`.
         """
         step = PICTURES if needs[0].item.modalities == ("image",) else 1
         chunks = (list(needs[start : start + step]) for start in range(0, len(needs), step))
@@ -147,18 +163,76 @@ class Preparer(AbstractContextManager["Preparer"]):
                     (chunk, self._submit(encoder, chunk)) for chunk in islice(chunks, max(not ahead, room - len(ahead)))
                 )
                 if not ahead:
-                    return ()
+                    return done
                 with activity.waiting("decode"):
-                    ready = self._finished(*ahead.popleft(), here)
-                chunk_bytes = max(0.9 * (chunk_bytes or 0), int(ready.sizes.sum()))
-                done += len(ready.values)
-                yield ready
-                del ready
-            return needs[done:]
+                    values = self._finished(*ahead.popleft(), here)
+                sizes = byte_sizes(values)
+                chunk_bytes = max(0.9 * (chunk_bytes or 0), int(sizes.sum()))
+                yield Ready(np.arange(done, done + len(values)), values, sizes)
+                done += len(values)
+                del values
+            return done
         finally:
             for _, future in ahead:
                 if future is not None:
                     future.cancel()
+
+    def shared(
+        self,
+        pool: DaemonThreads,
+        encoder: Encoder,
+        needs: Sequence[Need],
+        size: BatchSize,
+        here: Callable[[Need], Any],
+        activity: Activity = SILENT,
+    ) -> Generator[Ready]:
+        """The prepared values of needs, as they come: threads read files for the encoder, which decodes them, and the
+        processes decode as many others as they can meanwhile.
+        """
+        finished: SimpleQueue[tuple[bool, Array, list[Need], Future[Any] | None]] = SimpleQueue()
+        futures: set[Future[Any]] = set()
+        begun = 0
+        in_hand = {True: 0, False: 0}  # needs, of processes and of threads
+        item_bytes = 0.0  # of a prepared item, about
+
+        def begin(by_processes: bool) -> None:
+            """Have the next needs prepared."""
+            nonlocal begun
+            rows = np.arange(begun, min(begun + (PICTURES if by_processes else FILES), len(needs)))
+            chunk = list(take(needs, rows))
+            begun += len(rows)
+            in_hand[by_processes] += len(rows)
+            future = self._submit(encoder, chunk) if by_processes else pool.submit(self._finished, chunk, None, here)
+            if future is None:
+                finished.put((by_processes, rows, chunk, future))
+            else:
+                futures.add(future)
+                future.add_done_callback(lambda done: finished.put((by_processes, rows, chunk, done)))
+
+        try:
+            while True:
+                room = int(MOST_BYTES / item_bytes) // 2 if item_bytes else 2 * FILES
+                limits = {
+                    True: min(room, AHEAD * PICTURES * self.workers) if self.processes is not None else 0,
+                    False: min(room, 2 * size.now + FILES),
+                }
+                for by_processes, limit in limits.items():
+                    while begun < len(needs) and in_hand[by_processes] < limit:
+                        begin(by_processes)
+                if not any(in_hand.values()):
+                    return
+                with activity.waiting("decode"):
+                    by_processes, rows, chunk, future = finished.get()
+                in_hand[by_processes] -= len(rows)
+                futures.discard(future) if future else None
+                values = self._finished(chunk, future, here) if by_processes or not future else future.result()
+                sizes = byte_sizes(values)
+                item_bytes = max(0.9 * item_bytes, float(sizes.mean()), 1.0)
+                yield Ready(rows, values, sizes)
+                del values, future
+        finally:
+            for future in futures:
+                future.cancel()
 
     def _submit(self, encoder: Encoder, chunk: Sequence[Need]) -> Future[list[Any]] | None:
         """The work on a chunk, without lost items; None if it is to be done here."""
@@ -177,7 +251,7 @@ class Preparer(AbstractContextManager["Preparer"]):
 
     def _finished(
         self, chunk: Sequence[Need], future: Future[list[Any]] | None, here: Callable[[Need], Any]
-    ) -> Ready:
+    ) -> list[Any]:
         if future is not None:
             try:
                 values = future.result()
@@ -188,10 +262,10 @@ class Preparer(AbstractContextManager["Preparer"]):
             else:
                 results = iter(values)
                 lost = set(self._lost)  # before these results
-                return _ready(
-                    [self._lost[need.key] if need.key in lost else self._result(need, next(results)) for need in chunk]
-                )
-        return _ready([here(need) if need.key not in self._lost else self._lost[need.key] for need in chunk])
+                return [
+                    self._lost[need.key] if need.key in lost else self._result(need, next(results)) for need in chunk
+                ]
+        return [here(need) if need.key not in self._lost else self._lost[need.key] for need in chunk]
 
     def _refuse(self, error: NoWorkers) -> None:
         """Do the work here from now on: in a process it lacks the main module, or a library.
@@ -207,10 +281,6 @@ class Preparer(AbstractContextManager["Preparer"]):
         if not isinstance(value, WorkerLost):
             return value
         return self._lost.setdefault(need.key, UnreadableMedia(f"it does not decode: it {value}"))
-
-
-def _ready(values: list[Any]) -> Ready:
-    return Ready(values, np.fromiter(map(byte_size, values), np.int64, len(values)))
 
 
 @contextmanager

@@ -10,7 +10,7 @@ import io
 import logging
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -63,16 +63,13 @@ def on_gpu(by_pillow: BytePreprocessor, device: Any) -> DevicePixels:
 
         return pixels_cuda.pixels(*decoder(jpegs, values.device), jpegs, fit, values)
 
-    slow = DevicePixels(by_pillow, by_torch)
-    _check(slow, device)
-    quick = DevicePixels(by_pillow, by_triton)
+    slow = _checked(DevicePixels(by_pillow, by_torch), device)
     try:
-        _check(quick, device)
+        return _checked(DevicePixels(by_pillow, by_triton), device)
     except Exception as error:  # Triton is not installed, finds no compiler, knows no such device…
         reason = str(error).strip().partition("\n")[0]
         logger.info("Pictures are resized without Triton, size by size: %s", reason)
         return slow
-    return quick
 
 
 @dataclass(frozen=True)
@@ -80,11 +77,13 @@ class DevicePixels:
     """The preprocessing of a plain image processor on the model's device; `by_pillow` is the same on the CPU.
 
     `pixels` takes JPEGs, and the numbers (3, 256) of each channel's bytes, to the numbers (n, 3, height, width) of the
-    pictures, turned, resized and cropped; one picture that it refuses is an error for all (`Refused`).
+    pictures, turned, resized and cropped; one picture that it refuses is an error for all (`Refused`). It is `exact`
+    where its bytes are those of `by_pillow`.
     """
 
     by_pillow: BytePreprocessor
     pixels: Callable[[Sequence[Encoded], Fit, Any], Any]
+    exact: bool = False
 
     @property
     def fit(self) -> Fit:
@@ -114,13 +113,12 @@ class DevicePixels:
             raise UnreadableRows(errors)
         if others:
             pieces[tuple(others)] = self.by_pillow.batch(list(others.values()), model)["pixel_values"]
-        first = next(iter(pieces.values()))
         if len(pieces) == 1:
-            return {"pixel_values": first}
-        out = first.new_empty((len(rows), *first.shape[1:]))
-        for numbers, pixels in pieces.items():
-            out[list(numbers)] = pixels
-        return {"pixel_values": out}
+            return {"pixel_values": next(iter(pieces.values()))}
+        places = torch.from_numpy(np.argsort([number for numbers in pieces for number in numbers]))
+        if model.device.type == "cuda":
+            places = places.pin_memory()  # so that nobody waits for the device
+        return {"pixel_values": torch.cat(list(pieces.values()))[places.to(model.device, non_blocking=True)]}
 
     def _pieces(self, jpegs: dict[int, Encoded], values: Any, errors: dict[int, str]) -> dict[tuple[int, ...], Any]:
         """The pixels of pictures, by their numbers; those that do not decode are added to `errors`.
@@ -162,8 +160,10 @@ def upright(pictures: Sequence[Any], jpegs: Sequence[Encoded]) -> list[Any]:
     ]
 
 
-def _check(made: DevicePixels, device: Any) -> None:
-    """An error unless pictures of each sampling, turned and not, come out as Pillow makes them."""
+def _checked(made: DevicePixels, device: Any) -> DevicePixels:
+    """The same, by whether it is exact; an error unless pictures of each sampling, turned and not, come out as Pillow
+    makes them, or nearly so.
+    """
     import torch
     from PIL import Image
 
@@ -187,6 +187,7 @@ def _check(made: DevicePixels, device: Any) -> None:
     off = (pixels.cpu() - resampling.resize(pictures, fit, values.cpu())).abs().max().item()
     if off > MOST_LEVELS:
         raise EmbarkError(f"pictures from the GPU are up to {off:.0f} levels off Pillow's here")
+    return replace(made, exact=off == 0)
 
 
 def _groups(jpegs: Mapping[int, Encoded]) -> Iterator[dict[int, Encoded]]:

@@ -56,6 +56,7 @@ class Encoder(Preparing, Protocol):
     lanes: int = 1  # batches that may be in `embed` at once, each in a thread of its own
     compilation: Compilation | None = None  # what the engine may compile, if a trial shows that it pays
     encoded: frozenset[Modality] = frozenset()  # whose files `prepare` takes as `Encoded`, where the mode is ""
+    decodes_as_workers: bool = False  # those files, byte by byte, so that worker processes may decode some of them
     preparation: Preparation | None = None  # what `prepare` does, for worker processes; None: it stays in this one
 
     def render(self, item: Item, role: str, instruction: str | None) -> Rendered:
@@ -283,7 +284,8 @@ class Tower:
 
     `styled` are other ways to prepare, by the `pixels` of a card's answer to a style; `embed` takes all alike.
     `prepare_many` returns what `prepare` returns for each of many parts, where that is faster. `on_cuda` makes the
-    tower that decodes its pictures on the GPU, where there is one; it may raise an error.
+    tower that decodes its pictures on the GPU, where there is one; it may raise an error. A tower that decodes is
+    `exact` where its pixels are those of `prepare`, byte by byte.
     """
 
     embed: Callable[[list[Any]], Array]
@@ -291,6 +293,7 @@ class Tower:
     styled: Mapping[str, Callable[[Any], Any]] = field(default_factory=dict)
     prepare_many: Callable[[list[Any]], Sequence[Any]] | None = None
     on_cuda: Callable[[], Tower] | None = None
+    exact: bool = False
 
 
 @dataclass(frozen=True)
@@ -352,8 +355,10 @@ class Towers(Encoder):
     def with_cuda_pixels(self) -> Towers:
         """The encoder that decodes and resizes JPEGs on its GPU: other pixels, so a card and a name of its own."""
         other = copy.copy(self)
-        other.towers = {**self.towers, "image": self.image_on_cuda()}
+        image = self.image_on_cuda()
+        other.towers = {**self.towers, "image": image}
         other.encoded = frozenset({"image"})
+        other.decodes_as_workers = image.exact
         for name in ("_preparation", "preparation"):  # remembered of the other towers
             vars(other).pop(name, None)
         other.card = cuda_card(self.card)

@@ -57,7 +57,8 @@ def pixel_towers(
 
     def on_cuda() -> Tower:
         assert isinstance(preprocessor, BytePreprocessor)
-        return tower(on_gpu(preprocessor, model.device))
+        pixels = on_gpu(preprocessor, model.device)
+        return replace(tower(pixels), exact=pixels.exact)
 
     image = replace(tower(preprocessor), on_cuda=on_cuda if fits_device(preprocessor) else None)
     return {"image": image, "video": frame_mean(image)}
