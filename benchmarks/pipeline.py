@@ -281,14 +281,15 @@ class Bench:
         content = jpegs(DISTINCT, [(640, 480)], self.workers)
         rates = {"bytes of a picture": float(np.mean([len(data) for data in content]))}
         rates["bare forward"] = forward = self.bare_forward()
-        rates["nvJPEG alone"] = nvjpeg_rate(content, self.device)
+        files = [varied(content[row % DISTINCT], row) for row in range(self.items)]
+        rates["nvJPEG alone"] = nvjpeg_rate(files, self.device)
         stages = self.stages(self.model(pixels="cuda"), lambda: variants(content, self.items), 2048)
         rates |= stages
         engine = stages["engine with keys"]
         if self.size == "l14":
             self.claim("pixels on the GPU, of the bare forward pass", engine / forward, "l14 of forward")
             return rates
-        rates["bare overlap"] = max(self.overlap_rate(content, threads) for threads in (1, 2, 3))
+        rates["bare overlap"] = max(self.overlap_rate(files, threads) for threads in (1, 2, 3))
         slower = min(rates["nvJPEG alone"], forward)
         self.claim("pixels on the GPU, of the bare overlap", engine / rates["bare overlap"], "cuda of overlap")
         self.claim("pixels on the GPU, of nvJPEG or forward pass", engine / slower, "cuda of slower")
@@ -301,7 +302,8 @@ class Bench:
         content = jpegs(DISTINCT, PHOTOS, self.workers)
         rates = {"bytes of a picture": float(np.mean([len(data) for data in content]))}
         rates["bare forward"] = forward = self.bare_forward()
-        rates["nvJPEG alone"] = nvjpeg_rate(content, self.device)
+        files = [varied(content[row % DISTINCT], row) for row in range(self.items)]
+        rates["nvJPEG alone"] = nvjpeg_rate(files, self.device)
         make = partial(variants, content, self.items)
         rates |= self.engine_rates(self.model(pixels="cuda"), make, make())
         slower = min(rates["nvJPEG alone"], forward)
@@ -336,7 +338,6 @@ class Bench:
         resize = resizer(Image.open(io.BytesIO(content[0])).size, self.device, tower.dtype)
         encoded = [torch.frombuffer(bytearray(data), dtype=torch.uint8) for data in content]
         batches = [encoded[start : start + 256] for start in range(0, len(encoded), 256)]
-        batches = batches * max(1, self.items // len(encoded))
         own = local()
 
         def pixels(batch: list[Any]) -> tuple[Any, Any]:
@@ -523,7 +524,7 @@ def nvjpeg_rate(content: list[bytes], device: str) -> float:
         torch.cuda.synchronize(device)
 
     work()
-    return best_rate(len(content), work, 4)
+    return best_rate(len(content), work)
 
 
 def resizer(size: tuple[int, int], device: str, dtype: Any) -> Callable[[Any], Any]:
