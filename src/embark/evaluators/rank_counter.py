@@ -89,8 +89,11 @@ class RankCounter:
     def _update_best(self, row: Array, document: Array, score: Array, low: Array) -> None:
         """Update each row's best document, ties by place; documents below the row's best pair are ignored."""
         leading = np.flatnonzero(score >= np.maximum(self.best_score, low[self.last])[row])
+        highest = np.full(len(self.best_score), -np.inf, np.float32)
+        np.maximum.at(highest, row[leading], score[leading])
+        leading = leading[score[leading] == highest[row[leading]]]  # before they are sorted: few of many
         row, document, score = row[leading], document[leading], score[leading]
-        order = np.lexsort((-self.place[document], score, row))  # of equal rows, the last assignment below counts
+        order = np.lexsort((-self.place[document], row))  # of equal rows, the last assignment below counts
         row, document, score = row[order], document[order], score[order]
         with self.lock:
             wins = _before(score, self.place[document], self.best_score[row], self.place[self.best[row]])
