@@ -185,18 +185,20 @@ class Plan:
 
 def task_demand(task: Task, split: str, subset: str, data: Dataset, encoder: Encoder) -> Demand:
     """The demand of a task for this encoder: the keys of all its items."""
+    keys = {name: item_keys(task, name, side.items, encoder) for name, side in data.sides.items()}
+    return Demand(task, split, subset, data, keys)
+
+
+def item_keys(task: Task, side: str, items: Sequence[Item], encoder: Encoder) -> Array:
+    """The keys that the items of a side have for this encoder."""
     space = fingerprint(encoder.card)
-
-    def keys_of(side: str, items: Sequence[Item]) -> Array:
-        role = role_of(side)
-        instruction = task.instructions.get(role)
-        modalities = {modality for names in as_items(items).kinds().names for modality in names}
-        if renders_plainly(encoder, task.style, modalities):
-            return plain_keys(space, items)
-        rendered = (render_item(encoder, item, role, instruction, task.style) for item in hash_content(items))
-        return as_keys(key(space, seen) for seen in rendered)
-
-    return Demand(task, split, subset, data, {name: keys_of(name, side.items) for name, side in data.sides.items()})
+    role = role_of(side)
+    instruction = task.instructions.get(role)
+    modalities = {modality for names in as_items(items).kinds().names for modality in names}
+    if renders_plainly(encoder, task.style, modalities):
+        return plain_keys(space, items)
+    rendered = (render_item(encoder, item, role, instruction, task.style) for item in hash_content(items))
+    return as_keys(key(space, seen) for seen in rendered)
 
 
 def plan(demands: Iterable[Demand], stored: Callable[[Array], Array]) -> Plan:

@@ -10,6 +10,7 @@ import time
 from collections.abc import Sequence
 
 from embark.data.own_tasks import tasks_to_run
+from embark.engine.ray import Cluster
 from embark.models import Loading
 from embark.run.evaluation import Evaluation
 from embark.run.models import Models, name_models
@@ -35,6 +36,7 @@ def evaluate(
     loading: Loading | None = None,
     stages: Stages | None = None,
     evict: bool = False,
+    cluster: Cluster | None = None,
     show_progress: bool = True,
     name: str | Sequence[str] | None = None,
 ) -> Run:
@@ -50,7 +52,8 @@ def evaluate(
     `rescore` computes scores again from the stored vectors, even those that are on disk. `loading` says where models
     that are given by name run, in which precision, and whose code is trusted. `stages` are models that work before and
     after: captions, rewritten queries, re-ranking. `evict` deletes what the run downloaded of a data set after the last
-    task that needs it, and nothing that was there before, for disks smaller than a benchmark.
+    task that needs it, and nothing that was there before, for disks smaller than a benchmark. `cluster` embeds on the
+    nodes of a Ray cluster instead of this machine.
 
     A failure, whatever it raises, costs the tasks that need what failed or the model that cannot be loaded;
     `Run.skipped` lists them. Where that leaves no result at all, it is raised.
@@ -63,7 +66,7 @@ def evaluate(
     if stages:
         bench = StagedWorkbench(stages, loading or Loading(), bench)
     models = name_models(model, name, bench.settings)
-    evaluation = Evaluation(bench, chosen, models, rescore, loading, evict)
+    evaluation = Evaluation(bench, chosen, models, rescore, loading, evict, cluster)
     if bench.settings.offline:
         evaluation.require_data()
     run = evaluation.evaluate()

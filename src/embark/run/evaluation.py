@@ -12,6 +12,7 @@ import time
 from collections import Counter, deque
 from collections.abc import Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from pathlib import Path
 from threading import RLock
@@ -26,6 +27,7 @@ from embark.data.lazy_items import distinct_numbers
 from embark.data.local_state import STATES
 from embark.engine.activity import SILENT, Activity
 from embark.engine.progress import log
+from embark.engine.ray import Cluster, RayEngine
 from embark.engine.report import Report
 from embark.engine.self_check import Inconsistent
 from embark.models import Loading
@@ -33,6 +35,7 @@ from embark.models.encoder import Billed, Encoder
 from embark.planning import Count, Demand, Plan, reading_order
 from embark.results import CannotSave, Results, TaskResult
 from embark.results.table import shown
+from embark.run.cluster import cluster_engine
 from embark.run.failures import FailureLog
 from embark.run.fetching import download, from_hub, require_data
 from embark.run.models import Model, load_model, model_card, model_name
@@ -64,8 +67,10 @@ class Evaluation:
         rescore: bool = False,
         loading: Loading | None = None,
         evict: bool = False,
+        cluster: Cluster | None = None,
     ) -> None:
         self.bench = bench
+        self.cluster = cluster
         self.tasks = [bench.row(task) for task in tasks]
         self.models = models
         self.rescore = rescore
@@ -112,7 +117,10 @@ class Evaluation:
         try:
             encoder = load_model(model, self.loading, self.bench.settings)
             self.cards.append(encoder.card)
-            with Activity(f"{self.bench.heading}{encoder.card.name}", self.bench.show_progress) as activity:
+            with (
+                Activity(f"{self.bench.heading}{encoder.card.name}", self.bench.show_progress) as activity,
+                self._engine(model, encoder) as self.bench.engine,
+            ):
                 self.bench.activity = activity
                 _ModelStream(self, encoder, activity, on_disk, scored).evaluate()
         except CannotSave:
@@ -120,6 +128,7 @@ class Evaluation:
         except Exception as error:
             done = {*on_disk, *scored, *(skip.task for skip in self.run.skipped[failed_before:])}
             self.fail(model_name(model), [task.name for task in self.tasks if task.name not in done], error)
+        self.bench.engine = None
         for task in self.tasks:
             self.done(task)
         place = {task.name: number for number, task in enumerate(self.tasks)}
@@ -128,6 +137,12 @@ class Evaluation:
         self.run.computed += len(scored)
         results_by_task = on_disk | scored
         self.run.results += [results_by_task[task.name] for task in self.tasks if task.name in results_by_task]
+
+    def _engine(self, model: Model, encoder: Encoder) -> AbstractContextManager[RayEngine | None]:
+        """The cluster that embeds for a model; none where this process does."""
+        if self.cluster is None:
+            return nullcontext()
+        return cluster_engine(self.cluster, model, self.loading, self.bench, encoder)
 
     def result(self, card: ModelCard, task: Task) -> TaskResult | None:
         """The result of a model that is on disk, current or not."""

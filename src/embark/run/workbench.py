@@ -25,6 +25,7 @@ from embark.engine.activity import SILENT, Activity
 from embark.engine.local import embed
 from embark.engine.preparing_processes import Preparer
 from embark.engine.progress import Advance, progress
+from embark.engine.ray import RayEngine
 from embark.engine.report import Report
 from embark.engine.tuning import Tuning
 from embark.evaluators.pairs import PairScores
@@ -71,6 +72,7 @@ class Workbench:
         self.store = Store(self.settings.store)
         self._spaces: dict[str, Space] = {}
         self.preparer: Preparer | None = None
+        self.engine: RayEngine | None = None  # of the model that runs on a cluster
         self.tuning = Tuning(self.settings.home / "batches.json")
 
     def read(self, task: Task, split: str, subset: str) -> Dataset:
@@ -147,6 +149,10 @@ class Workbench:
         space = self.space(model.card)
         workers = self.settings.workers
         with self._progress(model, len(needs)) as advance, space.writer() as writer:
+            if self.engine and self.engine.space == fingerprint(model.card):
+                report = self.engine.embed(needs, writer, advance=advance, activity=self.activity)
+                space.refresh()
+                return report
             report = embed(
                 model,
                 needs,
