@@ -34,6 +34,7 @@ from embark.types import Array, Dataset, EmbarkError, Item, Task, role_of
 ITEMS = {"text": 2048, "image": 256, "audio": 64, "video": 16}  # of a job, by its dearest modality
 AHEAD = 4  # jobs for each copy of the model that are fed before the first of them is done
 PATIENCE = 1800.0  # seconds in which no job is done, after which the run ends: a large model may come from a slow disk
+ENDING = 10.0  # seconds for the end of the actors
 TICK = 0.2  # seconds between looks at Ctrl-C
 
 Read = Callable[[Task, str, str], Dataset]
@@ -100,11 +101,18 @@ class RayEngine(AbstractContextManager["RayEngine"]):
         self._error: EmbarkError | None = None  # of the cluster
         self._problem = ""  # of a job
         self._last = time.monotonic()  # when a job was done
-        ray = _ray(cluster)
+        self._of_preparing = (copy, space, read)
+        self._of_embedding = (load, space)
+        self._queue: Any = None  # while actors live
+
+    def _start(self) -> None:
+        """Start the actors, at the first job: a run whose vectors are stored needs none."""
+        ray = _ray(self.cluster)
+        require_resources(self.cluster, ray.nodes())
         from ray.util.queue import Queue
 
         self._queue = Queue(actor_options={"num_cpus": 0})
-        dataset = _pipeline(ray, cluster, self._queue, (copy, space, read), (load, space))
+        dataset = _pipeline(ray, self.cluster, self._queue, self._of_preparing, self._of_embedding)
         self._thread = threading.Thread(target=self._collect, args=(dataset,), name="embark-ray", daemon=True)
         self._thread.start()
 
@@ -117,6 +125,8 @@ class RayEngine(AbstractContextManager["RayEngine"]):
         activity: Activity = SILENT,
     ) -> Report:
         """Embed every need and commit its vector."""
+        if self._queue is None:
+            self._start()
         report = Report()
         start = time.perf_counter()
         copies = self.cluster.copies if isinstance(self.cluster.copies, int) else self.cluster.copies[1]
@@ -217,8 +227,10 @@ class RayEngine(AbstractContextManager["RayEngine"]):
             self._changed.notify_all()
 
     def __exit__(self, kind: object, error: object, trace: object) -> None:
+        if self._queue is None:
+            return
         self._queue.put(None)
-        self._thread.join(10.0 if error is None else 0.5)
+        self._thread.join(ENDING if error is None else 0.5)
         self._queue.shutdown(force=True)
 
 
@@ -235,6 +247,21 @@ def _ray(cluster: Cluster) -> Any:
         except Exception as error:
             raise EmbarkError(f"There is no Ray cluster at '{cluster.address}': {error}") from error
     return ray
+
+
+def require_resources(cluster: Cluster, nodes: Sequence[Mapping[str, Any]]) -> None:
+    """An error where no node of a cluster, as Ray lists them, has room for one copy of the model."""
+    wanted = {name: amount for name, amount in (("CPU", cluster.cpus), ("GPU", cluster.gpus)) if amount}
+    offers = [node.get("Resources", {}) for node in nodes if node.get("Alive")]
+    if any(all(offer.get(name, 0) >= amount for name, amount in wanted.items()) for offer in offers):
+        return
+    largest = {name: max((offer.get(name, 0) for offer in offers), default=0) for name in wanted}
+    needs = " and ".join(f"{amount:g} {name}" for name, amount in wanted.items())
+    has = ", ".join(f"{amount:g} {name}" for name, amount in largest.items())
+    raise EmbarkError(
+        f"A copy of the model needs {needs} on one node, and no node of the cluster has that (the most: {has}). "
+        "Add such a node, or ask for less (gpus, cpus)."
+    )
 
 
 def _pipeline(
