@@ -111,8 +111,9 @@ class RayEngine(AbstractContextManager["RayEngine"]):
         require_resources(self.cluster, ray.nodes())
         from ray.util.queue import Queue
 
-        self._queue = Queue(actor_options={"num_cpus": 0})
-        dataset = _pipeline(ray, self.cluster, self._queue, self._of_preparing, self._of_embedding)
+        here = {"ray.io/node-id": ray.get_runtime_context().get_node_id()}  # jobs are lost with this process anyway
+        self._queue = Queue(actor_options={"num_cpus": 0, "label_selector": here})
+        dataset = _pipeline(self.cluster, self._queue, here, self._of_preparing, self._of_embedding)
         self._thread = threading.Thread(target=self._collect, args=(dataset,), name="embark-ray", daemon=True)
         self._thread.start()
 
@@ -265,20 +266,16 @@ def require_resources(cluster: Cluster, nodes: Sequence[Mapping[str, Any]]) -> N
 
 
 def _pipeline(
-    ray: Any, cluster: Cluster, queue: Any, of_preparing: tuple[Any, ...], of_embedding: tuple[Any, ...]
+    cluster: Cluster, queue: Any, here: dict[str, str], of_preparing: tuple[Any, ...], of_embedding: tuple[Any, ...]
 ) -> Any:
     """The streaming execution: feed → prepare → embed."""
     from ray.data import DataContext, read_datasource
-    from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
     context = DataContext.get_current()
     context.enable_progress_bars = False
     context.target_max_block_size = context.target_min_block_size = 1  # every job is a block, which goes on at once
     logging.getLogger("ray.data").setLevel(logging.ERROR)  # it tells of every execution
-    here = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
-    fed = read_datasource(
-        _feed(queue), override_num_blocks=1, ray_remote_args={"scheduling_strategy": here, "num_cpus": 0}
-    )
+    fed = read_datasource(_feed(queue), override_num_blocks=1, num_cpus=0, label_selector=here)
     prepared = fed.map_batches(
         Preparing, fn_constructor_args=of_preparing, batch_size=None, num_cpus=1, concurrency=cluster.preparers
     )
