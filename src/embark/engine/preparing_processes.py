@@ -82,19 +82,18 @@ class Preparer(AbstractContextManager["Preparer"]):
             return
         if not ENOUGH.keys() & set(needs[0].item.modalities):
             return  # texts are prepared faster than they are sent
+        exact = getattr(encoder, "decodes_as_workers", False)
         encoded: frozenset[Modality] = getattr(encoder, "encoded", frozenset())
         kind = max(set(needs[0].item.modalities) & ENOUGH.keys(), key=list(ENOUGH).index)
         enough = len(needs)
         if encoded & set(needs[0].item.modalities) and _mostly_plain_jpegs(needs):
-            if not getattr(encoder, "decodes_as_workers", False):
+            if not exact:
                 return  # the device decodes them: they are only read, which threads do as well
-            encoded = frozenset()
             enough //= MORE_TO_HELP
         if PICTURED & set(needs[0].item.modalities) and _knows_other_formats():
             return
-        worker = partial(
-            item_worker, preparation, encoder.card.sample_rate, encoded, PillowOptions.of_this_process()
-        )
+        left = frozenset() if exact else encoded  # to the device; where it is exact, processes decode whatever they get
+        worker = partial(item_worker, preparation, encoder.card.sample_rate, left, PillowOptions.of_this_process())
         try:
             factory = pickle.dumps(worker, 5)
         except Exception:  # classes of others raise whatever they like
@@ -195,10 +194,10 @@ class Preparer(AbstractContextManager["Preparer"]):
         in_hand = {True: 0, False: 0}  # needs, of processes and of threads
         item_bytes = 0.0  # of a prepared item, about
 
-        def begin(by_processes: bool) -> None:
-            """Have the next needs prepared."""
+        def begin(by_processes: bool, most: int) -> None:
+            """Have the next needs prepared, at most so many."""
             nonlocal begun
-            rows = np.arange(begun, min(begun + (PICTURES if by_processes else FILES), len(needs)))
+            rows = np.arange(begun, min(begun + most, len(needs)))
             chunk = list(take(needs, rows))
             begun += len(rows)
             in_hand[by_processes] += len(rows)
@@ -211,14 +210,14 @@ class Preparer(AbstractContextManager["Preparer"]):
 
         try:
             while True:
-                room = int(MOST_BYTES / item_bytes) // 2 if item_bytes else 2 * FILES
+                room = max(1, int(MOST_BYTES / item_bytes) // 2) if item_bytes else 2 * FILES
                 limits = {
                     True: min(room, AHEAD * PICTURES * self.workers) if self.processes is not None else 0,
                     False: min(room, 2 * size.now + FILES),
                 }
                 for by_processes, limit in limits.items():
                     while begun < len(needs) and in_hand[by_processes] < limit:
-                        begin(by_processes)
+                        begin(by_processes, min(room, PICTURES if by_processes else FILES))
                 if not any(in_hand.values()):
                     return
                 with activity.waiting("decode"):
