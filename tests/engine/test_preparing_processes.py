@@ -548,10 +548,16 @@ def test_processes_killed_beside_the_device_lose_nothing() -> None:
     assert sorted(rows) == list(range(250))
 
 
-def test_the_same_processes_serve_pictures_of_every_format() -> None:
+def test_the_same_processes_prepare_all_of_other_pictures() -> None:
     encoder = Decoding()
+    jpegs = needs_of(plain_jpegs(20))
+    others = needs_of([plain((row, 0, 0)) for row in range(18)] + plain_jpegs(2))
     with Preparer(1, always) as own:
-        own.begin(encoder, needs_of(plain_jpegs(20)))
+        own.begin(encoder, jpegs)
         processes_of_jpegs = own.processes
-        own.begin(encoder, needs_of([plain((row, 0, 0)) for row in range(20)]))
+        assert own.helps(encoder, jpegs[0])
+        values = [value for _, value, _ in ready(encoder, others, own)]
         assert own.processes is processes_of_jpegs is not None
+        assert own.takes(encoder, others[0])
+        assert not own.helps(encoder, others[0])
+    assert not any(isinstance(value[0][1], Encoded) for value in values)

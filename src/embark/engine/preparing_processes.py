@@ -63,6 +63,7 @@ class Preparer(AbstractContextManager["Preparer"]):
         self._of: Preparation | None = None  # what the processes do
         self._factory = b""  # the same, pickled
         self._items = 0  # that could have been prepared by processes so far
+        self._shared: set[tuple[Modality, ...]] = set()  # kinds of which the device decodes most, processes others
         self._refused: set[bytes] = set()  # factories that do not work in a process
         self._lost: dict[bytes, UnreadableMedia] = {}  # by key: items that killed their process are not tried again
 
@@ -80,17 +81,20 @@ class Preparer(AbstractContextManager["Preparer"]):
         preparation = getattr(encoder, "preparation", None)  # encoders of others may not inherit it
         if not POSSIBLE or preparation is None or not needs or not _covers(preparation, needs[0].item.parts):
             return
-        if not ENOUGH.keys() & set(needs[0].item.modalities):
+        modalities = needs[0].item.modalities
+        if not ENOUGH.keys() & set(modalities):
             return  # texts are prepared faster than they are sent
         exact = getattr(encoder, "decodes_as_workers", False)
         encoded: frozenset[Modality] = getattr(encoder, "encoded", frozenset())
-        kind = max(set(needs[0].item.modalities) & ENOUGH.keys(), key=list(ENOUGH).index)
+        kind = max(set(modalities) & ENOUGH.keys(), key=list(ENOUGH).index)
         enough = len(needs)
-        if encoded & set(needs[0].item.modalities) and _mostly_plain_jpegs(needs):
+        self._shared.discard(modalities)
+        if encoded & set(modalities) and _mostly_plain_jpegs(needs):
             if not exact:
                 return  # the device decodes them: they are only read, which threads do as well
+            self._shared.add(modalities)
             enough //= MORE_TO_HELP
-        if PICTURED & set(needs[0].item.modalities) and _knows_other_formats():
+        if PICTURED & set(modalities) and _knows_other_formats():
             return
         left = frozenset() if exact else encoded  # to the device; where it is exact, processes decode whatever they get
         worker = partial(item_worker, preparation, encoder.card.sample_rate, left, PillowOptions.of_this_process())
@@ -116,8 +120,7 @@ class Preparer(AbstractContextManager["Preparer"]):
 
     def helps(self, encoder: Encoder, need: Need) -> bool:
         """Whether the processes decode some of such needs, where the encoder itself decodes the others."""
-        exact = getattr(encoder, "decodes_as_workers", False)
-        return exact and bool(encoder.encoded & set(need.item.modalities)) and self._can_prepare(encoder, need)
+        return need.item.modalities in self._shared and self._can_prepare(encoder, need)
 
     def _can_prepare(self, encoder: Encoder, need: Need) -> bool:
         preparation: Preparation | None = getattr(encoder, "preparation", None)
