@@ -27,6 +27,7 @@ import embark
 import worker_functions
 from embark import processes
 from embark.data.items import media, text
+from embark.data.jpeg import plain_jpeg
 from embark.data.lazy_media import LazyBytes, ParquetColumn
 from embark.data.media import UnreadableMedia
 from embark.data.upright import UprightMedia
@@ -561,3 +562,30 @@ def test_the_same_processes_prepare_all_of_other_pictures() -> None:
         assert own.takes(encoder, others[0])
         assert not own.helps(encoder, others[0])
     assert not any(isinstance(value[0][1], Encoded) for value in values)
+
+
+def refused_jpeg() -> bytes:
+    """A JPEG with a sound header that Pillow does not decode."""
+    out = io.BytesIO()
+    Image.fromarray(np.random.default_rng(0).integers(0, 256, (40, 40, 3), np.uint8)).save(out, "JPEG")
+    for seed in range(1000):
+        rng = np.random.default_rng(seed)
+        damaged = bytearray(out.getvalue())
+        for place in rng.integers(20, len(damaged) - 2, 5).tolist():
+            damaged[place] = int(rng.integers(256))
+        if plain_jpeg(bytes(damaged)):
+            try:
+                Image.open(io.BytesIO(damaged)).load()
+            except OSError:
+                return bytes(damaged)
+    raise AssertionError("Pillow decodes whatever is damaged")
+
+
+def test_the_device_tries_what_a_process_cannot_decode() -> None:
+    encoder = Decoding()
+    data = refused_jpeg()
+    needs = needs_of([media("image", data[:2] + b"\xff\xfe\0\3" + bytes([row]) + data[2:]) for row in range(60)])
+    with Preparer(2, always) as own:
+        values = [value for _, value, _ in ready(encoder, needs, own)]
+        assert own.processes is not None
+    assert [type(value) for ((_, value),) in values] == [Encoded] * 60

@@ -14,6 +14,7 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from functools import partial
 from itertools import islice
 from queue import SimpleQueue
+from threading import Semaphore
 from typing import Any
 
 import numpy as np
@@ -26,7 +27,7 @@ from embark.data.upright import UprightMedia
 from embark.engine.activity import SILENT, Activity
 from embark.engine.batches import BatchSize, Ready
 from embark.engine.item_worker import PillowOptions, RenderedItem, item_worker
-from embark.engine.preparing import FILES, MOST_BYTES, byte_sizes, prepare
+from embark.engine.preparing import FEW_THREADS, FILES, MOST_BYTES, byte_sizes, prepare
 from embark.models.encoder import Encoder, Preparation
 from embark.planning import Need, take
 from embark.processes import AHEAD, ITEM_SECONDS, POSSIBLE, SINGLE_THREADED, NoWorkers, WorkerLost, Workers, WorkersDie
@@ -189,13 +190,26 @@ class Preparer(AbstractContextManager["Preparer"]):
         activity: Activity = SILENT,
     ) -> Generator[Ready]:
         """The prepared values of needs, as they come: threads read files for the encoder, which decodes them, and the
-        processes decode as many others as they can meanwhile.
+        processes decode as many others as they can meanwhile. What they cannot decode the encoder tries, too, so that
+        it does not depend on who took a picture whether it is readable.
         """
+        turns = Semaphore(FEW_THREADS)
         finished: SimpleQueue[tuple[bool, Array, list[Need], Future[Any] | None]] = SimpleQueue()
         futures: set[Future[Any]] = set()
         begun = 0
         in_hand = {True: 0, False: 0}  # needs, of processes and of threads
         item_bytes = 0.0  # of a prepared item, about
+
+        def read(chunk: list[Need]) -> list[Any]:
+            with turns:
+                return self._finished(chunk, None, here)
+
+        def decoded(chunk: list[Need], future: Future[Any] | None) -> list[Any]:
+            values = zip(chunk, self._finished(chunk, future, here), strict=True)
+            return [
+                here(need) if isinstance(value, UnreadableMedia) and need.key not in self._lost else value
+                for need, value in values
+            ]
 
         def begin(by_processes: bool, most: int) -> None:
             """Have the next needs prepared, at most so many."""
@@ -204,7 +218,7 @@ class Preparer(AbstractContextManager["Preparer"]):
             chunk = list(take(needs, rows))
             begun += len(rows)
             in_hand[by_processes] += len(rows)
-            future = self._submit(encoder, chunk) if by_processes else pool.submit(self._finished, chunk, None, here)
+            future = self._submit(encoder, chunk) if by_processes else pool.submit(read, chunk)
             if future is None:
                 finished.put((by_processes, rows, chunk, future))
             else:
@@ -227,7 +241,7 @@ class Preparer(AbstractContextManager["Preparer"]):
                     by_processes, rows, chunk, future = finished.get()
                 in_hand[by_processes] -= len(rows)
                 futures.discard(future) if future else None
-                values = self._finished(chunk, future, here) if by_processes or not future else future.result()
+                values = decoded(chunk, future) if by_processes or not future else future.result()
                 sizes = byte_sizes(values)
                 item_bytes = max(0.9 * item_bytes, float(sizes.mean()), 1.0)
                 yield Ready(rows, values, sizes)
