@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gc
 import sys
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 
 import pytest
 
@@ -32,3 +34,32 @@ def test_garbage_is_collected_rarely_within_the_block() -> None:
         assert gc.get_freeze_count() > frozen
     assert gc.get_threshold() == usual
     assert gc.get_freeze_count() == 0
+
+
+@pytest.mark.parametrize("block", [short_turns, rare_garbage_collection])
+def test_the_last_of_several_threads_sets_all_back(block: Callable[[], AbstractContextManager[None]]) -> None:
+    def state() -> tuple[object, ...]:
+        return sys.getswitchinterval(), gc.get_threshold(), gc.get_freeze_count() > 0
+
+    usual = state()
+    with block():
+        within = state()
+    assert within != usual
+    first, second = block(), block()
+    first.__enter__()
+    second.__enter__()
+    first.__exit__(None, None, None)
+    assert state() == within
+    second.__exit__(None, None, None)
+    assert state() == usual
+
+
+def test_what_others_have_frozen_stays_so() -> None:
+    gc.freeze()
+    try:
+        frozen = gc.get_freeze_count()
+        with rare_garbage_collection():
+            assert gc.get_threshold() == THRESHOLDS
+        assert gc.get_freeze_count() == pytest.approx(frozen, rel=0.01)  # some of them have ended
+    finally:
+        gc.unfreeze()

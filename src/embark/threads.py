@@ -12,8 +12,8 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
-from contextlib import AbstractContextManager, contextmanager
-from functools import partial
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from functools import partial, wraps
 from typing import Any, TypeVar
 
 GRACE = 0.3  # seconds for what runs to end after an error
@@ -67,6 +67,32 @@ class DaemonThreads(AbstractContextManager["DaemonThreads"]):
             thread.join(None if error is None else max(0.0, end - time.monotonic()))
 
 
+def _held_in_common(block: Callable[[], AbstractContextManager[None]]) -> Callable[[], AbstractContextManager[None]]:
+    """The block, which the first of several threads enters and the last one leaves."""
+    lock = threading.Lock()
+    stack = ExitStack()
+    inside = 0
+
+    @wraps(block)
+    @contextmanager
+    def common() -> Iterator[None]:
+        nonlocal inside
+        with lock:
+            if not inside:
+                stack.enter_context(block())
+            inside += 1
+        try:
+            yield
+        finally:
+            with lock:
+                inside -= 1
+                if not inside:
+                    stack.close()
+
+    return common
+
+
+@_held_in_common
 @contextmanager
 def short_turns() -> Iterator[None]:
     """A block in which threads that compute give way to others more often than is usual."""
@@ -78,19 +104,20 @@ def short_turns() -> Iterator[None]:
         sys.setswitchinterval(usual)
 
 
+@_held_in_common
 @contextmanager
 def rare_garbage_collection() -> Iterator[None]:
     """A block in which objects that are there already are not looked at by the garbage collector, and others seldom:
     libraries have a million of them, and a run makes millions of small ones that need no collector.
     """
     usual = gc.get_threshold()
-    if usual == THRESHOLDS:  # within such a block
-        yield
-        return
-    gc.freeze()
+    freezes = not gc.get_freeze_count()  # what someone else has frozen stays so
+    if freezes:
+        gc.freeze()
     gc.set_threshold(*THRESHOLDS)
     try:
         yield
     finally:
         gc.set_threshold(*usual)
-        gc.unfreeze()
+        if freezes:
+            gc.unfreeze()

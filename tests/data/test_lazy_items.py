@@ -301,4 +301,10 @@ def test_ids_become_an_array_of_strings(names: list[str]) -> None:
     ):
         array = id_array(ids)
         assert array.to_pylist() == expected
-        assert array.type == pa.string() or not expected
+        assert array.type == pa.string()
+
+
+def test_ids_with_lone_surrogates_are_spelled_out() -> None:
+    names = ["a", "b\udcff", "ü"]
+    for ids in (Names(text_array(names)), tuple(names)):
+        assert id_array(ids).to_pylist() == ["a", "b\\udcff", "ü"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
+from random import Random
 from typing import Any
 
 import numpy as np
@@ -232,3 +233,34 @@ def test_the_engine_reports_what_padding_adds(store: Store) -> None:
     assert by_cost.padding < 0.1
     fixed.add(by_cost)
     assert fixed.padded > by_cost.padded
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 30), st.booleans(), st.integers(0, 50)), max_size=60),
+    st.integers(1, 9),
+    st.sampled_from([1, 100, MUCH]),
+    st.sampled_from([0, 1, 7]),
+    st.booleans(),
+    st.randoms(use_true_random=False),
+)
+def test_every_item_is_in_one_batch_or_unreadable(
+    parts: list[tuple[int, bool, int]], chunk: int, most_bytes: int, fixed: int, alike: bool, random: Random
+) -> None:
+    """Whatever comes in whatever order: lengths, errors, bytes beyond the limit, chunks of any size."""
+    values = [
+        [row] * length if readable else UnreadableMedia(str(row)) for row, (length, readable, _) in enumerate(parts)
+    ]
+    sizes = np.array([size if readable else 0 for _, readable, size in parts], np.int64)
+    rows = list(range(len(parts)))
+    random.shuffle(rows)
+    places = [np.array(rows[start : start + chunk]) for start in range(0, len(rows), chunk)]
+    ready = (Ready(place, [values[row] for row in place], sizes[place]) for place in places)
+    needs = [Need(row.to_bytes(32), items.text(""), "item", None, 0, row) for row in range(len(parts))]
+    cut = batches(Window(needs, ready, fixed_size(fixed) if fixed else BatchSize(), most_bytes, alike))
+    embedded = [(need.row, value) for batch in cut for need, value in zip(batch.needs, batch.values, strict=True)]
+    assert all(value is values[row] for row, value in embedded)
+    unreadable = {key: reason for batch in cut for key, reason in batch.unreadable.items()}
+    assert unreadable == {needs[row].key: str(row) for row, (_, readable, _) in enumerate(parts) if not readable}
+    assert sorted([row for row, _ in embedded] + [int(reason) for reason in unreadable.values()]) == sorted(rows)
+    assert all(len(batch.costs) == len(batch.needs) for batch in cut)
+    assert not fixed or all(len(batch) <= fixed for batch in cut)

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from embark.data import items
 from embark.engine.batches import HOPELESS
+from embark.engine.check import InvalidVectors, check_vectors
+from embark.planning import Need
 from embark.store import Store
 from embark.types import Array, EmbarkError
 from lengths import CARD, Change, Lengths, needs, number, picture, run, stored_numbers, text
@@ -159,3 +163,42 @@ def test_vectors_that_half_precision_would_coarsen_are_refused(store: Store, sca
     else:
         reasons = run(store, encoder, wanted)[0].invalid.values()
         assert ["beyond the range of float16" in reason for reason in reasons] == [True] * 3
+
+
+SMALL = [0.0, -0.0, 1e-4, 1.5e-5, -1e-6, 1e-9, 1e-43, 1e-46, 5e-324]
+KINDS = [("embedder", "float16"), ("embedder", "float32"), ("reranker", "float32"), ("generator", "uint8")]
+LARGE = [1.0, -3.5, 65504.0, -65519.9, 65520.0, 1e6, 1e39, np.nan, np.inf, -np.inf]
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    st.lists(st.lists(st.sampled_from(SMALL + LARGE), min_size=2, max_size=2), min_size=1, max_size=6),
+    st.sampled_from(["float16", "float32", "float64", ">f4", "int64", "uint8", "bool"]),
+    st.sampled_from(KINDS),
+    st.booleans(),
+)
+def test_what_is_checked_is_what_a_plain_loop_checks(
+    rows: list[list[float]], dtype: str, kind: tuple[Any, Any], tokens: bool
+) -> None:
+    with np.errstate(over="ignore", invalid="ignore"):
+        matrix = np.array(rows).astype(dtype)
+        stored = matrix.astype(kind[1])
+    card = replace(CARD, kind=kind[0], stored=kind[1], dim=2)
+    as_read = matrix.astype(np.float64)
+    problems = {"NaN or infinite": [not np.isfinite(row).all() for row in as_read]}
+    if card.kind == "embedder":
+        largest = abs(stored.astype(np.float64)).max(axis=1)
+        least = 256 * float(np.finfo(card.stored).smallest_subnormal)
+        problems["zero"] = [not row.any() for row in as_read]
+        problems["beyond the range"] = [not least <= value < np.inf for value in largest]
+    first = next(((name, np.flatnonzero(wrong).tolist()) for name, wrong in problems.items() if any(wrong)), None)
+    vectors = [row[None] for row in matrix] if tokens else matrix
+    items_of_rows = cast("list[Need]", list(range(len(rows))))
+    if first is not None:
+        with pytest.raises(InvalidVectors, match=first[0]) as error:
+            check_vectors(vectors, card, items_of_rows, str)
+        assert error.value.rows == first[1]
+        return
+    checked = check_vectors(vectors, card, items_of_rows, str)
+    np.testing.assert_array_equal(np.concatenate(list(checked)) if tokens else checked, stored)
+    assert not np.shares_memory(checked[0], matrix)  # an encoder may use its memory again

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -11,6 +12,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, ClassVar, cast
@@ -25,6 +27,7 @@ import embark
 import worker_functions
 from embark import processes
 from embark.data.items import media, text
+from embark.data.jpeg import plain_jpeg
 from embark.data.lazy_media import LazyBytes, ParquetColumn
 from embark.data.media import UnreadableMedia
 from embark.data.upright import UprightMedia
@@ -456,6 +459,12 @@ def jpeg_items(count: int) -> list[Item]:
     return [media("image", data(row)) for row in range(count)]
 
 
+def plain_jpegs(count: int) -> list[Item]:
+    out = io.BytesIO()
+    Image.new("RGB", (8, 8), (9, 8, 7)).save(out, "JPEG")
+    return [media("image", out.getvalue() + bytes([row])) for row in range(count)]
+
+
 @pytest.mark.parametrize("slow", [0.0, 0.002])
 def test_processes_decode_beside_the_device(tmp_path: Path, slow: float) -> None:
     needs = needs_of(jpeg_items(400))
@@ -479,9 +488,7 @@ def test_processes_decode_beside_the_device(tmp_path: Path, slow: float) -> None
 
 def test_a_picture_that_killed_a_process_is_not_tried_again_beside_the_device() -> None:
     encoder = Decoding()
-    out = io.BytesIO()
-    Image.new("RGB", (8, 8), (9, 8, 7)).save(out, "JPEG")
-    needs = needs_of([media("image", out.getvalue() + bytes([row])) for row in range(60)])
+    needs = needs_of(plain_jpegs(60))
     with Preparer(2, always) as own:
         own.begin(encoder, needs)
         assert own.helps(encoder, needs[0])
@@ -490,3 +497,95 @@ def test_a_picture_that_killed_a_process_is_not_tried_again_beside_the_device() 
     assert sorted(values) == list(range(60))
     assert isinstance(values[3], UnreadableMedia)
     assert not any(isinstance(value, UnreadableMedia) for row, value in values.items() if row != 3)
+
+
+def test_pictures_larger_than_the_limit_are_prepared_beside_the_device(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(preparing_processes, "MOST_BYTES", 100)
+    needs = needs_of(plain_jpegs(200))
+    with Preparer(2, always) as own:
+        assert sorted(need.row for need, _, _ in ready(Decoding(), needs, own)) == list(range(200))
+
+
+@pytest.mark.parametrize("rows", [0, 1])
+def test_nothing_is_left_to_do_when_the_pictures_are_no_longer_wanted(rows: int) -> None:
+    encoder = Decoding()
+    needs = needs_of(plain_jpegs(200))
+    with Preparer(2, always) as own, DaemonThreads(2) as pool:
+        own.begin(encoder, needs)
+        with closing(prepared(pool, encoder, needs, 2, batches_of(4), lambda need: "", own)) as out:
+            for _ in range(rows):
+                next(out)
+        assert own.processes is not None
+        assert all(job.outcome.future.cancelled() for job in list(own.processes._pool.waiting))
+        assert len(ready(encoder, needs, own)) == 200  # they go on to work
+
+
+@pytest.mark.parametrize("row", [1, 70, 199])
+def test_an_error_beside_the_device_names_its_picture(row: int) -> None:
+    def refuse() -> bytes:
+        raise ValueError("not this one")
+
+    items = plain_jpegs(200)
+    items[row] = media("image", partial(refuse))
+    with Preparer(2, always) as own, pytest.raises(ValueError, match="not this one") as error:
+        ready(Decoding(), needs_of(items), own)
+    assert error.value.__notes__ == [f"test/pixels was preparing item {row}."]
+
+
+def test_processes_killed_beside_the_device_lose_nothing() -> None:
+    encoder = Decoding()
+    needs = needs_of(plain_jpegs(250))
+    with Preparer(2, always) as own, DaemonThreads(2) as pool:
+        own.begin(encoder, needs)
+        assert own.processes is not None
+        rows: list[int] = []
+        with closing(prepared(pool, encoder, needs, 2, batches_of(4), lambda need: "", own)) as out:
+            for number, chunk in enumerate(out):
+                rows += chunk.rows.tolist()
+                assert not any(isinstance(value, UnreadableMedia) for value in chunk.values)
+                if number < 2:
+                    for pid in own.processes.pids:
+                        os.kill(pid, signal.SIGKILL)
+    assert sorted(rows) == list(range(250))
+
+
+def test_the_same_processes_prepare_all_of_other_pictures() -> None:
+    encoder = Decoding()
+    jpegs = needs_of(plain_jpegs(20))
+    others = needs_of([plain((row, 0, 0)) for row in range(18)] + plain_jpegs(2))
+    with Preparer(1, always) as own:
+        own.begin(encoder, jpegs)
+        processes_of_jpegs = own.processes
+        assert own.helps(encoder, jpegs[0])
+        values = [value for _, value, _ in ready(encoder, others, own)]
+        assert own.processes is processes_of_jpegs is not None
+        assert own.takes(encoder, others[0])
+        assert not own.helps(encoder, others[0])
+    assert not any(isinstance(value[0][1], Encoded) for value in values)
+
+
+def refused_jpeg() -> bytes:
+    """A JPEG with a sound header that Pillow does not decode."""
+    out = io.BytesIO()
+    Image.fromarray(np.random.default_rng(0).integers(0, 256, (40, 40, 3), np.uint8)).save(out, "JPEG")
+    for seed in range(1000):
+        rng = np.random.default_rng(seed)
+        damaged = bytearray(out.getvalue())
+        for place in rng.integers(20, len(damaged) - 2, 5).tolist():
+            damaged[place] = int(rng.integers(256))
+        if plain_jpeg(bytes(damaged)):
+            try:
+                Image.open(io.BytesIO(damaged)).load()
+            except OSError:
+                return bytes(damaged)
+    raise AssertionError("Pillow decodes whatever is damaged")
+
+
+def test_the_device_tries_what_a_process_cannot_decode() -> None:
+    encoder = Decoding()
+    data = refused_jpeg()
+    needs = needs_of([media("image", data[:2] + b"\xff\xfe\0\3" + bytes([row]) + data[2:]) for row in range(60)])
+    with Preparer(2, always) as own:
+        values = [value for _, value, _ in ready(encoder, needs, own)]
+        assert own.processes is not None
+    assert [type(value) for ((_, value),) in values] == [Encoded] * 60

@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from threadpoolctl import threadpool_info
 
 from embark.evaluators import rank_counter, similarity, threads
@@ -101,6 +103,23 @@ def test_every_way_of_comparing_a_tile(ways: set[str], kind: str, each: int, nea
         documents[document] = queries[query]
     agree(queries, documents, query, document, kind, np.array([f"d{n}" for n in range(len(documents))]))
     assert ways == {way}
+
+
+@given(st.integers(0, 1 << 32), st.integers(1, 4), st.integers(1, 9))
+def test_the_best_document_is_the_highest_and_of_equals_the_first(seed: int, queries: int, documents: int) -> None:
+    rng = np.random.default_rng(seed)
+    scores = rng.integers(-1, 2, (queries, documents)).astype(np.float32)
+    place = rng.permutation(documents)
+    row = np.arange(queries)
+    own = rng.integers(0, documents, queries)
+    low = scores[row, own]
+    counter = rank_counter.RankCounter(row, own, low, lambda row, document: scores[row, document], place, documents)
+    for tile in np.array_split(rng.permutation(documents), 3):
+        near = np.argwhere(scores[:, tile] >= low[:, None])
+        rows, columns = rng.permutation(near).T
+        counter._update_best(rows, tile[columns], scores[rows, tile[columns]], low)
+    np.testing.assert_array_equal(counter.best, listed(scores, place)[:, 0])
+    np.testing.assert_array_equal(counter.best_score, scores.max(axis=1))
 
 
 @pytest.mark.parametrize("each", [2, 30])

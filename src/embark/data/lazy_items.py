@@ -481,9 +481,13 @@ def distinct_numbers(numbers: Array) -> Array:
 
 
 def id_array(ids: Sequence[str]) -> Any:
-    """Ids as an Arrow array of strings."""
+    """Ids as an Arrow array of strings, which hold no lone surrogates: these are spelled out."""
     if isinstance(ids, Numbered):
         return pc.binary_join_element_wise(ids.prefix, pa.array(ids.numbers).cast(pa.string()), "")
     if isinstance(ids, Names) and ids.array.type == pa.large_string():
         return ids.array.cast(pa.string())
-    return pa.array(list(ids))
+    names = list(ids)
+    try:
+        return pa.array(names, pa.string())
+    except UnicodeEncodeError:  # as in the names of files that are not UTF-8
+        return pa.array([name.encode("utf-8", "backslashreplace").decode() for name in names], pa.string())

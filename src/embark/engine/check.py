@@ -53,11 +53,12 @@ def check_vectors(
     if len(dims) > 1 or (card.dim is not None and dims != {card.dim}):
         expected = f"its card says {card.dim}" if card.dim is not None else "one batch must have one dimension"
         raise EmbarkError(f"{card.name} returned vectors of dimension {sorted(dims)}; {expected}.")
-    with np.errstate(over="ignore"):
+    with np.errstate(over="ignore", invalid="ignore"):
         stored = [matrix.astype(card.stored) for matrix in matrices]
     tokens = has_tokens(vectors)
-    # Rounding keeps the order of magnitudes: what is right about the stored numbers was right about the others.
-    rounded = _largest(stored, tokens)
+    # Rounding keeps the order of magnitudes: what is right about the stored numbers was right about the others. Bytes
+    # are never NaN, so the numbers that they were made of are looked at.
+    rounded = _largest(matrices if card.stored == "uint8" else stored, tokens)
     in_range = np.isfinite(rounded)
     if card.kind == "embedder":  # a re-ranker's scores may be zero, and a generator's texts are bytes
         tiny = 256 * np.finfo(card.stored).smallest_subnormal  # smaller vectors keep fewer than eight bits

@@ -14,6 +14,7 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from functools import partial
 from itertools import islice
 from queue import SimpleQueue
+from threading import Semaphore
 from typing import Any
 
 import numpy as np
@@ -26,7 +27,7 @@ from embark.data.upright import UprightMedia
 from embark.engine.activity import SILENT, Activity
 from embark.engine.batches import BatchSize, Ready
 from embark.engine.item_worker import PillowOptions, RenderedItem, item_worker
-from embark.engine.preparing import FILES, MOST_BYTES, byte_sizes, prepare
+from embark.engine.preparing import FEW_THREADS, FILES, MOST_BYTES, byte_sizes, prepare
 from embark.models.encoder import Encoder, Preparation
 from embark.planning import Need, take
 from embark.processes import AHEAD, ITEM_SECONDS, POSSIBLE, SINGLE_THREADED, NoWorkers, WorkerLost, Workers, WorkersDie
@@ -63,6 +64,7 @@ class Preparer(AbstractContextManager["Preparer"]):
         self._of: Preparation | None = None  # what the processes do
         self._factory = b""  # the same, pickled
         self._items = 0  # that could have been prepared by processes so far
+        self._shared: set[tuple[Modality, ...]] = set()  # kinds of which the device decodes most, processes others
         self._refused: set[bytes] = set()  # factories that do not work in a process
         self._lost: dict[bytes, UnreadableMedia] = {}  # by key: items that killed their process are not tried again
 
@@ -80,21 +82,23 @@ class Preparer(AbstractContextManager["Preparer"]):
         preparation = getattr(encoder, "preparation", None)  # encoders of others may not inherit it
         if not POSSIBLE or preparation is None or not needs or not _covers(preparation, needs[0].item.parts):
             return
-        if not ENOUGH.keys() & set(needs[0].item.modalities):
+        modalities = needs[0].item.modalities
+        if not ENOUGH.keys() & set(modalities):
             return  # texts are prepared faster than they are sent
+        exact = getattr(encoder, "decodes_as_workers", False)
         encoded: frozenset[Modality] = getattr(encoder, "encoded", frozenset())
-        kind = max(set(needs[0].item.modalities) & ENOUGH.keys(), key=list(ENOUGH).index)
+        kind = max(set(modalities) & ENOUGH.keys(), key=list(ENOUGH).index)
         enough = len(needs)
-        if encoded & set(needs[0].item.modalities) and _mostly_plain_jpegs(needs):
-            if not getattr(encoder, "decodes_as_workers", False):
+        self._shared.discard(modalities)
+        if encoded & set(modalities) and _mostly_plain_jpegs(needs):
+            if not exact:
                 return  # the device decodes them: they are only read, which threads do as well
-            encoded = frozenset()
+            self._shared.add(modalities)
             enough //= MORE_TO_HELP
-        if PICTURED & set(needs[0].item.modalities) and _knows_other_formats():
+        if PICTURED & set(modalities) and _knows_other_formats():
             return
-        worker = partial(
-            item_worker, preparation, encoder.card.sample_rate, encoded, PillowOptions.of_this_process()
-        )
+        left = frozenset() if exact else encoded  # to the device; where it is exact, processes decode whatever they get
+        worker = partial(item_worker, preparation, encoder.card.sample_rate, left, PillowOptions.of_this_process())
         try:
             factory = pickle.dumps(worker, 5)
         except Exception:  # classes of others raise whatever they like
@@ -117,8 +121,7 @@ class Preparer(AbstractContextManager["Preparer"]):
 
     def helps(self, encoder: Encoder, need: Need) -> bool:
         """Whether the processes decode some of such needs, where the encoder itself decodes the others."""
-        exact = getattr(encoder, "decodes_as_workers", False)
-        return exact and bool(encoder.encoded & set(need.item.modalities)) and self._can_prepare(encoder, need)
+        return need.item.modalities in self._shared and self._can_prepare(encoder, need)
 
     def _can_prepare(self, encoder: Encoder, need: Need) -> bool:
         preparation: Preparation | None = getattr(encoder, "preparation", None)
@@ -187,22 +190,35 @@ class Preparer(AbstractContextManager["Preparer"]):
         activity: Activity = SILENT,
     ) -> Generator[Ready]:
         """The prepared values of needs, as they come: threads read files for the encoder, which decodes them, and the
-        processes decode as many others as they can meanwhile.
+        processes decode as many others as they can meanwhile. What they cannot decode the encoder tries, too, so that
+        it does not depend on who took a picture whether it is readable.
         """
+        turns = Semaphore(FEW_THREADS)
         finished: SimpleQueue[tuple[bool, Array, list[Need], Future[Any] | None]] = SimpleQueue()
         futures: set[Future[Any]] = set()
         begun = 0
         in_hand = {True: 0, False: 0}  # needs, of processes and of threads
         item_bytes = 0.0  # of a prepared item, about
 
-        def begin(by_processes: bool) -> None:
-            """Have the next needs prepared."""
+        def read(chunk: list[Need]) -> list[Any]:
+            with turns:
+                return self._finished(chunk, None, here)
+
+        def decoded(chunk: list[Need], future: Future[Any] | None) -> list[Any]:
+            values = zip(chunk, self._finished(chunk, future, here), strict=True)
+            return [
+                here(need) if isinstance(value, UnreadableMedia) and need.key not in self._lost else value
+                for need, value in values
+            ]
+
+        def begin(by_processes: bool, most: int) -> None:
+            """Have the next needs prepared, at most so many."""
             nonlocal begun
-            rows = np.arange(begun, min(begun + (PICTURES if by_processes else FILES), len(needs)))
+            rows = np.arange(begun, min(begun + most, len(needs)))
             chunk = list(take(needs, rows))
             begun += len(rows)
             in_hand[by_processes] += len(rows)
-            future = self._submit(encoder, chunk) if by_processes else pool.submit(self._finished, chunk, None, here)
+            future = self._submit(encoder, chunk) if by_processes else pool.submit(read, chunk)
             if future is None:
                 finished.put((by_processes, rows, chunk, future))
             else:
@@ -211,21 +227,21 @@ class Preparer(AbstractContextManager["Preparer"]):
 
         try:
             while True:
-                room = int(MOST_BYTES / item_bytes) // 2 if item_bytes else 2 * FILES
+                room = max(1, int(MOST_BYTES / item_bytes) // 2) if item_bytes else 2 * FILES
                 limits = {
                     True: min(room, AHEAD * PICTURES * self.workers) if self.processes is not None else 0,
                     False: min(room, 2 * size.now + FILES),
                 }
                 for by_processes, limit in limits.items():
                     while begun < len(needs) and in_hand[by_processes] < limit:
-                        begin(by_processes)
+                        begin(by_processes, min(room, PICTURES if by_processes else FILES))
                 if not any(in_hand.values()):
                     return
                 with activity.waiting("decode"):
                     by_processes, rows, chunk, future = finished.get()
                 in_hand[by_processes] -= len(rows)
                 futures.discard(future) if future else None
-                values = self._finished(chunk, future, here) if by_processes or not future else future.result()
+                values = decoded(chunk, future) if by_processes or not future else future.result()
                 sizes = byte_sizes(values)
                 item_bytes = max(0.9 * item_bytes, float(sizes.mean()), 1.0)
                 yield Ready(rows, values, sizes)

@@ -130,15 +130,13 @@ def _with_names(outcomes: Mapping[str, Array], demand: Demand) -> dict[str, Any]
     classes = truth.names if isinstance(truth, Classes | Split) else ()
     for name in columns if classes else ():
         if name == "label" or re.fullmatch(results.PREDICTED, name):
-            columns[name] = pa.array(classes).take(pa.array(columns[name]))
+            columns[name] = id_array(classes).take(pa.array(columns[name]))
     for name, side in (("top", "document"), ("right", "right")):
         if name in columns and side in demand.data.sides:
             ids = demand.data.sides[side].ids
-            rows = columns[name]
-            known = (rows >= 0).all()
-            columns[name] = (
-                id_array(take_ids(ids, rows)) if known else [ids[row] if row >= 0 else None for row in rows.tolist()]
-            )
+            known = columns[name] >= 0
+            names = id_array(take_ids(ids, columns[name][known]))
+            columns[name] = names.take(pa.array(np.cumsum(known) - 1, mask=~known))
     return columns
 
 
