@@ -22,6 +22,7 @@ from embark.store import Store
 from embark.types import EmbarkError
 from ray_functions import lengths, needs_of_texts
 
+pytestmark = pytest.mark.filterwarnings("ignore")  # of Ray itself, in many places
 SPACE = fingerprint(lengths().card)
 
 

@@ -112,8 +112,9 @@ class RayEngine(AbstractContextManager["RayEngine"]):
         from ray.util.queue import Queue
 
         here = {"ray.io/node-id": ray.get_runtime_context().get_node_id()}  # jobs are lost with this process anyway
-        self._queue = Queue(actor_options={"num_cpus": 0, "label_selector": here})
-        dataset = _pipeline(self.cluster, self._queue, here, self._of_preparing, self._of_embedding)
+        queue = Queue(actor_options={"num_cpus": 0, "label_selector": here})
+        dataset = _pipeline(self.cluster, queue, here, self._of_preparing, self._of_embedding)
+        self._queue = queue
         self._thread = threading.Thread(target=self._collect, args=(dataset,), name="embark-ray", daemon=True)
         self._thread.start()
 
