@@ -54,6 +54,22 @@ def test_what_no_node_can_hold_is_an_error() -> None:
         require_resources(Cluster(), [])
 
 
+def test_a_run_on_a_cluster_of_one_node(tmp_path: Path) -> None:
+    import ray
+
+    model = lengths()
+    cluster = Cluster(preparers=1, options={"num_cpus": 3, "object_store_memory": 100 << 20})
+    try:
+        there = embark.evaluate(
+            model, "PocketNameSTS", settings=settings(tmp_path / "there"), cluster=cluster, show_progress=False
+        )
+    finally:
+        ray.shutdown()
+    here = embark.evaluate(model, "PocketNameSTS", settings=settings(tmp_path / "here"), show_progress=False)
+    assert there.results[0].score == here.results[0].score
+    assert there.embedded == here.embedded > 0
+
+
 @pytest.mark.slow
 def test_scores_are_those_of_this_machine(nodes: Any, tmp_path: Path) -> None:
     tasks = ["PocketNameToImage", "PocketNegation", "PocketNameSTS"]
