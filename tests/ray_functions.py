@@ -16,7 +16,7 @@ from embark.types import Dataset, Groups, Side, Source, Task
 
 
 def lengths(seconds: float = 0.0, log: str = "", fails: bool = False) -> Encoder:
-    """A model whose vectors tell the length of a text, and that takes so long for each; it logs its process and items."""
+    """A model of the length of a text, which takes so long for each; it logs its process and how many it embeds."""
 
     def embed(texts: list[str]) -> Any:
         time.sleep(seconds * len(texts))
