@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -33,12 +34,14 @@ def nodes() -> Iterator[Any]:
     from ray.cluster_utils import Cluster as Nodes
 
     small = {"object_store_memory": 150 << 20}
-    cluster = Nodes(initialize_head=True, head_node_args={"num_cpus": 2, **small})
-    for _ in range(2):
-        cluster.add_node(num_cpus=3, **small)
-    yield cluster
-    ray.shutdown()
-    cluster.shutdown()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYTHONPATH", os.pathsep.join(sys.path))  # actors import what tests import
+        cluster = Nodes(initialize_head=True, head_node_args={"num_cpus": 2, **small})
+        for _ in range(2):
+            cluster.add_node(num_cpus=3, **small)
+        yield cluster
+        ray.shutdown()
+        cluster.shutdown()
 
 
 def settings(folder: Path) -> embark.Settings:
