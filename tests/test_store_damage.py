@@ -209,7 +209,7 @@ def test_a_head_that_describes_no_vectors_is_damage(space: Space, change: tuple[
 def test_what_is_merged_while_a_space_is_listed_is_not_missed(space: Space, monkeypatch: pytest.MonkeyPatch) -> None:
     paths = [write(space, [number]) for number in range(3)]
     whole = write(space, range(3)).rename(space.path.parent / "whole.vectors")
-    listing = store_module._list
+    listing = store_module._entries
 
     def listed(folder: Path) -> list[os.DirEntry[str]]:
         entries = listing(folder)
@@ -220,7 +220,7 @@ def test_what_is_merged_while_a_space_is_listed_is_not_missed(space: Space, monk
             path.unlink()
         return entries
 
-    monkeypatch.setattr(store_module, "_list", listed)
+    monkeypatch.setattr(store_module, "_entries", listed)
     assert holds(Space(space.path), range(3))
 
 
