@@ -56,7 +56,7 @@ ADVICE = {
 }
 
 T = TypeVar("T")
-_RENEWED: set[tuple[Bucket, Path, Stamp]] = set()  # copies that this process has fetched because they must be right
+_RENEWED: dict[tuple[Bucket, Path, Stamp], float] = {}  # when a copy was last deleted to have the object itself
 _FETCHING: defaultdict[Path, Lock] = defaultdict(Lock)  # by copy
 
 
@@ -121,17 +121,17 @@ class Bucket(Disk):
         """The copy of a segment, or of its top; fetched if it is not here."""
         return self._copy(path, stamp, rows) or self._fetch(path, stamp, rows)
 
-    def renew(self, path: Path, stamp: Stamp) -> bool:
+    def renew(self, path: Path, stamp: Stamp, start: float) -> bool:
         """Forget the copy of a damaged segment; once, for the next time it is the object that is damaged."""
-        first = (self, path, stamp) not in _RENEWED
-        if first:
-            self._forget(path, stamp)
-        return first
+        if renewed := _RENEWED.get((self, path, stamp)):
+            return renewed > start  # another thread has met the damage, too
+        self._forget(path, stamp)
+        return True
 
     def _forget(self, path: Path, stamp: Stamp) -> None:
-        _RENEWED.add((self, path, stamp))
         for copy in _copies(path, stamp):
             copy.unlink(missing_ok=True)
+        _RENEWED[self, path, stamp] = time.monotonic()
 
     def _copy(self, path: Path, stamp: Stamp, rows: bool) -> Path | None:
         """The copy of a segment, or of its top, that is on this machine."""

@@ -28,6 +28,7 @@ import shutil
 import struct
 import tempfile
 import threading
+import time
 import warnings
 import zlib
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -116,8 +117,8 @@ class Disk:
         """
         return path
 
-    def renew(self, path: Path, stamp: Stamp) -> bool:
-        """Whether a damaged segment may be sound if it is read anew, because what was read is a copy."""
+    def renew(self, path: Path, stamp: Stamp, start: float) -> bool:
+        """Whether a segment that was damaged when read from `start` on may be sound if it is read again: a copy."""
         return False
 
     def put(self, path: Path, chunks: Sequence[Any]) -> None:
@@ -208,20 +209,12 @@ class Space:
     def discard(self, keys: Array) -> int:
         """Check the stored ones of these keys; those that are damaged count as absent from now on. Returns how many."""
         damaged = 0
-        attempts = 20
         while True:  # below a damaged entry there may be an older one of the same key
             index = self._index
             entries = index(keys)
             entries = np.unique(entries[entries >= 0])
             index.entries.fetch(entries)
-            try:
-                lost = sum(segment.check(local) for segment, local in index.entries.by_segment(entries))
-            except _Gone:  # a segment was merged with others, or a damaged copy of one is fetched anew
-                if not attempts:
-                    raise
-                attempts -= 1
-                self.refresh()
-                continue
+            lost = sum(segment.check(local) for segment, local in index.entries.by_segment(entries))
             if not lost:
                 return damaged
             damaged += lost
@@ -493,6 +486,7 @@ class _Segment:
     def copy(self, local: Array, out: Array, places: Array) -> None:
         """Copy entries to rows of `out` that begin at `places`, and check those that were not checked before."""
         rows: Any
+        start = time.monotonic()
         if self.head.ragged:
             matrix = self.matrix
             firsts, counts = self.first(local).tolist(), self.count(local).tolist()
@@ -503,19 +497,20 @@ class _Segment:
             rows = self.matrix[local]
             out[places] = rows
         fresh = np.flatnonzero(~self.checked[local])
-        if len(fresh) == len(local):
-            self._check(local, rows)
-        elif len(fresh):
-            self._check(local[fresh], [rows[row] for row in fresh] if self.head.ragged else rows[fresh])
-
-    def _check(self, local: Array, rows: Any) -> None:
-        sound = _checksums(_words(self.keys[local]), rows) == self.entries["sum"][local]
-        if not sound.all() and self.disk.renew(self.path, self.stamp):
+        if 0 < len(fresh) < len(local):
+            rows = [rows[row] for row in fresh] if self.head.ragged else rows[fresh]
+        damaged = self._check(local[fresh], rows) if len(fresh) else fresh
+        if len(damaged) and self.disk.renew(self.path, self.stamp, start):
             _map.cache_clear()
-            _OPENED.get(self.path.parent, {}).pop(self.path.name, None)
-            raise _Gone(f"The copy of {self.place} on this machine was damaged; run again.")
-        self.lost[local[~sound]] = True
-        self.checked[local] = True
+            self.copy(local, out, places)
+        else:
+            self.lost[damaged] = True
+            self.checked[local] = True
+
+    def _check(self, local: Array, rows: Any) -> Array:
+        """Those that are damaged, of entries with these rows."""
+        sound = _checksums(_words(self.keys[local]), rows) == self.entries["sum"][local]
+        return np.asarray(local[~sound])
 
     def check(self, local: Array) -> int:
         """Check entries that were not checked before; how many of all these are damaged."""
@@ -548,15 +543,17 @@ class _OldSegment(_Segment):
     def _file(self) -> Path:
         return self.path / "vectors.bin"
 
-    def _check(self, local: Array, rows: Any) -> None:
+    def _check(self, local: Array, rows: Any) -> Array:
+        damaged = [local[:0]]
         ends = [commit.entries for commit in self.commits]
         for position in np.unique(np.searchsorted(ends, local, side="right")).tolist():
             before = self.commits[position - 1] if position else _Commit()
             commit = self.commits[position]
             entries = slice(before.entries, commit.entries)
             if zlib.crc32(self.matrix[before.rows : commit.rows].data) != commit.vectors:
-                self.lost[entries] = True
+                damaged.append(np.arange(before.entries, commit.entries))
             self.checked[entries] = True
+        return np.concatenate(damaged)
 
 
 class _Commit(NamedTuple):
@@ -603,8 +600,9 @@ def _open(disk: Disk, path: Path, stamp: Stamp, again: bool = False) -> _Segment
     opened = _OPENED.setdefault(path.parent, {})
     known = opened.get(path.name)
     if known is None or known.stamp != stamp or again:
+        start = time.monotonic()
         known = _open_old(path, stamp) if path.suffix != SUFFIX else _open_segment(disk, path, stamp)
-        if known.damage and disk.renew(path, stamp):
+        if known.damage and disk.renew(path, stamp, start):
             known = _open_segment(disk, path, stamp)
         opened[path.name] = known
     return known
