@@ -270,8 +270,6 @@ def test_thousands_of_segments_take_one_listing_and_a_request_each(space: Space,
     assert elsewhere_opened(space).segments == 2500
     assert holds(elsewhere_opened(space), [0])
     assert calls == {"ls": 2}
-    assert opened.collect() > 0
-    assert len(files(space)) == 1
 
 
 @pytest.mark.slow
