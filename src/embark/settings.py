@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 from embark.paths import Outside, inside
 from embark.types import EmbarkError
@@ -152,12 +152,18 @@ def _workers() -> int:
 
 
 def _address(stated: str) -> str:
-    parts = urlsplit(stated)
-    if "@" in parts.netloc or parts.query:  # messages show the address
-        raise EmbarkError("The setting 'endpoint' holds a password: leave it out, and set HF_TOKEN to a token.")
+    _public("endpoint", stated, "set HF_TOKEN to a token")
     if not stated.startswith(("https://", "http://")):
         raise EmbarkError(f"The setting 'endpoint' must be an address such as {Settings.endpoint}, not '{stated}'.")
     return stated.rstrip("/")
+
+
+def _public(name: str, address: str, advice: str) -> SplitResult:
+    """The parts of an address that holds no secret."""
+    parts = urlsplit(address)
+    if "@" in parts.netloc or parts.query:  # messages show the address
+        raise EmbarkError(f"The setting '{name}' holds a password: leave it out, and {advice}.")
+    return parts
 
 
 def _store(stated: Path | str | None) -> Path | str | None:
@@ -165,9 +171,7 @@ def _store(stated: Path | str | None) -> Path | str | None:
     if stated is None or "://" not in str(stated):
         return stated and _expanded(stated)
     address = str(stated).rstrip("/")
-    parts = urlsplit(address)
-    if "@" in parts.netloc or parts.query:  # messages show the address
-        raise EmbarkError("The setting 'store' holds a password: leave it out, and give it as its library expects.")
+    parts = _public("store", address, "give it as its library expects")
     if not parts.netloc and parts.scheme != "file":
         raise EmbarkError(f"The setting 'store' must be a folder or an address such as s3://bucket, not '{stated}'.")
     return Path(parts.path) if parts.scheme == "file" else address

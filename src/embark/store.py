@@ -497,9 +497,11 @@ class _Segment:
             rows = self.matrix[local]
             out[places] = rows
         fresh = np.flatnonzero(~self.checked[local])
-        if 0 < len(fresh) < len(local):
+        if not len(fresh):
+            return
+        if len(fresh) < len(local):
             rows = [rows[row] for row in fresh] if self.head.ragged else rows[fresh]
-        damaged = self._check(local[fresh], rows) if len(fresh) else fresh
+        damaged = self._check(local[fresh], rows)
         if len(damaged) and self.disk.renew(self.path, self.stamp, start):
             _map.cache_clear()
             self.copy(local, out, places)
