@@ -13,10 +13,11 @@ import threading
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
+from math import inf
 from pathlib import Path
 from types import SimpleNamespace
 from urllib.parse import quote
@@ -149,7 +150,7 @@ class ObjectPath:
 
 class Proxy(socketserver.ThreadingTCPServer):
     """Stands before the server. Connections that come first are answered by `answers`; `cut` closes those over which a
-    client has sent so many bytes, `cuts` times; `silent` never answers.
+    client has sent so many bytes, or got so many if `back`, at most `most_cuts` times; `silent` never answers.
     """
 
     allow_reuse_address = True
@@ -159,6 +160,7 @@ class Proxy(socketserver.ThreadingTCPServer):
         super().__init__(("127.0.0.1", 0), Passage)
         self.answers: list[bytes] = []
         self.cut: int | None = None
+        self.back = False
         self.cuts = 0  # that were made
         self.most_cuts = 1000
         self.silent = False
@@ -196,33 +198,25 @@ class Passage(socketserver.BaseRequestHandler):
     def forward(self) -> None:
         port = int(server().rpartition(":")[2])
         with socket.create_connection(("127.0.0.1", port), 30) as behind:
-            back = threading.Thread(target=pump, args=(behind, self.request, lambda size: True), daemon=True)
+            back = threading.Thread(target=self.pump, args=(behind, self.request, True), daemon=True)
             back.start()
-            sent = 0
-
-            def count(size: int) -> bool:
-                nonlocal sent
-                sent += size
-                proxy = self.server
-                if proxy.cut is None or sent < proxy.cut or proxy.cuts >= proxy.most_cuts:
-                    return True
-                proxy.cuts += 1
-                return False
-
-            pump(self.request, behind, count)
-            for end in (behind, self.request):
-                with suppress(OSError):
-                    end.shutdown(socket.SHUT_RDWR)
+            self.pump(self.request, behind, False)
             back.join(30)
 
-
-def pump(source: socket.socket, target: socket.socket, may_go_on: Callable[[int], bool]) -> None:
-    """Pass on bytes until an end closes, or may not go on."""
-    with suppress(OSError):
-        while data := source.recv(8192):
-            target.sendall(data)
-            if not may_go_on(len(data)):
-                return
+    def pump(self, source: socket.socket, target: socket.socket, back: bool) -> None:
+        """Pass on bytes until an end closes, or it is cut; then close both."""
+        proxy = self.server
+        passed = 0
+        with suppress(OSError):
+            while data := source.recv(8192):
+                target.sendall(data)
+                passed += len(data)
+                if proxy.back == back and passed >= (proxy.cut or inf) and proxy.cuts < proxy.most_cuts:
+                    proxy.cuts += 1
+                    break
+        for end in (source, target):
+            with suppress(OSError):
+                end.shutdown(socket.SHUT_RDWR)
 
 
 def answer(status: int, reason: str, code: str) -> bytes:

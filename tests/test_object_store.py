@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import shutil
 import subprocess
 import sys
@@ -102,7 +103,12 @@ def test_copies_of_what_is_gone_are_collected(disk: Store) -> None:
     assert list(space.path.iterdir()) == []
 
 
-def test_addresses_that_are_none_say_so(tmp_path: Path) -> None:
+def test_a_store_can_be_sent_to_another_process(disk: Store, tmp_path: Path) -> None:
+    for store in (disk, Store(tmp_path)):
+        assert pickle.loads(pickle.dumps(store)) == store
+
+
+def test_addresses_that_are_none_say_so() -> None:
     install = r"pip install 'embark\[object-store\]'"
     for url, why in [("nosuch://x/y", "is no address of a store"), ("oci://x/y", install)]:
         with pytest.raises(EmbarkError, match=why):
@@ -245,6 +251,21 @@ def test_an_upload_that_is_cut_is_tried_again_or_leaves_nothing_that_is_read(
     space.refresh()
     assert space.verify() == []
     np.testing.assert_array_equal(np.asarray(space.read(keys(range(200)))), vectors(range(200), 2000))
+
+
+@pytest.mark.slow
+def test_a_download_that_is_cut_is_tried_again(space: Space, proxy: Proxy) -> None:
+    with space.writer() as writer:
+        writer.add(keys(range(100)), vectors(range(100), 2000))
+    proxy.cut, proxy.back, proxy.most_cuts = 300_000, True, 2
+    opened = elsewhere_opened(space)
+    np.testing.assert_array_equal(np.asarray(opened.read(keys(range(100)))), vectors(range(100), 2000))
+    assert proxy.cuts == 2
+    shutil.rmtree(opened.path)
+    proxy.cuts, proxy.most_cuts = 0, 1000
+    with pytest.raises(EmbarkError, match=r"Reading s3://.*\.vectors failed 6 times"):
+        opened.read(keys(range(100)))[:]
+    assert [path.suffix for path in opened.path.iterdir() if path.suffix != ".top"] == []
 
 
 def elsewhere_opened(space: Space) -> Space:

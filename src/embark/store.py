@@ -91,6 +91,7 @@ class DamagedVectors(MissingVectors):
 Stamp = tuple[tuple[int, int, int], ...]  # of each file of a segment: its size, and two numbers that tell it apart
 
 
+@dataclass(frozen=True)
 class Disk:
     """Where segments lie: put, list, read and delete whole ones. This is a folder of this machine, and the default."""
 
