@@ -261,7 +261,7 @@ class Bucket(Disk):
 
     def _failure(self, error: Exception) -> Exception:
         """An error of a request as one that may pass or one that says what to do; that of a full disk as it is."""
-        text = next(iter(str(error).strip().splitlines()), "")[:300] or type(error).__name__
+        text = next(iter(str(error).strip().splitlines()), "")[:300].rstrip(".") or type(error).__name__
         if isinstance(error, OSError) and error.errno in NO_ROOM:
             return error
         advice = ADVICE.get(self.url.partition("://")[0], "see its library's documentation")
