@@ -18,6 +18,7 @@ from huggingface_hub import constants
 from hypothesis import HealthCheck, settings
 from PIL import Image
 
+import buckets
 import embark
 from embark import http
 from embark.models.half_precision import secure
@@ -88,6 +89,7 @@ def elsewhere(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monk
         "EMBARK_MEMORY",
         "EMBARK_ENDPOINT",
         "EMBARK_OFFLINE",
+        "EMBARK_STORE",
         "HF_ENDPOINT",
         "HF_HUB_OFFLINE",
         "HF_TOKEN",
@@ -169,12 +171,21 @@ def pocket_home(pocket_vectors: Path, elsewhere: Path) -> Path:
 
 
 @pytest.fixture
-def space(tmp_path: Path) -> Space:
-    """An empty space of a store."""
-    return Store(tmp_path / "store").space("5face")
+def bucket(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Store:
+    """An empty store in a bucket of an S3 server on this machine; failed requests are tried again at once."""
+    buckets.use_server(monkeypatch, buckets.server())
+    monkeypatch.setattr(http, "PAUSE", 0.0)
+    return buckets.new_store(tmp_path / "mirror")
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Store:
-    """An empty store."""
-    return Store(tmp_path / "store")
+def store(tmp_path: Path, request: pytest.FixtureRequest) -> Store:
+    """An empty store: a folder, or a bucket where a module's tests run on both."""
+    bucket = getattr(request, "param", "folder") == "bucket"
+    return request.getfixturevalue("bucket") if bucket else Store(tmp_path / "store")
+
+
+@pytest.fixture
+def space(store: Store) -> Space:
+    """An empty space of a store."""
+    return store.space("5face")

@@ -142,3 +142,24 @@ def test_limits_of_an_account_are_none_unless_stated(bare: Path, monkeypatch: py
     assert (load_settings().requests_per_minute, load_settings().tokens_per_minute) == (3, 10_000)
     with pytest.raises(EmbarkError, match="'tokens_per_minute' must be at least 1, not 0"):
         load_settings(tokens_per_minute=0)
+
+
+def test_vectors_may_live_elsewhere(bare: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(bare))
+    assert load_settings(store="~/vectors").store == bare / "vectors"
+    assert load_settings(store="file:///shared/vectors").store == Path("/shared/vectors")
+    in_user_file(bare, 'store = "s3://bucket/user/"\n')
+    assert load_settings().store == "s3://bucket/user"
+    assert load_settings().home == bare / "cache" / "embark"
+    monkeypatch.setenv("EMBARK_STORE", "gs://bucket")
+    assert load_settings().store == "gs://bucket"
+    for wrong, why in [("s3://key:secret@bucket", "holds a password"), ("s3:///prefix", "must be a folder or an add")]:
+        with pytest.raises(EmbarkError, match=why) as error:
+            load_settings(store=wrong)
+        assert "secret" not in str(error.value)
+
+
+def test_a_folder_says_nothing_about_where_vectors_live(bare: Path) -> None:
+    Path("embark.toml").write_text('store = "s3://attacker/bucket"\n')
+    with pytest.raises(EmbarkError, match=r"must not set 'store', as a folder may come from anybody: set EMBARK_STORE"):
+        load_settings()

@@ -17,22 +17,24 @@ import pytest
 
 from embark import store as store_module
 from embark.data.items import KEY
-from embark.store import FEW, MANY, Space, Store
+from embark.store import FEW, MANY, Disk, Space, Store
 from embark.types import Array
-from segments import flip, keys
+from segments import files, flip, keys, on_every_store, reopened
+
+pytestmark = on_every_store
 
 
 @pytest.fixture
-def written(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+def written(store: Store, monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The bytes of every segment that is written."""
     sizes: list[int] = []
-    put = store_module._put
+    put = type(store.disk).put
 
-    def measured(path: Path, chunks: Sequence[Any]) -> Path:
+    def measured(disk: Disk, path: Path, chunks: Sequence[Any]) -> None:
         sizes.append(sum(memoryview(chunk).nbytes for chunk in chunks))
-        return put(path, chunks)
+        put(disk, path, chunks)
 
-    monkeypatch.setattr(store_module, "_put", measured)
+    monkeypatch.setattr(type(store.disk), "put", measured)
     return sizes
 
 
@@ -126,7 +128,7 @@ def test_an_entry_takes_at_most_ninety_bytes_of_memory(space: Space, ragged: boo
     gc.collect()
     tracemalloc.start()
     try:
-        opened = Space(space.path)
+        opened = reopened(space)
         assert opened.has(all_keys[:10]).all()
         gc.collect()
         taken = tracemalloc.get_traced_memory()[0]
@@ -137,26 +139,25 @@ def test_an_entry_takes_at_most_ninety_bytes_of_memory(space: Space, ragged: boo
 
 @pytest.mark.parametrize(("writers", "seed"), [(1, 0), (1, 1), (2, 2), (3, 3)])
 def test_a_space_that_grows_finds_what_one_that_is_opened_anew_finds(
-    tmp_path: Path, writers: int, seed: int, monkeypatch: pytest.MonkeyPatch
+    store: Store, writers: int, seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Keys that are written again, damage, and segments that are merged: the newest sound entry of each key."""
     dice = random.Random(seed)
     monkeypatch.setattr(store_module, "FEW", 4)
-    grown = Store(tmp_path).space("5face")
-    grown.path.mkdir(parents=True)
-    open_writers = [Space(grown.path).writer() for _ in range(writers)]
+    grown = store.space("5face")
+    open_writers = [reopened(grown).writer() for _ in range(writers)]
     versions: dict[int, list[int]] = {number: [] for number in range(40)}  # by key, those that are sound, oldest first
     for version in range(50):
         who = dice.randrange(writers)
         writer = open_writers[who]
         numbers = dice.sample(range(who, 40, writers), dice.randrange(1, 8))  # merging would mix up ages across writers
-        before = set(grown.path.iterdir())
+        before = set(files(grown))
         writer.add(keys(numbers), np.full((len(numbers), 3), version, np.float32))
         writer.commit()
         for number in numbers:
             versions[number].append(version)
         if dice.random() < 0.1:
-            (path,) = set(grown.path.iterdir()) - before
+            (path,) = set(files(grown)) - before
             lost = dice.randrange(len(numbers))
             flip(path, 4096 + 12 * lost)
             versions[numbers[lost]].remove(version)
@@ -182,7 +183,7 @@ def fresh(space: Space) -> Space:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(store_module, "_OPENED", {})
         patch.setattr(store_module, "_INDEXES", {})
-        opened = Space(space.path)
+        opened = reopened(space)
         opened.discard(keys(range(40)))
     return opened
 
@@ -195,7 +196,7 @@ def test_vectors_that_were_found_are_read_after_their_segments_were_merged(space
     stored = space.read(keys(range(FEW)))
     with space.writer() as writer:
         writer.add(keys([FEW]), np.full((1, 3), FEW, np.float32))
-    assert len(list(space.path.iterdir())) == 1
+    assert len(files(space)) == 1
     np.testing.assert_array_equal(stored[:][:, 0], range(FEW))
 
 

@@ -13,12 +13,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 from embark.paths import Outside, inside
 from embark.types import EmbarkError
 
-NAMES = ("home", "results", "workers", "memory", "endpoint", "offline", "requests_per_minute", "tokens_per_minute")
+NAMES = (
+    "home", "results", "workers", "memory", "endpoint", "offline", "requests_per_minute", "tokens_per_minute", "store",
+)  # fmt: skip
 NUMBERS = ("workers", "memory", "requests_per_minute", "tokens_per_minute")
 PLUGINS = "plugins"  # the distributions whose plug-ins may run; no setting of a run, so not in `Settings`
 KNOWN = (*NAMES, PLUGINS)
@@ -29,6 +31,7 @@ KINDS = {
     "offline": (bool, "true or false"),
     PLUGINS: (list, "a list of distributions"),
     "endpoint": (str, "an address"),
+    "store": (str, "a path or an address"),
     **dict.fromkeys(NUMBERS, (int, "a whole number")),
 }
 FOLDER_FILE = "embark.toml"
@@ -40,6 +43,7 @@ NO = ("0", "false", "no", "off")
 class Settings:
     """`home` holds vectors, `results` scores; `workers` are processes or threads, `memory` megabytes for scoring.
 
+    `other_store` is where vectors live if not under `home`: a folder, or the address of a bucket (s3://bucket/prefix).
     Data and models come from the hub at `endpoint` (else HF_ENDPOINT) into huggingface_hub's cache; `offline` (else
     HF_HUB_OFFLINE) uses only what is there. Models behind an API are asked at most `requests_per_minute`, for
     `tokens_per_minute`, where your account has such limits. `notes` tell what the working folder's file set.
@@ -54,11 +58,12 @@ class Settings:
     requests_per_minute: int | None = None
     tokens_per_minute: int | None = None
     notes: tuple[str, ...] = field(default=(), compare=False)
+    other_store: Path | str | None = None
 
     @property
-    def store(self) -> Path:
-        """The folder of stored vectors."""
-        return self.home / "store"
+    def store(self) -> Path | str:
+        """Where vectors live: a folder, or the address of a bucket (see `embark.object_store`)."""
+        return self.other_store or self.home / "store"
 
 
 def load_settings(
@@ -70,9 +75,10 @@ def load_settings(
     offline: bool | None = None,
     requests_per_minute: int | None = None,
     tokens_per_minute: int | None = None,
+    store: Path | str | None = None,
 ) -> Settings:
     """The settings in force, each from the first place that states it: argument, environment, settings file."""
-    values = (home, results, workers, memory, endpoint, offline, requests_per_minute, tokens_per_minute)
+    values = (home, results, workers, memory, endpoint, offline, requests_per_minute, tokens_per_minute, store)
     arguments = dict(zip(NAMES, values, strict=True))
     of_user = _user_file()
     of_folder = _folder_file()
@@ -103,6 +109,7 @@ def load_settings(
         requests_per_minute=limit("requests_per_minute"),
         tokens_per_minute=limit("tokens_per_minute"),
         notes=_folder_notes(of_folder, folder_names()),
+        other_store=_store(pick("store", None)),
     )
 
 
@@ -145,12 +152,29 @@ def _workers() -> int:
 
 
 def _address(stated: str) -> str:
-    parts = urlsplit(stated)
-    if "@" in parts.netloc or parts.query:  # messages show the address
-        raise EmbarkError("The setting 'endpoint' holds a password: leave it out, and set HF_TOKEN to a token.")
+    _public("endpoint", stated, "set HF_TOKEN to a token")
     if not stated.startswith(("https://", "http://")):
         raise EmbarkError(f"The setting 'endpoint' must be an address such as {Settings.endpoint}, not '{stated}'.")
     return stated.rstrip("/")
+
+
+def _public(name: str, address: str, advice: str) -> SplitResult:
+    """The parts of an address that holds no secret."""
+    parts = urlsplit(address)
+    if "@" in parts.netloc or parts.query:  # messages show the address
+        raise EmbarkError(f"The setting '{name}' holds a password: leave it out, and {advice}.")
+    return parts
+
+
+def _store(stated: Path | str | None) -> Path | str | None:
+    """A folder, or an address without a slash at its end."""
+    if stated is None or "://" not in str(stated):
+        return stated and _expanded(stated)
+    address = str(stated).rstrip("/")
+    parts = _public("store", address, "give it as its library expects")
+    if not parts.netloc and parts.scheme != "file":
+        raise EmbarkError(f"The setting 'store' must be a folder or an address such as s3://bucket, not '{stated}'.")
+    return Path(parts.path) if parts.scheme == "file" else address
 
 
 def _boolean(stated: bool | str) -> bool:

@@ -11,7 +11,8 @@
 A checksum is an xxh3_64; that of an entry is seeded by its key, so that bytes of another entry never pass for it. An
 entry is checked when it is first read in a process; one that is damaged counts as absent from then on, and the newest
 sound entry of a key is the one that is read. Readers never write. Putting, listing, reading and deleting whole segments
-is all that a store asks of its disk. Segments of format 1, which are folders, can still be read (see `_OldSegment`).
+is all that a store asks of its disk: see `Disk`, which is a folder, and `embark.object_store`, which has buckets.
+Segments of format 1, which are folders, can still be read (see `_OldSegment`).
 What was committed survives a kill and a power cut; what was only added is lost and embedded again (in a run at most the
 commit window of `engine.sink`). Writing, refreshing and looking up cost the same per entry however large a space is.
 """
@@ -27,6 +28,7 @@ import shutil
 import struct
 import tempfile
 import threading
+import time
 import warnings
 import zlib
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -77,38 +79,104 @@ class MissingVectors(EmbarkError):
 class DamagedVectors(MissingVectors):
     """Stored vectors do not match their checksums. They count as absent from now on, so a run embeds them again."""
 
-    def __init__(self, path: Path, segments: Sequence[str], keys: Array) -> None:
-        self.path = path  # of the space
+    def __init__(self, place: str, segments: Sequence[str], keys: Array) -> None:
         self.keys = keys
         named = ", ".join(segments[:3]) + ("…" if segments[3:] else "")
         super().__init__(
-            f"{len(keys):,} stored vectors in {path} are damaged (in {named}). A run that scores them embeds them "
+            f"{len(keys):,} stored vectors in {place} are damaged (in {named}). A run that scores them embeds them "
             "again (--rescore); embark store check lists all damage."
         )
 
 
+Stamp = tuple[tuple[int, int, int], ...]  # of each file of a segment: its size, and two numbers that tell it apart
+
+
+@dataclass(frozen=True)
+class Disk:
+    """Where segments lie: put, list, read and delete whole ones. This is a folder of this machine, and the default."""
+
+    def shown(self, path: Path) -> str:
+        """How messages name what lies at a path."""
+        return str(path)
+
+    def spaces(self, root: Path) -> list[str]:
+        """The names of what may be spaces."""
+        return [entry.name for entry in _entries(root) if entry.is_dir()]
+
+    def segments(self, folder: Path) -> list[tuple[Path, Stamp | None]]:
+        """The segments of a space, each with what changes when it is written; None of one that is gone by now."""
+        entries = (entry for entry in _entries(folder) if entry.name.endswith(SUFFIX) != entry.is_dir())
+        return [(Path(entry.path), _stamp(entry.path)) for entry in entries]
+
+    def fetch(self, segments: Sequence[tuple[Path, Stamp]], rows: bool = False, again: bool = False) -> None:
+        """Have segments at hand that are opened next, or whose `rows` are read next; `again`, if they are copies."""
+
+    def file(self, path: Path, stamp: Stamp, rows: bool = False) -> Path:
+        """The file of this machine with the header, head and index of a segment, or with its `rows` as well.
+
+        FileNotFoundError: the segment is gone.
+        """
+        return path
+
+    def renew(self, path: Path, stamp: Stamp, start: float) -> bool:
+        """Whether a segment that was damaged when read from `start` on may be sound if it is read again: a copy."""
+        return False
+
+    def put(self, path: Path, chunks: Sequence[Any]) -> None:
+        """Write a segment that appears whole or not at all, and is durable on return."""
+        with atomically(path) as file:
+            for chunk in chunks:
+                file.write(chunk)
+
+    def delete(self, paths: Sequence[Path]) -> None:
+        """Remove segments; one of format 1 is a folder."""
+        for path in paths:
+            if path.is_dir():
+                with suppress(FileNotFoundError):  # somebody else removes it, too
+                    shutil.rmtree(path)
+            else:
+                path.unlink(missing_ok=True)
+
+    def clean(self, folder: Path, age: float) -> None:
+        """Delete what killed writers left, if it is older than `age` seconds."""
+        old = datetime.now(UTC).timestamp() - age
+        for entry in _entries(folder):
+            with suppress(FileNotFoundError):  # it has got its name since
+                if entry.name.endswith(PART) and entry.stat().st_mtime < old:
+                    self.delete([Path(entry.path)])
+
+    def size(self, folder: Path) -> int:
+        """The bytes of a space, leftovers included."""
+        return sum(_size(Path(place, name)) for place, _, names in os.walk(folder) for name in names)
+
+
+FOLDER = Disk()
+
+
 @dataclass(frozen=True)
 class Store:
-    """A folder of spaces."""
+    """A folder of spaces, or a bucket of them."""
 
     root: Path
+    disk: Disk = FOLDER
 
     def space(self, name: str) -> Space:
         """The vectors of the encoder with this fingerprint; there may be none yet."""
         if not name.isalnum():
             raise EmbarkError(f"'{name}' cannot name a space of the store: it takes letters and digits.")
-        return Space(self.root / name)
+        return Space(self.root / name, self.disk)
 
     def spaces(self) -> list[str]:
         """The names of all spaces."""
-        return sorted(entry.name for entry in _list(self.root) if entry.is_dir() and entry.name.isalnum())
+        return sorted(name for name in self.disk.spaces(self.root) if name.isalnum())
 
 
 class Space:
     """The vectors of one encoder, as they were committed when it was opened or last refreshed."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, disk: Disk = FOLDER) -> None:
         self.path = path
+        self.disk = disk
         self._segments: tuple[_Segment, ...] = ()  # oldest first
         self._last_index: _Index | None = None
         self._small: list[tuple[Path, int]] = []  # segments of its writers that shall become one, and their bytes
@@ -116,10 +184,10 @@ class Space:
 
     def refresh(self) -> None:
         """Read what any writer has committed since."""
-        segments = tuple(segment for segment in _open_all(self._folders) if len(segment))
+        segments = tuple(segment for segment in _open_all(self.disk, self._folders) if len(segment))
         for segment, other in pairwise(segments):
             if segment.head != other.head:
-                heads = f"{segment.path} has {segment.head}, {other.path} has {other.head}"
+                heads = f"{segment.place} has {segment.head}, {other.place} has {other.head}"
                 raise EmbarkError(f"{heads}: delete the wrong one.")
         self._segments = segments
 
@@ -136,8 +204,8 @@ class Space:
         entries = index(keys)
         if (missing := np.flatnonzero(entries < 0)).size:
             first = ", ".join(keys[row].tobytes().hex()[:16] + "…" for row in missing[:3])
-            raise MissingVectors(f"{self.path} lacks {len(missing)} of {len(keys)} vectors; the first are {first}")
-        return Vectors(self.path, index.entries, keys, entries)
+            raise MissingVectors(f"{self.place} lacks {len(missing)} of {len(keys)} vectors; the first are {first}")
+        return Vectors(self, index.entries, keys, entries)
 
     def discard(self, keys: Array) -> int:
         """Check the stored ones of these keys; those that are damaged count as absent from now on. Returns how many."""
@@ -146,6 +214,7 @@ class Space:
             index = self._index
             entries = index(keys)
             entries = np.unique(entries[entries >= 0])
+            index.entries.fetch(entries)
             lost = sum(segment.check(local) for segment, local in index.entries.by_segment(entries))
             if not lost:
                 return damaged
@@ -153,16 +222,16 @@ class Space:
 
     def verify(self) -> list[str]:
         """Check every byte that was ever committed; a text for each problem, with what to do about it."""
-        segments = _open_all(self._folders, again=True)
+        segments = _open_all(self.disk, self._folders, again=True)
         return [
-            f"{segment.path}: {problem}; embark store repair leaves out what is damaged"
+            f"{segment.place}: {problem}; embark store repair leaves out what is damaged"
             for segment in segments
             for problem in segment.problems()
         ]
 
     def repair(self) -> int:
         """Write the sound entries of damaged segments anew, and delete those segments; returns how many."""
-        damaged = [segment for segment in _open_all(self._folders, again=True) if segment.problems()]
+        damaged = [segment for segment in _open_all(self.disk, self._folders, again=True) if segment.problems()]
         for segment in damaged:
             _replace([segment])
         self.refresh()
@@ -174,21 +243,12 @@ class Space:
         Returns the bytes that are free now.
         """
         before = self.size
-        old = datetime.now(UTC).timestamp() - age
-        for entry in _list(self.path):
-            with suppress(FileNotFoundError):  # it has got its name since
-                if entry.name.endswith(PART) and entry.stat().st_mtime < old:
-                    _delete(Path(entry.path))
-        segments = _open_all(self._folders, again=True)
-        for segment in segments:
-            segment.check(np.arange(len(segment)))
-        newer = _index(None, ())
-        for segment in reversed(segments):
-            sound = not segment.damage and not segment.lost.any()  # damage is for repair, not silently deleted
-            if len(segment) and sound and (newer(segment.keys) >= 0).all():
-                _delete(segment.path)
-            else:
-                newer = _index(newer, (segment, *newer.segments))
+        self.disk.clean(self.path, age)
+        if _superseded(_open_all(self.disk, self._folders)):
+            segments = _open_all(self.disk, self._folders, again=True)
+            for segment in segments:
+                segment.check(np.arange(len(segment)))
+            self.disk.delete([segment.path for segment in _superseded(segments)])
         self.refresh()
         return before - self.size
 
@@ -209,8 +269,12 @@ class Space:
     @property
     def size(self) -> int:
         """Bytes on disk, leftovers included."""
-        files = (Path(folder, name) for root in self._folders for folder, _, names in os.walk(root) for name in names)
-        return sum(map(_size, files))
+        return sum(map(self.disk.size, self._folders))
+
+    @property
+    def place(self) -> str:
+        """Where it lies: a path or an address."""
+        return self.disk.shown(self.path)
 
     @property
     def _folders(self) -> list[Path]:
@@ -235,12 +299,13 @@ class Vectors:
     and entry i is then rows `offsets[i]` to `offsets[i + 1]`.
     """
 
-    def __init__(self, path: Path, stored: _Entries, keys: Array, entries: Array) -> None:
+    def __init__(self, space: Space, stored: _Entries, keys: Array, entries: Array) -> None:
         self.dtype = np.dtype(DTYPES[stored.head.dtype])
         self.dim = stored.head.dim
         self.ragged = stored.head.ragged
         self.offsets = np.concatenate([[0], np.cumsum(stored.count(entries))])
-        self._path = path
+        self._path = space.path
+        self._disk = space.disk
         self._keys = keys
         self._stored = stored, entries  # together: threads that gather may find both anew
 
@@ -267,11 +332,11 @@ class Vectors:
     def _gather(self, chosen: Array, retries: int = 3) -> Array:
         try:
             stored, entries = self._stored
-            return stored.gather(self._path, entries[chosen])
+            return stored.gather(self._disk.shown(self._path), entries[chosen])
         except _Gone:  # a writer has merged small segments into one since
             if not retries:
                 raise
-            self._stored = Space(self._path).read(self._keys)._stored
+            self._stored = Space(self._path, self._disk).read(self._keys)._stored
             return self._gather(chosen, retries - 1)
 
 
@@ -308,7 +373,7 @@ class Writer(AbstractContextManager["Writer"]):
         if self._head is None:
             self._space.refresh()
         if (known := self._head or self._space.head) and known != head:
-            raise EmbarkError(f"{self._space.path} holds {known}; {head} cannot be added to it.")
+            raise EmbarkError(f"{self._space.place} holds {known}; {head} cannot be added to it.")
         entries = np.empty(len(keys), _ENTRY)
         entries["key"] = words.view(KEY)[:, 0]
         entries["rows"] = [len(rows) for rows in vectors] if ragged else 1
@@ -321,10 +386,10 @@ class Writer(AbstractContextManager["Writer"]):
         if not self._parts or self._head is None:
             return
         self._closed = True  # for good, if this fails
-        path = _write(self._space.path, self._head, self._parts)
+        path, size = _write(self._space.disk, self._space.path, self._head, self._parts)
         self._closed = False
         self._parts = []
-        if 0 < (size := _size(path)) < SMALL:
+        if size < SMALL:
             self._space._small.append((path, size))
         self._merge(MANY)
 
@@ -339,8 +404,14 @@ class Writer(AbstractContextManager["Writer"]):
         small = self._space._small
         if len(small) > most or sum(size for _, size in small) >= MERGED:
             self._space._small = []
+            disk = self._space.disk
             with suppress(FileNotFoundError, _Gone):  # somebody else has collected or repaired one of them
-                segments = [segment for path, _ in small if len(segment := _open(path, _stamp(path)))]
+                stamps = dict(entry for folder in {path.parent for path, _ in small} for entry in disk.segments(folder))
+                if not all(stamps.get(path) for path, _ in small):
+                    return
+                opened = [_open(disk, path, stamp) for path, _ in small if (stamp := stamps[path])]
+                segments = [segment for segment in opened if len(segment)]
+                disk.fetch([(segment.path, segment.stamp) for segment in segments], rows=True)
                 if not any(segment.check(np.arange(len(segment))) for segment in segments):  # damage stays to be seen
                     _replace(segments)
 
@@ -355,9 +426,9 @@ BLOCK = 512  # entries that are copied and checked together: they fit the proces
 LARGE = 64 << 20  # bytes that several threads gather
 MAGIC = b"EMBARKV\n"
 _HEADER = struct.Struct("<8sIIQQQ")  # magic, format, bytes of the head, entries, rows, checksum; followed by its own
+HEADER = _HEADER.size + 8  # bytes
 _ENTRY = np.dtype([("key", KEY), ("rows", "<u4"), ("sum", "<u8")])
 _NO_HEAD = Head("", 0, "float32", ragged=False)
-_Stamp = tuple[tuple[int, int, int], ...]  # size, time and number of each file
 
 
 class _Gone(EmbarkError):
@@ -368,8 +439,9 @@ class _Segment:
     """The entries of one segment, and what is known about them in this process."""
 
     def __init__(
-        self, path: Path, stamp: _Stamp, head: Head, entries: Array, rows: int, offset: int, damage: str = ""
+        self, disk: Disk, path: Path, stamp: Stamp, head: Head, entries: Array, rows: int, offset: int, damage: str = ""
     ) -> None:
+        self.disk = disk
         self.path = path
         self.stamp = stamp
         self.head = head
@@ -387,6 +459,10 @@ class _Segment:
         return len(self.entries)
 
     @property
+    def place(self) -> str:
+        return self.disk.shown(self.path)
+
+    @property
     def keys(self) -> Array:
         return self.entries["key"]
 
@@ -400,11 +476,18 @@ class _Segment:
 
     @property
     def matrix(self) -> Array:
-        return _map(self.path, self.stamp, DTYPES[self.head.dtype], self.rows, self.head.dim, self.offset)
+        try:
+            return _map(self._file(), self.stamp, DTYPES[self.head.dtype], self.rows, self.head.dim, self.offset)
+        except (FileNotFoundError, ValueError) as error:
+            raise _Gone(f"{self.place} was deleted or cut while it was read; run again.") from error
+
+    def _file(self) -> Path:
+        return self.disk.file(self.path, self.stamp, rows=True)
 
     def copy(self, local: Array, out: Array, places: Array) -> None:
         """Copy entries to rows of `out` that begin at `places`, and check those that were not checked before."""
         rows: Any
+        start = time.monotonic()
         if self.head.ragged:
             matrix = self.matrix
             firsts, counts = self.first(local).tolist(), self.count(local).tolist()
@@ -415,15 +498,22 @@ class _Segment:
             rows = self.matrix[local]
             out[places] = rows
         fresh = np.flatnonzero(~self.checked[local])
-        if len(fresh) == len(local):
-            self._check(local, rows)
-        elif len(fresh):
-            self._check(local[fresh], [rows[row] for row in fresh] if self.head.ragged else rows[fresh])
+        if not len(fresh):
+            return
+        if len(fresh) < len(local):
+            rows = [rows[row] for row in fresh] if self.head.ragged else rows[fresh]
+        damaged = self._check(local[fresh], rows)
+        if len(damaged) and self.disk.renew(self.path, self.stamp, start):
+            _map.cache_clear()
+            self.copy(local, out, places)
+        else:
+            self.lost[damaged] = True
+            self.checked[local] = True
 
-    def _check(self, local: Array, rows: Any) -> None:
+    def _check(self, local: Array, rows: Any) -> Array:
+        """Those that are damaged, of entries with these rows."""
         sound = _checksums(_words(self.keys[local]), rows) == self.entries["sum"][local]
-        self.lost[local[~sound]] = True
-        self.checked[local] = True
+        return np.asarray(local[~sound])
 
     def check(self, local: Array) -> int:
         """Check entries that were not checked before; how many of all these are damaged."""
@@ -453,19 +543,20 @@ class _OldSegment(_Segment):
 
     commits: tuple[_Commit, ...] = ()
 
-    @property
-    def matrix(self) -> Array:
-        return _map(self.path / "vectors.bin", self.stamp, DTYPES[self.head.dtype], self.rows, self.head.dim, 0)
+    def _file(self) -> Path:
+        return self.path / "vectors.bin"
 
-    def _check(self, local: Array, rows: Any) -> None:
+    def _check(self, local: Array, rows: Any) -> Array:
+        damaged = [local[:0]]
         ends = [commit.entries for commit in self.commits]
         for position in np.unique(np.searchsorted(ends, local, side="right")).tolist():
             before = self.commits[position - 1] if position else _Commit()
             commit = self.commits[position]
             entries = slice(before.entries, commit.entries)
             if zlib.crc32(self.matrix[before.rows : commit.rows].data) != commit.vectors:
-                self.lost[entries] = True
+                damaged.append(np.arange(before.entries, commit.entries))
             self.checked[entries] = True
+        return np.concatenate(damaged)
 
 
 class _Commit(NamedTuple):
@@ -481,50 +572,68 @@ _OLD_FILES = ("head.json", "vectors.bin", "keys.bin", "commits.bin")
 _OPENED: dict[Path, dict[str, _Segment]] = {}  # by folder and name: segments of this process, as they were opened
 
 
-def _open_all(folders: Iterable[Path], again: bool = False) -> list[_Segment]:
+def _open_all(disk: Disk, folders: Iterable[Path], again: bool = False) -> list[_Segment]:
     """The segments of a space, oldest first; `again` forgets what is known about them."""
-    segments = [segment for folder in folders for segment in _open_folder(folder, again)]
+    segments = [segment for folder in folders for segment in _open_folder(disk, folder, again)]
     return sorted(segments, key=lambda segment: segment.path.name)
 
 
-def _open_folder(folder: Path, again: bool, listings: int = 20) -> list[_Segment]:
-    entries = [entry for entry in _list(folder) if entry.name.endswith(SUFFIX) != entry.is_dir()]
+def _open_folder(disk: Disk, folder: Path, again: bool, listings: int = 20) -> list[_Segment]:
+    entries = disk.segments(folder)
     opened = _OPENED.get(folder, {})
-    for name in set(opened).difference(entry.name for entry in entries):
+    for name in set(opened).difference(path.name for path, _ in entries):
         opened.pop(name, None)
+    listed = [(path, stamp) for path, stamp in entries if stamp is not None]
+    disk.fetch([entry for entry in listed if again or not _is_open(*entry)], rows=again, again=again)
     segments = []
-    for entry in entries:
+    for path, stamp in listed:
         with suppress(FileNotFoundError):
-            segments.append(_open(Path(entry.path), _stamp(entry.path), again))
+            segments.append(_open(disk, path, stamp, again))
     if len(segments) < len(entries) and listings:  # what was deleted is in a segment that may be newer than the list
-        return _open_folder(folder, again, listings - 1)
+        return _open_folder(disk, folder, again, listings - 1)
     return segments
 
 
-def _open(path: Path, stamp: _Stamp, again: bool = False) -> _Segment:
+def _is_open(path: Path, stamp: Stamp) -> bool:
+    segment = _OPENED.get(path.parent, {}).get(path.name)
+    return segment is not None and segment.stamp == stamp
+
+
+def _open(disk: Disk, path: Path, stamp: Stamp, again: bool = False) -> _Segment:
     opened = _OPENED.setdefault(path.parent, {})
     known = opened.get(path.name)
     if known is None or known.stamp != stamp or again:
-        known = opened[path.name] = (_open_old if path.suffix != SUFFIX else _open_segment)(path, stamp)
+        start = time.monotonic()
+        known = _open_old(path, stamp) if path.suffix != SUFFIX else _open_segment(disk, path, stamp)
+        if known.damage and disk.renew(path, stamp, start):
+            known = _open_segment(disk, path, stamp)
+        opened[path.name] = known
     return known
 
 
-def _open_segment(path: Path, stamp: _Stamp) -> _Segment:
+def described_size(header: bytes) -> int | None:
+    """The bytes of the head and the index that follow a header; None if it is damaged, or that of no segment."""
+    if len(header) < HEADER or xxh3_64_intdigest(header[: HEADER - 8]).to_bytes(8, "little") != header[-8:]:
+        return None
+    magic, _, head_size, count, *_ = _HEADER.unpack_from(header)
+    return head_size + count * _ENTRY.itemsize if magic == MAGIC else None
+
+
+def _open_segment(disk: Disk, path: Path, stamp: Stamp) -> _Segment:
     """A segment with its head and index verified; without entries if they are damaged."""
-    damaged = _Segment(path, stamp, _NO_HEAD, np.empty(0, _ENTRY), 0, 0, "its index is damaged: its vectors are lost")
-    with path.open("rb") as file:
-        header = file.read(_HEADER.size + 8)
-        if len(header) < _HEADER.size + 8 or xxh3_64_intdigest(header[:-8]).to_bytes(8, "little") != header[-8:]:
+    nothing = np.empty(0, _ENTRY)
+    damaged = _Segment(disk, path, stamp, _NO_HEAD, nothing, 0, 0, "its index is damaged: its vectors are lost")
+    with disk.file(path, stamp).open("rb") as file:
+        header = file.read(HEADER)
+        if (size := described_size(header)) is None:
             return damaged
-        magic, version, head_size, count, rows, checksum = _HEADER.unpack_from(header)
-        if magic != MAGIC:
-            return damaged
+        _, version, head_size, count, rows, checksum = _HEADER.unpack_from(header)
         if version > FORMAT:
             raise EmbarkError(
-                f"{path} was written by a newer embark (format {version}); "
+                f"{disk.shown(path)} was written by a newer embark (format {version}); "
                 "upgrade, or set EMBARK_HOME to another folder."
             )
-        described = file.read(head_size + count * _ENTRY.itemsize)
+        described = file.read(size)
     if xxh3_64_intdigest(described) != checksum:
         return damaged
     head = _read_head(json.loads(described[:head_size]))
@@ -532,7 +641,7 @@ def _open_segment(path: Path, stamp: _Stamp) -> _Segment:
     offset = _aligned(len(header) + len(described))
     rows_there = max(0, stamp[0][0] - offset) // head.width if head.width else rows
     damage = "its end is cut off" if rows_there < rows else ""
-    return _Segment(path, stamp, head, entries, min(rows, rows_there), offset, damage)
+    return _Segment(disk, path, stamp, head, entries, min(rows, rows_there), offset, damage)
 
 
 def _read_head(fields: dict[str, Any]) -> Head:
@@ -543,21 +652,21 @@ def _read_head(fields: dict[str, Any]) -> Head:
     return head
 
 
-def _open_old(path: Path, stamp: _Stamp) -> _Segment:
+def _open_old(path: Path, stamp: Stamp) -> _Segment:
     """A segment's commits, as far as records and keys are sound and all vectors are there."""
     empty = np.empty(0, _ENTRY)
     try:
         raw = (path / "head.json").read_bytes()
         records = (path / "commits.bin").read_bytes()
     except FileNotFoundError:  # a writer was just creating it, or died while doing so
-        return _OldSegment(path, stamp, _NO_HEAD, empty, 0, 0)
+        return _OldSegment(FOLDER, path, stamp, _NO_HEAD, empty, 0, 0)
     try:
         fields = json.loads(raw)
         if fields.pop("format") != 1:
             raise ValueError
         head = _read_head(fields)
     except (ValueError, TypeError, KeyError, AttributeError):
-        return _OldSegment(path, stamp, _NO_HEAD, empty, 0, 0, "head.json cannot be read" if records else "")
+        return _OldSegment(FOLDER, path, stamp, _NO_HEAD, empty, 0, 0, "head.json cannot be read" if records else "")
     keys = (path / "keys.bin").read_bytes() if (path / "keys.bin").exists() else b""
     rows_there = stamp[1][0] // head.width if head.width else 1 << 60
     chain = zlib.crc32(raw)
@@ -582,40 +691,55 @@ def _open_old(path: Path, stamp: _Stamp) -> _Segment:
     plain = np.frombuffer(keys, _OLD_ENTRY, last.entries)
     entries = np.zeros(last.entries, _ENTRY)
     entries["key"], entries["rows"] = plain["key"], plain["rows"]
-    segment = _OldSegment(path, stamp, head, entries, last.rows, 0, damage)
+    segment = _OldSegment(FOLDER, path, stamp, head, entries, last.rows, 0, damage)
     segment.commits = tuple(commits)
     return segment
 
 
-def _write(folder: Path, head: Head, parts: Sequence[tuple[Array, Array]]) -> Path:
-    """Put entries and their rows as one segment; into the overlay where the store cannot be written."""
+def _write(disk: Disk, folder: Path, head: Head, parts: Sequence[tuple[Array, Array]]) -> tuple[Path, int]:
+    """Put entries and their rows as one segment, into the overlay where the store cannot be written; path and bytes."""
     index = np.concatenate([entries for entries, _ in parts])
     rows = sum(len(flat) for _, flat in parts)
     raw = json.dumps(asdict(head)).encode()
     described = raw + index.tobytes()
     header = _HEADER.pack(MAGIC, FORMAT, len(raw), len(index), rows, xxh3_64_intdigest(described))
     top = header + xxh3_64_intdigest(header).to_bytes(8, "little") + described
-    chunks = [top.ljust(_aligned(len(top)), b"\0"), *(flat.data for _, flat in parts if flat.size)]
+    chunks: list[Any] = [top.ljust(_aligned(len(top)), b"\0"), *(flat.data for _, flat in parts if flat.size)]
     name = f"{datetime.now(UTC):%Y%m%dT%H%M%S.%f}-{os.getpid()}-{secrets.token_hex(4)}{SUFFIX}"
+    size = _aligned(len(top)) + rows * head.width
     root = folder.parent
     try:
         if root not in _OVERLAYS:
             try:
-                return _put(folder / name, chunks)
+                disk.put(folder / name, chunks)
+                return folder / name, size
             except OSError as error:
                 if error.errno not in (errno.EROFS, errno.EACCES, errno.EPERM):
                     raise
                 _OVERLAYS[root] = _overlay(root, error)
-        return _put(_OVERLAYS[root] / folder.name / name, chunks)
+        disk.put(_OVERLAYS[root] / folder.name / name, chunks)
+        return _OVERLAYS[root] / folder.name / name, size
     except OSError as error:
         if error.errno in NO_ROOM:
-            needed = _aligned(len(top)) + rows * head.width
             raise EmbarkError(
-                f"There is no room in {root} for another {needed:,} bytes ({error.strerror}). "
+                f"There is no room in {root} for another {size:,} bytes ({error.strerror}). "
                 "Everything committed is safe: make room and run again, and it goes on from there."
             ) from error
         text = f"The store at {root} could not be written ({error}); what was committed is safe."
         raise EmbarkError(f"{text} Solve that and run again.") from error
+
+
+def _superseded(segments: Sequence[_Segment]) -> list[_Segment]:
+    """Those whose entries all stand in newer ones; damage is for repair, not silently deleted."""
+    superseded = []
+    newer = _index(None, ())
+    for segment in reversed(segments):
+        sound = not segment.damage and not segment.lost.any()
+        if len(segment) and sound and (newer(segment.keys) >= 0).all():
+            superseded.append(segment)
+        else:
+            newer = _index(newer, (segment, *newer.segments))
+    return superseded
 
 
 def _replace(segments: Sequence[_Segment]) -> None:
@@ -632,19 +756,15 @@ def _replace(segments: Sequence[_Segment]) -> None:
             entries["sum"] = _checksums(_words(entries["key"]), _split(out, entries["rows"]))
         parts += [(entries, out)] * bool(len(sound))
     if parts:
-        _write(segments[0].path.parent, heads[0], parts)
-    for segment in segments:
-        _delete(segment.path)
+        _write(segments[0].disk, segments[0].path.parent, heads[0], parts)
+    segments[0].disk.delete([segment.path for segment in segments])
 
 
 @lru_cache(maxsize=128)  # a mapping holds a file descriptor, and a space may have thousands of segments
-def _map(path: Path, stamp: _Stamp, dtype: str, rows: int, dim: int, offset: int) -> Array:
+def _map(path: Path, stamp: Stamp, dtype: str, rows: int, dim: int, offset: int) -> Array:
     if not rows * dim:
         return np.empty((rows, dim), dtype)
-    try:
-        return np.asarray(np.memmap(path, dtype, "r", offset, (rows, dim)))
-    except (FileNotFoundError, ValueError) as error:
-        raise _Gone(f"{path} was deleted or cut while it was read; run again.") from error
+    return np.asarray(np.memmap(path, dtype, "r", offset, (rows, dim)))
 
 
 def _checksums(words: Array, rows: Iterable[Any]) -> Array:
@@ -689,13 +809,20 @@ class _Entries:
             count[order] = _join(parts, count[:0])
         return count
 
-    def gather(self, path: Path, entries: Array) -> Array:
+    def fetch(self, entries: Array) -> None:
+        """Have the rows of sorted entries at hand."""
+        segments = [segment for segment, _ in self.by_segment(entries)]
+        if segments:
+            segments[0].disk.fetch([(segment.path, segment.stamp) for segment in segments], rows=True)
+
+    def gather(self, place: str, entries: Array) -> Array:
         """The rows of these entries, all of them checked; copied in the order of the disk."""
         count = self.count(entries)
         out = np.empty((count.sum(), self.head.dim), DTYPES[self.head.dtype])
         order = np.argsort(entries, kind="stable")
         ordered = entries[order]
         places = (np.cumsum(count) - count)[order]
+        self.fetch(ordered)
         blocks = []
         start = 0
         for segment, local in self.by_segment(ordered):
@@ -718,7 +845,7 @@ class _Entries:
             damaged = [(segment, local) for (segment, _, _), local in zip(blocks, lost, strict=True) if len(local)]
             names = list(dict.fromkeys(segment.path.name for segment, _ in damaged))
             keys = np.concatenate([segment.keys[np.unique(local)] for segment, local in damaged])
-            raise DamagedVectors(path, names, keys)
+            raise DamagedVectors(place, names, keys)
         return out
 
 
@@ -881,34 +1008,17 @@ def _flat(parts: list[Array], dtype: Any, copy: bool) -> Array:
         raise EmbarkError(f"Some values are too large for {name}; store these vectors as float32.") from error
 
 
-# ── the disk: put, list, delete; a segment is read by mapping it ─────────────────────────────────────────────────────
+# ── files and folders ────────────────────────────────────────────────────────────────────────────────────────────────
 _OVERLAYS: dict[Path, Path] = {}  # stores that cannot be written → folders of this process
 
 
-def _put(path: Path, chunks: Sequence[Any]) -> Path:
-    """Write a file that appears whole or not at all, and is durable on return."""
-    with atomically(path) as file:
-        for chunk in chunks:
-            file.write(chunk)
-    return path
-
-
-def _list(folder: Path) -> list[os.DirEntry[str]]:
+def _entries(folder: Path) -> list[os.DirEntry[str]]:
     """What lies in a folder; nothing if there is none."""
     try:
         with os.scandir(folder) as entries:
             return list(entries)
     except (FileNotFoundError, NotADirectoryError):
         return []
-
-
-def _delete(path: Path) -> None:
-    """Remove a segment; one of format 1 is a folder."""
-    if path.is_dir():
-        with suppress(FileNotFoundError):  # somebody else removes it, too
-            shutil.rmtree(path)
-    else:
-        path.unlink(missing_ok=True)
 
 
 def _size(path: Path) -> int:
@@ -919,11 +1029,13 @@ def _size(path: Path) -> int:
         return 0
 
 
-def _stamp(path: Path | str) -> _Stamp:
-    """What changes when the files of a segment are written."""
-    name = os.fspath(path)
+def _stamp(name: str) -> Stamp | None:
+    """What changes when the files of a segment are written; None if it is gone."""
     if name.endswith(SUFFIX):
-        state = os.stat(name)
+        try:
+            state = os.stat(name)
+        except FileNotFoundError:
+            return None
         return ((state.st_size, state.st_mtime_ns, state.st_ino),)
     stamps = []
     for file in _OLD_FILES:

@@ -7,7 +7,20 @@ from typing import Annotated
 import typer
 
 import embark
-from embark.cli.output import Compile, Device, Format, Home, Pixels, Precision, ResultsFolder, Trust, emit, finish, say
+from embark.cli.output import (
+    Compile,
+    Device,
+    Format,
+    Home,
+    Pixels,
+    Precision,
+    ResultsFolder,
+    StorePlace,
+    Trust,
+    emit,
+    finish,
+    say,
+)
 
 
 def doctor(
@@ -21,6 +34,7 @@ def doctor(
     trust: Trust = None,
     style: Format = "text",
     home: Home = None,
+    store: StorePlace = None,
     results: ResultsFolder = None,
 ) -> None:
     """Examine a model before you trust its scores: in under a minute, on a few sample items.
@@ -42,7 +56,7 @@ def doctor(
         pixels=pixels,
         compile=compile,
         trust=trust,
-        settings=embark.load_settings(home, results),
+        settings=embark.load_settings(home, results, store=store),
         say=lambda check: say(f"examining {check} …") if style == "text" else None,
     )
     emit(examination.table(), style, examination.as_dict())

@@ -11,7 +11,7 @@ import embark
 from embark import escape
 from embark.catalogue import check_name, counted
 from embark.cli.grammar import Command, Group
-from embark.cli.output import Device, Format, Home, Offline, ProtocolName, ResultsFolder, emit, say
+from embark.cli.output import Device, Format, Home, Offline, ProtocolName, ResultsFolder, StorePlace, emit, say
 from embark.cli.run import AllowOutside, Folder, TasksFile, named_tasks
 
 if TYPE_CHECKING:  # importing numpy and others would slow down --help
@@ -146,6 +146,7 @@ def export_ranked(
         str, typer.Option("--format", help="jsonl (one query per line) or trec (trec_eval's runs).")
     ] = "jsonl",
     home: Home = None,
+    store: StorePlace = None,
     results: ResultsFolder = None,
     device: Device = "auto",
     offline: Offline = False,
@@ -162,7 +163,7 @@ def export_ranked(
     from embark.run.ranked_lists import FORMATS
 
     check_name("format of ranked lists", style, FORMATS)
-    settings = embark.load_settings(home, results, offline=offline or None)
+    settings = embark.load_settings(home, results, offline=offline or None, store=store)
     tasks = named_tasks(task, folder, tasks_file, allow_outside)
     if tasks is None:
         raise typer.BadParameter("name tasks (-t), or your own tasks (--folder, --tasks-file)")

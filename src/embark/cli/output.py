@@ -42,6 +42,9 @@ def compile_choice(word: str) -> bool | str:
 Names = list[str] | None
 
 Home = Annotated[Path | None, typer.Option("--home", metavar="DIR", help="Folder of vectors and data (EMBARK_HOME).")]
+StorePlace = Annotated[
+    str | None, typer.Option("--store", metavar="PLACE", help="Vectors in DIR or s3://bucket/… (EMBARK_STORE).")
+]
 ResultsFolder = Annotated[
     Path | None, typer.Option("--results", metavar="DIR", help="Folder of scores (EMBARK_RESULTS, or ./results).")
 ]

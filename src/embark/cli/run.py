@@ -23,6 +23,7 @@ from embark.cli.output import (
     ProtocolName,
     ResultsFolder,
     Select,
+    StorePlace,
     TaskNames,
     Trust,
     beside_stderr,
@@ -139,6 +140,7 @@ def run(
     style: Format = "text",
     select: Select = None,
     home: Home = None,
+    store: StorePlace = None,
     results: ResultsFolder = None,
 ) -> None:
     """Evaluate models over tasks and print the table.
@@ -155,7 +157,7 @@ def run(
     from embark.results import long_table
     from embark.run import NothingScored
 
-    settings = embark.load_settings(home, results, workers, offline=offline or None)
+    settings = embark.load_settings(home, results, workers, offline=offline or None, store=store)
     of_folder = folder_tasks(folder, name, kind, skip_unreadable, allow_outside)
     of_folder += dataset_tasks(dataset, columns, split, config, revision, name, kind, settings, skip_unreadable)
     if (name or kind) and not of_folder:
@@ -214,6 +216,7 @@ def plan(
     offline: Offline = False,
     style: Format = "text",
     home: Home = None,
+    store: StorePlace = None,
 ) -> None:
     """Show what a run would embed, store and cost, without doing it.
 
@@ -226,7 +229,7 @@ def plan(
     embark plan -m embark/pocket -b Pocket --seconds 5
     embark plan -m embark/pocket -t CIFAR10ZeroShot --data --limit 100
     """
-    settings = embark.load_settings(home, offline=offline or None)
+    settings = embark.load_settings(home, offline=offline or None, store=store)
     of_folder = folder_tasks(folder, name, kind, allow_outside=allow_outside)
     of_folder += dataset_tasks(dataset, columns, split, config, revision, name, kind, settings)
     if (name or kind) and not of_folder:

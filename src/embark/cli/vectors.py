@@ -19,6 +19,7 @@ from embark.cli.output import (
     ProtocolName,
     ResultsFolder,
     Select,
+    StorePlace,
     Trust,
     emit,
     finish,
@@ -48,6 +49,7 @@ def export(
     offline: Offline = False,
     style: Format = "text",
     home: Home = None,
+    store: StorePlace = None,
     results: ResultsFolder = None,
 ) -> None:
     """Write a task's vectors: split, subset, side, id, hash of the content, and the vector as float32.
@@ -63,7 +65,7 @@ def export(
         protocol=protocol,
         embed=embed,
         loading=embark.Loading(dtype=dtype, trust=trust),
-        settings=embark.load_settings(home, results, offline=offline or None),
+        settings=embark.load_settings(home, results, offline=offline or None, store=store),
     )
     say(*written.notes)
     if style != "text":
@@ -91,6 +93,7 @@ def import_(
     style: Format = "text",
     select: Select = None,
     home: Home = None,
+    store: StorePlace = None,
     results: ResultsFolder = None,
 ) -> None:
     """Score vectors that were made elsewhere, without a model; every item of the task needs one.
@@ -110,7 +113,7 @@ def import_(
         name=name,
         similarity=similarity,  # type: ignore[arg-type]
         protocol=protocol,
-        settings=embark.load_settings(home, results, offline=offline or None),
+        settings=embark.load_settings(home, results, offline=offline or None, store=store),
     )
     emit(run.table(), style, {"results": long_table(run.results)}, select)
     result = run.results[0]

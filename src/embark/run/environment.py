@@ -14,12 +14,13 @@ from embark import __version__
 from embark.catalogue import group_values
 from embark.engine.doctor import Finding
 from embark.models import loaders
+from embark.object_store import open_store
 from embark.settings import Settings, cores
-from embark.store import Store
 from embark.types import EmbarkError
 
 LITTLE = 1 << 30  # bytes of a disk that will soon be full
-USES = {"video": "films", "audio": "sounds", "plots": "figures", "maps": "maps of vectors", "pocket": "sounds as FLAC"}
+USES = {"video": "films", "audio": "sounds", "plots": "figures", "maps": "maps of vectors", "pocket": "sounds as FLAC",
+        "object_store": "vectors on S3 or Google Cloud"}  # fmt: skip
 
 REQUIREMENT = re.compile(r"""([\w.-]+)(\[[\w,-]+\])?[^;]*;.*extra\s*==\s*['"]([\w-]+)['"]""")  # library, …, extra
 
@@ -73,14 +74,14 @@ def _room(what: str, folder: Path) -> Finding:
 
 def _store(settings: Settings) -> Finding:
     """The number of spaces, vectors and bytes; every byte is checked by another command."""
-    store = Store(settings.store)
+    store = open_store(settings)
     try:
-        names = store.spaces()
-        vectors = sum(len(store.space(name)) for name in names)
-        size = sum(path.stat().st_size for path in settings.store.rglob("*") if path.is_file())
+        spaces = [store.space(name) for name in store.spaces()]
+        vectors = sum(map(len, spaces))
+        size = sum(space.size for space in spaces)
     except (EmbarkError, OSError) as error:
         return Finding("store", "wrong", f"{error}. Examine it: embark store check")
-    return Finding("store", "ok", f"{vectors:,} vectors of {len(names):,} models, {_gigabytes(size)}")
+    return Finding("store", "ok", f"{vectors:,} vectors of {len(spaces):,} models, {_gigabytes(size)}")
 
 
 def _extras() -> Iterator[Finding]:

@@ -12,9 +12,9 @@ from typing import Any, NoReturn
 from embark.catalogue import listed
 from embark.models import LOADERS, MODELS, Loading, find_card, get_model, known_models, own_models
 from embark.models.encoder import CUDA_PIXELS, Encoder, Tower, Towers, cuda_pixels, fingerprint, prepare_many
+from embark.object_store import open_store
 from embark.results import Results
 from embark.settings import Settings, load_settings
-from embark.store import Store
 from embark.types import Array, Content, EmbarkError, ModelCard
 
 logger = logging.getLogger("embark")
@@ -83,7 +83,7 @@ def _stored_pixels(encoder: Encoder, settings: Settings) -> Encoder:
     """The encoder with the pixels that its stored vectors are of; with those of its GPU, where none are stored."""
     if not str(encoder.card.loaded.get("device", "")).startswith("cuda") or encoder.card.pixels == "cuda":
         return encoder
-    store = Store(settings.store)
+    store = open_store(settings)
     if len(store.space(fingerprint(encoder.card))):
         return encoder
     try:

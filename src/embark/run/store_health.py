@@ -8,10 +8,11 @@ from typing import Any
 
 from embark.catalogue import counted, group_values
 from embark.data import own_tables
+from embark.object_store import open_store
 from embark.results import Results
 from embark.results.table import Exact, Row, Table, Tabular
 from embark.settings import Settings, load_settings
-from embark.store import Space, Store
+from embark.store import Space
 
 
 @dataclass(frozen=True)
@@ -94,7 +95,7 @@ def clean_store(settings: Settings | None = None) -> StoreHealth:
 
 def _health(action: str, settings: Settings | None) -> StoreHealth:
     settings = settings or load_settings()
-    store = Store(settings.store)
+    store = open_store(settings)
     folder = Results(settings.results)
     results = list(folder.all())
     records = [record for result in results for record in result.records]

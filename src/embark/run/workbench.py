@@ -30,9 +30,10 @@ from embark.engine.report import Report
 from embark.engine.tuning import Tuning
 from embark.evaluators.pairs import PairScores
 from embark.models.encoder import Encoder, Generator, Reranker, fingerprint, has_matcher, prepare_many
+from embark.object_store import open_store
 from embark.planning import Demand, Need, Plan, plan, task_demand
 from embark.settings import Settings
-from embark.store import Space, Store
+from embark.store import Space
 from embark.tasks import TASKS
 from embark.types import (
     Array,
@@ -69,7 +70,7 @@ class Workbench:
         self.lock = Lock()
         self._datasets_lock = Lock()
         self.hub = Hub(self.settings, lambda title, total: progress(title, total, self.show_progress, "bytes"))
-        self.store = Store(self.settings.store)
+        self.store = open_store(self.settings)
         self._spaces: dict[str, Space] = {}
         self.preparer: Preparer | None = None
         self.engine: RayEngine | None = None  # of the model that runs on a cluster

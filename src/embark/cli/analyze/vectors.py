@@ -12,7 +12,7 @@ import typer
 
 import embark  # its parts are loaded at first use, so that --help stays fast
 from embark.cli.analyze.options import Plot, present
-from embark.cli.output import Format, Home, Precision, ProtocolName, ResultsFolder, Select, TaskNames, Trust
+from embark.cli.output import Format, Home, Precision, ProtocolName, ResultsFolder, Select, StorePlace, TaskNames, Trust
 from embark.cli.run import AllowOutside, Folder, TasksFile, own_rows
 from embark.settings import load_settings
 
@@ -143,6 +143,7 @@ def run(
     dtype: Precision = None,
     trust: Trust = None,
     home: Home = None,
+    store: StorePlace = None,
     results: ResultsFolder = None,
     style: Format = "text",
     select: Select = None,
@@ -158,7 +159,7 @@ def run(
         protocol=protocol,
         embed=embed,
         loading=Loading(dtype=dtype, trust=trust),
-        settings=load_settings(home, results),
+        settings=load_settings(home, results, store=store),
     )
     present(study, style, plot, select)
 
