@@ -163,17 +163,28 @@ def prepared(
 
     They come in the order of the needs, unless processes decode some of what the device decodes, too.
     """
-    if preparer is not None and preparer.helps(encoder, needs[0]):
-        yield from preparer.shared(pool, encoder, needs, size, partial(prepare_named, encoder, name=name), activity)
-        return
+    here = partial(prepare_named, encoder, name=name)
     done = 0
-
+    if preparer is not None and preparer.helps(encoder, needs[0]):
+        yield from preparer.shared(pool, encoder, needs, size, here, activity)
+        return
     if preparer is not None and preparer.takes(encoder, needs[0]):
-        here = partial(prepare_named, encoder, name=name)
         done = yield from preparer.prepared(encoder, needs, size, here, activity)
-        needs = needs[done:]
-        if not len(needs):
-            return
+    if done < len(needs):
+        yield from _by_threads(pool, encoder, needs[done:], done, workers, size, name, activity)
+
+
+def _by_threads(
+    pool: DaemonThreads,
+    encoder: Encoder,
+    needs: Sequence[Need],
+    done: int,
+    workers: int,
+    size: BatchSize,
+    name: Callable[[Need], str],
+    activity: Activity,
+) -> Generator[Ready]:
+    """The prepared values of needs, in order, after so many that are done."""
     backlog = Backlog()
     modalities = needs[0].item.modalities
     only_text = modalities == ("text",)

@@ -240,7 +240,8 @@ class Preparer(AbstractContextManager["Preparer"]):
                 with activity.waiting("decode"):
                     by_processes, rows, chunk, future = finished.get()
                 in_hand[by_processes] -= len(rows)
-                futures.discard(future) if future else None
+                if future is not None:
+                    futures.discard(future)
                 values = decoded(chunk, future) if by_processes or not future else future.result()
                 sizes = byte_sizes(values)
                 item_bytes = max(0.9 * item_bytes, float(sizes.mean()), 1.0)

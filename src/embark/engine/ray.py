@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -87,17 +88,15 @@ class RayEngine(AbstractContextManager["RayEngine"]):
         read: Read,
         space: str,
         travels: Callable[[Task], bool] = lambda task: True,
-        patience: float = PATIENCE,
     ) -> None:
         self.cluster = cluster
         self.space = space
         self.travels = travels
-        self.patience = patience
         self._changed = threading.Condition()
         self._sink: Sink | None = None
         self._reports: dict[int, Report] = {}  # of jobs that are done
         self._missing: set[int] = set()  # numbers of jobs
-        self._number = 0
+        self._numbers = count(1)
         self._error: EmbarkError | None = None  # of the cluster
         self._problem = ""  # of a job
         self._last = time.monotonic()  # when a job was done
@@ -162,19 +161,15 @@ class RayEngine(AbstractContextManager["RayEngine"]):
 
     def _job_of(self, needs: Sequence[Need]) -> Iterator[Job]:
         if not isinstance(needs, Needs):
-            yield Job(self._next(), keys_of(needs), needs=tuple(needs))
+            yield Job(next(self._numbers), keys_of(needs), needs=tuple(needs))
             return
         for rows, number, side, places in needs.by_side():
             demand = needs.demands[number]
             keys = demand.keys[side][places]
             if self.travels(demand.task):
-                yield Job(self._next(), keys, needs=tuple(needs.take(rows)))
+                yield Job(next(self._numbers), keys, needs=tuple(needs.take(rows)))
             else:
-                yield Job(self._next(), keys, demand.task, (demand.split, demand.subset), side, places)
-
-    def _next(self) -> int:
-        self._number += 1
-        return self._number
+                yield Job(next(self._numbers), keys, demand.task, (demand.split, demand.subset), side, places)
 
     def _settle(self, report: Report, advance: Callable[[int, float | None], None]) -> None:
         """Count the jobs that are done."""
@@ -189,8 +184,8 @@ class RayEngine(AbstractContextManager["RayEngine"]):
         with self._changed, activity.waiting("device"):
             while self._error is None and not self._problem and not condition():
                 self._changed.wait(TICK)
-                if time.monotonic() - self._last > self.patience:
-                    raise EmbarkError(f"No job was done on the cluster for {self.patience:.0f} s. {_state()}")
+                if time.monotonic() - self._last > PATIENCE:
+                    raise EmbarkError(f"No job was done on the cluster for {PATIENCE:.0f} s. {_state()}")
             if self._error is not None:
                 raise self._error
             if problem := self._problem:

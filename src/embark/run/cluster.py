@@ -28,16 +28,12 @@ def cluster_engine(
     load: Callable[[], Encoder] = partial(_load, model, loading, home) if by_name else partial(_same, encoder)
     copy = partial(_load, model, replace(loading, device="cpu", compile=False), home) if by_name else load
     read = partial(_read, home, bench.settings.endpoint, bench.settings.offline)
-    travels = _stays_everywhere if cluster.shared else _is_on_this_machine_alone
+
+    def travels(task: Task) -> bool:
+        """Whether the items of a task are on this machine alone; those of Pocket come with the package."""
+        return not cluster.shared and not from_hub(task) and not task.reader.startswith("pocket")
+
     return RayEngine(cluster, load, copy, read, fingerprint(encoder.card), travels)
-
-
-def _is_on_this_machine_alone(task: Task) -> bool:
-    return not from_hub(task) and not task.reader.startswith("pocket")
-
-
-def _stays_everywhere(task: Task) -> bool:
-    return False
 
 
 def _load(model: Model, loading: Loading, home: Settings | None) -> Encoder:

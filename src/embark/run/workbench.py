@@ -150,20 +150,11 @@ class Workbench:
         space = self.space(model.card)
         workers = self.settings.workers
         with self._progress(model, len(needs)) as advance, space.writer() as writer:
+            shown: dict[str, Any] = {"advance": advance, "activity": self.activity}
             if self.engine and self.engine.space == fingerprint(model.card):
-                report = self.engine.embed(needs, writer, advance=advance, activity=self.activity)
-                space.refresh()
-                return report
-            report = embed(
-                model,
-                needs,
-                writer,
-                workers=workers,
-                advance=advance,
-                tuning=self.tuning,
-                activity=self.activity,
-                **options,
-            )
+                report = self.engine.embed(needs, writer, **shown)
+            else:
+                report = embed(model, needs, writer, workers=workers, tuning=self.tuning, **shown, **options)
         space.refresh()
         return report
 
