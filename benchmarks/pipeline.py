@@ -41,12 +41,14 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-from embark.data.items import media, text
+from embark.data.items import Items, media, take, text
+from embark.data.lazy_items import Numbered, Texts, text_array
 from embark.data.media import decode
 from embark.engine.batches import cost
 from embark.engine.local import embed
 from embark.engine.preparing import prepare
 from embark.engine.preparing_processes import Preparer
+from embark.engine.report import Report
 from embark.engine.tuning import Tuning
 from embark.models import Encoder, get_model
 from embark.models.encoder import fingerprint
@@ -84,7 +86,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", default=",".join(PARTS), help="parts, with commas between")
     parser.add_argument("--size", default="b32", help="models, with commas between")
-    parser.add_argument("--items", type=int, help="pictures; of texts there are four times as many")
+    parser.add_argument("--items", type=int, help="pictures; of texts there are eight times as many")
     parser.add_argument("--device", default="auto")
     parser.add_argument("--dtype", help="of the forward pass (bfloat16 with CUDA, else float32)")
     parser.add_argument("--workers", type=int, default=load_settings().workers)
@@ -171,10 +173,10 @@ class Bench:
 
     # ── stages ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def stages(self, encoder: Encoder, make: Callable[[], list[Item]], sample: int) -> dict[str, Any]:
+    def stages(self, encoder: Encoder, make: Callable[[], Sequence[Item]], sample: int) -> dict[str, Any]:
         """Every stage alone, on a sample of the items, then the engine on all of them."""
         items = make()
-        few = planned(encoder, items[:sample]).needs
+        few = planned(encoder, first(items, sample)).needs
         parts = [need.render(encoder).parts for need in few]
         frames, rate = encoder.card.frames, encoder.card.sample_rate
         rates: dict[str, Any] = {}
@@ -198,13 +200,15 @@ class Bench:
                 writer.add(keys[start : start + self.batch], matrix[start : start + self.batch])
             writer.commit()
 
-    def engine_rates(self, encoder: Encoder, make: Callable[[], list[Item]], items: list[Item]) -> dict[str, Any]:
+    def engine_rates(
+        self, encoder: Encoder, make: Callable[[], Sequence[Item]], items: Sequence[Item]
+    ) -> dict[str, Any]:
         """The engine from encoded bytes to committed vectors, without and with what keys cost; the better of two."""
         best = {"engine": 0.0, "engine with keys": 0.0, "keys": 0.0}
         enough = None if self.quick else lambda *_: True  # as in a long run, for which processes are worth their start
         with Preparer(self.workers, enough) as preparer:
             options = {"workers": self.workers, "preparer": preparer, "tuning": Tuning()}
-            warm = planned(encoder, items[: max(self.items // 8, 1)])
+            warm = planned(encoder, first(items, max(self.items // 8, 1)))
             self._engine(encoder, warm.needs, options)  # pays for loading, processes and trials of batch sizes
             for _ in range(self.turns):
                 fresh = make()  # items remember their hashes
@@ -217,17 +221,20 @@ class Bench:
                 best = {name: max(best[name], rate) for name, rate in zip(best, rates, strict=True)}
         return best
 
-    def _with_keys(self, encoder: Encoder, items: list[Item], options: dict[str, Any]) -> float:
-        """The seconds of keys and engine, wave by wave."""
-        size = -(-len(items) // WAVES)
+    def _with_keys(self, encoder: Encoder, items: Sequence[Item], options: dict[str, Any]) -> float:
+        """The seconds of keys and engine, wave by wave, into one store: the model is checked in the first alone."""
+        space = Store(self.folder / f"store{next(self.stores)}").space(fingerprint(encoder.card))
         start = time.perf_counter()
         with ThreadPoolExecutor(1) as pool:
-            waves = deque(items[first : first + size] for first in range(0, len(items), size))
+            waves = deque(take(items, rows) for rows in np.array_split(np.arange(len(items)), WAVES))
             next_plan = pool.submit(planned, encoder, waves.popleft())
+            check = True
             while next_plan:
                 needs = next_plan.result().needs
                 next_plan = pool.submit(planned, encoder, waves.popleft()) if waves else None
-                self._engine(encoder, needs, options)
+                with space.writer() as writer:
+                    require_all(embed(encoder, needs, writer, self_check=check, **options), needs)
+                check = False
         return time.perf_counter() - start
 
     def _engine(self, encoder: Encoder, needs: Sequence[Need], options: dict[str, Any]) -> float:
@@ -235,8 +242,7 @@ class Bench:
             start = time.perf_counter()
             report = embed(encoder, needs, writer, self_check=True, **options)
             seconds = time.perf_counter() - start
-        if report.embedded != len(needs):
-            raise SystemExit(f"{len(needs) - report.embedded} of {len(needs)} items have no vector: {report}")
+        require_all(report, needs)
         return seconds
 
     def processes(self, work: Callable[[str], int], content: Sequence[bytes], count: int) -> float:
@@ -371,14 +377,15 @@ class Bench:
 
     def text(self) -> dict[str, Any]:
         """Captions."""
-        captions = caption_list(4 * self.items)
+        captions = caption_list(8 * self.items)
         rates: dict[str, Any] = {"bare forward": self.bare_text_forward(captions)}
         encoder = self.model()
         few = planned(encoder, [text(caption) for caption in captions[:4096]]).needs
         rates["tokenise, one by one"] = best_rate(len(few), lambda: [prepare(encoder, need) for need in few], 1)
         contents = [decode(need.render(encoder).parts, 1, RATE) for need in few]
         rates["tokenise, many"] = best_rate(len(few), lambda: encoder.prepare_many(contents, [""] * len(few)))
-        make: Callable[[], list[Item]] = lambda: [text(caption) for caption in captions]  # noqa: E731
+        column = text_array(captions)  # as tasks have them: a column of a table
+        make = partial(Texts, column)
         rates |= self.stages(encoder, make, min(len(captions), 64 * self.batch if self.on_cuda else 64))
         values = sorted(encoder.prepare_many(contents, [""] * len(few)), key=cost)
         sizes = (512, 1024, 2048, 4096) if self.on_cuda else (16, 64)
@@ -461,12 +468,23 @@ class Bench:
         return {"tasks": len(tasks), "pictures": 8 * count, "pictures a second": 8 * count / seconds}
 
 
+def first(items: Sequence[Item], count: int) -> Sequence[Item]:
+    """So many of the items."""
+    return take(items, np.arange(min(count, len(items))))
+
+
+def require_all(report: Report, needs: Sequence[Need]) -> None:
+    """End the benchmark if some items have no vector."""
+    if report.embedded != len(needs):
+        raise SystemExit(f"{len(needs) - report.embedded} of {len(needs)} items have no vector: {report}")
+
+
 def planned(encoder: Encoder, items: Sequence[Item]) -> Plan:
     """A plan of the vectors that one task of these items needs: their keys, with nothing stored."""
-    ids = tuple(map(str, range(len(items))))
+    ids = Numbered(np.arange(len(items)))
     truth = Groups(np.zeros(len(items), np.int64), ("all",))
     task = Task("Items", "Own", "clustering", "labelled", Source("items", "1"), "nmi", "clustering", ())
-    data = Dataset({"item": Side(ids, tuple(items))}, truth)
+    data = Dataset({"item": Side(ids, items if isinstance(items, Items) else tuple(items))}, truth)
     return plan([task_demand(task, "test", "default", data, encoder)], lambda keys: np.zeros(len(keys), bool))
 
 

@@ -67,7 +67,7 @@ class DaemonThreads(AbstractContextManager["DaemonThreads"]):
             thread.join(None if error is None else max(0.0, end - time.monotonic()))
 
 
-def _held_in_common(block: Callable[[], AbstractContextManager[None]]) -> Callable[[], AbstractContextManager[None]]:
+def held_in_common(block: Callable[[], AbstractContextManager[None]]) -> Callable[[], AbstractContextManager[None]]:
     """The block, which the first of several threads enters and the last one leaves."""
     lock = threading.Lock()
     stack = ExitStack()
@@ -92,7 +92,7 @@ def _held_in_common(block: Callable[[], AbstractContextManager[None]]) -> Callab
     return common
 
 
-@_held_in_common
+@held_in_common
 @contextmanager
 def short_turns() -> Iterator[None]:
     """A block in which threads that compute give way to others more often than is usual."""
@@ -104,7 +104,7 @@ def short_turns() -> Iterator[None]:
         sys.setswitchinterval(usual)
 
 
-@_held_in_common
+@held_in_common
 @contextmanager
 def rare_garbage_collection() -> Iterator[None]:
     """A block in which objects that are there already are not looked at by the garbage collector, and others seldom:

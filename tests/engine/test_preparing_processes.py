@@ -8,11 +8,9 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, ClassVar, cast
@@ -22,12 +20,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from PIL import ExifTags, Image, ImageFile
+from tokenizers import Tokenizer, models, pre_tokenizers
 
 import embark
 import worker_functions
 from embark import processes
 from embark.data.items import media, text
-from embark.data.jpeg import plain_jpeg
+from embark.data.lazy_items import Numbered, Texts, text_array
 from embark.data.lazy_media import LazyBytes, ParquetColumn
 from embark.data.media import UnreadableMedia
 from embark.data.upright import UprightMedia
@@ -37,12 +36,27 @@ from embark.engine.local import embed
 from embark.engine.preparing import prepare, prepared
 from embark.engine.preparing_processes import Preparer, pays
 from embark.models.encoder import Encoder, Tower, Towers, image_towers
-from embark.models.pixels import AsStored, BytePreprocessor, Fit, LibraryPreprocessor
-from embark.planning import Need, keys_of
+from embark.models.pixels import BytePreprocessor, Fit, LibraryPreprocessor
+from embark.models.tokens import FastTokenizer
+from embark.planning import Need, Needs, plan, task_demand
 from embark.processes import WorkersDie
 from embark.store import Store
 from embark.threads import DaemonThreads
-from embark.types import Array, Content, EmbarkError, Encoded, Item, Media, Modality, ModelCard, Style
+from embark.types import (
+    Array,
+    Content,
+    Dataset,
+    EmbarkError,
+    Groups,
+    Item,
+    Media,
+    Modality,
+    ModelCard,
+    Side,
+    Source,
+    Style,
+    Task,
+)
 from tiny import film, item, picture, sound
 from worker_functions import FAILS, KILLS, STALLS
 
@@ -417,175 +431,81 @@ def test_formats_that_pillow_was_taught_here_stay_here(monkeypatch: pytest.Monke
     assert not isinstance(value, UnreadableMedia)
 
 
-# ── beside a device that decodes ─────────────────────────────────────────────────────────────────────────────────────
+# ── texts ────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-VALUES = np.arange(768, dtype=np.float32).reshape(3, 256)
-BY_PILLOW = BytePreprocessor(Fit(16, (16, 16), Image.Resampling.BICUBIC), VALUES)
+class Reading(Towers):
+    """Embeds texts by their tokens; two batches at a time, as on a GPU."""
+
+    lanes = 2
 
 
-class Decoding(Towers):
-    """An encoder that decodes JPEGs itself, as Pillow does, and counts what it decodes and what comes decoded."""
+def reading(**changes: Any) -> Reading:
+    words = {f"w{number}": number for number in range(50)} | {"?": 50}
+    inner = Tokenizer(models.WordLevel(words, unk_token="?"))
+    inner.pre_tokenizer = pre_tokenizers.Whitespace()
+    tokenizer = FastTokenizer(inner.to_str())
 
-    def __init__(self, exact: bool = True, slow: float = 0.0) -> None:
-        super().__init__(CARD, image_towers(self.means, AsStored(BY_PILLOW)))
-        self.encoded = frozenset({"image"})
-        self.decodes_as_workers = exact
-        self.slow = slow
-        self.own = 0
-        self.others = 0
+    def vectors(rows: Sequence[list[int]]) -> Array:
+        return np.array([[len(row), sum(row), 1] for row in rows], np.float32)
 
-    def means(self, rows: list[Any]) -> Array:
-        time.sleep(self.slow * len(rows))
-        own = [isinstance(row, Encoded) for row in rows]
-        self.own += sum(own)
-        self.others += len(rows) - sum(own)
-        pictures = [
-            BY_PILLOW.prepare(Image.open(io.BytesIO(row.data))) if isinstance(row, Encoded) else row for row in rows
-        ]
-        return np.stack([row["pixel_values"].reshape(-1, 3).mean(0) for row in pictures]).astype(np.float32) + 1
+    tower = Tower(vectors, lambda text: tokenizer([text])[0], prepare_many=tokenizer, sendable=lambda: tokenizer)
+    card = ModelCard("test/words", "1", "functions", ("text",), dim=3, stored="float32")
+    return Reading(card, {"text": replace(tower, **changes)})
 
 
-def jpeg_items(count: int) -> list[Item]:
-    def data(row: int) -> bytes:
-        if row % 50 == 7:
-            return b"\xff\xd8 no picture"
-        out = io.BytesIO()
-        Image.fromarray(np.random.default_rng(row).integers(0, 256, (20, 30, 3), np.uint8)).save(
-            out, "PNG" if row % 9 == 4 else "JPEG"
-        )
-        return out.getvalue()
-
-    return [media("image", data(row)) for row in range(count)]
+def planned_texts(encoder: Encoder, count: int) -> Needs:
+    texts = Texts(text_array(" ".join(f"w{row * word % 50}" for word in range(1, 2 + row % 9)) for row in range(count)))
+    truth = Groups(np.zeros(count, np.int64), ("all",))
+    task = Task("Words", "Own", "clustering", "labelled", Source("words", "1"), "nmi", "clustering", ())
+    data = Dataset({"item": Side(Numbered(np.arange(count)), texts)}, truth)
+    return plan([task_demand(task, "test", "default", data, encoder)], lambda keys: np.zeros(len(keys), bool)).needs
 
 
-def plain_jpegs(count: int) -> list[Item]:
-    out = io.BytesIO()
-    Image.new("RGB", (8, 8), (9, 8, 7)).save(out, "JPEG")
-    return [media("image", out.getvalue() + bytes([row])) for row in range(count)]
+def embedded_texts(encoder: Encoder, needs: Needs, space: Any, preparer: Preparer) -> Array:
+    with space.writer() as writer:
+        assert embed(encoder, needs, writer, workers=4, preparer=preparer).embedded == len(needs)
+    space.refresh()
+    return np.asarray(space.read(needs.keys)[np.arange(len(needs))])
 
 
-@pytest.mark.parametrize("slow", [0.0, 0.002])
-def test_processes_decode_beside_the_device(tmp_path: Path, slow: float) -> None:
-    needs = needs_of(jpeg_items(400))
-    alone, both = Decoding(exact=False, slow=slow), Decoding(slow=slow)
-    spaces = []
-    for encoder in (alone, both):
-        store = Store(tmp_path / str(len(spaces)))
-        with Preparer(2, always) as own, store.space("a").writer() as writer:
-            report = embed(encoder, needs, writer, workers=2, batch_size=16, preparer=own)
-        assert report.embedded == 392
-        assert len(report.unreadable) == 8
-        readable = [need for need in needs if need.key not in report.unreadable]
-        spaces.append(store.space("a").read(keys_of(readable))[:])
-    assert alone.own > 300  # all but PNGs, which threads decode
-    assert both.own + both.others == 392
-    assert both.others > alone.others
-    if not slow:
-        assert both.own > 0
-    np.testing.assert_array_equal(*spaces)
+def test_texts_have_the_vectors_of_threads(store: Store) -> None:
+    encoder = reading()
+    needs = planned_texts(encoder, 5000)
+    with Preparer(4, always) as by_processes, Preparer(4, lambda *_: False) as by_threads:
+        ours = embedded_texts(encoder, needs, store.space("a"), by_processes)
+        assert by_processes.tokenizes(encoder)
+        assert by_processes.processes is None  # those for media
+        theirs = embedded_texts(encoder, needs, store.space("b"), by_threads)
+        assert not by_threads.tokenizes(encoder)
+    np.testing.assert_array_equal(ours, theirs)
+    assert len(np.unique(ours, axis=0)) > 100
 
 
-def test_a_picture_that_killed_a_process_is_not_tried_again_beside_the_device() -> None:
-    encoder = Decoding()
-    needs = needs_of(plain_jpegs(60))
-    with Preparer(2, always) as own:
-        own.begin(encoder, needs)
-        assert own.helps(encoder, needs[0])
-        own._lost[needs[3].key] = UnreadableMedia("it killed its process")
-        values = {need.row: value for need, value, _ in ready(encoder, needs, own)}
-    assert sorted(values) == list(range(60))
-    assert isinstance(values[3], UnreadableMedia)
-    assert not any(isinstance(value, UnreadableMedia) for row, value in values.items() if row != 3)
+def test_processes_that_tokenize_may_die(store: Store) -> None:
+    encoder = reading()
+    needs = planned_texts(encoder, 5000)
+    with Preparer(4, always) as preparer:
+        first = embedded_texts(encoder, needs, store.space("a"), preparer)
+        tokenizing = preparer._tokenizing
+        assert tokenizing is not None
+        for process in tokenizing.pids:
+            os.kill(process, signal.SIGKILL)
+        second = embedded_texts(encoder, needs, store.space("b"), preparer)
+        tokenizing.close()  # as if none could be started again
+        third = embedded_texts(encoder, needs, store.space("c"), preparer)
+        assert not preparer.tokenizes(encoder)
+    np.testing.assert_array_equal(first, second)
+    np.testing.assert_array_equal(first, third)
 
 
-def test_pictures_larger_than_the_limit_are_prepared_beside_the_device(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(preparing_processes, "MOST_BYTES", 100)
-    needs = needs_of(plain_jpegs(200))
-    with Preparer(2, always) as own:
-        assert sorted(need.row for need, _, _ in ready(Decoding(), needs, own)) == list(range(200))
-
-
-@pytest.mark.parametrize("rows", [0, 1])
-def test_nothing_is_left_to_do_when_the_pictures_are_no_longer_wanted(rows: int) -> None:
-    encoder = Decoding()
-    needs = needs_of(plain_jpegs(200))
-    with Preparer(2, always) as own, DaemonThreads(2) as pool:
-        own.begin(encoder, needs)
-        with closing(prepared(pool, encoder, needs, 2, batches_of(4), lambda need: "", own)) as out:
-            for _ in range(rows):
-                next(out)
-        assert own.processes is not None
-        assert all(job.outcome.future.cancelled() for job in list(own.processes._pool.waiting))
-        assert len(ready(encoder, needs, own)) == 200  # they go on to work
-
-
-@pytest.mark.parametrize("row", [1, 70, 199])
-def test_an_error_beside_the_device_names_its_picture(row: int) -> None:
-    def refuse() -> bytes:
-        raise ValueError("not this one")
-
-    items = plain_jpegs(200)
-    items[row] = media("image", partial(refuse))
-    with Preparer(2, always) as own, pytest.raises(ValueError, match="not this one") as error:
-        ready(Decoding(), needs_of(items), own)
-    assert error.value.__notes__ == [f"test/pixels was preparing item {row}."]
-
-
-def test_processes_killed_beside_the_device_lose_nothing() -> None:
-    encoder = Decoding()
-    needs = needs_of(plain_jpegs(250))
-    with Preparer(2, always) as own, DaemonThreads(2) as pool:
-        own.begin(encoder, needs)
-        assert own.processes is not None
-        rows: list[int] = []
-        with closing(prepared(pool, encoder, needs, 2, batches_of(4), lambda need: "", own)) as out:
-            for number, chunk in enumerate(out):
-                rows += chunk.rows.tolist()
-                assert not any(isinstance(value, UnreadableMedia) for value in chunk.values)
-                if number < 2:
-                    for pid in own.processes.pids:
-                        os.kill(pid, signal.SIGKILL)
-    assert sorted(rows) == list(range(250))
-
-
-def test_the_same_processes_prepare_all_of_other_pictures() -> None:
-    encoder = Decoding()
-    jpegs = needs_of(plain_jpegs(20))
-    others = needs_of([plain((row, 0, 0)) for row in range(18)] + plain_jpegs(2))
-    with Preparer(1, always) as own:
-        own.begin(encoder, jpegs)
-        processes_of_jpegs = own.processes
-        assert own.helps(encoder, jpegs[0])
-        values = [value for _, value, _ in ready(encoder, others, own)]
-        assert own.processes is processes_of_jpegs is not None
-        assert own.takes(encoder, others[0])
-        assert not own.helps(encoder, others[0])
-    assert not any(isinstance(value[0][1], Encoded) for value in values)
-
-
-def refused_jpeg() -> bytes:
-    """A JPEG with a sound header that Pillow does not decode."""
-    out = io.BytesIO()
-    Image.fromarray(np.random.default_rng(0).integers(0, 256, (40, 40, 3), np.uint8)).save(out, "JPEG")
-    for seed in range(1000):
-        rng = np.random.default_rng(seed)
-        damaged = bytearray(out.getvalue())
-        for place in rng.integers(20, len(damaged) - 2, 5).tolist():
-            damaged[place] = int(rng.integers(256))
-        if plain_jpeg(bytes(damaged)):
-            try:
-                Image.open(io.BytesIO(damaged)).load()
-            except OSError:
-                return bytes(damaged)
-    raise AssertionError("Pillow decodes whatever is damaged")
-
-
-def test_the_device_tries_what_a_process_cannot_decode() -> None:
-    encoder = Decoding()
-    data = refused_jpeg()
-    needs = needs_of([media("image", data[:2] + b"\xff\xfe\0\3" + bytes([row]) + data[2:]) for row in range(60)])
-    with Preparer(2, always) as own:
-        values = [value for _, value, _ in ready(encoder, needs, own)]
-        assert own.processes is not None
-    assert [type(value) for ((_, value),) in values] == [Encoded] * 60
+@pytest.mark.parametrize(("lanes", "workers", "changes"), [(1, 4, {}), (2, 2, {}), (2, 4, {"sendable": None})])
+def test_texts_stay_where_processes_do_not_pay(lanes: int, workers: int, changes: dict[str, Any]) -> None:
+    encoder = reading(**changes)
+    encoder.lanes = lanes
+    with Preparer(workers, always) as preparer:
+        preparer.begin(encoder, planned_texts(encoder, 100))
+        assert not preparer.tokenizes(encoder)
+        assert preparer.text_parts(["w1"]) is None
+    assert not pays("text", preparing_processes.ENOUGH_TEXTS - 1, 16, False)
+    assert pays("text", preparing_processes.ENOUGH_TEXTS, 16, False)

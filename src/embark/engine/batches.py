@@ -14,6 +14,8 @@ import numpy as np
 from embark.data.items import ItemList
 from embark.data.media import UnreadableMedia
 from embark.engine.report import Report
+from embark.models.encoder import TextParts
+from embark.models.tokens import Tokens
 from embark.planning import Need, Needs, keys_of, take
 from embark.types import MODALITIES, Array, Content, Modality
 
@@ -47,6 +49,8 @@ def costs_and_shapes(values: Sequence[Any]) -> tuple[Array, list[tuple[int, ...]
     """The cost of each prepared item, and the shape of its first array, by which items of equal cost are told apart;
     no shapes for texts and tokens.
     """
+    if isinstance(values, TextParts):
+        return np.maximum(1, values.tokens.lengths), []
     if _are_of_towers(values):
         values = [value[0][1] for value in values]
     if _are_flat(values):
@@ -188,7 +192,7 @@ class Ready(NamedTuple):
     """Prepared items: their places among the needs, values (or the errors that they are unreadable), and bytes."""
 
     rows: Array
-    values: list[Any]
+    values: Sequence[Any]
     sizes: Array
 
     def part(self, places: slice) -> Ready:
@@ -201,7 +205,7 @@ class Batch:
     """Items to embed together: needs, prepared values and costs, in one order; and by key, why others do not decode."""
 
     needs: Sequence[Need]
-    values: list[Any]
+    values: Sequence[Any]
     costs: Array
     unreadable: dict[bytes, str] = field(default_factory=dict)
 
@@ -216,7 +220,20 @@ class Batch:
     def part(self, rows: Sequence[int]) -> Batch:
         """The items of these rows."""
         places = np.array(rows, np.int64)
-        return Batch(take(self.needs, places), [self.values[row] for row in rows], self.costs[places])
+        return Batch(take(self.needs, places), _chosen(self.values, places), self.costs[places])
+
+
+def _chosen(values: Sequence[Any], places: Array) -> Sequence[Any]:
+    """The prepared values at these places."""
+    return values.take(places) if isinstance(values, TextParts) else [values[place] for place in places.tolist()]
+
+
+def _joined(parts: Sequence[Sequence[Any]]) -> Sequence[Any]:
+    """All prepared values of the parts, one after the other."""
+    texts = [part for part in parts if isinstance(part, TextParts)]
+    if texts and sum(map(len, texts)) == sum(map(len, parts)):
+        return TextParts(Tokens.joined(part.tokens for part in texts))
+    return list(chain.from_iterable(parts))
 
 
 class Window:
@@ -238,7 +255,7 @@ class Window:
         self._ready = ready
         self._size = size
         self._most_bytes = most_bytes
-        self._values: list[Any] = []  # in the order of their costs, unless the size is fixed
+        self._values: Sequence[Any] = []  # in the order of their costs, unless the size is fixed
         self._rows = np.empty(0, np.int64)  # of these values: the place of each in `needs`
         self._costs = np.empty(0, np.int64)
         self._shapes = np.empty(0, np.int64)  # numbers of shapes
@@ -289,8 +306,8 @@ class Window:
             count += len(drawn[-1].values)
         rows = np.concatenate([part.rows for part in drawn])
         sizes = np.concatenate([part.sizes for part in drawn])
-        values = list(chain.from_iterable(part.values for part in drawn))
-        if any(issubclass(kind, UnreadableMedia) for kind in set(map(type, values))):
+        values = _joined([part.values for part in drawn])
+        if isinstance(values, list) and any(issubclass(kind, UnreadableMedia) for kind in set(map(type, values))):
             readable = np.array([not isinstance(value, UnreadableMedia) for value in values])
             keys = keys_of(take(self._needs, rows[~readable])).tolist()
             errors = (str(value) for value in values if isinstance(value, UnreadableMedia))
@@ -300,8 +317,8 @@ class Window:
         if values:
             self._add(rows, values, sizes)
 
-    def _add(self, rows: Array, values: list[Any], sizes: Array) -> None:
-        self._values += values
+    def _add(self, rows: Array, values: Sequence[Any], sizes: Array) -> None:
+        self._values = _joined([self._values, values])
         self._rows = np.append(self._rows, rows)
         self._sizes = np.append(self._sizes, sizes)
         of_items, shapes = (np.full(len(values), UNKNOWN_COST), []) if self._alike else costs_and_shapes(values)
@@ -311,7 +328,7 @@ class Window:
         if self._size.fixed or ((self._costs[:-1] <= self._costs[1:]).all() and not self._shapes.any()):
             return  # the usual case: texts come in the order of their lengths
         order = np.lexsort((self._shapes, self._costs))  # stable, and equal shapes stand together
-        self._values = [self._values[place] for place in order.tolist()]
+        self._values = _chosen(self._values, order)
         self._rows, self._sizes = self._rows[order], self._sizes[order]
         self._costs, self._shapes = self._costs[order], self._shapes[order]
 
@@ -338,7 +355,7 @@ class Window:
         if len(batch):
             self._bytes -= int(self._sizes[taken].sum())
             self._reached = int(batch.costs[-1])
-        del self._values[taken]
+        self._values = _joined([self._values[:start], self._values[end:]])
         self._rows, self._sizes = np.delete(self._rows, taken), np.delete(self._sizes, taken)
         self._costs, self._shapes = np.delete(self._costs, taken), np.delete(self._shapes, taken)
         self._unreadable = {}

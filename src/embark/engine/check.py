@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
@@ -54,7 +55,7 @@ def check_vectors(
         expected = f"its card says {card.dim}" if card.dim is not None else "one batch must have one dimension"
         raise EmbarkError(f"{card.name} returned vectors of dimension {sorted(dims)}; {expected}.")
     with np.errstate(over="ignore", invalid="ignore"):
-        stored = [matrix.astype(card.stored) for matrix in matrices]
+        stored = [_cast(matrix, card.stored) for matrix in matrices]
     tokens = has_tokens(vectors)
     # Rounding keeps the order of magnitudes: what is right about the stored numbers was right about the others. Bytes
     # are never NaN, so the numbers that they were made of are looked at.
@@ -71,6 +72,14 @@ def check_vectors(
             require(largest > 0, "zero vectors")
             require(in_range, f"vectors beyond the range of {card.stored} (set stored='float32' on its card)")
     return stored if tokens else stored[0]
+
+
+def _cast(matrix: Array, dtype: str) -> Array:
+    """The matrix in another precision. torch rounds to half precision as numpy does, but several times as fast."""
+    torch = sys.modules.get("torch")
+    if torch is None or matrix.dtype != np.float32 or dtype != "float16" or not matrix.flags.writeable:
+        return matrix.astype(dtype)
+    return np.asarray(torch.from_numpy(matrix).half().numpy())
 
 
 def _require(card: ModelCard, needs: Sequence[Need], name: Callable[[Need], str], valid: Array, problem: str) -> None:

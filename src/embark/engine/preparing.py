@@ -32,6 +32,7 @@ CHARACTERS = 1 << 16  # of these texts, about: long ones take long
 FILES = 64  # files at a time that the device decodes: they are only read
 FEW_THREADS = 3  # for texts and files: their work is Python, of which one thread runs, and lanes wait for their turn
 MOST_BYTES = 1 << 30  # limit for prepared items: those of a batch, and those waiting for the next
+REPORTED = MOST_BYTES // 64  # bytes that a worker has prepared before it says so
 
 
 def prepare(encoder: Encoder, need: Need) -> Any:
@@ -42,10 +43,15 @@ def prepare(encoder: Encoder, need: Need) -> Any:
     return encoder.prepare(contents, rendered.mode)
 
 
-def prepare_texts(encoder: Encoder, needs: Sequence[Need]) -> Sequence[Any]:
-    """As `prepare` for needs of texts alone, all together."""
+def prepare_texts(
+    encoder: Encoder, needs: Sequence[Need], by_processes: Callable[[Sequence[str]], Sequence[Any] | None] | None = None
+) -> Sequence[Any]:
+    """As `prepare` for needs of texts alone, all together; by processes, if they can."""
     if _seen_as_they_are(encoder, needs):
-        values = encoder.prepare_many(_contents(needs), [""] * len(needs))
+        texts = needs.texts() if by_processes and isinstance(needs, Needs) else None
+        values = by_processes(texts) if by_processes and texts is not None else None
+        if values is None:
+            values = encoder.prepare_many(_contents(needs), [""] * len(needs))
     else:
         rendered = [need.render(encoder) for need in needs]
         contents = [decode(seen.parts, encoder.card.frames, encoder.card.sample_rate) for seen in rendered]
@@ -159,19 +165,14 @@ def prepared(
     preparer: Preparer | None = None,
     activity: Activity = SILENT,
 ) -> Generator[Ready]:
-    """The prepared values of all needs; workers prepare a bounded number ahead of the encoder.
-
-    They come in the order of the needs, unless processes decode some of what the device decodes, too.
-    """
+    """The prepared values of all needs, in order; workers prepare a bounded number ahead of the encoder."""
     here = partial(prepare_named, encoder, name=name)
     done = 0
-    if preparer is not None and preparer.helps(encoder, needs[0]):
-        yield from preparer.shared(pool, encoder, needs, size, here, activity)
-        return
     if preparer is not None and preparer.takes(encoder, needs[0]):
         done = yield from preparer.prepared(encoder, needs, size, here, activity)
     if done < len(needs):
-        yield from _by_threads(pool, encoder, needs[done:], done, workers, size, name, activity)
+        tokens = preparer.text_parts if preparer is not None and preparer.tokenizes(encoder) else None
+        yield from _by_threads(pool, encoder, needs[done:], done, workers, size, name, activity, tokens)
 
 
 def _by_threads(
@@ -183,26 +184,28 @@ def _by_threads(
     size: BatchSize,
     name: Callable[[Need], str],
     activity: Activity,
+    by_processes: Callable[[Sequence[str]], Sequence[Any] | None] | None,
 ) -> Generator[Ready]:
-    """The prepared values of needs, in order, after so many that are done."""
+    """The prepared values of needs, in order, after so many that are done; texts perhaps `by_processes`."""
     backlog = Backlog()
     modalities = needs[0].item.modalities
     only_text = modalities == ("text",)
     files = not getattr(encoder, "encoded", frozenset()).isdisjoint(modalities)
-    turns = Semaphore(FEW_THREADS if only_text or files else workers)
+    turns = Semaphore(FEW_THREADS if (only_text and not by_processes) or files else workers)
     together = only_text and type(encoder).prepare_many is not Preparing.prepare_many
 
-    def work(number: int, chunk: Sequence[Need]) -> tuple[list[Any], Array]:
+    def work(number: int, chunk: Sequence[Need]) -> tuple[Sequence[Any], Array]:
         with turns:
             return prepare_all(number, chunk)
 
-    def prepare_all(number: int, chunk: Sequence[Need]) -> tuple[list[Any], Array]:
+    def prepare_all(number: int, chunk: Sequence[Need]) -> tuple[Sequence[Any], Array]:
         values: list[Any] = []
         sizes: list[int] = []
+        unreported = 0  # bytes: threads that report every small item wait for each other
         failure: Exception | None = None
         if together and backlog.admits(number):
             try:
-                return list(prepare_texts(encoder, chunk)), np.zeros(len(chunk), np.int64)
+                return prepare_texts(encoder, chunk, by_processes), np.zeros(len(chunk), np.int64)
             except Exception as error:  # again one by one, where the error names its item
                 failure = error
         for need in chunk:
@@ -210,10 +213,14 @@ def _by_threads(
                 break
             value = prepare_named(encoder, need, name)
             size_in_bytes = 0 if only_text else byte_size(value)
-            if size_in_bytes:
-                backlog.update(added=size_in_bytes)
+            unreported += size_in_bytes
+            if unreported >= REPORTED:
+                backlog.update(added=unreported)
+                unreported = 0
             values.append(value)
             sizes.append(size_in_bytes)
+        if unreported:
+            backlog.update(added=unreported)
         if failure and len(values) == len(chunk):
             failure.add_note(f"{encoder.card.name} prepares these items one by one, but not together (prepare_many).")
             raise failure
@@ -221,7 +228,7 @@ def _by_threads(
 
     step = TOGETHER if together else TEXT_CHUNK if only_text else FILES if files else CHUNK
     chunks = enumerate(chunked(needs, step))
-    ahead: deque[tuple[int, Future[tuple[list[Any], Array]]]] = deque()
+    ahead: deque[tuple[int, Future[tuple[Sequence[Any], Array]]]] = deque()
     try:
         while True:
             items = sum(count for count, _ in ahead)

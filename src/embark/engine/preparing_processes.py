@@ -13,8 +13,6 @@ from concurrent.futures import Future
 from contextlib import AbstractContextManager, contextmanager, suppress
 from functools import partial
 from itertools import islice
-from queue import SimpleQueue
-from threading import Semaphore
 from typing import Any
 
 import numpy as np
@@ -27,24 +25,29 @@ from embark.data.upright import UprightMedia
 from embark.engine.activity import SILENT, Activity
 from embark.engine.batches import BatchSize, Ready
 from embark.engine.item_worker import PillowOptions, RenderedItem, item_worker
-from embark.engine.preparing import FEW_THREADS, FILES, MOST_BYTES, byte_sizes, prepare
-from embark.models.encoder import Encoder, Preparation
-from embark.planning import Need, take
-from embark.processes import AHEAD, ITEM_SECONDS, POSSIBLE, SINGLE_THREADED, NoWorkers, WorkerLost, Workers, WorkersDie
-from embark.threads import DaemonThreads
-from embark.types import Array, Media, Modality, Part
+from embark.engine.preparing import MOST_BYTES, byte_sizes, prepare
+from embark.models.encoder import Encoder, Preparation, TextParts, unchanged
+from embark.models.tokens import FastTokenizer, Tokens
+from embark.planning import Need
+from embark.processes import ITEM_SECONDS, POSSIBLE, SINGLE_THREADED, NoWorkers, WorkerLost, Workers, WorkersDie
+from embark.types import Media, Modality, Part
 
 PICTURES = 8  # pictures that a process prepares at a time
 ENOUGH = {"image": 2000, "audio": 400, "video": 100}  # items that make up for the start of processes, half a second
 SLOW_START = 20  # times as many for those that import torch or transformers, ten seconds
-MORE_TO_HELP = 10  # times as many where the device decodes, too: it is about as much faster
 PICTURED = {"image", "video"}
 LOOKED_AT = 16  # pictures, to tell whether processes or the device decode most of them
+ENOUGH_TEXTS = 50_000
+TEXT_PROCESSES = 4  # one tokenises about 50,000 short texts a second
+WORKERS_FOR_TEXTS = 4
+TOKENIZING = {**SINGLE_THREADED, "TOKENIZERS_PARALLELISM": "false"}
 FEWEST = 2  # workers for which processes are started: as fast as two threads, and other threads need not wait for them
 
 
 def pays(kind: str, items: int, workers: int, slow_start: bool) -> bool:
     """Whether so many items of a kind are prepared sooner by processes than by threads."""
+    if kind == "text":
+        return items >= ENOUGH_TEXTS
     return workers >= FEWEST and items >= ENOUGH[kind] * (SLOW_START if slow_start else 1)
 
 
@@ -64,8 +67,10 @@ class Preparer(AbstractContextManager["Preparer"]):
         self._of: Preparation | None = None  # what the processes do
         self._factory = b""  # the same, pickled
         self._items = 0  # that could have been prepared by processes so far
-        self._shared: set[tuple[Modality, ...]] = set()  # kinds of which the device decodes most, processes others
         self._refused: set[bytes] = set()  # factories that do not work in a process
+        self._tokenizing: Workers | None = None
+        self._tokenizer: FastTokenizer | None = None  # what they do
+        self._texts = 0  # that they could have prepared so far
         self._lost: dict[bytes, UnreadableMedia] = {}  # by key: items that killed their process are not tried again
 
     def __exit__(self, *error: object) -> None:
@@ -73,32 +78,32 @@ class Preparer(AbstractContextManager["Preparer"]):
 
     def close(self) -> None:
         """End the processes, whatever they work on."""
+        self._close_media()
+        self._close_texts()
+
+    def _close_media(self) -> None:
         if self.processes is not None:
             self.processes.close()
             self.processes = None
 
     def begin(self, encoder: Encoder, needs: Sequence[Need]) -> None:
         """Start the processes, if these needs, all of one kind, and those before them are enough to pay for it."""
+        if POSSIBLE and needs and needs[0].item.modalities == ("text",):
+            self._begin_texts(encoder, len(needs))
+            return
         preparation = getattr(encoder, "preparation", None)  # encoders of others may not inherit it
         if not POSSIBLE or preparation is None or not needs or not _covers(preparation, needs[0].item.parts):
             return
-        modalities = needs[0].item.modalities
-        if not ENOUGH.keys() & set(modalities):
-            return  # texts are prepared faster than they are sent
-        exact = getattr(encoder, "decodes_as_workers", False)
+        modalities = set(needs[0].item.modalities)
         encoded: frozenset[Modality] = getattr(encoder, "encoded", frozenset())
-        kind = max(set(modalities) & ENOUGH.keys(), key=list(ENOUGH).index)
-        enough = len(needs)
-        self._shared.discard(modalities)
-        if encoded & set(modalities) and _mostly_plain_jpegs(needs):
-            if not exact:
-                return  # the device decodes them: they are only read, which threads do as well
-            self._shared.add(modalities)
-            enough //= MORE_TO_HELP
-        if PICTURED & set(modalities) and _knows_other_formats():
+        if encoded & modalities and _mostly_plain_jpegs(needs):
+            # The device decodes them: they are only read, which threads do as well. Where processes decoded some of
+            # them, too, an H200 with 16 cores was up to a quarter slower: the threads that drive it waited for more.
             return
-        left = frozenset() if exact else encoded  # to the device; where it is exact, processes decode whatever they get
-        worker = partial(item_worker, preparation, encoder.card.sample_rate, left, PillowOptions.of_this_process())
+        if not ENOUGH.keys() & modalities or (PICTURED & modalities and _knows_other_formats()):
+            return
+        kind = max(modalities & ENOUGH.keys(), key=list(ENOUGH).index)
+        worker = partial(item_worker, preparation, encoder.card.sample_rate, encoded, PillowOptions.of_this_process())
         try:
             factory = pickle.dumps(worker, 5)
         except Exception:  # classes of others raise whatever they like
@@ -106,24 +111,58 @@ class Preparer(AbstractContextManager["Preparer"]):
         if factory in self._refused:
             return
         if factory != self._factory:
-            self.close()
+            self._close_media()
             self._factory = factory
             self._items = 0
-        self._items += enough
+        self._items += len(needs)
         slow_start = b"torch" in factory or b"transformers" in factory
         self._of = preparation
         if self.processes is None and self._start(kind, self._items, self.workers, slow_start):
             self.processes = Workers([worker] * self.workers, seconds=self._seconds, environment=SINGLE_THREADED)
 
+    def _begin_texts(self, encoder: Encoder, count: int) -> None:
+        """Start processes that tokenise. They pay where several threads drive a device, which wait for others' Python;
+        elsewhere texts are prepared faster than they are sent.
+        """
+        tokenizer = getattr(encoder, "text_preparation", None)
+        if tokenizer is None or getattr(encoder, "lanes", 1) == 1 or self.workers < WORKERS_FOR_TEXTS:
+            return
+        if tokenizer != self._tokenizer:
+            self._close_texts()
+            self._tokenizer = tokenizer
+            self._texts = 0
+        self._texts += count
+        if self._tokenizing is None and self._start("text", self._texts, self.workers, False):
+            self._tokenizing = Workers(
+                [partial(unchanged, tokenizer)] * TEXT_PROCESSES, seconds=self._seconds, environment=TOKENIZING
+            )
+
+    def tokenizes(self, encoder: Encoder) -> bool:
+        """Whether processes tokenise for this encoder."""
+        tokenizer = getattr(encoder, "text_preparation", None)
+        return self._tokenizing is not None and tokenizer is not None and tokenizer == self._tokenizer
+
+    def text_parts(self, texts: Sequence[str]) -> TextParts | None:
+        """The tokens of texts, by a process; None if they are to be prepared here."""
+        processes = self._tokenizing
+        if processes is None:
+            return None
+        try:
+            [tokens] = processes.submit([texts]).result()
+        except NoWorkers:
+            self._close_texts()
+            return None
+        except Exception:  # again here, for the error that names the item
+            return None
+        return TextParts(tokens) if isinstance(tokens, Tokens) and len(tokens) == len(texts) else None
+
+    def _close_texts(self) -> None:
+        if self._tokenizing is not None:
+            self._tokenizing.close()
+            self._tokenizing = None
+
     def takes(self, encoder: Encoder, need: Need) -> bool:
-        """Whether the processes prepare such needs, all of them."""
-        return self._can_prepare(encoder, need) and not self.helps(encoder, need)
-
-    def helps(self, encoder: Encoder, need: Need) -> bool:
-        """Whether the processes decode some of such needs, where the encoder itself decodes the others."""
-        return need.item.modalities in self._shared and self._can_prepare(encoder, need)
-
-    def _can_prepare(self, encoder: Encoder, need: Need) -> bool:
+        """Whether the processes prepare such needs."""
         preparation: Preparation | None = getattr(encoder, "preparation", None)
         if self.processes is None or preparation is None or preparation is not self._of:
             return False
@@ -180,77 +219,6 @@ class Preparer(AbstractContextManager["Preparer"]):
                 if future is not None:
                     future.cancel()
 
-    def shared(
-        self,
-        pool: DaemonThreads,
-        encoder: Encoder,
-        needs: Sequence[Need],
-        size: BatchSize,
-        here: Callable[[Need], Any],
-        activity: Activity = SILENT,
-    ) -> Generator[Ready]:
-        """The prepared values of needs, as they come: threads read files for the encoder, which decodes them, and the
-        processes decode as many others as they can meanwhile. What they cannot decode the encoder tries, too, so that
-        it does not depend on who took a picture whether it is readable.
-        """
-        turns = Semaphore(FEW_THREADS)
-        finished: SimpleQueue[tuple[bool, Array, list[Need], Future[Any] | None]] = SimpleQueue()
-        futures: set[Future[Any]] = set()
-        begun = 0
-        in_hand = {True: 0, False: 0}  # needs, of processes and of threads
-        item_bytes = 0.0  # of a prepared item, about
-
-        def read(chunk: list[Need]) -> list[Any]:
-            with turns:
-                return self._finished(chunk, None, here)
-
-        def decoded(chunk: list[Need], future: Future[Any] | None) -> list[Any]:
-            values = zip(chunk, self._finished(chunk, future, here), strict=True)
-            return [
-                here(need) if isinstance(value, UnreadableMedia) and need.key not in self._lost else value
-                for need, value in values
-            ]
-
-        def begin(by_processes: bool, most: int) -> None:
-            """Have the next needs prepared, at most so many."""
-            nonlocal begun
-            rows = np.arange(begun, min(begun + most, len(needs)))
-            chunk = list(take(needs, rows))
-            begun += len(rows)
-            in_hand[by_processes] += len(rows)
-            future = self._submit(encoder, chunk) if by_processes else pool.submit(read, chunk)
-            if future is None:
-                finished.put((by_processes, rows, chunk, future))
-            else:
-                futures.add(future)
-                future.add_done_callback(lambda done: finished.put((by_processes, rows, chunk, done)))
-
-        try:
-            while True:
-                room = max(1, int(MOST_BYTES / item_bytes) // 2) if item_bytes else 2 * FILES
-                limits = {
-                    True: min(room, AHEAD * PICTURES * self.workers) if self.processes is not None else 0,
-                    False: min(room, 2 * size.now + FILES),
-                }
-                for by_processes, limit in limits.items():
-                    while begun < len(needs) and in_hand[by_processes] < limit:
-                        begin(by_processes, min(room, PICTURES if by_processes else FILES))
-                if not any(in_hand.values()):
-                    return
-                with activity.waiting("decode"):
-                    by_processes, rows, chunk, future = finished.get()
-                in_hand[by_processes] -= len(rows)
-                if future is not None:
-                    futures.discard(future)
-                values = decoded(chunk, future) if by_processes or not future else future.result()
-                sizes = byte_sizes(values)
-                item_bytes = max(0.9 * item_bytes, float(sizes.mean()), 1.0)
-                yield Ready(rows, values, sizes)
-                del values, future
-        finally:
-            for future in futures:
-                future.cancel()
-
     def _submit(self, encoder: Encoder, chunk: Sequence[Need]) -> Future[list[Any]] | None:
         """The work on a chunk, without lost items; None if it is to be done here."""
         rendered = [need.render(encoder) for need in chunk if need.key not in self._lost]
@@ -289,7 +257,7 @@ class Preparer(AbstractContextManager["Preparer"]):
 
         Where processes can do it but die of it, their error is raised: this one would die, too.
         """
-        self.close()
+        self._close_media()
         if isinstance(error, WorkersDie):
             raise error
         self._refused.add(self._factory)

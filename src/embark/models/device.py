@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import sys
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import wraps
-from itertools import chain
+from queue import Empty, SimpleQueue
 from typing import Any, TypeVar
 
 import numpy as np
@@ -14,6 +15,8 @@ import numpy as np
 from embark.models.compilation import note
 from embark.models.half_precision import secure
 from embark.models.loading import Loading
+from embark.models.tokens import Tokens
+from embark.threads import held_in_common
 from embark.types import Array, EmbarkError, ModelCard
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -91,6 +94,23 @@ def without_gradients(function: Function) -> Function:
     return run  # type: ignore[return-value]
 
 
+@held_in_common
+@contextmanager
+def varying_shapes() -> Iterator[None]:
+    """A block in which attention on CUDA is not computed by cuDNN, which plans each new shape for long, and that again
+    in every thread: batches of texts rarely have the same shape twice.
+    """
+    torch = sys.modules.get("torch")
+    if torch is None or not torch.cuda.is_available() or not torch.backends.cuda.cudnn_sdp_enabled():
+        yield
+        return
+    torch.backends.cuda.enable_cudnn_sdp(False)
+    try:
+        yield
+    finally:
+        torch.backends.cuda.enable_cudnn_sdp(True)
+
+
 def to_numpy(tensor: Any) -> Array:
     """The tensor as a numpy array of float32, as numpy has no bfloat16.
 
@@ -107,20 +127,31 @@ def to_numpy(tensor: Any) -> Array:
     return np.asarray(tensor.cpu().float().numpy())
 
 
+_free_streams: dict[str, SimpleQueue[Any]] = defaultdict(SimpleQueue)  # by device
+
+
 @contextmanager
 def own_stream(device: str) -> Iterator[None]:
     """A block whose work on a CUDA device runs in a stream of its own, beside that of other threads.
 
-    Elsewhere, and where this process has not used CUDA, it changes nothing.
+    One stream serves many blocks, one after the other: torch keeps the memory of each stream for itself, and it takes
+    long to ask the device for more. Elsewhere, and where this process has not used CUDA, it changes nothing.
     """
     torch = sys.modules.get("torch")
     if torch is None or not device.startswith("cuda") or not torch.cuda.is_initialized():
         yield
         return
-    stream = torch.cuda.Stream(device)
+    free = _free_streams[device]
+    try:
+        stream = free.get_nowait()
+    except Empty:
+        stream = torch.cuda.Stream(device)
     stream.wait_stream(torch.cuda.default_stream(device))  # weights may still be on their way
-    with torch.cuda.stream(stream):
-        yield
+    try:
+        with torch.cuda.stream(stream):
+            yield
+    finally:
+        free.put(stream)
 
 
 def stack(rows: Sequence[Any], model: Any) -> Any:
@@ -140,12 +171,13 @@ def pad(rows: Sequence[Sequence[int]], value: int, side: str, device: str | Any)
     """(ids, mask) of token lists of unequal length, padded on one side."""
     import torch
 
-    lengths = np.fromiter(map(len, rows), np.int64, len(rows))[:, None]
+    tokens = rows if isinstance(rows, Tokens) else Tokens.of(rows)
+    lengths = tokens.lengths[:, None]
     longest = int(lengths.max())
     positions = np.arange(longest)
     filled = positions < lengths if side == "right" else positions >= longest - lengths
     ids = np.full(filled.shape, value)
-    ids[filled] = np.fromiter(chain.from_iterable(rows), np.int64, int(lengths.sum()))
+    ids[filled] = tokens.flat
 
     def send(array: Array) -> Any:
         tensor = torch.from_numpy(array)

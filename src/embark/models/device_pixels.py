@@ -10,7 +10,7 @@ import io
 import logging
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -77,13 +77,11 @@ class DevicePixels:
     """The preprocessing of a plain image processor on the model's device; `by_pillow` is the same on the CPU.
 
     `pixels` takes JPEGs, and the numbers (3, 256) of each channel's bytes, to the numbers (n, 3, height, width) of the
-    pictures, turned, resized and cropped; one picture that it refuses is an error for all (`Refused`). It is `exact`
-    where its bytes are those of `by_pillow`.
+    pictures, turned, resized and cropped; one picture that it refuses is an error for all (`Refused`).
     """
 
     by_pillow: BytePreprocessor
     pixels: Callable[[Sequence[Encoded], Fit, Any], Any]
-    exact: bool = False
 
     @property
     def fit(self) -> Fit:
@@ -161,9 +159,7 @@ def upright(pictures: Sequence[Any], jpegs: Sequence[Encoded]) -> list[Any]:
 
 
 def _checked(made: DevicePixels, device: Any) -> DevicePixels:
-    """The same, by whether it is exact; an error unless pictures of each sampling, turned and not, come out as Pillow
-    makes them, or nearly so.
-    """
+    """The same; an error unless pictures of each sampling, turned and not, come out as Pillow makes them, or nearly."""
     import torch
     from PIL import Image
 
@@ -187,7 +183,7 @@ def _checked(made: DevicePixels, device: Any) -> DevicePixels:
     off = (pixels.cpu() - resampling.resize(pictures, fit, values.cpu())).abs().max().item()
     if off > MOST_LEVELS:
         raise EmbarkError(f"pictures from the GPU are up to {off:.0f} levels off Pillow's here")
-    return replace(made, exact=off == 0)
+    return made
 
 
 def _groups(jpegs: Mapping[int, Encoded]) -> Iterator[dict[int, Encoded]]:

@@ -6,16 +6,17 @@ import copy
 import hashlib
 import json
 import pickle
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from typing import Any, NamedTuple, Protocol, TypeGuard, runtime_checkable
+from typing import Any, NamedTuple, Protocol, TypeGuard, overload, runtime_checkable
 
 import numpy as np
 
 from embark.catalogue import group_values
 from embark.models.compilation import Compilation
+from embark.models.tokens import FastTokenizer, Tokens
 from embark.types import MODALITIES, Array, Content, EmbarkError, Item, Modality, ModelCard, Rendered, Style, Text
 
 PREPARING = {"prepare", "prepare_many"}
@@ -56,8 +57,8 @@ class Encoder(Preparing, Protocol):
     lanes: int = 1  # batches that may be in `embed` at once, each in a thread of its own
     compilation: Compilation | None = None  # what the engine may compile, if a trial shows that it pays
     encoded: frozenset[Modality] = frozenset()  # whose files `prepare` takes as `Encoded`, where the mode is ""
-    decodes_as_workers: bool = False  # those files, byte by byte, so that worker processes may decode some of them
     preparation: Preparation | None = None  # what `prepare` does, for worker processes; None: it stays in this one
+    text_preparation: FastTokenizer | None = None  # the same of items that are one text, whose tokens are `TextParts`
 
     def render(self, item: Item, role: str, instruction: str | None) -> Rendered:
         """Exactly what the model will see of an item in a role; pure and cheap. Here: the item alone."""
@@ -283,17 +284,41 @@ class Tower:
     """The encoder of one modality: `prepare` takes one part, in a worker; `embed` takes many prepared ones.
 
     `styled` are other ways to prepare, by the `pixels` of a card's answer to a style; `embed` takes all alike.
-    `prepare_many` returns what `prepare` returns for each of many parts, where that is faster. `on_cuda` makes the
-    tower that decodes its pictures on the GPU, where there is one; it may raise an error. A tower that decodes is
-    `exact` where its pixels are those of `prepare`, byte by byte.
+    `prepare_many` returns what `prepare` returns for each of many parts, where that is faster; `sendable` returns what
+    does the same in another process, if anything does. `on_cuda` makes the tower that decodes its pictures on the GPU,
+    where there is one; it may raise an error.
     """
 
-    embed: Callable[[list[Any]], Array]
+    embed: Callable[[Any], Array]
     prepare: Callable[[Any], Any] = unchanged
     styled: Mapping[str, Callable[[Any], Any]] = field(default_factory=dict)
     prepare_many: Callable[[list[Any]], Sequence[Any]] | None = None
+    sendable: Callable[[], FastTokenizer | None] | None = None
     on_cuda: Callable[[], Tower] | None = None
-    exact: bool = False
+
+
+class TextParts(Sequence[list[tuple[Modality, list[int]]]]):
+    """Items of one text each, as towers take them, with the tokens of all in one array."""
+
+    def __init__(self, tokens: Tokens) -> None:
+        self.tokens = tokens
+
+    def __len__(self) -> int:
+        return len(self.tokens)
+
+    @overload
+    def __getitem__(self, row: int) -> list[tuple[Modality, list[int]]]: ...
+    @overload
+    def __getitem__(self, row: slice) -> TextParts: ...
+    def __getitem__(self, row: int | slice) -> list[tuple[Modality, list[int]]] | TextParts:
+        return TextParts(self.tokens[row]) if isinstance(row, slice) else [("text", self.tokens[row])]
+
+    def __iter__(self) -> Iterator[list[tuple[Modality, list[int]]]]:
+        return ([("text", tokens)] for tokens in self.tokens)
+
+    def take(self, rows: Array) -> TextParts:
+        """The items at these places."""
+        return TextParts(self.tokens.take(rows))
 
 
 @dataclass(frozen=True)
@@ -355,10 +380,8 @@ class Towers(Encoder):
     def with_cuda_pixels(self) -> Towers:
         """The encoder that decodes and resizes JPEGs on its GPU: other pixels, so a card and a name of its own."""
         other = copy.copy(self)
-        image = self.image_on_cuda()
-        other.towers = {**self.towers, "image": image}
+        other.towers = {**self.towers, "image": self.image_on_cuda()}
         other.encoded = frozenset({"image"})
-        other.decodes_as_workers = image.exact
         for name in ("_preparation", "preparation"):  # remembered of the other towers
             vars(other).pop(name, None)
         other.card = cuda_card(self.card)
@@ -376,11 +399,12 @@ class Towers(Encoder):
 
     def prepare_many(
         self, batch: Sequence[Sequence[Content]], modes: Sequence[str]
-    ) -> list[list[tuple[Modality, Any]]]:
+    ) -> Sequence[list[tuple[Modality, Any]]]:
         """As `prepare` for each item; parts of one modality and mode together, where the tower can."""
         kinds = {contents[0].kind if len(contents) == 1 else None for contents in batch}
         if len(kinds) == 1 and not any(modes) and (kind := kinds.pop()) is not None:  # millions of short texts
-            return [[(kind, value)] for value in self._prepare_parts(kind, "", [parts[0].value for parts in batch])]
+            values = self._prepare_parts(kind, "", [parts[0].value for parts in batch])
+            return TextParts(values) if isinstance(values, Tokens) else [[(kind, value)] for value in values]
         items = list(zip(batch, modes, strict=True))
         parts = group_values(((part.kind, mode), part.value) for contents, mode in items for part in contents)
         prepared = {group: iter(self._prepare_parts(*group, values)) for group, values in parts.items()}
@@ -408,8 +432,18 @@ class Towers(Encoder):
             return None
         return self._preparation.without("text").picklable()
 
+    @cached_property
+    def text_preparation(self) -> FastTokenizer | None:  # type: ignore[override]
+        """What prepares items of one text in a worker process; None where only this process can."""
+        text = self.towers.get("text")
+        if text is None or text.sendable is None or type(self).prepare_many is not Towers.prepare_many:
+            return None
+        return text.sendable()
+
     def embed(self, batch: Sequence[list[tuple[Modality, Any]]]) -> Array:
         """All parts of one modality in one pass, then one vector per item."""
+        if isinstance(batch, TextParts):
+            return self._pass("text", batch.tokens, range(len(batch)))
         kinds = {parts[0][0] if len(parts) == 1 else None for parts in batch}
         if len(kinds) == 1 and (kind := kinds.pop()) is not None:
             return self._pass(kind, [parts[0][1] for parts in batch], range(len(batch)))
@@ -418,7 +452,7 @@ class Towers(Encoder):
         vectors = {kind: self._pass(kind, values[kind], owners[kind]) for kind in values}
         return self._fuse(len(batch), owners, vectors, np.array([len(parts) for parts in batch]))
 
-    def _pass(self, kind: Modality, values: list[Any], owners: Sequence[int]) -> Array:
+    def _pass(self, kind: Modality, values: Sequence[Any], owners: Sequence[int]) -> Array:
         try:
             out = np.asarray(self.towers[kind].embed(values), np.float32)
         except UnreadableRows as error:  # it counts the parts of one modality

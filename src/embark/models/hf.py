@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import cached_property
 from pathlib import Path
 from threading import Lock
 from typing import Any
 
-from embark.models.device import pad, to_device, to_numpy, without_gradients
+from embark.models.device import pad, to_device, to_numpy, varying_shapes, without_gradients
 from embark.models.encoder import Tower
 from embark.models.hub import Checkpoint
 from embark.models.loading import Loading
+from embark.models.tokens import FastTokenizer, Tokens
 from embark.types import Array, EmbarkError
 
 VOCABULARIES = ("tokenizer.json", "*vocab*", "*.model", "*.tiktoken")
@@ -149,9 +151,26 @@ class Tokenizer:
         if not self.fast or len(texts) == 1:
             return [self(text) for text in texts]
         with self.lock:
-            self.inner("", truncation=True, max_length=self.limit)  # sets all that `__call__` sets of its back-end
-            encodings = self.inner.backend_tokenizer.encode_batch_fast(texts)
+            encodings = self._backend.encode_batch_fast(texts)
         return [encoding.ids for encoding in encodings]
+
+    def packed(self, texts: list[str]) -> Tokens:
+        """As `many`, in one array."""
+        return Tokens.of(self.many(texts))
+
+    @cached_property
+    def sendable(self) -> FastTokenizer | None:
+        """What does the same as `packed` and can be sent to a process; None where only this one can do it."""
+        if not self.fast:
+            return None
+        with self.lock:
+            return FastTokenizer(self._backend.to_str())
+
+    @property
+    def _backend(self) -> Any:
+        """What a fast tokeniser wraps, after a call which sets all that `__call__` sets of it."""
+        self.inner("", truncation=True, max_length=self.limit)
+        return self.inner.backend_tokenizer
 
     @property
     def padding(self) -> int:
@@ -169,10 +188,16 @@ def text_tower(
     many = prepare_many or tokenizer.many
 
     @without_gradients
-    def embed(rows: list[list[int]]) -> Array:
-        return to_numpy(forward(*pad(rows, tokenizer.padding, "right", model.device)))
+    def embed(rows: Sequence[list[int]]) -> Array:
+        with varying_shapes():
+            return to_numpy(forward(*pad(rows, tokenizer.padding, "right", model.device)))
 
-    return Tower(embed, lambda text: many([text])[0], prepare_many=many)
+    return Tower(
+        embed,
+        lambda text: many([text])[0],
+        prepare_many=prepare_many or tokenizer.packed,
+        sendable=None if prepare_many else lambda: tokenizer.sendable,
+    )
 
 
 def only_wraps(tokenizer: Any) -> bool:

@@ -75,7 +75,7 @@ class OnnxEncoder(Prompted, Towers):
 
     def prepare_many(
         self, batch: Sequence[Sequence[Content]], modes: Sequence[str]
-    ) -> list[list[tuple[Modality, Any]]]:
+    ) -> Sequence[list[tuple[Modality, Any]]]:
         """As `prepare` for each item."""
         return super().prepare_many(list(map(_with_prompt, batch, modes)), modes)
 

@@ -21,6 +21,7 @@ from embark.models.encoder import (
     render_item,
 )
 from embark.models.loading import Loader, Loading
+from embark.models.tokens import FastTokenizer
 from embark.processes import WorkerLost, Workers
 from embark.types import Array, Content, EmbarkError, Encoded, Item, Modality, ModelCard, Rendered, Style
 
@@ -96,9 +97,14 @@ class Devices(Encoder):
         usual = self.copy.preparation
         return _WithFiles(usual) if usual and self.encoded else usual
 
+    @property
+    def text_preparation(self) -> FastTokenizer | None:  # type: ignore[override]
+        """That of a copy."""
+        return self.copy.text_preparation
+
     def embed(self, batch: Sequence[Any]) -> Array | Sequence[Array]:
         """The vectors of a free device."""
-        vectors: Array | Sequence[Array] = self._call("embed", list(batch))
+        vectors: Array | Sequence[Array] = self._call("embed", batch)
         return vectors
 
     @cached_property

@@ -57,8 +57,7 @@ def pixel_towers(
 
     def on_cuda() -> Tower:
         assert isinstance(preprocessor, BytePreprocessor)
-        pixels = on_gpu(preprocessor, model.device)
-        return replace(tower(pixels), exact=pixels.exact)
+        return tower(on_gpu(preprocessor, model.device))
 
     image = replace(tower(preprocessor), on_cuda=on_cuda if fits_device(preprocessor) else None)
     return {"image": image, "video": frame_mean(image)}
