@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import replace
 from typing import Any, cast
 
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 
 from embark.data import items
 from embark.engine.batches import HOPELESS
-from embark.engine.check import InvalidVectors, check_vectors
+from embark.engine.check import InvalidVectors, _cast, check_vectors
 from embark.planning import Need
 from embark.store import Store
 from embark.types import Array, EmbarkError
@@ -202,3 +203,17 @@ def test_what_is_checked_is_what_a_plain_loop_checks(
     checked = check_vectors(vectors, card, items_of_rows, str)
     np.testing.assert_array_equal(np.concatenate(list(checked)) if tokens else checked, stored)
     assert not np.shares_memory(checked[0], matrix)  # an encoder may use its memory again
+
+
+@pytest.mark.parametrize("with_torch", [True, False])
+def test_half_precision_is_numpys(with_torch: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    if with_torch:
+        import torch  # noqa: F401
+    else:
+        monkeypatch.delitem(sys.modules, "torch", raising=False)
+    rows = np.random.default_rng(0).normal(0, 1, (64, 8)).astype(np.float32)
+    rows[:, 0] = np.geomspace(1e-8, 65000, 64)  # with those that are no normal numbers in half precision
+    read_only = rows.copy()
+    read_only.flags.writeable = False
+    for matrix in (rows, rows[::-1], rows[:, ::2], read_only, np.asfortranarray(rows)):
+        np.testing.assert_array_equal(_cast(matrix, "float16"), matrix.astype(np.float16))

@@ -77,7 +77,7 @@ def check_vectors(
 def _cast(matrix: Array, dtype: str) -> Array:
     """The matrix in another precision. torch rounds to half precision as numpy does, but several times as fast."""
     torch = sys.modules.get("torch")
-    if torch is None or matrix.dtype != np.float32 or dtype != "float16" or not matrix.flags.writeable:
+    if torch is None or matrix.dtype != np.float32 or dtype != "float16" or not matrix.flags.carray:
         return matrix.astype(dtype)
     return np.asarray(torch.from_numpy(matrix).half().numpy())
 
