@@ -28,7 +28,7 @@ class Measured:
 
     model: str
     parameters: float
-    tokens: float  # of an item
+    tokens: int  # of an item
     rate: float  # items a second
     gpu: str = "h200"
 
