@@ -47,5 +47,6 @@ if [ "$SLURM_NNODES" -gt 1 ]; then
     processes+=($!)
 fi
 
-# A job that was requeued embeds only what the store lacks.
-embark run -m "$MODEL" -b "$BENCHMARK" --engine ray --address auto
+# A copy of the model for each GPU; half of the cores prepare items. A job that was requeued embeds only what the store lacks.
+preparers=$((SLURM_NNODES * SLURM_CPUS_PER_TASK / 2))
+embark run -m "$MODEL" -b "$BENCHMARK" --engine "ray:preparers=8-$preparers" --address auto

@@ -15,9 +15,8 @@ from embark.cli import app
 from embark.data.readers import READERS
 from embark.engine.rates import MEASURED
 from embark.evaluators import EVALUATORS
-from embark.models import LOADERS
+from embark.models import LOADERS, short_count
 from embark.models import MODELS as CARDS
-from embark.models import short_count
 from embark.models.providers import PROVIDERS
 
 DOCS = Path(__file__).parents[1] / "docs"

@@ -53,5 +53,5 @@ def test_gpus_that_hold_a_copy(parameters: float, gpu: str, gpus: int) -> None:
 
 
 def test_an_unknown_gpu_lists_the_known_ones() -> None:
-    with pytest.raises(UnknownName, match="no kind of GPU named 'b200'.*Known are a100, h100, h200"):
+    with pytest.raises(UnknownName, match=r"no kind of GPU named 'b200'.*Known are a100, h100, h200"):
         GPUS["b200"]
