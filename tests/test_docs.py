@@ -8,11 +8,14 @@ from pathlib import Path
 
 import pytest
 from PIL import Image
+from typer.testing import CliRunner
 
 import embark
+from embark.cli import app
 from embark.data.readers import READERS
+from embark.engine.rates import MEASURED
 from embark.evaluators import EVALUATORS
-from embark.models import LOADERS
+from embark.models import LOADERS, short_count
 from embark.models import MODELS as CARDS
 from embark.models.providers import PROVIDERS
 
@@ -105,3 +108,13 @@ def test_every_provider_is_listed() -> None:
     for name, provider in PROVIDERS.items():
         takes = ", ".join(provider.modalities)
         assert f"| `{name}` | `{provider.variable}_API_KEY` | `{provider.variable}_BASE_URL` | {takes} |" in MODELS
+
+
+def test_the_table_of_costs_is_the_command_s() -> None:
+    scale = (DOCS / "scale.md").read_text(encoding="utf-8")
+    [(words, printed)] = re.findall(r"```console\n\$ embark (plan .*?)\n(.*?)```", scale, flags=re.S)
+    assert CliRunner().invoke(app, words.split()).stdout == printed
+    for row in MEASURED:
+        size = short_count(round(row.parameters))
+        share = f"{100 * row.utilization:.0f} %"
+        assert f"| {row.model} | {size} | {row.tokens} | {row.rate:,} | {share} |" in scale

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
+import yaml
+from typer.main import get_command
 
+from embark.cli import app
 from embark.data import emoji
 from embark.results.table import Table
 
@@ -69,3 +74,78 @@ def test_explanations_of_columns_go_with_them() -> None:
     table = Table(("model", "tie"), (), ("tie: models with one letter", "2 tasks"))
     assert table.only("model").notes == ("2 tasks",)
     assert table.only("*").notes == table.notes
+
+
+# ── clusters ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+CLUSTERS = ("kuberay.yaml", "slurm.sh")
+RUN = get_command(app).commands["run"]  # type: ignore[attr-defined]
+HAS_ENGINES = any("--engine" in parameter.opts for parameter in RUN.params)  # else they are checked once it has
+
+
+def commands(text: str) -> list[list[str]]:
+    """The words of the embark commands of a shell script, without `embark`."""
+    lines = re.sub(r"\\\n", " ", text).splitlines()
+    return [shlex.split(line, comments=True)[1:] for line in lines if line.strip().startswith("embark ")]
+
+
+def parsed(words: list[str]) -> dict[str, Any]:
+    """What `embark run` understands; nothing is run."""
+    name, *rest = words
+    stated = {option: rest[rest.index(option) + 1] for option in ("--engine", "--address")}
+    assert (name, stated["--engine"].partition(":")[0], stated["--address"]) == ("run", "ray", "auto")
+    if not HAS_ENGINES:
+        rest = [word for word in rest if word not in {*stated, *stated.values()}]
+    with RUN.make_context(name, rest) as context:
+        return dict(context.params)
+
+
+def kuberay() -> Any:
+    return yaml.safe_load((EXAMPLES / "kuberay.yaml").read_text(encoding="utf-8"))
+
+
+def test_the_commands_of_the_cluster_files_are_understood() -> None:
+    [kubernetes] = commands(kuberay()["spec"]["entrypoint"])
+    [slurm] = commands((EXAMPLES / "slurm.sh").read_text(encoding="utf-8"))
+    for words in (kubernetes, slurm):
+        options = parsed(words)
+        assert len(options["model"]) == 1
+        assert options["benchmark"]
+    assert parsed(kubernetes)["store"].startswith("s3://")
+
+
+def test_the_slurm_script_parses_and_names_what_it_needs() -> None:
+    script = EXAMPLES / "slurm.sh"
+    subprocess.run(["bash", "-n", script], check=True, timeout=30)
+    environment = {"PATH": os.environ["PATH"]}
+    run = subprocess.run(["bash", script], env=environment, capture_output=True, text=True, timeout=30, check=False)
+    assert run.returncode != 0
+    assert "MODEL: name a model" in run.stderr
+    options = re.findall(r"^#SBATCH (--[a-z-]+)", script.read_text(encoding="utf-8"), flags=re.M)
+    assert {"--nodes", "--ntasks-per-node", "--gpus-per-node", "--cpus-per-task", "--time", "--requeue"} <= {*options}
+
+
+def test_the_rayjob_has_what_kuberay_asks_for() -> None:
+    job = kuberay()
+    assert (job["apiVersion"], job["kind"]) == ("ray.io/v1", "RayJob")
+    cluster = job["spec"]["rayClusterSpec"]
+    [workers] = cluster["workerGroupSpecs"]
+    assert workers["minReplicas"] <= workers["replicas"] <= workers["maxReplicas"]
+    pods = [group["template"]["spec"] for group in (cluster["headGroupSpec"], workers)]
+    images = {container["image"] for pod in pods for container in pod["containers"]}
+    assert len(images) == 1  # Ray's nodes must have the same versions
+    for pod in pods:
+        mounted = {mount["name"] for container in pod["containers"] for mount in container["volumeMounts"]}
+        assert mounted == {volume["name"] for volume in pod["volumes"]}
+    [container] = pods[1]["containers"]
+    assert container["resources"]["limits"]["nvidia.com/gpu"] == 1
+
+
+@pytest.mark.parametrize("name", CLUSTERS)
+def test_what_to_replace_is_explained_at_the_top(name: str) -> None:
+    lines = (EXAMPLES / name).read_text(encoding="utf-8").splitlines()
+    top = [line for line in lines if line.startswith("#")]
+    placeholders = set(re.findall(r"YOUR-[A-Z]+", "\n".join(lines)))
+    assert placeholders
+    assert placeholders <= set(re.findall(r"YOUR-[A-Z]+", "\n".join(top)))
+    assert any("never ran on a real cluster" in line for line in top)

@@ -18,7 +18,7 @@ from embark.data import items, readers
 from embark.data.fetch import Hub
 from embark.data.items import as_keys
 from embark.models.encoder import Encoder, Tower, Towers, fingerprint, render_item, renders_plainly
-from embark.planning import Count, Demand, Need, Plan, outline, plan, task_demand
+from embark.planning import Count, Demand, Need, Plan, outline, plan, task_demand, workload
 from embark.settings import load_settings
 from embark.tasks import get_tasks
 from embark.types import (
@@ -314,3 +314,46 @@ def test_pools_of_one_id_but_other_sizes_count_as_the_largest() -> None:
     row = get_tasks("PocketNameToImage")[0]
     found = outline([replace(row, name=str(n), pools=(Pool("item", n, "same"),)) for n in (5, 8)])
     assert (found.items, found.unique) == (13, 8)
+
+
+@pytest.mark.parametrize(
+    ("direction", "query", "document"),
+    [
+        ("t2i", ("text",), ("image",)),
+        ("i2t", ("image",), ("text",)),  # captions
+        ("it2t", ("image", "text"), ("passage",)),
+        ("t2it", ("text",), ("image", "passage")),
+        ("v2a", ("video",), ("audio",)),
+        ("upwards", ("text", "image"), ("text", "image")),  # of own tasks, a tag may be any word
+    ],
+)
+def test_kinds_of_items_follow_a_row_s_direction(
+    direction: str, query: tuple[str, ...], document: tuple[str, ...]
+) -> None:
+    row = get_tasks("PocketNameToImage")[0]
+    pools = (Pool("query", 3, "queries"), Pool("document", 5, "documents"))
+    tagged = replace(row, pools=pools, modalities=("text", "image"), tags={"direction": direction})
+    kinds: dict[tuple[str, ...], int] = {}
+    for kind, items_of_kind in ((query, 3), (document, 5)):
+        kinds[kind] = kinds.get(kind, 0) + items_of_kind
+    assert workload([tagged]).once == kinds
+
+
+def test_a_workload_counts_shared_items_once_and_names_what_rows_do_not_state() -> None:
+    row = replace(get_tasks("PocketNameToImage")[0], tags={"direction": "t2i"})
+    images = Pool("document", 100, "images")
+    first = replace(row, name="First", pools=(Pool("query", 30, "names"), images))
+    second = replace(row, name="Second", pools=(images,))
+    third = replace(row, name="Third", pools=())
+    load = workload([first, second, third])
+    assert load.by_task == {("text",): 30, ("image",): 200}
+    assert load.once == {("text",): 30, ("image",): 100}
+    assert load.uncounted == {"Second": ("query",), "Third": ()}
+
+
+def test_every_row_of_the_four_families_tells_the_kinds_of_its_items() -> None:
+    """Items of several modalities only where the row has mixed items."""
+    families = get_tasks(families=["MIEB", "UniBench", "MMEB-V3", "ARK"])
+    plain = [task for task in families if task.pools and not task.mixed]
+    assert len(plain) > 250
+    assert [task.name for task in plain if any(len(kind) > 1 for kind in workload([task]).once)] == []

@@ -7,6 +7,7 @@
 Run models
     evaluate         models over tasks: scores with intervals, kept on disk with every vector
     plan             what an evaluation would embed, store and cost
+    cost             what benchmarks cost on GPUs elsewhere, estimated by their rows
     fetch            the data of tasks, beforehand
     check            the rows of tasks against what the hub has
     rank             the best documents of each query, for who scores them elsewhere
@@ -68,8 +69,9 @@ Settings
     Stages           models that work before and after a retriever
 
 What functions return
-    CardSection, CheckReport, Comparison, Examination, Facts, FetchReport, Flips, Imported, Leaderboard, Measurement,
-    PlanReport, PublishedCheck, Recommendation, Reference, ResultSet, Run, StoreHealth, Study, Upload, VectorFile
+    CardSection, CheckReport, Comparison, CostReport, Examination, Facts, FetchReport, Flips, Imported, Leaderboard,
+    Measurement, PlanReport, PublishedCheck, Recommendation, Reference, ResultSet, Run, StoreHealth, Study, Upload,
+    VectorFile
 
 What they are made of
     Record, TaskResult, Ranking, Matrix, Table, Score, EmbarkError
@@ -94,6 +96,7 @@ _HOMES = {
     "CardSection": "boards.card_section",
     "Comparison": "stats.compare",
     "Content": "types",
+    "CostReport": "run.costs",
     "EmbarkError": "types",
     "Encoder": "models.encoder",
     "Examination": "run.examination",
@@ -140,6 +143,7 @@ _HOMES = {
     "check_store": "run.store_health",
     "clean_store": "run.store_health",
     "compare": "stats.compare",
+    "cost": "run.costs",
     "doctor": "run.examination",
     "encoder": "models.functions",
     "evaluate": "run",

@@ -45,6 +45,8 @@ from embark.run import Run as Run
 from embark.run import evaluate as evaluate
 from embark.run.checking import CheckReport as CheckReport
 from embark.run.checking import check as check
+from embark.run.costs import CostReport as CostReport
+from embark.run.costs import cost as cost
 from embark.run.examination import Examination as Examination
 from embark.run.examination import doctor as doctor
 from embark.run.fetching import FetchReport as FetchReport

@@ -6,6 +6,8 @@ embedded once. Pure: nothing is read, embedded or written here.
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
@@ -22,6 +24,16 @@ from embark.models.encoder import Encoder, fingerprint, render_item, renders_pla
 from embark.types import Array, Dataset, Item, Rendered, Style, Task, role_of
 
 BLOCK = 1024  # needs that are made at a time
+LETTERS = {"t": "text", "i": "image", "v": "video", "a": "audio"}  # of directions: it2t
+SIDES = {  # that tasks of an evaluator embed
+    "retrieval": ("query", "document"),
+    "choice": ("query", "document"),
+    "zeroshot": ("item", "prompt"),
+    "pairs": ("image", "text"),
+    "probe": ("train", "test"),
+    "multilabel": ("train", "test"),
+    "sts": ("left", "right"),
+}
 
 
 @dataclass(frozen=True)
@@ -282,3 +294,50 @@ def outline(tasks: Iterable[Task]) -> Outline:
         savings=tuple(sorted(savings, key=lambda saving: -saving.saved)),
         unknown=tuple(task.name for task in tasks if not task.pools),
     )
+
+
+@dataclass(frozen=True)
+class Workload:
+    """How many items of each kind tasks embed, as far as their rows tell; a kind names the parts of an item.
+
+    Parts are text (a query, a caption or a label), passage (a longer text), image, video and audio.
+    """
+
+    by_task: Mapping[tuple[str, ...], int]  # every task separately
+    once: Mapping[tuple[str, ...], int]  # every distinct item once, for a model that embeds it alike in every role
+    uncounted: Mapping[str, tuple[str, ...]]  # task → the sides whose sizes its row does not state; of all, none
+
+
+def workload(tasks: Iterable[Task]) -> Workload:
+    """The items of tasks by kind, from the pools that rows state: pools of the same id are the same items."""
+    by_task: Counter[tuple[str, ...]] = Counter()
+    distinct: dict[str, tuple[int, tuple[str, ...]]] = {}
+    uncounted = {}
+    for task in tasks:
+        for pool in task.pools:
+            kind = _kind(task, pool.side)
+            by_task[kind] += pool.items
+            distinct[pool.id] = max(distinct.get(pool.id, (0, kind)), (pool.items, kind))
+        stated = {pool.side for pool in task.pools}
+        missing = tuple(side for side in SIDES.get(task.evaluator, ()) if side not in stated)
+        if missing or not stated:
+            uncounted[task.name] = missing if stated else ()
+    once: Counter[tuple[str, ...]] = Counter()
+    for items, kind in distinct.values():
+        once[kind] += items
+    return Workload(by_task, once, uncounted)
+
+
+def _kind(task: Task, side: str) -> tuple[str, ...]:
+    """The parts of the items on a side; of a row that does not tell, all of its modalities."""
+    direction = re.fullmatch("([tiva]+)2([tiva]+)", task.tags.get("direction", ""))
+    if direction and side in ("query", "document"):
+        query, document = direction.groups()
+        parts = tuple(LETTERS[letter] for letter in (query if side == "query" else document))
+        # What is searched by media alone are captions and labels.
+        longer = side == "document" and "t" in query
+        return tuple("passage" if longer and part == "text" else part for part in parts)
+    media = tuple(modality for modality in task.modalities if modality != "text")
+    if side in ("prompt", "text") or not media:
+        return ("text",)
+    return media if side in ("item", "image") else tuple(task.modalities)

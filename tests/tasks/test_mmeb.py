@@ -44,7 +44,7 @@ def test_counts() -> None:
 
 def test_groups_are_told_by_their_tag() -> None:
     assert Counter(task.tags["group"] for task in mmeb.TASKS) == {**COUNTS, "omniset": 12}
-    assert all(set(task.tags) == {"group", "subcategory", "parser", "versions"} for task in mmeb.TASKS)
+    assert all(set(task.tags) == {"group", "subcategory", "parser", "versions", "direction"} for task in mmeb.TASKS)
 
 
 def test_rows_are_those_of_the_facts() -> None:

@@ -22,6 +22,7 @@ from embark.cli import (
     doctor,
     exchange,
     fetch,
+    plan,
     published,
     recommend,
     run,
@@ -83,7 +84,7 @@ def start(
 
 for command in (
     run.run,
-    run.plan,
+    plan.plan,
     fetch.fetch,
     fetch.check,
     board.leaderboard,

@@ -42,7 +42,7 @@ def _row(
         source=replace(SOURCE, files={"test": ("data/*metadata.*", f"data/*/{name}_*")}),
         modalities=("text", "image"), upright=True, mixed="image" in query, subsets={"default": ("eng-Latn",)}, chance=1 / gallery,
         columns={"topic": "topic", "query": "query_id", "document": "corpus_id"}, options={"topic": name},
-        tags={"domain": domain, "skills": skills, "visual_types": visual, "query_modality": query, "adapted_from": origin},
+        tags={"domain": domain, "skills": skills, "visual_types": visual, "query_modality": query, "adapted_from": origin, "direction": "it2i" if "image" in query else "t2i"},
         pools=(Pool("query", queries, f"{SOURCE.id}/-/queries/{name}"), Pool("document", gallery, f"{SOURCE.id}/-/gallery/{name}")),
         notes=(*notes, HIDDEN, LICENCE, INFERRED, GARBLED),
     )  # fmt: skip

@@ -104,7 +104,7 @@ def _row(
         name=f"MMEB/{name}", family="MMEB-V3", evaluator="choice" if ranking == "local" else "retrieval", reader=reader, source=source,
         metric=METRICS[group], category=subcategory, modalities=tuple(m for m in MODALITIES if m in {LETTERS[letter] for letter in ways if letter in LETTERS}),
         mixed="+" in ways, subsets={"default": languages}, instructions={role: text for role, text in (("query", query), ("document", target)) if text},
-        options={"parser": parser, **(options or {})}, tags={"group": group, "subcategory": subcategory, "parser": parser, "versions": versions},
+        options={"parser": parser, **(options or {})}, tags={"group": group, "subcategory": subcategory, "parser": parser, "versions": versions, "direction": _letters(ways)},
         pools=tuple(
             Pool(side, count, (shared or {}).get(side, f"{source.id}/{name}/{source.splits[0]}/{side}")) for side, count in known.items() if count is not None
         ),
@@ -112,6 +112,11 @@ def _row(
         notes=(*notes, *((f"The number of {unknown} is not known exactly{f' ({sizes})' if sizes else ''} and is left out of the plan.",) if unknown else ()), LAYOUT if source.revision == PINNED else REVISION),
         **more,
     )  # fmt: skip
+
+
+def _letters(ways: str) -> str:
+    """The modalities of query and target in MIEB's letters: "I+T T" is it2t."""
+    return ways.lower().replace("+", "").replace(" ", "2")
 
 
 def _packed(archive: str) -> dict[str, Any]:
@@ -680,7 +685,7 @@ def _direction(query: Modality, target: Modality) -> Task:
         options={"parser": "omniset", "query": query, "target": target, "path": "omniset/omniset.jsonl", **_packed("omniset.tar.gz"), "frames": 8, "positives": "one"},
         style=Style("MMEB-V3", {"query": "{media} {instruction}{text}", "document": WITH_MEDIA, "document:text": PLAIN_TEXT}, 8),
         variants={"native": {"style": Style("native", {"document:text": PLAIN_TEXT})}},
-        tags={"group": "omniset", "subcategory": "OmniSET", "parser": "omniset", "versions": "V3"}, pools=(Pool("query", 101, f"{HUB}/OmniSET/test/{query}"),),
+        tags={"group": "omniset", "subcategory": "OmniSET", "parser": "omniset", "versions": "V3", "direction": f"{query[0]}2{target[0]}"}, pools=(Pool("query", 101, f"{HUB}/OmniSET/test/{query}"),),
         notes=(
             "A diagnostic beside the 190 tasks. A query ranks one list of all four modalities: its own tuple, which holds the query itself, and 15 to 20 hard wrong ones.",
             "The paper says 100 queries; WAVE's scores and a public run say 101.",
