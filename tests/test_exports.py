@@ -57,6 +57,7 @@ PUBLIC = [
     "Text",
     "Upload",
     "VectorFile",
+    "Verification",
     "analyze",
     "card",
     "check",
@@ -100,6 +101,7 @@ PUBLIC = [
     "store_size",
     "task",
     "to_toml",
+    "verify",
 ]
 
 
