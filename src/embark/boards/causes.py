@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from statistics import fmean
 from typing import TYPE_CHECKING
 
@@ -125,7 +126,8 @@ def concentrated(cases: Sequence[Case], encoder: Encoder | None = None) -> Itera
     """The properties of tasks that the differences go with, by Fisher's exact test; else that they are everywhere."""
     properties: dict[str, Callable[[Task], bool]] = {
         "an instruction": lambda row: bool(row.instructions),
-        **{f"{kind}s": lambda row, kind=kind: kind in row.modalities for kind in ("image", "video")},
+        "images": lambda row: "image" in row.modalities,
+        "videos": lambda row: "video" in row.modalities,
         "sounds": lambda row: "audio" in row.modalities,
         "class prompts": lambda row: bool(row.templates),
         "a probe or clustering": lambda row: row.evaluator in LEARNING,
@@ -198,10 +200,7 @@ def trials(cases: Sequence[Case], encoder: Encoder, settings: Settings) -> list[
         "other normalization: compared by {}": lambda row: _otherwise_compared(_vectors(encoder, row, settings)),
         "normalization of the vectors that are learnt from": lambda row: _normalized(_vectors(encoder, row, settings)),
         "published without the instruction": lambda row: _without_instruction(encoder, row, settings),
-        **{
-            f"other pooling: {pooling}": lambda row, pooling=pooling: _pooled(encoder, row, settings, pooling)
-            for pooling in POOLINGS
-        },
+        **{f"other pooling: {pooling}": partial(_pooled, encoder, settings, pooling) for pooling in POOLINGS},
     }
     causes = []
     for name, change in ways.items():
@@ -257,7 +256,7 @@ def _normalized(task: Embedded | None) -> Embedded | None:
 
 def _unit(rows: Array) -> Array:
     length = np.linalg.norm(rows, axis=1, keepdims=True)
-    return np.divide(rows, length, out=np.zeros_like(rows), where=length > 0)
+    return np.asarray(np.divide(rows, length, out=np.zeros_like(rows), where=length > 0))
 
 
 def _without_instruction(encoder: Encoder, row: Task, settings: Settings) -> Embedded | None:
@@ -266,7 +265,7 @@ def _without_instruction(encoder: Encoder, row: Task, settings: Settings) -> Emb
     return _vectors(encoder, replace(row, instructions={}), settings)
 
 
-def _pooled(encoder: Encoder, row: Task, settings: Settings, pooling: str) -> Embedded | None:
+def _pooled(encoder: Encoder, settings: Settings, pooling: str, row: Task) -> Embedded | None:
     """The task by the model with another pooling, where its card states one and it is small."""
     card = encoder.card
     own = card.options.get("pooling")

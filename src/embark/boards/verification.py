@@ -87,7 +87,7 @@ class Verification(Noted):
     published_as: str
     source: str  # the papers' tables, or a folder
     checks: tuple[TaskCheck, ...]
-    mean: Comparison | None  # of all tasks that can be compared
+    mean: MeanCheck | None  # of all tasks that can be compared
     causes: tuple[Cause, ...] = ()
 
     @property
@@ -150,7 +150,7 @@ class Verification(Noted):
 
 
 @dataclass(frozen=True)
-class Comparison:
+class MeanCheck:
     """The mean difference over all tasks that can be compared, and how far it may be from zero."""
 
     difference: float
@@ -395,7 +395,7 @@ def _check(row: Task, result: TaskResult, references: _Reference, limit: int | N
     return TaskCheck(row, Comparable(result, reference, Score(value, *interval), allowed, note=note))
 
 
-def _corrected(checks: Sequence[TaskCheck]) -> tuple[list[TaskCheck], Comparison | None]:
+def _corrected(checks: Sequence[TaskCheck]) -> tuple[list[TaskCheck], MeanCheck | None]:
     """The tasks with p-values that are corrected for their number, and their mean, which is one more."""
     scores = [check.scores for check in checks if check.scores is not None]
     if not scores:
@@ -408,7 +408,7 @@ def _corrected(checks: Sequence[TaskCheck]) -> tuple[list[TaskCheck], Comparison
         check if check.scores is None else replace(check, scores=replace(check.scores, p=next(p_values)))
         for check in checks
     ]
-    return corrected, Comparison(mean, allowed, next(p_values)) if len(scores) > 1 else None
+    return corrected, MeanCheck(mean, allowed, next(p_values)) if len(scores) > 1 else None
 
 
 def _shared_parts(result: TaskResult, reference: TaskResult) -> list[Record]:
@@ -425,7 +425,7 @@ def _outcomes(result: TaskResult) -> tuple[int, Array]:
     try:
         parts = parts_of(result, ItemNumbers()).values()
     except NotComparable:
-        return sum(record.counts.get("queries", record.counts.get("items", 0)) for record in result.records), np.empty(0)
+        return sum(record.counts.get("items", 0) for record in result.records), np.empty(0)
     runs = [pushes(part.statistic, part.main, part.outcomes).runs for part in parts]
     count = min(map(len, runs))
     return sum(len(part.outcomes["id"]) for part in parts), np.mean([of_part[:count] for of_part in runs], axis=0)

@@ -237,7 +237,8 @@ def _printed(family: str) -> dict[tuple[str, str], list[str]]:
 @cache
 def _half_digits(family: str) -> dict[tuple[str, str], float]:
     """By table and measure of single tasks, half of the last digit that its values are printed with."""
-    values = group_values(((score.table, score.metric), score.value) for score in scores(family) if score.kind == "task")
+    of_tasks = (score for score in scores(family) if score.kind == "task")
+    values = group_values(((score.table, score.metric), score.value) for score in of_tasks)
     return {key: 0.5 * 10.0 ** -max(map(_decimals, of_table)) for key, of_table in values.items()}
 
 

@@ -30,7 +30,7 @@ REDRAWN = 0.01  # share of the items whose outcomes another machine may draw aga
 
 @dataclass(frozen=True)
 class Tolerance:
-    """How far a reproduction may be from the published score: `bound` at most by rounding and one item, and `error` by chance."""
+    """How far a reproduction may be from the published score: by rounding and one item (`bound`), and by chance."""
 
     bound: float
     error: float
