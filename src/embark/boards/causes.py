@@ -7,7 +7,7 @@ Trials use stored vectors, and embed at most CHEAP items.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from statistics import fmean
@@ -67,8 +67,9 @@ def likely_causes(checks: Sequence[TaskCheck], encoder: Encoder | None, settings
     if not any(case.differs for case in cases):
         return ()
     stated = filter(None, (data_revision(cases), model_revision(cases), device_pixels(cases)))
-    tried = () if encoder is None else trials(cases, encoder, settings)
-    return (*tried, *stated, *concentrated(cases, encoder))
+    tried = [] if encoder is None else trials(cases, encoder, settings)
+    placed = concentrated(cases, encoder) or ([] if tried else everywhere(cases))
+    return (*tried, *stated, *placed)
 
 
 # ── what the records state ───────────────────────────────────────────────────────────────────────────────────────────
@@ -122,8 +123,8 @@ def _other_revision(case: Case) -> bool:
 # ── where the differences are ────────────────────────────────────────────────────────────────────────────────────────
 
 
-def concentrated(cases: Sequence[Case], encoder: Encoder | None = None) -> Iterator[Cause]:
-    """The properties of tasks that the differences go with, by Fisher's exact test; else that they are everywhere."""
+def concentrated(cases: Sequence[Case], encoder: Encoder | None = None) -> list[Cause]:
+    """The properties of tasks that the differences go with, by Fisher's exact test: the one with the least p-value."""
     properties: dict[str, Callable[[Task], bool]] = {
         "an instruction": lambda row: bool(row.instructions),
         "images": lambda row: "image" in row.modalities,
@@ -134,15 +135,17 @@ def concentrated(cases: Sequence[Case], encoder: Encoder | None = None) -> Itera
     }
     p_values = {name: _fisher(cases, has) for name, has in properties.items()}
     best = min(p_values.values())
-    if best < 1 - LEVEL:
-        strongest = [name for name, p in p_values.items() if p == best]
-        for name in strongest:
-            yield _of_property(name, properties[name], cases, encoder, best, len(strongest) - 1)
-        return
-    differing = [case.row.name for case in cases if case.differs]
-    if len(cases) >= FEWEST and len(differing) >= NEARLY_ALL * len(cases):
-        evidence = f"{len(differing)} of {counted(len(cases), 'task')} differ, whatever they ask for"
-        yield Cause("other weights, pooling or normalization", tuple(differing), evidence)
+    strongest = [name for name, p in p_values.items() if p == best < 1 - LEVEL]
+    return [_of_property(name, properties[name], cases, encoder, best, len(strongest) - 1) for name in strongest]
+
+
+def everywhere(cases: Sequence[Case]) -> list[Cause]:
+    """What is wrong where nearly all tasks differ, whatever they ask for."""
+    names = tuple(case.row.name for case in cases if case.differs)
+    if len(cases) < FEWEST or len(names) < NEARLY_ALL * len(cases):
+        return []
+    evidence = f"{len(names)} of {counted(len(cases), 'task')} differ, whatever they ask for"
+    return [Cause("other weights, pooling or normalization", names, evidence)]
 
 
 def _fisher(cases: Sequence[Case], has: Callable[[Task], bool]) -> float:

@@ -17,7 +17,7 @@ import numpy as np
 from embark import published as papers
 from embark.boards.causes import Cause, likely_causes
 from embark.boards.comparable_results import own_results, printed_scores, rows_of
-from embark.catalogue import counted, listed
+from embark.catalogue import counted, group_values, listed
 from embark.models import MODELS, Loading
 from embark.models.encoder import Encoder
 from embark.results import SAMPLED, Record, Results, TaskResult
@@ -115,6 +115,11 @@ class Verification(Noted):
             cells = ("mean of all", None, None, _points(self.mean.difference), _allowed(self.mean.tolerance), "")
             rows.append(Row(cells, total=True))
         notes = [f"likely cause: {cause.sentence()}" for cause in self.causes]
+        if rows[:-1] and self.mean is not None:
+            notes.append(
+                "allowed: the difference, in points, of 95 % of reproductions of one task. Verdicts are corrected for "
+                "the number of tasks (Holm)."
+            )
         return Table(("task", "published", "ours", "difference", "allowed", "note"), tuple(rows), tuple(notes))
 
     def sentence(self) -> str:
@@ -308,19 +313,16 @@ class _Reference:
 def _printed(rows: Sequence[Task], name: str) -> dict[str, _Reference | str]:
     """By task, the published scores of a model, or why there are none to compare with."""
     card = MODELS.get(name)
+    of_protocols = [papers.results(rows, protocol) for protocol in dict.fromkeys(row.protocol for row in rows)]
+    results = group_values(((r.model, r.task, r.protocol), r) for of_protocol in of_protocols for r in of_protocol)
+    protocols = group_values(((s.model, s.name), s.protocol) for s in printed_scores(rows) if s.kind == "task")
     references: dict[str, _Reference | str] = {}
-    results = [result for protocol in {row.protocol for row in rows} for result in papers.results(rows, protocol)]
-    printed = printed_scores(rows)
     for row in rows:
         alias = name if card is None else card.aliases.get(row.family, name)
-        of_task = [r for r in results if (r.model, r.task, r.protocol) == (alias, row.name, row.protocol)]
-        if of_task:
+        if of_task := results.get((alias, row.name, row.protocol)):
             references[row.name] = _usable(of_task, row)
-            continue
-        same = [score for score in printed if (score.model, score.name, score.kind) == (alias, row.name, "task")]
-        protocols = sorted({score.protocol for score in same} - {row.protocol})
-        if protocols:
-            references[row.name] = f"published under {listed(protocols)}, and this is under {row.protocol}"
+        elif others := sorted({*protocols.get((alias, row.name), ())} - {row.protocol}):
+            references[row.name] = f"published under {listed(others)}, and this is under {row.protocol}"
         else:
             references[row.name] = f"no score of {alias} is published"
     return references
