@@ -125,10 +125,10 @@ def test_without_usearch_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_by_name(pocket_home: Path) -> None:
-    study = embark.analyze.index("embark/random", "PocketNameToImage", repeats=1, show_progress=False)
+    study = embark.analyze.index("embark/random", "PocketClockArithmetic", repeats=1, show_progress=False)
     assert list(points(study)) == NAMES
     [result] = embark.load_results(
-        tasks="PocketNameToImage", published=False, settings=embark.load_settings(pocket_home, pocket_home / "results")
+        tasks="PocketClockArithmetic", published=False, settings=embark.load_settings(pocket_home, pocket_home / "results")
     ).results
     assert points(study)["exact"].score.value == pytest.approx(result.score)
 
