@@ -122,6 +122,7 @@ def test_nothing_published_is_a_status_of_its_own() -> None:
     assert result.exit_code == 3
     assert "none of 2 tasks can be compared with the papers' tables" in result.stdout
     assert "no score of embark/pocket is published" in result.stdout
+    assert "name the model as the tables do (--published-as NAME" in result.stderr
 
 
 def test_artefacts_other_data_and_other_protocols_are_told() -> None:
@@ -259,6 +260,8 @@ def test_samples_say_how_much_they_can_tell(elsewhere_scored: tuple[list[embark.
     pairs = [task.scores for task in check.checks if task.scores is not None]
     assert all(pair.tolerance.allowed > 0.05 for pair in pairs)
     assert any(pair.difference for pair in pairs)  # another score than of all items
+    again = embark.verify("test/numbers", tasks=tasks, against=theirs.results, limit=50, run=False)
+    assert again.checks == check.checks
 
 
 def test_clusterings_are_not_compared_by_samples(tmp_path: Path) -> None:
@@ -296,3 +299,22 @@ def test_the_name_in_the_tables_may_be_another(elsewhere_scored: tuple[list[emba
     assert check.status == 1
     assert check.sentence().startswith("test/mine (published as test/numbers): 0 of 1 score")
     assert embark.verify(mine, tasks=tasks[:1], against=theirs.results, show_progress=False).status == 3
+
+
+def test_the_command_runs_and_compares_with_an_export(tmp_path: Path) -> None:
+    tasks = ("-t", "PocketNameSTS", "-t", "PocketFlagZeroShot")
+    assert invoke("run", "-m", "embark/random", *tasks).exit_code == 0
+    embark.export_mteb(tmp_path / "export")
+    words = ("verify", "-m", "embark/random", *tasks, "--results", tmp_path / "mine")
+    result = invoke(*words, "--against", tmp_path / "export")
+    assert result.exit_code == 0, result.output
+    assert "embark/random: 2 of 2 scores are as published" in result.stdout
+    assert len(list((tmp_path / "mine").rglob("Pocket*.json"))) == 2
+    assert "difference" in invoke(*words, "--against", tmp_path / "export", "--format", "latex").stdout
+
+
+def test_protocols_of_several_models_are_not_run() -> None:
+    name = next(card.name for card in MODELS.values() if "ARK" in card.aliases and "text" in card.modalities)
+    check = embark.verify(name, "ARK", protocol="captions")
+    assert check.status == 3
+    assert check.notes[0].startswith("not run, as captions takes stages")

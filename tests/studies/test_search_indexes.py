@@ -52,24 +52,24 @@ def test_exact_search_has_the_score_of_the_run(study: IndexStudy) -> None:
 
 
 def test_every_index_is_there_with_its_size(study: IndexStudy) -> None:
-    found = points(study)
-    assert list(found) == NAMES
-    assert [found[name].bytes for name in ("exact", "int8", "binary", "binary, 4× re-scored")] == [256, 64, 8, 8]
-    assert 256 < found["graph, 16"].bytes == found["graph, 256"].bytes < 256 + 300
-    assert 64 < found["int8 graph, 16"].bytes < found["graph, 16"].bytes - 150
+    by_name = points(study)
+    assert list(by_name) == NAMES
+    assert [by_name[name].bytes for name in ("exact", "int8", "binary", "binary, 4× re-scored")] == [256, 64, 8, 8]
+    assert 256 < by_name["graph, 16"].bytes == by_name["graph, 256"].bytes < 256 + 300
+    assert 64 < by_name["int8 graph, 16"].bytes < by_name["graph, 16"].bytes - 150
 
 
 def test_more_work_finds_more(study: IndexStudy) -> None:
-    found = points(study)
+    by_name = points(study)
     for names in (NAMES[2:5], NAMES[5:8], NAMES[8:11]):
-        overlaps = [found[name].overlap for name in names]
+        overlaps = [by_name[name].overlap for name in names]
         assert overlaps == sorted(overlaps)
-    assert found["int8"].overlap > 0.95
-    assert found["graph, 256"].overlap > 0.99
-    assert found["binary"].overlap < 0.6
-    assert found["binary"].difference is not None
-    assert found["binary"].difference.high < 0
-    assert found["binary, 16× re-scored"].score.value > found["binary"].score.value
+    assert by_name["int8"].overlap > 0.95
+    assert by_name["graph, 256"].overlap > 0.99
+    assert by_name["binary"].overlap < 0.6
+    assert by_name["binary"].difference is not None
+    assert by_name["binary"].difference.high < 0
+    assert by_name["binary, 16× re-scored"].score.value > by_name["binary"].score.value
 
 
 def test_times_are_of_every_repeat(study: IndexStudy) -> None:
@@ -98,19 +98,19 @@ def test_dot_products_and_several_parts() -> None:
     lengths = np.linspace(1, 3, 60, dtype=np.float32)[:, None]
     part = {"query": rows + gaussian(60, DIM, 1), "document": lengths * rows}
     both = embedded("retrieval", [qrels(60), qrels(60)], [part, part], similarity="dot")
-    found = points(indexed([both], repeats=1))
+    by_name = points(indexed([both], repeats=1))
     exact = np.mean([part.scores().value for part in both.parts])
-    assert found["exact"].score.value == exact
-    assert found["graph, 256"].score.value == pytest.approx(exact, abs=0.02)
+    assert by_name["exact"].score.value == exact
+    assert by_name["graph, 256"].score.value == pytest.approx(exact, abs=0.02)
 
 
 def test_a_corpus_smaller_than_what_a_search_returns() -> None:
-    found = points(indexed([noisy(0.5, items=6)], repeats=1))
-    assert [round(point.overlap, 2) for point in found.values()] == [1] * len(NAMES)
+    by_name = points(indexed([noisy(0.5, items=6)], repeats=1))
+    assert [round(point.overlap, 2) for point in by_name.values()] == [1] * len(NAMES)
 
 
 def test_only_retrieval_by_vectors_is_searched() -> None:
-    with pytest.raises(EmbarkError, match="PocketClockReading does not search a corpus .'choice'.: name a retrieval"):
+    with pytest.raises(EmbarkError, match="PocketClockReading does not search a corpus"):
         indexed([replace(noisy(), task=embark.get_tasks("PocketClockReading")[0])])
     with pytest.raises(EmbarkError, match="similarity that an index can have named 'maxsim'"):
         indexed([noisy(similarity="maxsim")])
@@ -127,9 +127,8 @@ def test_without_usearch_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> 
 def test_by_name(pocket_home: Path) -> None:
     study = embark.analyze.index("embark/random", "PocketClockArithmetic", repeats=1, show_progress=False)
     assert list(points(study)) == NAMES
-    [result] = embark.load_results(
-        tasks="PocketClockArithmetic", published=False, settings=embark.load_settings(pocket_home, pocket_home / "results")
-    ).results
+    settings = embark.load_settings(pocket_home, pocket_home / "results")
+    [result] = embark.load_results(tasks="PocketClockArithmetic", published=False, settings=settings).results
     assert points(study)["exact"].score.value == pytest.approx(result.score)
 
 

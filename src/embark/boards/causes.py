@@ -7,6 +7,7 @@ Trials use stored vectors, and embed at most CHEAP items.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -17,17 +18,18 @@ import numpy as np
 
 from embark.catalogue import counted, listed
 from embark.models import get_model
-from embark.models.encoder import Encoder, render_item
+from embark.models.encoder import Billed, Encoder, render_item
 from embark.results import COMMIT
 from embark.run.embedded_task import Embedded
 from embark.run.stored_vectors import Stored
 from embark.settings import Settings
 from embark.stats.intervals import LEVEL
-from embark.types import Array, EmbarkError, Item, Task, Text
+from embark.types import Array, Item, Task, Text
 
 if TYPE_CHECKING:
     from embark.boards.verification import Comparable, TaskCheck
 
+logger = logging.getLogger("embark")
 CHEAP = 1_000  # items that a trial may embed
 TRIED = 3  # tasks that a trial is made on, those with the fewest items
 SMALL = 1_000_000_000  # parameters of a model that is loaded once more for a trial
@@ -211,34 +213,40 @@ def trials(cases: Sequence[Case], encoder: Encoder, settings: Settings) -> list[
         values: list[str] = []
         tried = 0
         for case in differing:
-            changed = _tried(change, case.row) if tried < TRIED else None
-            if changed is None:
+            outcome = _tried(change, case.row) if tried < TRIED else None
+            if outcome is None:
                 continue
             tried += 1
-            value = fmean(part.scores().value for part in changed.parts)
+            value, similarity = outcome
             published = case.scores.reference.score
             if abs(value - published) <= min(case.scores.tolerance.allowed, abs(case.scores.difference)):
                 names.append(case.row.name)
                 values.append(f"{case.row.name} {100 * value:.2f}, published {100 * published:.2f}")
-                name = name.format(changed.parts[0].params.get("similarity", ""))
+                name = name.format(similarity)
         if tried and len(names) == tried:
             evidence = f"so scored, {len(names)} of {tried} tried come out as published: {listed(values)}"
             causes.append(Cause(name, tuple(names), evidence))
     return causes
 
 
-def _tried(change: Callable[[Task], Embedded | None], row: Task) -> Embedded | None:
-    """The task after a change; None where the change does not apply, or its vectors cannot be had."""
+def _tried(change: Callable[[Task], Embedded | None], row: Task) -> tuple[float, str] | None:
+    """A task's score after a change, and its similarity; None where the change does not apply, or cannot be made."""
     try:
-        return change(row)
-    except EmbarkError:
+        changed = change(row)
+        if changed is None:
+            return None
+        value = fmean(part.scores().value for part in changed.parts)
+        return value, str(changed.parts[0].params.get("similarity", ""))
+    except Exception as error:  # a trial that fails tells nothing, and must not cost the verdicts
+        logger.info("A trial on %s failed: %s", row.name, error)
         return None
 
 
 def _vectors(encoder: Encoder, row: Task, settings: Settings) -> Embedded | None:
-    """A task with its vectors; None if more than CHEAP would have to be embedded."""
+    """A task with its vectors; None if more than CHEAP are not stored, or any of a model that costs money."""
     stored = Stored(encoder, settings, embedding=True, show_progress=False)
-    if len(stored.plan(encoder, stored.demands(row, encoder)).needs) > CHEAP:
+    most = 0 if isinstance(encoder, Billed) else CHEAP
+    if len(stored.plan(encoder, stored.demands(row, encoder)).needs) > most:
         return None
     return stored.task(row)
 

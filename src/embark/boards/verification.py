@@ -6,7 +6,7 @@ A task's score is taken from disk or computed, and compared under the same proto
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from math import isnan
 from pathlib import Path
 from statistics import fmean, median
@@ -25,7 +25,7 @@ from embark.results.exchange import is_mmeb, is_unibench, read_mmeb, read_mteb, 
 from embark.results.of_model import results_of_model
 from embark.results.table import Exact, Noted, Row, Score, Table
 from embark.results.task_rows import known_tasks
-from embark.run import NothingScored, Run, evaluate
+from embark.run import NothingScored, Skipped, evaluate
 from embark.run.models import load_model, model_card, model_name
 from embark.settings import Settings, load_settings
 from embark.stats.compare import holm
@@ -39,6 +39,7 @@ from embark.types import Array, Benchmark, EmbarkError, Task
 
 Verdict = Literal["reproduced", "differs", "not comparable"]
 STATUS = {"reproduced": 0, "differs": 1, "not comparable": 3}  # of the command; 2 is an error of the user's
+UNPUBLISHED = "is published"
 SHOWN = 4  # tasks that the sentence names
 
 
@@ -200,60 +201,94 @@ def verify(
     settings = settings or load_settings()
     stored = Results(settings.results)
     on_disk = list(stored.all())
-    rows = rows_of(benchmark, tasks, protocol, known_tasks(on_disk))
-    name = _name(model, on_disk, settings)
-    published_name = published_as or name
+    known = known_tasks(on_disk)
+    rows = rows_of(benchmark, tasks, protocol, known)
+    published_name = published_as or _name(model, on_disk, settings)
     references = (
         _printed(rows, published_name)
         if against is None
-        else _of_folder(rows, Path(against), published_name, known_tasks(on_disk), protocol)
+        else _of_folder(rows, Path(against), published_name, known, protocol)
     )
-    imported = _imported(rows, on_disk, name)
-    to_run = [row for row in rows if isinstance(references[row.name], _Reference) and row.name not in imported]
-    if limit is not None:
-        to_run = [row.limited(limit) for row in to_run if row.evaluator != "clustering"]
-    encoder = None if isinstance(model, str) else load_model(model)
     notes = list(stored.notes)
-    if run and to_run and encoder is None:
-        try:
-            encoder = load_model(model, loading, settings)
-        except EmbarkError as error:
-            if not imported:
-                raise
-            notes.append(f"not run: {error}")
-    ran = Run([])
-    if run and to_run and encoder is not None:
-        ran = _evaluated(encoder, to_run, settings, batch_size, show_progress)
-        name = encoder.card.name
-        own = {result.task: result for result in ran.results}
-    else:
-        own = _on_disk(stored, on_disk, to_run, model)
-    skipped = {skip.task: skip for skip in ran.skipped}
-    checks: list[TaskCheck] = []
-    for row in rows:
-        reference = references[row.name]
-        result = imported.get(row.name) or own.get(row.name)
-        if isinstance(reference, str):
-            checks.append(TaskCheck(row, why=reference))
-        elif limit is not None and row.evaluator == "clustering" and result is None:
-            checks.append(TaskCheck(row, why="a clustering's score depends on the number of items: run it in full"))
-        elif result is None:
-            skip = skipped.get(row.name)
-            why = "it has no score on disk" if skip is None else f"{skip.kind}: {skip.why}"
-            checks.append(TaskCheck(row, why=why, failed=skip is not None and skip.kind == "failed"))
-        else:
-            checks.append(_check(row, result, reference, limit))
-    checks, mean = _corrected(checks)
+    own_protocols = {name for row in rows_of(benchmark, tasks, None, known) for name in (row.protocol, *row.variants)}
+    if run and protocol not in (None, "paper", *own_protocols):
+        run = False
+        notes.append(f"not run, as {protocol} takes stages (embark run --caption, --rewrite or --rerank)")
+    own = _OwnScores(model, None if isinstance(model, str) else load_model(model), notes=notes)
+    own.read([row for row in rows if isinstance(references[row.name], _Reference)], stored, on_disk, limit, run)
+    if run and own.to_run:
+        own.run(loading, settings, batch_size, show_progress)
+    checks, mean = _corrected([own.check(row, references[row.name], limit) for row in rows])
     verification = Verification(
-        name, published_name, "the papers' tables" if against is None else str(against), tuple(checks), mean,
+        own.encoder.card.name if own.encoder else _name(model, on_disk, settings),
+        published_name,
+        "the papers' tables" if against is None else str(against),
+        tuple(checks),
+        mean,
         notes=(*notes, *_notes(checks, limit)),
-    )  # fmt: skip
+    )
     if verification.verdict != "differs":
         return verification
-    return replace(verification, causes=likely_causes(checks, encoder, settings))
+    return replace(verification, causes=likely_causes(checks, own.encoder, settings))
 
 
 # ── scores of ours ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass
+class _OwnScores:
+    """A model's scores, from disk and from a run; `encoder` is the model, where it is loaded."""
+
+    model: str | Encoder
+    encoder: Encoder | None
+    notes: list[str]
+    results: dict[str, TaskResult] = field(default_factory=dict)
+    skipped: dict[str, Skipped] = field(default_factory=dict)
+    to_run: list[Task] = field(default_factory=list)
+
+    def read(
+        self, rows: Sequence[Task], stored: Results, on_disk: Sequence[TaskResult], limit: int | None, run: bool
+    ) -> None:
+        """Take what is on disk: of other tools, where there is nothing of ours; of ours, unless it is to be run.
+
+        A run takes scores from disk, too, and knows whether they are of this very model.
+        """
+        self.results = _imported(rows, on_disk, model_name(self.model))
+        self.to_run = [row for row in rows if row.name not in self.results]
+        if limit is not None:
+            self.to_run = [row.limited(limit) for row in self.to_run if row.evaluator != "clustering"]
+        if not run:
+            self.results |= _on_disk(stored, on_disk, self.to_run, self.model)
+
+    def run(self, loading: Loading | None, settings: Settings, batch_size: int | None, show_progress: bool) -> None:
+        """Evaluate the model; one that cannot be loaded is an error, unless it has imported scores."""
+        try:
+            self.encoder = self.encoder or load_model(self.model, loading, settings)
+        except EmbarkError as error:
+            if not self.results:
+                raise
+            self.notes.append(f"not run: {error}")
+            return
+        try:
+            run = evaluate(
+                self.encoder, self.to_run, settings=settings, batch_size=batch_size, show_progress=show_progress
+            )
+        except NothingScored as failed:
+            run = failed.run
+        self.results |= {result.task: result for result in run.results}
+        self.skipped = {skip.task: skip for skip in run.skipped}
+
+    def check(self, row: Task, reference: _Reference | str, limit: int | None) -> TaskCheck:
+        """Our score on a task beside the published one, or why there is none of either."""
+        if isinstance(reference, str):
+            return TaskCheck(row, why=reference)
+        if row.name in self.results:
+            return _check(row, self.results[row.name], reference, limit)
+        if skip := self.skipped.get(row.name):
+            return TaskCheck(row, why=f"{skip.kind}: {skip.why}", failed=skip.kind == "failed")
+        if limit is not None and row.evaluator == "clustering":
+            return TaskCheck(row, why="a clustering's score depends on the number of items: run it in full")
+        return TaskCheck(row, why="it has no score on disk")
 
 
 def _name(model: str | Encoder, on_disk: Sequence[TaskResult], settings: Settings) -> str:
@@ -272,15 +307,6 @@ def _imported(rows: Sequence[Task], on_disk: Sequence[TaskResult], name: str) ->
     of_model = [r for r in current if name in (r.model, f"{r.model}@{r.revision}") and not isnan(r.score)]
     ours = {result.task for result in of_model if result.made_by == "embark"}
     return {result.task: result for result in of_model if result.task not in ours}
-
-
-def _evaluated(
-    encoder: Encoder, rows: list[Task], settings: Settings, batch_size: int | None, show_progress: bool
-) -> Run:
-    try:
-        return evaluate(encoder, rows, settings=settings, batch_size=batch_size, show_progress=show_progress)
-    except NothingScored as failed:
-        return failed.run
 
 
 def _on_disk(
@@ -324,7 +350,7 @@ def _printed(rows: Sequence[Task], name: str) -> dict[str, _Reference | str]:
         elif others := sorted({*protocols.get((alias, row.name), ())} - {row.protocol}):
             references[row.name] = f"published under {listed(others)}, and this is under {row.protocol}"
         else:
-            references[row.name] = f"no score of {alias} is published"
+            references[row.name] = f"no score of {alias} {UNPUBLISHED}"
     return references
 
 
@@ -350,7 +376,8 @@ def _of_folder(
     elif is_unibench(folder) and not any(folder.rglob("*.json")):
         results = read_unibench(folder, known).results
     else:
-        results = [*Results(folder).all(), *read_mteb(folder, known).results]
+        roots = [root for root in (folder, folder / "results") if root.is_dir()]
+        results = [*(result for root in roots for result in Results(root).all()), *read_mteb(folder, known).results]
     of_model = [result for result in results if result.model == name and not isnan(result.score)]
     references: dict[str, _Reference | str] = {}
     for row in rows:
@@ -437,6 +464,8 @@ def _notes(checks: Sequence[TaskCheck], limit: int | None) -> list[str]:
     """How much the comparison can tell, and what it takes for granted."""
     pairs = [check.scores for check in checks if check.scores is not None]
     notes = []
+    if not any(check.scores or check.failed for check in checks) and any(UNPUBLISHED in check.why for check in checks):
+        notes.append("name the model as the tables do (--published-as NAME, or published_as in Python)")
     if sampled := [pair.tolerance.allowed for pair in pairs if pair.result.sampled]:
         notes.append(
             f"{counted(len(sampled), 'score')} of samples (limit {limit:,}): their intervals are as wide as that makes "

@@ -19,7 +19,7 @@ from embark.evaluators.retrieval import evaluate_lists
 from embark.evaluators.similarity import as_float32
 from embark.evaluators.threads import blas_threads
 from embark.evaluators.topk import topk
-from embark.results.table import Exact, Interval, Row, Score, Table, applicable, footnoted, short
+from embark.results.table import Exact, Interval, Row, Score, Table, footnoted, short
 from embark.run.embedded_task import Embedded, EmbeddedPart
 from embark.run.models import Models
 from embark.settings import cores
@@ -144,17 +144,17 @@ class IndexStudy(Study):
         columns = (
             "index", "bytes a vector", "score", "difference", "of exact (%)", "build (s)", "queries a second", "range",
         )  # fmt: skip
-        notes = {
+        notes = (
             f"All queries at once, {self.depth} documents each, on {self.threads} threads of this machine; the median "
-            f"and range of {self.repeats} repeats. Score and difference have 95 % intervals over queries.": True,
-            f"of exact: how many of the {self.depth} that exact search returns are among those returned.": True,
+            f"and range of {self.repeats} repeats. Score and difference have 95 % intervals over queries.",
+            f"of exact: how many of the {self.depth} that exact search returns are among those returned.",
             "int8: a scale a dimension; binary: signs, by Hamming distance; re-scored: the best of them by full "
-            "vectors, which have to be kept, too, in memory or on disk (not in the bytes).": True,
+            "vectors, which have to be kept, too, in memory or on disk (not in the bytes).",
             f"graph: HNSW of usearch, {CONNECTIVITY} neighbors, built with {BUILD_EXPANSION} candidates, searched with "
-            "as many as the name says; its bytes are those of the index as it is saved, with its vectors.": True,
-        }
-        found = dict.fromkeys(note for curve in self.curves for note in curve.task.notes)
-        return footnoted(Table(columns, tuple(rows), (*applicable(notes), *found), models="rows"))
+            "as many as the name says; its bytes are those of the index as it is saved, with its vectors.",
+        )
+        of_tasks = dict.fromkeys(note for curve in self.curves for note in curve.task.notes)
+        return footnoted(Table(columns, tuple(rows), (*notes, *of_tasks), models="rows"))
 
     def draw(self, figure: Any) -> None:
         """Score against speed and against size, with intervals; a stair joins what nothing else beats in both."""
@@ -275,8 +275,11 @@ def _scored(task: Embedded, ranked: Sequence[Array]) -> tuple[float, list[Part]]
 
 def _overlap(ranked: Sequence[Array], exact: Sequence[Array]) -> float:
     """The share of the documents of exact search that are among those returned."""
-    hits = [(own[:, :, None] == other[:, None, :]).any(axis=1) for own, other in zip(ranked, exact, strict=True)]
-    return float(np.concatenate(hits).mean())
+    hits = 0
+    for own, other in zip(ranked, exact, strict=True):
+        row = np.arange(len(own))[:, None] * (1 + max(int(own.max()), int(other.max())))  # numbers apart by query
+        hits += int(np.isin((other + row)[other >= 0], (own + row)[own >= 0]).sum())
+    return hits / sum(int((other >= 0).sum()) for other in exact)
 
 
 def _timed_build(method: Method, documents: Sequence[Corpus], threads: int, repeats: int) -> tuple[list[Built], Timing]:
@@ -387,10 +390,10 @@ def _rounded(values: Array) -> Array:
 def _compared(documents: Array, queries: Array, k: int, metric: str, threads: int) -> Array:
     """The k best documents of each query, by comparing them all."""
     library = _usearch()
-    found = library.search(
+    matches = library.search(
         documents, queries, min(k, len(documents)), getattr(library.MetricKind, metric), exact=True, threads=threads
     )
-    return _positions(found, len(queries))
+    return _positions(matches, len(queries))
 
 
 def _graph_of(documents: Array, of_queries: Callable[[Array], Array], dtype: str, threads: int) -> Built:
