@@ -17,6 +17,7 @@ from typer.testing import CliRunner
 import embark
 from embark import published
 from embark.boards import verification
+from embark.boards.references import Reference, printed_references
 from embark.catalogue import group_values
 from embark.cli import app
 from embark.models import MODELS
@@ -139,7 +140,7 @@ def test_artefacts_other_data_and_other_protocols_are_told() -> None:
 def test_every_published_score_is_comparable_or_says_why() -> None:
     rows = [task for task in TASKS.values() if task.family in published.FAMILIES]
     for model in (CLIP, "google/siglip-so400m-patch14-384"):
-        reasons = verification._printed(rows, model)
+        reasons = printed_references(rows, model)
         assert len(reasons) == len(rows)
         usable = [reference for reference in reasons.values() if not isinstance(reference, str)]
         assert len(usable) > 100
@@ -159,12 +160,12 @@ def test_parts_that_are_not_published_are_left_out(tmp_path: Path) -> None:
     embark.import_results(as_mteb(tmp_path, tasks=[row.name]))
     [ours] = [result for result in Results(load_settings().results).all() if result.task == row.name]
     few = replace(ours, records=ours.records[:3], score=float(np.mean([r.score for r in ours.records[:3]])))
-    check = verification._check(row, ours, verification._Reference((few,)), None)
+    check = verification._check(row, ours, Reference((few,)), None)
     assert check.scores is not None
     assert check.scores.note == f"over the 3 of {len(ours.records)} parts that are published"
     assert check.scores.difference == pytest.approx(0)
     elsewhere = [replace(record, subset="elsewhere") for record in few.records]
-    check = verification._check(row, ours, verification._Reference((replace(few, records=tuple(elsewhere)),)), None)
+    check = verification._check(row, ours, Reference((replace(few, records=tuple(elsewhere)),)), None)
     assert check.why == "it is published on other splits or subsets"
 
 

@@ -5,7 +5,7 @@ A task's score is taken from disk or computed, and compared under the same proto
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from math import isnan
 from pathlib import Path
@@ -14,14 +14,13 @@ from typing import Any, Literal
 
 import numpy as np
 
-from embark import published as papers
 from embark.boards.causes import Cause, likely_causes
-from embark.boards.comparable_results import own_results, printed_scores, rows_of
-from embark.catalogue import counted, group_values, listed
-from embark.models import MODELS, Loading
+from embark.boards.comparable_results import own_results, rows_of
+from embark.boards.references import UNPUBLISHED, Reference, folder_references, printed_references
+from embark.catalogue import counted, listed
+from embark.models import Loading
 from embark.models.encoder import Encoder
 from embark.results import SAMPLED, Record, Results, TaskResult
-from embark.results.exchange import is_mmeb, is_unibench, read_mmeb, read_mteb, read_unibench
 from embark.results.of_model import results_of_model
 from embark.results.table import Exact, Noted, Row, Score, Table
 from embark.results.task_rows import known_tasks
@@ -39,7 +38,6 @@ from embark.types import Array, Benchmark, EmbarkError, Task
 
 Verdict = Literal["reproduced", "differs", "not comparable"]
 STATUS = {"reproduced": 0, "differs": 1, "not comparable": 3}  # of the command; 2 is an error of the user's
-UNPUBLISHED = "is published"
 SHOWN = 4  # tasks that the sentence names
 
 
@@ -205,9 +203,9 @@ def verify(
     rows = rows_of(benchmark, tasks, protocol, known)
     published_name = published_as or _name(model, on_disk, settings)
     references = (
-        _printed(rows, published_name)
+        printed_references(rows, published_name)
         if against is None
-        else _of_folder(rows, Path(against), published_name, known, protocol)
+        else folder_references(rows, Path(against), published_name, known, protocol)
     )
     notes = list(stored.notes)
     own_protocols = {name for row in rows_of(benchmark, tasks, None, known) for name in (row.protocol, *row.variants)}
@@ -215,7 +213,7 @@ def verify(
         run = False
         notes.append(f"not run, as {protocol} takes stages (embark run --caption, --rewrite or --rerank)")
     own = _OwnScores(model, None if isinstance(model, str) else load_model(model), notes=notes)
-    own.read([row for row in rows if isinstance(references[row.name], _Reference)], stored, on_disk, limit, run)
+    own.read([row for row in rows if isinstance(references[row.name], Reference)], stored, on_disk, limit, run)
     if run and own.to_run:
         own.run(loading, settings, batch_size, show_progress)
     checks, mean = _corrected([own.check(row, references[row.name], limit) for row in rows])
@@ -278,7 +276,7 @@ class _OwnScores:
         self.results |= {result.task: result for result in run.results}
         self.skipped = {skip.task: skip for skip in run.skipped}
 
-    def check(self, row: Task, reference: _Reference | str, limit: int | None) -> TaskCheck:
+    def check(self, row: Task, reference: Reference | str, limit: int | None) -> TaskCheck:
         """Our score on a task beside the published one, or why there is none of either."""
         if isinstance(reference, str):
             return TaskCheck(row, why=reference)
@@ -321,82 +319,10 @@ def _on_disk(
     return {result.task: result for result in results_of_model(stored, current, model)}
 
 
-# ── published scores ─────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-@dataclass(frozen=True)
-class _Reference:
-    """The scores of a model on a task that ours are held against, one for each of its revisions."""
-
-    results: tuple[TaskResult, ...]
-    rounding: float = 0.0
-
-    def nearest(self, revision: str) -> TaskResult:
-        """That of the same revision, else the newest."""
-        return max(self.results, key=lambda result: (result.revision == revision, result.date))
-
-
-def _printed(rows: Sequence[Task], name: str) -> dict[str, _Reference | str]:
-    """By task, the published scores of a model, or why there are none to compare with."""
-    card = MODELS.get(name)
-    of_protocols = [papers.results(rows, protocol) for protocol in dict.fromkeys(row.protocol for row in rows)]
-    results = group_values(((r.model, r.task, r.protocol), r) for of_protocol in of_protocols for r in of_protocol)
-    protocols = group_values(((s.model, s.name), s.protocol) for s in printed_scores(rows) if s.kind == "task")
-    references: dict[str, _Reference | str] = {}
-    for row in rows:
-        alias = name if card is None else card.aliases.get(row.family, name)
-        if of_task := results.get((alias, row.name, row.protocol)):
-            references[row.name] = _usable(of_task, row)
-        elif others := sorted({*protocols.get((alias, row.name), ())} - {row.protocol}):
-            references[row.name] = f"published under {listed(others)}, and this is under {row.protocol}"
-        else:
-            references[row.name] = f"no score of {alias} {UNPUBLISHED}"
-    return references
-
-
-def _usable(results: list[TaskResult], row: Task) -> _Reference | str:
-    """Published scores of a task, unless an erratum says that they cannot be reproduced with the row."""
-    first = results[0]
-    errata = listed(list(papers.mark(first.model, row.name)))
-    if not papers.comparable(first, row):
-        return f"the published score is of other data or another measure (erratum {errata})"
-    if papers.is_wrong(first, row):
-        return f"the published score is an artefact (erratum {errata})"
-    return _Reference(tuple(results), papers.rounding(first, row))
-
-
-def _of_folder(
-    rows: Sequence[Task], folder: Path, name: str, known: Mapping[str, Task], protocol: str | None
-) -> dict[str, _Reference | str]:
-    """By task, the scores of a model in a folder of results, or why there are none to compare with."""
-    if not folder.is_dir():
-        raise EmbarkError(f"There is no folder {folder}.")
-    if is_mmeb(folder):
-        results = read_mmeb(folder, known, name, "main", protocol or "paper").results
-    elif is_unibench(folder) and not any(folder.rglob("*.json")):
-        results = read_unibench(folder, known).results
-    else:
-        roots = [root for root in (folder, folder / "results") if root.is_dir()]
-        results = [*(result for root in roots for result in Results(root).all()), *read_mteb(folder, known).results]
-    of_model = [result for result in results if result.model == name and not isnan(result.score)]
-    references: dict[str, _Reference | str] = {}
-    for row in rows:
-        of_task = [result for result in of_model if result.task == row.name]
-        same = tuple(result for result in of_task if result.protocol == row.protocol)
-        if same:
-            references[row.name] = _Reference(same)
-        elif of_task:
-            protocols = listed(sorted({result.protocol for result in of_task}))
-            references[row.name] = f"scored under {protocols} there, and this is under {row.protocol}"
-        else:
-            references[row.name] = f"{folder} has no score of {name}"
-    return references
-
-
 # ── verdicts ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _check(row: Task, result: TaskResult, references: _Reference, limit: int | None) -> TaskCheck:
+def _check(row: Task, result: TaskResult, references: Reference, limit: int | None) -> TaskCheck:
     """Two scores of a task side by side, not judged yet."""
     reference = references.nearest(result.revision)
     if isnan(result.score) or isnan(reference.score):

@@ -18,7 +18,7 @@ from embark.studies.pareto import pareto
 from embark.studies.predict import predict
 from embark.studies.rendering import rendering
 from embark.studies.scaling import scaling
-from embark.studies.search_indexes import index
+from embark.studies.search_cost import index
 from embark.studies.task_variants import prompts, robustness, shots, topk
 from embark.studies.vector_variants import quantize, similarity, truncate
 

@@ -12,8 +12,8 @@ import pytest
 import embark
 from embark.evaluators.retrieval import evaluate, evaluate_lists
 from embark.run.embedded_task import Embedded
-from embark.studies import search_indexes
-from embark.studies.search_indexes import IndexPoint, IndexStudy, indexed
+from embark.studies import search_cost
+from embark.studies.search_cost import IndexPoint, IndexStudy, indexed
 from embark.types import Array, EmbarkError, Qrels
 from embedded import embedded, gaussian
 
@@ -115,7 +115,7 @@ def test_only_retrieval_by_vectors_is_searched() -> None:
     with pytest.raises(EmbarkError, match="similarity that an index can have named 'maxsim'"):
         indexed([noisy(similarity="maxsim")])
     with pytest.raises(EmbarkError, match="at least once, not 0 times"):
-        search_indexes.index("embark/random", "PocketNameToImage", repeats=0)
+        search_cost.index("embark/random", "PocketNameToImage", repeats=0)
 
 
 def test_without_usearch_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
