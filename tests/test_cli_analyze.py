@@ -19,7 +19,7 @@ from embark.types import EmbarkError
 MODEL = "embark/random"
 TASKS = (
     "PocketFlagZeroShot", "PocketClockReading", "PocketNameSTS", "PocketMotionProbe", "PocketSubgroupZeroShot",
-    "PocketRobustness",
+    "PocketRobustness", "PocketClockArithmetic",
 )  # fmt: skip
 
 
@@ -48,6 +48,7 @@ def printed(*words: str | Path) -> str:
         ("topk", "PocketFlagZeroShot", ("hit_rate at 1", "hit_rate at 100")),
         ("shots", "PocketMotionProbe", ("1 a class", "16 a class")),
         ("robustness", "PocketRobustness", ("clean", "low-contrast", "hit_rate_at_1")),
+        ("index", "PocketClockArithmetic", ("binary, 4× re-scored", "int8 graph, 64", "graph, 256", "of exact")),
         ("prompts", "PocketSubgroupZeroShot", ("3 together", "“a picture of {}”")),
     ],
 )

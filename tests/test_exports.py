@@ -58,6 +58,7 @@ PUBLIC = [
     "Text",
     "Upload",
     "VectorFile",
+    "Verification",
     "analyze",
     "card",
     "check",
@@ -102,6 +103,7 @@ PUBLIC = [
     "store_size",
     "task",
     "to_toml",
+    "verify",
 ]
 
 

@@ -18,6 +18,7 @@ Read scores
     load_results     published, own and imported results that may stand together
     leaderboard      models ranked, with rank intervals and ties
     compare          two models item by item: differences, p-values, flips
+    verify           a model's scores held against the published ones, with verdicts and likely causes
     recommend        models ranked for your needs, within your limits
     analyze          analyses of scores and of stored vectors: analyze.correlate, analyze.geometry…
     check_published  every published aggregate computed again from its parts
@@ -71,7 +72,7 @@ Settings
 What functions return
     CardSection, CheckReport, Comparison, CostReport, Examination, Facts, FetchReport, Flips, Imported, Leaderboard,
     Measurement, PlanReport, PublishedCheck, Recommendation, Reference, ResultSet, Run, StoreHealth, Study, Upload,
-    VectorFile
+    VectorFile, Verification
 
 What they are made of
     Record, TaskResult, Ranking, Matrix, Table, Score, EmbarkError
@@ -137,6 +138,7 @@ _HOMES = {
     "Text": "types",
     "Upload": "boards.push",
     "VectorFile": "run.vector_files",
+    "Verification": "boards.verification",
     "analyze": "studies.analyze",
     "card": "boards.card_section",
     "check_published": "boards.rederive",
@@ -181,6 +183,7 @@ _HOMES = {
     "store_size": "run.store_health",
     "task": "data.make_task",
     "to_toml": "data.tasks_file",
+    "verify": "boards.verification",
 }
 _MODULES = ("analyze", "published")
 __all__ = sorted(_HOMES)

@@ -18,6 +18,8 @@ from embark.boards.rederive import PublishedCheck as PublishedCheck
 from embark.boards.rederive import check_published as check_published
 from embark.boards.reference import Reference as Reference
 from embark.boards.reference import reference as reference
+from embark.boards.verification import Verification as Verification
+from embark.boards.verification import verify as verify
 from embark.data.make_task import task as task
 from embark.data.own_tasks import get_tasks as get_tasks
 from embark.data.readers.folder import folder_task as folder_task

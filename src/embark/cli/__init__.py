@@ -29,6 +29,7 @@ from embark.cli import (
     show,
     store,
     vectors,
+    verify,
 )
 from embark.cli.grammar import Command, Group
 from embark.cli.output import say
@@ -43,7 +44,7 @@ class Commands(Group):
     """The commands by what they are for."""
     HEADS: ClassVar = {
         "Run models": ("run", "plan", "fetch", "check", "doctor", "store"),
-        "Read scores": ("leaderboard", "compare", "recommend", "analyze", "published"),
+        "Read scores": ("leaderboard", "compare", "verify", "recommend", "analyze", "published"),
         "Look up": ("tasks", "benchmarks", "models", "show"),
         "Exchange": ("import", "export", "vectors", "card", "push"),
     }
@@ -89,6 +90,7 @@ for command in (
     fetch.check,
     board.leaderboard,
     compare.compare,
+    verify.verify,
     recommend.recommend,
     browse.tasks,
     browse.benchmarks,

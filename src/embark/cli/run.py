@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 import embark
-from embark import escape
 from embark.cli.output import (
     BenchmarkName,
     Compile,
@@ -29,7 +28,6 @@ from embark.cli.output import (
     beside_stderr,
     emit,
     finish,
-    print_table,
     say,
 )
 
@@ -186,73 +184,6 @@ def run(
     notes = [note for note in report.notes if note not in on_screen]
     say(*report.summary(), *notes, *_rows(of_folder))
     finish(failed=any(skip.kind == "failed" for skip in report.skipped))
-
-
-def plan(
-    model: ModelNames = None,
-    benchmark: BenchmarkName = None,
-    task: TaskNames = None,
-    folder: Folder = None,
-    dataset: DatasetId = None,
-    columns: Columns = None,
-    split: SplitName = None,
-    config: ConfigName = None,
-    revision: Revision = None,
-    name: FolderName = None,
-    kind: Kinds = None,
-    tasks_file: TasksFile = None,
-    allow_outside: AllowOutside = False,
-    protocol: ProtocolName = None,
-    limit: Limit = None,
-    data: Annotated[bool, typer.Option("--data", help="Read the data of hub tasks, not just their rows.")] = False,
-    seconds: Annotated[
-        float, typer.Option("--seconds", metavar="N", show_default=False, help="For measuring a model's speed (20).")
-    ] = 20.0,
-    device: Device = "auto",
-    dtype: Precision = None,
-    pixels: Pixels = "auto",
-    compile: Compile = False,
-    trust: Trust = None,
-    offline: Offline = False,
-    style: Format = "text",
-    home: Home = None,
-    store: StorePlace = None,
-) -> None:
-    """Show what a run would embed, store and cost, without doing it.
-
-    Tasks over hub data are planned on their rows' counts, in an instant, unless --data is given. Seconds are predicted
-    from samples on this machine; a model behind an API is not asked, its price is estimated.
-
-    \b
-    embark plan
-    embark plan -b 'MIEB(Multilingual)'
-    embark plan -m embark/pocket -b Pocket --seconds 5
-    embark plan -m embark/pocket -t CIFAR10ZeroShot --data --limit 100
-    """
-    settings = embark.load_settings(home, offline=offline or None, store=store)
-    of_folder = folder_tasks(folder, name, kind, allow_outside=allow_outside)
-    of_folder += dataset_tasks(dataset, columns, split, config, revision, name, kind, settings)
-    if (name or kind) and not of_folder:
-        raise typer.BadParameter("--name and --kind are about --folder or --dataset: name one")
-    report = embark.plan(
-        model or None,
-        chosen_tasks(benchmark, task, of_folder, tasks_file, allow_outside=allow_outside),
-        protocol=protocol,
-        read_data=data or None,
-        limit=limit,
-        seconds=seconds,
-        settings=settings,
-        loading=embark.Loading(device, dtype, compile, trust, pixels=pixels),
-    )
-    if style != "text":
-        emit(report.table(), style, report.as_dict())
-    elif report.outline is not None:
-        print("\n".join((f"{benchmark or 'the chosen tasks'}: {report.summary()[0]}", *report.summary()[1:], "")))
-        print_table(report.table())
-    for of_model in report.models if style == "text" else ():
-        print(f"\n{escape.terminal(of_model.model)}")
-        print_table(of_model.table())
-    finish(*report.notes, failed=any(skip.kind == "failed" for skip in report.skipped))
 
 
 def chosen_tasks(

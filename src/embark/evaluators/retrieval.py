@@ -62,14 +62,24 @@ def evaluate(truth: Qrels, vectors: Mapping[str, Any], params: Mapping[str, Any]
         rank, best = reordered(*pairs, rank, best, vectors.get("reranked"), place)
         rank = _without(query, document, rank[: len(query)], own_query, own_document, rank[len(query) :])
         best[own_query[best[own_query] == own_document]] = -1  # it is not in the ranking
-    scored = np.unique(query if params.get("drop_unanswerable") else truth.query)
-    if truth.outside is not None:
-        row, column = np.nonzero(truth.outside > 0)
-        scored = np.union1d(scored, row)
-        query = np.concatenate([query, row])
-        rank = np.concatenate([rank, np.full(len(row), UNRANKED)])
-        grade = np.concatenate([grade, truth.outside[row, column]])
-    return summary(scored, query, rank, grade, best, len(queries), params)
+    return _over_queries(truth, query, rank, grade, best, len(queries), params)
+
+
+def evaluate_lists(truth: Qrels, ranked: Array, documents: int, params: Mapping[str, Any]) -> Scores:
+    """The measures of ranked lists that something else retrieved: (queries, k) positions of documents, best first.
+
+    -1 stands for no document. What is not in a list counts as not retrieved, so that measures deeper than k say little.
+    """
+    if params.get("judged_only"):
+        raise EmbarkError("Queries that rank only the documents listed for them need no index.")
+    truth = distinct(truth)
+    query, document, grade = relevant(truth, len(ranked), documents)
+    own_query, own_document = _identical(truth) if params.get("ignore_identical_ids") else (query[:0], document[:0])
+    rank = _list_ranks(ranked, documents, np.concatenate([query, own_query]), np.concatenate([document, own_document]))
+    rank = _without(query, document, rank[: len(query)], own_query, own_document, rank[len(query) :])
+    best = ranked[:, 0].astype(np.int64)
+    best[own_query[best[own_query] == own_document]] = -1  # it is not in the ranking
+    return _over_queries(truth, query, rank, grade, best, len(ranked), params)
 
 
 def narrow(truth: Qrels, params: Mapping[str, Any]) -> tuple[Qrels, dict[str, Array]]:
@@ -161,6 +171,31 @@ def summary(
             "queries without positives": len(scored) - len(np.unique(row)),
         },
     )
+
+
+def _over_queries(
+    truth: Qrels, query: Array, rank: Array, grade: Array, best: Array, queries: int, params: Mapping[str, Any]
+) -> Scores:
+    """The measures over all queries that count, from the ranks of their relevant documents."""
+    scored = np.unique(query if params.get("drop_unanswerable") else truth.query)
+    if truth.outside is not None:
+        row, column = np.nonzero(truth.outside > 0)
+        scored = np.union1d(scored, row)
+        query = np.concatenate([query, row])
+        rank = np.concatenate([rank, np.full(len(row), UNRANKED)])
+        grade = np.concatenate([grade, truth.outside[row, column]])
+    return summary(scored, query, rank, grade, best, queries, params)
+
+
+def _list_ranks(ranked: Array, documents: int, query: Array, document: Array) -> Array:
+    """The rank of each (query, document) pair in the lists."""
+    row, place = np.nonzero(ranked >= 0)
+    pairs = row * documents + ranked[row, place]
+    order = np.argsort(pairs, kind="stable")
+    wanted = query * documents + document
+    position = np.minimum(np.searchsorted(pairs[order], wanted), max(len(pairs) - 1, 0))
+    known = pairs[order][position] == wanted if len(pairs) else np.zeros(len(wanted), bool)
+    return np.where(known, place[order][position] + 1 if len(pairs) else 0, UNRANKED)
 
 
 def _identical(truth: Qrels) -> tuple[Array, Array]:

@@ -24,6 +24,7 @@ FAMILIES = {"MIEB": "mieb", "UniBench": "unibench", "MMEB-V3": "mmeb", "ARK": "a
 ERRATUM = "erratum "  # begins the footnote of an erratum that is about the number …
 NOTE = "note "  # … or about the text, labels and data around it
 OTHER_DATA = "other data"  # the effect of an erratum: right scores that may be compared with one another alone
+DIGITS = 9  # behind the point, beyond which a published score was not rounded
 _HERE = Path(__file__).parent
 
 
@@ -177,6 +178,18 @@ def of_other_data(result: TaskResult, task: Task) -> bool:
     return result.protocol == task.protocol and OTHER_DATA in effects and "unlike" not in effects
 
 
+def is_wrong(result: TaskResult, task: Task) -> bool:
+    """Whether an erratum says that a published score is an artefact, so that nobody can reproduce it."""
+    return "wrong" in _effects(result, task)
+
+
+def rounding(result: TaskResult, task: Task) -> float:
+    """The most by which rounding can have moved a published score: half of the last digit that its table prints."""
+    halves = _half_digits(task.family)
+    tables = _printed(task.family).get((result.model, result.task), ())
+    return max((halves.get((table, task.metric), 0.0) for table in tables), default=0.0)
+
+
 def _effects(result: TaskResult, task: Task) -> set[str]:
     """The effects of the errata that a published score falls under."""
     model, name = result.model, result.task
@@ -219,6 +232,20 @@ def _errata_of(family: str, table: str, name: str) -> tuple[Erratum, ...]:
 def _printed(family: str) -> dict[tuple[str, str], list[str]]:
     """By model and name (of a task or an aggregate), the tables that print the score."""
     return group_values({((score.model, score.name), score.table) for score in scores(family)})
+
+
+@cache
+def _half_digits(family: str) -> dict[tuple[str, str], float]:
+    """By table and measure of single tasks, half of the last digit that its values are printed with."""
+    of_tasks = (score for score in scores(family) if score.kind == "task")
+    values = group_values(((score.table, score.metric), score.value) for score in of_tasks)
+    return {key: 0.5 * 10.0 ** -max(map(_decimals, of_table)) for key, of_table in values.items()}
+
+
+def _decimals(value: float) -> int:
+    """The digits behind the point of a fraction; percent were divided, so that the last bits are not its own."""
+    digits = range(DIGITS)
+    return next((count for count in digits if abs(round(value, count) - value) < 10.0**-DIGITS), DIGITS)
 
 
 def _file(family: str) -> str:

@@ -18,6 +18,7 @@ from embark.studies.pareto import pareto
 from embark.studies.predict import predict
 from embark.studies.rendering import rendering
 from embark.studies.scaling import scaling
+from embark.studies.search_cost import index
 from embark.studies.task_variants import prompts, robustness, shots, topk
 from embark.studies.vector_variants import quantize, similarity, truncate
 
@@ -28,6 +29,7 @@ __all__ = [
     "distill",
     "geometry",
     "heatmap",
+    "index",
     "languages",
     "map",
     "mllm",

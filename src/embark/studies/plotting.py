@@ -64,6 +64,18 @@ def label_points(axes: Any, xs: Array, ys: Array, names: Sequence[str]) -> None:
     axes.set_ylim(limits)
 
 
+def plain_ticks(axes: Any) -> None:
+    """Ticks of a logarithmic axis as people write numbers: 512 and 20,000, not powers of ten; a few of them."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
+
+    low, high = axes.get_xlim()
+    decades = np.log10(high / low)
+    steps = (1.0, 2.0, 5.0) if decades < 2 else (1.0, 3.0) if decades < 4 else (1.0,)
+    axes.xaxis.set_major_locator(LogLocator(subs=steps))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.6g}"))
+    axes.xaxis.set_minor_locator(NullLocator())
+
+
 def draw_heat(
     axes: Any,
     values: Array,

@@ -35,6 +35,7 @@ OF_VECTORS: dict[str, Callable[..., None]] = {
     "shots": vectors.shots,
     "prompts": vectors.prompts,
     "robustness": vectors.robustness,
+    "index": vectors.index,
 }
 COMMANDS = OF_SCORES | OF_VECTORS
 

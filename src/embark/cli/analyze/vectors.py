@@ -131,6 +131,23 @@ def robustness(model: Models, task: TaskNames = None) -> None:
     """
 
 
+def index(
+    model: Models,
+    task: TaskName,
+    repeats: Annotated[int, typer.Option("--repeats", min=1, help="Measurements of each time.")] = 5,
+    threads: Annotated[
+        int | None, typer.Option("--threads", min=1, help="That build and search (default: all cores).")
+    ] = None,
+) -> None:
+    """What search costs: score, bytes, build time and queries a second of exact, int8, binary and graph indexes.
+
+    Needs usearch: pip install 'embark[index]'. Times are of this machine; nothing else should run on it.
+
+    \b
+    embark analyze index -m embark/pocket -t PocketNameToImage --plot index.svg
+    """
+
+
 def run(
     analysis: str,
     options: dict[str, Any],

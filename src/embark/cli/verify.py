@@ -1,0 +1,94 @@
+"""`embark verify`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+import embark
+from embark import escape
+from embark.cli.output import (
+    BenchmarkName,
+    Device,
+    Format,
+    Home,
+    Offline,
+    Pixels,
+    Precision,
+    ProtocolName,
+    ResultsFolder,
+    Select,
+    StorePlace,
+    TaskNames,
+    Trust,
+    emit,
+    folded,
+    limited,
+    print_table,
+    say,
+    terminal_width,
+)
+from embark.cli.run import BatchSize, Limit
+
+
+def verify(
+    model: Annotated[
+        str, typer.Option("-m", "--model", metavar="NAME", help="Model, checkpoint folder or LOADER:ID, as for run.")
+    ],
+    benchmark: BenchmarkName = None,
+    task: TaskNames = None,
+    published_as: Annotated[
+        str | None, typer.Option("--published-as", metavar="NAME", help="The model's name in the published tables.")
+    ] = None,
+    against: Annotated[
+        Path | None,
+        typer.Option("--against", metavar="DIR", help="Results to compare with instead: mteb's, embark's…"),
+    ] = None,
+    stored: Annotated[bool, typer.Option("--stored", help="Take scores from disk, and run nothing.")] = False,
+    protocol: ProtocolName = None,
+    limit: Limit = None,
+    batch_size: BatchSize = None,
+    device: Device = "auto",
+    dtype: Precision = None,
+    pixels: Pixels = "auto",
+    trust: Trust = None,
+    offline: Offline = False,
+    style: Format = "text",
+    select: Select = None,
+    home: Home = None,
+    store: StorePlace = None,
+    results: ResultsFolder = None,
+) -> None:
+    """Hold a model's scores against the published ones: reproduced, or not, and the likely cause.
+
+    Runs the tasks that have a published score, unless scores are on disk. Ends with status 0 if all that can be
+    compared is reproduced, 1 if a score differs or a task failed, 3 if nothing can be compared.
+
+    \b
+    embark verify -m openai/clip-vit-base-patch32 -b 'MIEB(lite)' --limit 2000
+    embark verify -m ./my-checkpoint --published-as org/model -b 'MIEB(lite)'
+    embark verify -m org/model -b 'MIEB(lite)' --against mteb-results --stored
+    """
+    verification = embark.verify(
+        model,
+        benchmark,
+        task or None,
+        published_as=published_as,
+        against=against,
+        protocol=protocol,
+        limit=limit,
+        run=not stored,
+        batch_size=batch_size,
+        loading=embark.Loading(device, dtype, trust=trust, pixels=pixels),
+        settings=embark.load_settings(home, results, offline=offline or None, store=store),
+    )
+    if style == "text" and not select:
+        sentence = verification.sentence()
+        print("\n".join(folded(sentence, terminal_width())) if limited() else escape.terminal(sentence), end="\n\n")
+        print_table(verification.table())
+    else:
+        emit(verification.table(), style, verification.as_dict(), select)
+    say(*verification.notes)
+    raise typer.Exit(verification.status)

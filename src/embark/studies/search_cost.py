@@ -1,0 +1,310 @@
+"""What retrieval costs in production: score, bytes, build time and speed of search indexes over stored vectors.
+
+Times are of this machine, with nothing else running on it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Unpack
+
+import numpy as np
+
+from embark.catalogue import check_name, group_values
+from embark.evaluators.retrieval import evaluate_lists
+from embark.evaluators.similarity import as_float32
+from embark.results.table import Exact, Interval, Row, Score, Table, footnoted, short
+from embark.run.embedded_task import Embedded, EmbeddedPart
+from embark.run.models import Models
+from embark.settings import cores
+from embark.stats.paired import difference
+from embark.stats.shared import ItemNumbers, Part, interval
+from embark.studies.pareto import on_front
+from embark.studies.plotting import color, label_points, plain_ticks
+from embark.studies.search_indexes import BUILD_EXPANSION, CONNECTIVITY, METHODS, Built, Corpus, Method, Search
+from embark.studies.stored_tasks import SharedArguments, one_stored_task
+from embark.studies.study import Study
+from embark.types import Array, EmbarkError, Qrels, Task
+
+LEAST = 10  # documents that a search returns at least, whatever the measure looks at
+SHORTEST = 0.02  # seconds that a measurement takes at least; quick searches are repeated
+POINT_MARKERS = ("o", "s", "^", "D", "v")
+PATIENCE = 5.0  # seconds of building, after which an index is not built again to time it
+
+
+class Timing(NamedTuple):
+    """The median of several measurements, the least and the largest."""
+
+    middle: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class IndexPoint:
+    """One way to search: its score, the difference from exact search, the share of the exact results that it finds,
+    the bytes of a document, the seconds that building took, and the queries in a second.
+    """
+
+    kind: str
+    setting: str
+    name: str
+    score: Score
+    difference: Score | None
+    overlap: float
+    bytes: float
+    build: Timing
+    speed: Timing
+
+
+@dataclass(frozen=True)
+class IndexCurve:
+    """All ways to search one task's documents by one model's vectors."""
+
+    task: Embedded
+    queries: int
+    documents: int
+    points: tuple[IndexPoint, ...]
+
+    @property
+    def label(self) -> str:
+        """The model, the task and their sizes."""
+        sizes = f"{self.queries:,} queries, {self.documents:,} documents of {self.task.dim} dimensions"
+        return f"{short(self.task.model)} · {self.task.task.name}: {self.task.task.metric}, {sizes}"
+
+
+@dataclass(frozen=True)
+class IndexStudy(Study):
+    """What search indexes cost, and what they lose."""
+
+    curves: tuple[IndexCurve, ...]
+    threads: int
+    repeats: int
+    depth: int  # documents that a search returns
+
+    @property
+    def title(self) -> str:
+        return "What a search costs, and what it finds"
+
+    @property
+    def size(self) -> tuple[float, float]:
+        return 8.6, 0.6 + 3.7 * len(self.curves)
+
+    def table(self) -> Table:
+        """One line per way to search."""
+        rows = []
+        for curve in self.curves:
+            for point in curve.points:
+                build, speed = point.build, point.speed
+                cells = (
+                    point.name,
+                    round(point.bytes),
+                    point.score,
+                    point.difference,
+                    Exact(point.overlap, f"{100 * point.overlap:.1f}"),
+                    Exact(build.middle, "<0.001" if build.middle < 0.001 else f"{build.middle:,.3f}"),
+                    Exact(speed.middle, f"{speed.middle:,.0f}"),
+                    Interval(speed.low, speed.high, f"{speed.low:,.0f} to {speed.high:,.0f}"),
+                )
+                rows.append(Row(cells, curve.label))
+        columns = (
+            "index", "bytes a vector", "score", "difference", "of exact (%)", "build (s)", "queries a second", "range",
+        )  # fmt: skip
+        notes = (
+            f"All queries at once, {self.depth} documents each, on {self.threads} threads of this machine; the median "
+            f"and range of {self.repeats} repeats. Score and difference have 95 % intervals over queries.",
+            f"of exact: how many of the {self.depth} that exact search returns are among those returned.",
+            "int8: a scale a dimension; binary: signs, by Hamming distance; re-scored: the best of them by full "
+            "vectors, which have to be kept, too, in memory or on disk (not in the bytes).",
+            f"graph: HNSW of usearch, {CONNECTIVITY} neighbors, built with {BUILD_EXPANSION} candidates, searched with "
+            "as many as the name says; its bytes are those of the index as it is saved, with its vectors.",
+        )
+        of_tasks = dict.fromkeys(note for curve in self.curves for note in curve.task.notes)
+        return footnoted(Table(columns, tuple(rows), (*notes, *of_tasks), models="rows"))
+
+    def draw(self, figure: Any) -> None:
+        """Score against speed and against size, with intervals; a stair joins what nothing else beats in both."""
+        panels = figure.subplots(len(self.curves), 2, sharey="row", squeeze=False)
+        for (by_speed, by_size), curve in zip(panels, self.curves, strict=True):
+            speed = np.array([point.speed.middle for point in curve.points])
+            size = np.array([point.bytes for point in curve.points])
+            spread = np.array([(point.speed.middle - point.speed.low, point.speed.high - point.speed.middle)
+                               for point in curve.points]).T  # fmt: skip
+            _draw_panel(by_speed, curve.points, speed, spread, -speed)
+            _draw_panel(by_size, curve.points, size, None, size)
+            by_speed.set(ylabel=f"{curve.task.task.metric} (%), 95 % intervals")
+            by_speed.set_xlabel(f"queries a second ({self.threads} threads; range of {self.repeats} repeats)")
+            by_size.set_xlabel("bytes a vector")
+            by_speed.set_title(curve.label, fontsize=8, color="#555555", loc="left")
+        handles, labels = panels[0][0].get_legend_handles_labels()
+        figure.legend(handles, labels, loc="outside lower center", ncols=3, fontsize=8)
+
+
+def index(
+    model: Models, task: str | Task, *, repeats: int = 5, threads: int | None = None, **shared: Unpack[SharedArguments]
+) -> IndexStudy:
+    """Measure search indexes over a retrieval task's stored vectors: score, bytes, build time and queries a second.
+
+    `repeats` are measurements of each time, `threads` those that build and search (default: all cores). `shared`:
+    protocol, embed (what is not stored; else it is an error), loading, settings, show_progress.
+    """
+    if repeats < 1:
+        raise EmbarkError(f"A time is measured at least once, not {repeats} times.")
+    return indexed(one_stored_task(model, task, **shared), repeats, threads)
+
+
+def indexed(tasks: Sequence[Embedded], repeats: int = 5, threads: int | None = None) -> IndexStudy:
+    """The study of tasks with their vectors."""
+    threads = threads or cores()
+    depth = max(map(_depth, tasks))
+    curves = tuple(_curve(task, depth, repeats, threads) for task in tasks)
+    return IndexStudy(curves, threads, repeats, depth)
+
+
+def _depth(task: Embedded) -> int:
+    """The documents that a search has to return for the main measure; two more where some are removed."""
+    if task.task.evaluator != "retrieval" or task.parts[0].params.get("judged_only"):
+        raise EmbarkError(
+            f"{task.task.name} does not search a corpus ('{task.task.evaluator}'): name a retrieval task."
+        )
+    similarity = str(task.parts[0].params.get("similarity", "cosine"))
+    check_name("similarity that an index can have", similarity, ("cosine", "dot"))
+    cutoff = task.task.metric.rpartition("_at_")[2]
+    return max(LEAST, int(cutoff) if cutoff.isdigit() else LEAST) + 2 * bool(
+        task.parts[0].params.get("skip_first") or task.parts[0].params.get("ignore_identical_ids")
+    )
+
+
+# ── measuring ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _curve(task: Embedded, depth: int, repeats: int, threads: int) -> IndexCurve:
+    """Every index over the vectors of a task."""
+    queries, documents = _vectors(task)
+    exact: list[Array] = []
+    exact_parts: list[Part] = []
+    points: list[IndexPoint] = []
+    for method in METHODS:
+        built, seconds = _timed_build(method, documents, threads, repeats)
+        for setting in built[0].searches:
+            searches = [index.searches[setting] for index in built]
+            ranked = [search(of_part, depth) for search, of_part in zip(searches, queries, strict=True)]
+            value, parts = _scored(task, ranked)
+            apart = difference(parts, exact_parts) if exact_parts else None
+            exact = exact or ranked
+            exact_parts = exact_parts or parts
+            point = IndexPoint(
+                method.name,
+                setting,
+                ", ".join(filter(None, (method.name, setting and f"{setting}{method.unit}"))),
+                Score(value, *interval(parts)),
+                None if apart is None else Score(apart.value, apart.low, apart.high),
+                _overlap(ranked, exact),
+                sum(index.bytes for index in built) / sum(len(corpus.vectors) for corpus in documents),
+                seconds,
+                _speed(searches, queries, depth, repeats),
+            )
+            points.append(point)
+    return IndexCurve(task, sum(map(len, queries)), sum(len(corpus.vectors) for corpus in documents), tuple(points))
+
+
+def _vectors(task: Embedded) -> tuple[list[Array], list[Corpus]]:
+    """By part, the queries and the documents in memory, of length one where they are compared by cosine."""
+    cosine = task.parts[0].params.get("similarity", "cosine") == "cosine"
+
+    def rows(part: EmbeddedPart, side: str) -> Array:
+        vectors = as_float32(part.vectors[side][:])
+        length = np.linalg.norm(vectors, axis=1, keepdims=True)
+        return vectors / np.where(length > 0, length, 1) if cosine else vectors
+
+    queries = [rows(part, "query") for part in task.parts]
+    return queries, [Corpus(rows(part, "document"), _qrels(part).document_ids) for part in task.parts]
+
+
+def _qrels(part: EmbeddedPart) -> Qrels:
+    assert isinstance(part.truth, Qrels)
+    return part.truth
+
+
+def _scored(task: Embedded, ranked: Sequence[Array]) -> tuple[float, list[Part]]:
+    """The score of ranked lists, one for each part of a task, and the outcomes of its queries."""
+    numbers = ItemNumbers()
+    values = []
+    parts = []
+    for part, lists in zip(task.parts, ranked, strict=True):
+        scores = evaluate_lists(_qrels(part), lists, len(part.vectors["document"]), part.params)
+        observations = numbers.observations("", part.items(scores))
+        values.append(scores.value)
+        parts.append(Part(scores.statistic, scores.main, scores.outcomes, observations))
+    return float(np.mean(values)), parts
+
+
+def _overlap(ranked: Sequence[Array], exact: Sequence[Array]) -> float:
+    """The share of the documents of exact search that are among those returned."""
+    hits = 0
+    for own, other in zip(ranked, exact, strict=True):
+        row = np.arange(len(own))[:, None] * (1 + max(int(own.max()), int(other.max())))  # numbers apart by query
+        hits += int(np.isin((other + row)[other >= 0], (own + row)[own >= 0]).sum())
+    return hits / sum(int((other >= 0).sum()) for other in exact)
+
+
+def _timed_build(method: Method, documents: Sequence[Corpus], threads: int, repeats: int) -> tuple[list[Built], Timing]:
+    """An index for each part, and the seconds that they took together; slow ones are built once."""
+    seconds: list[float] = []
+    while len(seconds) < repeats and sum(seconds) < PATIENCE:
+        start = time.perf_counter()
+        built = [method.build(corpus, threads) for corpus in documents]
+        seconds.append(time.perf_counter() - start)
+    return built, _timing(seconds)
+
+
+def _speed(searches: Sequence[Search], queries: Sequence[Array], depth: int, repeats: int) -> Timing:
+    """Queries a second, in repeated measurements; quick searches are repeated within one."""
+    rates: list[float] = []
+    for _ in range(repeats):
+        start = time.perf_counter()
+        rounds = 0
+        while not rounds or time.perf_counter() - start < SHORTEST:
+            for search, vectors in zip(searches, queries, strict=True):
+                search(vectors, depth)
+            rounds += 1
+        rates.append(rounds * sum(map(len, queries)) / (time.perf_counter() - start))
+    return _timing(rates)
+
+
+def _timing(values: Sequence[float]) -> Timing:
+    return Timing(float(np.median(values)), min(values), max(values))
+
+
+# ── drawing ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _draw_panel(axes: Any, points: Sequence[IndexPoint], x: Array, spread: Array | None, cost: Array) -> None:
+    """Score against a number, settings above their intervals; a stair joins the points that none beats in both."""
+    score, low, high = 100 * np.array([(point.score.value, point.score.low, point.score.high) for point in points]).T
+    for number, method in enumerate(METHODS):
+        rows = [row for row, point in enumerate(points) if point.kind == method.name]
+        axes.errorbar(
+            x[rows], score[rows], yerr=((score - low)[rows].clip(0), (high - score)[rows].clip(0)),
+            xerr=None if spread is None else spread[:, rows].clip(0), fmt=POINT_MARKERS[number], ms=5,
+            color=color(number), lw=0.7, capsize=1.5, label=f"{method.name} ({method.about})".removesuffix(" ()"),
+        )  # fmt: skip
+    axes.set_xscale("log")
+    front = np.flatnonzero(on_front(cost, score))
+    front = front[np.argsort(x[front])]
+    falls = cost[front[-1]] < cost[front[0]]
+    axes.step(
+        x[front], score[front], where="pre" if falls else "post", color="#888888", lw=0.8, zorder=0,
+        label="none is better in both",
+    )  # fmt: skip
+    axes.margins(x=0.12, y=0.1)
+    plain_ticks(axes)
+    settings = group_values(((point.kind, x[row]), row) for row, point in enumerate(points) if point.setting)
+    label_points(
+        axes,
+        np.array([place for _, place in settings]),
+        np.array([high[rows].max() for rows in settings.values()]),
+        [", ".join(points[row].setting for row in rows) for rows in settings.values()],
+    )
