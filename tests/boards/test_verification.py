@@ -89,8 +89,11 @@ def test_a_score_that_differs_is_named_and_fails(tmp_path: Path) -> None:
         return part.value - 0.02 if part.name == "CIFAR100ZeroShot" else part.value
 
     embark.import_results(as_mteb(tmp_path, change=change))
-    result = invoke("verify", "-m", CLIP, "-b", "MIEB(lite)", "--stored", "--format", "json")
+    plot = tmp_path / "differences.svg"
+    result = invoke("verify", "-m", CLIP, "-b", "MIEB(lite)", "--stored", "--format", "json", "--plot", plot)
     assert result.exit_code == 1
+    for label in ("differs (1)", "reproduced (50)", "allowed (one task alone)", "CIFAR100ZeroShot"):
+        assert label in plot.read_text()
     content = json.loads(result.stdout)
     assert (content["verdict"], content["status"]) == ("differs", 1)
     [differing] = [task for task in content["tasks"] if task["verdict"] == "differs"]

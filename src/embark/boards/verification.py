@@ -21,8 +21,9 @@ from embark.catalogue import counted, listed
 from embark.models import Loading
 from embark.models.encoder import Encoder
 from embark.results import SAMPLED, Record, Results, TaskResult
+from embark.results.drawing import Drawn
 from embark.results.of_model import results_of_model
-from embark.results.table import Exact, Noted, Row, Score, Table
+from embark.results.table import Exact, Noted, Row, Score, Table, short
 from embark.results.task_rows import known_tasks
 from embark.run import NothingScored, Skipped, evaluate
 from embark.run.models import load_model, model_card, model_name
@@ -38,6 +39,7 @@ from embark.types import Array, Benchmark, EmbarkError, Task
 
 Verdict = Literal["reproduced", "differs", "not comparable"]
 STATUS = {"reproduced": 0, "differs": 1, "not comparable": 3}  # of the command; 2 is an error of the user's
+COLORS: dict[Verdict, str] = {"reproduced": "#0072B2", "differs": "#D55E00"}
 SHOWN = 4  # tasks that the sentence names
 
 
@@ -79,7 +81,7 @@ class TaskCheck:
 
 
 @dataclass(frozen=True)
-class Verification(Noted):
+class Verification(Noted, Drawn):
     """A model's scores held against published ones, task by task, and the likely causes of differences."""
 
     model: str
@@ -120,6 +122,32 @@ class Verification(Noted):
                 "the number of tasks (Holm)."
             )
         return Table(("task", "published", "ours", "difference", "allowed", "note"), tuple(rows), tuple(notes))
+
+    @property
+    def title(self) -> str:
+        return f"{self.model} against {self.source}"
+
+    @property
+    def size(self) -> tuple[float, float]:
+        return 7.0, min(1.6 + 0.2 * sum(check.scores is not None for check in self.checks), 24.0)
+
+    def draw(self, figure: Any) -> None:
+        """The difference of each task beside what a reproduction of it alone would stay within."""
+        pairs = [(check, check.scores) for check in self.checks if check.scores is not None]
+        axes = figure.subplots()
+        axes.axvline(0, color="black", lw=0.8)
+        rows = range(0, -len(pairs), -1)
+        allowed = np.array([100 * scores.tolerance.allowed for _, scores in pairs])
+        axes.hlines(rows, -allowed, allowed, color="#BBBBBB", lw=5, label="allowed (one task alone)")
+        for verdict, tint in COLORS.items():
+            own = [(row, scores) for row, (check, scores) in zip(rows, pairs, strict=True) if check.verdict == verdict]
+            differences = [100 * scores.difference for _, scores in own]
+            axes.plot(differences, [row for row, _ in own], "o", ms=4, color=tint, label=f"{verdict} ({len(own)})")
+        axes.set_yticks(rows, [short(check.row.name, 34) for check, _ in pairs], fontsize=7)
+        axes.margins(y=1 / (2 + len(pairs)))
+        axes.grid(visible=False, axis="y")
+        axes.set(xlabel="difference from the published score (points)")
+        figure.legend(loc="outside lower center", ncols=3, fontsize=8)
 
     def sentence(self) -> str:
         """The verdict in words."""

@@ -55,6 +55,9 @@ def verify(
     pixels: Pixels = "auto",
     trust: Trust = None,
     offline: Offline = False,
+    plot: Annotated[
+        Path | None, typer.Option("--plot", metavar="FILE", help="Draw the differences: .svg, .pdf or .png.")
+    ] = None,
     style: Format = "text",
     select: Select = None,
     home: Home = None,
@@ -84,6 +87,9 @@ def verify(
         loading=embark.Loading(device, dtype, trust=trust, pixels=pixels),
         settings=embark.load_settings(home, results, offline=offline or None, store=store),
     )
+    if plot is not None:
+        verification.plot(plot)
+        say(f"drawn: {plot}")
     if style == "text" and not select:
         sentence = verification.sentence()
         print("\n".join(folded(sentence, terminal_width())) if limited() else escape.terminal(sentence), end="\n\n")

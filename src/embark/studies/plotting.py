@@ -64,6 +64,24 @@ def label_points(axes: Any, xs: Array, ys: Array, names: Sequence[str]) -> None:
     axes.set_ylim(limits)
 
 
+def label_above(
+    axes: Any, xs: Sequence[float], ys: Sequence[float], names: Sequence[str], colors: Sequence[str]
+) -> None:
+    """Write names above points, in their colors. A name that would cover another is moved up."""
+    axes.figure.canvas.draw()  # from here on, limits are final
+    to_axes = axes.transData + axes.transAxes.inverted()
+    boxes: list[Any] = []
+    for x, y, name, tint in sorted(zip(xs, ys, names, colors, strict=True)):
+        across, height = to_axes.transform((x, y))
+        text = axes.text(
+            across, height + 2 * GAP, name, transform=axes.transAxes, fontsize=7, ha="center", va="bottom", color=tint
+        )
+        while any(text.get_window_extent().overlaps(box) for box in boxes):
+            height += LINE / 2
+            text.set_y(height + 2 * GAP)
+        boxes.append(text.get_window_extent())
+
+
 def plain_ticks(axes: Any) -> None:
     """Ticks of a logarithmic axis as people write numbers: 512 and 20,000, not powers of ten; a few of them."""
     from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, Unpack
 import numpy as np
 
 from embark.catalogue import check_name, group_values
+from embark.engine.progress import Advance, progress
 from embark.evaluators.retrieval import evaluate_lists
 from embark.evaluators.similarity import as_float32
 from embark.results.table import Exact, Interval, Row, Score, Table, footnoted, short
@@ -22,7 +23,7 @@ from embark.settings import cores
 from embark.stats.paired import difference
 from embark.stats.shared import ItemNumbers, Part, interval
 from embark.studies.pareto import on_front
-from embark.studies.plotting import color, label_points, plain_ticks
+from embark.studies.plotting import color, label_above, plain_ticks
 from embark.studies.search_indexes import BUILD_EXPANSION, CONNECTIVITY, METHODS, Built, Corpus, Method, Search
 from embark.studies.stored_tasks import SharedArguments, one_stored_task
 from embark.studies.study import Study
@@ -134,6 +135,10 @@ class IndexStudy(Study):
                                for point in curve.points]).T  # fmt: skip
             _draw_panel(by_speed, curve.points, speed, spread, -speed)
             _draw_panel(by_size, curve.points, size, None, size)
+            bottom, top = by_size.get_ylim()
+            by_size.set_ylim(bottom, top + 0.1 * (top - bottom))  # room for names
+            _name_settings(by_speed, curve.points, speed)
+            _name_settings(by_size, curve.points, size)
             by_speed.set(ylabel=f"{curve.task.task.metric} (%), 95 % intervals")
             by_speed.set_xlabel(f"queries a second ({self.threads} threads; range of {self.repeats} repeats)")
             by_size.set_xlabel("bytes a vector")
@@ -152,14 +157,17 @@ def index(
     """
     if repeats < 1:
         raise EmbarkError(f"A time is measured at least once, not {repeats} times.")
-    return indexed(one_stored_task(model, task, **shared), repeats, threads)
+    return indexed(one_stored_task(model, task, **shared), repeats, threads, shared.get("show_progress", True))
 
 
-def indexed(tasks: Sequence[Embedded], repeats: int = 5, threads: int | None = None) -> IndexStudy:
+def indexed(
+    tasks: Sequence[Embedded], repeats: int = 5, threads: int | None = None, show_progress: bool = False
+) -> IndexStudy:
     """The study of tasks with their vectors."""
     threads = threads or cores()
     depth = max(map(_depth, tasks))
-    curves = tuple(_curve(task, depth, repeats, threads) for task in tasks)
+    with progress("indexes", len(METHODS) * len(tasks), show_progress, "kinds") as advance:
+        curves = tuple(_curve(task, depth, repeats, threads, advance) for task in tasks)
     return IndexStudy(curves, threads, repeats, depth)
 
 
@@ -180,7 +188,7 @@ def _depth(task: Embedded) -> int:
 # ── measuring ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _curve(task: Embedded, depth: int, repeats: int, threads: int) -> IndexCurve:
+def _curve(task: Embedded, depth: int, repeats: int, threads: int, advance: Advance) -> IndexCurve:
     """Every index over the vectors of a task."""
     queries, documents = _vectors(task)
     exact: list[Array] = []
@@ -207,6 +215,7 @@ def _curve(task: Embedded, depth: int, repeats: int, threads: int) -> IndexCurve
                 _speed(searches, queries, depth, repeats),
             )
             points.append(point)
+        advance(1)
     return IndexCurve(task, sum(map(len, queries)), sum(len(corpus.vectors) for corpus in documents), tuple(points))
 
 
@@ -282,7 +291,7 @@ def _timing(values: Sequence[float]) -> Timing:
 
 
 def _draw_panel(axes: Any, points: Sequence[IndexPoint], x: Array, spread: Array | None, cost: Array) -> None:
-    """Score against a number, settings above their intervals; a stair joins the points that none beats in both."""
+    """Score against a number; a stair joins the points that none beats in both."""
     score, low, high = 100 * np.array([(point.score.value, point.score.low, point.score.high) for point in points]).T
     for number, method in enumerate(METHODS):
         rows = [row for row, point in enumerate(points) if point.kind == method.name]
@@ -299,12 +308,18 @@ def _draw_panel(axes: Any, points: Sequence[IndexPoint], x: Array, spread: Array
         x[front], score[front], where="pre" if falls else "post", color="#888888", lw=0.8, zorder=0,
         label="none is better in both",
     )  # fmt: skip
-    axes.margins(x=0.12, y=0.1)
+    axes.margins(x=0.08, y=0.06)
     plain_ticks(axes)
+
+
+def _name_settings(axes: Any, points: Sequence[IndexPoint], x: Array) -> None:
+    """Settings above the intervals of their points; those at one place together."""
+    tints = {method.name: color(number) for number, method in enumerate(METHODS)}
     settings = group_values(((point.kind, x[row]), row) for row, point in enumerate(points) if point.setting)
-    label_points(
+    label_above(
         axes,
-        np.array([place for _, place in settings]),
-        np.array([high[rows].max() for rows in settings.values()]),
+        [place for _, place in settings],
+        [100 * max(points[row].score.high for row in rows) for rows in settings.values()],
         [", ".join(points[row].setting for row in rows) for rows in settings.values()],
+        [tints[kind] for kind, _ in settings],
     )

@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from embark.evaluators.threads import blas_threads
+from embark.evaluators.backend import Numpy
+from embark.evaluators.threads import CORES, blas_threads
 from embark.evaluators.topk import topk
 from embark.types import Array, EmbarkError
 
@@ -39,12 +40,21 @@ class Built(NamedTuple):
 
 
 class Method(NamedTuple):
-    """A kind of index: its name, what its settings are, how a setting is named, and the function that builds it."""
+    """A kind of index, and the function that builds it with so many threads.
+
+    `about` says what its settings are, and `unit` follows a setting in names.
+    """
 
     name: str
     build: Callable[[Corpus, int], Built]
     about: str = ""
     unit: str = ""
+
+
+class _Serial(Numpy):
+    """Numpy in this thread, with the threads of the matrix library alone."""
+
+    threads = False
 
 
 def _usearch() -> Any:
@@ -59,8 +69,10 @@ def _exact(corpus: Corpus, threads: int) -> Built:
     """The matrix product with all documents."""
 
     def search(queries: Array, k: int) -> Array:
-        with blas_threads(threads):
+        if threads >= CORES:
             return topk(queries, corpus.vectors, k, "dot", ids=corpus.ids)[0]
+        with blas_threads(threads):
+            return topk(queries, corpus.vectors, k, "dot", ids=corpus.ids, backend=_Serial())[0]
 
     return Built(corpus.vectors.nbytes, {"": search})
 
