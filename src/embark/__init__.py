@@ -65,6 +65,7 @@ Settings
     load_settings    the settings in force, or other ones
     Settings         folders, threads, memory, the hub
     Loading          where and how models run
+    Cluster          the Ray cluster that a run uses, and how much of it
     Stages           models that work before and after a retriever
 
 What functions return
@@ -92,6 +93,7 @@ __version__ = "0.1.0"
 _HOMES = {
     "Benchmark": "types",
     "CardSection": "boards.card_section",
+    "Cluster": "engine.ray",
     "Comparison": "stats.compare",
     "Content": "types",
     "EmbarkError": "types",

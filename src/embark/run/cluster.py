@@ -5,35 +5,80 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from functools import lru_cache, partial
+from typing import Any
 
+from embark.catalogue import check_name
 from embark.engine.ray import Cluster, RayEngine
 from embark.models import Loading
 from embark.models.encoder import Billed, Encoder, fingerprint
 from embark.run.fetching import from_hub
-from embark.run.models import Model, load_model
+from embark.run.models import Model, NamedModel, load_model
 from embark.run.workbench import Workbench
 from embark.settings import Settings, load_settings
 from embark.types import Dataset, EmbarkError, ModelCard, Task
+
+NUMBERS = ("gpus", "cpus", "wait", "item_seconds", "batch_seconds")
+RANGES = ("copies", "preparers")
+
+
+def cluster_of(settings: Settings) -> Cluster | None:
+    """The cluster that the settings name; None where models run on this machine.
+
+    The engine is "local" or "ray", with what is to be used of the cluster behind it: "ray:copies=8,gpus=1,shared".
+    """
+    engine, _, stated = settings.engine.partition(":")
+    check_name("engine", engine, ("local", "ray"))
+    if engine == "local":
+        return None
+    options: dict[str, Any] = {}
+    for piece in filter(None, stated.split(",")):
+        name, _, value = piece.partition("=")
+        check_name("option of the engine", name, (*RANGES, *NUMBERS, "shared"))
+        options[name] = _option(name, value)
+    return Cluster(settings.address, **options)
+
+
+def _option(name: str, value: str) -> Any:
+    """The value of an option of the engine: 1.5, 8, 2-8; of `shared`, none."""
+    try:
+        if name == "shared":
+            return {"": True, "true": True, "false": False}[value]
+        if name in NUMBERS:
+            return float(value)
+        least, _, most = value.partition("-")
+        return (int(least), int(most)) if most else int(least)
+    except (ValueError, KeyError):
+        example = "shared" if name == "shared" else f"{name}=1" if name in NUMBERS else f"{name}=8 or {name}=2-8"
+        raise EmbarkError(f"The engine's option '{name}={value}' is not understood; write {example}.") from None
+
+
+def loading_here(loading: Loading | None) -> Loading:
+    """How this process loads a model that runs on a cluster: it renders items, and embeds none."""
+    loading = loading or Loading()
+    if loading.pixels == "cuda":
+        raise EmbarkError("On a cluster, the CPUs of other actors prepare pictures: leave --pixels out, or pillow.")
+    return replace(loading, device="cpu", compile=False, pixels="pillow")
 
 
 def cluster_engine(
     cluster: Cluster, model: Model, loading: Loading | None, bench: Workbench, encoder: Encoder
 ) -> RayEngine:
-    """The engine of a model on a cluster; `encoder` is the model as this process loaded it."""
+    """The engine of a model on a cluster; `encoder` is the model as this process loaded it, see `loading_here`."""
     if isinstance(encoder, Billed):
         raise EmbarkError(f"{encoder.card.name} is asked over the network: a cluster does not make it faster.")
     home = bench.settings if cluster.shared else None
-    loading = replace(loading or Loading(), settings=None)
-    by_name = isinstance(model, (str, ModelCard))
+    loading = replace(loading or Loading(), settings=None, pixels="pillow")
+    by_name = isinstance(model.model if isinstance(model, NamedModel) else model, (str, ModelCard))
     load: Callable[[], Encoder] = partial(_load, model, loading, home) if by_name else partial(_same, encoder)
-    copy = partial(_load, model, replace(loading, device="cpu", compile=False), home) if by_name else load
+    copy = partial(_load, model, loading_here(loading), home) if by_name else load
     read = partial(_read, home, bench.settings.endpoint, bench.settings.offline)
+    gpus = encoder.card.gpus if cluster.gpus is None else cluster.gpus
 
     def travels(task: Task) -> bool:
         """Whether the items of a task are on this machine alone; those of Pocket come with the package."""
         return not cluster.shared and not from_hub(task) and not task.reader.startswith("pocket")
 
-    return RayEngine(cluster, load, copy, read, fingerprint(encoder.card), travels)
+    return RayEngine(replace(cluster, gpus=gpus), load, copy, read, fingerprint(encoder.card), travels)
 
 
 def _load(model: Model, loading: Loading, home: Settings | None) -> Encoder:

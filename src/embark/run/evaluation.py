@@ -35,7 +35,7 @@ from embark.models.encoder import Billed, Encoder
 from embark.planning import Count, Demand, Plan, reading_order
 from embark.results import CannotSave, Results, TaskResult
 from embark.results.table import shown
-from embark.run.cluster import cluster_engine
+from embark.run.cluster import cluster_engine, loading_here
 from embark.run.failures import FailureLog
 from embark.run.fetching import download, from_hub, require_data
 from embark.run.models import Model, load_model, model_card, model_name
@@ -115,7 +115,8 @@ class Evaluation:
         failed_before = len(self.run.skipped)
         self._done.clear()
         try:
-            encoder = load_model(model, self.loading, self.bench.settings)
+            here = loading_here(self.loading) if self.cluster else self.loading
+            encoder = load_model(model, here, self.bench.settings)
             self.cards.append(encoder.card)
             with (
                 Activity(f"{self.bench.heading}{encoder.card.name}", self.bench.show_progress) as activity,

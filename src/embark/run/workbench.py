@@ -144,7 +144,10 @@ class Workbench:
             self.preparer = None
 
     def compute(self, model: Encoder, needs: Sequence[Need], **options: Any) -> Report:
-        """Have a model compute the needed vectors, and store them; `options` are those of `engine.local.embed`."""
+        """Have a model compute the needed vectors, and store them; `options` are those of `engine.local.embed`.
+
+        On a cluster, other processes than those of `preparer` prepare the items.
+        """
         if not needs:
             return Report()
         space = self.space(model.card)
@@ -152,7 +155,8 @@ class Workbench:
         with self._progress(model, len(needs)) as advance, space.writer() as writer:
             shown: dict[str, Any] = {"advance": advance, "activity": self.activity}
             if self.engine and self.engine.space == fingerprint(model.card):
-                report = self.engine.embed(needs, writer, **shown)
+                options.pop("preparer", None)
+                report = self.engine.embed(needs, writer, **shown, **options)
             else:
                 report = embed(model, needs, writer, workers=workers, tuning=self.tuning, **shown, **options)
         space.refresh()
