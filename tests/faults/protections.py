@@ -711,6 +711,18 @@ PROTECTIONS = (
         "    _die_with_parent()\n    channel", "    channel",
     ),
     Removal(
+        "test_fault_11_the_work_of_a_lost_device_is_the_others", "processes.py",
+        "self._take_back(flying, cause, worker.is_busy)", "raise",
+    ),
+    Removal(
+        "test_fault_11_a_copy_that_hangs_is_ended_and_its_batch_repeated", "processes.py",
+        "if since and time.monotonic() - since > seconds:", "if False:",
+    ),
+    Removal(
+        "test_fault_11_an_item_that_every_copy_hangs_at_is_named", "engine/forward.py",
+        "    except WorkerLost as error:\n        lost = str(error)\n", "",
+    ),
+    Removal(
         "test_fault_12_one_interrupt_ends_a_run_in_every_stage[embedding]", "interrupts.py",
         "time.sleep(PATIENCE)\n            if ended.acquire(blocking=False):", "if False:",
     ),

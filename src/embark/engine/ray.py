@@ -571,12 +571,12 @@ def _pipeline(
     logging.getLogger("ray.data").setLevel(logging.ERROR)  # it tells of every execution
     fed = read_datasource(_feed(dispatcher), override_num_blocks=1, num_cpus=0, label_selector=here)
     prepared = fed.map_batches(
-        Preparing, fn_constructor_args=of_preparing, batch_size=None, num_cpus=1, concurrency=cluster.preparers
+        Preparing, fn_constructor_args=of_preparing, batch_size=1, num_cpus=1, concurrency=cluster.preparers
     )
     return prepared.map_batches(
         Embedding,
         fn_constructor_args=of_embedding,
-        batch_size=None,
+        batch_size=1,  # a job; with GPUs, Ray wants it stated
         num_cpus=cluster.cpus,
         num_gpus=cluster.gpus or None,
         concurrency=cluster.copies,
