@@ -13,11 +13,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-import embark
 from embark.data.lazy_items import Texts, text_array
 from embark.models.encoder import Encoder, Tower, Towers, fingerprint
 from embark.planning import Needs, plan, task_demand
-from embark.types import Dataset, Groups, Side, Source, Task
+from embark.types import Dataset, Groups, ModelCard, Side, Source, Task
 
 MEMORY = {"object_store_memory": 150 << 20}  # of a node
 
@@ -67,10 +66,8 @@ def lengths(seconds: float = 0.0, log: str = "", fails: bool = False, reverses: 
             time.sleep(1)
         return text
 
-    encoder = embark.encoder(text=embed, name="test/lengths", revision="1")
-    assert isinstance(encoder, Towers)
-    encoder.towers = {"text": Tower(embed, prepare)}
-    return encoder
+    card = ModelCard("test/lengths", "1", "functions", ("text",), dim=2)
+    return Towers(card, {"text": Tower(embed, prepare)})
 
 
 SPACE = fingerprint(lengths().card)

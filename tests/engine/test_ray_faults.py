@@ -1,4 +1,4 @@
-"""Actors, nodes and drivers of a Ray cluster that are lost: nothing else is, little is done twice, and nothing hangs."""
+"""Actors, nodes and drivers of a Ray cluster that are lost: nothing else is, little is done twice, nothing hangs."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -43,35 +43,31 @@ def small_jobs(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def embed_and_break(
-    cluster: Cluster, needs: Needs, folder: Path, harm: Callable[[], None], share: float = 0.25
+    cluster: Cluster, needs: Needs, folder: Path, harm: Callable[[], None], before: Callable[[], None] = lambda: None
 ) -> Report:
-    """Embed the needs; do harm when so many of them are done."""
+    """Embed the needs, in another thread; in this one, do what comes before, and harm after a quarter of them."""
     done = 0
-    failures: list[BaseException] = []
 
     def advance(items: int, left: float | None) -> None:
         nonlocal done
         done += items
 
-    def wait_and_harm() -> None:
-        end = time.monotonic() + 60
-        while done < share * len(needs) and time.monotonic() < end:
-            time.sleep(0.02)
-        try:
-            harm()
-        except BaseException as error:
-            failures.append(error)
+    def embed() -> Report:
+        load = partial(lengths, SECONDS, str(folder / "log"))
+        with (
+            RayEngine(cluster, load, lengths, None, SPACE) as engine,
+            Store(folder / "store").space("a").writer() as writer,
+        ):
+            return engine.embed(needs, writer, advance=advance)
 
-    thread = threading.Thread(target=wait_and_harm, daemon=True)
-    load = partial(lengths, SECONDS, str(folder / "log"))
-    with (
-        RayEngine(cluster, load, lengths, None, SPACE) as engine,
-        Store(folder / "store").space("a").writer() as writer,
-    ):
-        thread.start()
-        report = engine.embed(needs, writer, advance=advance)
-    thread.join(60)
-    assert failures == []
+    with ThreadPoolExecutor(1) as pool:
+        future = pool.submit(embed)
+        before()
+        end = time.monotonic() + 60
+        while done < len(needs) // 4 and time.monotonic() < end and not future.done():
+            time.sleep(0.02)
+        harm()
+        report = future.result(120)
     assert done == len(needs)
     return report
 
@@ -156,21 +152,19 @@ def test_an_item_that_actors_die_of_is_left_out(nodes: Any, tmp_path: Path, text
 
 
 def test_a_node_that_joins_late_is_used(nodes: Any, tmp_path: Path) -> None:
-    needs = needs_of_texts(ITEMS // 4)
+    needs = needs_of_texts(ITEMS // 2)
     late: list[Any] = []
 
     def join() -> None:
+        time.sleep(1)
         late.append(nodes.add_node(num_cpus=1, num_gpus=1, **MEMORY))  # pretended
 
-    joining = threading.Timer(3, join)
-    joining.start()
     cluster = Cluster(nodes.address, copies=(1, 2), gpus=1, preparers=1)
     try:
-        report = embed_and_break(cluster, needs, tmp_path, join)  # a second one, in the middle
+        report = embed_and_break(cluster, needs, tmp_path, join, before=join)
         assert report.embedded == len(needs)
-        assert {line[0] for line in embedded(tmp_path)} <= {node.node_id for node in late}
+        assert {line[0] for line in embedded(tmp_path)} == {node.node_id for node in late}
     finally:
-        joining.join()
         for node in late:
             nodes.remove_node(node)
 
@@ -178,6 +172,7 @@ def test_a_node_that_joins_late_is_used(nodes: Any, tmp_path: Path) -> None:
 DRIVER = """
 import sys
 from functools import partial
+from pathlib import Path
 from embark.engine import ray
 from embark.engine.ray import Cluster, RayEngine
 from embark.planning import plan
@@ -186,8 +181,8 @@ from ray_functions import SPACE, lengths, needs_of_texts
 
 address, folder = sys.argv[1:]
 ray.ITEMS["text"] = 100
-space = Store(folder + "/store").space("a")
-needs = plan(needs_of_texts(20_000).demands, space.has).needs
+space = Store(Path(folder, "store")).space("a")
+needs = plan(needs_of_texts(10_000).demands, space.has).needs
 load = partial(lengths, 0.002, folder + "/log")
 with RayEngine(Cluster(address, copies=3, preparers=1), load, lengths, None, SPACE) as engine, space.writer() as writer:
     report = engine.embed(needs, writer)
@@ -196,19 +191,20 @@ print("embedded", report.embedded)
 
 
 def test_a_killed_driver_leaves_the_rest_to_the_next(nodes: Any, tmp_path: Path) -> None:
+    items = ITEMS // 2
     words = [sys.executable, "-c", DRIVER, nodes.address, str(tmp_path)]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    first = subprocess.Popen(words, env=environment, stderr=subprocess.DEVNULL)
+    first = subprocess.Popen(words, env=environment, stderr=(tmp_path / "stderr").open("w"))
     end = time.monotonic() + 60
-    while len(Store(tmp_path / "store").space("a")) < ITEMS // 10 and time.monotonic() < end:
+    while len(Store(tmp_path / "store").space("a")) < items // 10 and time.monotonic() < end:
         time.sleep(0.1)
     first.send_signal(signal.SIGKILL)
     assert first.wait() == -signal.SIGKILL
     stored = len(Store(tmp_path / "store").space("a"))
-    assert ITEMS // 10 <= stored < ITEMS
+    assert items // 10 <= stored < items
     second = subprocess.run(words, env=environment, capture_output=True, text=True, timeout=120)
-    assert second.stdout.split() == ["embedded", str(ITEMS - stored)], second.stderr
-    assert_stored(tmp_path, needs_of_texts(ITEMS))
+    assert second.stdout.split() == ["embedded", str(items - stored)], second.stderr
+    assert_stored(tmp_path, needs_of_texts(items))
 
 
 def test_an_execution_that_is_lost_is_started_anew(nodes: Any, tmp_path: Path) -> None:

@@ -7,7 +7,6 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -28,10 +27,9 @@ TEXTS = [f"text {number} {'abc' * (number % 7)}" for number in range(60)]
 
 
 @pytest.fixture(autouse=True)
-def impatient(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """A batch may take a second and a half."""
     monkeypatch.setattr(parallel, "BATCH_SECONDS", 1.5)
-    yield
 
 
 def devices(**options: Any) -> Devices:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import logging
 import pickle
 import re
+import socket
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -18,6 +19,7 @@ from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import Any
+from urllib.parse import urlsplit
 
 import numpy as np
 
@@ -35,14 +37,17 @@ from embark.models.parallel import BATCH_SECONDS
 from embark.planning import Need, Needs, keys_of, take
 from embark.processes import ITEM_SECONDS
 from embark.store import Writer
-from embark.types import EmbarkError, Item, Task
+from embark.types import EmbarkError, Item, Modality, Task
 
 ITEMS = {"text": 2048, "image": 256, "audio": 64, "video": 16}  # of a job, by its dearest modality
 AHEAD = 4  # jobs for each copy of the model that are fed before the first of them is done
-PATIENCE = 1800.0  # seconds in which no job is done, after which the run ends: a large model may come from a slow disk
+PATIENCE = 1800.0  # seconds in which no job is done, at least, after which the run ends: some disks are slow
 STALL = 60.0  # seconds in which no job is done, at least, after which jobs are fed anew
 RESTARTS = 3  # of the whole execution, where jobs that were fed anew are not done either
 ENDING = 10.0  # seconds for the end of the actors
+CONNECT_SECONDS = 10.0  # for an answer at the address of a cluster
+LOSSES = ("ObjectLostError", "NodeDiedError", "WorkerCrashedError", "ActorUnavailableError", "ActorDiedError")
+CREATION = "creation task"  # in the error of an actor that could not be built: it would fail again
 TICK = 0.2  # seconds between looks at Ctrl-C
 
 logger = logging.getLogger("embark")
@@ -208,7 +213,7 @@ class RayEngine(AbstractContextManager["RayEngine"]):
         self._wait_for(has_room, wave)
         with self._changed:
             self._missing[job.number] = _Sent(job, kind, data)
-        self._execution.put(data)
+        self._put(data)
         self._settle(wave)
 
     def _finish(self, wave: _Wave) -> None:
@@ -250,30 +255,44 @@ class RayEngine(AbstractContextManager["RayEngine"]):
                 if not self._broken and condition():
                     return
             still = time.monotonic() - self._last
+            if still > self._patience:
+                jobs = counted(len(self._missing), "job")
+                raise EmbarkError(f"The cluster did none of {jobs} for {still:.0f} s. {_state()}")
             if self._broken or (self._is_stalled(self._last) and fed_anew > self._last):
                 self._restart(self._broken or f"no job was done for {still:.0f} s", wave)
             else:
                 self._feed_anew(list(self._missing.values()))
             fed_anew = time.monotonic()
-            if still > PATIENCE:
-                jobs = counted(len(self._missing), "job")
-                raise EmbarkError(f"The cluster did none of {jobs} for {still:.0f} s. {_state()}")
 
     def _is_stalled(self, since: float) -> bool:
-        """Whether no job was done for longer than any took so far, or the start of the copies."""
+        """Whether no job was done for much longer than others of their kinds took, or the start of the copies."""
         assert self._execution is not None
-        still = time.monotonic() - since
-        usual = self._execution.usual_seconds
-        return still > PATIENCE or (usual is not None and still > max(STALL, usual))
+        usual = [self._execution.usual_seconds(sent.job.modalities) for sent in self._missing.values()]
+        limit = max(STALL, 4 * self.cluster.item_seconds, *usual, 0)
+        return time.monotonic() - since > min(limit, self._patience)
+
+    @property
+    def _patience(self) -> float:
+        """Seconds after which a run ends that stands still; within them, a batch that hangs is begun again."""
+        return PATIENCE + 2 * self.cluster.batch_seconds
 
     def _feed_anew(self, sent: Sequence[_Sent]) -> None:
         """Feed jobs again whose blocks were lost with a node."""
-        assert self._execution is not None
         logger.info("%s of the cluster are fed anew.", counted(len(sent), "job"))
         for job in sent:
             job.passed = 0
             self.retries += 1
-            self._execution.put(job.data)
+            self._put(job.data)
+
+    def _put(self, data: bytes) -> None:
+        """Feed a job; where that fails, it is missing when all is started anew."""
+        assert self._execution is not None
+        try:
+            self._execution.put(data)
+        except Exception as error:
+            with self._changed:
+                self._broken = self._broken or f"the cluster takes no more jobs ({_reason(error)})"
+                self._changed.notify_all()
 
     # ── the execution ────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -417,7 +436,7 @@ class _Execution:
         self._ray = ray
         self._start = time.monotonic()
         self._first: float | None = None  # seconds until a job was done
-        self._longest = 0.0  # seconds of a job
+        self._longest: dict[tuple[Modality, ...], float] = {}  # seconds of a job, by kind of items
         self.closed = False
         assert cluster.copies is not None
         self.copies = cluster.copies if isinstance(cluster.copies, int) else cluster.copies[0]
@@ -429,19 +448,15 @@ class _Execution:
         self._thread = threading.Thread(target=self._collect, args=(dataset, take, end), name="embark-ray", daemon=True)
         self._thread.start()
 
-    @property
-    def usual_seconds(self) -> float | None:
-        """Seconds after which a job should be done, even if a copy starts again; None before the first."""
-        return None if self._first is None else 2 * self._first + 8 * self._longest
+    def usual_seconds(self, modalities: tuple[Modality, ...]) -> float:
+        """Seconds after which a job should be done, even if a copy starts again; before the first, nobody knows."""
+        if self._first is None or modalities not in self._longest:
+            return np.inf
+        return 2 * self._first + 8 * self._longest[modalities]
 
     def put(self, job: bytes) -> None:
         """Feed a job."""
-        try:
-            self._ray.get(self._dispatcher.put.remote(job), timeout=ANSWER_SECONDS)
-        except Exception as error:
-            if self.closed:
-                return
-            raise EmbarkError(f"The cluster takes no more jobs: {_last_line(error)}. {_state()}") from error
+        self._ray.get(self._dispatcher.put.remote(job), timeout=ANSWER_SECONDS)
 
     def _collect(
         self, dataset: Any, take: Callable[[Done], None], end: Callable[[_Execution, EmbarkError, bool], None]
@@ -452,14 +467,15 @@ class _Execution:
                     if data:
                         self._pass_on(pickle.loads(data), take)
         except Exception as error:
-            end(self, EmbarkError(f"The cluster failed: {_last_line(error)}. {_state()}"), _is_loss(error))
+            end(self, EmbarkError(f"The cluster failed: {_reason(error)}. {_state()}"), _is_loss(error))
         else:
             end(self, EmbarkError("The work on the cluster has ended."), False)
 
     def _pass_on(self, result: Done, take: Callable[[Done], None]) -> None:
         if self._first is None:
             self._first = time.monotonic() - self._start
-        self._longest = max(self._longest, sum(facts.seconds for facts in result.facts))
+        seconds = sum(facts.seconds for facts in result.facts)
+        self._longest[result.modalities] = max(seconds, self._longest.get(result.modalities, 0.0))
         self._dispatcher.forget.remote(result.number)
         take(result)
 
@@ -480,12 +496,24 @@ def connect(cluster: Cluster) -> Any:
     except ImportError as error:
         raise EmbarkError(f"Runs on a cluster need Ray ({error}): pip install 'embark[ray]'.") from error
     if not ray.is_initialized():
+        _require_server(cluster.address)
         options = {"log_to_driver": False, "logging_level": "ERROR", "include_dashboard": False, **cluster.options}
         try:
             ray.init(address=cluster.address, **options)
         except Exception as error:
-            raise EmbarkError(f"There is no Ray cluster at '{cluster.address}': {_last_line(error)}.") from error
+            raise EmbarkError(f"There is no Ray cluster at '{cluster.address}': {_reason(error)}.") from error
     return ray
+
+
+def _require_server(address: str | None) -> None:
+    """An error where nobody listens at an address: Ray would wait for minutes."""
+    place = urlsplit(address if address and "://" in address else f"//{address or ''}")
+    if not place.hostname or not place.port:
+        return
+    try:
+        socket.create_connection((place.hostname, place.port), CONNECT_SECONDS).close()
+    except OSError as error:
+        raise EmbarkError(f"There is no Ray cluster at '{address}': {error.strerror or error}.") from error
 
 
 def _this_node(ray: Any) -> str:
@@ -568,7 +596,7 @@ def _pipeline(
     context = DataContext.get_current()
     context.enable_progress_bars = False
     context.target_max_block_size = context.target_min_block_size = 1  # every job is a block, which goes on at once
-    logging.getLogger("ray.data").setLevel(logging.ERROR)  # it tells of every execution
+    logging.getLogger("ray.data").setLevel(logging.CRITICAL)  # it tells of every execution; errors are raised here
     fed = read_datasource(_feed(dispatcher), override_num_blocks=1, num_cpus=0, label_selector=here)
     prepared = fed.map_batches(
         Preparing, fn_constructor_args=of_preparing, batch_size=1, num_cpus=1, concurrency=cluster.preparers
@@ -616,21 +644,19 @@ def _with_bytes(need: Need) -> Need:
 
 
 def _is_loss(error: BaseException) -> bool:
-    """Whether an error says that a node or a process was lost, and not that the work is wrong."""
-    from ray import exceptions
+    """Whether an error says that a node or a process was lost, and not that the work is wrong.
 
-    kinds = (exceptions.ObjectLostError, exceptions.NodeDiedError, exceptions.WorkerCrashedError,
-             exceptions.ActorUnavailableError)  # fmt: skip
-    while error is not None:
-        if isinstance(error, kinds):
-            return True
-        error = error.__cause__  # type: ignore[assignment]
-    return False
+    By its text: Ray wraps errors in others, and cannot rebuild all of them here.
+    """
+    text = str(error)
+    return any(name in text for name in LOSSES) and CREATION not in text
 
 
-def _last_line(error: BaseException) -> str:
-    lines = [line for line in str(error).splitlines() if line.strip()]
-    return (lines[-1] if lines else type(error).__name__).strip().rstrip(".")
+def _reason(error: BaseException) -> str:
+    """What an error of Ray says, of which most is where it happened: the last line that names an error."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    named = [line for line in lines if re.match(r"(\w+\.)*\w*(Error|Exception)\b.*: ", line)]
+    return ([*lines[-1:], *named[-1:]] or [type(error).__name__])[-1].rstrip(".")
 
 
 def _state() -> str:

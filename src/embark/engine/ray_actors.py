@@ -97,6 +97,7 @@ class Done:
     """What became of a job: keys with vectors, counts, or an error."""
 
     number: int
+    modalities: tuple[Modality, ...]
     outcomes: list[tuple[Array, Any]]
     report: Report
     error: EmbarkError | None
@@ -294,7 +295,7 @@ class Embedding(_Actor):
         sizes = [np.asarray(part).nbytes for _, vectors in outcomes for part in vectors]
         self.count(items=report.embedded, bytes=sum(sizes), busy_seconds=seconds, retries=attempt - 1)
         facts = Facts(self.node, seconds, attempt - 1, self.messages.take())
-        return Done(job.number, outcomes, report, error, tuple(filter(None, (prepared.facts, facts))))
+        return Done(job.number, job.modalities, outcomes, report, error, tuple(filter(None, (prepared.facts, facts))))
 
     def _vectors(
         self, prepared: Prepared, report: Report, attempt: int, lost: Mapping[bytes, str]
