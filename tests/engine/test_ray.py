@@ -11,9 +11,12 @@ from typing import Any
 import pytest
 
 import embark
+from conftest import POCKET_TASKS
 from embark.engine.activity import SILENT
 from embark.engine.ray import Cluster, RayEngine, fit, require_resources, wait_for_room
 from embark.engine.self_check import Inconsistent
+from embark.run import cluster as cluster_module
+from embark.run.workbench import Workbench
 from embark.store import Store, Writer
 from embark.types import EmbarkError
 from ray_functions import SPACE, lengths, needs_of_texts, three_nodes
@@ -196,3 +199,28 @@ def test_a_copy_on_several_gpus_is_placed_where_they_are(nodes: Any, tmp_path: P
         assert evaluate(settings=settings(tmp_path)).results
     finally:
         nodes.remove_node(several)
+
+
+@pytest.mark.slow
+def test_scores_from_nodes_are_those_from_here(
+    nodes: Any, pocket_home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cluster_module, "SCORED_THERE", 1)
+    here = settings(pocket_home.parent)
+    bench = Workbench(here, show_progress=False)
+    model = embark.get_model("embark/random")
+    assert cluster_module.remote_scoring(Cluster(nodes.address), here) is None  # vectors are on this machine
+    score = cluster_module.remote_scoring(Cluster(nodes.address, shared=True), here)
+    assert score is not None
+    compared = 0
+    for task in embark.get_tasks(POCKET_TASKS):
+        for demand in bench.demands(task, model) if not bench.incompatibility(model.card, task) else ():
+            remote = score(model.card, demand, bench.params(task, model.card))
+            local = bench.score(model, demand)
+            assert remote is not None
+            assert (remote.metrics, remote.main) == (local.metrics, local.main)
+            assert {name: values.tobytes() for name, values in remote.outcomes.items()} == {
+                name: values.tobytes() for name, values in local.outcomes.items()
+            }
+            compared += 1
+    assert compared > 5

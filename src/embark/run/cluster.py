@@ -2,21 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import logging
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import lru_cache, partial
 from typing import Any
 
+from embark import evaluators
 from embark.catalogue import check_name
-from embark.engine.ray import Cluster, RayEngine
+from embark.engine.ray import Cluster, RayEngine, connect
 from embark.models import Loading
 from embark.models.encoder import Billed, Encoder, fingerprint
+from embark.object_store import open_store
+from embark.planning import Demand
 from embark.run.fetching import from_hub
 from embark.run.models import Model, NamedModel, load_model
 from embark.run.workbench import Workbench
 from embark.settings import Settings, load_settings
-from embark.types import Dataset, EmbarkError, ModelCard, Task
+from embark.store import Space
+from embark.types import Array, Dataset, EmbarkError, ModelCard, Scores, Task, Truth
 
+logger = logging.getLogger("embark")
+
+SCORED_THERE = 100_000  # items of a part that is scored on a node: sending it takes longer than scoring a small one
+SCORING_SECONDS = 6 * 3600.0  # for one part
 NUMBERS = ("gpus", "cpus", "wait", "item_seconds", "batch_seconds")
 RANGES = ("copies", "preparers")
 
@@ -76,9 +85,59 @@ def cluster_engine(
 
     def travels(task: Task) -> bool:
         """Whether the items of a task are on this machine alone; those of Pocket come with the package."""
+        if type(bench) is not Workbench:  # stages have changed them
+            return True
         return not cluster.shared and not from_hub(task) and not task.reader.startswith("pocket")
 
     return RayEngine(replace(cluster, gpus=gpus), load, copy, read, fingerprint(encoder.card), travels)
+
+
+def remote_scoring(
+    cluster: Cluster, settings: Settings
+) -> Callable[[ModelCard, Demand, Mapping[str, Any]], Scores | None] | None:
+    """What scores large tasks on the nodes, where these reach the stored vectors: in a shared folder, or a bucket.
+
+    None otherwise. What it returns scores here (None) what is small, and whatever fails there, for its error.
+    """
+    bucket = settings.store if isinstance(settings.store, str) else None
+    if not cluster.shared and bucket is None:
+        return None
+
+    def score(card: ModelCard, demand: Demand, params: Mapping[str, Any]) -> Scores | None:
+        if sum(map(len, demand.keys.values())) < SCORED_THERE:
+            return None
+        ray = connect(cluster)
+        # Without CPUs of its own: all may be the actors', and there are few of these tasks at once.
+        task = ray.remote(_score).options(num_cpus=0, scheduling_strategy="SPREAD")
+        place = settings if cluster.shared else bucket
+        work = task.remote(place, fingerprint(card), demand.task.evaluator, demand.data.truth, demand.keys, params)
+        try:
+            scores: Scores = ray.get(work, timeout=SCORING_SECONDS)
+        except Exception as error:
+            logger.info("%s is scored here, as a node could not: %s", demand.task.name, error)
+            return None
+        return scores
+
+    return score
+
+
+def _score(
+    place: Settings | str,
+    space: str,
+    evaluator: str,
+    truth: Truth,
+    keys: Mapping[str, Array],
+    params: Mapping[str, Any],
+) -> Scores:
+    """The scores of a part of a task, on a node; `place` are the settings of a shared folder, or a bucket's address."""
+    vectors = _node_space(place, space)
+    vectors.refresh()
+    return evaluators.evaluate(evaluator, truth, {side: vectors.read(rows) for side, rows in keys.items()}, params)
+
+
+@lru_cache(maxsize=2)
+def _node_space(place: Settings | str, space: str) -> Space:
+    return open_store(load_settings(store=place) if isinstance(place, str) else place).space(space)
 
 
 def _load(model: Model, loading: Loading, home: Settings | None) -> Encoder:
