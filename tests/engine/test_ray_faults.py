@@ -40,6 +40,7 @@ def nodes() -> Iterator[Any]:
 def small_jobs(monkeypatch: pytest.MonkeyPatch) -> None:
     """Jobs of few items, so that there are many."""
     monkeypatch.setitem(engine_module.ITEMS, "text", JOB)
+    monkeypatch.setattr(engine_module, "SMALLEST", 1)
 
 
 def embed_and_break(
@@ -181,6 +182,7 @@ from ray_functions import SPACE, lengths, needs_of_texts
 
 address, folder = sys.argv[1:]
 ray.ITEMS["text"] = 100
+ray.SMALLEST = 1
 space = Store(Path(folder, "store")).space("a")
 needs = plan(needs_of_texts(10_000).demands, space.has).needs
 load = partial(lengths, 0.002, folder + "/log")

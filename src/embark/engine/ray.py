@@ -40,6 +40,8 @@ from embark.store import Writer
 from embark.types import EmbarkError, Item, Modality, Task
 
 ITEMS = {"text": 2048, "image": 256, "audio": 64, "video": 16}  # of a job, by its dearest modality
+SMALLEST = 16  # of it: the least share that a job has of these items
+JOBS = 8  # for each copy of the model, at least, where that does not make them too small
 AHEAD = 4  # jobs for each copy of the model that are fed before the first of them is done
 PATIENCE = 1800.0  # seconds in which no job is done, at least, after which the run ends: some disks are slow
 STALL = 60.0  # seconds in which no job is done, at least, after which jobs are fed anew
@@ -177,8 +179,10 @@ class RayEngine(AbstractContextManager["RayEngine"]):
         return replace(self._sent(kind, keys_of(needs), needs, batch_size), check=True)
 
     def _jobs(self, kind: Kind, batch_size: int | None) -> Iterator[Job]:
-        """The needs of a kind in jobs, each of one side of a task."""
-        size = min(ITEMS[modality] for modality in kind.modalities)
+        """The needs of a kind in jobs, each of one side of a task; smaller ones where there are few for each copy."""
+        assert self._execution is not None
+        largest = min(ITEMS[modality] for modality in kind.modalities)
+        size = max(largest // SMALLEST, min(largest, -(-len(kind.needs) // (JOBS * self._execution.copies))))
         for start in range(0, len(kind.needs), size):
             needs = kind.needs[start : start + size]
             if not isinstance(needs, Needs):
@@ -187,12 +191,14 @@ class RayEngine(AbstractContextManager["RayEngine"]):
             for rows, number, side, places in needs.by_side():
                 demand = needs.demands[number]
                 keys = demand.keys[side][places]
-                if self.travels(demand.task):
+                travels = self.travels(demand.task)
+                texts = needs.take(rows).texts() if travels else None
+                if travels and texts is None:
                     yield self._sent(kind, keys, needs.take(rows), batch_size)
                 else:
                     yield Job(
                         next(self._numbers), kind.modalities, keys, demand.task, (demand.split, demand.subset), side,
-                        places, batch_size=batch_size,
+                        places, texts, batch_size=batch_size,
                     )  # fmt: skip
 
     def _sent(self, kind: Kind, keys: Any, needs: Sequence[Need], batch_size: int | None) -> Job:

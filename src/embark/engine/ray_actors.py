@@ -30,7 +30,7 @@ from embark.engine.self_check import embed_twice
 from embark.engine.tuning import Tuning
 from embark.models.encoder import Encoder, fingerprint
 from embark.planning import Need, item_keys, keys_of, take
-from embark.types import Array, Dataset, EmbarkError, Item, Modality, Task, role_of
+from embark.types import Array, Dataset, EmbarkError, Item, Modality, Task, Text, role_of
 
 ANSWER_SECONDS = 120.0  # for an answer of the dispatcher
 TRIES = 2  # of an item that its actor dies of
@@ -50,9 +50,10 @@ class Limits:
 
 @dataclass(frozen=True)
 class Job:
-    """Items to embed: rows of a side of a task, which are read where they are prepared, or the needs themselves.
+    """Items to embed: rows of a side of a task, which are read where they are prepared, or the items themselves.
 
-    `check` embeds them alone and together, and compares; `batch_size` is that of the user, if there is one.
+    These are `texts` of that side, which travel lighter, or whatever else as `needs`. `check` embeds them alone and
+    together, and compares; `batch_size` is that of the user, if there is one.
     """
 
     number: int
@@ -62,9 +63,15 @@ class Job:
     part: tuple[str, str] = ("", "")  # split and subset
     side: str = ""
     rows: Array | None = None
+    texts: list[str] | None = None
     needs: tuple[Need, ...] = ()
     check: bool = False
     batch_size: int | None = None
+
+    def without_items(self) -> Job:
+        """What the model needs to know of it."""
+        empty = self.keys[:0]
+        return Job(self.number, self.modalities, empty, side=self.side, check=self.check, batch_size=self.batch_size)
 
 
 @dataclass(frozen=True)
@@ -210,34 +217,38 @@ class Preparing(_Actor):
         start = time.perf_counter()
         attempt, lost = self.ask("begin", job.number, self.limits.item)
         try:
-            needs = list(job.needs) or self._read(job)
+            needs = job.needs or self._read(job)
             values = self._values(job, needs, attempt, lost)
         except Exception as error:
-            return Prepared(job, job.keys, error=_portable(error), facts=self._facts(start, attempt))
+            return Prepared(job.without_items(), job.keys, error=_portable(error), facts=self._facts(start, attempt))
         readable = np.array([not isinstance(value, UnreadableMedia) for value in values])
         pairs = zip(needs, values, strict=True)
         reasons = {need.key: str(value) for need, value in pairs if isinstance(value, UnreadableMedia)}
         values = [value for value in values if not isinstance(value, UnreadableMedia)]
         seconds = time.perf_counter() - start
         self.count(items=len(values), bytes=int(byte_sizes(values).sum()), busy_seconds=seconds, retries=attempt - 1)
-        return Prepared(job, job.keys[readable], values, reasons, facts=self._facts(start, attempt))
+        return Prepared(job.without_items(), job.keys[readable], values, reasons, facts=self._facts(start, attempt))
 
     def _facts(self, start: float, attempt: int) -> Facts:
         return Facts(self.node, time.perf_counter() - start, attempt - 1, self.messages.take())
 
     def _read(self, job: Job) -> list[Need]:
         """The items of a job, which must be those that were planned."""
-        assert self.read is not None
         assert job.task is not None
-        assert job.rows is not None
-        data = self.read(job.task, *job.part)
-        items = take_items(data.sides[job.side].items, job.rows)
-        if not np.array_equal(item_keys(job.task, job.side, items, self.encoder), job.keys):
-            raise EmbarkError(f"The data of {job.task.name} on this node are not those that the run was planned with.")
+        if job.texts is not None:
+            items: Sequence[Item] = [Item((Text(text),)) for text in job.texts]
+        else:
+            assert self.read is not None
+            assert job.rows is not None
+            data = self.read(job.task, *job.part)
+            items = take_items(data.sides[job.side].items, job.rows)
+            if not np.array_equal(item_keys(job.task, job.side, items, self.encoder), job.keys):
+                name = job.task.name
+                raise EmbarkError(f"The data of {name} on this node are not those that the run was planned with.")
         instruction = job.task.instructions.get(role_of(job.side))
         return [
             Need(key, item, job.side, instruction, 0, row, job.task.style)
-            for key, item, row in zip(job.keys.tolist(), items, job.rows.tolist(), strict=True)
+            for row, (key, item) in enumerate(zip(job.keys.tolist(), items, strict=True))
         ]
 
     def _values(self, job: Job, needs: Sequence[Need], attempt: int, lost: Mapping[bytes, str]) -> list[Any]:
