@@ -76,12 +76,14 @@ def cluster_engine(
     if isinstance(encoder, Billed):
         raise EmbarkError(f"{encoder.card.name} is asked over the network: a cluster does not make it faster.")
     home = bench.settings if cluster.shared else None
+    gpus = encoder.card.gpus if cluster.gpus is None else cluster.gpus
     loading = replace(loading or Loading(), settings=None, pixels="pillow")
+    if gpus and gpus > 1 and loading.device == "auto":
+        loading = replace(loading, device="split")  # one copy on all GPUs that its actor gets
     by_name = isinstance(model.model if isinstance(model, NamedModel) else model, (str, ModelCard))
     load: Callable[[], Encoder] = partial(_load, model, loading, home) if by_name else partial(_same, encoder)
     copy = partial(_load, model, loading_here(loading), home) if by_name else load
     read = partial(_read, home, bench.settings.endpoint, bench.settings.offline)
-    gpus = encoder.card.gpus if cluster.gpus is None else cluster.gpus
 
     def travels(task: Task) -> bool:
         """Whether the items of a task are on this machine alone; those of Pocket come with the package."""
