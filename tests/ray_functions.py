@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
 import sys
@@ -42,13 +43,16 @@ def three_nodes() -> Iterator[Any]:
 def lengths(seconds: float = 0.0, log: str = "", fails: bool = False, reverses: bool = False) -> Encoder:
     """A model of the length of a text, which takes so long for each; it logs its node, process and how many it embeds.
 
-    The text "stuck" is never prepared, "hang" never embedded, "kill" ends the process, "large" needs too much memory.
+    The text "stuck" is never prepared, "hang" never embedded, "kill" ends the process, "large" needs too much memory,
+    and about "odd" it logs a warning.
     """
 
     def embed(texts: list[str]) -> Any:
         time.sleep(seconds * len(texts))
         if fails:
             raise ValueError("a broken model")
+        if "odd" in texts:
+            logging.getLogger("embark").warning("an odd text")
         if "large" in texts:
             raise MemoryError("out of memory")
         if "kill" in texts:

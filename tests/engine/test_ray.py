@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import re
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -12,7 +13,7 @@ import pytest
 
 import embark
 from conftest import POCKET_TASKS
-from embark.engine.activity import SILENT
+from embark.engine.activity import SILENT, Activity
 from embark.engine.ray import Cluster, RayEngine, fit, require_resources, wait_for_room
 from embark.engine.self_check import Inconsistent
 from embark.run import cluster as cluster_module
@@ -71,12 +72,10 @@ def test_a_run_on_a_cluster_of_one_node(tmp_path: Path) -> None:
 
     model = lengths()
     cluster = Cluster(copies=1, preparers=1, options={"num_cpus": 3, "object_store_memory": 100 << 20})
-    try:
-        there = embark.evaluate(
-            model, "PocketNameSTS", settings=settings(tmp_path / "there"), cluster=cluster, show_progress=False
-        )
-    finally:
-        ray.shutdown()
+    there = embark.evaluate(
+        model, "PocketNameSTS", settings=settings(tmp_path / "there"), cluster=cluster, show_progress=False
+    )
+    assert not ray.is_initialized()
     here = embark.evaluate(model, "PocketNameSTS", settings=settings(tmp_path / "here"), show_progress=False)
     assert there.results[0].score == here.results[0].score
     assert there.embedded == here.embedded > 0
@@ -143,6 +142,21 @@ def test_messages_name_items(nodes: Any, tmp_path: Path) -> None:
     assert report.embedded == 50
     [reason] = report.too_large.values()
     assert reason == "test/lengths has not enough memory for one item: Items row 50"
+
+
+@pytest.mark.slow
+def test_one_log_and_one_display_tell_of_all_nodes(
+    nodes: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    activity = Activity(show=False)
+    with (
+        RayEngine(Cluster(nodes.address, copies=1), partial(lengths, 0.001), lengths, None, SPACE) as engine,
+        Store(tmp_path).space("a").writer() as writer,
+    ):
+        engine.embed(needs_of_texts(1000, "odd"), writer, activity=activity)
+    assert re.search(r"^\d+\.\d+\.\d+\.\d+: an odd text$", "\n".join(caplog.messages), re.MULTILINE)
+    assert 0 < activity.busy_share() <= 1
+    assert activity.stage("write").done > 0
 
 
 @pytest.mark.slow

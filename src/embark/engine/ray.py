@@ -53,6 +53,7 @@ CREATION = "creation task"  # in the error of an actor that could not be built: 
 TICK = 0.2  # seconds between looks at Ctrl-C
 
 logger = logging.getLogger("embark")
+_STARTED: set[Any] = set()  # the module, if it was this process's code that connected it
 
 
 @dataclass(frozen=True)
@@ -506,9 +507,16 @@ def connect(cluster: Cluster) -> Any:
         options = {"log_to_driver": False, "logging_level": "ERROR", "include_dashboard": False, **cluster.options}
         try:
             ray.init(address=cluster.address, **options)
+            _STARTED.add(ray)
         except Exception as error:
             raise EmbarkError(f"There is no Ray cluster at '{cluster.address}': {_reason(error)}.") from error
     return ray
+
+
+def disconnect() -> None:
+    """Leave the cluster that `connect` has connected to, and end the one that it has started."""
+    while _STARTED:
+        _STARTED.pop().shutdown()
 
 
 def _require_server(address: str | None) -> None:

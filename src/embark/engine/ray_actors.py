@@ -208,6 +208,7 @@ class Preparing(_Actor):
     ) -> None:
         super().__init__(load, space, dispatcher, limits)
         self.read = read
+        self.latest: tuple[Task, tuple[str, str], Dataset] | None = None  # many jobs are of one part, whatever its size
 
     def __call__(self, batch: dict[str, Array]) -> dict[str, list[bytes]]:
         return {"prepared": [pickle.dumps(self.prepare(pickle.loads(job)), 5) if job else job for job in batch["job"]]}
@@ -238,10 +239,8 @@ class Preparing(_Actor):
         if job.texts is not None:
             items: Sequence[Item] = [Item((Text(text),)) for text in job.texts]
         else:
-            assert self.read is not None
             assert job.rows is not None
-            data = self.read(job.task, *job.part)
-            items = take_items(data.sides[job.side].items, job.rows)
+            items = take_items(self._data(job.task, job.part).sides[job.side].items, job.rows)
             if not np.array_equal(item_keys(job.task, job.side, items, self.encoder), job.keys):
                 name = job.task.name
                 raise EmbarkError(f"The data of {name} on this node are not those that the run was planned with.")
@@ -250,6 +249,14 @@ class Preparing(_Actor):
             Need(key, item, job.side, instruction, 0, row, job.task.style)
             for row, (key, item) in enumerate(zip(job.keys.tolist(), items, strict=True))
         ]
+
+    def _data(self, task: Task, part: tuple[str, str]) -> Dataset:
+        """A part of a task; the latest is kept."""
+        if self.latest is None or self.latest[:2] != (task, part):
+            assert self.read is not None
+            self.latest = None  # two may be too large for the memory
+            self.latest = task, part, self.read(task, *part)
+        return self.latest[2]
 
     def _values(self, job: Job, needs: Sequence[Need], attempt: int, lost: Mapping[bytes, str]) -> list[Any]:
         """The prepared values of needs, or errors that they are unreadable."""

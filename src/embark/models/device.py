@@ -82,7 +82,7 @@ def to_device(model: Any, card: ModelCard, loading: Loading) -> Any:
     device = devices(loading.device)[0]
     if JOINED in device:
         if getattr(model, "hf_device_map", None) is None:
-            raise EmbarkError(f"{card.name} cannot stand on several devices at once ({device}): name one for each copy.")
+            raise EmbarkError(f"{card.name} cannot stand on several devices at once ({device}): name one.")
     else:
         model = model.to(device)
     model = model.eval().requires_grad_(False)

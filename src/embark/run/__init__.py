@@ -10,7 +10,7 @@ import time
 from collections.abc import Sequence
 
 from embark.data.own_tasks import tasks_to_run
-from embark.engine.ray import Cluster
+from embark.engine.ray import Cluster, disconnect
 from embark.models import Loading
 from embark.run.cluster import cluster_of
 from embark.run.evaluation import Evaluation
@@ -70,7 +70,10 @@ def evaluate(
     evaluation = Evaluation(bench, chosen, models, rescore, loading, evict, cluster or cluster_of(bench.settings))
     if bench.settings.offline:
         evaluation.require_data()
-    run = evaluation.evaluate()
+    try:
+        run = evaluation.evaluate()
+    finally:
+        disconnect()
     run.seconds = time.perf_counter() - start
     run.predicted = settle_prediction(
         prediction_file(bench.settings, evaluation.cards, chosen), run.computed, run.embedded, run.seconds
