@@ -41,7 +41,7 @@ from embark.types import EmbarkError, Item, Modality, Task
 
 ITEMS = {"text": 2048, "image": 256, "audio": 64, "video": 16}  # of a job, by its dearest modality
 SMALLEST = 16  # of it: the least share that a job has of these items
-JOBS = 8  # for each copy of the model, at least, where that does not make them too small
+JOBS = 4  # that are left for each copy of the model, at least, where that does not make them too small
 AHEAD = 4  # jobs for each copy of the model that are fed before the first of them is done
 PATIENCE = 1800.0  # seconds in which no job is done, at least, after which the run ends: some disks are slow
 STALL = 60.0  # seconds in which no job is done, at least, after which jobs are fed anew
@@ -180,12 +180,15 @@ class RayEngine(AbstractContextManager["RayEngine"]):
         return replace(self._sent(kind, keys_of(needs), needs, batch_size), check=True)
 
     def _jobs(self, kind: Kind, batch_size: int | None) -> Iterator[Job]:
-        """The needs of a kind in jobs, each of one side of a task; smaller ones where there are few for each copy."""
+        """The needs of a kind in jobs, each of one side of a task; the last are small: all copies end together."""
         assert self._execution is not None
         largest = min(ITEMS[modality] for modality in kind.modalities)
-        size = max(largest // SMALLEST, min(largest, -(-len(kind.needs) // (JOBS * self._execution.copies))))
-        for start in range(0, len(kind.needs), size):
+        start = 0
+        while start < len(kind.needs):
+            share = (len(kind.needs) - start) // (JOBS * self._execution.copies)
+            size = max(largest // SMALLEST, min(largest, share))
             needs = kind.needs[start : start + size]
+            start += size
             if not isinstance(needs, Needs):
                 yield self._sent(kind, keys_of(needs), needs, batch_size)
                 continue
@@ -621,8 +624,17 @@ def _pipeline(
         batch_size=1,  # a job; with GPUs, Ray wants it stated
         num_cpus=cluster.cpus,
         num_gpus=cluster.gpus or None,
-        concurrency=cluster.copies,
+        compute=_pool(cluster.copies),
     )
+
+
+def _pool(copies: int | tuple[int, int] | None) -> Any:
+    """So many actors, each with a job and the next one: others would wait there, while another actor is idle."""
+    from ray.data import ActorPoolStrategy
+
+    assert copies is not None
+    least, most = (copies, copies) if isinstance(copies, int) else copies
+    return ActorPoolStrategy(min_size=least, max_size=most, max_tasks_in_flight_per_actor=2)
 
 
 def _feed(dispatcher: Any) -> Any:
