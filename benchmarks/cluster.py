@@ -29,7 +29,8 @@ from typing import Any
 import numpy as np
 
 from embark.data.lazy_items import Texts, text_array
-from embark.engine.ray import Cluster, RayEngine
+from embark.engine.ray import RayEngine
+from embark.engine.ray_cluster import Cluster
 from embark.models.encoder import Encoder, Tower, Towers, fingerprint
 from embark.planning import Needs, plan, task_demand
 from embark.store import Store

@@ -93,7 +93,7 @@ __version__ = "0.1.0"
 _HOMES = {
     "Benchmark": "types",
     "CardSection": "boards.card_section",
-    "Cluster": "engine.ray",
+    "Cluster": "engine.ray_cluster",
     "Comparison": "stats.compare",
     "Content": "types",
     "EmbarkError": "types",

@@ -14,7 +14,8 @@ import pytest
 import embark
 from conftest import POCKET_TASKS
 from embark.engine.activity import SILENT, Activity
-from embark.engine.ray import Cluster, RayEngine, fit, require_resources, wait_for_room
+from embark.engine.ray import RayEngine
+from embark.engine.ray_cluster import Cluster, fit, require_resources, wait_for_room
 from embark.engine.self_check import Inconsistent
 from embark.run import cluster as cluster_module
 from embark.run.workbench import Workbench

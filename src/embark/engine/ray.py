@@ -8,18 +8,17 @@ store know nothing of it.
 
 from __future__ import annotations
 
+import ctypes
 import logging
 import pickle
 import re
-import socket
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import count
 from typing import Any
-from urllib.parse import urlsplit
 
 import numpy as np
 
@@ -28,16 +27,16 @@ from embark.engine.activity import SILENT, Activity
 from embark.engine.batches import Kind, by_kind, fixed_size, seconds_left
 from embark.engine.preparing import MOST_BYTES
 from embark.engine.preparing_processes import sendable
-from embark.engine.ray_actors import ANSWER_SECONDS, Dispatcher, Done, Embedding, Job, Limits, Preparing, Read
+from embark.engine.ray_actors import Done, Job, Limits, Read
+from embark.engine.ray_cluster import Cluster, connect, error_line, free_resources, wait_for_room
+from embark.engine.ray_execution import Execution
 from embark.engine.report import Report
 from embark.engine.self_check import checked_places
 from embark.engine.sink import Sink
 from embark.models.encoder import Encoder
-from embark.models.parallel import BATCH_SECONDS
 from embark.planning import Need, Needs, keys_of, take
-from embark.processes import ITEM_SECONDS
 from embark.store import Writer
-from embark.types import EmbarkError, Item, Modality, Task
+from embark.types import EmbarkError, Item, Task
 
 ITEMS = {"text": 2048, "image": 256, "audio": 64, "video": 16}  # of a job, by its dearest modality
 SMALLEST = 16  # of it: the least share that a job has of these items
@@ -47,37 +46,10 @@ PATIENCE = 1800.0  # seconds in which no job is done, at least, after which the 
 STALL = 60.0  # seconds in which no job is done, at least, after which jobs are fed anew
 RESTARTS = 3  # of the whole execution, where jobs that were fed anew are not done either
 ENDING = 10.0  # seconds for the end of the actors
-CONNECT_SECONDS = 10.0  # for an answer at the address of a cluster
-LOSSES = ("ObjectLostError", "NodeDiedError", "WorkerCrashedError", "ActorUnavailableError", "ActorDiedError")
-CREATION = "creation task"  # in the error of an actor that could not be built: it would fail again
+TRIMMED = 64  # jobs after which freed memory goes back to the system
 TICK = 0.2  # seconds between looks at Ctrl-C
 
 logger = logging.getLogger("embark")
-_STARTED: set[Any] = set()  # the module, if it was this process's code that connected it
-
-
-@dataclass(frozen=True)
-class Cluster:
-    """Which cluster to use, and how much of it.
-
-    `address` is that of Ray ("auto": the cluster that this machine belongs to; None: one is started on this machine
-    alone). A copy of the model gets `gpus` (None: what its card says, else one where the cluster has any) and `cpus`;
-    there are `copies` of it, or (least, most); None: as many as there is room for. `preparers` actors with a CPU each
-    read and decode. `shared`: all nodes see this machine's folders under the same paths. A node with room for a copy is
-    waited for `wait` seconds. An actor that takes more than `item_seconds` for one item, or `batch_seconds` for one
-    batch, is ended, and others go on.
-    """
-
-    address: str | None = None
-    copies: int | tuple[int, int] | None = None
-    gpus: float | None = None
-    cpus: float = 1.0
-    preparers: int | tuple[int, int] = (1, 4)
-    shared: bool = False
-    wait: float = 60.0
-    item_seconds: float = ITEM_SECONDS
-    batch_seconds: float = BATCH_SECONDS
-    options: Mapping[str, Any] = field(default_factory=dict)  # of ray.init
 
 
 @dataclass
@@ -122,7 +94,7 @@ class RayEngine(AbstractContextManager["RayEngine"]):
         self._error: EmbarkError | None = None  # of the cluster
         self._problem: Exception | None = None  # of a job, or of the store
         self._broken = ""  # why the execution must be started again
-        self._execution: _Execution | None = None  # from the first job on: a run whose vectors are stored needs none
+        self._execution: Execution | None = None  # from the first job on: a run whose vectors are stored needs none
         self._restarts = 0
 
     def embed(
@@ -187,6 +159,7 @@ class RayEngine(AbstractContextManager["RayEngine"]):
         while start < len(kind.needs):
             share = (len(kind.needs) - start) // (JOBS * self._execution.copies)
             size = max(largest // SMALLEST, min(largest, share))
+            size = -(-size // (batch_size or 1)) * (batch_size or 1)
             needs = kind.needs[start : start + size]
             start += size
             if not isinstance(needs, Needs):
@@ -237,6 +210,8 @@ class RayEngine(AbstractContextManager["RayEngine"]):
         with self._changed:
             done, self._done = self._done, []
         for kind, result in done:
+            if result.number % TRIMMED == 0:
+                _return_memory()
             wave.add(kind, result)
             for facts in result.facts:
                 self.retries += facts.retries
@@ -267,7 +242,7 @@ class RayEngine(AbstractContextManager["RayEngine"]):
             still = time.monotonic() - self._last
             if still > self._patience:
                 jobs = counted(len(self._missing), "job")
-                raise EmbarkError(f"The cluster did none of {jobs} for {still:.0f} s. {_state()}")
+                raise EmbarkError(f"The cluster did none of {jobs} for {still:.0f} s. {free_resources()}")
             if self._broken or (self._is_stalled(self._last) and fed_anew > self._last):
                 self._restart(self._broken or f"no job was done for {still:.0f} s", wave)
             else:
@@ -301,7 +276,7 @@ class RayEngine(AbstractContextManager["RayEngine"]):
             self._execution.put(data)
         except Exception as error:
             with self._changed:
-                self._broken = self._broken or f"the cluster takes no more jobs ({_reason(error)})"
+                self._broken = self._broken or f"the cluster takes no more jobs ({error_line(error)})"
                 self._changed.notify_all()
 
     # ── the execution ────────────────────────────────────────────────────────────────────────────────────────────────
@@ -310,7 +285,7 @@ class RayEngine(AbstractContextManager["RayEngine"]):
         ray = connect(self.cluster)
         cluster = wait_for_room(self.cluster, ray.nodes, activity)
         limits = Limits(cluster.item_seconds, cluster.batch_seconds)
-        self._execution = _Execution(
+        self._execution = Execution(
             cluster,
             lambda dispatcher: (self._copy, self.space, dispatcher, limits, self._read),
             lambda dispatcher: (self._load, self.space, dispatcher, limits),
@@ -322,7 +297,7 @@ class RayEngine(AbstractContextManager["RayEngine"]):
         """Start all actors anew, and feed the jobs that are missing."""
         self._restarts += 1
         if self._restarts > RESTARTS:
-            raise EmbarkError(f"The cluster was given up after {RESTARTS} new starts: {reason}. {_state()}")
+            raise EmbarkError(f"The cluster was given up after {RESTARTS} new starts: {reason}. {free_resources()}")
         wave.activity.log(f"The work on the cluster is started anew: {reason}.")
         assert self._execution is not None
         self._execution.close(0.5)
@@ -362,7 +337,7 @@ class RayEngine(AbstractContextManager["RayEngine"]):
         if late:
             self._feed_anew(late)
 
-    def _end(self, execution: _Execution, error: EmbarkError, again: bool) -> None:
+    def _end(self, execution: Execution, error: EmbarkError, again: bool) -> None:
         """The execution has ended with an error."""
         with self._changed:
             if execution.closed:
@@ -429,239 +404,6 @@ class _Wave:
         return re.sub(r"item ([0-9a-f]{64})", named, text)
 
 
-class _Execution:
-    """One streaming execution: feed → prepare → embed, and the thread that takes what comes of it."""
-
-    def __init__(
-        self,
-        cluster: Cluster,
-        of_preparing: Callable[[Any], tuple[Any, ...]],
-        of_embedding: Callable[[Any], tuple[Any, ...]],
-        take: Callable[[Done], None],
-        end: Callable[[_Execution, EmbarkError, bool], None],
-    ) -> None:
-        import ray
-
-        here = {"ray.io/node-id": _this_node(ray)}  # jobs are lost with this process anyway
-        self._ray = ray
-        self._start = time.monotonic()
-        self._first: float | None = None  # seconds until a job was done
-        self._longest: dict[tuple[Modality, ...], float] = {}  # seconds of a job, by kind of items
-        self.closed = False
-        assert cluster.copies is not None
-        self.copies = cluster.copies if isinstance(cluster.copies, int) else cluster.copies[0]
-        actor = ray.remote(Dispatcher).options(num_cpus=0, label_selector=here, max_concurrency=1000)
-        self._dispatcher = actor.remote()
-        dataset = _pipeline(
-            cluster, self._dispatcher, here, of_preparing(self._dispatcher), of_embedding(self._dispatcher)
-        )
-        self._thread = threading.Thread(target=self._collect, args=(dataset, take, end), name="embark-ray", daemon=True)
-        self._thread.start()
-
-    def usual_seconds(self, modalities: tuple[Modality, ...]) -> float:
-        """Seconds after which a job should be done, even if a copy starts again; before the first, nobody knows."""
-        if self._first is None or modalities not in self._longest:
-            return np.inf
-        return 2 * self._first + 8 * self._longest[modalities]
-
-    def put(self, job: bytes) -> None:
-        """Feed a job."""
-        self._ray.get(self._dispatcher.put.remote(job), timeout=ANSWER_SECONDS)
-
-    def _collect(
-        self, dataset: Any, take: Callable[[Done], None], end: Callable[[_Execution, EmbarkError, bool], None]
-    ) -> None:
-        try:
-            for batch in dataset.iter_batches(batch_size=None, batch_format="numpy", prefetch_batches=0):
-                for data in batch["result"]:
-                    if data:
-                        self._pass_on(pickle.loads(data), take)
-        except Exception as error:
-            end(self, EmbarkError(f"The cluster failed: {_reason(error)}. {_state()}"), _is_loss(error))
-        else:
-            end(self, EmbarkError("The work on the cluster has ended."), False)
-
-    def _pass_on(self, result: Done, take: Callable[[Done], None]) -> None:
-        if self._first is None:
-            self._first = time.monotonic() - self._start
-        seconds = sum(facts.seconds for facts in result.facts)
-        self._longest[result.modalities] = max(seconds, self._longest.get(result.modalities, 0.0))
-        self._dispatcher.forget.remote(result.number)
-        take(result)
-
-    def close(self, seconds: float) -> None:
-        """End the actors, within so many seconds if they are idle."""
-        self.closed = True
-        with suppress(Exception):
-            self._dispatcher.put.remote(None)
-        self._thread.join(seconds)
-        with suppress(Exception):
-            self._ray.kill(self._dispatcher)
-
-
-def connect(cluster: Cluster) -> Any:
-    """Ray, connected to the cluster."""
-    try:
-        import ray
-    except ImportError as error:
-        raise EmbarkError(f"Runs on a cluster need Ray ({error}): pip install 'embark[ray]'.") from error
-    if not ray.is_initialized():
-        _require_server(cluster.address)
-        options = {"log_to_driver": False, "logging_level": "ERROR", "include_dashboard": False, **cluster.options}
-        try:
-            ray.init(address=cluster.address, **options)
-            _STARTED.add(ray)
-        except Exception as error:
-            raise EmbarkError(f"There is no Ray cluster at '{cluster.address}': {_reason(error)}.") from error
-    return ray
-
-
-def disconnect() -> None:
-    """Leave the cluster that `connect` has connected to, and end the one that it has started."""
-    while _STARTED:
-        _STARTED.pop().shutdown()
-
-
-def _require_server(address: str | None) -> None:
-    """An error where nobody listens at an address: Ray would wait for minutes."""
-    place = urlsplit(address if address and "://" in address else f"//{address or ''}")
-    if not place.hostname or not place.port:
-        return
-    try:
-        socket.create_connection((place.hostname, place.port), CONNECT_SECONDS).close()
-    except OSError as error:
-        raise EmbarkError(f"There is no Ray cluster at '{address}': {error.strerror or error}.") from error
-
-
-def _this_node(ray: Any) -> str:
-    """The node of this process; the head, where it is none (ray://)."""
-    with suppress(Exception):
-        return str(ray.get_runtime_context().get_node_id())
-    heads = [node for node in ray.nodes() if "node:__internal_head__" in node.get("Resources", {})]
-    return str(heads[0]["NodeID"])
-
-
-def wait_for_room(cluster: Cluster, nodes: Callable[[], Sequence[Mapping[str, Any]]], activity: Activity) -> Cluster:
-    """The cluster with its GPUs and copies counted, as soon as a node has room for a copy."""
-    end = time.monotonic() + cluster.wait
-    waits = False
-    while True:
-        present = nodes()
-        fitted = fit(cluster, present)
-        try:
-            require_resources(fitted, present)
-        except EmbarkError as error:
-            if time.monotonic() > end:
-                raise
-            if not waits:
-                activity.log(f"{error} Such a node is waited for, {cluster.wait:.0f} s at most.")
-            waits = True
-            time.sleep(5 * TICK)
-        else:
-            return fitted
-
-
-def fit(cluster: Cluster, nodes: Sequence[Mapping[str, Any]]) -> Cluster:
-    """The cluster with the GPUs of a copy, and as many copies as there is room for, where these are not stated."""
-    offers = _offers(nodes)
-    gpus = cluster.gpus
-    if gpus is None:
-        gpus = 1.0 if any(offer.get("GPU", 0) >= 1 for offer in offers) else 0.0
-    if cluster.copies is not None:
-        return replace(cluster, gpus=gpus)
-    if gpus:
-        room = sum(int(min(offer.get("GPU", 0) / gpus, _room(offer, cluster.cpus))) for offer in offers)
-        return replace(cluster, gpus=gpus, copies=(max(1, room), 8 * max(1, room)))  # others on nodes that join later
-    least = cluster.preparers if isinstance(cluster.preparers, int) else cluster.preparers[0]
-    room = sum(int(_room(offer, cluster.cpus)) for offer in offers)
-    return replace(cluster, gpus=gpus, copies=max(1, room - least))
-
-
-def _room(offer: Mapping[str, float], cpus: float) -> float:
-    return offer.get("CPU", 0) / cpus if cpus else np.inf
-
-
-def _offers(nodes: Sequence[Mapping[str, Any]]) -> list[Mapping[str, float]]:
-    return [node.get("Resources", {}) for node in nodes if node.get("Alive")]
-
-
-def require_resources(cluster: Cluster, nodes: Sequence[Mapping[str, Any]]) -> None:
-    """An error where no node of a cluster, as Ray lists them, has room for one copy of the model."""
-    wanted = {name: amount for name, amount in (("CPU", cluster.cpus), ("GPU", cluster.gpus)) if amount}
-    offers = _offers(nodes)
-    if any(all(offer.get(name, 0) >= amount for name, amount in wanted.items()) for offer in offers):
-        return
-    largest = {name: max((offer.get(name, 0) for offer in offers), default=0) for name in wanted}
-    needs = " and ".join(f"{amount:g} {name}" for name, amount in wanted.items())
-    has = ", ".join(f"{amount:g} {name}" for name, amount in largest.items())
-    raise EmbarkError(
-        f"A copy of the model needs {needs} on one node, and no node of the cluster has that (the most: {has}). "
-        "Add such a node, or ask for less (gpus, cpus)."
-    )
-
-
-def _pipeline(
-    cluster: Cluster,
-    dispatcher: Any,
-    here: dict[str, str],
-    of_preparing: tuple[Any, ...],
-    of_embedding: tuple[Any, ...],
-) -> Any:
-    """The streaming execution; Ray's dashboard shows its stages as Feed, Preparing and Embedding."""
-    from ray.data import DataContext, read_datasource
-
-    context = DataContext.get_current()
-    context.enable_progress_bars = False
-    context.target_max_block_size = context.target_min_block_size = 1  # every job is a block, which goes on at once
-    logging.getLogger("ray.data").setLevel(logging.CRITICAL)  # it tells of every execution; errors are raised here
-    fed = read_datasource(_feed(dispatcher), override_num_blocks=1, num_cpus=0, label_selector=here)
-    prepared = fed.map_batches(
-        Preparing, fn_constructor_args=of_preparing, batch_size=1, num_cpus=1, concurrency=cluster.preparers
-    )
-    return prepared.map_batches(
-        Embedding,
-        fn_constructor_args=of_embedding,
-        batch_size=1,  # a job; with GPUs, Ray wants it stated
-        num_cpus=cluster.cpus,
-        num_gpus=cluster.gpus or None,
-        compute=_pool(cluster.copies),
-    )
-
-
-def _pool(copies: int | tuple[int, int] | None) -> Any:
-    """So many actors, each with a job and the next one: others would wait there, while another actor is idle."""
-    from ray.data import ActorPoolStrategy
-
-    assert copies is not None
-    least, most = (copies, copies) if isinstance(copies, int) else copies
-    return ActorPoolStrategy(min_size=least, max_size=most, max_tasks_in_flight_per_actor=2)
-
-
-def _feed(dispatcher: Any) -> Any:
-    """The source of jobs: whatever comes from the dispatcher, until None does."""
-    import pyarrow as pa
-    from ray.data import Datasource, ReadTask
-    from ray.data.block import BlockMetadata
-
-    class Feed(Datasource):  # type: ignore[misc]
-        def estimate_inmemory_data_size(self) -> int | None:
-            return None
-
-        def get_read_tasks(self, parallelism: int, *args: Any, **options: Any) -> list[Any]:
-            def read() -> Iterator[Any]:
-                import ray
-
-                for place in count():
-                    job = ray.get(dispatcher.get.remote(place))
-                    if job is None:
-                        return
-                    yield pa.table({"job": pa.array([job], pa.large_binary())})
-
-            return [ReadTask(read, BlockMetadata(num_rows=None, size_bytes=1, input_files=None, exec_stats=None))]
-
-    return Feed()
-
-
 def _with_bytes(need: Need) -> Need:
     """The need with the bytes of its media, which nodes cannot read; one that cannot be read is left as it is."""
     with suppress(Exception):
@@ -669,29 +411,7 @@ def _with_bytes(need: Need) -> Need:
     return need
 
 
-def _is_loss(error: BaseException) -> bool:
-    """Whether an error says that a node or a process was lost, and not that the work is wrong.
-
-    By its text: Ray wraps errors in others, and cannot rebuild all of them here.
-    """
-    text = str(error)
-    return any(name in text for name in LOSSES) and CREATION not in text
-
-
-def _reason(error: BaseException) -> str:
-    """What an error of Ray says, of which most is where it happened: the last line that names an error."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    named = [line for line in lines if re.match(r"(\w+\.)*\w*(Error|Exception)\b.*: ", line)]
-    return ([*lines[-1:], *named[-1:]] or [type(error).__name__])[-1].rstrip(".")
-
-
-def _state() -> str:
-    """What the cluster has and what is free, for messages."""
-    import ray
-
-    try:
-        total, free = ray.cluster_resources(), ray.available_resources()
-    except Exception as error:
-        return f"It does not answer ({type(error).__name__})."
-    counts = [f"{free.get(name, 0):g} of {total.get(name, 0):g} {name}" for name in ("CPU", "GPU") if total.get(name)]
-    return f"Free on the cluster: {', '.join(counts) or 'nothing'}."
+def _return_memory() -> None:
+    """Give freed memory back to the system: jobs of several threads leave the heap in pieces."""
+    with suppress(OSError, AttributeError):  # other systems have no such function
+        ctypes.CDLL(None).malloc_trim(0)

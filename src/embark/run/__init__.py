@@ -10,7 +10,7 @@ import time
 from collections.abc import Sequence
 
 from embark.data.own_tasks import tasks_to_run
-from embark.engine.ray import Cluster, disconnect
+from embark.engine.ray_cluster import Cluster, disconnect
 from embark.models import Loading
 from embark.run.cluster import cluster_of
 from embark.run.evaluation import Evaluation

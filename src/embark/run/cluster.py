@@ -10,7 +10,8 @@ from typing import Any
 
 from embark import evaluators
 from embark.catalogue import check_name
-from embark.engine.ray import Cluster, RayEngine, connect
+from embark.engine.ray import RayEngine
+from embark.engine.ray_cluster import Cluster, connect
 from embark.models import Loading
 from embark.models.encoder import Billed, Encoder, fingerprint
 from embark.object_store import open_store

@@ -27,7 +27,8 @@ from embark.data.lazy_items import distinct_numbers
 from embark.data.local_state import STATES
 from embark.engine.activity import SILENT, Activity
 from embark.engine.progress import log
-from embark.engine.ray import Cluster, RayEngine
+from embark.engine.ray import RayEngine
+from embark.engine.ray_cluster import Cluster
 from embark.engine.report import Report
 from embark.engine.self_check import Inconsistent
 from embark.models import Loading
