@@ -231,6 +231,7 @@ class RayEngine(AbstractContextManager["RayEngine"]):
             with self._changed:
                 while self._error is None and self._problem is None and not self._broken and not condition():
                     self._changed.wait(TICK)
+                    wave.tell_of_start(time.monotonic() - self._last)
                     if self._is_stalled(max(fed_anew, self._last)):
                         break
                 if self._error is not None:
@@ -371,6 +372,13 @@ class _Wave:
         self.kinds = [Kind(group, fixed_size(1), modalities) for modalities, group in by_kind(needs)]
         self.report = Report()
         self._settled = time.perf_counter()
+        self._told = False
+
+    def tell_of_start(self, seconds: float) -> None:
+        """Say once why nothing is to be seen yet, where that takes long."""
+        if seconds > STALL and not self._told and not any(kind.done for kind in self.kinds):
+            self._told = True
+            self.activity.log(f"No job is done after {STALL:.0f} s: copies may still be starting. {free_resources()}")
 
     def add(self, kind: Kind, result: Done) -> None:
         """Count a job."""
