@@ -90,6 +90,8 @@ def elsewhere(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monk
         "EMBARK_ENDPOINT",
         "EMBARK_OFFLINE",
         "EMBARK_STORE",
+        "EMBARK_ENGINE",
+        "EMBARK_ADDRESS",
         "HF_ENDPOINT",
         "HF_HUB_OFFLINE",
         "HF_TOKEN",

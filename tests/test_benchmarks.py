@@ -70,3 +70,11 @@ def test_every_part_of_the_pipeline_has_rates(part: str) -> None:
     assert all(value > 0 for value in rates.values())
     if part in ("image", "text", "video", "audio"):
         assert any(name.endswith("engine") for name in rates)
+
+
+def test_four_copies_on_a_cluster_have_four_times_the_rate_of_one() -> None:
+    report = figures("cluster.py", "--only", "rate")
+    [claim] = report["claims"]
+    assert claim["value"] > 0.7  # the claim itself, 0.9, is of a machine that does nothing else
+    memory = figures("cluster.py", "--only", "memory")
+    assert all(claim["holds"] for claim in memory["claims"])

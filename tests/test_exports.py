@@ -16,6 +16,7 @@ PUBLIC = [
     "Benchmark",
     "CardSection",
     "CheckReport",
+    "Cluster",
     "Comparison",
     "Content",
     "CostReport",

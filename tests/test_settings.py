@@ -163,3 +163,19 @@ def test_a_folder_says_nothing_about_where_vectors_live(bare: Path) -> None:
     Path("embark.toml").write_text('store = "s3://attacker/bucket"\n')
     with pytest.raises(EmbarkError, match=r"must not set 'store', as a folder may come from anybody: set EMBARK_STORE"):
         load_settings()
+
+
+def test_where_models_run(bare: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert (load_settings().engine, load_settings().address) == ("local", None)
+    in_user_file(bare, 'engine = "ray:gpus=1"\naddress = "auto"\n')
+    assert (load_settings().engine, load_settings().address) == ("ray:gpus=1", "auto")
+    monkeypatch.setenv("EMBARK_ADDRESS", "head:6379")
+    assert load_settings().address == "head:6379"
+    assert load_settings(engine="local", address="ray://head:10001").address == "ray://head:10001"
+
+
+@pytest.mark.parametrize("line", ['address = "attacker:6379"', 'engine = "ray"'])
+def test_a_folder_says_nothing_about_where_models_run(line: str, bare: Path) -> None:
+    Path("embark.toml").write_text(line)
+    with pytest.raises(EmbarkError, match=r"must not set '(address|engine)', as a folder may come from anybody: set"):
+        load_settings()

@@ -7,6 +7,7 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -111,6 +112,12 @@ class Colours(Encoder):
         if "deadly" in texts:
             os.kill(os.getpid(), signal.SIGSEGV)
             time.sleep(60)
+        if "endless" in texts:
+            time.sleep(600)
+        if hangs := self.card.options.get("hangs"):  # the first copy that gets here, once
+            with suppress(FileExistsError):
+                Path(hangs).touch(exist_ok=False)
+                time.sleep(600)
         time.sleep(self.card.options.get("seconds", 0) * len(batch))
         return np.stack([np.bincount(item["letters"], minlength=128)[:128] + 0.5 for item in batch]).astype(np.float32)
 

@@ -67,6 +67,7 @@ Settings
     load_settings    the settings in force, or other ones
     Settings         folders, threads, memory, the hub
     Loading          where and how models run
+    Cluster          the Ray cluster that a run uses, and how much of it
     Stages           models that work before and after a retriever
 
 What functions return
@@ -95,6 +96,7 @@ __version__ = "0.1.0"
 _HOMES = {
     "Benchmark": "types",
     "CardSection": "boards.card_section",
+    "Cluster": "engine.ray_cluster",
     "Comparison": "stats.compare",
     "Content": "types",
     "CostReport": "run.costs",

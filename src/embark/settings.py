@@ -20,6 +20,7 @@ from embark.types import EmbarkError
 
 NAMES = (
     "home", "results", "workers", "memory", "endpoint", "offline", "requests_per_minute", "tokens_per_minute", "store",
+    "engine", "address",
 )  # fmt: skip
 NUMBERS = ("workers", "memory", "requests_per_minute", "tokens_per_minute")
 PLUGINS = "plugins"  # the distributions whose plug-ins may run; no setting of a run, so not in `Settings`
@@ -32,6 +33,8 @@ KINDS = {
     PLUGINS: (list, "a list of distributions"),
     "endpoint": (str, "an address"),
     "store": (str, "a path or an address"),
+    "engine": (str, "the name of an engine"),
+    "address": (str, "the address of a cluster"),
     **dict.fromkeys(NUMBERS, (int, "a whole number")),
 }
 FOLDER_FILE = "embark.toml"
@@ -46,7 +49,9 @@ class Settings:
     `other_store` is where vectors live if not under `home`: a folder, or the address of a bucket (s3://bucket/prefix).
     Data and models come from the hub at `endpoint` (else HF_ENDPOINT) into huggingface_hub's cache; `offline` (else
     HF_HUB_OFFLINE) uses only what is there. Models behind an API are asked at most `requests_per_minute`, for
-    `tokens_per_minute`, where your account has such limits. `notes` tell what the working folder's file set.
+    `tokens_per_minute`, where your account has such limits. `engine` says where models run ("local", or "ray" with
+    what a run may use of a cluster: "ray:copies=8,gpus=1"), `address` where that cluster is. `notes` tell what the
+    working folder's file set.
     """
 
     home: Path
@@ -59,6 +64,8 @@ class Settings:
     tokens_per_minute: int | None = None
     notes: tuple[str, ...] = field(default=(), compare=False)
     other_store: Path | str | None = None
+    engine: str = "local"
+    address: str | None = None
 
     @property
     def store(self) -> Path | str:
@@ -76,9 +83,12 @@ def load_settings(
     requests_per_minute: int | None = None,
     tokens_per_minute: int | None = None,
     store: Path | str | None = None,
+    engine: str | None = None,
+    address: str | None = None,
 ) -> Settings:
     """The settings in force, each from the first place that states it: argument, environment, settings file."""
-    values = (home, results, workers, memory, endpoint, offline, requests_per_minute, tokens_per_minute, store)
+    limits = (requests_per_minute, tokens_per_minute)
+    values = (home, results, workers, memory, endpoint, offline, *limits, store, engine, address)
     arguments = dict(zip(NAMES, values, strict=True))
     of_user = _user_file()
     of_folder = _folder_file()
@@ -110,6 +120,8 @@ def load_settings(
         tokens_per_minute=limit("tokens_per_minute"),
         notes=_folder_notes(of_folder, folder_names()),
         other_store=_store(pick("store", None)),
+        engine=pick("engine", Settings.engine),
+        address=pick("address", None),
     )
 
 

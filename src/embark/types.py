@@ -399,6 +399,7 @@ class ModelCard:
     parameters: int | None = None
     context: int | None = None  # tokens; several loaders cut there
     image_size: int | None = None  # pixels per side, where it is fixed
+    gpus: int | None = None  # that one copy needs, where it is larger than one of them
     instructed: bool = False  # reads a task's instruction
     normalized: bool | None = None  # whether vectors come with length one; None: not stated
     data: float | None = None  # millions of training examples

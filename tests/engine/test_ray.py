@@ -1,55 +1,49 @@
-"""Runs on a Ray cluster: the same vectors and scores, whatever dies."""
+"""Runs on a Ray cluster: the same vectors and scores as on this machine. What dies is tested in tests/faults."""
 
 from __future__ import annotations
 
-import os
-import signal
-import sys
-import threading
-import time
+import errno
+import re
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 import embark
-from embark.engine.ray import Cluster, RayEngine, require_resources
-from embark.models.encoder import Encoder, fingerprint
-from embark.planning import keys_of
-from embark.store import Store
+from conftest import POCKET_TASKS
+from embark.engine.activity import SILENT, Activity
+from embark.engine.ray import RayEngine
+from embark.engine.ray_cluster import Cluster, fit, require_resources, wait_for_room
+from embark.engine.self_check import Inconsistent
+from embark.run import cluster as cluster_module
+from embark.run.workbench import Workbench
+from embark.store import Store, Writer
 from embark.types import EmbarkError
-from ray_functions import lengths, needs_of_texts
+from ray_functions import SPACE, lengths, needs_of_texts, three_nodes
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # of Ray itself, in many places
-SPACE = fingerprint(lengths().card)
 
 
 @pytest.fixture(scope="module")
 def nodes() -> Iterator[Any]:
     """A cluster of three nodes on this machine."""
-    import ray
-    from ray.cluster_utils import Cluster as Nodes
-
-    small = {"object_store_memory": 150 << 20}
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("PYTHONPATH", os.pathsep.join(sys.path))  # actors import what tests import
-        cluster = Nodes(initialize_head=True, head_node_args={"num_cpus": 2, **small})
-        for _ in range(2):
-            cluster.add_node(num_cpus=3, **small)
+    with three_nodes() as cluster:
         yield cluster
-        ray.shutdown()
-        cluster.shutdown()
 
 
-def settings(folder: Path) -> embark.Settings:
-    return embark.load_settings(home=folder / "home", results=folder / "results")
+def settings(folder: Path, **more: Any) -> embark.Settings:
+    return embark.load_settings(home=folder / "home", results=folder / "results", **more)
+
+
+def node(alive: bool = True, **resources: float) -> dict[str, Any]:
+    """A node as Ray lists it."""
+    return {"Alive": alive, "Resources": resources}
 
 
 def test_what_no_node_can_hold_is_an_error() -> None:
-    nodes = [{"Alive": True, "Resources": {"CPU": 8, "GPU": 1}}, {"Alive": False, "Resources": {"CPU": 8, "GPU": 4}}]
+    nodes = [node(CPU=8, GPU=1), node(alive=False, CPU=8, GPU=4)]
     require_resources(Cluster(gpus=1), nodes)
     with pytest.raises(EmbarkError, match=r"needs 1 CPU and 2 GPU on one node, .* \(the most: 8 CPU, 1 GPU\)"):
         require_resources(Cluster(gpus=2), nodes)
@@ -57,17 +51,32 @@ def test_what_no_node_can_hold_is_an_error() -> None:
         require_resources(Cluster(), [])
 
 
+def test_a_node_with_room_is_waited_for() -> None:
+    looks = iter([[], [node(CPU=2)], [node(CPU=2), node(CPU=8, GPU=2)]])
+    fitted = wait_for_room(Cluster(gpus=2, wait=60), lambda: next(looks), SILENT)
+    assert fitted.copies == (1, 8)
+    with pytest.raises(EmbarkError, match="needs 1 CPU and 2 GPU on one node"):
+        wait_for_room(Cluster(gpus=2, wait=0), lambda: [node(CPU=2)], SILENT)
+
+
+def test_copies_are_as_many_as_there_is_room_for() -> None:
+    assert fit(Cluster(), [node(CPU=4), node(CPU=3)]).copies == 6  # and one actor that prepares
+    assert fit(Cluster(cpus=2), [node(CPU=4), node(CPU=3)]).copies == 2
+    gpus = [node(CPU=16), node(CPU=16, GPU=4), node(CPU=1, GPU=4)]
+    assert (fit(Cluster(), gpus).gpus, fit(Cluster(), gpus).copies) == (1, (5, 40))
+    assert fit(Cluster(gpus=2, copies=7), gpus).copies == 7
+    assert fit(Cluster(gpus=0.5), [node(CPU=16, GPU=1)]).copies == (2, 16)
+
+
 def test_a_run_on_a_cluster_of_one_node(tmp_path: Path) -> None:
     import ray
 
     model = lengths()
-    cluster = Cluster(preparers=1, options={"num_cpus": 3, "object_store_memory": 100 << 20})
-    try:
-        there = embark.evaluate(
-            model, "PocketNameSTS", settings=settings(tmp_path / "there"), cluster=cluster, show_progress=False
-        )
-    finally:
-        ray.shutdown()
+    cluster = Cluster(copies=1, preparers=1, options={"num_cpus": 3, "object_store_memory": 100 << 20})
+    there = embark.evaluate(
+        model, "PocketNameSTS", settings=settings(tmp_path / "there"), cluster=cluster, show_progress=False
+    )
+    assert not ray.is_initialized()
     here = embark.evaluate(model, "PocketNameSTS", settings=settings(tmp_path / "here"), show_progress=False)
     assert there.results[0].score == here.results[0].score
     assert there.embedded == here.embedded > 0
@@ -77,71 +86,156 @@ def test_a_run_on_a_cluster_of_one_node(tmp_path: Path) -> None:
 def test_scores_are_those_of_this_machine(nodes: Any, tmp_path: Path) -> None:
     tasks = ["PocketNameToImage", "PocketNegation", "PocketNameSTS"]
     here = embark.evaluate("embark/handmade", tasks, settings=settings(tmp_path / "here"), show_progress=False)
-    cluster = Cluster(nodes.address, copies=2, preparers=2)
-    evaluate = partial(embark.evaluate, "embark/handmade", tasks, cluster=cluster, show_progress=False)
-    there = evaluate(settings=settings(tmp_path / "there"))
+    there = settings(tmp_path / "there", engine="ray:copies=2,preparers=2", address=nodes.address)
+    evaluate = partial(embark.evaluate, "embark/handmade", tasks, settings=there, show_progress=False)
+    remote = evaluate()
     assert [(result.score, result.interval) for result in here.results] == [
-        (result.score, result.interval) for result in there.results
+        (result.score, result.interval) for result in remote.results
     ]
-    assert there.embedded == here.embedded
-    again = evaluate(settings=settings(tmp_path / "there"), rescore=True)
-    assert again.embedded == 0
+    assert remote.embedded == here.embedded
+    assert evaluate(rescore=True).embedded == 0
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("what", ["node", "copy"])
-def test_a_kill_in_the_middle_loses_nothing(nodes: Any, tmp_path: Path, what: str) -> None:
-    load = partial(lengths, 0.0005, str(tmp_path / "log"))
-    needs = needs_of_texts(40_000)
-    extra = nodes.add_node(num_cpus=2, object_store_memory=150 << 20)
-    done = 0
+def test_items_of_a_folder_travel(nodes: Any, tmp_path: Path, pictures: Any, tiny: embark.Encoder) -> None:
+    tasks = embark.folder_task(pictures())
+    here = embark.evaluate(tiny, tasks, settings=settings(tmp_path / "here"), show_progress=False)
+    there = embark.evaluate(
+        tiny, tasks, settings=settings(tmp_path / "there"), show_progress=False,
+        cluster=Cluster(nodes.address, copies=1, preparers=1),
+    )  # fmt: skip
+    assert [result.score for result in there.results] == [result.score for result in here.results]
+    assert there.embedded == here.embedded > 0
 
-    def advance(items: int, left: float | None) -> None:
-        nonlocal done
-        done += items
 
-    def kill() -> None:
-        while done < len(needs) // 4:
-            time.sleep(0.05)
-        if what == "node":
-            nodes.remove_node(extra, allow_graceful=False)
-        else:
-            os.kill(int((tmp_path / "log").read_text().split()[-2]), signal.SIGKILL)
+@pytest.mark.slow
+def test_batches_have_the_size_that_the_user_gave(nodes: Any, tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    with (
+        RayEngine(Cluster(nodes.address, copies=1), partial(lengths, log=str(log)), lengths, None, SPACE) as engine,
+        Store(tmp_path).space("a").writer() as writer,
+    ):
+        report = engine.embed(needs_of_texts(300), writer, batch_size=17, self_check=True)
+    assert report.embedded == 300
+    sizes = [int(line.split()[-1]) for line in log.read_text().splitlines()]
+    assert max(sizes) == 17
+    assert sizes.count(17) == 296 // 17  # without those of the self-check
 
-    killer = threading.Thread(target=kill, daemon=True)
-    store = Store(tmp_path / "store")
-    cluster = Cluster(nodes.address, copies=3, preparers=1)
-    with RayEngine(cluster, load, lengths, None, SPACE) as engine, store.space("a").writer() as writer:
-        killer.start()
-        report = engine.embed(needs, writer, advance=advance)
-    killer.join(30)
-    assert report.embedded == done == len(needs)
-    expected = np.array([len(need.item.parts[0].text) for need in needs])
-    assert np.array_equal(store.space("a").read(keys_of(needs))[:][:, 0], expected)
-    computed = sum(int(line.split()[1]) for line in (tmp_path / "log").read_text().splitlines())
-    assert computed <= 1.05 * len(needs) + 2048  # little was computed twice
+
+@pytest.mark.slow
+def test_a_model_that_mixes_items_up_is_not_evaluated(nodes: Any, tmp_path: Path) -> None:
+    with (
+        RayEngine(Cluster(nodes.address, copies=1), partial(lengths, reverses=True), lengths, None, SPACE) as engine,
+        Store(tmp_path).space("a").writer() as writer,
+        pytest.raises(Inconsistent, match="rows of a batch come back in another order"),
+    ):
+        engine.embed(needs_of_texts(300), writer, self_check=True)
+
+
+@pytest.mark.slow
+def test_messages_name_items(nodes: Any, tmp_path: Path) -> None:
+    needs = needs_of_texts(50, "large")
+    with (
+        RayEngine(Cluster(nodes.address, copies=1), lengths, lengths, None, SPACE) as engine,
+        Store(tmp_path).space("a").writer() as writer,
+    ):
+        report = engine.embed(needs, writer, name=lambda need: f"Items row {need.row}")
+    assert report.embedded == 50
+    [reason] = report.too_large.values()
+    assert reason == "test/lengths has not enough memory for one item: Items row 50"
+
+
+@pytest.mark.slow
+def test_one_log_and_one_display_tell_of_all_nodes(
+    nodes: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    activity = Activity(show=False)
+    with (
+        RayEngine(Cluster(nodes.address, copies=1), partial(lengths, 0.001), lengths, None, SPACE) as engine,
+        Store(tmp_path).space("a").writer() as writer,
+    ):
+        engine.embed(needs_of_texts(1000, "odd"), writer, activity=activity)
+    assert re.search(r"^\d+\.\d+\.\d+\.\d+: an odd text$", "\n".join(caplog.messages), re.MULTILINE)
+    assert 0 < activity.busy_share() <= 1
+    assert activity.stage("write").done > 0
 
 
 @pytest.mark.slow
 def test_errors_of_a_model_cost_their_wave(nodes: Any, tmp_path: Path) -> None:
-    def broken() -> Encoder:
-        return lengths(fails=True)
-
-    needs = needs_of_texts(3000)
     with (
-        RayEngine(Cluster(nodes.address, copies=1, preparers=1), broken, lengths, None, SPACE) as engine,
+        RayEngine(Cluster(nodes.address, copies=1), partial(lengths, fails=True), lengths, None, SPACE) as engine,
         Store(tmp_path).space("a").writer() as writer,
     ):
         for _ in range(2):  # the actors live on
             with pytest.raises(EmbarkError, match="ValueError: a broken model"):
-                engine.embed(needs, writer)
+                engine.embed(needs_of_texts(3000), writer)
 
 
 @pytest.mark.slow
 def test_another_model_on_the_nodes_is_an_error(nodes: Any, tmp_path: Path) -> None:
     with (
-        RayEngine(Cluster(nodes.address), lengths, lengths, None, "other") as engine,
+        RayEngine(Cluster(nodes.address, copies=1), lengths, lengths, None, "other") as engine,
         Store(tmp_path).space("a").writer() as writer,
         pytest.raises(EmbarkError, match="is not the model of the run"),
     ):
         engine.embed(needs_of_texts(10), writer)
+
+
+class FullDisk(Writer):
+    """A writer whose disk is full."""
+
+    def __init__(self) -> None:
+        pass
+
+    def add(self, *args: Any, **options: Any) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    def commit(self) -> None:
+        pass
+
+
+@pytest.mark.slow
+def test_an_error_of_the_disk_is_not_the_clusters(nodes: Any) -> None:
+    with RayEngine(Cluster(nodes.address, copies=1), lengths, lengths, None, SPACE) as engine:
+        for _ in range(2):  # the cluster is as it was
+            with pytest.raises(OSError, match="No space left on device"):
+                engine.embed(needs_of_texts(3000), FullDisk())
+
+
+@pytest.mark.slow
+def test_a_copy_on_several_gpus_is_placed_where_they_are(nodes: Any, tmp_path: Path) -> None:
+    model = embark.encoder(text=lambda texts: [[len(text), 1.0] for text in texts], name="test/large", gpus=2)
+    cluster = Cluster(nodes.address, copies=1, preparers=1, wait=1)
+    evaluate = partial(embark.evaluate, model, "PocketNameSTS", cluster=cluster, show_progress=False)
+    with pytest.raises(EmbarkError, match=r"needs 1 CPU and 2 GPU on one node, .* \(the most: 3 CPU, 0 GPU\)"):
+        evaluate(settings=settings(tmp_path))
+    several = nodes.add_node(num_cpus=2, num_gpus=2, object_store_memory=100 << 20)  # pretended
+    try:
+        assert evaluate(settings=settings(tmp_path)).results
+    finally:
+        nodes.remove_node(several)
+
+
+@pytest.mark.slow
+def test_scores_from_nodes_are_those_from_here(
+    nodes: Any, pocket_home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cluster_module, "SCORED_THERE", 1)
+    here = settings(pocket_home.parent)
+    bench = Workbench(here, show_progress=False)
+    model = embark.get_model("embark/random")
+    assert cluster_module.remote_scoring(Cluster(nodes.address), here) is None  # vectors are on this machine
+    score = cluster_module.remote_scoring(Cluster(nodes.address, shared=True), here)
+    assert score is not None
+    compared = 0
+    for task in embark.get_tasks(POCKET_TASKS):
+        for demand in bench.demands(task, model) if not bench.incompatibility(model.card, task) else ():
+            remote = score(model.card, demand, bench.params(task, model.card))
+            local = bench.score(model, demand)
+            assert remote is not None
+            assert (remote.metrics, remote.main) == (local.metrics, local.main)
+            assert {name: values.tobytes() for name, values in remote.outcomes.items()} == {
+                name: values.tobytes() for name, values in local.outcomes.items()
+            }
+            compared += 1
+    assert compared > 5

@@ -711,6 +711,18 @@ PROTECTIONS = (
         "    _die_with_parent()\n    channel", "    channel",
     ),
     Removal(
+        "test_fault_11_the_work_of_a_lost_device_is_the_others", "processes.py",
+        "self._take_back(flying, cause, worker.is_busy)", "raise",
+    ),
+    Removal(
+        "test_fault_11_a_copy_that_hangs_is_ended_and_its_batch_repeated", "processes.py",
+        "if since and time.monotonic() - since > seconds:", "if False:",
+    ),
+    Removal(
+        "test_fault_11_an_item_that_every_copy_hangs_at_is_named", "engine/forward.py",
+        "    except WorkerLost as error:\n        lost = str(error)\n", "",
+    ),
+    Removal(
         "test_fault_12_one_interrupt_ends_a_run_in_every_stage[embedding]", "interrupts.py",
         "time.sleep(PATIENCE)\n            if ended.acquire(blocking=False):", "if False:",
     ),
@@ -896,11 +908,11 @@ PROTECTIONS = (
     ),
     Removal(
         "test_fault_22_vectors_that_depend_on_their_batch_are_recorded", "engine/local.py",
-        "report.warnings += (warning,)", "pass",
+        "report.warnings += (warning,) if warning else ()", "pass",
     ),
     Removal(
-        "test_fault_22_the_self_check_is_cheap_and_its_vectors_are_stored", "engine/local.py",
-        "min(CHECKED, fixed or CHECKED)", "len(kind.needs)",
+        "test_fault_22_the_self_check_is_cheap_and_its_vectors_are_stored", "engine/self_check.py",
+        "min(CHECKED, most or CHECKED)", "items",
     ),
     Removal(
         "test_fault_22_the_self_check_is_cheap_and_its_vectors_are_stored", "engine/local.py",

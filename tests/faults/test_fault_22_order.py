@@ -12,7 +12,7 @@ import pytest
 
 import embark
 from embark import folder_task
-from embark.engine import local
+from embark.engine import self_check
 from embark.models.encoder import Bill, Billed
 from embark.run import NothingScored, evaluate
 from embark.settings import load_settings
@@ -75,7 +75,7 @@ def test_fault_22_the_self_check_is_cheap_and_its_vectors_are_stored(
 ) -> None:
     batches = spoilt(tiny, lambda vectors, batch: vectors)
     run = evaluate(tiny, folder_task(pictures()))
-    assert sum(batches) - run.embedded <= 2 * local.CHECKED  # of texts, of pictures
+    assert sum(batches) - run.embedded <= 2 * self_check.CHECKED  # of texts, of pictures
     assert not run.results[0].warnings
     assert evaluate(tiny, run.tasks, rescore=True).embedded == 0
 

@@ -2,13 +2,26 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+from importlib.util import find_spec
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from embark.models import lanes_on
-from embark.models.device import POOLING, devices, own_stream, pad, to_device, to_numpy, without_gradients
+from embark.models.device import (
+    POOLING,
+    devices,
+    joined,
+    own_stream,
+    pad,
+    split_options,
+    to_device,
+    to_numpy,
+    without_gradients,
+)
 from embark.models.encoder import fingerprint
 from embark.models.loading import Loader, Loading, record_loading
 from embark.types import EmbarkError, ModelCard
@@ -25,6 +38,28 @@ def test_a_device_is_chosen_or_refused() -> None:
         devices("cuda:99")
     with pytest.raises(EmbarkError, match="'toaster'"):
         devices("toaster")
+
+
+def test_several_devices_may_be_those_of_one_copy() -> None:
+    assert devices("cpu+cpu,cpu") == ("cpu+cpu", "cpu")
+    assert devices("split") == ("+".join(devices("auto")),)
+    with pytest.raises(EmbarkError, match="'cuda:99'"):
+        devices("cpu+cuda:99")
+    gpus = [f"cuda:{number}" for number in range(5)]
+    assert joined(gpus, 2, "a/model") == ("cuda:0+cuda:1", "cuda:2+cuda:3")
+    assert joined(gpus, 1, "a/model") == tuple(gpus)
+    assert joined(["cpu"], 2, "a/model") == ("cpu",)
+    with pytest.raises(EmbarkError, match=r"a/model needs 8 GPUs for one copy, and there are 5 here\."):
+        joined(gpus, 8, "a/model")
+
+
+def test_a_model_that_transformers_does_not_load_stands_on_one_device() -> None:
+    assert split_options("cuda:1", "a/model") == {}
+    with pytest.raises(EmbarkError, match=r"tiny/x cannot stand on several devices at once \(cpu\+cpu\)"):
+        to_device(torch.nn.Linear(2, 2), CARD, Loading("cpu+cpu"))
+    missing = pytest.raises(EmbarkError, match="pip install accelerate")
+    with nullcontext() if find_spec("accelerate") else missing:
+        assert split_options("cpu+cpu", "a/model") == {"device_map": "auto", "max_memory": {"cpu": 1 << 50}}
 
 
 def test_a_model_is_moved_without_dropout_or_gradients() -> None:

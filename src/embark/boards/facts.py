@@ -237,6 +237,7 @@ def _model(card: ModelCard) -> dict[str, Any]:
         "objective": card.objective,
         "context": f"{card.context:,} tokens" if card.context else "",
         "images": f"{card.image_size} × {card.image_size} pixels" if card.image_size else "",
+        "GPUs": f"{card.gpus} for one copy" if card.gpus else "",
         "videos": f"{card.frames} frames" if "video" in card.modalities else "",
         "audio": f"{card.sample_rate:,} Hz" if "audio" in card.modalities else "",
         "precision": f"{card.dtype}; stored as {card.stored}",

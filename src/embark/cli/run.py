@@ -88,6 +88,12 @@ Workers = Annotated[
 Evict = Annotated[
     bool, typer.Option("--evict", help="Delete what was downloaded after its last task.")
 ]
+Engine = Annotated[
+    str | None, typer.Option("--engine", metavar="NAME", help="local, or ray[:copies=8,gpus=1] (EMBARK_ENGINE).")
+]
+Address = Annotated[
+    str | None, typer.Option("--address", metavar="PLACE", help="Of Ray: auto, host:port, ray://… (EMBARK_ADDRESS).")
+]
 Rewrite = Annotated[str | None, typer.Option("--rewrite", metavar="NAME", help="A generator that rewrites queries.")]
 Caption = Annotated[
     str | None, typer.Option("--caption", metavar="NAME", help="A generator that puts media into words.")
@@ -135,6 +141,8 @@ def run(
     prompt: Prompt = None,
     offline: Offline = False,
     evict: Evict = False,
+    engine: Engine = None,
+    address: Address = None,
     style: Format = "text",
     select: Select = None,
     home: Home = None,
@@ -142,12 +150,10 @@ def run(
     results: ResultsFolder = None,
 ) -> None:
     """Evaluate models over tasks and print the table.
-
     Without arguments: what embark.toml names here, else the pocket benchmark.
 
     \b
-    embark run
-    embark run -m embark/pocket -t 'Pocket*ZeroShot'
+    embark run -m embark/pocket -t 'Pocket*ZeroShot' --engine ray
     embark run -m ./step-500/model --as mine/step-500 -b 'MIEB(lite)' --limit 100
     embark run -m embark/pocket --folder holiday-photos --kind retrieval
     embark run -m embark/pocket --dataset owner/name --columns image=img,text=caption
@@ -155,7 +161,11 @@ def run(
     from embark.results import long_table
     from embark.run import NothingScored
 
-    settings = embark.load_settings(home, results, workers, offline=offline or None, store=store)
+    settings = embark.load_settings(
+        home, results, workers, offline=offline or None, store=store, engine=engine, address=address
+    )
+    if address and not settings.engine.startswith("ray"):
+        raise typer.BadParameter("--address is that of a Ray cluster: add --engine ray")
     of_folder = folder_tasks(folder, name, kind, skip_unreadable, allow_outside)
     of_folder += dataset_tasks(dataset, columns, split, config, revision, name, kind, settings, skip_unreadable)
     if (name or kind) and not of_folder:

@@ -87,6 +87,10 @@ class Activity(AbstractContextManager["Activity"]):
         finally:
             self._settle(reason, -1)
 
+    def worked(self, seconds: float) -> None:
+        """Count seconds in which the device worked elsewhere: those of copies on other machines, by their number."""
+        self._busy.add(seconds)
+
     def log(self, text: str) -> None:
         """Print a line above the display or into the log, unless the run is silent."""
         if self.show:

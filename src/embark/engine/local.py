@@ -18,23 +18,20 @@ import numpy as np
 
 from embark.engine.activity import SILENT, Activity
 from embark.engine.batches import Batch, Kind, Window, by_kind, first_batches_first, fixed_size, seconds_left
-from embark.engine.check import check_vectors
 from embark.engine.compiling import trial_is_due, try_compiled
-from embark.engine.forward import Turns, forward, out_of_memory
+from embark.engine.forward import Turns, forward
 from embark.engine.lanes import Lanes
 from embark.engine.preparing import MOST_BYTES, prepared
 from embark.engine.preparing_processes import Preparer, preparer_of_call
 from embark.engine.report import Report
-from embark.engine.self_check import batch_warning
+from embark.engine.self_check import checked_places, embed_twice
 from embark.engine.sink import Sink
 from embark.engine.tuning import Tuning
-from embark.models.device import free_device_memory, own_stream
+from embark.models.device import own_stream
 from embark.models.encoder import Billed, Encoder
 from embark.planning import Need, keys_of, take
 from embark.store import Writer
 from embark.threads import DaemonThreads, rare_garbage_collection, short_turns
-
-CHECKED = 4  # items of the self-check
 
 Job: TypeAlias = tuple[Kind, Batch, bool]  # whether a compiled pass is tried on the batch
 
@@ -82,7 +79,7 @@ def embed(
             preparer.begin(encoder, kind.needs)
         if self_check and not isinstance(encoder, Billed):
             for kind in kinds:
-                rest = _embed_twice(encoder, kind.needs, min(CHECKED, fixed or CHECKED), sink, report, name, preparer)
+                rest = _embed_twice(encoder, kind.needs, fixed, sink, report, name, preparer)
                 kind.valid = len(kind.needs) - len(rest)
                 kind.needs = rest
                 advance(kind.valid, None)
@@ -165,37 +162,28 @@ def _lane_count(encoder: Encoder) -> int:
 def _embed_twice(
     encoder: Encoder,
     group: Sequence[Need],
-    count: int,
+    most: int | None,
     sink: Sink,
     report: Report,
     name: Callable[[Need], str],
     preparer: Preparer,
 ) -> Sequence[Need]:
-    """Embed a few items alone and together, compare and store them; returns the others of the group.
+    """Embed a few items alone and together, at most so many, compare and store them; returns the others of the group.
 
     Whatever fails meanwhile is left to the run itself, where it is named.
     """
-    spread = sorted({row * (len(group) - 1) // max(1, count - 1) for row in range(count)})
     rows = []
     sample = []
-    for row in spread[1::2] + spread[::2]:  # neither the shortest nor the longest first: models sort by length
+    for row in checked_places(len(group), most):
         with suppress(Exception):
             sample.append((group[row], preparer.prepare(encoder, group[row])))
             rows.append(row)
-    if len(sample) < 2:
-        return group
     needs = [need for need, _ in sample]
-    try:
-        together = encoder.embed([value for _, value in sample])
-        stored = check_vectors(together, encoder.card, needs, name)
-        alone = [encoder.embed([value])[0] for _, value in sample]
-        check_vectors(alone, encoder.card, needs, name)
-    except Exception as error:
-        if out_of_memory(error):
-            free_device_memory()
+    checked = embed_twice(encoder, needs, [value for _, value in sample], name)
+    if checked is None:
         return group
-    if warning := batch_warning(encoder.card, alone, together):
-        report.warnings += (warning,)
+    stored, warning = checked
+    report.warnings += (warning,) if warning else ()
     sink.put(keys_of(needs), stored)
     report.embedded += len(needs)
     return take(group, np.delete(np.arange(len(group)), rows))

@@ -305,11 +305,13 @@ class _Sent:
 
     def __reduce__(self) -> tuple[Any, ...]:
         """As the item alone. Bytes of a parquet file are read here, where it is read once; other files, there."""
-        return RenderedItem, (tuple(map(_sendable, self.item.parts)), self.item.mode, self.item.frames)
+        return RenderedItem, (tuple(map(sendable, self.item.parts)), self.item.mode, self.item.frames)
 
 
-def _sendable(part: Part) -> Part:
-    if not isinstance(part, Media) or all(isinstance(chunk, (bytes, partial, ArchiveFile)) for chunk in part.chunks):
+def sendable(part: Part, files: bool = True) -> Part:
+    """A part whose bytes another process has, or can read: where it sees the same `files`, those that are files."""
+    readable = (bytes, partial, ArchiveFile) if files else (bytes,)
+    if not isinstance(part, Media) or all(isinstance(chunk, readable) for chunk in part.chunks):
         return part
     chunks = part.read()
     plain = Media(part.kind, chunks)  # of a class that a process knows without reading parquet files

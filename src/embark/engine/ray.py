@@ -2,74 +2,64 @@
 
 One streaming execution of Ray Data lasts as long as a model is evaluated: jobs of some hundred items are fed to it wave
 by wave, so that a model is loaded once however many waves there are. Ray starts what dies again, and repeats what was
-lost; a vector that was computed twice is stored once. The plan, the keys and the store know nothing of it.
+lost; what it cannot repeat is fed anew, and a vector that was computed twice is stored once. The plan, the keys and the
+store know nothing of it.
 """
 
 from __future__ import annotations
 
+import ctypes
 import logging
 import pickle
+import re
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, suppress
+from dataclasses import dataclass, replace
 from itertools import count
 from typing import Any
 
 import numpy as np
 
-from embark.data.items import take as take_items
-from embark.data.media import UnreadableMedia
+from embark.catalogue import counted
 from embark.engine.activity import SILENT, Activity
-from embark.engine.batches import Batch, by_kind, costs_and_shapes, fixed_size
-from embark.engine.forward import Turns, forward
-from embark.engine.preparing import prepare_named, prepare_texts
+from embark.engine.batches import Kind, by_kind, fixed_size, seconds_left
+from embark.engine.preparing import MOST_BYTES
+from embark.engine.preparing_processes import sendable
+from embark.engine.ray_actors import Done, Job, Limits, Read
+from embark.engine.ray_cluster import Cluster, connect, error_line, free_resources, wait_for_room
+from embark.engine.ray_execution import Execution
 from embark.engine.report import Report
+from embark.engine.self_check import checked_places
 from embark.engine.sink import Sink
-from embark.models.encoder import Encoder, fingerprint
-from embark.planning import Need, Needs, item_keys, keys_of
+from embark.models.encoder import Encoder
+from embark.planning import Need, Needs, keys_of, take
 from embark.store import Writer
-from embark.types import Array, Dataset, EmbarkError, Item, Task, role_of
+from embark.types import EmbarkError, Item, Task
 
 ITEMS = {"text": 2048, "image": 256, "audio": 64, "video": 16}  # of a job, by its dearest modality
+SMALLEST = 16  # of it: the least share that a job has of these items
+JOBS = 4  # that are left for each copy of the model, at least, where that does not make them too small
 AHEAD = 4  # jobs for each copy of the model that are fed before the first of them is done
-PATIENCE = 1800.0  # seconds in which no job is done, after which the run ends: a large model may come from a slow disk
+PATIENCE = 1800.0  # seconds in which no job is done, at least, after which the run ends: some disks are slow
+STALL = 60.0  # seconds in which no job is done, at least, after which jobs are fed anew
+RESTARTS = 3  # of the whole execution, where jobs that were fed anew are not done either
 ENDING = 10.0  # seconds for the end of the actors
+TRIMMED = 64  # jobs after which freed memory goes back to the system
 TICK = 0.2  # seconds between looks at Ctrl-C
 
-Read = Callable[[Task, str, str], Dataset]
+logger = logging.getLogger("embark")
 
 
-@dataclass(frozen=True)
-class Cluster:
-    """Which cluster to use, and how much of it.
+@dataclass
+class _Sent:
+    """A job that is not done: its kind, its bytes, and how many jobs that were fed later are done."""
 
-    `address` is that of Ray ("auto": the cluster that this machine belongs to; None: one is started on this machine
-    alone). A copy of the model gets `gpus` and `cpus`; there are `copies` of it, or (least, most); `preparers` actors
-    with a CPU each read and decode. `shared`: all nodes see this machine's folders under the same paths.
-    """
-
-    address: str | None = None
-    copies: int | tuple[int, int] = 1
-    gpus: float = 0.0
-    cpus: float = 1.0
-    preparers: int | tuple[int, int] = (1, 4)
-    shared: bool = False
-    options: Mapping[str, Any] = field(default_factory=dict)  # of ray.init
-
-
-@dataclass(frozen=True)
-class Job:
-    """Items to embed: rows of a side of a task, which are read where they are prepared, or the needs themselves."""
-
-    number: int
-    keys: Array
-    task: Task | None = None
-    part: tuple[str, str] = ("", "")  # split and subset
-    side: str = ""
-    rows: Array | None = None
-    needs: tuple[Need, ...] = ()
+    job: Job
+    kind: Kind
+    data: bytes
+    passed: int = 0
 
 
 class RayEngine(AbstractContextManager["RayEngine"]):
@@ -85,320 +75,351 @@ class RayEngine(AbstractContextManager["RayEngine"]):
         cluster: Cluster,
         load: Callable[[], Encoder],
         copy: Callable[[], Encoder],
-        read: Read,
+        read: Read | None,
         space: str,
         travels: Callable[[Task], bool] = lambda task: True,
     ) -> None:
         self.cluster = cluster
         self.space = space
         self.travels = travels
+        self.retries = 0  # jobs that were begun or fed again
+        self._load = load
+        self._copy = copy
+        self._read = read
         self._changed = threading.Condition()
         self._sink: Sink | None = None
-        self._reports: dict[int, Report] = {}  # of jobs that are done
-        self._missing: set[int] = set()  # numbers of jobs
+        self._done: list[tuple[Kind, Done]] = []
+        self._missing: dict[int, _Sent] = {}
         self._numbers = count(1)
         self._error: EmbarkError | None = None  # of the cluster
-        self._problem = ""  # of a job
-        self._last = time.monotonic()  # when a job was done
-        self._of_preparing = (copy, space, read)
-        self._of_embedding = (load, space)
-        self._queue: Any = None  # while actors live
-
-    def _start(self) -> None:
-        """Start the actors, at the first job: a run whose vectors are stored needs none."""
-        ray = _ray(self.cluster)
-        require_resources(self.cluster, ray.nodes())
-        from ray.util.queue import Queue
-
-        here = {"ray.io/node-id": ray.get_runtime_context().get_node_id()}  # jobs are lost with this process anyway
-        queue = Queue(actor_options={"num_cpus": 0, "label_selector": here})
-        dataset = _pipeline(self.cluster, queue, here, self._of_preparing, self._of_embedding)
-        self._queue = queue
-        self._thread = threading.Thread(target=self._collect, args=(dataset,), name="embark-ray", daemon=True)
-        self._thread.start()
+        self._problem: Exception | None = None  # of a job, or of the store
+        self._broken = ""  # why the execution must be started again
+        self._execution: Execution | None = None  # from the first job on: a run whose vectors are stored needs none
+        self._restarts = 0
 
     def embed(
         self,
         needs: Sequence[Need],
         writer: Writer,
         *,
+        batch_size: int | None = None,
+        self_check: bool = False,
+        name: Callable[[Need], str] = lambda need: need.key.hex()[:12],
         advance: Callable[[int, float | None], None] = lambda items, left: None,
         activity: Activity = SILENT,
     ) -> Report:
-        """Embed every need and commit its vector."""
-        if self._queue is None:
-            self._start()
-        report = Report()
+        """Embed every need and commit its vector; the keywords are those of `engine.local.embed`."""
         start = time.perf_counter()
-        copies = self.cluster.copies if isinstance(self.cluster.copies, int) else self.cluster.copies[1]
+        wave = _Wave(needs, name, advance, activity)
+        if self._execution is None:
+            self._begin(activity)
+        self._restarts = 0
         with Sink(writer, activity) as sink:
             self._sink = sink
             self._last = time.monotonic()
             try:
-                for job in self._jobs(needs):
-                    self._wait_for(lambda: len(self._missing) < AHEAD * copies, activity)
-                    with self._changed:
-                        self._missing.add(job.number)
-                    self._queue.put(pickle.dumps(job, 5))
-                    self._settle(report, advance)
-                while self._missing or self._reports:
-                    self._wait_for(lambda: bool(self._reports), activity)
-                    self._settle(report, advance)
+                if self_check:
+                    for kind in wave.kinds:
+                        self._feed(self._check(kind, batch_size), kind, wave)
+                    self._finish(wave)
+                for kind in wave.kinds:
+                    for job in self._jobs(kind, batch_size):
+                        if kind.hopeless:
+                            break
+                        self._feed(job, kind, wave)
+                self._finish(wave)
+            except Exception as error:
+                raise wave.named(error) from None
             finally:
                 with self._changed:
                     self._sink = None
                     self._missing.clear()  # what comes of them after an error is dropped
-                    self._reports.clear()
-        report.seconds = time.perf_counter() - start
-        return report
+                    self._done.clear()
+                    self._problem = None
+        for kind in wave.kinds:
+            if kind.hopeless:
+                kind.give_up(wave.report)
+        wave.report.seconds = time.perf_counter() - start
+        return wave.report
 
-    def _jobs(self, needs: Sequence[Need]) -> Iterator[Job]:
-        """The needs in jobs, each of one kind of items and of one side of a task."""
-        for modalities, group in by_kind(needs):
-            size = min(ITEMS[modality] for modality in modalities)
-            for start in range(0, len(group), size):
-                yield from self._job_of(group[start : start + size])
+    # ── jobs ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def _job_of(self, needs: Sequence[Need]) -> Iterator[Job]:
-        if not isinstance(needs, Needs):
-            yield Job(next(self._numbers), keys_of(needs), needs=tuple(needs))
-            return
-        for rows, number, side, places in needs.by_side():
-            demand = needs.demands[number]
-            keys = demand.keys[side][places]
-            if self.travels(demand.task):
-                yield Job(next(self._numbers), keys, needs=tuple(needs.take(rows)))
-            else:
-                yield Job(next(self._numbers), keys, demand.task, (demand.split, demand.subset), side, places)
+    def _check(self, kind: Kind, batch_size: int | None) -> Job:
+        """The job that embeds a few items of a kind alone and together; they leave the kind's needs."""
+        places = checked_places(len(kind.needs), batch_size)
+        needs = take(kind.needs, np.array(places))
+        kind.needs = take(kind.needs, np.delete(np.arange(len(kind.needs)), places))
+        return replace(self._sent(kind, keys_of(needs), needs, batch_size), check=True)
 
-    def _settle(self, report: Report, advance: Callable[[int, float | None], None]) -> None:
+    def _jobs(self, kind: Kind, batch_size: int | None) -> Iterator[Job]:
+        """The needs of a kind in jobs, each of one side of a task; the last are small: all copies end together."""
+        assert self._execution is not None
+        largest = min(ITEMS[modality] for modality in kind.modalities)
+        start = 0
+        while start < len(kind.needs):
+            share = (len(kind.needs) - start) // (JOBS * self._execution.copies)
+            size = max(largest // SMALLEST, min(largest, share))
+            size = -(-size // (batch_size or 1)) * (batch_size or 1)
+            needs = kind.needs[start : start + size]
+            start += size
+            if not isinstance(needs, Needs):
+                yield self._sent(kind, keys_of(needs), needs, batch_size)
+                continue
+            for rows, number, side, places in needs.by_side():
+                demand = needs.demands[number]
+                keys = demand.keys[side][places]
+                travels = self.travels(demand.task)
+                texts = needs.take(rows).texts() if travels else None
+                if travels and texts is None:
+                    yield self._sent(kind, keys, needs.take(rows), batch_size)
+                else:
+                    yield Job(
+                        next(self._numbers), kind.modalities, keys, demand.task, (demand.split, demand.subset), side,
+                        places, texts, batch_size=batch_size,
+                    )  # fmt: skip
+
+    def _sent(self, kind: Kind, keys: Any, needs: Sequence[Need], batch_size: int | None) -> Job:
+        """A job whose items travel with it, where nodes see other files than this machine."""
+        items = tuple(need if self.cluster.shared else _with_bytes(need) for need in needs)
+        return Job(next(self._numbers), kind.modalities, keys, needs=items, batch_size=batch_size)
+
+    def _feed(self, job: Job, kind: Kind, wave: _Wave) -> None:
+        """Hand a job to the cluster; waits while enough of them are there."""
+        data = pickle.dumps(job, 5)
+        assert self._execution is not None
+        most = AHEAD * self._execution.copies
+
+        def has_room() -> bool:
+            size = sum(len(sent.data) for sent in self._missing.values())
+            return not self._missing or (len(self._missing) < most and size + len(data) < MOST_BYTES)
+
+        self._wait_for(has_room, wave)
+        with self._changed:
+            self._missing[job.number] = _Sent(job, kind, data)
+        self._put(data)
+        self._settle(wave)
+
+    def _finish(self, wave: _Wave) -> None:
+        """Wait for all jobs."""
+        while self._missing or self._done:
+            self._wait_for(lambda: bool(self._done), wave)
+            self._settle(wave)
+
+    def _settle(self, wave: _Wave) -> None:
         """Count the jobs that are done."""
         with self._changed:
-            done, self._reports = self._reports, {}
-        for part in done.values():
-            report.add(part)
-            advance(part.embedded + len(part.unreadable) + len(part.invalid) + len(part.too_large), None)
+            done, self._done = self._done, []
+        for kind, result in done:
+            if result.number % TRIMMED == 0:
+                _return_memory()
+            wave.add(kind, result)
+            for facts in result.facts:
+                self.retries += facts.retries
+                if facts.retries:
+                    logger.info("A job was begun again on %s, after an actor or a node was lost.", facts.node)
+                for level, text in facts.messages:
+                    logger.log(level, "%s: %s", facts.node, text)
+            if self._execution is not None:
+                wave.activity.worked(result.facts[-1].seconds / self._execution.copies)
 
-    def _wait_for(self, condition: Callable[[], bool], activity: Activity) -> None:
+    # ── waiting ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _wait_for(self, condition: Callable[[], bool], wave: _Wave) -> None:
         """Wait for jobs; an error of the cluster is raised here, and a run that stands still ends."""
-        with self._changed, activity.waiting("device"):
-            while self._error is None and not self._problem and not condition():
-                self._changed.wait(TICK)
-                if time.monotonic() - self._last > PATIENCE:
-                    raise EmbarkError(f"No job was done on the cluster for {PATIENCE:.0f} s. {_state()}")
-            if self._error is not None:
-                raise self._error
-            if problem := self._problem:
-                self._problem = ""
-                raise EmbarkError(problem)
+        fed_anew = self._last
+        while True:
+            with self._changed:
+                while self._error is None and self._problem is None and not self._broken and not condition():
+                    self._changed.wait(TICK)
+                    wave.tell_of_start(time.monotonic() - self._last)
+                    if self._is_stalled(max(fed_anew, self._last)):
+                        break
+                if self._error is not None:
+                    raise self._error
+                if self._problem is not None:
+                    raise self._problem
+                if not self._broken and condition():
+                    return
+            still = time.monotonic() - self._last
+            if still > self._patience:
+                jobs = counted(len(self._missing), "job")
+                raise EmbarkError(f"The cluster did none of {jobs} for {still:.0f} s. {free_resources()}")
+            if self._broken or (self._is_stalled(self._last) and fed_anew > self._last):
+                self._restart(self._broken or f"no job was done for {still:.0f} s", wave)
+            else:
+                self._feed_anew(list(self._missing.values()))
+            fed_anew = time.monotonic()
 
-    def _collect(self, dataset: Any) -> None:
-        """The thread that takes vectors from the cluster to the writer."""
+    def _is_stalled(self, since: float) -> bool:
+        """Whether no job was done for much longer than others of their kinds took, or the start of the copies."""
+        assert self._execution is not None
+        usual = [self._execution.usual_seconds(sent.job.modalities) for sent in self._missing.values()]
+        limit = max(STALL, 4 * self.cluster.item_seconds, *usual, 0)
+        return time.monotonic() - since > min(limit, self._patience)
+
+    @property
+    def _patience(self) -> float:
+        """Seconds after which a run ends that stands still; within them, a batch that hangs is begun again."""
+        return PATIENCE + 2 * self.cluster.batch_seconds
+
+    def _feed_anew(self, sent: Sequence[_Sent]) -> None:
+        """Feed jobs again whose blocks were lost with a node."""
+        logger.info("%s of the cluster are fed anew.", counted(len(sent), "job"))
+        for job in sent:
+            job.passed = 0
+            self.retries += 1
+            self._put(job.data)
+
+    def _put(self, data: bytes) -> None:
+        """Feed a job; where that fails, it is missing when all is started anew."""
+        assert self._execution is not None
         try:
-            for batch in dataset.iter_batches(batch_size=None, batch_format="numpy", prefetch_batches=0):
-                for result in batch["result"]:
-                    self._take(*pickle.loads(result))
+            self._execution.put(data)
         except Exception as error:
-            self._fail(_explained(error))
-        else:
-            self._fail(EmbarkError("The work on the cluster has ended."))
+            with self._changed:
+                self._broken = self._broken or f"the cluster takes no more jobs ({error_line(error)})"
+                self._changed.notify_all()
 
-    def _fail(self, error: EmbarkError) -> None:
-        with self._changed:
-            self._error = error
-            self._changed.notify_all()
+    # ── the execution ────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def _take(self, number: int, outcomes: list[tuple[Array, Any]], report: Report, problem: str) -> None:
+    def _begin(self, activity: Activity) -> None:
+        ray = connect(self.cluster)
+        cluster = wait_for_room(self.cluster, ray.nodes, activity)
+        limits = Limits(cluster.item_seconds, cluster.batch_seconds)
+        self._execution = Execution(
+            cluster,
+            lambda dispatcher: (self._copy, self.space, dispatcher, limits, self._read),
+            lambda dispatcher: (self._load, self.space, dispatcher, limits),
+            self._take,
+            self._end,
+        )
+
+    def _restart(self, reason: str, wave: _Wave) -> None:
+        """Start all actors anew, and feed the jobs that are missing."""
+        self._restarts += 1
+        if self._restarts > RESTARTS:
+            raise EmbarkError(f"The cluster was given up after {RESTARTS} new starts: {reason}. {free_resources()}")
+        wave.activity.log(f"The work on the cluster is started anew: {reason}.")
+        assert self._execution is not None
+        self._execution.close(0.5)
         with self._changed:
-            if number not in self._missing:  # of a wave that was given up, or computed twice
-                return
+            self._broken = ""
+        self._begin(wave.activity)
+        self._last = time.monotonic()
+        self._feed_anew(list(self._missing.values()))
+
+    def _take(self, result: Done) -> None:
+        """Hand the vectors of a job to the writer; an error of the store is not the cluster's."""
+        with self._changed:
+            sent = self._missing.get(result.number)
             sink = self._sink
-        for keys, vectors in outcomes if sink else ():
-            assert sink is not None
-            sink.put(keys, vectors)
+        if sent is None or sink is None:  # of a wave that was given up, or computed twice
+            return
+        try:
+            for keys, vectors in result.outcomes:
+                sink.put(keys, vectors)
+        except Exception as error:
+            with self._changed:
+                self._problem = self._problem or error
+                self._changed.notify_all()
+            return
+        late = []
         with self._changed:
-            self._missing.discard(number)
-            self._reports[number] = report
+            if self._missing.pop(result.number, None) is None:
+                return
+            for other in self._missing.values():
+                other.passed += other.job.number < result.number
+            assert self._execution is not None
+            late = [other for other in self._missing.values() if other.passed > 2 * AHEAD * self._execution.copies + 8]
+            self._done.append((sent.kind, replace(result, outcomes=[])))
             self._last = time.monotonic()
-            self._problem = self._problem or problem
+            self._problem = self._problem or result.error
+            self._changed.notify_all()
+        if late:
+            self._feed_anew(late)
+
+    def _end(self, execution: Execution, error: EmbarkError, again: bool) -> None:
+        """The execution has ended with an error."""
+        with self._changed:
+            if execution.closed:
+                return
+            if again:
+                self._broken = str(error)
+            else:
+                self._error = error
             self._changed.notify_all()
 
     def __exit__(self, kind: object, error: object, trace: object) -> None:
-        if self._queue is None:
-            return
-        self._queue.put(None)
-        self._thread.join(ENDING if error is None else 0.5)
-        self._queue.shutdown(force=True)
+        if self._execution is not None:
+            execution, self._execution = self._execution, None
+            execution.close(ENDING if error is None else 0.5)
 
 
-def _ray(cluster: Cluster) -> Any:
-    """Ray, connected to the cluster."""
-    try:
-        import ray
-    except ImportError as error:
-        raise EmbarkError(f"Runs on a cluster need Ray ({error}): pip install 'embark[ray]'.") from error
-    if not ray.is_initialized():
-        options = {"log_to_driver": False, "logging_level": "ERROR", "include_dashboard": False, **cluster.options}
-        try:
-            ray.init(address=cluster.address, **options)
-        except Exception as error:
-            raise EmbarkError(f"There is no Ray cluster at '{cluster.address}': {error}") from error
-    return ray
+class _Wave:
+    """What `embed` was called with, and what became of it so far."""
+
+    def __init__(
+        self,
+        needs: Sequence[Need],
+        name: Callable[[Need], str],
+        advance: Callable[[int, float | None], None],
+        activity: Activity,
+    ) -> None:
+        self.needs = needs
+        self.name = name
+        self.advance = advance
+        self.activity = activity
+        self.kinds = [Kind(group, fixed_size(1), modalities) for modalities, group in by_kind(needs)]
+        self.report = Report()
+        self._settled = time.perf_counter()
+        self._told = False
+
+    def tell_of_start(self, seconds: float) -> None:
+        """Say once why nothing is to be seen yet, where that takes long."""
+        if seconds > STALL and not self._told and not any(kind.done for kind in self.kinds):
+            self._told = True
+            self.activity.log(f"No job is done after {STALL:.0f} s: copies may still be starting. {free_resources()}")
+
+    def add(self, kind: Kind, result: Done) -> None:
+        """Count a job."""
+        part = result.report
+        for reasons in (part.unreadable, part.too_large, part.invalid):
+            reasons.update({key: self._text(reason) for key, reason in reasons.items()})
+        self.report.add(part)
+        items = part.embedded + len(part.unreadable) + len(part.invalid) + len(part.too_large)
+        now = time.perf_counter()
+        kind.seconds += now - self._settled
+        self._settled = now
+        kind.done += items
+        kind.valid += part.embedded
+        kind.invalid += len(part.invalid)
+        self.advance(items, seconds_left(self.kinds))
+
+    def named(self, error: Exception) -> Exception:
+        """The error with the names of items, where it holds their keys."""
+        if isinstance(error, EmbarkError) and (text := self._text(str(error))) != str(error):
+            return type(error)(text) if type(error).__init__ is EmbarkError.__init__ else EmbarkError(text)
+        return error
+
+    def _text(self, text: str) -> str:
+        """A message of a node with the names of items in place of their keys, see `ray_actors.placeholder`."""
+
+        def named(match: re.Match[str]) -> str:
+            keys = keys_of(self.needs)
+            [row] = np.flatnonzero(keys == np.frombuffer(bytes.fromhex(match[1]), keys.dtype))[:1].tolist() or [None]
+            return match[0] if row is None else self.name(self.needs[row])
+
+        return re.sub(r"item ([0-9a-f]{64})", named, text)
 
 
-def require_resources(cluster: Cluster, nodes: Sequence[Mapping[str, Any]]) -> None:
-    """An error where no node of a cluster, as Ray lists them, has room for one copy of the model."""
-    wanted = {name: amount for name, amount in (("CPU", cluster.cpus), ("GPU", cluster.gpus)) if amount}
-    offers = [node.get("Resources", {}) for node in nodes if node.get("Alive")]
-    if any(all(offer.get(name, 0) >= amount for name, amount in wanted.items()) for offer in offers):
-        return
-    largest = {name: max((offer.get(name, 0) for offer in offers), default=0) for name in wanted}
-    needs = " and ".join(f"{amount:g} {name}" for name, amount in wanted.items())
-    has = ", ".join(f"{amount:g} {name}" for name, amount in largest.items())
-    raise EmbarkError(
-        f"A copy of the model needs {needs} on one node, and no node of the cluster has that (the most: {has}). "
-        "Add such a node, or ask for less (gpus, cpus)."
-    )
+def _with_bytes(need: Need) -> Need:
+    """The need with the bytes of its media, which nodes cannot read; one that cannot be read is left as it is."""
+    with suppress(Exception):
+        return replace(need, item=Item(tuple(sendable(part, files=False) for part in need.item.parts)))
+    return need
 
 
-def _pipeline(
-    cluster: Cluster, queue: Any, here: dict[str, str], of_preparing: tuple[Any, ...], of_embedding: tuple[Any, ...]
-) -> Any:
-    """The streaming execution: feed → prepare → embed."""
-    from ray.data import DataContext, read_datasource
-
-    context = DataContext.get_current()
-    context.enable_progress_bars = False
-    context.target_max_block_size = context.target_min_block_size = 1  # every job is a block, which goes on at once
-    logging.getLogger("ray.data").setLevel(logging.ERROR)  # it tells of every execution
-    fed = read_datasource(_feed(queue), override_num_blocks=1, num_cpus=0, label_selector=here)
-    prepared = fed.map_batches(
-        Preparing, fn_constructor_args=of_preparing, batch_size=None, num_cpus=1, concurrency=cluster.preparers
-    )
-    return prepared.map_batches(
-        Embedding,
-        fn_constructor_args=of_embedding,
-        batch_size=None,
-        num_cpus=cluster.cpus,
-        num_gpus=cluster.gpus or None,
-        concurrency=cluster.copies,
-    )
-
-
-def _feed(queue: Any) -> Any:
-    """The source of jobs: whatever comes from the queue, until None does."""
-    import pyarrow as pa
-    from ray.data import Datasource, ReadTask
-    from ray.data.block import BlockMetadata
-
-    class Feed(Datasource):  # type: ignore[misc]
-        def estimate_inmemory_data_size(self) -> int | None:
-            return None
-
-        def get_read_tasks(self, parallelism: int, *args: Any, **options: Any) -> list[Any]:
-            def read() -> Iterator[Any]:
-                while (job := queue.get()) is not None:
-                    yield pa.table({"job": pa.array([job], pa.large_binary())})
-
-            return [ReadTask(read, BlockMetadata(num_rows=None, size_bytes=1, input_files=None, exec_stats=None))]
-
-    return Feed()
-
-
-class Preparing:
-    """An actor that reads the items of jobs and prepares them."""
-
-    def __init__(self, copy: Callable[[], Encoder], space: str, read: Read) -> None:
-        self.encoder = _the_same(copy(), space)
-        self.read = read
-
-    def __call__(self, batch: dict[str, Array]) -> dict[str, list[bytes]]:
-        return {"prepared": [pickle.dumps(self.prepare(pickle.loads(job)), 5) for job in batch["job"]]}
-
-    def prepare(self, job: Job) -> tuple[int, Array, list[Any], dict[bytes, str], str]:
-        """The number of a job, the keys and values of its readable items, the others' reasons, and an error."""
-        try:
-            needs = list(job.needs) or self._read(job)
-            values = self._values(needs)
-        except Exception as error:
-            return job.number, job.keys, [], {}, f"{type(error).__name__}: {error}"
-        readable = [not isinstance(value, UnreadableMedia) for value in values]
-        pairs = list(zip(needs, values, strict=True))
-        reasons = {need.key: str(value) for need, value in pairs if isinstance(value, UnreadableMedia)}
-        return job.number, job.keys[readable], [value for need, value in pairs if need.key not in reasons], reasons, ""
-
-    def _read(self, job: Job) -> list[Need]:
-        """The items of a job, which must be those that were planned."""
-        assert job.task is not None
-        assert job.rows is not None
-        data = self.read(job.task, *job.part)
-        items = take_items(data.sides[job.side].items, job.rows)
-        if not np.array_equal(item_keys(job.task, job.side, items, self.encoder), job.keys):
-            raise EmbarkError(f"The data of {job.task.name} on this node are not those that the run was planned with.")
-        instruction = job.task.instructions.get(role_of(job.side))
-        return [
-            Need(key, item, job.side, instruction, 0, row, job.task.style)
-            for key, item, row in zip(job.keys.tolist(), items, job.rows.tolist(), strict=True)
-        ]
-
-    def _values(self, needs: Sequence[Need]) -> list[Any]:
-        if all(need.item.modalities == ("text",) for need in needs):
-            return list(prepare_texts(self.encoder, needs))
-        return [prepare_named(self.encoder, need, lambda need: f"{need.side} {need.row}") for need in needs]
-
-
-class Embedding:
-    """An actor with a copy of the model."""
-
-    def __init__(self, load: Callable[[], Encoder], space: str) -> None:
-        self.encoder = _the_same(load(), space)
-        self.turns = Turns()
-
-    def __call__(self, batch: dict[str, Array]) -> dict[str, list[bytes]]:
-        return {"result": [pickle.dumps(self.embed(*pickle.loads(job)), 5) for job in batch["prepared"]]}
-
-    def embed(
-        self, number: int, keys: Array, values: list[Any], unreadable: dict[bytes, str], problem: str
-    ) -> tuple[int, list[tuple[Array, Any]], Report, str]:
-        """The number of a job, keys with vectors, what became of the items, and an error."""
-        report = Report(unreadable=unreadable)
-        outcomes: list[tuple[Array, Any]] = []
-        if not problem and values:
-            needs = [Need(key, Item(()), "", None, 0, row) for row, key in enumerate(keys.tolist())]
-            batch = Batch(needs, values, costs_and_shapes(values)[0])
-            size = fixed_size(len(values))
-            try:
-                for done, vectors in forward(self.encoder, batch, size, report, _name, self.turns, True):
-                    outcomes.append((keys_of(done), vectors))
-                    report.embedded += len(done)
-            except Exception as error:
-                problem = f"{self.encoder.card.name}: {type(error).__name__}: {error}"
-        return number, outcomes, report, problem
-
-
-def _name(need: Need) -> str:
-    return need.key.hex()[:12]
-
-
-def _the_same(encoder: Encoder, space: str) -> Encoder:
-    """The model of a node, if its vectors are those of the run's."""
-    if fingerprint(encoder.card) != space:
-        raise EmbarkError(f"{encoder.card.name} on a node is not the model of the run: another revision or precision.")
-    return encoder
-
-
-def _explained(error: BaseException) -> EmbarkError:
-    lines = [line for line in str(error).splitlines() if line.strip()]
-    return EmbarkError(f"The cluster failed: {lines[-1] if lines else type(error).__name__}. {_state()}")
-
-
-def _state() -> str:
-    """What the cluster has and what is free, for messages."""
-    import ray
-
-    try:
-        total, free = ray.cluster_resources(), ray.available_resources()
-    except Exception as error:
-        return f"It does not answer ({type(error).__name__})."
-    counts = [f"{free.get(name, 0):g} of {total.get(name, 0):g} {name}" for name in ("CPU", "GPU") if total.get(name)]
-    return f"Free on the cluster: {', '.join(counts) or 'nothing'}."
+def _return_memory() -> None:
+    """Give freed memory back to the system: jobs of several threads leave the heap in pieces."""
+    with suppress(OSError, AttributeError):  # other systems have no such function
+        ctypes.CDLL(None).malloc_trim(0)

@@ -2,19 +2,53 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from embark.engine.check import has_tokens
+from embark.engine.check import check_vectors, has_tokens
+from embark.engine.forward import out_of_memory
+from embark.models.device import free_device_memory
+from embark.models.encoder import Encoder
+from embark.planning import Need
 from embark.types import Array, EmbarkError, ModelCard
 
+CHECKED = 4  # items of each kind
 TOLERANCE = {"float32": 1e-4, "float16": 5e-3, "bfloat16": 2e-2}  # of the distance between two unit vectors
 GROSS = 0.3  # a distance beyond what padding and low precision explain: a cosine of 0.955
 
 
 class Inconsistent(EmbarkError):
     """A model whose vectors cannot be trusted: none of its tasks is scored."""
+
+
+def checked_places(items: int, most: int | None) -> list[int]:
+    """The places of the items to check among so many, ordered by length; at most `most` (default: `CHECKED`)."""
+    count = min(CHECKED, most or CHECKED)
+    spread = sorted({place * (items - 1) // max(1, count - 1) for place in range(count)})
+    return spread[1::2] + spread[::2]  # neither the shortest nor the longest first: models sort by length
+
+
+def embed_twice(
+    encoder: Encoder, needs: Sequence[Need], values: Sequence[Any], name: Callable[[Need], str]
+) -> tuple[Array | list[Array], str] | None:
+    """The vectors of prepared items, embedded alone and together, and a warning where these differ slightly.
+
+    None where either fails: that is left to the run itself, where it is named.
+    """
+    if len(values) < 2:
+        return None
+    try:
+        together = encoder.embed(list(values))
+        stored = check_vectors(together, encoder.card, needs, name)
+        alone = [encoder.embed([value])[0] for value in values]
+        check_vectors(alone, encoder.card, needs, name)
+    except Exception as error:
+        if out_of_memory(error):
+            free_device_memory()
+        return None
+    return stored, batch_warning(encoder.card, alone, together)
 
 
 def batch_warning(card: ModelCard, alone: Any, together: Any) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, suppress
@@ -66,7 +67,7 @@ def device_name(card: ModelCard) -> str:
     compiled = " compiled" if card.loaded.get("compile") is True else ""
     torch = sys.modules.get("torch")
     if device.startswith("cuda") and torch is not None and torch.cuda.is_available():
-        return f"{torch.cuda.get_device_name(device.partition(',')[0])}{compiled}"
+        return f"{torch.cuda.get_device_name(re.split('[,+]', device)[0])}{compiled}"
     return f"{device} of {cores()} cores{compiled}"
 
 

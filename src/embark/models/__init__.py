@@ -288,7 +288,7 @@ def _load(kind: str, model: str | ModelCard, revision: str | None, loading: Load
     pixels = card.pixels if loading.pixels == "auto" else loading.pixels
     card = replace(card, pixels="pillow")
     devices = _devices(loader, card, loading)
-    trial = kind == "embedder" and devices[0].startswith("cuda") and len(devices) == 1
+    trial = kind == "embedder" and devices[0].startswith("cuda") and len(devices) == 1 and "+" not in devices[0]
     if loading.compile == "auto" and not trial:
         loading = replace(loading, compile=False)
     if len(devices) > 1:
@@ -314,7 +314,8 @@ def _load(kind: str, model: str | ModelCard, revision: str | None, loading: Load
 def lanes_on(device: str, loader: str) -> int:
     """How many batches at once a model of this loader takes on a device."""
     on_torch = loader in LOADERS and LOADERS[loader].extra in ON_TORCH
-    return LANES if device.startswith("cuda") and on_torch and loader not in ONE_LANE else 1
+    one_gpu = device.startswith("cuda") and "+" not in device
+    return LANES if one_gpu and on_torch and loader not in ONE_LANE else 1
 
 
 def _devices(loader: Loader, card: ModelCard, loading: Loading) -> tuple[str, ...]:
@@ -322,8 +323,11 @@ def _devices(loader: Loader, card: ModelCard, loading: Loading) -> tuple[str, ..
     if loader.extra not in ON_TORCH:
         return (loading.device,)
     try:
-        from embark.models.device import devices
+        from embark.models.device import devices, joined
 
-        return devices(loading.device)[: None if card.kind == "embedder" else 1]
+        names = devices(loading.device)
+        if loading.device == "auto":
+            names = joined(names, card.gpus or 1, card.name)
+        return names[: None if card.kind == "embedder" else 1]
     except ImportError as error:
         raise EmbarkError(f"{card.name} needs torch: pip install 'embark[torch]'") from error

@@ -34,7 +34,7 @@ def _are_texts(value: Any) -> bool:
 _KINDS: tuple[tuple[str, Check, tuple[str, ...]], ...] = (
     ("a text", _is_text, ("name", "revision", "loader", "dtype", "source", "family", "objective", "architecture",
                           "license", "reference", "description", "keyed_as")),
-    ("a whole number", _is_whole, ("dim", "frames", "sample_rate", "parameters", "context", "image_size")),
+    ("a whole number", _is_whole, ("dim", "frames", "sample_rate", "parameters", "context", "image_size", "gpus")),
     ("a number", _is_number, ("data", "price", "image_price")),
     ("true or false", _is_flag, ("instructed", "normalized")),
     ("a list of texts", _are_texts, ("trained_on",)),

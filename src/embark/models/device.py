@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import wraps
+from importlib.util import find_spec
 from queue import Empty, SimpleQueue
 from typing import Any, TypeVar
 
@@ -19,16 +20,21 @@ from embark.models.tokens import Tokens
 from embark.threads import held_in_common
 from embark.types import Array, EmbarkError, ModelCard
 
+JOINED = "+"  # between the devices of one copy
+FILLED = 0.85  # of a GPU's free memory, by weights: the rest is for batches
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 def devices(wanted: str) -> tuple[str, ...]:
-    """The names of the devices wanted; "auto" is every CUDA device, else Apple's, else the CPU."""
+    """The names of the devices wanted; "auto" is every CUDA device, else Apple's, else the CPU.
+
+    "cuda:0+cuda:1" is one device of several, for a model that is larger than each; "split" joins all CUDA devices.
+    """
     import torch
 
-    if wanted != "auto":
+    if wanted not in ("auto", "split"):
         names = tuple(name.strip() for name in wanted.split(","))
-        for name in names:
+        for name in (part for whole in names for part in whole.split(JOINED)):
             try:
                 torch.empty(0, device=name)
             except (RuntimeError, AssertionError) as error:
@@ -36,8 +42,37 @@ def devices(wanted: str) -> tuple[str, ...]:
                 raise EmbarkError(f"There is no device '{name}' to use here ({reason}); try cpu.") from error
         return names
     if torch.cuda.is_available():
-        return tuple(f"cuda:{number}" for number in range(torch.cuda.device_count()))
+        names = tuple(f"cuda:{number}" for number in range(torch.cuda.device_count()))
+        return names if wanted == "auto" else (JOINED.join(names),)
     return ("mps",) if torch.backends.mps.is_available() else ("cpu",)
+
+
+def joined(names: Sequence[str], gpus: int, model: str) -> tuple[str, ...]:
+    """GPUs joined so many at a time, for a model that needs them; other devices stay as they are."""
+    if gpus < 2 or not names[0].startswith("cuda"):
+        return tuple(names)
+    if len(names) < gpus:
+        raise EmbarkError(f"{model} needs {gpus} GPUs for one copy, and there are {len(names)} here.")
+    return tuple(JOINED.join(names[start : start + gpus]) for start in range(0, len(names) - gpus + 1, gpus))
+
+
+def split_options(device: str, model: str) -> dict[str, Any]:
+    """What transformers must know to put a model on several devices at once; nothing for one device."""
+    names = device.split(JOINED)
+    if len(names) == 1:
+        return {}
+    if find_spec("accelerate") is None:
+        raise EmbarkError(f"{model} on several devices needs accelerate: pip install accelerate.")
+    import torch
+
+    room: dict[int | str, int] = {}
+    for name in names:
+        place = torch.device(name)
+        if place.type == "cuda":
+            room[place.index or 0] = int(FILLED * torch.cuda.mem_get_info(place)[0])
+        else:
+            room[place.type] = 1 << 50
+    return {"device_map": "auto", "max_memory": room}
 
 
 def to_device(model: Any, card: ModelCard, loading: Loading) -> Any:
@@ -47,7 +82,13 @@ def to_device(model: Any, card: ModelCard, loading: Loading) -> Any:
     secure(card.dtype, loading.device)
     if card.dtype == "float32":
         torch.backends.cudnn.allow_tf32 = False  # or patches would be embedded in ten bits, on GPUs alone
-    model = model.to(devices(loading.device)[0]).eval().requires_grad_(False)
+    device = devices(loading.device)[0]
+    if JOINED in device:
+        if getattr(model, "hf_device_map", None) is None:
+            raise EmbarkError(f"{card.name} cannot stand on several devices at once ({device}): name one.")
+    else:
+        model = model.to(device)
+    model = model.eval().requires_grad_(False)
     for weight in model.state_dict(keep_vars=True).values():
         # Weights alone: what a model computes for itself stays exact. Rotary frequencies in half precision would turn
         # the thousandth token by another angle.
@@ -138,7 +179,7 @@ def own_stream(device: str) -> Iterator[None]:
     long to ask the device for more. Elsewhere, and where this process has not used CUDA, it changes nothing.
     """
     torch = sys.modules.get("torch")
-    if torch is None or not device.startswith("cuda") or not torch.cuda.is_initialized():
+    if torch is None or not device.startswith("cuda") or JOINED in device or not torch.cuda.is_initialized():
         yield
         return
     free = _free_streams[device]

@@ -10,7 +10,7 @@ from pathlib import Path
 from threading import Lock
 from typing import Any
 
-from embark.models.device import pad, to_device, to_numpy, varying_shapes, without_gradients
+from embark.models.device import pad, split_options, to_device, to_numpy, varying_shapes, without_gradients
 from embark.models.encoder import Tower
 from embark.models.hub import Checkpoint
 from embark.models.loading import Loading
@@ -38,7 +38,8 @@ def load_model(
             checkpoint.folder if state is None else None, state_dict=None if state is None else dict(state),
             dtype=getattr(torch, checkpoint.card.dtype), local_files_only=True, output_loading_info=True,
             ignore_mismatched_sizes=True,  # or the library raises before it says which
-            trust_remote_code=checkpoint.trusted, use_safetensors=None if checkpoint.trusted else True, **options,
+            trust_remote_code=checkpoint.trusted, use_safetensors=None if checkpoint.trusted else True,
+            **split_options(loading.device, checkpoint.name), **options,
         )  # fmt: skip
     misfits = {*report["missing_keys"], *(name for name, *_ in report["mismatched_keys"])}
     if misfits:

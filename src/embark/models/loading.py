@@ -21,12 +21,13 @@ class Loading:
     """How to load a model.
 
     `device` is "auto", one device ("cpu", "cuda:1", "mps") or several ("cuda:0,cuda:1": a process for each, which takes
-    the next batch when it is free). `compile` compiles the forward pass; "auto" does on a CUDA device, where a trial
-    shows that it pays. `dtype` overrides the card's precision, and so names another vector space. `trust` is the exact
-    revision whose pickled weights or own code may be run; no other code of a checkpoint is ever executed. `settings`
-    hold the hub's address and whether embark is offline. `pixels` says what decodes and resizes JPEGs: "pillow", on the
-    CPU, or "cuda", on the model's GPU, whose pixels differ a little, and so name another vector space. With "auto", a
-    run keeps to the pixels of the vectors that are stored for a model, and takes the GPU's for a model without any.
+    the next batch when it is free); "cuda:0+cuda:1" is one copy on both, for a model that is larger than a GPU.
+    `compile` compiles the forward pass; "auto" does on a CUDA device, where a trial shows that it pays. `dtype`
+    overrides the card's precision, and so names another vector space. `trust` is the exact revision whose pickled
+    weights or own code may be run; no other code of a checkpoint is ever executed. `settings` hold the hub's address
+    and whether embark is offline. `pixels` says what decodes and resizes JPEGs: "pillow", on the CPU, or "cuda", on the
+    model's GPU, whose pixels differ a little, and so name another vector space. With "auto", a run keeps to the pixels
+    of the vectors that are stored for a model, and takes the GPU's for a model without any.
     """
 
     device: str = "auto"

@@ -10,8 +10,9 @@ import time
 from collections.abc import Sequence
 
 from embark.data.own_tasks import tasks_to_run
-from embark.engine.ray import Cluster
+from embark.engine.ray_cluster import Cluster, disconnect
 from embark.models import Loading
+from embark.run.cluster import cluster_of
 from embark.run.evaluation import Evaluation
 from embark.run.models import Models, name_models
 from embark.run.outcome import NothingScored, Run, Skipped, skipped_notes
@@ -53,7 +54,7 @@ def evaluate(
     that are given by name run, in which precision, and whose code is trusted. `stages` are models that work before and
     after: captions, rewritten queries, re-ranking. `evict` deletes what the run downloaded of a data set after the last
     task that needs it, and nothing that was there before, for disks smaller than a benchmark. `cluster` embeds on the
-    nodes of a Ray cluster instead of this machine.
+    nodes of a Ray cluster instead of this machine (default: the one that the settings `engine` and `address` name).
 
     A failure, whatever it raises, costs the tasks that need what failed or the model that cannot be loaded;
     `Run.skipped` lists them. Where that leaves no result at all, it is raised.
@@ -66,10 +67,13 @@ def evaluate(
     if stages:
         bench = StagedWorkbench(stages, loading or Loading(), bench)
     models = name_models(model, name, bench.settings)
-    evaluation = Evaluation(bench, chosen, models, rescore, loading, evict, cluster)
+    evaluation = Evaluation(bench, chosen, models, rescore, loading, evict, cluster or cluster_of(bench.settings))
     if bench.settings.offline:
         evaluation.require_data()
-    run = evaluation.evaluate()
+    try:
+        run = evaluation.evaluate()
+    finally:
+        disconnect()
     run.seconds = time.perf_counter() - start
     run.predicted = settle_prediction(
         prediction_file(bench.settings, evaluation.cards, chosen), run.computed, run.embedded, run.seconds

@@ -27,7 +27,8 @@ from embark.data.lazy_items import distinct_numbers
 from embark.data.local_state import STATES
 from embark.engine.activity import SILENT, Activity
 from embark.engine.progress import log
-from embark.engine.ray import Cluster, RayEngine
+from embark.engine.ray import RayEngine
+from embark.engine.ray_cluster import Cluster
 from embark.engine.report import Report
 from embark.engine.self_check import Inconsistent
 from embark.models import Loading
@@ -35,7 +36,7 @@ from embark.models.encoder import Billed, Encoder
 from embark.planning import Count, Demand, Plan, reading_order
 from embark.results import CannotSave, Results, TaskResult
 from embark.results.table import shown
-from embark.run.cluster import cluster_engine
+from embark.run.cluster import cluster_engine, loading_here, remote_scoring
 from embark.run.failures import FailureLog
 from embark.run.fetching import download, from_hub, require_data
 from embark.run.models import Model, load_model, model_card, model_name
@@ -115,12 +116,15 @@ class Evaluation:
         failed_before = len(self.run.skipped)
         self._done.clear()
         try:
-            encoder = load_model(model, self.loading, self.bench.settings)
+            here = loading_here(self.loading) if self.cluster else self.loading
+            encoder = load_model(model, here, self.bench.settings)
             self.cards.append(encoder.card)
             with (
                 Activity(f"{self.bench.heading}{encoder.card.name}", self.bench.show_progress) as activity,
                 self._engine(model, encoder) as self.bench.engine,
             ):
+                if self.cluster:
+                    self.bench.score_elsewhere = remote_scoring(self.cluster, self.bench.settings)
                 self.bench.activity = activity
                 _ModelStream(self, encoder, activity, on_disk, scored).evaluate()
         except CannotSave:
@@ -128,7 +132,7 @@ class Evaluation:
         except Exception as error:
             done = {*on_disk, *scored, *(skip.task for skip in self.run.skipped[failed_before:])}
             self.fail(model_name(model), [task.name for task in self.tasks if task.name not in done], error)
-        self.bench.engine = None
+        self.bench.engine = self.bench.score_elsewhere = None
         for task in self.tasks:
             self.done(task)
         place = {task.name: number for number, task in enumerate(self.tasks)}

@@ -81,7 +81,8 @@ def load_model(model: Model, loading: Loading | None = None, settings: Settings 
 
 def _stored_pixels(encoder: Encoder, settings: Settings) -> Encoder:
     """The encoder with the pixels that its stored vectors are of; with those of its GPU, where none are stored."""
-    if not str(encoder.card.loaded.get("device", "")).startswith("cuda") or encoder.card.pixels == "cuda":
+    device = str(encoder.card.loaded.get("device", ""))
+    if not device.startswith("cuda") or "+" in device or encoder.card.pixels == "cuda":
         return encoder
     store = open_store(settings)
     if len(store.space(fingerprint(encoder.card))):

@@ -206,6 +206,10 @@ class StagedWorkbench(Workbench):
 
     # ── after the retriever ──────────────────────────────────────────────────────────────────────────────────────────
 
+    def needs_model(self, card: ModelCard, demand: Demand) -> bool:
+        """Also where a re-ranker works on the vectors' ranking."""
+        return self.reranker is not None or super().needs_model(card, demand)
+
     def score_inputs(self, encoder: Encoder, demand: Demand, params: Mapping[str, Any]) -> dict[str, Any]:
         """The stored vectors, and the best pairs of a first ranking with the re-ranker's scores; of pairs of images and
         texts, the re-ranker's scores in place of the vectors' similarity.

@@ -74,6 +74,7 @@ class Workbench:
         self._spaces: dict[str, Space] = {}
         self.preparer: Preparer | None = None
         self.engine: RayEngine | None = None  # of the model that runs on a cluster
+        self.score_elsewhere: Callable[[ModelCard, Demand, Mapping[str, Any]], Scores | None] | None = None
         self.tuning = Tuning(self.settings.home / "batches.json")
 
     def read(self, task: Task, split: str, subset: str) -> Dataset:
@@ -144,7 +145,10 @@ class Workbench:
             self.preparer = None
 
     def compute(self, model: Encoder, needs: Sequence[Need], **options: Any) -> Report:
-        """Have a model compute the needed vectors, and store them; `options` are those of `engine.local.embed`."""
+        """Have a model compute the needed vectors, and store them; `options` are those of `engine.local.embed`.
+
+        On a cluster, other processes than those of `preparer` prepare the items.
+        """
         if not needs:
             return Report()
         space = self.space(model.card)
@@ -152,7 +156,8 @@ class Workbench:
         with self._progress(model, len(needs)) as advance, space.writer() as writer:
             shown: dict[str, Any] = {"advance": advance, "activity": self.activity}
             if self.engine and self.engine.space == fingerprint(model.card):
-                report = self.engine.embed(needs, writer, **shown)
+                options.pop("preparer", None)
+                report = self.engine.embed(needs, writer, **shown, **options)
             else:
                 report = embed(model, needs, writer, workers=workers, tuning=self.tuning, **shown, **options)
         space.refresh()
@@ -182,11 +187,10 @@ class Workbench:
     def score_inputs(self, encoder: Encoder, demand: Demand, params: Mapping[str, Any]) -> dict[str, Any]:
         """The evaluator's inputs: the stored vectors of each side, and pair scores where the style wants them."""
         vectors = self.vectors(encoder, demand)
+        if not self.needs_model(encoder.card, demand):
+            return vectors
         style = demand.task.style
-        if demand.task.evaluator != "pairs" or style is None or "image" not in demand.task.modalities:
-            return vectors
-        if "matching" not in encoder.card.styles.get(style.name, {}):
-            return vectors
+        assert style is not None
         if not has_matcher(encoder):
             raise EmbarkError(
                 f"{encoder.card.name} has no head that scores pairs, which its card names for {style.name}."
@@ -196,6 +200,13 @@ class Workbench:
             return encoder.render_pair(image, text, style)
 
         return {**vectors, "pairs": PairScores(self.scores_of_samples(encoder.matcher, demand, render), added=True)}
+
+    def needs_model(self, card: ModelCard, demand: Demand) -> bool:
+        """Whether a demand is scored by more than its vectors: by the model's own head, where its style wants that."""
+        style = demand.task.style
+        if demand.task.evaluator != "pairs" or style is None or "image" not in demand.task.modalities:
+            return False
+        return "matching" in card.styles.get(style.name, {})
 
     def scores_of_samples(self, model: Reranker, demand: Demand, render: Callable[[Item, Item], Rendered]) -> Array:
         """(samples, images, texts): the scores of each image with each text of a sample, as `render` shows a pair."""
@@ -244,6 +255,9 @@ class Workbench:
     def score(self, encoder: Encoder, demand: Demand, tasks_at_once: int = 1) -> Scores:
         """The scores of one split and subset, computed from stored vectors."""
         params = self.params(demand.task, encoder.card, tasks_at_once)
+        elsewhere = None if self.needs_model(encoder.card, demand) else self.score_elsewhere
+        if elsewhere and (scores := elsewhere(encoder.card, demand, params)):
+            return scores
         inputs = self.score_inputs(encoder, demand, params)
         return evaluators.evaluate(demand.task.evaluator, demand.data.truth, inputs, params)
 

@@ -1,0 +1,158 @@
+"""Which Ray cluster a run uses: connecting to it, what its nodes have room for, and what its errors say."""
+
+from __future__ import annotations
+
+import re
+import socket
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+from urllib.parse import urlsplit
+
+import numpy as np
+
+from embark.engine.activity import Activity
+from embark.models.parallel import BATCH_SECONDS
+from embark.processes import ITEM_SECONDS
+from embark.types import EmbarkError
+
+CONNECT_SECONDS = 10.0  # for an answer at the address of a cluster
+LOOK_SECONDS = 1.0  # between looks at the nodes
+_STARTED: set[Any] = set()  # the module, if it was this process's code that connected it
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """Which cluster to use, and how much of it.
+
+    `address` is that of Ray ("auto": the cluster that this machine belongs to; None: one is started on this machine
+    alone). A copy of the model gets `gpus` (None: what its card says, else one where the cluster has any) and `cpus`;
+    there are `copies` of it, or (least, most); None: as many as there is room for. `preparers` actors with a CPU each
+    read and decode. `shared`: all nodes see this machine's folders under the same paths. A node with room for a copy is
+    waited for `wait` seconds. An actor that takes more than `item_seconds` for one item, or `batch_seconds` for one
+    batch, is ended, and others go on.
+    """
+
+    address: str | None = None
+    copies: int | tuple[int, int] | None = None
+    gpus: float | None = None
+    cpus: float = 1.0
+    preparers: int | tuple[int, int] = (1, 4)
+    shared: bool = False
+    wait: float = 60.0
+    item_seconds: float = ITEM_SECONDS
+    batch_seconds: float = BATCH_SECONDS
+    options: Mapping[str, Any] = field(default_factory=dict)  # of ray.init
+
+
+def connect(cluster: Cluster) -> Any:
+    """Ray, connected to the cluster."""
+    try:
+        import ray
+    except ImportError as error:
+        raise EmbarkError(f"Runs on a cluster need Ray ({error}): pip install 'embark[ray]'.") from error
+    if not ray.is_initialized():
+        _require_server(cluster.address)
+        options = {"log_to_driver": False, "logging_level": "ERROR", "include_dashboard": False, **cluster.options}
+        try:
+            ray.init(address=cluster.address, **options)
+            _STARTED.add(ray)
+        except Exception as error:
+            raise EmbarkError(f"There is no Ray cluster at '{cluster.address}': {error_line(error)}.") from error
+    return ray
+
+
+def disconnect() -> None:
+    """Leave the cluster that `connect` has connected to, and end the one that it has started."""
+    while _STARTED:
+        _STARTED.pop().shutdown()
+
+
+def _require_server(address: str | None) -> None:
+    """An error where nobody listens at an address: Ray would wait for minutes."""
+    place = urlsplit(address if address and "://" in address else f"//{address or ''}")
+    if not place.hostname or not place.port:
+        return
+    try:
+        socket.create_connection((place.hostname, place.port), CONNECT_SECONDS).close()
+    except OSError as error:
+        raise EmbarkError(f"There is no Ray cluster at '{address}': {error.strerror or error}.") from error
+
+
+def wait_for_room(cluster: Cluster, nodes: Callable[[], Sequence[Mapping[str, Any]]], activity: Activity) -> Cluster:
+    """The cluster with its GPUs and copies counted, as soon as a node has room for a copy."""
+    end = time.monotonic() + cluster.wait
+    waits = False
+    while True:
+        present = nodes()
+        fitted = fit(cluster, present)
+        try:
+            require_resources(fitted, present)
+        except EmbarkError as error:
+            if time.monotonic() > end:
+                raise
+            if not waits:
+                activity.log(f"{error} Such a node is waited for, {cluster.wait:.0f} s at most.")
+            waits = True
+            time.sleep(LOOK_SECONDS)
+        else:
+            return fitted
+
+
+def fit(cluster: Cluster, nodes: Sequence[Mapping[str, Any]]) -> Cluster:
+    """The cluster with the GPUs of a copy, and as many copies as there is room for, where these are not stated."""
+    offers = _offers(nodes)
+    gpus = cluster.gpus
+    if gpus is None:
+        gpus = 1.0 if any(offer.get("GPU", 0) >= 1 for offer in offers) else 0.0
+    if cluster.copies is not None:
+        return replace(cluster, gpus=gpus)
+    if gpus:
+        room = sum(int(min(offer.get("GPU", 0) / gpus, _room(offer, cluster.cpus))) for offer in offers)
+        return replace(cluster, gpus=gpus, copies=(max(1, room), 8 * max(1, room)))  # others on nodes that join later
+    least = cluster.preparers if isinstance(cluster.preparers, int) else cluster.preparers[0]
+    room = sum(int(_room(offer, cluster.cpus)) for offer in offers)
+    return replace(cluster, gpus=gpus, copies=max(1, room - least))
+
+
+def _room(offer: Mapping[str, float], cpus: float) -> float:
+    return offer.get("CPU", 0) / cpus if cpus else np.inf
+
+
+def _offers(nodes: Sequence[Mapping[str, Any]]) -> list[Mapping[str, float]]:
+    return [node.get("Resources", {}) for node in nodes if node.get("Alive")]
+
+
+def require_resources(cluster: Cluster, nodes: Sequence[Mapping[str, Any]]) -> None:
+    """An error where no node of a cluster, as Ray lists them, has room for one copy of the model."""
+    wanted = {name: amount for name, amount in (("CPU", cluster.cpus), ("GPU", cluster.gpus)) if amount}
+    offers = _offers(nodes)
+    if any(all(offer.get(name, 0) >= amount for name, amount in wanted.items()) for offer in offers):
+        return
+    largest = {name: max((offer.get(name, 0) for offer in offers), default=0) for name in wanted}
+    needs = " and ".join(f"{amount:g} {name}" for name, amount in wanted.items())
+    has = ", ".join(f"{amount:g} {name}" for name, amount in largest.items())
+    raise EmbarkError(
+        f"A copy of the model needs {needs} on one node, and no node of the cluster has that (the most: {has}). "
+        "Add such a node, or ask for less (gpus, cpus)."
+    )
+
+
+def error_line(error: BaseException) -> str:
+    """What an error of Ray says, of which most is where it happened: the last line that names an error."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    named = [line for line in lines if re.match(r"(\w+\.)*\w*(Error|Exception)\b.*: ", line)]
+    return ([*lines[-1:], *named[-1:]] or [type(error).__name__])[-1].rstrip(".")
+
+
+def free_resources() -> str:
+    """What the cluster has and what is free, for messages."""
+    import ray
+
+    try:
+        total, free = ray.cluster_resources(), ray.available_resources()
+    except Exception as error:
+        return f"It does not answer ({type(error).__name__})."
+    counts = [f"{free.get(name, 0):g} of {total.get(name, 0):g} {name}" for name in ("CPU", "GPU") if total.get(name)]
+    return f"Free on the cluster: {', '.join(counts) or 'nothing'}."
