@@ -333,9 +333,9 @@ class Preparing:
         assert job.rows is not None
         data = self.read(job.task, *job.part)
         items = take_items(data.sides[job.side].items, job.rows)
-        if not np.array_equal(item_keys(job.task, job.side, items, self.encoder), job.keys):
+        if not np.array_equal(item_keys(job.task, job.part[1], job.side, items, self.encoder), job.keys):
             raise EmbarkError(f"The data of {job.task.name} on this node are not those that the run was planned with.")
-        instruction = job.task.instructions.get(role_of(job.side))
+        instruction = job.task.instruction(role_of(job.side), job.part[1])
         return [
             Need(key, item, job.side, instruction, 0, row, job.task.style)
             for key, item, row in zip(job.keys.tolist(), items, job.rows.tolist(), strict=True)
