@@ -19,6 +19,7 @@ Read scores
     compare          two models item by item: differences, p-values, flips
     recommend        models ranked for your needs, within your limits
     analyze          analyses of scores and of stored vectors: analyze.correlate, analyze.geometry…
+    diagnose_omni    why a model finds, or does not find, the modality that it is told to find
     check_published  every published aggregate computed again from its parts
     published        the papers' tables: published.tables(), .cells(), .errata()
 
@@ -68,8 +69,9 @@ Settings
     Stages           models that work before and after a retriever
 
 What functions return
-    CardSection, CheckReport, Comparison, Examination, Facts, FetchReport, Flips, Imported, Leaderboard, Measurement,
-    PlanReport, PublishedCheck, Recommendation, Reference, ResultSet, Run, StoreHealth, Study, Upload, VectorFile
+    CardSection, CheckReport, Comparison, Diagnosis, Examination, Facts, FetchReport, Flips, Imported, Leaderboard,
+    Measurement, PlanReport, PublishedCheck, Recommendation, Reference, ResultSet, Run, StoreHealth, Study, Upload,
+    VectorFile
 
 What they are made of
     Record, TaskResult, Ranking, Matrix, Table, Score, EmbarkError
@@ -94,6 +96,7 @@ _HOMES = {
     "CardSection": "boards.card_section",
     "Comparison": "stats.compare",
     "Content": "types",
+    "Diagnosis": "studies.diagnosis",
     "EmbarkError": "types",
     "Encoder": "models.encoder",
     "Examination": "run.examination",
@@ -140,6 +143,7 @@ _HOMES = {
     "check_store": "run.store_health",
     "clean_store": "run.store_health",
     "compare": "stats.compare",
+    "diagnose_omni": "studies.omni",
     "doctor": "run.examination",
     "encoder": "models.functions",
     "evaluate": "run",

@@ -69,7 +69,9 @@ from embark.stats.compare import Comparison as Comparison
 from embark.stats.compare import Flips as Flips
 from embark.stats.compare import compare as compare
 from embark.studies import analyze as analyze
+from embark.studies.diagnosis import Diagnosis as Diagnosis
 from embark.studies.monitor import Monitor as Monitor
+from embark.studies.omni import diagnose_omni as diagnose_omni
 from embark.studies.recommend import Recommendation as Recommendation
 from embark.studies.recommend import recommend as recommend
 from embark.studies.study import Study as Study

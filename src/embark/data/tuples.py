@@ -1,4 +1,4 @@
-"""Semantic tuples, one meaning as text, image, video and audio: their hard negatives, and the mixed lists of queries."""
+"""Tuples of one meaning as text, image, video and audio: their hard negatives, and the mixed lists of queries."""
 
 from __future__ import annotations
 

@@ -15,4 +15,6 @@ def instruction(query: str, target: str) -> str:
     return f"Find the {target} that best matches the given {query}: "
 
 
-INSTRUCTIONS = {f"query:{name}": instruction(*direction) for name, direction in DIRECTIONS.items()}  # of a row's subsets
+INSTRUCTIONS = {
+    f"query:{name}": instruction(*direction) for name, direction in DIRECTIONS.items()
+}  # of a row's subsets

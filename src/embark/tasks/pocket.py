@@ -186,7 +186,7 @@ TASKS: tuple[Task, ...] = (
     _row("Omni", "choice", "omni", "Omni-modal", "text image video audio", "modality following", sum(1 / rank for rank in range(2, 65)) / 63,
          "200 emoji in four modalities, all 12 directions between them as subsets, as in OmniSET: 64 candidates of every modality, the query itself among them.",
          "A model that does not read which modality to find ranks the query itself first: its hit rate at 1 is zero, so the main score is MRR.", SYNTHETIC,
-         metric="mrr_at_1000", instructions=INSTRUCTIONS, options={"negatives": 15}, subsets={name: ("eng",) for name in DIRECTIONS}),
+         metric="mrr_at_1000", instructions=INSTRUCTIONS, options={"negatives": 15}, subsets=dict.fromkeys(DIRECTIONS, ("eng",))),
 )  # fmt: skip
 
 BENCHMARKS: tuple[Benchmark, ...] = (

@@ -312,7 +312,7 @@ def moments(task: Task, subset: str, choices: Choices) -> None:
 
 
 def omni(task: Task, split: str, subset: str, hub: Hub) -> Dataset:
-    """An emoji in one modality, to itself in another, among all modalities of it and of others; a subset is a direction.
+    """An emoji in one modality, to itself in another, among all modalities of it and of others; a subset: a direction.
 
     The wrong emoji are those that share most of its group, subgroup and keywords.
     """
