@@ -47,6 +47,7 @@ Tasks of your own
     folder_task      the tasks of a folder of images, sounds or films
     load_tasks       the tasks of a TOML file
     to_toml          a task as a table of such a file
+    build_omni       a set like OmniSET of your pictures and captions: as text, image, film and speech
 
 The store of vectors
     store_size       whose vectors are stored, how many, how large
@@ -70,8 +71,8 @@ Settings
 
 What functions return
     CardSection, CheckReport, Comparison, Diagnosis, Examination, Facts, FetchReport, Flips, Imported, Leaderboard,
-    Measurement, PlanReport, PublishedCheck, Recommendation, Reference, ResultSet, Run, StoreHealth, Study, Upload,
-    VectorFile
+    Measurement, OmniSet, PlanReport, PublishedCheck, Recommendation, Reference, ResultSet, Run, StoreHealth, Study,
+    Upload, VectorFile
 
 What they are made of
     Record, TaskResult, Ranking, Matrix, Table, Score, EmbarkError
@@ -114,6 +115,7 @@ _HOMES = {
     "Media": "types",
     "ModelCard": "types",
     "Monitor": "studies.monitor",
+    "OmniSet": "run.build_omni",
     "PlanReport": "run.plans",
     "PublishedCheck": "boards.rederive",
     "Ranking": "run.ranked_lists",
@@ -138,6 +140,7 @@ _HOMES = {
     "Upload": "boards.push",
     "VectorFile": "run.vector_files",
     "analyze": "studies.analyze",
+    "build_omni": "run.build_omni",
     "card": "boards.card_section",
     "check_published": "boards.rederive",
     "check_store": "run.store_health",

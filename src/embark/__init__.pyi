@@ -43,6 +43,8 @@ from embark.results.table import Score as Score
 from embark.results.table import Table as Table
 from embark.run import Run as Run
 from embark.run import evaluate as evaluate
+from embark.run.build_omni import OmniSet as OmniSet
+from embark.run.build_omni import build_omni as build_omni
 from embark.run.checking import CheckReport as CheckReport
 from embark.run.checking import check as check
 from embark.run.examination import Examination as Examination

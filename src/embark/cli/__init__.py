@@ -17,6 +17,7 @@ from embark.cli import (
     analyze,
     board,
     browse,
+    build,
     card,
     compare,
     diagnose,
@@ -41,10 +42,12 @@ from embark.types import EmbarkError
 
 class Commands(Group):
     """The commands by what they are for."""
+
     HEADS: ClassVar = {
         "Run models": ("run", "plan", "fetch", "check", "doctor", "store"),
         "Read scores": ("leaderboard", "compare", "recommend", "analyze", "diagnose", "published"),
         "Look up": ("tasks", "benchmarks", "models", "show"),
+        "Make data": ("build",),
         "Exchange": ("import", "export", "vectors", "card", "push"),
     }
 
@@ -102,6 +105,7 @@ for command in (
 app.add_typer(exchange.import_, name="import")
 app.add_typer(exchange.export, name="export")
 app.add_typer(analyze.app, name="analyze")
+app.add_typer(build.app, name="build")
 app.add_typer(diagnose.app, name="diagnose")
 app.add_typer(published.app, name="published")
 app.add_typer(store.app, name="store")

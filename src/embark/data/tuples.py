@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
+from itertools import islice
 
 import numpy as np
+from PIL import Image
 
 from embark.data import items
+from embark.data.media import on_white, open_image
 from embark.types import Dataset, Item, Modality, Qrels
+
+BITS = 3  # of 64 in which the hashes of near-duplicate pictures may differ
 
 
 @dataclass(frozen=True)
@@ -46,10 +51,13 @@ def direction(tuples: Mapping[str, Tuple], query: Modality, target: Modality) ->
     return Dataset(sides, Qrels(*np.array(rows, np.int64).T))
 
 
+Alike = Callable[[str, str], bool]  # whether two ids are near-duplicates, of which neither is a negative of the other
+
+
 def negatives_by_category(
-    categories: Mapping[str, Collection[str]], count: int, alike: Callable[[str, str], bool] = lambda id, other: False
+    queries: Iterable[str], categories: Mapping[str, Collection[str]], count: int, alike: Alike
 ) -> dict[str, tuple[str, ...]]:
-    """The hard negatives of every id: the `count` others that share most categories, without those that are `alike`.
+    """The hard negatives of each query: the `count` others that share most categories, without those that are `alike`.
 
     Of others that share equally many, a lot decides that is the same in every run.
     """
@@ -58,24 +66,23 @@ def negatives_by_category(
     def order(id: str) -> list[str]:
         return sorted(sets, key=lambda other: (-len(sets[id] & sets[other]), _lot(id, other), other))
 
-    return {id: _first(id, order(id), count, alike) for id in sets}
+    return {id: first_negatives(id, order(id), count, alike) for id in queries}
 
 
-def negatives_by_order(
-    orders: Mapping[str, Sequence[str]], count: int, alike: Callable[[str, str], bool] = lambda id, other: False
-) -> dict[str, tuple[str, ...]]:
-    """The hard negatives of every id from its others, nearest first."""
-    return {id: _first(id, order, count, alike) for id, order in orders.items()}
+def first_negatives(id: str, order: Iterable[str], count: int, alike: Alike) -> tuple[str, ...]:
+    """The first `count` others in an order, hardest first, that are not `alike`."""
+    return tuple(islice((other for other in order if other != id and not alike(id, other)), count))
 
 
-def _first(id: str, order: Sequence[str], count: int, alike: Callable[[str, str], bool]) -> tuple[str, ...]:
-    chosen: list[str] = []
-    for other in order:
-        if len(chosen) == count:
-            break
-        if other != id and not alike(id, other):
-            chosen.append(other)
-    return tuple(chosen)
+def picture_hash(picture: bytes) -> int:
+    """64 bits: whether each pixel of a small grey copy is brighter than the one to its right."""
+    grey = np.asarray(on_white(open_image(picture)).convert("L").resize((9, 8), Image.Resampling.BOX))
+    return int.from_bytes(np.packbits(grey[:, :-1] > grey[:, 1:]).tobytes(), "big")
+
+
+def look_alike(picture: int, other: int) -> bool:
+    """Whether two pictures are near-duplicates, by their hashes."""
+    return (picture ^ other).bit_count() <= BITS
 
 
 def _lot(id: str, other: str) -> int:

@@ -328,7 +328,10 @@ def omni(task: Task, split: str, subset: str, hub: Hub) -> Dataset:
 def _omni_negatives(count: int) -> dict[str, tuple[str, ...]]:
     cast = {symbol.code: symbol for symbol in emoji.motions()}
     facts = {code: {symbol.group, symbol.subgroup, *symbol.keywords} for code, symbol in cast.items()}
-    return tuples.negatives_by_category(facts, count, lambda code, other: cast[code].art == cast[other].art)
+    hashes = {code: tuples.picture_hash(symbol.art) for code, symbol in cast.items()}
+    return tuples.negatives_by_category(
+        cast, facts, count, lambda code, other: tuples.look_alike(hashes[code], hashes[other])
+    )
 
 
 def _first(right: str, candidates: Iterable[str]) -> list[str]:
