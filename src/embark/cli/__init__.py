@@ -44,10 +44,9 @@ class Commands(Group):
     """The commands by what they are for."""
 
     HEADS: ClassVar = {
-        "Run models": ("run", "plan", "fetch", "check", "doctor", "store"),
+        "Run models": ("run", "plan", "fetch", "check", "build", "doctor", "store"),
         "Read scores": ("leaderboard", "compare", "recommend", "analyze", "diagnose", "published"),
         "Look up": ("tasks", "benchmarks", "models", "show"),
-        "Make data": ("build",),
         "Exchange": ("import", "export", "vectors", "card", "push"),
     }
 

@@ -49,9 +49,14 @@ def _tuples(task: Task, split: str, hub: Hub) -> dict[str, tuples.Tuple]:
     table = table.with_values(*(columns[role] for role in ("id", *KINDS)))
     ids = [str(id) for id in table.values(columns["id"])]
     known = set(ids)
+    if len(known) < len(ids):
+        raise EmbarkError(f"Task {task.name}: two tuples have the same id.")
     views: dict[str, list[Item]] = {"text": [items.text(str(text)) for text in table.values(columns["text"])]}
     for kind in KINDS[1:]:
-        views[kind] = [Item((media,)) for media in table.media(kind, columns[kind]) if media is not None]
+        files = table.media(kind, columns[kind])
+        if None in files:
+            raise EmbarkError(f"Task {task.name}: '{ids[files.index(None)]}' has no {kind}.")
+        views[kind] = [Item((media,)) for media in files if media is not None]
     out = {}
     for row, (id, cell) in enumerate(zip(ids, table.values(columns["negatives"]), strict=True)):
         negatives = tuple(map(str, as_list(cell)))
