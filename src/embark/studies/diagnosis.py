@@ -18,7 +18,7 @@ from embark.studies.study import Study
 
 REPORT = "report.md"
 TABLES, FIGURES = "tables", "figures"  # folders
-LETTERS = 23  # of a caption's type that an inch has room for
+LETTERS = 21  # of a caption's type that an inch has room for
 
 
 @dataclass(frozen=True)

@@ -242,7 +242,8 @@ class Sensitivity(OmniStudy):
         axes = _below_legend(figure, _query_handles(self.directions)).subplots()
         _draw_points(axes, self.directions, [_mean(direction.moved) for direction in self.directions])
         axes.set(xlabel="1 − cos(raw query, instructed query)")
-        axes.set_xlim(0, max(axes.get_xlim()[1], 0.01))  # never a picture of rounding alone
+        right = max(axes.get_xlim()[1], 0.01)  # never a picture of rounding alone
+        axes.set_xlim(-0.03 * right, right)
 
 
 @dataclass(frozen=True)
@@ -471,7 +472,8 @@ class ShiftMaps(OmniStudy):
             _handle("target", marker="x", color=COLORS[2]),
         ]
         panels = _below_legend(figure, handles).subplots(len(lines), max(map(len, lines)), squeeze=False)
-        everything = np.concatenate(list(self.layout.points.values()))
+        still = [points for name, points in self.layout.points.items() if not name.endswith("instructed")]
+        background = np.unique(np.concatenate(still), axis=0)
         for axes in panels.ravel():
             axes.set_axis_off()
         for line, directions in zip(panels, lines, strict=True):
@@ -480,7 +482,7 @@ class ShiftMaps(OmniStudy):
                     self.layout.points[f"{direction.name} {group}"] for group in ("raw", "instructed", "target")
                 )
                 axes.set_axis_on()
-                axes.scatter(*everything.T, s=1.5, color="#dddddd", linewidths=0)
+                axes.scatter(*background.T, s=1.5, color="#dddddd", linewidths=0)
                 axes.plot(*np.stack([raw, instructed]).transpose(2, 0, 1), color="#777777", lw=0.4)
                 look = {"linewidths": 0.5, "s": 6}
                 axes.scatter(*targets.T, color=COLORS[2], marker="x", **look)
@@ -699,6 +701,6 @@ def _draw_matrix(
         if not np.isnan(value):
             red, green, blue, _ = image.cmap(image.norm(value))
             dark = 0.3 * red + 0.59 * green + 0.11 * blue < 0.5
-            number = text.format(round(float(value), 3) + 0.0).replace("-", "−")
+            number = text.format(value).replace("-", "−") if abs(value) >= 0.0005 else text.format(0).strip("+")
             axes.text(column, row, number, ha="center", va="center", fontsize=7, color="white" if dark else "black")
     return image
