@@ -13,8 +13,10 @@ from typing import Any
 import numpy as np
 import pytest
 from PIL import Image
+from typer.testing import CliRunner
 
 import embark
+from embark.cli import app
 from embark.data import emoji, films, readers, wav
 from embark.data.fetch import Hub
 from embark.data.items import digest
@@ -269,3 +271,18 @@ def _truth(data: Any) -> set[tuple[str, str, int]]:
 def _contents(data: Any) -> dict[str, bytes]:
     side = data.sides["document"]
     return {id: digest(item.parts) for id, item in zip(side.ids, side.items, strict=True) if not id.endswith("video")}
+
+
+def test_from_the_command_line(photos: Path, sounds: Path, tmp_path: Path) -> None:
+    omni = tmp_path / "omni"
+    built = CliRunner().invoke(app, ["build", "omni", str(photos), "--sounds", str(sounds), "--out", str(omni)])
+    assert built.exit_code == 0, built.output
+    assert "hard negatives" in built.stdout
+    assert f"Run it: embark diagnose omni -m MODEL --tasks-file {omni / 'tasks.toml'}" in built.stderr
+    words = ["-m", "embark/pocket", "--tasks-file", str(omni / "tasks.toml"), "--method", "pca", "--figures", "png"]
+    out = tmp_path / "diagnosis"
+    diagnosed = CliRunner().invoke(app, ["diagnose", "omni", *words, "--out", str(out)])
+    assert diagnosed.exit_code == 0, diagnosed.output
+    assert "direction" in diagnosed.stdout
+    assert f"written: {out / 'report.md'}" in diagnosed.stderr
+    assert len(list(out.rglob("*.png"))) == len(list(out.rglob("*.csv"))) == 8

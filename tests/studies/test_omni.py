@@ -13,12 +13,15 @@ import numpy as np
 import pytest
 
 import embark
+import samples_mmeb
 from embark.data import emoji
 from embark.data.items import digest
 from embark.studies.diagnosis import Diagnosis
 from embark.studies.omni import Asymmetry, Modalities, Retrieval, Shift
+from embark.tasks.mmeb import OMNISET
 from embark.tasks.omni import DIRECTIONS, KINDS, instruction
 from embark.types import Array, EmbarkError, Item, Modality, ModelCard, Rendered, Text
+from hub import FakeHub
 
 CAST = [symbol.code for symbol in emoji.motions()]
 WANTED = {instruction(*direction): direction[1] for direction in DIRECTIONS.values()}
@@ -219,3 +222,13 @@ def test_asymmetry_is_paired(tmp_path: Path) -> None:
     for test in asymmetry.differences("hit"):
         assert test.value == 0
         assert max(-test.low, test.high) < 0.02
+
+
+def test_omniset_itself_is_diagnosed(hub: FakeHub) -> None:
+    samples_mmeb.publish(hub, OMNISET[0])
+    diagnosis = embark.diagnose_omni("embark/random", "OmniSET", method="pca", show_progress=False)
+    assert diagnosis.title == "embark/random on OmniSET"
+    table = columns(diagnosis, "distribution")
+    assert len(table["direction"]) == 12
+    assert table["instruction"][0] == "Find the image that best matches the given text:"
+    assert {*columns(diagnosis, "retrieval")["query first"]} == {1.0}
