@@ -17,7 +17,7 @@ import samples_mmeb
 from embark.data import emoji
 from embark.data.items import digest
 from embark.studies.diagnosis import Diagnosis
-from embark.studies.omni import Asymmetry, Modalities, Retrieval, Shift
+from embark.studies.omni_studies import Asymmetry, Modalities, Retrieval, Shift
 from embark.tasks.mmeb import OMNISET
 from embark.tasks.omni import DIRECTIONS, KINDS, instruction
 from embark.types import Array, EmbarkError, Item, Modality, ModelCard, Rendered, Text

@@ -44,7 +44,6 @@ from embark.tasks.omni import DIRECTIONS, INSTRUCTIONS, KINDS
 from embark.types import Array, Dataset, EmbarkError, Media, Modality, Qrels, Source, Task, Text
 
 TABLE, CARD, TASKS = "tuples.jsonl", "README.md", "tasks.toml"
-FOLDERS: dict[Modality, str] = {"image": "images", "video": "videos", "audio": "audios"}
 CATEGORIES = ("categories", "category", "labels", "label", "class")  # columns that usually hold them
 FORMATS = {"JPEG": "jpg", "TIFF": "tif"}  # Pillow's names of formats, where they are no ending
 NEAR = 0.95  # cosine of near-duplicates
@@ -106,17 +105,11 @@ def build_omni(
     used = {id: pair for id, pair in pairs.items() if id in members}
     film = _camera if films is None else _supplied(Path(films), "video", used)
     sound = _spoken(voice) if sounds is None else _supplied(Path(sounds), "audio", used)
-    rows = []
     title = component(name or row.name)
+    rows = []
     with progress(f"building {title}", len(used), show_progress) as advance:
         for id, pair in used.items():
-            picture = pair.picture
-            media: dict[Modality, tuple[str, bytes]] = {
-                "image": (f".{_ending(picture)}", picture),
-                "video": film(pair),
-                "audio": sound(pair),
-            }
-            files: dict[str, str] = {kind: _write_media(root, kind, id, *of_kind) for kind, of_kind in media.items()}
+            files = _write_media(root, id, pair, film, sound)
             rows.append({"id": id, "text": pair.caption, **files, "negatives": chosen.get(id, ())})
             advance(1)
     origins = {
@@ -162,6 +155,9 @@ class Pair:
     def picture(self) -> bytes:
         """The picture's file, which is read when it is needed."""
         return self.media.read()[0]
+
+
+Maker = Callable[[Pair], tuple[str, bytes]]  # of a film or sound: its ending, and its bytes
 
 
 # ── pictures and captions ────────────────────────────────────────────────────────────────────────────────────────────
@@ -305,7 +301,7 @@ def _camera(pair: Pair) -> tuple[str, bytes]:
     return ".mp4", camera_film(pair.picture, motion_of(pair.name))
 
 
-def _spoken(voice: str) -> Callable[[Pair], tuple[str, bytes]]:
+def _spoken(voice: str) -> Maker:
     """The caption, spoken."""
     if not speech.can_speak():
         raise EmbarkError(
@@ -315,7 +311,7 @@ def _spoken(voice: str) -> Callable[[Pair], tuple[str, bytes]]:
     return lambda pair: (".wav", speech.speech(pair.caption, voice))
 
 
-def _supplied(folder: Path, kind: Modality, pairs: Mapping[str, Pair]) -> Callable[[Pair], tuple[str, bytes]]:
+def _supplied(folder: Path, kind: Modality, pairs: Mapping[str, Pair]) -> Maker:
     """The file of a folder that is named like the picture; an error where one is missing."""
     root = folder.expanduser()
     files = {path.stem: path for path in sorted(root.rglob("*")) if ENDINGS.get(path.suffix.lower()[1:]) == kind}
@@ -332,10 +328,14 @@ def _ending(picture: bytes) -> str:
 # ── the folder ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _write_media(root: Path, kind: Modality, id: str, ending: str, data: bytes) -> str:
-    path = f"{FOLDERS[kind]}/{id}{ending}"
-    _write(root / path, data)
-    return path
+def _write_media(root: Path, id: str, pair: Pair, film: Maker, sound: Maker) -> dict[str, str]:
+    """Write the picture, film and sound of a tuple; returns their names by modality."""
+    picture = pair.picture
+    media = {"image": (f".{_ending(picture)}", picture), "video": film(pair), "audio": sound(pair)}
+    names = {kind: f"{kind}s/{id}{ending}" for kind, (ending, _) in media.items()}
+    for kind, (_, data) in media.items():
+        _write(root / names[kind], data)
+    return names
 
 
 def _write(path: Path, content: str | bytes) -> None:
