@@ -26,7 +26,8 @@ MODELS = (DOCS / "models.md").read_text(encoding="utf-8")
 ANALYSES = "".join((DOCS / name).read_text(encoding="utf-8") for name in ("analysis.md", "analysis-vectors.md"))
 WALK = re.findall(r"```python\n(.*?)```", (DOCS / "python.md").read_text(encoding="utf-8"), flags=re.S)
 TRAINING = (DOCS / "training.md").read_text(encoding="utf-8")
-PYTHON = re.findall(r"```python\n(.*?)```", DATA + MODELS + ANALYSES + TRAINING, flags=re.S)
+DIAGNOSES = (DOCS / "diagnose.md").read_text(encoding="utf-8")
+PYTHON = re.findall(r"```python\n(.*?)```", DATA + MODELS + ANALYSES + TRAINING + DIAGNOSES, flags=re.S)
 
 
 @pytest.fixture

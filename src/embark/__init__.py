@@ -21,6 +21,7 @@ Read scores
     verify           a model's scores held against the published ones, with verdicts and likely causes
     recommend        models ranked for your needs, within your limits
     analyze          analyses of scores and of stored vectors: analyze.correlate, analyze.geometry…
+    diagnose_omni    why a model finds, or does not find, the modality that it is told to find
     check_published  every published aggregate computed again from its parts
     published        the papers' tables: published.tables(), .cells(), .errata()
 
@@ -48,6 +49,7 @@ Tasks of your own
     folder_task      the tasks of a folder of images, sounds or films
     load_tasks       the tasks of a TOML file
     to_toml          a task as a table of such a file
+    build_omni       a set like OmniSET of your pictures and captions: as text, image, film and speech
 
 The store of vectors
     store_size       whose vectors are stored, how many, how large
@@ -71,9 +73,9 @@ Settings
     Stages           models that work before and after a retriever
 
 What functions return
-    CardSection, CheckReport, Comparison, CostReport, Examination, Facts, FetchReport, Flips, Imported, Leaderboard,
-    Measurement, PlanReport, PublishedCheck, Recommendation, Reference, ResultSet, Run, StoreHealth, Study, Upload,
-    VectorFile, Verification
+    CardSection, CheckReport, Comparison, CostReport, Diagnosis, Examination, Facts, FetchReport, Flips, Imported,
+    Leaderboard, Measurement, OmniSet, PlanReport, PublishedCheck, Recommendation, Reference, ResultSet, Run,
+    StoreHealth, Study, Upload, VectorFile, Verification
 
 What they are made of
     Record, TaskResult, Ranking, Matrix, Table, Score, EmbarkError
@@ -100,6 +102,7 @@ _HOMES = {
     "Comparison": "stats.compare",
     "Content": "types",
     "CostReport": "run.costs",
+    "Diagnosis": "studies.diagnosis",
     "EmbarkError": "types",
     "Encoder": "models.encoder",
     "Examination": "run.examination",
@@ -117,6 +120,7 @@ _HOMES = {
     "Media": "types",
     "ModelCard": "types",
     "Monitor": "studies.monitor",
+    "OmniSet": "run.build_omni",
     "PlanReport": "run.plans",
     "PublishedCheck": "boards.rederive",
     "Ranking": "run.ranked_lists",
@@ -142,12 +146,14 @@ _HOMES = {
     "VectorFile": "run.vector_files",
     "Verification": "boards.verification",
     "analyze": "studies.analyze",
+    "build_omni": "run.build_omni",
     "card": "boards.card_section",
     "check_published": "boards.rederive",
     "check_store": "run.store_health",
     "clean_store": "run.store_health",
     "compare": "stats.compare",
     "cost": "run.costs",
+    "diagnose_omni": "studies.omni",
     "doctor": "run.examination",
     "encoder": "models.functions",
     "evaluate": "run",

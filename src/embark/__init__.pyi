@@ -45,6 +45,8 @@ from embark.results.table import Score as Score
 from embark.results.table import Table as Table
 from embark.run import Run as Run
 from embark.run import evaluate as evaluate
+from embark.run.build_omni import OmniSet as OmniSet
+from embark.run.build_omni import build_omni as build_omni
 from embark.run.checking import CheckReport as CheckReport
 from embark.run.checking import check as check
 from embark.run.costs import CostReport as CostReport
@@ -73,7 +75,9 @@ from embark.stats.compare import Comparison as Comparison
 from embark.stats.compare import Flips as Flips
 from embark.stats.compare import compare as compare
 from embark.studies import analyze as analyze
+from embark.studies.diagnosis import Diagnosis as Diagnosis
 from embark.studies.monitor import Monitor as Monitor
+from embark.studies.omni import diagnose_omni as diagnose_omni
 from embark.studies.recommend import Recommendation as Recommendation
 from embark.studies.recommend import recommend as recommend
 from embark.studies.study import Study as Study

@@ -159,7 +159,7 @@ class Needs(Sequence[Need]):
         needs: dict[int, Need] = {}
         for rows, number, side, places in self.by_side():
             demand = self.demands[number]
-            instruction = demand.task.instructions.get(role_of(side))
+            instruction = demand.task.instruction(role_of(side), demand.subset)
             items = take_items(demand.data.sides[side].items, places)
             keys = demand.keys[side][places].tolist()
             for row, vector_key, item, place in zip(rows.tolist(), keys, items, places.tolist(), strict=True):
@@ -197,15 +197,15 @@ class Plan:
 
 def task_demand(task: Task, split: str, subset: str, data: Dataset, encoder: Encoder) -> Demand:
     """The demand of a task for this encoder: the keys of all its items."""
-    keys = {name: item_keys(task, name, side.items, encoder) for name, side in data.sides.items()}
+    keys = {name: item_keys(task, subset, name, side.items, encoder) for name, side in data.sides.items()}
     return Demand(task, split, subset, data, keys)
 
 
-def item_keys(task: Task, side: str, items: Sequence[Item], encoder: Encoder) -> Array:
-    """The keys that the items of a side have for this encoder."""
+def item_keys(task: Task, subset: str, side: str, items: Sequence[Item], encoder: Encoder) -> Array:
+    """The keys that the items of a side of a subset have for this encoder."""
     space = fingerprint(encoder.card)
     role = role_of(side)
-    instruction = task.instructions.get(role)
+    instruction = task.instruction(role, subset)
     modalities = {modality for names in as_items(items).kinds().names for modality in names}
     if renders_plainly(encoder, task.style, modalities):
         return plain_keys(space, items)

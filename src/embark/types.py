@@ -296,7 +296,7 @@ class Task:
     params: Mapping[str, Any] = field(default_factory=dict)  # to the evaluator
     options: Mapping[str, Any] = field(default_factory=dict)  # to the reader
     subsets: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: {"default": ("eng",)})  # → languages
-    instructions: Mapping[str, str] = field(default_factory=dict)  # by role
+    instructions: Mapping[str, str] = field(default_factory=dict)  # by role; "query:SUBSET": of one subset
     labels: tuple[str, ...] = ()
     templates: tuple[str, ...] = ()
     mixed: bool = False  # some items hold more than one modality
@@ -321,6 +321,10 @@ class Task:
     def parts(self) -> list[tuple[str, str]]:
         """Every (split, subset) that it is scored on."""
         return [(split, subset) for split in self.source.splits for subset in self.subsets]
+
+    def instruction(self, role: str, subset: str) -> str | None:
+        """What models that read instructions are told about items of a role: in a subset of its own words, those."""
+        return self.instructions.get(f"{role}:{subset}", self.instructions.get(role))
 
     def under(self, protocol: str) -> Task:
         """The row under another protocol; unchanged if it has no variant of that name."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import io
+import json
 import random
 import resource
 import shutil
@@ -29,15 +30,18 @@ from damage import damaged, damaged_bytes, within
 from data.test_ark import LABELS
 from data.test_ark import sample as ark_sample
 from embark.data import media, readers, wav
+from embark.data.films import camera_film
 from embark.data.formats import open_table_file
 from embark.data.items import digest
 from embark.data.layout import card_configs, choose
 from embark.data.readers import _mmeb, ark
 from embark.data.readers.folder import folder_task
+from embark.data.readers.tuples import COLUMNS
 from embark.data.rows import Rows, open_archive
 from embark.data.tasks_file import load_tasks
 from embark.tasks import TASKS
 from embark.tasks.mmeb import HUB
+from embark.tasks.omni import DIRECTIONS, KINDS
 from embark.types import EmbarkError, Source, Task
 from hub import client, parquet, png, tar, zipped
 from hub import wav as tone
@@ -371,6 +375,10 @@ def reader_samples() -> dict[str, tuple[Task, dict[str, dict[str, bytes]]]]:
         "Own", "Own", "retrieval", "beir", Source("own/data", "1", splits=("test",)), "ndcg_at_10", "", ("text",),
         subsets={"default": ("eng",)},
     )  # fmt: skip
+    tasks["tuples", "choice", ""] = Task(
+        "Own", "Own", "choice", "tuples", Source("own/data", "1", files={"test": ("tuples.jsonl",)}), "accuracy", "",
+        KINDS, columns={role: role for role in COLUMNS}, subsets=dict.fromkeys(DIRECTIONS, ("eng",)),
+    )  # fmt: skip
     samples = {}
     for key, task in tasks.items():
         if task.reader.startswith("pocket"):
@@ -382,6 +390,8 @@ def reader_samples() -> dict[str, tuple[Task, dict[str, dict[str, bytes]]]]:
                 "queries.jsonl": b'{"_id": "1", "text": "one?"}\n{"_id": "2", "text": "two?"}\n',
                 "qrels/test.tsv": b"query-id\tcorpus-id\tscore\n1\ta\t2\n2\tb\t1\n",
             })  # fmt: skip
+        elif task.reader == "tuples":
+            hub.add("own/data", tuple_sample())
         elif task.reader == "ark":
             task = TASKS["ARK/Physics"]
             hub.add(task.source.id, ark_sample())
@@ -398,6 +408,21 @@ def reader_samples() -> dict[str, tuple[Task, dict[str, dict[str, bytes]]]]:
             hub.add(task.source.id, files, card=card)
         samples["-".join(filter(None, key))] = (replace(task, rows={}), hub.data)
     return samples
+
+
+def tuple_sample() -> dict[str, bytes]:
+    """Two tuples, each the hard negative of the other."""
+    files = {}
+    lines = []
+    for id, other in (("a", "b"), ("b", "a")):
+        picture = io.BytesIO()
+        Image.new("RGB", (8, 8), "red" if id == "a" else "blue").save(picture, "PNG")
+        names = {"image": f"{id}.png", "video": f"{id}.mp4", "audio": f"{id}.wav"}
+        sound = wav.from_samples(np.sin(np.arange(800) / 9), 16_000)
+        contents = (picture.getvalue(), camera_film(picture.getvalue(), "in"), sound)
+        files |= dict(zip(names.values(), contents, strict=True))
+        lines.append(json.dumps({"id": id, "text": f"a page {id}", **names, "negatives": [other]}))
+    return {**files, "tuples.jsonl": "\n".join(lines).encode()}
 
 
 def read_all(

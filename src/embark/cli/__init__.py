@@ -17,8 +17,10 @@ from embark.cli import (
     analyze,
     board,
     browse,
+    build,
     card,
     compare,
+    diagnose,
     doctor,
     exchange,
     fetch,
@@ -42,9 +44,10 @@ from embark.types import EmbarkError
 
 class Commands(Group):
     """The commands by what they are for."""
+
     HEADS: ClassVar = {
-        "Run models": ("run", "plan", "fetch", "check", "doctor", "store"),
-        "Read scores": ("leaderboard", "compare", "verify", "recommend", "analyze", "published"),
+        "Run models": ("run", "plan", "fetch", "check", "build", "doctor", "store"),
+        "Read scores": ("leaderboard", "compare", "verify", "recommend", "analyze", "diagnose", "published"),
         "Look up": ("tasks", "benchmarks", "models", "show"),
         "Exchange": ("import", "export", "vectors", "card", "push"),
     }
@@ -104,6 +107,8 @@ for command in (
 app.add_typer(exchange.import_, name="import")
 app.add_typer(exchange.export, name="export")
 app.add_typer(analyze.app, name="analyze")
+app.add_typer(build.app, name="build")
+app.add_typer(diagnose.app, name="diagnose")
 app.add_typer(published.app, name="published")
 app.add_typer(store.app, name="store")
 app.add_typer(vectors.app, name="vectors")

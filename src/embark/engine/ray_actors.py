@@ -241,10 +241,10 @@ class Preparing(_Actor):
         else:
             assert job.rows is not None
             items = take_items(self._data(job.task, job.part).sides[job.side].items, job.rows)
-            if not np.array_equal(item_keys(job.task, job.side, items, self.encoder), job.keys):
+            if not np.array_equal(item_keys(job.task, job.part[1], job.side, items, self.encoder), job.keys):
                 name = job.task.name
                 raise EmbarkError(f"The data of {name} on this node are not those that the run was planned with.")
-        instruction = job.task.instructions.get(role_of(job.side))
+        instruction = job.task.instruction(role_of(job.side), job.part[1])
         return [
             Need(key, item, job.side, instruction, 0, row, job.task.style)
             for row, (key, item) in enumerate(zip(job.keys.tolist(), items, strict=True))

@@ -225,7 +225,7 @@ class StagedWorkbench(Workbench):
         query, document = shortlist(demand.task.evaluator, truth, vectors, params, self.depth)
         queries = demand.data.sides["query"].items
         documents = demand.data.sides["document"].items
-        instruction = demand.task.instructions.get("query")
+        instruction = demand.task.instruction("query", demand.subset)
         pairs = zip(query.tolist(), document.tolist(), strict=True)
         seen = [reranker.render(queries[q], documents[d], instruction) for q, d in pairs]
         return {**vectors, "reranked": Reranked(query, document, self.pair_scores(reranker, seen))}

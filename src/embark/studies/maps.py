@@ -145,10 +145,12 @@ def plane(unit: Array, method: str) -> Array:
         return start
     if method == "tsne":
         from sklearn.manifold import TSNE
+        from threadpoolctl import threadpool_limits
 
         start = start / max(float(start[:, 0].std()), 1e-12) * 1e-4  # as its authors advise
         model = TSNE(2, perplexity=min(30.0, (len(unit) - 1) / 3), init=start, random_state=0)
-        return np.asarray(model.fit_transform(unit))  # of unit vectors, distance ranks as cosine does
+        with threadpool_limits(1, "openmp"):  # on a busy machine its threads wait for each other, ten times as long
+            return np.asarray(model.fit_transform(unit))  # of unit vectors, distance ranks as cosine does
     try:
         from umap import UMAP
     except ImportError as error:

@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from embark.tasks.omni import DIRECTIONS, instruction
 from embark.types import MODALITIES, Benchmark, Modality, Pool, Source, Style, Task
 
 HUB = "VLM2Vec/MMEB-V3"
@@ -681,7 +682,7 @@ def _direction(query: Modality, target: Modality) -> Task:
     return Task(
         name=f"OmniSET/{query[0].upper()}2{target[0].upper()}", family="MMEB-V3", evaluator="choice", reader="omniset", metric="hit_rate_at_1", category="OmniSET", modalities=MODALITIES,
         source=Source(HUB, PINNED, splits=("test",), reference=PAPER), subsets={"default": ENGLISH},
-        instructions={"query": f"Find the {target} that best matches the given {query}: ", "document": "Represent the given text, image, video, or audio."},
+        instructions={"query": instruction(query, target), "document": "Represent the given text, image, video, or audio."},
         options={"parser": "omniset", "query": query, "target": target, "path": "omniset/omniset.jsonl", **_packed("omniset.tar.gz"), "frames": 8, "positives": "one"},
         style=Style("MMEB-V3", {"query": "{media} {instruction}{text}", "document": WITH_MEDIA, "document:text": PLAIN_TEXT}, 8),
         variants={"native": {"style": Style("native", {"document:text": PLAIN_TEXT})}},
@@ -697,12 +698,7 @@ def _direction(query: Modality, target: Modality) -> Task:
     )  # fmt: skip
 
 
-OMNISET: tuple[Task, ...] = tuple(
-    _direction(query, target)
-    for query in ("text", "image", "video", "audio")
-    for target in ("text", "image", "video", "audio")
-    if query != target
-)
+OMNISET: tuple[Task, ...] = tuple(_direction(query, target) for query, target in DIRECTIONS.values())
 
 GROUPS = {"image": IMAGE, "video": VIDEO, "visdoc": DOCUMENTS, "audio": AUDIO, "text": TEXT, "agent": AGENT}
 TASKS: tuple[Task, ...] = (*(task for group in GROUPS.values() for task in group), *OMNISET)

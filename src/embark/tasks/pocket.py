@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from embark.tasks.omni import DIRECTIONS, INSTRUCTIONS
 from embark.types import Benchmark, Modality, Source, Task
 
 SOURCE = Source(
@@ -47,7 +48,7 @@ def _row(
     if evaluator == "probe":
         more["variants"] = {"sound": {"params": {**more.get("params", {}), "probe": "sound"}}}
     return Task(
-        name="Pocket" + name, family="Pocket", evaluator=evaluator, reader="pocket-" + reader, source=SOURCE, metric=METRICS[evaluator],
+        name="Pocket" + name, family="Pocket", evaluator=evaluator, reader="pocket-" + reader, source=SOURCE, metric=more.pop("metric", METRICS[evaluator]),
         category=category, modalities=tuple(modality for modality in MODALITIES if modality in modalities.split()), chance=chance,
         tags={"capability": capability, "domain": "emoji"}, notes=notes, **more,
     )  # fmt: skip
@@ -182,9 +183,10 @@ TASKS: tuple[Task, ...] = (
          "40 spoken names of each of five languages; every language but English has one voice, so voice and language coincide.", SYNTHETIC,
          options={"view": "audio", "label": "language"}, subsets={"default": ("deu", "eng", "spa", "fra", "ita")}),
     # ── all four ──
-    _row("Omni", "choice", "omni", "Omni-modal", "text image video audio", "alignment", 1 / 5,
-         "200 emoji in four modalities, all 12 directions between them as subsets; the wrong answers are of the same subgroup.", SYNTHETIC,
-         subsets={f"{a}-to-{b}": ("eng",) for a in MODALITIES for b in MODALITIES if a != b}),
+    _row("Omni", "choice", "omni", "Omni-modal", "text image video audio", "modality following", sum(1 / rank for rank in range(2, 65)) / 63,
+         "200 emoji in four modalities, all 12 directions between them as subsets, as in OmniSET: 64 candidates of every modality, the query itself among them.",
+         "A model that does not read which modality to find ranks the query itself first: its hit rate at 1 is zero, so the main score is MRR.", SYNTHETIC,
+         metric="mrr_at_1000", instructions=INSTRUCTIONS, options={"negatives": 15}, subsets=dict.fromkeys(DIRECTIONS, ("eng",))),
 )  # fmt: skip
 
 BENCHMARKS: tuple[Benchmark, ...] = (

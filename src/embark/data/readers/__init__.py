@@ -79,6 +79,7 @@ READERS: dict[str, str] = {
     "labelled": "embark.data.readers.labelled:read_labelled",
     "beir": "embark.data.readers.beir:read_beir",
     "paired": "embark.data.readers.paired:read_paired",
+    "tuples": "embark.data.readers.tuples:read_tuples",
     "question": "embark.data.readers.question:read_question",
     "captions": "embark.data.readers.captions:read_captions",
     "rendered-sts": "embark.data.readers.rendered_sts:read_rendered_sts",

@@ -13,10 +13,11 @@ from random import Random
 import numpy as np
 
 from embark.catalogue import group_values
-from embark.data import drawing, emoji, items
+from embark.data import drawing, emoji, items, tuples
 from embark.data.emoji import Emoji
 from embark.data.fetch import Hub
 from embark.data.readers._table import zeroshot_dataset
+from embark.tasks.omni import DIRECTIONS, KINDS
 from embark.types import Array, Dataset, Gold, Groups, Item, Matches, Qrels, Side, Split, Task
 
 VERSION = 1
@@ -310,15 +311,27 @@ def moments(task: Task, subset: str, choices: Choices) -> None:
             choices.add(clip, items.mixed(video, items.text(symbol.name)), _first(clip, clips))
 
 
-@_multiple_choice
-def omni(task: Task, subset: str, choices: Choices) -> None:
-    """One emoji in one modality, to itself in another among five of its subgroup; a subset is a direction."""
-    source, target = map(emoji.views, subset.split("-to-"))
-    for members in emoji.by_subgroup(emoji.motions()).values():
-        codes = [symbol.code for symbol in members]
-        choices.documents |= {code: target[code] for code in codes}
-        for code in codes:
-            choices.add(code, source[code], _first(code, codes))
+def omni(task: Task, split: str, subset: str, hub: Hub) -> Dataset:
+    """An emoji in one modality, to itself in another, among all modalities of it and of others; a subset: a direction.
+
+    The wrong emoji are those that share most of its group, subgroup and keywords.
+    """
+    views = {kind: emoji.views(kind) for kind in KINDS}
+    cast = {
+        code: tuples.Tuple({kind: views[kind][code] for kind in KINDS}, negatives)
+        for code, negatives in _omni_negatives(task.options["negatives"]).items()
+    }
+    return tuples.direction(cast, *DIRECTIONS[subset])
+
+
+@cache
+def _omni_negatives(count: int) -> dict[str, tuple[str, ...]]:
+    cast = {symbol.code: symbol for symbol in emoji.motions()}
+    facts = {code: {symbol.group, symbol.subgroup, *symbol.keywords} for code, symbol in cast.items()}
+    hashes = {code: tuples.picture_hash(symbol.art) for code, symbol in cast.items()}
+    return tuples.negatives_by_category(
+        cast, facts, count, lambda code, other: tuples.look_alike(hashes[code], hashes[other])
+    )
 
 
 def _first(right: str, candidates: Iterable[str]) -> list[str]:

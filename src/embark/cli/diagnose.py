@@ -1,0 +1,83 @@
+"""`embark diagnose`: why a model fails, as a report with tables and figures."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+import embark
+from embark.cli.grammar import Command
+from embark.cli.output import (
+    Device,
+    Format,
+    Home,
+    Offline,
+    Precision,
+    ProtocolName,
+    ResultsFolder,
+    Select,
+    StorePlace,
+    TaskNames,
+    Trust,
+    emit,
+    finish,
+    say,
+)
+from embark.cli.run import TasksFile, named_tasks
+
+app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
+Model = Annotated[str, typer.Option("-m", "--model", metavar="NAME", help="Model, checkpoint folder or LOADER:ID.")]
+Out = Annotated[Path, typer.Option("--out", metavar="DIR", help="Folder for report.md, tables and figures.")]
+Figures = Annotated[str, typer.Option("--figures", metavar="FORMAT", help="svg, pdf or png.")]
+Method = Annotated[str, typer.Option("--method", metavar="NAME", help="Of maps: tsne, umap or pca.")]
+
+
+@app.callback()
+def start() -> None:
+    """Why a model fails: a report, tables and figures in a folder. What is stored is not embedded again."""
+
+
+@app.command("omni", cls=Command)
+def omni(
+    model: Model,
+    task: TaskNames = None,
+    tasks_file: TasksFile = None,
+    out: Out = Path("diagnosis"),
+    figures: Figures = "svg",
+    method: Method = "tsne",
+    protocol: ProtocolName = None,
+    device: Device = "auto",
+    dtype: Precision = None,
+    trust: Trust = None,
+    offline: Offline = False,
+    style: Format = "text",
+    select: Select = None,
+    home: Home = None,
+    store: StorePlace = None,
+    results: ResultsFolder = None,
+) -> None:
+    """Does a model find the modality that it is told to find? OmniSET's diagnosis: which modalities it retrieves, what
+    an instruction does to a query, whether it leads to the target, and which directions are harder than their reverse.
+
+    Without a task: the pocket's small set, offline. Your own set: see embark build omni.
+
+    \b
+    embark diagnose omni -m embark/pocket --out diagnosis
+    embark diagnose omni -m MODEL -t OmniSET --out diagnosis --figures pdf
+    """
+    tasks = named_tasks(task, None, tasks_file) if tasks_file else task
+    diagnosis = embark.diagnose_omni(
+        model,
+        *([tasks] if tasks else ()),
+        out=out,
+        figures=figures,
+        method=method,
+        protocol=protocol,
+        loading=embark.Loading(device=device, dtype=dtype, trust=trust),
+        settings=embark.load_settings(home, results, offline=offline or None, store=store),
+    )
+    say(*diagnosis.notes)
+    emit(diagnosis.table(), style, columns=select)
+    finish(*diagnosis.findings, f"written: {out / 'report.md'}")

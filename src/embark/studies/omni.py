@@ -1,0 +1,126 @@
+"""OmniSET's diagnosis for any model: does it find the modality that it is told to find, and what does telling it do?
+
+The analyses are those of the paper (arXiv 2604.23321, sections 5 and A.4), over OmniSET itself, the pocket's small set
+offline, or a set that `build_omni` made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from embark.catalogue import check_name, counted, listed
+from embark.models import Loading
+from embark.models.encoder import Encoder
+from embark.results import Results
+from embark.results.drawing import FORMATS
+from embark.results.task_rows import known_tasks
+from embark.settings import Settings, load_settings
+from embark.stats.intervals import NO_SPREAD
+from embark.studies.diagnosis import Diagnosis
+from embark.studies.maps import METHODS
+from embark.studies.omni_directions import TOP, Direction, MixedLists, stored_directions
+from embark.studies.omni_maps import ModalityMap, ShiftMaps, item_layout, shift_layout
+from embark.studies.omni_studies import (
+    Asymmetry,
+    Distribution,
+    Modalities,
+    OmniStudy,
+    Retrieval,
+    Sensitivity,
+    Shift,
+    dominant,
+    mean_distance,
+    mean_scores,
+    whose,
+)
+from embark.tasks import Tasks, choose_tasks
+from embark.tasks.omni import KINDS
+
+DEFAULT = "PocketOmni"
+
+
+def diagnose_omni(
+    model: str | Encoder,
+    tasks: Tasks = DEFAULT,
+    *,
+    out: Path | str | None = None,
+    figures: str = "svg",
+    method: str = "tsne",
+    protocol: str | None = None,
+    embed: bool = True,
+    loading: Loading | None = None,
+    settings: Settings | None = None,
+    show_progress: bool = True,
+) -> Diagnosis:
+    """Why a model finds, or does not find, an item of the modality that it is told to find.
+
+    `tasks` are the directions of one set: "OmniSET", the pocket's "PocketOmni", or the tasks of `build_omni`. Queries
+    are embedded with and without their instruction; what is stored is not embedded again, and unless `embed`, what is
+    not stored is an error. Modalities that the model does not take are left out of the lists.
+
+    `out` is a folder for report.md, tables (CSV) and `figures` (svg, pdf or png); `method` lays out the maps (tsne,
+    umap or pca).
+    """
+    check_name("format of figures", f".{figures}", FORMATS)
+    check_name("method for maps", method, METHODS)
+    settings = settings or load_settings()
+    rows = choose_tasks(tasks, protocol, known_tasks(Results(settings.results).all()))
+    stored = MixedLists(model, settings, embedding=embed, loading=loading, show_progress=show_progress)
+    directions = stored_directions(stored, rows)
+    card = stored.encoder.card
+    data = rows[0].name if len(rows) == 1 else rows[0].name.rpartition("/")[0] or rows[0].name
+    diagnosis = examine(card.name, data, directions, method)
+    if out is not None:
+        diagnosis.write(out, figures)
+    return diagnosis
+
+
+def examine(model: str, data: str, directions: Sequence[Direction], method: str = "tsne") -> Diagnosis:
+    """The diagnosis of directions that were embedded."""
+    facts = (model, data, tuple(directions))
+    asymmetry = Asymmetry(*facts)
+    studies: dict[str, OmniStudy] = {
+        "retrieval": Retrieval(*facts),
+        "modalities": Modalities(*facts),
+        "sensitivity": Sensitivity(*facts),
+        "shift": Shift(*facts),
+        "shift-maps": ShiftMaps(*facts, shift_layout(directions, method)),
+        "map": ModalityMap(*facts, item_layout(directions, method)),
+        "asymmetry": asymmetry,
+        "distribution": Distribution(*facts),
+    }
+    kinds = {kind for direction in directions for kind in (direction.query, direction.target)}
+    missing = [kind for kind in KINDS if kind not in kinds]
+    notes = (f"left out, as {model} does not take it: {listed(missing)}",) if missing else ()
+    return Diagnosis(f"{model} on {data}", _findings(directions, asymmetry), studies, notes=notes)
+
+
+def _findings(directions: Sequence[Direction], asymmetry: Asymmetry) -> tuple[str, ...]:
+    """What the studies come down to."""
+    count = len(directions)
+    hit, reciprocal = mean_scores(directions)
+    own = sum(whose(d, dominant(d.top)[0]) == "query's" for d in directions)
+    asked = sum(whose(d, dominant(d.top)[0]) == "target's" for d in directions)
+    itself = float(np.mean([d.itself.mean() for d in directions]))
+    moved = float(np.mean([d.moved.mean() for d in directions]))
+    closer = sum(mean_distance(d.shift)[2] < 0 for d in directions)
+    farther = sum(mean_distance(d.shift)[1] > 0 for d in directions)
+    names = [
+        f"{forth.name} ({100 * test.value:+.1f})"
+        for (forth, _), test in zip(asymmetry.pairs(), asymmetry.differences("reciprocal"), strict=True)
+        if test.low > 0 or test.high < 0
+    ]
+    obeyed = f"Instructions move queries by a cosine distance of {moved:.3f} on average: nearer to their targets in "
+    obeyed += f"{closer} of {count} directions, farther from them in {farther}."
+    ignored = "Queries have the same vectors with and without their instruction: the model does not read it."
+    return (
+        f"Hit@1 {100 * hit.value:.1f} %, MRR {100 * reciprocal.value:.1f} % (means of {counted(count, 'direction')}); "
+        f"{100 * itself:.0f} % of queries find themselves first.",
+        f"The first {TOP} results are mostly of the query's own modality in {own} of {count} directions, "
+        f"of the one that is asked for in {asked}.",
+        obeyed if moved > NO_SPREAD else ignored,
+        f"Directions that differ from their reverse in MRR: {listed(names, len(names)) or 'none'}.",
+    )

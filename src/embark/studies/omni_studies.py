@@ -1,0 +1,463 @@
+"""The studies of OmniSET's diagnosis: what is retrieved, and what an instruction does to a query.
+
+There is one sign convention: a shift is the distance to the target with the instruction minus that without it, so
+negative is closer.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+from math import sqrt
+from typing import Any
+
+import numpy as np
+
+from embark.results.table import Cell, Exact, Interval, Row, Score, Table
+from embark.stats.intervals import quantile
+from embark.stats.paired import Difference, difference
+from embark.stats.shared import Observations, Part, interval
+from embark.studies.diagnosis import CaptionedStudy
+from embark.studies.omni_directions import TOP, Direction
+from embark.studies.plotting import COLORS, MARKERS
+from embark.tasks.omni import KINDS
+from embark.types import Array, Modality
+
+COLUMN = 3.5  # inches: the width of a column of a paper
+COLOR: Mapping[Modality, str] = dict(zip(KINDS, COLORS, strict=False))
+MARKER: Mapping[Modality, str] = dict(zip(KINDS, MARKERS, strict=False))
+SIGN = "negative: the instruction brings the query closer to its target"
+
+
+@dataclass(frozen=True)
+class OmniStudy(CaptionedStudy):
+    """A study of directions of a data set, as a model embedded them."""
+
+    model: str
+    data: str
+    directions: tuple[Direction, ...]
+
+    @property
+    def size(self) -> tuple[float, float]:
+        return COLUMN, 3.2
+
+    @property
+    def caption(self) -> str:
+        return f"{self.what} {self.model} on {self.data}, {_sizes(self.directions)}.".replace("95 %", "95\u00a0%")
+
+    @property
+    @abstractmethod
+    def what(self) -> str:
+        """What the figure shows, in one sentence."""
+
+    @property
+    def kinds(self) -> list[Modality]:
+        """The modalities of the candidates."""
+        present = sum(direction.pool.sum(axis=0) for direction in self.directions)
+        return [kind for number, kind in enumerate(KINDS) if present[number]]
+
+
+@dataclass(frozen=True)
+class Retrieval(OmniStudy):
+    """Hit@1, MRR and the dominant modality of the first ten, by direction (the paper's Table 4)."""
+
+    title = "Retrieval by direction"
+    what = "Targets that are first, and the mean of their reciprocal ranks, with 95 % intervals over queries."
+
+    def table(self) -> Table:
+        """A row for each direction, and their mean."""
+        rows = []
+        for direction in self.directions:
+            kind, share = dominant(direction.top)
+            itself = _share(float(direction.itself.mean()))
+            cells = (direction.name, len(direction), *mean_scores([direction]), kind, _share(share))
+            rows.append(Row((*cells, whose(direction, kind), itself)))
+        queries = sum(map(len, self.directions))
+        kind, share = dominant(np.concatenate([direction.top for direction in self.directions]))
+        every = (*mean_scores(self.directions), kind, _share(share), "")
+        itself = _share(float(np.mean([direction.itself.mean() for direction in self.directions])))
+        rows.append(Row(("mean", queries, *every, itself), total=True))
+        notes = (
+            f"dominant: the modality that most of the first {TOP} results of all queries have; share: how many do.",
+            "of: whether that is the modality of the query, of the target, or another.",
+            "query first: queries whose first result is the query itself, which is among its candidates.",
+        )
+        columns = ("direction", "queries", "Hit@1", "MRR", "dominant", "share", "of", "query first")
+        return Table(columns, tuple(rows), notes)
+
+    def draw_panels(self, figure: Any) -> None:
+        """Two panels of points with intervals."""
+        panels = below_legend(figure, _query_handles(self.directions)).subplots(1, 2, sharey=True)
+        for axes, name, values in zip(panels, ("Hit@1 (%)", "MRR (%)"), ("hit", "reciprocal"), strict=True):
+            scores = [_score([direction], values) for direction in self.directions]
+            _draw_points(axes, self.directions, [(100 * s.value, 100 * s.low, 100 * s.high) for s in scores])
+            axes.set(xlabel=name, xlim=(-4, 104))
+
+
+@dataclass(frozen=True)
+class Modalities(OmniStudy):
+    """Which modalities are retrieved, against those that are asked for and those of the query."""
+
+    title = "Modalities of what is retrieved"
+
+    @property
+    def size(self) -> tuple[float, float]:
+        return COLUMN, 3.9
+
+    @property
+    def what(self) -> str:
+        return (
+            f"Share of each modality (columns, %) among the first {TOP} results and at the first place, by the "
+            "modality of the target and of the query; means over directions."
+        )
+
+    def table(self) -> Table:
+        """A row for each direction, then for each target and each query modality."""
+        rows = []
+        for depth, name in ((TOP, f"first {TOP} results"), (1, "first result")):
+            shares = [_retrieved(direction, depth) for direction in self.directions]
+            for direction, of_direction in zip(self.directions, shares, strict=True):
+                rows.append(Row((direction.name, *self._cells(of_direction)), name))
+            for side in ("target", "query"):
+                kinds, matrix = self.matrix(side, depth)
+                for kind, line in zip(kinds, matrix, strict=True):
+                    rows.append(Row((f"{side}: {kind}", *self._cells(line)), name))
+        share = np.mean([_pool(direction) for direction in self.directions], axis=0)
+        rows.append(Row(("all candidates", *self._cells(share)), "the lists themselves"))
+        return Table(("direction", *self.kinds), tuple(rows))
+
+    def matrix(self, side: str, depth: int = TOP) -> tuple[list[Modality], Array]:
+        """The modalities that targets (or queries) have, and for each the shares of KINDS among the first results."""
+        kinds = [kind for kind in KINDS if any(getattr(direction, side) == kind for direction in self.directions)]
+        shares = [
+            np.mean([_retrieved(d, depth) for d in self.directions if getattr(d, side) == kind], axis=0)
+            for kind in kinds
+        ]
+        return kinds, np.array(shares)
+
+    def draw_panels(self, figure: Any) -> None:
+        """Four matrices: first ten and first, by target and by query."""
+        panels = figure.subplots(2, 2, sharey=True)
+        columns = [KINDS.index(kind) for kind in self.kinds]
+        for line, depth in zip(panels, (TOP, 1), strict=True):
+            for axes, side in zip(line, ("target", "query"), strict=True):
+                kinds, matrix = self.matrix(side, depth)
+                _draw_matrix(axes, 100 * matrix[:, columns], kinds, self.kinds, "Blues", (0, 100), "{:.0f}")
+                place = f"first {depth} results" if depth > 1 else "first result"
+                axes.set_title(f"{place}, by {side}", fontsize=7)
+
+    def _cells(self, shares: Array) -> list[Cell]:
+        return [_share(float(shares[KINDS.index(kind)])) for kind in self.kinds]
+
+
+@dataclass(frozen=True)
+class Sensitivity(OmniStudy):
+    """How far an instruction moves a query (Fig. 3)."""
+
+    title = "Sensitivity to the instruction"
+    what = "Cosine distance of a query without and with its instruction: mean and 95 % interval over queries."
+
+    def table(self) -> Table:
+        """A row for each direction."""
+        return _distances(self.directions, "moved", "1 − cos(raw, instructed)")
+
+    def draw_panels(self, figure: Any) -> None:
+        """Points with intervals."""
+        axes = below_legend(figure, _query_handles(self.directions)).subplots()
+        _draw_points(axes, self.directions, [mean_distance(direction.moved) for direction in self.directions])
+        axes.set(xlabel="1 − cos(raw query, instructed query)")
+        right = max(axes.get_xlim()[1], 0.01)  # never a picture of rounding alone
+        axes.set_xlim(-0.03 * right, right)
+
+
+@dataclass(frozen=True)
+class Shift(OmniStudy):
+    """Whether the instruction moves queries toward their targets (Figs. 4a and 10)."""
+
+    title = "Does the instruction lead to the target?"
+    what = f"Δ distance = d(instructed query, target) − d(raw query, target), cosine; {SIGN}. Means over queries."
+
+    @property
+    def size(self) -> tuple[float, float]:
+        return COLUMN, 3.0
+
+    def table(self) -> Table:
+        """A row for each direction: the mean, and how many queries come closer."""
+        table = _distances(self.directions, "shift", "Δ distance")
+        rows = tuple(
+            Row((*row.cells, _share(float((direction.shift < 0).mean()))))
+            for row, direction in zip(table.rows, self.directions, strict=True)
+        )
+        notes = (f"Δ distance = d(instructed query, target) − d(raw query, target), cosine; {SIGN}.",)
+        return Table((*table.columns, "closer"), rows, notes)
+
+    def draw_panels(self, figure: Any) -> None:
+        """Queries down, targets across."""
+        axes = figure.subplots()
+        means = np.full((len(KINDS), len(KINDS)), np.nan)
+        for direction in self.directions:
+            means[KINDS.index(direction.query), KINDS.index(direction.target)] = direction.shift.mean()
+        shown = [number for number, kind in enumerate(KINDS) if kind in self.kinds]
+        means = means[np.ix_(shown, shown)]
+        reach = max(float(np.nanmax(np.abs(means))), 0.005)
+        image = _draw_matrix(axes, means, self.kinds, self.kinds, "PuOr", (-reach, reach), "{:+.3f}")
+        axes.set_ylabel("query", fontsize=8)
+        axes.set_title("target", fontsize=8)
+        bar = figure.colorbar(image, ax=axes, shrink=0.9)
+        bar.set_label("Δ distance (− closer, + farther)", fontsize=7)
+        bar.ax.tick_params(labelsize=6)
+        bar.outline.set_visible(False)
+
+
+@dataclass(frozen=True)
+class Asymmetry(OmniStudy):
+    """X→Y against Y→X on the same tuples."""
+
+    title = "Asymmetry of directions"
+    what = "Difference of X→Y and Y→X on the same tuples, with paired 95 % intervals; points right of 0: X→Y is better."
+
+    @property
+    def size(self) -> tuple[float, float]:
+        return COLUMN, 2.3
+
+    def pairs(self) -> list[tuple[Direction, Direction]]:
+        """Both directions between two modalities, their queries of the same tuples, in one order."""
+        by_kinds = {(direction.query, direction.target): direction for direction in self.directions}
+        both = [
+            _same_tuples(by_kinds[a, b], by_kinds[b, a])
+            for a, b in combinations(KINDS, 2)
+            if (a, b) in by_kinds and (b, a) in by_kinds
+        ]
+        return [pair for pair in both if len(pair[0])]
+
+    def differences(self, measure: str) -> list[Difference]:
+        """Of each pair: forth minus back."""
+        return [difference([_part(forth, measure)], [_part(back, measure)]) for forth, back in self.pairs()]
+
+    def table(self) -> Table:
+        """A row for each pair of modalities."""
+        rows = []
+        for (forth, back), *tests in zip(
+            self.pairs(), self.differences("hit"), self.differences("reciprocal"), strict=True
+        ):
+            cells: list[Cell] = [f"{forth.name} − {back.name}", len(forth)]
+            for test, measure in zip(tests, ("hit", "reciprocal"), strict=True):
+                scores = [_score([direction], measure).value for direction in (forth, back)]
+                cells += [*map(_share, scores), Score(test.value, test.low, test.high)]
+            rows.append(Row((*cells, tests[1].p)))
+        columns = ("pair", "tuples", "Hit@1 →", "Hit@1 ←", "Δ Hit@1", "MRR →", "MRR ←", "Δ MRR", "p")
+        notes = ("Δ is X→Y − Y→X in points, with its paired 95 % interval; p is that of the MRR.",)
+        return Table(columns, tuple(rows), notes)
+
+    def draw_panels(self, figure: Any) -> None:
+        """A panel of differences for either measure."""
+        names = [f"{forth.name} − {back.name}" for forth, back in self.pairs()]
+        places = -np.arange(len(names))
+        for axes, (name, measure) in zip(
+            figure.subplots(1, 2, sharey=True), (("Hit@1", "hit"), ("MRR", "reciprocal")), strict=True
+        ):
+            values = 100 * np.array([test[:3] for test in self.differences(measure)]).reshape(-1, 3)
+            axes.axvline(0, color="#888888", lw=0.8)
+            errors = np.abs(values[:, 1:].T - values[:, 0])
+            axes.errorbar(values[:, 0], places, xerr=errors, fmt="o", ms=3.5, lw=1, color=COLORS[0])
+            axes.set_yticks(places, names, fontsize=7)
+            axes.tick_params(axis="x", labelsize=7)
+            axes.set_xlabel(f"{name} (points)", fontsize=7)
+
+
+@dataclass(frozen=True)
+class Distribution(OmniStudy):
+    """What the data hold: queries by modality and instruction, candidates by modality (Fig. 2)."""
+
+    title = "What the data hold"
+    what = "Left: queries by modality and by the modality that their instruction names. Right: candidates in the lists."
+
+    @property
+    def size(self) -> tuple[float, float]:
+        return COLUMN, 2.4
+
+    def table(self) -> Table:
+        """A row for each direction."""
+        rows = []
+        for direction in self.directions:
+            sizes = direction.pool.sum(axis=1)
+            means = [float(direction.pool[:, KINDS.index(kind)].mean()) for kind in self.kinds]
+            cells = [Exact(mean, f"{mean:.1f}") for mean in means]
+            length = f"{sizes.min()}" if np.ptp(sizes) == 0 else f"{sizes.min()}–{sizes.max()}"
+            instruction = direction.instruction or "none"
+            rows.append(Row((direction.name, len(direction), length, *cells, instruction.strip())))
+        columns = ("direction", "queries", "candidates", *self.kinds, "instruction")
+        return Table(columns, tuple(rows), ("Candidates of each modality are means over queries.",))
+
+    def draw_panels(self, figure: Any) -> None:
+        """Queries by modality and target, stacked; candidates by modality."""
+        handles = [legend_entry(f"to {kind}", color=COLOR[kind], marker="s", ms=5) for kind in self.kinds]
+        queries, candidates = below_legend(figure, handles).subplots(1, 2, sharey=True)
+        left = np.zeros(len(self.kinds))
+        for target in self.kinds:
+            counts = np.array([
+                sum(len(d) for d in self.directions if (d.query, d.target) == (kind, target)) for kind in self.kinds
+            ])  # fmt: skip
+            queries.barh(self.kinds, counts, left=left, color=COLOR[target], height=0.7)
+            left += counts
+        queries.invert_yaxis()
+        queries.set_xlabel("queries", fontsize=7)
+        total = sum(direction.pool.sum(axis=0) for direction in self.directions)
+        shares = [100 * total[KINDS.index(kind)] / total.sum() for kind in self.kinds]
+        candidates.barh(self.kinds, shares, color="#888888", height=0.7)
+        candidates.set_xlabel("candidates (%)", fontsize=7)
+        for axes in (queries, candidates):
+            axes.tick_params(labelsize=7)
+            axes.grid(axis="y", visible=False)
+
+
+# ── measures ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def dominant(counts: Array) -> tuple[Modality, float]:
+    """The modality that most results have, (queries, modalities), and its share of all; of equal ones, the first."""
+    total = counts.sum(axis=0)
+    return KINDS[int(total.argmax())], float(total.max() / total.sum())
+
+
+def _retrieved(direction: Direction, depth: int) -> Array:
+    """The share of each of KINDS among the first results, pooled over queries."""
+    if depth == 1:
+        return np.bincount(direction.first, minlength=len(KINDS)) / len(direction)
+    return np.asarray(direction.top.sum(axis=0) / direction.top.sum())
+
+
+def _pool(direction: Direction) -> Array:
+    return np.asarray(direction.pool.sum(axis=0) / direction.pool.sum())
+
+
+def _part(direction: Direction, measure: str) -> Part:
+    return Part("mean", measure, {measure: getattr(direction, measure)}, direction.observations)
+
+
+def _score(directions: Sequence[Direction], measure: str) -> Score:
+    """The mean of a measure over directions; items that they share move them together."""
+    value = float(np.mean([getattr(direction, measure).mean() for direction in directions]))
+    return Score(value, *interval([_part(direction, measure) for direction in directions]))
+
+
+def mean_scores(directions: Sequence[Direction]) -> tuple[Score, Score]:
+    return _score(directions, "hit"), _score(directions, "reciprocal")
+
+
+def mean_distance(values: Array) -> tuple[float, float, float]:
+    """A mean of distances with Student's interval."""
+    value = float(values.mean())
+    half = quantile(len(values) - 1) * float(values.std(ddof=1)) / sqrt(len(values)) if len(values) > 1 else np.nan
+    return value, value - half, value + half
+
+
+def _distances(directions: Sequence[Direction], measure: str, column: str) -> Table:
+    """The mean of a distance by direction, with its interval."""
+    rows = []
+    for direction in directions:
+        value, low, high = mean_distance(getattr(direction, measure))
+        value, low, high = (round(number, 12) + 0.0 for number in (value, low, high))  # no -0.000
+        rows.append(Row((direction.name, len(direction), value, Interval(low, high, f"[{low:.3f}, {high:.3f}]"))))
+    return Table(("direction", "queries", column, "95 %"), tuple(rows))
+
+
+def _same_tuples(forth: Direction, back: Direction) -> tuple[Direction, Direction]:
+    """Two opposite directions with only the queries of tuples that both have, in one order."""
+    rows = {(target, query): row for row, (query, target) in enumerate(back.contents.tolist())}
+    pairs = [
+        (row, rows[query, target])
+        for row, (query, target) in enumerate(forth.contents.tolist())
+        if (query, target) in rows
+    ]
+    first, second = np.array(pairs, np.int64).reshape(-1, 2).T
+    return _taken(forth, first), _taken(back, second)
+
+
+def _taken(direction: Direction, rows: Array) -> Direction:
+    numbers = direction.observations
+    chosen = Observations(numbers.first[rows], numbers.second[rows])
+    return replace(direction, rank=direction.rank[rows], contents=direction.contents[rows], observations=chosen)
+
+
+def whose(direction: Direction, kind: Modality) -> str:
+    """Whether a modality is that of the query, of the target, or another."""
+    return {direction.query: "query's", direction.target: "target's"}.get(kind, "another")
+
+
+def _share(value: float) -> Score:
+    return Score(value, np.nan, np.nan)
+
+
+def _sizes(directions: Sequence[Direction]) -> str:
+    """How many queries a direction has, and how many candidates a query."""
+    queries = sorted({len(direction) for direction in directions})
+    candidates = np.concatenate([direction.pool.sum(axis=1) for direction in directions])
+    of_query = f"{candidates.min()}" if np.ptp(candidates) == 0 else f"{candidates.min()}–{candidates.max()}"
+    count = f"{queries[0]}" if len(queries) == 1 else f"{queries[0]}–{queries[-1]}"
+    return f"n\u00a0=\u00a0{count} queries a direction, {of_query} candidates each"
+
+
+# ── drawing ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _draw_points(axes: Any, directions: Sequence[Direction], values: Sequence[tuple[float, float, float]]) -> None:
+    """A line of the figure for each direction: a point and its interval, in the color of the query's modality."""
+    for row, (direction, (value, low, high)) in enumerate(zip(directions, values, strict=True)):
+        kind = direction.query
+        axes.plot([low, high], [-row, -row], color=COLOR[kind], lw=1.2)
+        axes.plot([value], [-row], MARKER[kind], color=COLOR[kind], ms=4, mew=0)
+    axes.set_yticks(-np.arange(len(directions)), [direction.name for direction in directions], fontsize=7)
+    axes.tick_params(axis="x", labelsize=7)
+    axes.xaxis.label.set_size(7)
+
+
+def _query_handles(directions: Sequence[Direction]) -> list[Any]:
+    """A legend's entries for the modalities of queries."""
+    kinds = dict.fromkeys(direction.query for direction in directions)
+    return [legend_entry(f"{kind} query", color=COLOR[kind], marker=MARKER[kind], lw=1.2) for kind in kinds]
+
+
+def legend_entry(label: str, **look: Any) -> Any:
+    """A legend's entry: a marker in its look."""
+    from matplotlib.lines import Line2D
+
+    return Line2D([], [], **{"ms": 4, "lw": 0, "label": label, **look})
+
+
+def below_legend(figure: Any, handles: Sequence[Any]) -> Any:
+    """The part of a figure below a line of legend, which covers neither the title nor the panels."""
+    height = figure.get_size_inches()[1]
+    top, rest = figure.subfigures(2, 1, height_ratios=[0.2, height - 0.2])
+    top.legend(
+        handles=handles, loc="center", ncols=len(handles), fontsize=6.5, handlelength=1.2, handletextpad=0.4,
+        columnspacing=1.2,
+    )  # fmt: skip
+    return rest
+
+
+def _draw_matrix(
+    axes: Any,
+    values: Array,
+    rows: Sequence[str],
+    columns: Sequence[str],
+    cmap: str,
+    ends: tuple[float, float],
+    text: str,
+) -> Any:
+    """A matrix of colors with its numbers; what is missing is left white."""
+    image = axes.imshow(values, cmap=cmap, aspect="auto", interpolation="nearest", vmin=ends[0], vmax=ends[1])
+    axes.grid(visible=False)
+    axes.spines[:].set_visible(False)
+    axes.tick_params(length=0)
+    axes.set_xticks(range(len(columns)), columns, fontsize=6.5)
+    axes.set_yticks(range(len(rows)), rows, fontsize=7)
+    for (row, column), value in np.ndenumerate(values):
+        if not np.isnan(value):
+            red, green, blue, _ = image.cmap(image.norm(value))
+            dark = 0.3 * red + 0.59 * green + 0.11 * blue < 0.5
+            number = text.format(value).replace("-", "−") if abs(value) >= 0.0005 else text.format(0).strip("+")
+            axes.text(column, row, number, ha="center", va="center", fontsize=7, color="white" if dark else "black")
+    return image
