@@ -85,6 +85,8 @@ LOADERS: dict[str, Loader] = {
     "jina-reranker": Loader("embark.models.rerank:load_jina", "torch", "reranker", version=2),
     "chat": Loader("embark.models.generate:load", "torch", "generator"),
     "blip-caption": Loader("embark.models.generate:load_blip", "torch", "generator"),
+    "recorded": Loader("embark.models.recorded:load", kind="generator"),  # texts of a file
+    "recorded-scores": Loader("embark.models.recorded:load_scores", kind="reranker"),
     "mllm": Loader("embark.models.mllm:load", "torch", type="mllm"),  # LLaVA-NeXT, Qwen2-VL, Qwen2.5-VL, Qwen3-VL
     "phi": Loader("embark.models.phi:load", "torch", version=2, type="mllm"),  # Phi-3.5-vision
     "omni": Loader("embark.models.omni:load", "torch", version=2, type="mllm"),  # Qwen2.5-Omni
