@@ -13,6 +13,7 @@ import pytest
 import embark
 
 PUBLIC = [
+    "ArkDiagnosis",
     "Benchmark",
     "CardSection",
     "CheckReport",
@@ -64,6 +65,7 @@ PUBLIC = [
     "check_store",
     "clean_store",
     "compare",
+    "diagnose_ark",
     "doctor",
     "encoder",
     "evaluate",

@@ -19,6 +19,7 @@ Read scores
     compare          two models item by item: differences, p-values, flips
     recommend        models ranked for your needs, within your limits
     analyze          analyses of scores and of stored vectors: analyze.correlate, analyze.geometry…
+    diagnose_ark     why a model fails on ARK: both axes, and what captions, rewriting and re-ranking gain
     check_published  every published aggregate computed again from its parts
     published        the papers' tables: published.tables(), .cells(), .errata()
 
@@ -68,8 +69,9 @@ Settings
     Stages           models that work before and after a retriever
 
 What functions return
-    CardSection, CheckReport, Comparison, Examination, Facts, FetchReport, Flips, Imported, Leaderboard, Measurement,
-    PlanReport, PublishedCheck, Recommendation, Reference, ResultSet, Run, StoreHealth, Study, Upload, VectorFile
+    ArkDiagnosis, CardSection, CheckReport, Comparison, Examination, Facts, FetchReport, Flips, Imported, Leaderboard,
+    Measurement, PlanReport, PublishedCheck, Recommendation, Reference, ResultSet, Run, StoreHealth, Study, Upload,
+    VectorFile
 
 What they are made of
     Record, TaskResult, Ranking, Matrix, Table, Score, EmbarkError
@@ -90,6 +92,7 @@ __version__ = "0.1.0"
 
 # Public name → the module that has it, or that it is; loaded at first use, so that `import embark` costs nothing.
 _HOMES = {
+    "ArkDiagnosis": "studies.ark",
     "Benchmark": "types",
     "CardSection": "boards.card_section",
     "Comparison": "stats.compare",
@@ -140,6 +143,7 @@ _HOMES = {
     "check_store": "run.store_health",
     "clean_store": "run.store_health",
     "compare": "stats.compare",
+    "diagnose_ark": "studies.ark",
     "doctor": "run.examination",
     "encoder": "models.functions",
     "evaluate": "run",

@@ -19,6 +19,7 @@ from embark.cli import (
     browse,
     card,
     compare,
+    diagnose,
     doctor,
     exchange,
     fetch,
@@ -42,7 +43,7 @@ class Commands(Group):
     """The commands by what they are for."""
     HEADS: ClassVar = {
         "Run models": ("run", "plan", "fetch", "check", "doctor", "store"),
-        "Read scores": ("leaderboard", "compare", "recommend", "analyze", "published"),
+        "Read scores": ("leaderboard", "compare", "recommend", "analyze", "diagnose", "published"),
         "Look up": ("tasks", "benchmarks", "models", "show"),
         "Exchange": ("import", "export", "vectors", "card", "push"),
     }
@@ -101,6 +102,7 @@ for command in (
 app.add_typer(exchange.import_, name="import")
 app.add_typer(exchange.export, name="export")
 app.add_typer(analyze.app, name="analyze")
+app.add_typer(diagnose.app, name="diagnose")
 app.add_typer(published.app, name="published")
 app.add_typer(store.app, name="store")
 app.add_typer(vectors.app, name="vectors")

@@ -1,4 +1,4 @@
-"""Images drawn from others: scenes, sheets, pages of text, video frames, corruptions. Encoded bytes in, PNG (or BMP) out.
+"""Images drawn from others: scenes, sheets, pages of text, video frames, corruptions. Encoded bytes in, PNG out.
 
 Every function is pure and can be pickled, so an item may hold `Drawing(sheet, arts)` and be drawn where it is needed.
 """

@@ -47,13 +47,14 @@ class Picture:
 class Questions:
     """The questions of a subtype, and its gallery."""
 
+    topic: str
     rng: Random
     pictures: dict[str, Picture] = field(default_factory=dict)
     questions: dict[str, Question] = field(default_factory=dict)
 
     def add(self, item: Item, right: str, skills: tuple[str, ...], demand: str, answer: str = "") -> None:
         """Add a question; its answer in words is the description of its picture, unless another is given."""
-        number = f"q{len(self.questions):02d}"
+        number = f"{self.topic}-{len(self.questions):02d}"
         self.questions[number] = Question(item, right, skills, demand, answer or self.pictures[right].words)
 
 
@@ -80,8 +81,9 @@ def read(task: Task, split: str, subset: str, hub: Hub) -> Dataset:
 
 def questions(task: Task) -> Questions:
     """The questions and pictures of a subtype, always the same ones."""
-    subtype = Questions(Random(task.name))
-    TOPICS[task.options["topic"]](subtype, task.options["queries"])
+    topic = task.options["topic"]
+    subtype = Questions(topic, Random(task.name))
+    TOPICS[topic](subtype, task.options["queries"])
     return subtype
 
 
@@ -148,8 +150,9 @@ def _negation(subtype: Questions, count: int) -> None:
     ]
     fours = [subtype.rng.sample(members, 4) for members in shelves if len(members) >= 4]
     subtype.pictures |= {symbol.code: Picture(symbol.image, symbol.name) for four in fours for symbol in four}
-    for right, four in subtype.rng.sample([(symbol, four) for four in fours for symbol in four], count):
-        first, second, third = (symbol.name for symbol in four if symbol is not right)
+    members = {symbol: four for four in fours for symbol in four}
+    for right in subtype.rng.sample(list(members), count):
+        first, second, third = (symbol.name for symbol in members[right] if symbol is not right)
         words = f"{right.subgroup} but not {first}, {second} or {third}"
         subtype.add(items.text(words), right.code, (LOGIC, CONCEPTS), REASONING)
 
