@@ -219,12 +219,17 @@ class StagedWorkbench(Workbench):
             return {**vectors, "pairs": PairScores(scores, added=False)}
         truth: Any = demand.data.truth
         query, document = shortlist(demand.task.evaluator, truth, vectors, params, self.depth)
+        return {**vectors, "reranked": Reranked(query, document, self.reranker_scores(demand, query, document))}
+
+    def reranker_scores(self, demand: Demand, query: Array, document: Array) -> Array:
+        """The re-ranker's scores of pairs of a query and a document, which are positions in their sides."""
+        reranker = self.reranker
+        assert reranker is not None
         queries = demand.data.sides["query"].items
         documents = demand.data.sides["document"].items
         instruction = demand.task.instructions.get("query")
         pairs = zip(query.tolist(), document.tolist(), strict=True)
-        seen = [reranker.render(queries[q], documents[d], instruction) for q, d in pairs]
-        return {**vectors, "reranked": Reranked(query, document, self.pair_scores(reranker, seen))}
+        return self.pair_scores(reranker, [reranker.render(queries[q], documents[d], instruction) for q, d in pairs])
 
 
 class _GeneratorAsEncoder(ModelAsEncoder):
