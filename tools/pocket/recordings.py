@@ -16,7 +16,7 @@ from typing import Any
 
 import embark
 from embark.data.readers.pocket_ark import Question, Questions, questions
-from embark.models.recorded import SHIPPED, item_key
+from embark.models.recorded import SHIPPED, input_of
 from embark.tasks.pocket_ark import TASKS
 from embark.types import Item, Media, Text
 
@@ -38,7 +38,7 @@ def captions(subtypes: Iterable[Questions]) -> Iterable[dict[str, Any]]:
     words: dict[str, str] = {}
     for subtype in subtypes:
         for picture in subtype.pictures.values():
-            words.setdefault(item_key(picture.item), picture.words)
+            words.setdefault(written(picture.item), picture.words)
     names = list(words.values())
     rng = Random("captions")
     for key, text in words.items():
@@ -51,7 +51,7 @@ def rewritten(name: str, subtype: Questions) -> dict[str, str]:
     rng = Random(f"rewrites of {name}")
     words = [picture.words for picture in subtype.pictures.values()]
     return {
-        item_key(question.item): rng.choice(words) if rng.randrange(REWRITE_ERRORS) == 0 else question.answer
+        written(question.item): rng.choice(words) if rng.randrange(REWRITE_ERRORS) == 0 else question.answer
         for question in subtype.questions.values()
     }
 
@@ -67,9 +67,9 @@ def judgements(subtypes: dict[str, Questions], rewrites: dict[str, str]) -> Iter
         rng = Random(f"judgements of {name}")
         orders = {question: _order(rng, subtype, question) for question in subtype.questions.values()}
         for question, order in orders.items():
-            judged.setdefault(item_key(question.item), order)
+            judged.setdefault(written(question.item), order)
         for question, order in orders.items():
-            judged.setdefault(item_key(after_rewriting(question, rewrites)), order)
+            judged.setdefault(written(after_rewriting(question, rewrites)), order)
     for query, order in judged.items():
         for score, document in zip((0.9, 0.6, 0.3), order, strict=True):
             yield {"query": json.loads(query), "document": json.loads(document), "score": score}
@@ -79,13 +79,18 @@ def _order(rng: Random, subtype: Questions, question: Question) -> list[str]:
     """The keys of the three best documents of a question: the right one is first, or second."""
     others = rng.sample([name for name in subtype.pictures if name != question.right], 2)
     order = [question.right, *others] if rng.randrange(JUDGEMENT_ERRORS) else [others[0], question.right, others[1]]
-    return [item_key(subtype.pictures[document].item) for document in order]
+    return [written(subtype.pictures[document].item) for document in order]
 
 
 def after_rewriting(question: Question, rewrites: dict[str, str]) -> Item:
     """The query with the new text in place of its own; pictures stay before it."""
     pictures = [part for part in question.item.parts if isinstance(part, Media)]
-    return Item((*pictures, Text(rewrites[item_key(question.item)])))
+    return Item((*pictures, Text(rewrites[written(question.item)])))
+
+
+def written(item: Item) -> str:
+    """An item as an input, in JSON."""
+    return json.dumps(input_of(item), ensure_ascii=False)
 
 
 def write(path: Path, rows: Iterable[dict[str, Any]]) -> None:

@@ -1,7 +1,8 @@
 """Generators and re-rankers whose outputs lie in a file: what a model wrote or scored elsewhere, once and for good.
 
 Each line of the file is a JSON object. A generator's has "input" and "output", a re-ranker's "query", "document" and
-"score". An input is a text, a picture, sound or film as {"sha256": "…"} of its file, or a list of these in their order.
+"score". An input is a text, a picture, sound or film as {"sha256": "…"} of its file (of frames in files of their own, a
+list of hashes), or a list of these in their order.
 A re-ranker's file may say {"default": 0.0}: the score of documents that no line names, for the queries that some line
 names. Any other input that the file lacks is an error: nothing is made up.
 """
@@ -19,7 +20,7 @@ import numpy as np
 
 from embark.models.encoder import Generator, Reranker
 from embark.models.loading import Loading
-from embark.types import MODALITIES, Array, Content, EmbarkError, Item, ModelCard, Part, Rendered, Text
+from embark.types import MODALITIES, Array, Content, EmbarkError, Item, Media, ModelCard, Rendered, Text
 
 SHIPPED = Path(__file__).parent / "recordings"  # of the cards that come with embark
 FEW = 60  # characters of an input in messages
@@ -113,24 +114,45 @@ class RecordedReranker(Reranker):
         return score
 
 
+def input_of(item: Item) -> Any:
+    """An item as a recorded file writes it: a text, the hash of a file, or a list of these."""
+    parts = [part.text if isinstance(part, Text) else {"sha256": _file_hashes(part)} for part in item.parts]
+    return parts[0] if len(parts) == 1 else parts
+
+
 def item_key(item: Item) -> str:
-    """The key of an item: its input as a recorded file writes it, in one line of JSON."""
-    parts = [_part(part) for part in item.parts]
-    return input_key(parts[0] if len(parts) == 1 else parts)
+    """The key of an item, equal to the `input_key` of its input; the digests of media are known, so no file is read."""
+    parts = [part.text if isinstance(part, Text) else {"digest": _as_stored(part).digest.hex()} for part in item.parts]
+    return json.dumps(parts, ensure_ascii=False)
 
 
 def input_key(value: Any) -> str:
     """The key of an input of a recorded file."""
-    return json.dumps(value, ensure_ascii=False, sort_keys=True)
+    parts = value if isinstance(value, list) else [value]
+    return json.dumps([_part_key(part) for part in parts], ensure_ascii=False)
 
 
-def _part(part: Part) -> Any:
-    """A text, or the hash of a file; that of a film in several files is the hash of their hashes."""
-    if isinstance(part, Text):
-        return part.text
-    hashes = [hashlib.sha256(chunk) for chunk in part.read()]
-    whole = hashes[0] if len(hashes) == 1 else hashlib.sha256(b"".join(chunk.digest() for chunk in hashes))
-    return {"sha256": whole.hexdigest()}
+def _part_key(part: Any) -> Any:
+    """A text, or the digest of media, which is the hash of the hashes of their files."""
+    match part:
+        case str():
+            return part
+        case {"sha256": str() | list() as hashes}:
+            files = [hashes] if isinstance(hashes, str) else hashes
+            return {"digest": hashlib.sha256(b"".join(map(bytes.fromhex, files))).hexdigest()}
+        case _:
+            raise EmbarkError(f'{json.dumps(part)[:FEW]} is no input: write a text or {{"sha256": "…"}}.')
+
+
+def _file_hashes(part: Media) -> str | list[str]:
+    hashes = [hashlib.sha256(chunk).hexdigest() for chunk in _as_stored(part).read()]
+    return hashes[0] if len(hashes) == 1 else hashes
+
+
+def _as_stored(part: Media) -> Media:
+    """The file itself, where a picture is turned upright."""
+    stored: Media = getattr(part, "stored", part)
+    return stored
 
 
 def _with_revision(card: ModelCard) -> tuple[Path, ModelCard]:
@@ -160,4 +182,7 @@ def _enter(outputs: dict[str, Any], key: str, output: Any, path: Path, number: i
 
 
 def _shown(key: str) -> str:
-    return key if len(key) <= FEW else f"{key[: FEW - 1]}…"
+    """An input in messages: its texts; of a file, nothing is known that people would recognize."""
+    parts = [f'"{part}"' if isinstance(part, str) else "a file" for part in json.loads(key)]
+    text = " and ".join(parts)
+    return text if len(text) <= FEW else f"{text[: FEW - 1]}…"

@@ -23,7 +23,7 @@ from embark.data.items import key
 from embark.evaluators.pairs import PairScores
 from embark.evaluators.rerank import Reranked, shortlist
 from embark.models import Loading, get_generator, get_reranker
-from embark.models.encoder import Encoder, Generator, Reranker, fingerprint
+from embark.models.encoder import Encoder, Generator, Interrupted, Reranker, fingerprint
 from embark.planning import Demand, Need
 from embark.run.score import fingerprint_of
 from embark.run.workbench import ModelAsEncoder, Workbench, incompatibility, with_variants
@@ -240,10 +240,14 @@ class _GeneratorAsEncoder(ModelAsEncoder):
         return rendered
 
     def embed(self, batch: Sequence[Any]) -> list[Array]:
-        return [
-            np.frombuffer(f"{text}\n".encode(errors="replace"), np.uint8)[:, None]
-            for text in self.model.generate(batch)
-        ]
+        try:
+            return list(map(_as_bytes, self.model.generate(batch)))
+        except Interrupted as error:  # what was written, and perhaps paid for, is kept
+            raise Interrupted(str(error), {row: _as_bytes(str(text)) for row, text in error.done.items()}) from error
+
+
+def _as_bytes(text: str) -> Array:
+    return np.frombuffer(f"{text}\n".encode(errors="replace"), np.uint8)[:, None]
 
 
 def _protocol_word(task: Task, stage: str) -> str:

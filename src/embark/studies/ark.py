@@ -49,7 +49,7 @@ PAPER = {  # the number of the paper's table, by metric and axis
 }
 POCKET = (
     f"ARK's labels are not published and {ark_reader.LABELS} names none, so this is the pocket ARK: emoji, "
-    "six subtypes (embark show PocketARK)"
+    "six subtypes (embark show 'ARK(pocket)')"
 )
 
 
@@ -79,7 +79,7 @@ def diagnose_ark(
     notes: list[str] = []
     if tasks is None:
         labeled = bool(ark_reader.external_state(TASKS["ARK/Art"]))
-        tasks = "ARK" if labeled else "PocketARK"
+        tasks = "ARK" if labeled else "ARK(pocket)"
         notes += [] if labeled else [POCKET]
     rows = choose_tasks(tasks, known=known_tasks(Results(settings.results).all()))
     if others := [row.name for row in rows if row.evaluator != "retrieval"]:

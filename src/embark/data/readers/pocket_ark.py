@@ -136,7 +136,7 @@ def _composition(subtype: Questions, count: int) -> None:
             assert form is not None
             subtype.pictures[form.code] = Picture(form.image, form.name)
     for turn, (person, toned) in enumerate(islice(cycle(chosen), count)):
-        form = toned[(turn + turn // len(chosen)) % 3]
+        form = toned[(turn % len(chosen) + turn // len(chosen)) % 3]  # another tone in the second round
         assert form is not None
         item = items.mixed(person.image, items.text(f"{form.tone} skin tone"))
         subtype.add(item, form.code, (DETAIL,), PERCEPTION)

@@ -62,6 +62,9 @@ CARDS = (
         license="Apache-2.0",
         description="A random direction for each content: the floor of every task.",
     ),
+)
+
+RECORDED = (
     _recorded("pocket-captions", "captions.jsonl", "generator", "Captions"),
     _recorded("pocket-rewrites", "rewrites.jsonl", "generator", "Rewritten queries"),
     _recorded("pocket-judgements", "judgements.jsonl", "reranker", "Scores of pairs"),
