@@ -13,6 +13,7 @@ import pytest
 import embark
 
 PUBLIC = [
+    "ArkDiagnosis",
     "Benchmark",
     "CardSection",
     "CheckReport",
@@ -71,6 +72,7 @@ PUBLIC = [
     "clean_store",
     "compare",
     "cost",
+    "diagnose_ark",
     "diagnose_omni",
     "doctor",
     "encoder",

@@ -21,6 +21,7 @@ Read scores
     verify           a model's scores held against the published ones, with verdicts and likely causes
     recommend        models ranked for your needs, within your limits
     analyze          analyses of scores and of stored vectors: analyze.correlate, analyze.geometry…
+    diagnose_ark     why a model fails on ARK: both axes, and what captions, rewriting and re-ranking gain
     diagnose_omni    why a model finds, or does not find, the modality that it is told to find
     check_published  every published aggregate computed again from its parts
     published        the papers' tables: published.tables(), .cells(), .errata()
@@ -73,8 +74,8 @@ Settings
     Stages           models that work before and after a retriever
 
 What functions return
-    CardSection, CheckReport, Comparison, CostReport, Diagnosis, Examination, Facts, FetchReport, Flips, Imported,
-    Leaderboard, Measurement, OmniSet, PlanReport, PublishedCheck, Recommendation, Reference, ResultSet, Run,
+    ArkDiagnosis, CardSection, CheckReport, Comparison, CostReport, Diagnosis, Examination, Facts, FetchReport, Flips,
+    Imported, Leaderboard, Measurement, OmniSet, PlanReport, PublishedCheck, Recommendation, Reference, ResultSet, Run,
     StoreHealth, Study, Upload, VectorFile, Verification
 
 What they are made of
@@ -96,6 +97,7 @@ __version__ = "0.1.0"
 
 # Public name → the module that has it, or that it is; loaded at first use, so that `import embark` costs nothing.
 _HOMES = {
+    "ArkDiagnosis": "studies.ark",
     "Benchmark": "types",
     "CardSection": "boards.card_section",
     "Cluster": "engine.ray_cluster",
@@ -153,6 +155,7 @@ _HOMES = {
     "clean_store": "run.store_health",
     "compare": "stats.compare",
     "cost": "run.costs",
+    "diagnose_ark": "studies.ark",
     "diagnose_omni": "studies.omni",
     "doctor": "run.examination",
     "encoder": "models.functions",

@@ -75,6 +75,8 @@ from embark.stats.compare import Comparison as Comparison
 from embark.stats.compare import Flips as Flips
 from embark.stats.compare import compare as compare
 from embark.studies import analyze as analyze
+from embark.studies.ark import ArkDiagnosis as ArkDiagnosis
+from embark.studies.ark import diagnose_ark as diagnose_ark
 from embark.studies.diagnosis import Diagnosis as Diagnosis
 from embark.studies.monitor import Monitor as Monitor
 from embark.studies.omni import diagnose_omni as diagnose_omni

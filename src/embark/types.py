@@ -204,6 +204,9 @@ def role_of(side: str) -> str:
     return side.split(":", 1)[0]
 
 
+Label: TypeAlias = str | tuple[str, ...] | None  # what the data tell about an item: a value, several, or nothing
+
+
 @dataclass(frozen=True)
 class Side:
     """The items of one role in a task (its queries, its documents, its prompts…), with their ids."""
@@ -223,7 +226,7 @@ class Dataset:
     truth: Truth
     skipped: tuple[str, ...] = ()  # rows that were left out, each with its reason
     revision: str = ""  # of the source that was read: a commit, also where the row names a branch
-    about: Mapping[str, Mapping[str, Sequence[str | None]]] = field(default_factory=dict)  # side → fact → value by item
+    about: Mapping[str, Mapping[str, Sequence[Label]]] = field(default_factory=dict)  # side → label's name → by item
     counts: Mapping[str, int] = field(default_factory=dict)  # of items that are equal, or on both sides
     sampled_from: int | None = None  # queries, test items or pairs that a sample was drawn from
 

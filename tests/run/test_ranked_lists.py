@@ -14,8 +14,9 @@ import embark
 from embark.cli import app
 from embark.data import readers
 from embark.run.ranked_lists import rank
+from embark.run.stages import Stages
 from embark.tasks import TASKS
-from embark.types import EmbarkError
+from embark.types import EmbarkError, Qrels
 from hub import FakeHub, client, png
 
 TASK = "PocketNameToImage"
@@ -58,6 +59,9 @@ def test_hidden_labels_do_not_hide_the_ranking(hub: FakeHub, tmp_path: Path, tin
     lines = [json.loads(line) for line in path.read_text().splitlines()]
     assert [(line["query_id"], line["corpus_ids"][0]) for line in lines] == [("q0", "P0"), ("q1", "P1"), ("q2", "P2")]
     assert all(len(line["corpus_ids"]) == len(line["scores"]) == 2 for line in lines)
+    backwards = embark.generator(lambda texts, _: [f"a {COLORS[3]} page"] * len(texts), modalities=("text",))
+    [rewritten] = rank(tiny, "ARK/Physics", depth=2, stages=Stages(rewrite=backwards), show_progress=False)
+    assert {best[0] for best in rewritten.documents} == {"P3"}
     with pytest.raises(EmbarkError, match="takes no image"):
         list(rank(embark.encoder(text=lambda texts: np.ones((len(texts), 2)), name="t/t"), "ARK/Physics"))
 
@@ -70,3 +74,38 @@ def test_only_tasks_with_a_corpus_are_ranked(tmp_path: Path, pocket_home: Path) 
     assert "Did you mean trec" in str(wrong.exception)
     made = CliRunner().invoke(app, [*words, "--depth", "3"])
     assert made.stdout.strip() == str(tmp_path / "embark__random" / f"{TASK}.jsonl")
+
+
+def test_lists_with_stages_rank_as_the_evaluation_does(tmp_path: Path, pocket_home: Path) -> None:
+    """Hidden labels can be scored by their owners for every route: captions, rewriting, re-ranking."""
+    name = "PocketARK/Counting"
+    data = readers.read(TASKS[name], "test", "default", client())
+    assert isinstance(data.truth, Qrels)
+    queries, documents = data.sides["query"].ids, data.sides["document"].ids
+    pairs = zip(data.truth.query.tolist(), data.truth.document.tolist(), strict=True)
+    right = {queries[query]: documents[document] for query, document in pairs}
+    rewrites, judgements = "embark/pocket-rewrites", "embark/pocket-judgements"
+    for stages, files in (
+        (Stages(caption="embark/pocket-captions"), "PocketARK__Counting.caption.jsonl"),
+        (Stages(rewrite=rewrites), "PocketARK__Counting.rewrite.jsonl"),
+        (Stages(rewrite=rewrites, rerank=judgements, depth=20), "PocketARK__Counting.rewrite+rerank-20.jsonl"),
+    ):
+        [result] = embark.evaluate("embark/random", name, stages=stages, show_progress=False).results
+        [ranking] = rank("embark/random", name, depth=96, stages=stages, show_progress=False)
+        assert ranking.model == result.model
+        ranks = {q: list(best).index(right[q]) + 1 for q, best in zip(ranking.queries, ranking.documents, strict=True)}
+        outcomes = result.outcomes()
+        assert ranks == dict(zip(outcomes["id"].to_pylist(), outcomes["rank"].to_pylist(), strict=True))
+        assert (np.diff(ranking.scores, axis=1) <= 0).all()
+        assert ranking.save(tmp_path).name == files
+    [short] = rank("embark/random", name, depth=5, stages=stages, show_progress=False)
+    assert short.documents == tuple(best[:5] for best in ranking.documents)
+
+
+def test_the_command_takes_stages(tmp_path: Path, pocket_home: Path) -> None:
+    words = ["export", "ranked", str(tmp_path), "-m", "embark/random", "-t", "PocketARK/Clocks", "--depth", "3"]
+    done = CliRunner().invoke(app, [*words, "--rerank", "embark/pocket-judgements:10"])
+    assert done.exit_code == 0, done.output
+    [path] = tmp_path.rglob("*.jsonl")
+    assert path.name == "PocketARK__Clocks.rerank-10.jsonl"
+    assert len(path.read_text().splitlines()) == 48

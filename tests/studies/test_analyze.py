@@ -224,7 +224,7 @@ def test_a_study_notes_what_is_not_stored(tiny: embark.Encoder, pictures: Callab
 
 
 def test_what_cannot_be_analyzed(settings: Settings) -> None:
-    with pytest.raises(embark.EmbarkError, match=r"takes one task, and 'Pocket\*' names 40: PocketNameToImage, "):
+    with pytest.raises(embark.EmbarkError, match=r"takes one task, and 'Pocket\*' names 46: PocketNameToImage, "):
         analyze.geometry(MODEL, "Pocket*", settings=settings)
     with pytest.raises(embark.EmbarkError, match=r"no grouping of a map named 'color'\. There are side, label"):
         analyze.map(MODEL, "PocketNameSTS", by="color", settings=settings)

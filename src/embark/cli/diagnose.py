@@ -10,6 +10,7 @@ import typer
 import embark
 from embark.cli.grammar import Command
 from embark.cli.output import (
+    BenchmarkName,
     Device,
     Format,
     Home,
@@ -25,13 +26,16 @@ from embark.cli.output import (
     finish,
     say,
 )
-from embark.cli.run import TasksFile, named_tasks
+from embark.cli.run import Prompt, Rerank, Rewrite, TasksFile, named_tasks, prompt_files, reranker_and_depth
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 Model = Annotated[str, typer.Option("-m", "--model", metavar="NAME", help="Model, checkpoint folder or LOADER:ID.")]
 Out = Annotated[Path, typer.Option("--out", metavar="DIR", help="Folder for report.md, tables and figures.")]
 Figures = Annotated[str, typer.Option("--figures", metavar="FORMAT", help="svg, pdf or png.")]
 Method = Annotated[str, typer.Option("--method", metavar="NAME", help="Of maps: tsne, umap or pca.")]
+Captions = Annotated[
+    str | None, typer.Option("--captions", "--caption", metavar="NAME", help="A generator that puts media into words.")
+]
 
 
 @app.callback()
@@ -81,3 +85,51 @@ def omni(
     say(*diagnosis.notes)
     emit(diagnosis.table(), style, columns=select)
     finish(*diagnosis.findings, f"written: {out / 'report.md'}")
+
+
+@app.command("ark", cls=Command)
+def ark(
+    model: Model,
+    benchmark: BenchmarkName = None,
+    task: TaskNames = None,
+    captions: Captions = None,
+    rewrite: Rewrite = None,
+    rerank: Rerank = None,
+    prompt: Prompt = None,
+    out: Out = Path("diagnosis"),
+    device: Device = "auto",
+    dtype: Precision = None,
+    offline: Offline = False,
+    style: Format = "text",
+    home: Home = None,
+    store: StorePlace = None,
+    results: ResultsFolder = None,
+) -> None:
+    """A model on ARK's two axes, and what captions, rewriting and re-ranking gain for it.
+
+    Each stage is run alone, then rewriting and re-ranking together; gains are query by query, with intervals. Without
+    ARK's labels (EMBARK_ARK_LABELS), it is the pocket ARK. Generators are local models, openai-chat:MODEL (whatever
+    speaks OpenAI's chat API) or recorded:FILE.jsonl; scores of a re-ranker are recorded-scores:FILE.jsonl.
+
+    \b
+    embark diagnose ark -m embark/pocket --rewrite embark/pocket-rewrites --rerank embark/pocket-judgements --out pocket
+    embark diagnose ark -m BAAI/bge-m3 --captions Qwen/Qwen3-VL-8B-Instruct --rerank BAAI/bge-reranker-v2-m3:50 --out m3
+    """
+    if benchmark and task:
+        raise typer.BadParameter("give either a benchmark or tasks, not both")
+    reranker, depth = reranker_and_depth(rerank)
+    diagnosis = embark.diagnose_ark(
+        model,
+        benchmark or task or None,
+        captions=captions,
+        rewrite=rewrite,
+        rerank=reranker,
+        depth=depth,
+        prompts=prompt_files(prompt or []),
+        out=out,
+        settings=embark.load_settings(home, results, offline=offline or None, store=store),
+        loading=embark.Loading(device, dtype),
+    )
+    say(*diagnosis.notes)
+    emit(diagnosis.table(), style)
+    finish(f"written: {out / 'report.md'}")

@@ -12,7 +12,17 @@ from embark import escape
 from embark.catalogue import check_name, counted
 from embark.cli.grammar import Command, Group
 from embark.cli.output import Device, Format, Home, Offline, ProtocolName, ResultsFolder, StorePlace, emit, say
-from embark.cli.run import AllowOutside, Folder, TasksFile, named_tasks
+from embark.cli.run import (
+    AllowOutside,
+    Caption,
+    Folder,
+    Prompt,
+    Rerank,
+    Rewrite,
+    TasksFile,
+    chosen_stages,
+    named_tasks,
+)
 
 if TYPE_CHECKING:  # importing numpy and others would slow down --help
     from embark.boards.exchange import Imported
@@ -145,6 +155,10 @@ def export_ranked(
     style: Annotated[
         str, typer.Option("--format", help="jsonl (one query per line) or trec (trec_eval's runs).")
     ] = "jsonl",
+    rewrite: Rewrite = None,
+    caption: Caption = None,
+    rerank: Rerank = None,
+    prompt: Prompt = None,
     home: Home = None,
     store: StorePlace = None,
     results: ResultsFolder = None,
@@ -153,10 +167,12 @@ def export_ranked(
 ) -> None:
     """Write the best documents of every query, with their scores; no labels are needed.
 
-    This is what a leaderboard with hidden labels scores (ARK). Vectors that are stored are not computed again.
+    This is what a leaderboard with hidden labels scores (ARK), for every route: the model alone, or with stages around
+    it. Vectors that are stored are not computed again.
 
     \b
     embark export ranked lists -m google/siglip-so400m-patch14-384 -t 'ARK/*'
+    embark export ranked lists -m BAAI/bge-m3 -t 'ARK/*' --caption Qwen/Qwen3-VL-8B-Instruct
     embark export ranked runs -m embark/pocket -t PocketNameToImage --format trec --depth 1000
     embark export ranked lists -m embark/pocket -t PetsRetrieval --tasks-file tasks.toml
     """
@@ -167,5 +183,7 @@ def export_ranked(
     tasks = named_tasks(task, folder, tasks_file, allow_outside)
     if tasks is None:
         raise typer.BadParameter("name tasks (-t), or your own tasks (--folder, --tasks-file)")
-    for ranking in embark.rank(model, tasks, depth=depth, settings=settings, loading=embark.Loading(device)):
+    stages = chosen_stages(rewrite, caption, rerank, prompt or [])
+    loading = embark.Loading(device)
+    for ranking in embark.rank(model, tasks, depth=depth, stages=stages, settings=settings, loading=loading):
         print(ranking.save(into, style))

@@ -180,7 +180,7 @@ def run(
             rescore=rescore,
             batch_size=batch_size,
             loading=embark.Loading(device, dtype, compile, trust, pixels=pixels),
-            stages=_stages(rewrite, caption, rerank, prompt or []),
+            stages=chosen_stages(rewrite, caption, rerank, prompt or []),
             evict=evict,
             name=names or None,
         )
@@ -304,17 +304,27 @@ def _rows(tasks: Sequence[embark.Task]) -> list[str]:
     return [*notes, "To keep or change these tasks, save their rows for embark run --tasks-file FILE:", "", *lines]
 
 
-def _stages(rewrite: str | None, caption: str | None, rerank: str | None, prompts: Sequence[str] = ()) -> Any:
-    from embark.run.stages import DEPTH
-
+def chosen_stages(rewrite: str | None, caption: str | None, rerank: str | None, prompts: Sequence[str] = ()) -> Any:
+    """What the options of stages name; None where there are none."""
     if not (rewrite or caption or rerank or prompts):
         return None
+    reranker, depth = reranker_and_depth(rerank)
+    return embark.Stages(rewrite, caption, reranker, depth, prompt_files(prompts))
+
+
+def prompt_files(prompts: Sequence[str]) -> dict[str, Path]:
+    """The files of "rewrite=FILE", by stage."""
     files = dict(prompt.partition("=")[::2] for prompt in prompts)
     if missing := [stage for stage, file in files.items() if not file]:
         raise typer.BadParameter(
             f"'{missing[0]}' names no file; write rewrite=FILE or caption=FILE", param_hint="--prompt"
         )
-    paths = {stage: Path(file) for stage, file in files.items()}
+    return {stage: Path(file) for stage, file in files.items()}
+
+
+def reranker_and_depth(rerank: str | None) -> tuple[str | None, int]:
+    """The name and the number of documents of "NAME:50"."""
+    from embark.run.stages import DEPTH
+
     name, _, depth = (rerank or "").rpartition(":")
-    stated = bool(name) and depth.isdigit()
-    return embark.Stages(rewrite, caption, name if stated else rerank, int(depth) if stated else DEPTH, paths)
+    return (name, int(depth)) if name and depth.isdigit() else (rerank, DEPTH)

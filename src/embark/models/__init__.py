@@ -85,6 +85,9 @@ LOADERS: dict[str, Loader] = {
     "jina-reranker": Loader("embark.models.rerank:load_jina", "torch", "reranker", version=2),
     "chat": Loader("embark.models.generate:load", "torch", "generator"),
     "blip-caption": Loader("embark.models.generate:load_blip", "torch", "generator"),
+    "openai-chat": Loader("embark.models.chat_api:load", kind="generator", type="api"),
+    "recorded": Loader("embark.models.recorded:load", kind="generator"),  # texts of a file
+    "recorded-scores": Loader("embark.models.recorded:load_scores", kind="reranker"),
     "mllm": Loader("embark.models.mllm:load", "torch", type="mllm"),  # LLaVA-NeXT, Qwen2-VL, Qwen2.5-VL, Qwen3-VL
     "phi": Loader("embark.models.phi:load", "torch", version=2, type="mllm"),  # Phi-3.5-vision
     "omni": Loader("embark.models.omni:load", "torch", version=2, type="mllm"),  # Qwen2.5-Omni
@@ -166,12 +169,12 @@ def filter_cards(
     ]
 
 
-def get_reranker(name: str, revision: str | None = None, **loading: Any) -> Reranker:
+def get_reranker(name: str | ModelCard, revision: str | None = None, **loading: Any) -> Reranker:
     """The re-ranker of that name; keywords as for `get_model`."""
     return cast(Reranker, _load("reranker", name, revision, Loading(**loading)))
 
 
-def get_generator(name: str, revision: str | None = None, **loading: Any) -> Generator:
+def get_generator(name: str | ModelCard, revision: str | None = None, **loading: Any) -> Generator:
     """The captioner or rewriter of that name; keywords as for `get_model`."""
     return cast(Generator, _load("generator", name, revision, Loading(**loading)))
 

@@ -92,6 +92,7 @@ class Remote(Encoder):
         self.card = card
         self.provider = PROVIDERS[card.loader]
         self.endpoint = endpoint
+        self.settings = settings
         self.batch_size = self.provider.items * self.provider.flight
         self.pace = Pace(settings.requests_per_minute, settings.tokens_per_minute)
         self.offline = settings.offline
@@ -124,7 +125,11 @@ class Remote(Encoder):
 
     def embed(self, batch: Sequence[RequestItem]) -> Array:
         """All items, in several requests at the same time; an error carries the vectors that were answered."""
-        vectors: dict[int, Array] = {}
+        return np.stack(self.outputs(batch))
+
+    def outputs(self, batch: Sequence[RequestItem]) -> list[Any]:
+        """What the provider returns for each item: its vector."""
+        vectors: dict[int, Any] = {}
         failed = threading.Event()
 
         def request(rows: list[int]) -> None:
@@ -148,7 +153,7 @@ class Remote(Encoder):
             if isinstance(error, EmbarkError):
                 raise Interrupted(str(error), vectors) from error
             raise error
-        return np.stack([vectors[row] for row in range(len(batch))])
+        return [vectors[row] for row in range(len(batch))]
 
     def bill(self, prepared: RequestItem) -> Bill:
         """An estimate of what the provider would charge for an item."""
@@ -212,9 +217,10 @@ class Remote(Encoder):
             f"{source} dimension {self.dim}."
         )
 
-    def _post(self, items: Sequence[RequestItem]) -> list[tuple[int, Array]]:
+    def _post(self, items: Sequence[RequestItem]) -> list[tuple[int, Any]]:
         """At least one of the items' vectors, with their positions."""
         body = {"model": self.card.source, **self.provider.body([item.parts for item in items], items[0].mode)}
+        body |= self.card.options.get("parameters", {})
         if "dimensions" in self.card.options:
             body[self.provider.dimensions] = self.card.options["dimensions"]
         request = Request(
@@ -235,6 +241,10 @@ class Remote(Encoder):
             raise TemporaryFailure(text, failure.wait) from None
         except Refused as refused:
             raise self._refusal(refused, key, items) from None
+        return self._outputs(page, items, key)
+
+    def _outputs(self, page: bytes, items: Sequence[RequestItem], key: str) -> list[tuple[int, Any]]:
+        """The finite vectors in an answer about these items, with their positions; at least one."""
         finite = [(position, row) for position, row in self._vectors(page, len(items), key) if np.isfinite(row).all()]
         if not finite:
             raise TemporaryFailure(
@@ -242,11 +252,11 @@ class Remote(Encoder):
             )
         return finite
 
-    def _vectors(self, page: bytes, count: int, key: str) -> list[tuple[int, Array]]:
+    def _vectors(self, page: bytes, count: int, key: str) -> list[tuple[int, Any]]:
         """The vectors in an answer about so many items, with their positions."""
         try:
             answer = self.provider.vectors(json.loads(page))
-            vectors = [(position, np.array(row, np.float32)) for position, row in answer]
+            vectors = [(position, self._decoded(output)) for position, output in answer]
         except (ValueError, TypeError, LookupError) as error:
             raise EmbarkError(
                 f"{self.card.name}: the answer of {self.endpoint} is not what its API promises "
@@ -258,6 +268,9 @@ class Remote(Encoder):
         if sorted(set(positions) & set(range(count))) != sorted(positions):
             raise EmbarkError(f"{self.card.name} returned vectors for items that it was not asked for, or twice.")
         return vectors
+
+    def _decoded(self, output: Any) -> Any:
+        return np.array(output, np.float32)
 
     def _key(self) -> str:
         """The key in the environment; the provider's own address needs one."""

@@ -161,9 +161,11 @@ def cuda_pixels(encoder: Encoder) -> Encoder:
 
 
 class Interrupted(EmbarkError):
-    """An error in the middle of a batch; `done` are the vectors computed before it, by position in the batch."""
+    """An error in the middle of a batch; `done` are the vectors (of a generator, the texts) computed before it, by
+    position in the batch.
+    """
 
-    def __init__(self, message: str, done: Mapping[int, Array]) -> None:
+    def __init__(self, message: str, done: Mapping[int, Any]) -> None:
         super().__init__(message)
         self.done = done
 

@@ -69,6 +69,11 @@ def _doubao(items: Sequence[RequestParts], mode: str) -> dict[str, Any]:
     return {"input": [_content(*part) for part in parts], "encoding_format": "float"}
 
 
+def _chat(items: Sequence[RequestParts], mode: str) -> dict[str, Any]:
+    (parts,) = items  # a request is one turn
+    return {"messages": [{"role": "user", "content": [_content(*part) for part in parts]}]}
+
+
 PROVIDERS: dict[str, Provider] = {
     "openai": Provider(
         "https://api.openai.com/v1",
@@ -77,6 +82,18 @@ PROVIDERS: dict[str, Provider] = {
         lambda items, mode: {"input": _texts(items), "encoding_format": "float"},
         _by_index,
         cuts=False,
+    ),
+    "openai-chat": Provider(  # a generator's: texts instead of vectors
+        "https://api.openai.com/v1",
+        "/chat/completions",
+        "OPENAI",
+        _chat,
+        lambda answer: [(0, answer["choices"][0]["message"]["content"])],
+        modalities=("text", "image"),
+        items=1,
+        flight=8,
+        largest=4_000_000,
+        pixels=750,
     ),
     "voyage": Provider(
         "https://api.voyageai.com/v1",

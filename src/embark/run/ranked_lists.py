@@ -1,6 +1,7 @@
 """Ranked lists: the best documents of every query with their scores, for leaderboards and tools that score them.
 
-They need no labels, so they work for tasks whose relevance is hidden (ARK). What is in the store is not embedded again.
+They need no labels, so they work for tasks whose relevance is hidden (ARK), with stages around the model, too. What is
+in the store is not embedded, written or scored again.
 """
 
 from __future__ import annotations
@@ -14,16 +15,18 @@ import numpy as np
 
 from embark.catalogue import check_name
 from embark.data import readers
+from embark.evaluators.ranks import tie_places
 from embark.evaluators.topk import topk
 from embark.models import Loading
 from embark.models.encoder import Encoder
 from embark.paths import place
-from embark.planning import task_demand
+from embark.planning import Demand, task_demand
 from embark.results import Results
 from embark.results.task_rows import known_tasks
 from embark.run.failures import FailureLog
 from embark.run.models import Models, choose_models
-from embark.run.workbench import Workbench, incompatibility, readable_items
+from embark.run.stages import StagedWorkbench, Stages
+from embark.run.workbench import Workbench, readable_items
 from embark.settings import Settings, load_settings
 from embark.tasks import Tasks, choose_tasks
 from embark.types import Array, Dataset, EmbarkError, Task
@@ -43,6 +46,7 @@ class Ranking:
     queries: tuple[str, ...]
     documents: tuple[tuple[str, ...], ...]
     scores: Array
+    protocol: str = "paper"  # names the stages, where there are some
 
     def lines(self, format: str) -> Iterator[str]:
         """One JSON object per query, or one line per document as trec_eval reads it."""
@@ -55,9 +59,10 @@ class Ranking:
                     yield f"{query} Q0 {document} {rank} {score:.9g} {tag}"
 
     def save(self, folder: Path, format: str = "jsonl") -> Path:
-        """Write it as <model>/<task>.jsonl, or .run; splits and subsets are named where a task has several."""
+        """Write it as <model>/<task>.jsonl, or .run; splits, subsets and stages are named where there are several."""
         check_name("format of ranked lists", format, FORMATS)
         part = "" if (self.split, self.subset) == ("test", "default") else f".{self.split}.{self.subset}"
+        part += "" if self.protocol == "paper" else f".{self.protocol}"
         path = place(place(folder, self.model), f"{self.task}{part}", FORMATS[format])
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text("".join(f"{line}\n" for line in self.lines(format)), encoding="utf-8")
@@ -69,11 +74,15 @@ def rank(
     tasks: Tasks,
     *,
     depth: int = DEPTH,
+    stages: Stages | None = None,
     settings: Settings | None = None,
     loading: Loading | None = None,
     show_progress: bool = True,
 ) -> Iterator[Ranking]:
-    """The rankings of one or more models on retrieval tasks, by similarity alone: the `depth` best documents.
+    """The rankings of one or more models on retrieval tasks: the `depth` best documents of each query.
+
+    `stages` are models that work before and after: captions, rewritten queries, re-ranking. Documents that were
+    re-ranked have the re-ranker's scores; those below them keep their order, with scores that continue downwards.
 
     A failure costs its task; when all others are ranked, one error lists what failed.
     """
@@ -81,12 +90,15 @@ def rank(
     chosen = choose_tasks(tasks, known=known_tasks(Results(settings.results).all()))
     if others := [task.name for task in chosen if task.evaluator != "retrieval"]:
         raise EmbarkError(f"Only retrieval tasks rank a corpus; {', '.join(others[:3])} do otherwise. Leave them out.")
-    bench = _Unlabeled(settings, show_progress=show_progress)
+    bench: Workbench = _Unlabeled(settings, show_progress=show_progress)
+    if stages:
+        bench = _StagedUnlabeled(stages, loading or Loading(), bench)
+    rows = [bench.row(task) for task in chosen]
     log = FailureLog(bench.settings)
     failures = []
     for encoder in choose_models(model, loading, bench.settings):
-        for task in chosen:
-            if why := incompatibility(encoder.card, task):
+        for task in rows:
+            if why := bench.incompatibility(encoder.card, task):
                 raise EmbarkError(f"{encoder.card.name} cannot do {task.name}: {why}.")
             for part in task.parts:
                 try:
@@ -107,6 +119,10 @@ class _Unlabeled(Workbench):
         return readers.read_unlabeled(task, split, subset, self.hub)
 
 
+class _StagedUnlabeled(StagedWorkbench, _Unlabeled):
+    """The same with stages."""
+
+
 def _ranking(bench: Workbench, encoder: Encoder, task: Task, split: str, subset: str, depth: int) -> Ranking:
     demand = task_demand(task, split, subset, bench.read(task, split, subset), encoder)
     for keys in demand.keys.values():
@@ -114,16 +130,40 @@ def _ranking(bench: Workbench, encoder: Encoder, task: Task, split: str, subset:
     demand = readable_items(demand, bench.embed(encoder, bench.plan(encoder, [demand])))
     vectors = bench.vectors(encoder, demand)
     documents = demand.data.sides["document"].ids
+    stage = bench if isinstance(bench, StagedWorkbench) and bench.reranker is not None else None
     best, scores = topk(
-        vectors["query"], vectors["document"], depth, encoder.card.similarity, ids=np.asarray(documents, np.str_),
+        vectors["query"],
+        vectors["document"],
+        max(depth, stage.depth) if stage else depth,
+        encoder.card.similarity,
+        ids=np.asarray(documents, np.str_),
         memory=bench.settings.memory << 20,
-    )  # fmt: skip
+    )
+    if stage:
+        best, scores = _reranked(stage, demand, best, scores)
+    best, scores = best[:, :depth], scores[:, :depth]
     return Ranking(
-        encoder.card.name,
+        bench.card(encoder.card).name,
         task.name,
         split,
         subset,
         queries=tuple(demand.data.sides["query"].ids),
         documents=tuple(tuple(documents[position] for position in row) for row in best.tolist()),
         scores=scores,
+        protocol=task.protocol if isinstance(bench, StagedWorkbench) else "paper",
     )
+
+
+def _reranked(bench: StagedWorkbench, demand: Demand, best: Array, scores: Array) -> tuple[Array, Array]:
+    """The best documents in the order of a re-ranker's scores, ties by id as in evaluations; the others below them."""
+    count = min(bench.depth, best.shape[1])
+    head, rest = best[:, :count], best[:, count:]
+    queries = np.repeat(np.arange(len(best)), count)
+    new = bench.reranker_scores(demand, queries, head.ravel()).reshape(head.shape)
+    place = tie_places(np.asarray(demand.data.sides["document"].ids, np.str_), len(demand.data.sides["document"]))
+    order = np.lexsort((place[head], -new), axis=1)
+    head, new = np.take_along_axis(head, order, 1), np.take_along_axis(new, order, 1)
+    below = scores[:, count:]
+    if below.shape[1]:  # on another scale: moved down as a whole
+        below = new[:, -1:] - 1 + below - below[:, :1]
+    return np.concatenate([head, rest], axis=1), np.concatenate([new, below], axis=1)

@@ -23,7 +23,7 @@ from embark.data.items import key
 from embark.evaluators.pairs import PairScores
 from embark.evaluators.rerank import Reranked, shortlist
 from embark.models import Loading, get_generator, get_reranker
-from embark.models.encoder import Encoder, Generator, Reranker, fingerprint
+from embark.models.encoder import Encoder, Generator, Interrupted, Reranker, fingerprint
 from embark.planning import Demand, Need
 from embark.run.score import fingerprint_of
 from embark.run.workbench import ModelAsEncoder, Workbench, incompatibility, with_variants
@@ -223,12 +223,17 @@ class StagedWorkbench(Workbench):
             return {**vectors, "pairs": PairScores(scores, added=False)}
         truth: Any = demand.data.truth
         query, document = shortlist(demand.task.evaluator, truth, vectors, params, self.depth)
+        return {**vectors, "reranked": Reranked(query, document, self.reranker_scores(demand, query, document))}
+
+    def reranker_scores(self, demand: Demand, query: Array, document: Array) -> Array:
+        """The re-ranker's scores of pairs of a query and a document, which are positions in their sides."""
+        reranker = self.reranker
+        assert reranker is not None
         queries = demand.data.sides["query"].items
         documents = demand.data.sides["document"].items
         instruction = demand.task.instruction("query", demand.subset)
         pairs = zip(query.tolist(), document.tolist(), strict=True)
-        seen = [reranker.render(queries[q], documents[d], instruction) for q, d in pairs]
-        return {**vectors, "reranked": Reranked(query, document, self.pair_scores(reranker, seen))}
+        return self.pair_scores(reranker, [reranker.render(queries[q], documents[d], instruction) for q, d in pairs])
 
 
 class _GeneratorAsEncoder(ModelAsEncoder):
@@ -239,10 +244,14 @@ class _GeneratorAsEncoder(ModelAsEncoder):
         return rendered
 
     def embed(self, batch: Sequence[Any]) -> list[Array]:
-        return [
-            np.frombuffer(f"{text}\n".encode(errors="replace"), np.uint8)[:, None]
-            for text in self.model.generate(batch)
-        ]
+        try:
+            return list(map(_as_bytes, self.model.generate(batch)))
+        except Interrupted as error:  # what was written, and perhaps paid for, is kept
+            raise Interrupted(str(error), {row: _as_bytes(str(text)) for row, text in error.done.items()}) from error
+
+
+def _as_bytes(text: str) -> Array:
+    return np.frombuffer(f"{text}\n".encode(errors="replace"), np.uint8)[:, None]
 
 
 def _protocol_word(task: Task, stage: str) -> str:

@@ -1,24 +1,27 @@
-"""A task's score by what its data tell about each item: a corruption, an attribute, a group."""
+"""A task's score by the labels that its data give each item: a skill, a corruption, an attribute, a class."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from embark.boards.comparable_results import load_results
-from embark.catalogue import check_name, listed
+from embark.catalogue import check_name, group_values, listed
 from embark.results import ABOUT, TaskResult
 from embark.results.table import Exact, Row, Score, Table, short
 from embark.settings import Settings
-from embark.stats.outcomes import NAMES, observations_of, statistic_of
+from embark.stats.outcomes import observations_of, statistic_of
 from embark.stats.shared import ItemNumbers, Observations, part_interval
-from embark.studies.plotting import COLORS
+from embark.studies.plotting import color, marker
 from embark.studies.study import Study
 from embark.tasks import Tasks
-from embark.types import Benchmark, EmbarkError
+from embark.types import Array, Benchmark, EmbarkError
+
+CLASS = "class"  # of classification: what confusion tells in more detail, so it is broken down by on request alone
+CONDITION = "condition"  # of robustness tasks
 
 
 def breakdown(
@@ -26,25 +29,46 @@ def breakdown(
     tasks: Tasks = None,
     *,
     by: str | None = None,
+    pool: bool = False,
     own: bool = True,
     settings: Settings | None = None,
 ) -> Breakdown:
-    """The scores of your own runs within groups of items, by a fact that the data tell about them.
+    """The scores of your own runs within groups of items, by a label that the data give them.
 
-    `by` names the fact (default: every one that a task has). Published scores have no outcomes of items, so they
-    cannot be broken down; `own` changes nothing.
+    `by` names the label (default: every one that a task has): ARK's skills and demand, UniBench's corruption or
+    attribute, whatever a reader keeps; "condition" of robustness tasks; "class" of classification. An item with several
+    values of a label counts in each of their groups. `pool` puts the items of all tasks together: one group a value.
+    Published scores have no outcomes of items, so they cannot be broken down; `own` changes nothing.
     """
     results = load_results(benchmark, tasks, published=False, settings=settings)
-    parts = [part for result in results.results for part in _parts(result)]
-    facts = dict.fromkeys(part.fact for part in parts)
-    if not parts:
+    numbers: dict[str, ItemNumbers] = {}
+    groups = [
+        group
+        for result in results.results
+        for group in _groups(result, numbers.setdefault(result.model, ItemNumbers()), by == CLASS)
+    ]
+    labels = dict.fromkeys(group.label for group in groups)
+    if not groups:
         raise EmbarkError(
-            "No result on disk has facts about its items to go by: only some readers keep them (webdataset), and only "
-            "scores that are means of items can be broken down."
+            "No result on disk has facts about its items to go by: only some readers keep them (webdataset, ark), and "
+            "only scores that are means of items can be broken down. Results of older versions have none: --rescore."
         )
     if by is not None:
-        check_name("fact about items", by, facts)
-    return Breakdown(tuple(part for part in parts if by in (None, part.fact)), notes=results.notes)
+        check_name("fact about items", by, labels)
+    groups = [group for group in groups if by in (None, group.label)]
+    return Breakdown(tuple(map(_part, _pooled(groups) if pool else groups)), notes=results.notes)
+
+
+class _Group(NamedTuple):
+    """The outcomes of a model on the items of a task that have one value of a label."""
+
+    model: str
+    task: str
+    metric: str
+    label: str
+    value: str
+    outcomes: Array
+    items: Observations
 
 
 @dataclass(frozen=True)
@@ -72,7 +96,7 @@ class Breakdown(Study):
 
     @property
     def size(self) -> tuple[float, float]:
-        return 7.0, max(4.5, 1.5 + 0.22 * len(self._groups))
+        return 7.0, 1.6 + (0.1 + 0.1 * len(self._models)) * max(len(self._groups), 6)
 
     def table(self) -> Table:
         """A row for each group of items, a column for each model."""
@@ -86,17 +110,28 @@ class Breakdown(Study):
         return Table(("task", "fact", "value", "items", *map(short, self._models)), tuple(rows))
 
     def draw(self, figure: Any) -> None:
-        """A line of points for each model, one point for each group."""
+        """A row for each group, and in it a point with its interval for each model."""
         axes = figure.subplots()
         places = {group: -row for row, group in enumerate(self._groups)}
+        several = len({task for task, _, _ in places}) > 1
+        step = 0.7 / len(self._models)
         for number, model in enumerate(self._models):
             own = [part for part in self.parts if part.model == model]
+            shift = step * (number - (len(self._models) - 1) / 2)
+            rows = [places[part.task, part.fact, part.value] - shift for part in own]
+            ends = ([100 * part.interval[0] for part in own], [100 * part.interval[1] for part in own])
+            axes.hlines(rows, *ends, color=color(number), lw=1)
             scores = [100 * part.score for part in own]
-            rows = [places[part.task, part.fact, part.value] for part in own]
-            axes.plot(scores, rows, "o", ms=4, color=COLORS[number % len(COLORS)], label=short(model))
-        axes.set_yticks(list(places.values()), [f"{task} · {value}" for task, _, value in places], fontsize=7)
-        axes.set(xlabel="score (points)")
-        axes.legend(fontsize=8)
+            axes.plot(scores, rows, marker(10 * number), ms=4, color=color(number), label=short(model))
+        counts = {(part.task, part.fact, part.value): part.items for part in self.parts}
+        names = [
+            f"{f'{short(task)} · ' if several else ''}{value} ({counts[task, fact, value]:,})"
+            for task, fact, value in places
+        ]
+        axes.set_yticks(list(places.values()), names, fontsize=7)
+        axes.set(xlabel="score (%), with 95 % intervals over items", ylim=(0.7 - len(places), 0.7))
+        axes.grid(visible=False, axis="y")
+        figure.legend(loc="outside lower center", ncols=3, fontsize=8)
 
     @property
     def _groups(self) -> list[tuple[str, str, str]]:
@@ -107,25 +142,62 @@ class Breakdown(Study):
         return list(dict.fromkeys(part.model for part in self.parts))
 
 
-def _parts(result: TaskResult) -> Sequence[Part]:
-    """The groups of a result, by every fact that its outcomes hold; none where the score is not a mean of items."""
+def _groups(result: TaskResult, numbers: ItemNumbers, classes: bool) -> Iterator[_Group]:
+    """The groups of a result, by every label that its outcomes hold; none where the score is not a mean of items."""
     try:
         table = result.outcomes()
     except (EmbarkError, OSError, ValueError):  # an imported result has none
-        return ()
-    facts = [name for name in table.column_names if name.startswith(ABOUT)]
-    names = [name for name in (*facts, result.metric, *NAMES) if facts and name in table.column_names]
-    columns = {name: table[name].to_numpy(zero_copy_only=False) for name in names}
-    if not facts or statistic_of(result, columns) != "mean":
-        return ()
-    items = observations_of(columns, result.dataset_revision, ItemNumbers())
-    parts = []
-    for fact in facts:
-        for value in sorted({*columns[fact].tolist()} - {None}):
-            rows = np.flatnonzero(columns[fact] == value)
-            outcomes = columns[result.metric][rows].astype(float)
-            mean = float(np.mean(outcomes))
+        return
+    columns = {name: table[name].to_numpy(zero_copy_only=False) for name in table.column_names}
+    labels = {name.removeprefix(ABOUT): columns[name] for name in columns if name.startswith(ABOUT)}
+    if classes and "label" in columns:
+        labels[CLASS] = columns["label"]
+    conditions = _conditions(result, columns)
+    if not (labels or conditions) or statistic_of(result, columns) != "mean":
+        return
+    items = observations_of(columns, result.task, numbers)  # ids repeat from task to task
+    for label, values in labels.items():
+        for value, rows in sorted(_rows(values).items()):
             shared = Observations(items.first[rows], items.second[rows])
-            ends = part_interval("mean", result.metric, {result.metric: outcomes}, shared)
-            parts.append(Part(result.model, result.task, fact.removeprefix(ABOUT), value, mean, ends, len(outcomes)))
-    return parts
+            outcomes = columns[result.metric][rows].astype(float)
+            yield _Group(result.model, result.task, result.metric, label, value, outcomes, shared)
+    for value in conditions:
+        yield _Group(result.model, result.task, value, CONDITION, value, columns[value].astype(float), items)
+
+
+def _conditions(result: TaskResult, columns: Collection[str]) -> list[str]:
+    """The conditions of a robustness task, each of which has outcomes of its own; "clean" is one."""
+    if not {"clean", "mean_corrupted"} <= {*columns}:
+        return []
+    return [name for name in result.records[0].metrics if name in columns and name not in ("mean_corrupted", "drop")]
+
+
+def _rows(values: Array) -> dict[str, list[int]]:
+    """The rows of each value of a label; a row with several values is in each."""
+    pairs = [
+        (str(value), row)
+        for row, cell in enumerate(values.tolist())
+        if cell is not None
+        for value in (cell if isinstance(cell, (list, np.ndarray)) else [cell])
+    ]
+    return group_values(pairs)
+
+
+def _pooled(groups: Sequence[_Group]) -> list[_Group]:
+    """The groups of all tasks put together, one for each model and value."""
+    metrics = dict.fromkeys(group.metric for group in groups if group.label != CONDITION)
+    if len(metrics) > 1:
+        raise EmbarkError(f"Items that are scored by {listed(list(metrics))} cannot be pooled: choose tasks of one.")
+    pooled = []
+    by_value = group_values(((group.model, group.label, group.value), group) for group in groups)
+    for (model, label, value), parts in by_value.items():
+        items = Observations(*(np.concatenate([part.items[side] for part in parts]) for side in (0, 1)))
+        outcomes = np.concatenate([part.outcomes for part in parts])
+        pooled.append(_Group(model, "all tasks", parts[0].metric, label, value, outcomes, items))
+    return pooled
+
+
+def _part(group: _Group) -> Part:
+    ends = part_interval("mean", group.metric, {group.metric: group.outcomes}, group.items)
+    mean = float(np.mean(group.outcomes))
+    return Part(group.model, group.task, group.label, group.value, mean, ends, len(group.outcomes))

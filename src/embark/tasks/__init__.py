@@ -9,11 +9,11 @@ from typing import Any, TypedDict, Unpack
 from embark.catalogue import Catalogue, UnknownName, match_words
 from embark.plugins import with_plugins
 from embark.settings import FOLDER_FILE, folder_names
-from embark.tasks import ark, mieb, mmeb, pocket, text_sts, unibench
+from embark.tasks import ark, mieb, mmeb, pocket, pocket_ark, text_sts, unibench
 from embark.types import Benchmark, EmbarkError, Task
 
 DEFAULT_BENCHMARK = "Pocket"
-_TABLES = (pocket, mieb, ark, unibench, mmeb, text_sts)
+_TABLES = (pocket, pocket_ark, mieb, ark, unibench, mmeb, text_sts)
 
 TASKS: Catalogue[Task] = Catalogue(
     "task",

@@ -172,12 +172,17 @@ def confusion(
 def breakdown(
     benchmark: OnBenchmark = None,
     tasks: OnTasks = None,
-    by: Annotated[str | None, typer.Option("--by", help="The fact to go by (default: every one).")] = None,
+    by: Annotated[str | None, typer.Option("--by", help="The label to go by (default: every one).")] = None,
+    pool: Annotated[bool, typer.Option("--pool", help="The items of all tasks together: one group a value.")] = False,
 ) -> None:
-    """Your scores within groups of items: by corruption, attribute or whatever the data tell about each.
+    """Your scores within groups of items: by skill, corruption, attribute or whatever the data tell about each.
+
+    Robustness tasks have the label condition; tasks of classification have class, if it is named.
 
     \b
     embark analyze breakdown -t UniBench/imagenetc
+    embark analyze breakdown -b 'ARK(pocket)' --by skills --pool --plot skills.svg
+    embark analyze breakdown -t PocketRobustness --by condition
     """
 
 

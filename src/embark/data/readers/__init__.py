@@ -63,6 +63,7 @@ READERS: dict[str, str] = {
     "pocket-grounding": _POCKET + "grounding",
     "pocket-moments": _POCKET + "moments",
     "pocket-omni": _POCKET + "omni",
+    "pocket-ark": "embark.data.readers.pocket_ark:read",
     "ark": "embark.data.readers.ark:read_ark",
     "conditions": "embark.data.readers.conditions:read_conditions",
     "folder": "embark.data.readers.folder:read_folder",

@@ -11,7 +11,7 @@ import csv
 import hashlib
 import io
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -25,6 +25,7 @@ from embark.data.formats import open_table_file
 from embark.data.readers._table import TableFiles, as_list
 from embark.data.rows import Rows
 from embark.types import Dataset, EmbarkError, Item, Option, Qrels, Side, Source, Task
+from embark.types import Label as Value
 
 PATH_OPTIONS = ("labels",)
 VERSION = 2
@@ -77,7 +78,17 @@ def read_ark(task: Task, split: str, subset: str, hub: Hub) -> Dataset:
     truth = Qrels(np.arange(len(labeled)), document, np.ones(len(labeled), np.int64))
     sides = {"query": _side(task, labeled, hub), "document": _side(task, gallery, hub)}
     count = len(queries) - len(labeled)
-    return Dataset(sides, truth, (f"left out {count} of {len(queries)} queries, which have no label",) if count else ())
+    skipped = (f"left out {count} of {len(queries)} queries, which have no label",) if count else ()
+    return Dataset(sides, truth, skipped, about={"query": _axes([by_query[name] for name in labeled])})
+
+
+def _axes(labels: Sequence[Label]) -> dict[str, list[Value]]:
+    """The labels of the reasoning axis by query, as far as the file states any."""
+    axes: dict[str, list[Value]] = {
+        "skills": [label.skills or None for label in labels],
+        "demand": [label.demand or None for label in labels],
+    }
+    return {axis: values for axis, values in axes.items() if any(values)}
 
 
 def tables(task: Task, hub: Hub) -> list[TableFiles]:

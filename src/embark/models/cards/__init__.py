@@ -22,6 +22,7 @@ from embark.types import ModelCard
 
 _TABLES: tuple[ModelCard, ...] = (
     *builtin.CARDS,
+    *builtin.RECORDED,
     *api.CARDS,
     *blip.CARDS,
     *dual.CARDS,

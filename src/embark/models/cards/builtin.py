@@ -1,8 +1,29 @@
-"""The models that need no download: the pocket model and two baselines."""
+"""The models that need no download: the pocket model, two baselines, and recorded outputs for the pocket ARK."""
 
 from __future__ import annotations
 
+from typing import Literal
+
 from embark.types import MODALITIES, ModelCard
+
+
+def _recorded(name: str, file: str, kind: Literal["generator", "reranker"], description: str) -> ModelCard:
+    """Outputs of a file that comes with the package: its revision is found when it is loaded."""
+    return ModelCard(
+        name=f"embark/{name}",
+        revision="1",
+        loader="recorded" if kind == "generator" else "recorded-scores",
+        modalities=MODALITIES,
+        dim=1,
+        stored="uint8" if kind == "generator" else "float32",
+        options={"file": file},
+        kind=kind,
+        parameters=0,
+        trained_on=(),
+        license="Apache-2.0",
+        description=f"{description} of the pocket ARK, recorded: written by rule with errors, by no model.",
+    )
+
 
 CARDS = (
     ModelCard(
@@ -41,4 +62,10 @@ CARDS = (
         license="Apache-2.0",
         description="A random direction for each content: the floor of every task.",
     ),
+)
+
+RECORDED = (
+    _recorded("pocket-captions", "captions.jsonl", "generator", "Captions"),
+    _recorded("pocket-rewrites", "rewrites.jsonl", "generator", "Rewritten queries"),
+    _recorded("pocket-judgements", "judgements.jsonl", "reranker", "Scores of pairs"),
 )

@@ -1,0 +1,616 @@
+"""Why a model fails on ARK: its scores on both axes, and what captions, rewriting and re-ranking gain for it.
+
+Tables 2, 3 and 10 to 19 of the paper for one's own model. Every route (the model alone, or with stages around it) ranks
+the same queries, so gains are differences query by query, against the same model without these stages.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from embark import published
+from embark.boards.reasoning import AXIS, axis_labels
+from embark.catalogue import counted, group_values, listed
+from embark.data.readers import ark as ark_reader
+from embark.escape import markdown
+from embark.models import Loading, get_generator, get_reranker
+from embark.models.encoder import Encoder, Generator, Reranker
+from embark.results import Results, TaskResult
+from embark.results.exchange import UNKNOWN
+from embark.results.table import Exact, Interval, Row, Score, Table, short
+from embark.results.task_rows import known_tasks
+from embark.run import evaluate
+from embark.run.models import load_model
+from embark.run.outcome import skipped_notes
+from embark.run.stages import DEPTH, Stages, prompt_hash
+from embark.run.stages import prompts as default_prompts
+from embark.settings import Settings, load_settings
+from embark.stats.outcomes import NAMES, observations_of
+from embark.stats.paired import Difference, difference
+from embark.stats.shared import ItemNumbers, Observations, Part, interval
+from embark.studies.plotting import color, marker
+from embark.studies.study import Study
+from embark.tasks import TASKS, Tasks, choose_tasks
+from embark.tasks.ark import DEMANDS, SKILLS
+from embark.types import Array, EmbarkError, Task
+
+METRICS = ("recall_at_1", "recall_at_5", "recall_at_10", "ndcg_at_5", "ndcg_at_10", "ndcg_at_20")
+MAIN = METRICS[0]
+KNOWLEDGE = "knowledge axis"
+PAPER = {  # the number of the paper's table, by metric and axis
+    **dict(zip(METRICS, ((2, 3), (10, 15), (11, 16), (12, 17), (13, 18), (14, 19)), strict=True))
+}
+POCKET = (
+    f"ARK's labels are not published and {ark_reader.LABELS} names none, so this is the pocket ARK: emoji, "
+    "six subtypes (embark show 'ARK(pocket)')"
+)
+
+
+def diagnose_ark(
+    model: str | Encoder,
+    tasks: Tasks = None,
+    *,
+    captions: str | Generator | None = None,
+    rewrite: str | Generator | None = None,
+    rerank: str | Reranker | None = None,
+    depth: int = DEPTH,
+    prompts: Mapping[str, str | Path] | None = None,
+    out: Path | str | None = None,
+    settings: Settings | None = None,
+    loading: Loading | None = None,
+    show_progress: bool = True,
+) -> ArkDiagnosis:
+    """A model on ARK's two axes, alone and with each stage, and what each stage gains for it.
+
+    `tasks` are ARK's where a file of labels is named (EMBARK_ARK_LABELS), else the pocket ARK's; any retrieval tasks
+    with one right answer a query will do. `captions` and `rewrite` are generators, `rerank` orders the `depth` best
+    documents anew; each is a name, LOADER:SOURCE (openai-chat:gpt-5.2, recorded:rewrites.jsonl) or an object. A model
+    of text alone is measured with `captions`, and the gains of other stages are counted from there. `prompts` are what
+    "rewrite" and "caption" are asked instead of our own words. `out` is a folder for report.md, tables and figures.
+    """
+    settings = settings or load_settings()
+    notes: list[str] = []
+    if tasks is None:
+        labeled = bool(ark_reader.external_state(TASKS["ARK/Art"]))
+        tasks = "ARK" if labeled else "ARK(pocket)"
+        notes += [] if labeled else [POCKET]
+    rows = choose_tasks(tasks, known=known_tasks(Results(settings.results).all()))
+    if others := [row.name for row in rows if row.evaluator != "retrieval"]:
+        raise EmbarkError(f"ARK's tables are of retrieval; {listed(others)} are not. Leave them out.")
+    loading = loading or Loading()
+    encoder = load_model(model, loading, settings) if isinstance(model, str) else model
+    options = {**vars(loading), "settings": settings}
+    captioner = get_generator(captions, **options) if isinstance(captions, str) else captions
+    rewriter = get_generator(rewrite, **options) if isinstance(rewrite, str) else rewrite
+    judge = get_reranker(rerank, **options) if isinstance(rerank, str) else rerank
+    own_prompts = prompts or {}
+
+    def route(**stages: Any) -> Route:
+        asked = {stage: prompt for stage, prompt in own_prompts.items() if stage in stages}
+        staged = Stages(**stages, depth=depth, prompts=asked) if stages else None
+        run = evaluate(
+            encoder, rows, settings=settings, loading=loading, stages=staged, show_progress=show_progress
+        )
+        notes.extend(note for note in (*skipped_notes(run.skipped), *run.warnings) if note not in notes)
+        return Route(_route_name(stages, depth), {result.task: result for result in run.results}, staged)
+
+    base: dict[str, Any] = {}
+    plain = route()
+    routes = [plain] if plain.results else []
+    if captioner is not None:
+        base = {} if routes else {"caption": captioner}
+        routes.append(route(caption=captioner))
+    if not routes:
+        raise EmbarkError(f"{encoder.card.name} cannot do these tasks: {notes[-1]}. Captions may help (--captions).")
+    wanted: list[dict[str, Any]] = [{"rewrite": rewriter}] if rewriter else []
+    wanted += [{"rerank": judge}] if judge else []
+    wanted += [{"rewrite": rewriter, "rerank": judge}] if rewriter and judge else []
+    routes += [route(**base, **stages) for stages in wanted]
+    diagnosis = ArkDiagnosis(
+        encoder.card.name, encoder.card.revision, tuple(rows), tuple(r for r in routes if r.results), notes=tuple(notes)
+    )
+    if out is not None:
+        diagnosis.write(out)
+    return diagnosis
+
+
+@dataclass(frozen=True)
+class Route:
+    """A way from queries to a ranking: the model alone, or with stages; its results by task."""
+
+    name: str
+    results: Mapping[str, TaskResult]
+    stages: Stages | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Group:
+    """Queries that are scored together: a subtype, a domain, a skill, a demand, or the average of an axis.
+
+    Its score is the mean over `parts`, each of which is an array of places in `Queries`.
+    """
+
+    axis: str
+    kind: str
+    name: str
+    parts: tuple[Array, ...]
+
+    @property
+    def count(self) -> int:
+        """The number of its queries."""
+        return len(np.unique(np.concatenate(self.parts)))
+
+
+class Gain(NamedTuple):
+    """What stages gain for a group of queries by a metric: the score without and with them, and their difference."""
+
+    route: str
+    group: Group
+    metric: str
+    before: float
+    after: float
+    difference: Difference
+
+
+@dataclass(frozen=True)
+class ArkDiagnosis(Study):
+    """A model on ARK's two axes, by all routes; the first route is the one that gains are counted from."""
+
+    model: str
+    revision: str
+    tasks: tuple[Task, ...]
+    routes: tuple[Route, ...]
+
+    @cached_property
+    def queries(self) -> Queries:
+        """The queries that all routes ranked."""
+        return Queries.of(self.tasks, self.routes)
+
+    @cached_property
+    def groups(self) -> tuple[Group, ...]:
+        """Subtypes, domains and the average of the knowledge axis; skills, their average and demands."""
+        return _groups(self.tasks, self.queries)
+
+    def score(self, route: str, group: Group, metric: str = MAIN) -> Score:
+        """The score of a route on a group of queries, with its interval."""
+        parts = self.queries.parts(route, group, metric)
+        return Score(_mean(parts, metric), *interval(parts))
+
+    def gain(self, route: str, group: Group, metric: str = MAIN) -> Gain:
+        """What a route gains over the first one on a group of queries, query by query."""
+        before, after = (self.queries.parts(name, group, metric) for name in (self.routes[0].name, route))
+        value, low, high, p = difference(after, before)
+        within = Difference(value, max(low, -1.0), min(high, 1.0), p)
+        return Gain(route, group, metric, _mean(before, metric), _mean(after, metric), within)
+
+    @cached_property
+    def gains(self) -> tuple[Gain, ...]:
+        """The gains of every route, group and metric."""
+        staged = [route.name for route in self.routes[1:]]
+        return tuple(self.gain(name, group, metric) for name in staged for group in self.groups for metric in METRICS)
+
+    # ── tables ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def table(self) -> Table:
+        """One row per route: the average of each axis by recall at 1, and what it gains."""
+        averages = [group for group in self.groups if group.kind == "average"]
+        columns: list[str] = []
+        for group in averages:
+            short_name = group.axis.partition(" ")[0]
+            columns += [group.axis, *(f"{measure} ({short_name})" for measure in ("gain", "95 %", "p"))]
+        rows = []
+        for route in self.routes:
+            cells: list[Any] = []
+            for group in averages:
+                cells.append(self.score(route.name, group))
+                cells += _gain_cells(self.gain(route.name, group)) if route is not self.routes[0] else [None] * 3
+            rows.append(Row((route.name, *cells)))
+        notes = (
+            f"{self.model}, {counted(len(self.tasks), 'subtype')}, {self.queries.count:,} queries; recall at 1.",
+            f"Gains are points over '{self.routes[0].name}', query by query, with 95 % intervals and p-values.",
+        )
+        return Table(("route", *columns), tuple(rows), notes[: 1 + (len(self.routes) > 1)])
+
+    def axis_table(self, axis: str, route: str | None = None) -> Table:
+        """The scores of a route (default: the first) on an axis by all six metrics, one row per group."""
+        name = route or self.routes[0].name
+        rows = [
+            Row(
+                (_shown(group), Exact(group.count, f"{group.count:,}"), *(self.score(name, group, m) for m in METRICS)),
+                total=group.kind == "average",
+                section=group.kind if group.kind != "average" else "",
+            )
+            for group in self.groups
+            if group.axis == axis
+        ]
+        return Table((axis, "queries", *map(_metric_name, METRICS)), tuple(rows), (f"Route: {name}.",))
+
+    def gains_table(self, metric: str | None = MAIN) -> Table:
+        """One row per route and group: the score before and after, the gain with its interval, the p-value."""
+        rows = []
+        for gain in (gain for gain in self.gains if metric in (None, gain.metric)):
+            group = gain.group
+            measure = () if metric else (gain.metric,)
+            scores = [Exact(value, f"{100 * value:.1f}") for value in (gain.before, gain.after)]
+            count = Exact(group.count, f"{group.count:,}")
+            rows.append(Row((gain.route, group.kind, _shown(group), count, *measure, *scores, *_gain_cells(gain))))
+        measure = () if metric else ("metric",)
+        columns = ("route", "kind", "group", "queries", *measure, "before", "after", "gain", "95 %", "p")
+        return Table(columns, tuple(rows))
+
+    def paper_table(self, axis: str, metric: str) -> Table:
+        """A table as the paper prints it: models down, groups across; your routes first, then the published models."""
+        groups = [group for group in self.groups if group.axis == axis and group.kind != "domain"]
+        rows = [
+            Row((f"{self.model}, {route.name}", *(self.score(route.name, group, metric) for group in groups)), "yours")
+            for route in self.routes
+        ]
+        number = f"ARK Table {PAPER[metric][axis != KNOWLEDGE]}"
+        cells = group_values(
+            ((cell.model, cell.protocol), (cell.name, cell))
+            for cell in (published.scores("ARK") if all(task.family == "ARK" for task in self.tasks) else ())
+            if cell.table == number
+        )
+        for (model, protocol), of_model in cells.items():
+            values = dict(of_model)
+            shown = [values.get(_published_name(group)) for group in groups]
+            scores = [cell and Score(cell.value, *UNKNOWN, marks=published.footnotes(cell)) for cell in shown]
+            rows.append(Row((f"{model}, {protocol}", *scores), number))
+        return Table(("model", *(_shown(group) for group in groups)), tuple(rows), models="rows")
+
+    def tables(self) -> dict[str, Table]:
+        """Every table by the name of its file."""
+        by_name = {"routes": self.table()}
+        if len(self.routes) > 1:
+            by_name["gains"] = self.gains_table(None)
+        for route in self.routes:
+            for axis in self._axes:
+                by_name[f"{_slug(route.name)}-{_slug(axis)}"] = self.axis_table(axis, route.name)
+        for metric in METRICS:
+            for axis in self._axes:
+                by_name[f"table-{PAPER[metric][axis != KNOWLEDGE]:02d}-{metric}-{_slug(axis)}"] = self.paper_table(
+                    axis, metric
+                )
+        return by_name
+
+    @property
+    def _axes(self) -> list[str]:
+        return list(dict.fromkeys(group.axis for group in self.groups))
+
+    # ── drawings ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    @property
+    def title(self) -> str:
+        families = listed(list(dict.fromkeys(task.name.partition("/")[0] for task in self.tasks)))
+        return f"{short(self.model, 40)} on {families} (recall at 1)"
+
+    @property
+    def size(self) -> tuple[float, float]:
+        rows = sum(group.kind != "domain" for group in self.groups)
+        return 7.0, 1.6 + (0.1 + 0.075 * len(self.routes)) * rows
+
+    def draw(self, figure: Any) -> None:
+        """Recall at 1 of every subtype, skill and demand with its interval, by route."""
+        groups = [group for group in self.groups if group.kind != "domain"]
+        axes = figure.subplots()
+        places = _places(groups)
+        step = 0.7 / len(self.routes)
+        for number, route in enumerate(self.routes):
+            scores = [self.score(route.name, group) for group in groups]
+            rows = [place - step * (number - (len(self.routes) - 1) / 2) for place in places]
+            ends = ([100 * score.low for score in scores], [100 * score.high for score in scores])
+            axes.hlines(rows, *ends, color=color(number), lw=1)
+            values = [100 * score.value for score in scores]
+            axes.plot(values, rows, marker(10 * number), ms=4, color=color(number), label=route.name)
+        _label_rows(axes, groups, places)
+        _shade(axes, places)
+        axes.set(xlabel="recall at 1 (%), with 95 % intervals over queries", xlim=(-2, 102))
+        figure.legend(loc="outside lower center", ncols=3, fontsize=8)
+
+    def gains_figure(self) -> GainsFigure:
+        """The gains of every route, to be drawn."""
+        return GainsFigure(self)
+
+    # ── the report ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def write(self, folder: Path | str) -> Path:
+        """Write report.md, tables (CSV and LaTeX) and figures (SVG) into a folder; returns the report's path."""
+        root = Path(folder)
+        (root / "tables").mkdir(parents=True, exist_ok=True)
+        for name, table in self.tables().items():
+            for ending, style in (("csv", "csv"), ("tex", "latex")):
+                path = root / "tables" / f"{name}.{ending}"
+                path.write_text(table.format(style) + "\n", encoding="utf-8")
+        self.plot(root / "figures" / "axes.svg")
+        if len(self.routes) > 1:
+            self.gains_figure().plot(root / "figures" / "gains.svg")
+        report = root / "report.md"
+        report.write_text(self.report(), encoding="utf-8")
+        return report
+
+    def report(self) -> str:
+        """The diagnosis in words, tables and figures, as Markdown."""
+        staged = len(self.routes) > 1
+        parts = [
+            f"# {markdown(self.title)}",
+            f"Model: {markdown(self.model)} at revision {markdown(self.revision)}. {self._data_sentence()}",
+            "\n".join(f"- {markdown(note)}" for note in self.notes),
+            "## Routes",
+            self.table().format("markdown"),
+            self._stages_table().format("markdown") if staged else "",
+            self.sentence(),
+            "![Recall at 1 by subtype, skill and demand](figures/axes.svg)",
+        ]
+        for axis in self._axes:
+            parts += [f"## The {axis}", self.axis_table(axis).format("markdown")]
+        if staged:
+            parts += [
+                "## What stages gain, by group",
+                "![Gains by group](figures/gains.svg)",
+                self.gains_table().format("markdown"),
+            ]
+        numbers = ", ".join(str(number) for pair in PAPER.values() for number in pair)
+        parts += [
+            "## Files",
+            f"`tables/` has every table above for every route, and the paper's Tables {numbers} with your routes first "
+            "(CSV with intervals, LaTeX); `figures/` the drawings.",
+        ]
+        return "\n\n".join(part for part in parts if part) + "\n"
+
+    def sentence(self) -> str:
+        """The gains of stages in words."""
+        lines = []
+        for route in self.routes[1:]:
+            for group in (group for group in self.groups if group.kind == "average"):
+                value, low, high, _ = self.gain(route.name, group).difference
+                verdict = "gains" if low > 0 else "loses" if high < 0 else "changes nothing beyond chance"
+                points = f"{_points(value)} points [{_points(low)}, {_points(high)}]"
+                lines.append(f"- {route.name} {verdict} on the {group.axis}: {points}")
+        return "\n".join(lines)
+
+    def _data_sentence(self) -> str:
+        results = self.routes[0].results
+        revisions = sorted({result.dataset_revision[:12] for result in results.values()})
+        count = f"{counted(len(results), 'subtype')}, {self.queries.count:,} queries"
+        left_out = self.queries.dropped
+        note = f" Queries that some route did not rank were left out: {left_out:,}." if left_out else ""
+        return f"{count}, data at {listed(revisions)}.{note}"
+
+    def _stages_table(self) -> Table:
+        """The models of the routes, and the hashes of their prompts."""
+        rows = []
+        for route in self.routes[1:]:
+            stages = route.stages
+            assert stages is not None
+            prompts = default_prompts() | stages.own_prompts()
+            models = {"caption": stages.caption, "rewrite": stages.rewrite, "rerank": stages.rerank}
+            for stage, stage_model in models.items():
+                if stage_model is not None and not isinstance(stage_model, str):
+                    card = stage_model.card
+                    prompt = prompt_hash(prompts[stage]) if stage in prompts else f"depth {stages.depth}"
+                    rows.append(Row((route.name, stage, card.name, card.revision, prompt)))
+        return Table(("route", "stage", "model", "revision", "prompt"), tuple(rows))
+
+
+@dataclass(frozen=True)
+class GainsFigure(Study):
+    """The gains of stages by subtype, domain, skill and demand."""
+
+    diagnosis: ArkDiagnosis
+
+    @property
+    def title(self) -> str:
+        return f"Gains over '{self.diagnosis.routes[0].name}': {self.diagnosis.title}"
+
+    @property
+    def size(self) -> tuple[float, float]:
+        return 7.0, 1.3 + 0.2 * len(self.diagnosis.groups)
+
+    def table(self) -> Table:
+        """The gains by recall at 1."""
+        return self.diagnosis.gains_table()
+
+    def draw(self, figure: Any) -> None:
+        """A panel for each route; filled points are gains and losses that are more than chance."""
+        routes = self.diagnosis.routes[1:]
+        groups = self.diagnosis.groups
+        places = _places(groups)
+        panels = np.atleast_1d(figure.subplots(1, len(routes), sharey=True, sharex=True))
+        for number, (axes, route) in enumerate(zip(panels, routes, strict=True), 1):
+            axes.axvline(0, color="black", lw=0.8)
+            gains = [self.diagnosis.gain(route.name, group).difference for group in groups]
+            own = color(number)
+            ends = ([100 * gain.low for gain in gains], [100 * gain.high for gain in gains])
+            axes.hlines(places, *ends, color=own, lw=1)
+            for place, gain in zip(places, gains, strict=True):
+                certain = gain.low > 0 or gain.high < 0
+                filling = own if certain else "white"
+                axes.plot(100 * gain.value, place, marker(10 * number), ms=4, color=own, mfc=filling)
+            axes.set_title(route.name.replace(" + ", "\n+ "), fontsize=9)
+            _shade(axes, places)
+        _label_rows(panels[0], groups, places)
+        figure.supxlabel("gain in recall at 1 (points), with 95 % intervals; filled: more than chance", fontsize=8)
+
+
+# ── queries and groups ───────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True)
+class Queries:
+    """The queries that all routes ranked: task, skills, demand, the items they stand on, and their ranks by route.
+
+    A rank is that of the right document, −1 where it is below all that counts.
+    """
+
+    task: tuple[str, ...]
+    skills: tuple[tuple[str, ...], ...]
+    demand: tuple[str, ...]
+    items: Observations
+    ranks: Mapping[str, Array]
+    dropped: int = 0  # queries that some route did not rank
+
+    @property
+    def count(self) -> int:
+        """How many there are."""
+        return len(self.task)
+
+    @classmethod
+    def of(cls, tasks: Sequence[Task], routes: Sequence[Route]) -> Queries:
+        """The queries of tasks that all routes have results on, in the order of the first route."""
+        columns: dict[str, list[Any]] = {"task": [], "skills": [], "demand": []}
+        numbers: list[Observations] = []
+        ranks: dict[str, list[Array]] = {route.name: [] for route in routes}
+        dropped = 0
+        counter = ItemNumbers()
+        for task in (task for task in tasks if all(task.name in route.results for route in routes)):
+            first = routes[0].results[task.name]
+            labels = axis_labels(task, first)
+            by_route = {route.name: _ranks(route.results[task.name]) for route in routes}
+            shared = [key for key in by_route[routes[0].name] if all(key in of_route for of_route in by_route.values())]
+            dropped += max(map(len, by_route.values())) - len(shared)
+            place = {key: row for row, key in enumerate(by_route[routes[0].name])}
+            rows = [place[key] for key in shared]
+            table = first.outcomes()
+            names = [name for name in NAMES if name in table.column_names]
+            outcomes = {name: table[name].to_numpy(zero_copy_only=False)[rows] for name in names}
+            numbers.append(observations_of(outcomes, task.name, counter))
+            for name, of_route in by_route.items():
+                ranks[name].append(np.array([of_route[key] for key in shared], np.int64))
+            columns["task"] += [task.name] * len(shared)
+            of_queries = [labels.get(id, ((), "")) for _, _, id in shared]
+            columns["skills"] += [skills for skills, _ in of_queries]
+            columns["demand"] += [demand for _, demand in of_queries]
+        if not numbers:
+            raise EmbarkError("No task was ranked by all routes: see the notes on what failed.")
+        items = Observations(*(np.concatenate([part[side] for part in numbers]) for side in (0, 1)))
+        return cls(
+            task=tuple(columns["task"]),
+            skills=tuple(columns["skills"]),
+            demand=tuple(columns["demand"]),
+            items=items,
+            ranks={name: np.concatenate(of_route) for name, of_route in ranks.items()},
+            dropped=dropped,
+        )
+
+    def parts(self, route: str, group: Group, metric: str) -> list[Part]:
+        """The outcomes of a route on each part of a group."""
+        values = metric_values(self.ranks[route], metric)
+        first, second = self.items
+        return [
+            Part("mean", metric, {metric: values[rows]}, Observations(first[rows], second[rows]))
+            for rows in group.parts
+        ]
+
+
+def metric_values(ranks: Array, metric: str) -> Array:
+    """The value of a metric for each query, from the rank of its one right document; −1 is not ranked."""
+    name, _, depth = metric.partition("_at_")
+    hit = (ranks > 0) & (ranks <= int(depth))
+    return np.where(hit, 1.0 if name == "recall" else 1 / np.log2(1 + np.maximum(ranks, 1)), 0.0)
+
+
+def _ranks(result: TaskResult) -> dict[tuple[str, str, str], int]:
+    """The rank of the right document by split, subset and query; an error where queries have several right ones."""
+    columns = result.outcomes().select(["split", "subset", "id", "rank"]).to_pydict()
+    keys = zip(columns["split"], columns["subset"], columns["id"], strict=True)
+    ranks = dict(zip(keys, columns["rank"], strict=True))
+    for record in result.records:
+        part = (record.split, record.subset)
+        values = np.array([rank for key, rank in ranks.items() if key[:2] == part])
+        for metric in METRICS:
+            mean = float(metric_values(values, metric).mean())
+            if abs(mean - record.metrics[metric]) > 1e-6:
+                raise EmbarkError(
+                    f"{result.task} has queries with several right answers ({metric} {record.metrics[metric]:.4f}, "
+                    f"by the first one {mean:.4f}), and ARK's tables are of one: leave it out."
+                )
+    return ranks
+
+
+def _groups(tasks: Sequence[Task], queries: Queries) -> tuple[Group, ...]:
+    task_names = np.array(queries.task)
+    subtypes = {task.name: np.flatnonzero(task_names == task.name) for task in tasks if task.name in queries.task}
+    domains = group_values((task.category, subtypes[task.name]) for task in tasks if task.name in subtypes)
+    skills = {name: np.array([name in own for own in queries.skills]) for name in SKILLS}
+    demands = {name: np.array(queries.demand) == name for name in DEMANDS}
+    labeled = {name: (np.flatnonzero(mask),) for name, mask in skills.items() if mask.any()}
+    groups = [Group(KNOWLEDGE, "subtype", name, (rows,)) for name, rows in subtypes.items()]
+    groups += [Group(KNOWLEDGE, "domain", name, tuple(parts)) for name, parts in domains.items()]
+    groups.append(Group(KNOWLEDGE, "average", "average", tuple(subtypes.values())))
+    groups += [Group(AXIS, "skill", name, parts) for name, parts in labeled.items()]
+    if labeled:
+        groups.append(Group(AXIS, "average", "average", tuple(rows for (rows,) in labeled.values())))
+    groups += [Group(AXIS, "demand", name, (np.flatnonzero(mask),)) for name, mask in demands.items() if mask.any()]
+    return tuple(groups)
+
+
+# ── helpers ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _mean(parts: Sequence[Part], metric: str) -> float:
+    return float(np.mean([np.mean(part.outcomes[metric]) for part in parts]))
+
+
+def _route_name(stages: Mapping[str, Any], depth: int) -> str:
+    words = {"caption": "captions", "rewrite": "rewrite", "rerank": f"re-rank {depth}"}
+    return " + ".join(words[stage] for stage in stages) or "plain"
+
+
+def _published_name(group: Group) -> str:
+    return group.axis if group.kind == "average" else group.name
+
+
+def _shown(group: Group) -> str:
+    """A group's name in tables: a subtype's without its family."""
+    return group.name.rpartition("/")[2] if group.kind == "subtype" else group.name
+
+
+def _metric_name(metric: str) -> str:
+    name, _, depth = metric.partition("_at_")
+    return f"{'R' if name == 'recall' else 'nDCG'}@{depth}"
+
+
+def _slug(name: str) -> str:
+    return "-".join(name.replace("+", " ").split())
+
+
+def _points(value: float) -> str:
+    return f"{round(100 * value, 1) + 0.0:+.1f}"  # adding zero: no -0.0
+
+
+def _gain_cells(gain: Gain) -> list[Any]:
+    value, low, high, p = gain.difference
+    text = f"[{_points(low)}, {_points(high)}]"
+    shown = "<0.0001" if p < 5e-5 else f"{p:.4f}" if p < 0.1 else f"{p:.2f}"
+    return [Exact(value, _points(value)), Interval(low, high, text), Exact(p, shown)]
+
+
+def _places(groups: Sequence[Group]) -> list[float]:
+    """Heights of rows, from the top down, with a gap between kinds."""
+    heights = [0.0]
+    for before, group in pairwise(groups):
+        heights.append(heights[-1] - (1.0 if group.kind == before.kind else 1.6))
+    return heights
+
+
+def _shade(axes: Any, places: Sequence[float]) -> None:
+    """A grey band behind every second row, to lead the eye to its name."""
+    for place in places[::2]:
+        axes.axhspan(place - 0.5, place + 0.5, color="#F4F4F4", lw=0, zorder=0)
+
+
+def _label_rows(axes: Any, groups: Sequence[Group], places: Sequence[float]) -> None:
+    names = [f"{_shown(group)} ({group.count:,})" for group in groups]
+    names = [
+        f"{group.axis}: {name}" if group.kind == "average" else name for group, name in zip(groups, names, strict=True)
+    ]
+    axes.set_yticks(list(places), names, fontsize=7)
+    axes.set_ylim(places[-1] - 0.8, places[0] + 0.8)
+    axes.grid(visible=False, axis="y")
