@@ -10,17 +10,18 @@ import numpy as np
 
 from embark.boards.matrix import Matrix, grouped, load_matrix
 from embark.catalogue import listed
+from embark.results.drawing import PAGE
 from embark.results.table import Row, Table, applicable, short
 from embark.settings import Settings
 from embark.studies.correlate import OVER_MODELS, Agreement, agreement
-from embark.studies.plotting import COLORS
+from embark.studies.plotting import COLORS, SMALL, label_points, log_axis
 from embark.studies.study import Study
 from embark.tasks import Tasks
 from embark.types import Array, Benchmark, EmbarkError, ModelCard
 
 UNITS = {"parameters": 1e6, "data": 1.0}  # of a card's number in a million
 FEWEST = 3  # models that a line needs
-ACROSS = 4  # panels side by side
+ACROSS = 3  # panels side by side
 
 
 def scaling(
@@ -54,6 +55,14 @@ class Trend:
     level: float
     r: Agreement
 
+    def line(self, sizes: Array) -> tuple[Array, Array]:
+        """The fitted points of score at these sizes, and half the width of the line's 95 % band."""
+        x = np.log10(self.sizes)
+        spread = float(((x - x.mean()) ** 2).sum())
+        away = (np.log10(sizes) - x.mean()) ** 2
+        half = (self.high - self.low) / 2 * np.sqrt(spread / len(x) + away)  # of the slope: t · s / √spread
+        return 100 * self.level + self.slope * np.log10(sizes), half
+
 
 @dataclass(frozen=True)
 class Scaling(Study):
@@ -71,7 +80,7 @@ class Scaling(Study):
 
     @property
     def size(self) -> tuple[float, float]:
-        return 8.0, 0.9 + 1.75 * self._rows
+        return PAGE, 0.9 + 1.7 * self._rows
 
     def table(self) -> Table:
         """One line per group, steepest first."""
@@ -90,25 +99,32 @@ class Scaling(Study):
         return Table(columns, tuple(rows), applicable(notes))
 
     def draw(self, figure: Any) -> None:
-        """One panel per group: models as points, with the fitted line."""
+        """One panel per group: models as points, the fitted line with its 95 % band, the models furthest off it."""
+        all_sizes = np.concatenate([trend.sizes for trend in self.trends])
         panels = figure.subplots(self._rows, min(ACROSS, len(self.trends)), sharex=True, squeeze=False)
         for axes, trend in zip(panels.flat, self.trends, strict=False):
             axes.plot(trend.sizes, 100 * trend.scores, "o", ms=3, color=COLORS[0], alpha=0.7, mew=0)
-            ends = np.array([trend.sizes.min(), trend.sizes.max()])
-            axes.plot(ends, 100 * trend.level + trend.slope * np.log10(ends), color=COLORS[3], lw=1.2)
-            axes.set_xscale("log")
-            axes.set_title(short(trend.group, 24), fontsize=8)
-            axes.text(
-                0.03, 0.97, f"{trend.slope:+.1f} per ×10, n={trend.r.n}",
-                transform=axes.transAxes, fontsize=7, va="top",
-            )  # fmt: skip
-            axes.tick_params(labelsize=7)
-            axes.margins(y=0.18)
+            x = np.geomspace(trend.sizes.min(), trend.sizes.max(), 50)
+            line, half = trend.line(x)
+            axes.plot(x, line, color=COLORS[3], lw=1.2)
+            axes.fill_between(x, line - half, line + half, color=COLORS[3], alpha=0.15, lw=0)
+            log_axis(axes, all_sizes)
+            slope = f"{trend.slope:+.1f} [{trend.low:+.1f}, {trend.high:+.1f}] per ×10, n = {trend.r.n}"
+            axes.set_title(f"{short(trend.group, 26)}\n{slope}", fontsize=SMALL)
+            axes.margins(x=0.08, y=0.12)
         for axes in panels.flat[len(self.trends) :]:
             axes.set_axis_off()
         unit = "training examples" if self.against == "data" else "parameters"
-        figure.supxlabel(f"{unit} (millions, log scale)", fontsize=9)
-        figure.supylabel("score (points)", fontsize=9)
+        figure.supxlabel(f"{unit} (millions, log scale)", fontsize=8)
+        figure.supylabel("score (points)", fontsize=8)
+        figure.draw_without_rendering()
+        for axes, trend in zip(panels.flat, self.trends, strict=False):
+            points = np.column_stack([trend.sizes, 100 * trend.scores])
+            off = points[:, 1] - trend.line(trend.sizes)[0]
+            extremes = np.unique([off.argmax(), off.argmin()])
+            names = [short(trend.models[row], 16) for row in extremes]
+            off_line = points[extremes]
+            label_points(axes, off_line[:, 0], off_line[:, 1], names, points, size=SMALL, laid_out=True)
 
     @property
     def _rows(self) -> int:
