@@ -36,6 +36,12 @@ SCORES: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
     "distill": ({"size": 20}, ("--size", "20")),
     "predict": ({"part": "Pocket(lite)"}, ("--from", "Pocket(lite)")),
     "scaling": ({"by": "task"}, ("--by", "task")),
+    "gains": (
+        {"by": "type", "against": "parameters", "reference": "PocketFlagZeroShot"},
+        ("--by", "type", "--against", "parameters", "--reference", "PocketFlagZeroShot"),
+    ),
+    "medians": ({"models": ["*clip*"]}, ("-m", "*clip*")),
+    "extremes": ({"by": "task", "where": ["data=1.."]}, ("--by", "task", "--where", "data=1..")),
     "pareto": ({"against": "time"}, ("--against", "time")),
     "heatmap": ({"by": "capability"}, ("--by", "capability")),
     "profile": ({"models": ["*clip*"]}, ("-m", "*clip*")),

@@ -38,7 +38,7 @@ def test_groups_stay_together(method: str) -> None:
 
 
 def test_rare_labels_are_one_group() -> None:
-    layout = maps.lay_out(grouped(110, 11), "label", "pca")
+    layout = maps.lay_out(grouped(160, 16), "label", "pca")
     assert len(layout.sizes) == maps.LABELS + 1
     assert layout.sizes["4 others"] == 40
 

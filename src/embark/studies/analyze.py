@@ -10,10 +10,13 @@ from embark.studies.confusion import confusion
 from embark.studies.correlate import correlate
 from embark.studies.distill import distill
 from embark.studies.external_scores import mllm
+from embark.studies.extremes import extremes
+from embark.studies.gains import gains
 from embark.studies.geometry import geometry
 from embark.studies.groups import heatmap, profile
 from embark.studies.languages import languages
 from embark.studies.maps import map
+from embark.studies.medians import medians
 from embark.studies.pareto import pareto
 from embark.studies.predict import predict
 from embark.studies.rendering import rendering
@@ -27,11 +30,14 @@ __all__ = [
     "confusion",
     "correlate",
     "distill",
+    "extremes",
+    "gains",
     "geometry",
     "heatmap",
     "index",
     "languages",
     "map",
+    "medians",
     "mllm",
     "pareto",
     "predict",

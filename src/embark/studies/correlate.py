@@ -12,10 +12,11 @@ import numpy as np
 from embark.boards.matrix import Matrix, load_matrix
 from embark.catalogue import check_name
 from embark.evaluators.sts import correlation as correlation_of
-from embark.results.table import Row, Table, applicable, named
+from embark.results.drawing import PAGE
+from embark.results.table import Row, Table, applicable, named, short
 from embark.settings import Settings
 from embark.stats.shared import Observations, part_interval
-from embark.studies.plotting import color, short_task
+from embark.studies.plotting import SMALL, color, legend_below, marker, short_task
 from embark.studies.study import Study
 from embark.tasks import Tasks
 from embark.types import Array, Benchmark, EmbarkError
@@ -25,6 +26,9 @@ METHODS = ("hierarchical", "umap")
 THRESHOLD = 0.8  # mean correlation at which clusters are joined
 NO_CLUSTER = 0  # the number of tasks that are in no cluster
 PAIRS = 10
+BOTH = 36  # tasks that are named below the heat map, too
+NAMED = 60  # tasks that a page has room to name; of more, clusters are named
+LABELLED = 3  # tasks of a cluster that is named
 SEED = 42
 OVER_MODELS = "95 % over other models, no narrower than Fisher's interval"  # of `agreement`
 
@@ -78,8 +82,8 @@ class TaskCorrelations(Study):
 
     @property
     def size(self) -> tuple[float, float]:
-        side = max(7.0, 0.115 * len(self.matrix.tasks) + 2.5)
-        return (side, side - 1) if self.positions is None else (9.0, 6.5)
+        named = BOTH < len(self.matrix.tasks) <= NAMED  # line by line, which takes room
+        return (PAGE, 5.2 if self.positions is not None else 7.6 if named else 6.2)
 
     def table(self, pairs: int = PAIRS) -> Table:
         """Each task with its nearest one, cluster by cluster; then the `pairs` strongest and lowest pairs."""
@@ -98,10 +102,12 @@ class TaskCorrelations(Study):
         clustering = (
             "UMAP and HDBSCAN" if self.method == "umap" else f"average linkage, joined at mean r ≥ {self.threshold:g}"
         )
+        large = len(self.matrix.tasks) > NAMED and self.positions is None
         notes = (
             f"{self.correlation.capitalize()} r over {len(self.matrix.models)} models that have every task; "
             f"low and high: {OVER_MODELS}.",
             f"Clusters: {clustering}. There, each task stands with its nearest.",
+            *applicable({f"Drawn: clusters of {LABELLED} tasks or more by number, size and main category.": large}),
             f"All {len(values):,} pairs: median r {np.median(values):.2f}, "
             f"{100 * (values > 0.9).mean():.0f} % above 0.9, {100 * (values < 0).mean():.0f} % below 0.",
             *applicable({f"Left out, with one score for all models: {', '.join(self.constant)}.": self.constant}),
@@ -139,11 +145,12 @@ class TaskCorrelations(Study):
         )  # fmt: skip
         bands = [[to_rgb(color(categories.index(task.category)))] for task in tasks]
         strip.imshow(bands, aspect="auto", interpolation="nearest")
-        labels = [short_task(task.name) for task in tasks]
-        font_size = 6 if len(tasks) > 40 else 7
-        strip.set_yticks(range(len(tasks)), labels, fontsize=font_size)
+        every = len(tasks) <= NAMED
+        labels = {place: short_task(task.name) for place, task in enumerate(tasks)} if every else self._cluster_labels()
+        strip.set_yticks(list(labels), list(labels.values()), fontsize=7 if len(tasks) <= 30 else SMALL)
         strip.set_xticks([])
-        axes.set_xticks(range(len(tasks)), labels, fontsize=font_size, rotation=90)
+        below = labels if len(tasks) <= BOTH else {}
+        axes.set_xticks(list(below), list(below.values()), rotation=90)
         axes.tick_params(left=False, labelleft=False)
         for panel in (strip, axes):
             panel.grid(False)
@@ -153,14 +160,26 @@ class TaskCorrelations(Study):
             corner = (members[0] - 0.5, members[0] - 0.5)
             axes.add_patch(Rectangle(corner, len(members), len(members), fill=False, lw=1, clip_on=False))
         figure.colorbar(image, ax=axes, shrink=0.5, label=f"{self.correlation.capitalize()} r", pad=0.01)
-        handles = [Patch(color=color(number), label=category) for number, category in enumerate(categories)]
-        figure.legend(handles=handles, loc="outside lower center", ncols=min(4, len(categories)), fontsize=8)
+        legend_below(figure, categories, [Patch(color=color(number)) for number in range(len(categories))])
+
+    def _cluster_labels(self) -> dict[float, str]:
+        """Names of the clusters of several tasks at their middle, for more tasks than can be named one by one."""
+        labels = {}
+        for number in sorted(set(self.clusters.tolist()) - {NO_CLUSTER}):
+            places = np.flatnonzero(self.clusters[self.order] == number)
+            if len(places) >= LABELLED:
+                [(category, _)] = Counter(
+                    self.matrix.tasks[self.order[place]].category for place in places
+                ).most_common(1)
+                labels[float(places.mean())] = f"{number}: {len(places)} tasks, {short(category, 22)}"
+        return labels
 
     def _draw_plane(self, figure: Any, positions: Array) -> None:
         axes = figure.subplots()
         for number, category in enumerate(dict.fromkeys(task.category for task in self.matrix.tasks)):
             rows = [row for row, task in enumerate(self.matrix.tasks) if task.category == category]
-            axes.scatter(*positions[rows].T, s=22, color=color(number), label=category, edgecolor="white", lw=0.4)
+            look = {"color": color(number), "marker": marker(number), "edgecolor": "white", "lw": 0.4}
+            axes.scatter(*positions[rows].T, s=22, label=category, **look)
         for number in sorted(set(self.clusters.tolist()) - {NO_CLUSTER}):
             members = positions[self.clusters == number]
             top = (float(np.median(members[:, 0])), float(members[:, 1].max()))
@@ -169,7 +188,7 @@ class TaskCorrelations(Study):
                 bbox={"fc": "white", "ec": "none", "pad": 0.5, "alpha": 0.7},
             )  # fmt: skip
         axes.set(xlabel="UMAP 1 (no unit)", ylabel="UMAP 2 (no unit)")
-        figure.legend(loc="outside lower center", ncols=4, fontsize=8)
+        legend_below(figure, *axes.get_legend_handles_labels()[::-1])
 
 
 def correlate_tasks(

@@ -14,10 +14,11 @@ import numpy as np
 from embark.evaluators.ranks import take
 from embark.evaluators.similarity import whole
 from embark.evaluators.topk import topk
+from embark.results.drawing import PAGE
 from embark.results.table import Cell, Row, Table, short
 from embark.run.embedded_task import Embedded, EmbeddedPart, sample
 from embark.run.models import Models
-from embark.studies.plotting import color
+from embark.studies.plotting import color, log_axis
 from embark.studies.stored_tasks import SharedArguments, one_stored_task
 from embark.studies.study import Study
 from embark.types import Array, Classes, EmbarkError, Gold, Groups, Matches, Qrels, Split, Task, role_of
@@ -111,7 +112,7 @@ class Geometry(Study):
 
     @property
     def size(self) -> tuple[float, float]:
-        return 7.0, 0.6 + 2.5 * len(self.models)
+        return PAGE, 0.9 + 1.8 * len(self.models)
 
     def table(self) -> Table:
         """One line per measure, one column per model."""
@@ -131,17 +132,28 @@ class Geometry(Study):
 
     def draw(self, figure: Any) -> None:
         """A line of panels a model: cosines, variance kept by the first axes, popularity of the right side."""
-        panels = figure.subplots(len(self.models), 3, squeeze=False)
+        panels = figure.subplots(len(self.models), 3, squeeze=False, sharex="col", sharey="col")
         for (cosines, axes, popularity), model in zip(panels, self.models, strict=True):
             relation = model.relations[0]
             _draw_cosines(cosines, relation)
             cosines.set_title(short(model.model), fontsize=8, loc="left")
             _draw_variances(axes, [shape for shape in model.shapes if shape.side == role_of(shape.side)])
             _draw_popularity(popularity, relation)
-        for panel in panels.ravel():
-            panel.xaxis.label.set_size(8)
-            panel.yaxis.label.set_size(8)
-            panel.tick_params(labelsize=7)
+        lowest = min(
+            float(values.min(initial=1))
+            for model in self.models
+            for values in (model.relations[0].matching, model.relations[0].any_pair)
+        )
+        panels[0, 0].set_xlim(max(-1, lowest - 0.05), 1)
+        for panel in panels[:-1].ravel():
+            panel.set_xlabel("")
+        for panel in panels[1:].ravel():
+            if panel.get_legend():
+                panel.get_legend().remove()
+        for panel in panels[:, 1:].ravel():
+            log_axis(panel, np.geomspace(1, panel.get_xlim()[1]))
+            panel.set_xlim(left=1)
+        log_axis(panels[0, 2], np.geomspace(*panels[0, 2].get_ylim()), "y")
 
 
 SHAPE_ROWS = {
@@ -379,8 +391,6 @@ def _draw_cosines(axes: Any, relation: Relation) -> None:
                 values, bins=np.linspace(-1, 1, 81), density=True, label=name,
                 color=color(number), histtype="stepfilled", alpha=0.5,
             )  # fmt: skip
-    low = min(float(values.min(initial=1)) for values in (relation.matching, relation.any_pair))
-    axes.set_xlim(max(-1, low - 0.05), 1)
     axes.set(xlabel=f"cosine, {relation.arrow}", ylabel="density")
     axes.legend(fontsize=7)
 

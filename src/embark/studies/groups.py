@@ -15,7 +15,7 @@ from embark.catalogue import check_name, counted, match_words
 from embark.results.table import Exact, Row, Score, Table, applicable, footnoted, short
 from embark.settings import Settings
 from embark.stats.means import grouped, mean, mean_score, names
-from embark.studies.plotting import COLORS, draw_heat
+from embark.studies.plotting import COLORS, draw_heat, legend_below
 from embark.studies.study import Study
 from embark.tasks import Tasks, Wanted, get_benchmark
 from embark.types import Benchmark, EmbarkError, Task
@@ -175,7 +175,7 @@ class Profile(Study):
         axes.set_yticks(range(0, -len(self.groups), -1), list(self.groups), fontsize=8)
         axes.grid(visible=False, axis="y")
         axes.set(xlabel="score (points)")
-        figure.legend(loc="outside lower center", ncols=2, fontsize=8)
+        legend_below(figure, *axes.get_legend_handles_labels()[::-1])
 
     def _values(self, group: str) -> list[float]:
         """The scores of all models that have every task of a group."""

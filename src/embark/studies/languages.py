@@ -18,7 +18,7 @@ from embark.results.table import Row, Score, Table, applicable, footnoted, short
 from embark.settings import Settings
 from embark.stats.intervals import combined_interval
 from embark.stats.means import ModelKey, by_model, short_names
-from embark.studies.plotting import COLORS, draw_heat
+from embark.studies.plotting import COLORS, MARKERS, draw_heat, legend_below
 from embark.studies.study import Study
 from embark.tasks import Tasks, Wanted, get_benchmark
 from embark.types import Benchmark, EmbarkError
@@ -99,11 +99,18 @@ class Languages(Study):
             color = COLORS[number % len(COLORS)]
             rows = [row for row, _ in own]
             axes.hlines(rows, [100 * s.low for _, s in own], [100 * s.high for _, s in own], color=color, lw=1)
-            axes.plot([100 * s.value for _, s in own], rows, "o", ms=3.5, color=color, label=short(model, 34))
+            axes.plot(
+                [100 * s.value for _, s in own],
+                rows,
+                MARKERS[number % len(MARKERS)],
+                ms=3.5,
+                color=color,
+                label=short(model, 34),
+            )
         axes.set_yticks(range(0, -len(summary), -1), list(summary), fontsize=7)
         axes.margins(y=1 / (2 + len(summary)))
         axes.set(xlabel="score (points)")
-        figure.legend(loc="outside lower center", ncols=3, fontsize=8)
+        legend_below(figure, *axes.get_legend_handles_labels()[::-1])
 
     @property
     def _summary(self) -> dict[str, Mapping[str, Score]]:

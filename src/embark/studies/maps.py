@@ -11,13 +11,15 @@ from typing import Any, Unpack
 import numpy as np
 
 from embark.catalogue import check_name
+from embark.engine.progress import progress
 from embark.evaluators.ranks import take
 from embark.evaluators.similarity import whole
+from embark.results.drawing import PAGE
 from embark.results.table import Row, Table, applicable, short
 from embark.run.embedded_task import Embedded, EmbeddedPart, sample
 from embark.run.models import Models
 from embark.studies.geometry import first_label, part_of
-from embark.studies.plotting import color, marker
+from embark.studies.plotting import SMALL, color, label_points, legend_below, marker
 from embark.studies.stored_tasks import SharedArguments, one_stored_task
 from embark.studies.study import Study
 from embark.types import Array, Classes, EmbarkError, Groups, Split, Task
@@ -25,9 +27,10 @@ from embark.types import Array, Classes, EmbarkError, Groups, Split, Task
 METHODS = {"umap": "UMAP", "tsne": "t-SNE", "pca": "PCA (two main axes)"}
 GROUPINGS = ("side", "label")
 ITEMS = 500  # of a side
-LABELS = 7  # labels that get a color; the others are grey
+LABELS = 12  # labels that get a color and a marker; the others are grey
+IN_LEGEND = 8  # groups that a legend names; of more, the names stand on the map
 OTHERS = " others"  # the end of the name of the group of all other labels
-GREY = {"color": "#bbbbbb", "marker": ".", "zorder": 1}  # the look of that group
+REST = {"color": "#bbbbbb", "marker": ".", "zorder": 1}  # the look of that group
 NEIGHBORS = 15  # UMAP's, and those that trustworthiness asks about
 
 
@@ -47,7 +50,13 @@ def map(
     `shared`: protocol, embed (what is not stored; else it is an error), loading, settings, show_progress.
     """
     _check(by, method)
-    return Maps(tuple(lay_out(embedded, by, method, subset) for embedded in one_stored_task(model, task, **shared)))
+    stored = one_stored_task(model, task, **shared)
+    layouts = []
+    with progress("laying out maps", len(stored), shared.get("show_progress", True), "maps") as advance:
+        for embedded in stored:
+            layouts.append(lay_out(embedded, by, method, subset))
+            advance(1)
+    return Maps(tuple(layouts))
 
 
 @dataclass(frozen=True)
@@ -81,7 +90,7 @@ class Maps(Study):
     @property
     def size(self) -> tuple[float, float]:
         rows, columns = self._panels
-        return 7.0, 1.0 + rows * (4.6 if columns == 1 else 3.2)
+        return (5.0, 4.8) if columns == 1 and rows == 1 else (PAGE, 1.0 + 3.2 * rows)
 
     def table(self) -> Table:
         """One line per group: its items, and how many of them are shown."""
@@ -101,16 +110,22 @@ class Maps(Study):
         for axes, model in zip(panels.ravel(), self.models, strict=False):
             for number, name in enumerate(model.group_names):
                 colored = {"color": color(number), "marker": marker(number), "zorder": 2}
-                style = GREY if name.endswith(OTHERS) else colored
+                style = REST if name.endswith(OTHERS) else colored
                 points = model.points[model.groups == name]
                 axes.scatter(*points.T, **style, s=9, alpha=0.75, linewidths=0, label=name)
             axes.set(xticks=[], yticks=[])
-            axes.set_title(short(model.model), fontsize=8)
+            axes.spines[:].set_visible(True)
+            axes.set_title(f"{short(model.model)}, n = {len(model.points):,}, trust {model.trust:.2f}")
         for axes in panels.ravel()[len(self.models) :]:
             axes.set_axis_off()
         handles, labels = panels[0, 0].get_legend_handles_labels()
-        columns = max(1, min(4, 100 // (max(len(name) for name in labels) + 6)))
-        figure.legend(handles, labels, loc="outside lower center", ncols=columns, fontsize=7, markerscale=2)
+        legend_below(figure, labels, handles)
+        for axes, model in zip(panels.ravel(), self.models, strict=False):
+            if len(model.group_names) > IN_LEGEND:
+                named = [name for name in model.group_names if not name.endswith(OTHERS)]
+                middles = np.array([np.median(model.points[model.groups == name], axis=0) for name in named])
+                names = [short(name, 24) for name in named]
+                label_points(axes, middles[:, 0], middles[:, 1], names, model.points, size=SMALL, drop=True)
 
     @property
     def _panels(self) -> tuple[int, int]:

@@ -12,9 +12,10 @@ import numpy as np
 from embark.boards.matrix import Matrix, load_matrix
 from embark.catalogue import check_name, listed
 from embark.results import Results, TaskResult
+from embark.results.drawing import PAGE
 from embark.results.table import Exact, Row, Score, Table, applicable, short
 from embark.settings import Settings, load_settings
-from embark.studies.plotting import COLORS, label_points
+from embark.studies.plotting import COLORS, label_points, log_axis
 from embark.studies.study import Study
 from embark.tasks import Tasks
 from embark.types import Array, Benchmark, EmbarkError, ModelCard
@@ -57,7 +58,7 @@ class ParetoFront(Study):
     def title(self) -> str:
         return f"Score against {self.against}"
 
-    size = (7.5, 5.0)
+    size = (PAGE, 4.2)
 
     def table(self) -> Table:
         """The models on the front, then those that another beats."""
@@ -87,12 +88,14 @@ class ParetoFront(Study):
         axes.step(costs[unbeaten], scores[unbeaten], where="post", color=COLORS[0], lw=1)
         axes.plot(costs[unbeaten], scores[unbeaten], "o", ms=5, color=COLORS[0], label="on the front")
         if costs.max() > 4 * costs.min() > 0:
-            axes.set_xscale("log")
+            log_axis(axes, costs)
         axes.set(xlabel=UNITS[self.against], ylabel=f"total over {self.tasks} tasks (points)")
-        axes.margins(x=0.12, y=0.08)
-        axes.legend(loc="lower right", fontsize=8)
+        axes.margins(x=0.14, y=0.08)
+        axes.legend(loc="lower right")
+        front = np.column_stack([costs[unbeaten], scores[unbeaten]])
         names = [short(self.models[row]) for row in np.flatnonzero(unbeaten)]
-        label_points(axes, costs[unbeaten], scores[unbeaten], names)
+        beaten = np.column_stack([costs, scores])[~unbeaten]
+        label_points(axes, front[:, 0], front[:, 1], names, beaten, _stair(front))
 
 
 def pareto_front(matrix: Matrix, costs: Mapping[str, float], against: str = "parameters") -> ParetoFront:
@@ -145,6 +148,12 @@ def embedding_times(results: Iterable[TaskResult]) -> dict[str, float]:
             embedded = record.counts.get("embedded", 0)
             spent[name] = (seconds + record.timings.get("embed", 0.0) * bool(embedded), items + embedded)
     return {model: 1000 * seconds / items for model, (seconds, items) in spent.items() if items and seconds}
+
+
+def _stair(front: Array) -> Array:
+    """The corners of a line that goes across, then up, from each point to the next."""
+    corners = np.repeat(front, 2, axis=0)
+    return np.column_stack([corners[1:, 0], corners[:-1, 1]])
 
 
 def _amount(value: float) -> str:

@@ -1,8 +1,12 @@
-"""Helpers for drawings: colors, markers, short names, and labels that do not cover each other."""
+"""Helpers for drawings: colors, markers, short names, axes of sizes, and labels that cover nothing.
+
+The style sheet is `embark.results.drawing.STYLE`; widths of a column and a page are `COLUMN` and `PAGE` there.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -10,14 +14,19 @@ import numpy as np
 from embark.results.table import short, without_kind
 from embark.types import Array
 
-# Okabe and Ito's, which survive every common color blindness, and two greys for the ninth and tenth group.
+# Okabe and Ito's, which survive every common color blindness, two greys, and those of Tol's muted ones that differ.
 COLORS = (
     "#0072B2", "#E69F00", "#009E73", "#D55E00", "#56B4E9", "#CC79A7", "#F0E442", "#000000", "#999999", "#666699",
+    "#882255", "#999933", "#332288", "#DDCC77", "#117733", "#CC6677", "#44AA99", "#AA4499", "#661100", "#BBBBBB",
 )  # fmt: skip
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
-LINE = 0.055  # height of a line of small type, as a share of the panel's
-LETTER = 0.0105  # width of a letter of small type, as a share of the panel's
-GAP = 0.012  # between a point and its label
+SAFE = 8  # colors of Okabe and Ito; further ones come with other markers
+GREY = "#888888"
+SMALL = 6.5  # points: the smallest type
+ROOM = 1.5  # points of white round a label
+DISTANCES = (5.5, 9.0, 16.0, 26.0, 38.0)  # points between a point and the places that its label may take
+COVERED = 50.0  # the cost of a label over another, or out of the frame; that of one over a point is 1
+TICKS = 7  # values of a logarithmic axis that are all named
 
 
 def color(number: int) -> str:
@@ -26,8 +35,8 @@ def color(number: int) -> str:
 
 
 def marker(number: int) -> str:
-    """The marker of a group by its number; it changes when colors are used again."""
-    return MARKERS[number // len(COLORS) % len(MARKERS)]
+    """The marker of a group by its number; it changes with every eight colors."""
+    return MARKERS[number // SAFE % len(MARKERS)]
 
 
 def short_task(name: str, most: int = 22) -> str:
@@ -35,33 +44,77 @@ def short_task(name: str, most: int = 22) -> str:
     return short(without_kind(name), most)
 
 
-def label_points(axes: Any, xs: Array, ys: Array, names: Sequence[str]) -> None:
-    """Write names beside points. A name that would cover another is moved up, with a thin line to its point."""
-    from matplotlib.patheffects import withStroke
+def amount(value: float) -> str:
+    """A number as a tick says it: 512, 2,048, 0.05."""
+    return f"{value:,.0f}" if value >= 100 else f"{value:g}"
 
-    axes.figure.canvas.draw()  # from here on, limits are final
-    limits = axes.get_ylim()
-    to_axes = axes.transData + axes.transAxes.inverted()
-    placed: list[tuple[float, float, float]] = []  # left end, right end and height of the labels so far
-    for x, y, name in sorted(zip(xs, ys, names, strict=True), key=lambda point: point[1]):
-        across, height = to_axes.transform((x, y))
-        width = LETTER * len(name)
-        right_of_point = across + width < 0.98
-        left = across + GAP if right_of_point else across - width - GAP
-        label_height = height
-        for other_left, other_right, other_height in sorted(placed, key=lambda label: label[2]):
-            overlaps = left < other_right and other_left < left + width
-            if overlaps and abs(label_height - other_height) < LINE:
-                label_height = other_height + LINE
-        placed.append((left, left + width, label_height))
-        moved = abs(label_height - height) > LINE / 2
-        axes.annotate(
-            name, (x, y), (left if right_of_point else across - GAP, label_height), textcoords="axes fraction",
-            fontsize=7, va="center", ha="left" if right_of_point else "right", annotation_clip=False, zorder=5,
-            path_effects=[withStroke(linewidth=2, foreground="white")],
-            arrowprops={"arrowstyle": "-", "lw": 0.4, "color": "#888888"} if moved else None,
+
+def log_axis(axes: Any, values: Sequence[float] | Array, which: str = "x") -> None:
+    """A logarithmic axis with plain numbers at its ticks: its values where they are few, else 1, 2, 5, 10…"""
+    from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullFormatter, NullLocator
+
+    (axes.set_xscale if which == "x" else axes.set_yscale)("log")
+    axis = axes.xaxis if which == "x" else axes.yaxis
+    known = np.unique(np.asarray(values, float))
+    apart = len(known) < 2 or float(np.diff(np.log(known)).min() / np.log(known[-1] / known[0])) > 0.08
+    if len(known) <= TICKS and apart:
+        axis.set_major_locator(FixedLocator(known.tolist()))
+        axis.set_minor_locator(NullLocator())
+    else:
+        tens = np.log10(known[-1] / known[0])
+        axis.set_major_locator(LogLocator(subs=(1, 2, 5) if tens < 1.5 else (1, 3) if tens < 2.5 else (1,)))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: amount(value)))
+    axis.set_minor_formatter(NullFormatter())
+
+
+def label_points(
+    axes: Any,
+    xs: Array,
+    ys: Array,
+    names: Sequence[str],
+    others: Array | None = None,
+    line: Array | None = None,
+    size: float = 7,
+    drop: bool = False,
+    laid_out: bool = False,
+) -> None:
+    """Write names beside points, where they cover neither each other nor a point nor a line nor the frame.
+
+    `others` are further points, `line` the corners of a line, both (n, 2). A name that stands off its point gets a thin
+    line to it; with `drop`, one that would cover another name is left out. `laid_out` says that the figure has been
+    laid out (`figure.draw_without_rendering()`), which takes a while and is done here otherwise.
+    """
+    from matplotlib.font_manager import FontProperties
+    from matplotlib.textpath import TextPath
+
+    figure = axes.figure.figure if hasattr(axes.figure, "figure") else axes.figure
+    if not laid_out:
+        figure.draw_without_rendering()  # from here on, limits and places are final
+    points_per_pixel = 72 / figure.dpi
+    limits = (axes.get_xlim(), axes.get_ylim())
+    corner, opposite = (axes.transAxes.transform(point) * points_per_pixel for point in ((0, 0), (1, 1)))
+    labelled = axes.transData.transform(np.column_stack([xs, ys])) * points_per_pixel
+    covered = labelled
+    for more in (others, _along(axes, line)):
+        if more is not None and len(more):
+            covered = np.concatenate([covered, axes.transData.transform(more) * points_per_pixel])
+    boxes: list[Array] = []  # left, bottom, right, top of the labels so far
+    font = FontProperties(size=size)
+    for row in sorted(range(len(names)), key=lambda row: -float(labelled[row][0])):
+        width = float(TextPath((0, 0), names[row], prop=font).get_extents().width) + ROOM
+        place, box, cost = _place(labelled[row], width, size, boxes, covered, np.array([*corner, *opposite]))
+        if drop and cost >= COVERED:
+            continue
+        boxes.append(box)
+        far = max(abs(place)) > DISTANCES[1]
+        text = axes.annotate(
+            names[row], (xs[row], ys[row]), tuple(place), textcoords="offset points", fontsize=size, va="center",
+            ha="left" if place[0] > 0 else "right" if place[0] < 0 else "center", annotation_clip=False, zorder=5,
+            bbox={"fc": "white", "alpha": 0.6, "lw": 0, "pad": 0.5},
+            arrowprops={"arrowstyle": "-", "lw": 0.4, "color": GREY, "shrinkA": 0, "shrinkB": 2} if far else None,
         )  # fmt: skip
-    axes.set_ylim(limits)
+        text.set_in_layout(False)
+    axes.set(xlim=limits[0], ylim=limits[1])
 
 
 def label_above(
@@ -119,6 +172,48 @@ def draw_heat(
                 red, green, blue, _ = image.cmap(image.norm(value))
                 dark = 0.3 * red + 0.59 * green + 0.11 * blue < 0.5
                 axes.text(
-                    column, row, f"{value:.0f}", ha="center", va="center", fontsize=6,
+                    column, row, f"{value:.0f}", ha="center", va="center", fontsize=SMALL,
                     color="white" if dark else "black",
                 )  # fmt: skip
+
+
+def legend_below(figure: Any, labels: Sequence[str], handles: Sequence[Any], fontsize: float = 7) -> None:
+    """A legend below all panels, in as many columns as the figure's width has room for."""
+    letters = figure.get_size_inches()[0] * 72 / (0.55 * fontsize)
+    columns = max(1, min(len(labels), int(letters // (max(map(len, labels)) + 7))))
+    figure.legend(handles, labels, loc="outside lower center", ncols=columns, fontsize=fontsize)
+
+
+def _along(axes: Any, line: Array | None) -> Array | None:
+    """Points along a line of straight pieces, close enough that no label fits between them; data coordinates."""
+    if line is None or len(line) < 2:
+        return None
+    corners = axes.transData.transform(line)
+    pieces = [
+        np.linspace(start, end, max(2, int(np.abs(end - start).max() / 4)))
+        for start, end in pairwise(corners)
+    ]
+    return np.asarray(axes.transData.inverted().transform(np.concatenate(pieces)))
+
+
+def _place(
+    point: Array, width: float, height: float, boxes: Sequence[Array], covered: Array, frame: Array
+) -> tuple[Array, Array, float]:
+    """The best offset of a label from its point, the box that it takes, and how much that covers; all in points."""
+    best: tuple[float, Array, Array] | None = None
+    for number, distance in enumerate(DISTANCES):
+        for across, up in ((1, 0), (-1, 0), (1, 1), (-1, 1), (1, -1), (-1, -1), (0, 1), (0, -1)):
+            lift = distance if across == 0 else distance * 0.8
+            place = np.array([across * distance, up * (lift + (height / 2 if across == 0 else 0))])
+            x, y = point + place
+            left = x if across > 0 else x - width if across < 0 else x - width / 2
+            box = np.array([left - ROOM, y - height / 2 - ROOM, left + width + ROOM, y + height / 2 + ROOM])
+            overlaps = sum(bool((box[:2] < other[2:]).all() and (other[:2] < box[2:]).all()) for other in boxes)
+            inside = ((covered > box[:2]) & (covered < box[2:])).all(axis=1)
+            outside = bool((box[:2] < frame[:2]).any() or (box[2:] > frame[2:]).any())
+            hidden = COVERED * (overlaps + outside) + float(inside.sum())
+            cost = hidden + 0.1 * number + 0.01 * (across < 0) + 0.02 * abs(up)
+            if best is None or cost < best[0]:
+                best = (cost, place, box)
+    assert best is not None
+    return best[1], best[2], best[0]

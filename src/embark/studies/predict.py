@@ -18,7 +18,7 @@ from embark.data.own_tasks import tasks_here
 from embark.results.table import Exact, Row, Score, Table, short
 from embark.settings import Settings
 from embark.stats.intervals import LEVEL
-from embark.studies.plotting import COLORS, label_points
+from embark.studies.plotting import COLORS, label_points, legend_below
 from embark.studies.study import Study
 from embark.tasks import Tasks, get_benchmark
 from embark.types import Array, Benchmark, EmbarkError
@@ -74,7 +74,7 @@ class Predictions(Study):
     def title(self) -> str:
         return f"Full score from {self.part} of {self.all} tasks"
 
-    size = (7.0, 5.5)
+    size = (5.0, 4.4)
 
     def table(self) -> Table:
         """New models first, then the predictions for the known ones."""
@@ -103,10 +103,18 @@ class Predictions(Study):
             low, high = 100 * (prediction.value - prediction.half), 100 * (prediction.value + prediction.half)
             axes.axhspan(low, high, alpha=0.15, color=color)
             axes.axhline(100 * prediction.value, color=color, lw=1, label=f"{short(prediction.model)} (new)")
-        worst = np.argsort(-np.abs(true - predicted))[:3]
-        label_points(axes, true[worst], predicted[worst], [short(self.known[model].model) for model in worst])
         axes.set(xlabel="true total (points)", ylabel="predicted total (points)")
-        figure.legend(loc="outside lower center", ncols=3, fontsize=7.5)
+        legend_below(figure, *axes.get_legend_handles_labels()[::-1])
+        worst = np.argsort(-np.abs(true - predicted))[:3]
+        names = [short(self.known[model].model) for model in worst]
+        label_points(
+            axes,
+            true[worst],
+            predicted[worst],
+            names,
+            np.column_stack([true, predicted]),
+            np.column_stack([ends, ends]),
+        )
 
 
 def predict_totals(matrix: Matrix, names: Sequence[str]) -> Predictions:

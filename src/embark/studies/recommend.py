@@ -19,7 +19,7 @@ from embark.models import parameter_count
 from embark.results.table import Exact, Row, Score, Table, applicable, first, named, short
 from embark.settings import Settings
 from embark.stats.ranking import Place, over_kinds, places
-from embark.studies.plotting import color, marker
+from embark.studies.plotting import SAFE, color, legend_below, marker
 from embark.studies.study import Study
 from embark.tasks import Tasks
 from embark.types import MODALITIES, Array, Benchmark, EmbarkError, ModelCard, Task
@@ -125,13 +125,13 @@ class Recommendation(Study):
         lines = range(len(shown))
         for number, need in enumerate(self.needs):
             values = [100 * model.needs[number] for model in shown]
-            axes.plot(values, lines, marker(number * 10), color=color(number), ms=5, ls="", label=need)
+            axes.plot(values, lines, marker(number * SAFE), color=color(number), ms=5, ls="", label=need)
         axes.plot([100 * model.total for model in shown], lines, "|", color="black", ms=11, mew=2, label="mean")
         names = [f"{short(model.name, 30)}{'' if model.place else ' (partial)'}" for model in shown]
         axes.set_yticks(lines, names, fontsize=8)
         axes.invert_yaxis()
         axes.set_xlabel("score (points)")
-        figure.legend(loc="outside lower center", ncols=4, fontsize=8)
+        legend_below(figure, *axes.get_legend_handles_labels()[::-1])
 
     def _table_notes(self, shown: int, partial: bool) -> tuple[str, ...]:
         counts = ", ".join(f"{need} {len(columns)}" for need, columns in self.needs.items())

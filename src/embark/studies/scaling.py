@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import astuple, dataclass
 from typing import Any
 
@@ -10,17 +10,19 @@ import numpy as np
 
 from embark.boards.matrix import Matrix, grouped, load_matrix
 from embark.catalogue import listed
+from embark.results.drawing import PAGE
 from embark.results.table import Row, Table, applicable, short
 from embark.settings import Settings
 from embark.studies.correlate import OVER_MODELS, Agreement, agreement
-from embark.studies.plotting import COLORS
+from embark.studies.model_filter import fact, only_models
+from embark.studies.plotting import COLORS, SMALL, color, label_points, log_axis, marker
 from embark.studies.study import Study
-from embark.tasks import Tasks
+from embark.tasks import Tasks, Wanted
 from embark.types import Array, Benchmark, EmbarkError, ModelCard
 
 UNITS = {"parameters": 1e6, "data": 1.0}  # of a card's number in a million
 FEWEST = 3  # models that a line needs
-ACROSS = 4  # panels side by side
+ACROSS = 3  # panels side by side
 
 
 def scaling(
@@ -29,15 +31,20 @@ def scaling(
     *,
     against: str = "parameters",
     by: str = "category",
+    hold: str | None = None,
+    models: Wanted = None,
+    where: Sequence[str] = (),
     own: bool = False,
     settings: Settings | None = None,
 ) -> Scaling:
     """Fit the scores of each group of tasks against the logarithm of the models' size.
 
-    `against` is parameters or data (training examples); `by` is category, type, capability, domain… or task.
+    `against` is parameters or data (training examples); `by` is category, type, capability, domain… or task. `hold`
+    compares only models that share a fact: architecture, objective, family, data, parameters. `models` are names or
+    patterns, `where` conditions on their cards: "architecture=vit", "data=400..2000" (millions).
     """
-    matrix = load_matrix(benchmark, tasks, own=own, settings=settings)
-    return fit_scaling(matrix, matrix.cards, against, by)
+    matrix = only_models(load_matrix(benchmark, tasks, own=own, settings=settings), models, where)
+    return fit_scaling(matrix, matrix.cards, against, by, hold)
 
 
 @dataclass(frozen=True)
@@ -53,6 +60,15 @@ class Trend:
     high: float
     level: float
     r: Agreement
+    strata: Array  # the number of what is held fixed, for each model
+
+    def line(self, sizes: Array) -> tuple[Array, Array]:
+        """The fitted points of score at these sizes, and half the width of the line's 95 % band."""
+        x = np.log10(self.sizes)
+        spread = float(((x - _means(x, self.strata)) ** 2).sum())
+        away = (np.log10(sizes) - x.mean()) ** 2
+        half = (self.high - self.low) / 2 * np.sqrt(spread / len(x) + away)  # of the slope: t · s / √spread
+        return 100 * self.level + self.slope * np.log10(sizes), half
 
 
 @dataclass(frozen=True)
@@ -64,14 +80,16 @@ class Scaling(Study):
     trends: tuple[Trend, ...]
     left_out: tuple[str, ...]
     unknown: tuple[str, ...]
+    hold: str | None = None
 
     @property
     def title(self) -> str:
-        return f"Score against {'training data' if self.against == 'data' else 'parameters'}, by {self.by}"
+        held = f", {self.hold} held fixed" if self.hold else ""
+        return f"Score against {'training data' if self.against == 'data' else 'parameters'}, by {self.by}{held}"
 
     @property
     def size(self) -> tuple[float, float]:
-        return 8.0, 0.9 + 1.75 * self._rows
+        return PAGE, 0.9 + 1.7 * self._rows
 
     def table(self) -> Table:
         """One line per group, steepest first."""
@@ -82,6 +100,7 @@ class Scaling(Study):
         notes = {
             f"per ×10: least-squares points of score for ten times the {self.against}, with 95 % bounds.": True,
             f"r: Pearson of score and log size; {OVER_MODELS}.": True,
+            f"Lines within models of the same {self.hold}: one slope, a level of its own for each.": self.hold,
             "Models differ in more than their size: this is no experiment.": True,
             f"{len(self.left_out)} groups have fewer than {FEWEST} models of known size: left out.": self.left_out,
             f"Size not known, left out: {listed([*map(short, self.unknown)], 2)}.": self.unknown,
@@ -90,25 +109,37 @@ class Scaling(Study):
         return Table(columns, tuple(rows), applicable(notes))
 
     def draw(self, figure: Any) -> None:
-        """One panel per group: models as points, with the fitted line."""
+        """One panel per group: models as points, the fitted line with its 95 % band, the models furthest off it."""
+        all_sizes = np.concatenate([trend.sizes for trend in self.trends])
         panels = figure.subplots(self._rows, min(ACROSS, len(self.trends)), sharex=True, squeeze=False)
         for axes, trend in zip(panels.flat, self.trends, strict=False):
-            axes.plot(trend.sizes, 100 * trend.scores, "o", ms=3, color=COLORS[0], alpha=0.7, mew=0)
-            ends = np.array([trend.sizes.min(), trend.sizes.max()])
-            axes.plot(ends, 100 * trend.level + trend.slope * np.log10(ends), color=COLORS[3], lw=1.2)
-            axes.set_xscale("log")
-            axes.set_title(short(trend.group, 24), fontsize=8)
-            axes.text(
-                0.03, 0.97, f"{trend.slope:+.1f} per ×10, n={trend.r.n}",
-                transform=axes.transAxes, fontsize=7, va="top",
-            )  # fmt: skip
-            axes.tick_params(labelsize=7)
-            axes.margins(y=0.18)
+            for number, stratum in enumerate(np.unique(trend.strata)):
+                rows = trend.strata == stratum
+                held = {"color": color(number), "marker": marker(number)} if self.hold else {"color": COLORS[0]}
+                order = np.argsort(trend.sizes[rows])
+                look = {"marker": "o", "ms": 3, "alpha": 0.7, "mew": 0, "lw": 0.6 * bool(self.hold)}
+                axes.plot(trend.sizes[rows][order], 100 * trend.scores[rows][order], **look | held)
+            x = np.geomspace(trend.sizes.min(), trend.sizes.max(), 50)
+            line, half = trend.line(x)
+            axes.plot(x, line, color=COLORS[3], lw=1.2)
+            axes.fill_between(x, line - half, line + half, color=COLORS[3], alpha=0.15, lw=0)
+            log_axis(axes, all_sizes)
+            slope = f"{trend.slope:+.1f} [{trend.low:+.1f}, {trend.high:+.1f}] per ×10, n = {trend.r.n}"
+            axes.set_title(f"{short(trend.group, 26)}\n{slope}", fontsize=SMALL)
+            axes.margins(x=0.08, y=0.12)
         for axes in panels.flat[len(self.trends) :]:
             axes.set_axis_off()
         unit = "training examples" if self.against == "data" else "parameters"
-        figure.supxlabel(f"{unit} (millions, log scale)", fontsize=9)
-        figure.supylabel("score (points)", fontsize=9)
+        figure.supxlabel(f"{unit} (millions, log scale)", fontsize=8)
+        figure.supylabel("score (points)", fontsize=8)
+        figure.draw_without_rendering()
+        for axes, trend in zip(panels.flat, self.trends, strict=False):
+            points = np.column_stack([trend.sizes, 100 * trend.scores])
+            off = points[:, 1] - trend.line(trend.sizes)[0]
+            extremes = np.unique([off.argmax(), off.argmin()])
+            names = [short(trend.models[row], 16) for row in extremes]
+            off_line = points[extremes]
+            label_points(axes, off_line[:, 0], off_line[:, 1], names, points, size=SMALL, laid_out=True)
 
     @property
     def _rows(self) -> int:
@@ -116,9 +147,16 @@ class Scaling(Study):
 
 
 def fit_scaling(
-    matrix: Matrix, cards: Mapping[str, ModelCard], against: str = "parameters", by: str = "category"
+    matrix: Matrix,
+    cards: Mapping[str, ModelCard],
+    against: str = "parameters",
+    by: str = "category",
+    hold: str | None = None,
 ) -> Scaling:
-    """Fit every group over the models whose size is known and that have all of the group's tasks."""
+    """Fit every group over the models whose size is known and that have all of the group's tasks.
+
+    With `hold`, models count that share the fact with another one of another size.
+    """
     if against not in UNITS:
         raise EmbarkError(f"Scores can be set against {' or '.join(UNITS)}, not '{against}'.")
     sizes = np.array([_size(cards.get(model), against) for model in matrix.models])
@@ -126,10 +164,12 @@ def fit_scaling(
     for group, columns in grouped(matrix.tasks, by).items():
         scores = matrix.values[:, columns].mean(axis=1)
         rows = np.flatnonzero(~np.isnan(sizes) & ~np.isnan(scores))
-        if len(rows) < FEWEST or np.ptp(sizes[rows]) == 0:
+        strata = _strata([fact(cards.get(matrix.models[row]), hold) for row in rows] if hold else [0] * len(rows))
+        rows, strata = _comparable(rows, strata, sizes)
+        if len(rows) - len(set(strata.tolist())) < FEWEST - 1 or np.ptp(sizes[rows]) == 0:
             left_out.append(group)
             continue
-        trends.append(_trend(group, tuple(matrix.models[row] for row in rows), sizes[rows], scores[rows]))
+        trends.append(_trend(group, tuple(matrix.models[row] for row in rows), sizes[rows], scores[rows], strata))
     if not trends:
         raise EmbarkError(
             f"No {by} has {FEWEST} models of known {against} with a score on all of its tasks. Group by task, choose "
@@ -137,17 +177,42 @@ def fit_scaling(
         )
     unknown = tuple(model for model, size in zip(matrix.models, sizes, strict=True) if np.isnan(size))
     trends.sort(key=lambda trend: -trend.slope)
-    return Scaling(against, by, tuple(trends), tuple(left_out), unknown, notes=matrix.notes)
+    return Scaling(against, by, tuple(trends), tuple(left_out), unknown, hold, notes=matrix.notes)
 
 
-def _trend(group: str, models: tuple[str, ...], sizes: Array, scores: Array) -> Trend:
-    from scipy.stats import linregress, t
+def _trend(group: str, models: tuple[str, ...], sizes: Array, scores: Array, strata: Array) -> Trend:
+    """A line through all models or, where there are several strata, one slope within them."""
+    from scipy.stats import t
 
-    fit = linregress(np.log10(sizes), scores)
-    half = t.ppf(0.975, len(sizes) - 2) * np.nan_to_num(fit.stderr)  # NaN where all scores are equal
-    r = agreement(np.log10(sizes), scores, "pearson")
-    slope, low, high = (100 * float(value) for value in (fit.slope, fit.slope - half, fit.slope + half))
-    return Trend(group, models, sizes, scores, slope, low, high, float(fit.intercept), r)
+    x, y = (values - _means(values, strata) for values in (np.log10(sizes), scores))
+    spread = float((x**2).sum())
+    slope = float((x * y).sum()) / spread
+    freedom = len(sizes) - len(np.unique(strata)) - 1
+    error = np.sqrt(max(float(((y - slope * x) ** 2).sum()), 0.0) / freedom / spread)
+    half = float(t.ppf(0.975, freedom) * error)
+    level = float(scores.mean() - slope * np.log10(sizes).mean())
+    r = agreement(x, y, "pearson")
+    low, high = 100 * (slope - half), 100 * (slope + half)
+    return Trend(group, models, sizes, scores, 100 * slope, low, high, level, r, strata)
+
+
+def _means(values: Array, strata: Array) -> Array:
+    """The mean of each value's stratum."""
+    number = np.unique(strata, return_inverse=True)[1]
+    return np.asarray((np.bincount(number, values) / np.bincount(number))[number])
+
+
+def _strata(facts: Sequence[object]) -> Array:
+    """The number of each fact, -1 where it is not known."""
+    numbers: dict[object, int] = {}
+    return np.array([-1 if value is None else numbers.setdefault(value, len(numbers)) for value in facts], int)
+
+
+def _comparable(rows: Array, strata: Array, sizes: Array) -> tuple[Array, Array]:
+    """The rows, and their strata, that share a known stratum with another size."""
+    several = [n for n in np.unique(strata) if n >= 0 and np.ptp(sizes[rows[strata == n]]) > 0]
+    chosen = np.isin(strata, several)
+    return rows[chosen], strata[chosen]
 
 
 def _size(card: ModelCard | None, against: str) -> float:

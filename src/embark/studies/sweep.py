@@ -11,11 +11,13 @@ from typing import Any, Literal
 
 import numpy as np
 
+from embark.catalogue import group_values
+from embark.results.drawing import COLUMN, PAGE
 from embark.results.table import Row, Score, Table, footnoted, short
 from embark.run.embedded_task import Embedded
 from embark.stats.paired import difference
 from embark.stats.shared import ItemNumbers, Part, interval
-from embark.studies.plotting import color
+from embark.studies.plotting import GREY, amount, color, legend_below
 from embark.studies.study import Study
 from embark.types import Array, Scores
 
@@ -79,15 +81,16 @@ class Sweep(Study):
 
     @property
     def title(self) -> str:
-        return self.heading
+        models = {curve.task.model for curve in self.curves}
+        return f"{self.heading}, {short(models.pop())}" if len(models) == 1 else self.heading
 
     @property
     def size(self) -> tuple[float, float]:
         if self.scale == "names":
             most = max(len(curve.points) for curve in self.curves)
-            return 7.0, min(1.6 + 0.24 * most * len(self.curves), 12.0)
-        lines = len({(curve.label, point.variant.group) for curve in self.curves for point in curve.points})
-        return 7.0, min(4.2 + 0.1 * lines, 12.0)
+            return PAGE, min(1.2 + (0.3 + 0.2 * most) * len(self.curves), 12.0)
+        rows, across = self._panels
+        return (COLUMN + 0.5, 3.2) if across == 1 else (PAGE, 0.9 + 2.2 * rows)
 
     def table(self) -> Table:
         """One line per variant, curve by curve."""
@@ -117,42 +120,58 @@ class Sweep(Study):
             self._draw_lines(figure)
 
     def _draw_lines(self, figure: Any) -> None:
-        """Score against a number: a color a curve and a style a group, or a color a group where there is one curve."""
-        axes = figure.subplots()
-        single = len(self.curves) == 1
-        for curve_number, curve in enumerate(self.curves):
-            in_every_line = [point for point in curve.points if not point.variant.group]
-            groups = [name for name in dict.fromkeys(point.variant.group for point in curve.points) if name]
-            for number, group in enumerate(groups or [""]):
-                in_group = [point for point in curve.points if group and point.variant.group == group]
-                points = sorted([*in_every_line, *in_group], key=lambda point: point.variant.x)
-                x = [point.variant.x for point in points]
-                tint = color(number if single else curve_number)
-                label = ", ".join(filter(None, ["" if single else curve.label, group])) or None
-                value, low, high = _percentages(points)
-                axes.plot(
-                    x, value, color=tint, marker=POINT_MARKERS[number % 4],
-                    linestyle=LINE_STYLES[number % 4], markersize=4, label=label,
-                )  # fmt: skip
-                axes.fill_between(x, low, high, color=tint, alpha=0.12, linewidth=0)
-        ticks = sorted({point.variant.x for curve in self.curves for point in curve.points})
-        axes.set_xscale(self.scale)
-        axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks], rotation=0 if len(ticks) < 10 else 45)
-        axes.minorticks_off()
-        metric = "/".join(dict.fromkeys(curve.metric for curve in self.curves))
-        name = f"{self.curves[0].label}, " if single else ""
-        axes.set(xlabel=self.axis, ylabel=f"{metric} (%)")
-        axes.set_title(f"{name}95 % intervals", fontsize=8, color="#555555")
-        self._draw_chance(axes)
-        if labels := axes.get_legend_handles_labels()[1]:
-            columns = max(1, min(4, 110 // (max(map(len, labels)) + 8)))
-            figure.legend(loc="outside lower center", ncols=columns, fontsize=7)
+        """Score against a number, a panel a task: a color a model, a style a group; of one model, a color a group."""
+        models = list(dict.fromkeys(curve.task.model for curve in self.curves))
+        groups = list(dict.fromkeys(point.variant.group for c in self.curves for point in c.points)) or [""]
+        groups = [group for group in groups if group] or [""]
+        rows, across = self._panels
+        panels = figure.subplots(rows, across, squeeze=False).ravel()
+        for axes, (task, curves) in zip(panels, self._by_task.items(), strict=False):
+            for curve in curves:
+                for number, points in enumerate(_lines(curve, groups)):
+                    tint = color(number if len(models) == 1 else models.index(curve.task.model))
+                    x = [point.variant.x for point in points]
+                    value, low, high = _percentages(points)
+                    axes.plot(x, value, color=tint, marker=POINT_MARKERS[number % 4], linestyle=LINE_STYLES[number % 4])
+                    axes.fill_between(x, low, high, color=tint, alpha=0.12, linewidth=0)
+            ticks = sorted({point.variant.x for curve in curves for point in curve.points})
+            axes.set_xscale(self.scale)
+            axes.set_xticks(ticks, [amount(tick) for tick in ticks], rotation=0 if len(ticks) < 8 else 45)
+            axes.minorticks_off()
+            axes.set(ylabel=f"{curves[0].metric} (%)", xlabel=self.axis)
+            axes.set_title(f"{task}, {curves[0].count}", fontsize=7)
+            if (level := curves[0].task.task.chance) and self.axis != "k":
+                axes.axhline(100 * level, color=GREY, linewidth=0.8, linestyle=":")
+        for axes in panels[len(self._by_task) :]:
+            axes.set_axis_off()
+        self._draw_legend(figure, models, groups)
 
-    def _draw_chance(self, axes: Any) -> None:
-        """The score of guessing, if it is the same for all curves."""
-        levels = {curve.task.task.chance for curve in self.curves}
-        if len(levels) == 1 and (level := levels.pop()) and self.axis != "k":
-            axes.axhline(100 * level, color="#888888", linewidth=0.8, linestyle=":", label="chance")
+    def _draw_legend(self, figure: Any, models: Sequence[str], groups: Sequence[str]) -> None:
+        """The colors of the models, the styles of the groups, and the line of chance."""
+        from matplotlib.lines import Line2D
+
+        several = len(models) > 1
+        handles = {short(m, 34): Line2D([], [], color=color(i), lw=3) for i, m in enumerate(models)}
+        for number, group in enumerate(groups if groups != [""] else []):
+            look: dict[str, Any] = {"marker": POINT_MARKERS[number % 4], "linestyle": LINE_STYLES[number % 4]}
+            handles[group] = Line2D([], [], color="#444444" if several else color(number), **look)
+        if self.axis != "k" and any(curve.task.task.chance for curve in self.curves):
+            handles["chance"] = Line2D([], [], color=GREY, linewidth=0.8, linestyle=":")
+        handles["95 % intervals"] = Line2D([], [], color=GREY, alpha=0.3, lw=6)
+        if not several and len(groups) > 1:
+            del handles[short(models[0], 34)]  # whose colors are those of the groups
+        legend_below(figure, list(handles), list(handles.values()))
+
+    @property
+    def _by_task(self) -> dict[str, list[Curve]]:
+        return group_values((curve.task.task.name, curve) for curve in self.curves)
+
+    @property
+    def _panels(self) -> tuple[int, int]:
+        """Rows and columns of panels of lines."""
+        count = len(self._by_task)
+        across = min(count, 2 if count in (2, 4) else 3)
+        return -(-count // across), across
 
     def _draw_points(self, figure: Any) -> None:
         """Draw a point with its interval for each variant; one panel per curve."""
@@ -166,7 +185,7 @@ class Sweep(Study):
             axes.axvline(value[0], color=color(number), linewidth=0.6, alpha=0.5)
             axes.set_yticks(y, [point.variant.name for point in curve.points], fontsize=7)
             axes.set_ylim(-0.6, len(y) - 0.4)
-            axes.set_title(f"{curve.label}, {curve.metric}, {curve.count}", fontsize=8, color="#555555")
+            axes.set_title(f"{curve.label}, {curve.metric}, {curve.count}", fontsize=7)
         panels[-1].set_xlabel("score (%), 95 % intervals")
 
 
@@ -194,6 +213,13 @@ def score_variants(variants: Sequence[Variant], paired: bool = True) -> Curve:
         first_ids = first_ids or ids
     metric = task.task.metric if paired else first_main.rpartition("_at_")[0] or first_main
     return Curve(task, metric, sum(map(len, first_ids)), tuple(points))
+
+
+def _lines(curve: Curve, groups: Sequence[str]) -> list[list[Point]]:
+    """The points of each group by position; those of no group are on every line."""
+    on_all = [point for point in curve.points if not point.variant.group]
+    of_groups = [[point for point in curve.points if group and point.variant.group == group] for group in groups]
+    return [sorted([*on_all, *points], key=lambda point: point.variant.x) for points in of_groups]
 
 
 def _percentages(points: Sequence[Point]) -> Array:

@@ -20,6 +20,10 @@ By = Annotated[str, typer.Option("--by", help="Group tasks by category, type, ca
 OfModels = Annotated[
     list[str] | None, typer.Option("-m", "--model", help="Only these models: names or patterns, '*siglip*'.")
 ]
+Where = Annotated[
+    list[str] | None,
+    typer.Option("--where", help="Only models with this on their card: architecture=vit, data=400..2000 (millions)."),
+]
 Correlation = Annotated[str, typer.Option("--correlation", help="spearman or pearson.")]
 
 
@@ -89,13 +93,66 @@ def scaling(
     tasks: OnTasks = None,
     against: Annotated[str, typer.Option("--against", help="parameters, or data (training examples).")] = "parameters",
     by: By = "category",
+    hold: Annotated[
+        str | None, typer.Option("--hold", help="Compare models with the same architecture, objective, family, data…")
+    ] = None,
+    models: OfModels = None,
+    where: Where = None,
 ) -> None:
     """What ten times the parameters, or the training data, go with: points of score by group.
 
     \b
     embark analyze scaling --by type --plot size.svg
-    embark analyze scaling --against data --by type
+    embark analyze scaling --against data --by type --hold architecture
+    embark analyze scaling --by type --where architecture=vit --where data=400..2000
     embark analyze scaling -b UniBench --by task
+    """
+
+
+def gains(
+    benchmark: OnBenchmark = None,
+    tasks: OnTasks = None,
+    against: Annotated[str, typer.Option("--against", help="data (training examples), or parameters.")] = "data",
+    by: By = "capability",
+    reference: Annotated[str | None, typer.Option("--reference", help="The task to compare with (ImageNet).")] = None,
+    models: OfModels = None,
+    where: Where = None,
+) -> None:
+    """What scale buys in every group of tasks, relative to what it buys on ImageNet.
+
+    \b
+    embark analyze gains --by type --against parameters --plot gains.svg
+    embark analyze gains -b UniBench --own --where architecture=vit
+    """
+
+
+def medians(
+    benchmark: OnBenchmark = None,
+    tasks: OnTasks = None,
+    by: By = "category",
+    models: OfModels = None,
+    where: Where = None,
+) -> None:
+    """What the whole field can do: the median over models on every task, against chance.
+
+    \b
+    embark analyze medians -b UniBench --plot medians.svg
+    embark analyze medians --where parameters=..500 --format latex
+    """
+
+
+def extremes(
+    benchmark: OnBenchmark = None,
+    tasks: OnTasks = None,
+    by: By = "category",
+    models: OfModels = None,
+    where: Where = None,
+) -> None:
+    """The mean, the best and the worst model in every group of tasks, and how far those differ in scale.
+
+    \b
+    embark analyze extremes --by type
+    embark analyze extremes -b UniBench --own --by capability --format latex
     """
 
 

@@ -1,0 +1,79 @@
+"""Some models of a matrix: by name, and by facts on their cards (architecture, training data, size…)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from fnmatch import fnmatchcase
+from typing import Any
+
+import numpy as np
+
+from embark.boards.matrix import Matrix
+from embark.catalogue import check_name, match_words
+from embark.tasks import Wanted
+from embark.types import EmbarkError, ModelCard
+
+MILLION = 1e6
+# Facts that can be held fixed or filtered by; sizes are in millions.
+FACTS: dict[str, Callable[[ModelCard], Any]] = {
+    "architecture": lambda card: card.architecture or None,
+    "objective": lambda card: card.objective or None,
+    "family": lambda card: card.family or None,
+    "parameters": lambda card: card.parameters / MILLION if card.parameters else None,
+    "data": lambda card: card.data,
+    "dim": lambda card: card.dim,
+    "image_size": lambda card: card.image_size,
+}
+
+
+def only_models(matrix: Matrix, models: Wanted = None, where: Sequence[str] = ()) -> Matrix:
+    """The models of these names or patterns that meet every condition, FACT=VALUE or FACT=LOW..HIGH.
+
+    Words may be patterns (`architecture=vit*`); parameters and data are in millions. A model whose card does not tell
+    a fact does not meet a condition on it.
+    """
+    wanted = match_words("model with scores", matrix.models, models)
+    conditions = [_condition(text) for text in where]
+    cards = matrix.cards
+
+    def chosen(model: str) -> bool:
+        named = wanted is None or model in wanted
+        return named and all(model in cards and condition(cards[model]) for condition in conditions)
+
+    mask = np.array([chosen(model) for model in matrix.models], bool)
+    if not mask.any():
+        raise EmbarkError(f"None of {len(matrix.models)} models with scores meets {' and '.join(where)}.")
+    return matrix.only(models=mask)
+
+
+def fact(card: ModelCard | None, name: str) -> Any:
+    """A fact on a card; None where it is not told."""
+    check_name("fact of models", name, FACTS)
+    return None if card is None else FACTS[name](card)
+
+
+def _condition(text: str) -> Callable[[ModelCard], bool]:
+    name, equals, value = text.partition("=")
+    if not equals or not value:
+        raise EmbarkError(f"'{text}' is no condition on models: write FACT=VALUE or FACT=LOW..HIGH.")
+    check_name("fact of models", name, FACTS)
+    low, span, high = value.partition("..")
+    if not span and not _is_number(value):
+        return lambda card: fnmatchcase(str(FACTS[name](card) or "").casefold(), value.casefold())
+    ends = (low or "-inf", high or "inf") if span else (value, value)
+    if not all(map(_is_number, ends)):
+        raise EmbarkError(f"'{text}': the ends of a range are numbers, such as {name}=100..500.")
+    least, most = map(float, ends)
+    return lambda card: (number := FACTS[name](card)) is not None and _within(number, least, most)
+
+
+def _within(value: Any, least: float, most: float) -> bool:
+    return isinstance(value, (int, float)) and least <= value <= most
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
