@@ -1,0 +1,154 @@
+"""Writes the page into a folder: the built code, and the data that it shows."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from embark import __version__
+from embark.boards.cards import card_of
+from embark.boards.leaderboards import Leaderboard, leaderboard
+from embark.catalogue import counted
+from embark.models import MODELS
+from embark.results import Results, TaskResult
+from embark.results.task_rows import known_tasks
+from embark.settings import Settings, load_settings
+from embark.site.board_data import board_data
+from embark.site.model_data import model_data
+from embark.site.scripts import slug, write_script
+from embark.site.task_data import task_data
+from embark.studies.pareto import embedding_times
+from embark.tasks import BENCHMARKS, TASKS, get_benchmark
+from embark.types import EmbarkError, ModelCard, Task
+
+STATIC = Path(__file__).parent / "static"
+OWN = "Your results"  # the board of all tasks that the results folder has
+
+
+@dataclass(frozen=True)
+class Site:
+    """A page on disk: its folder, and notes on what it lacks."""
+
+    folder: Path
+    boards: tuple[str, ...]
+    notes: tuple[str, ...] = field(default=())
+
+    @property
+    def index(self) -> Path:
+        """The file to open."""
+        return self.folder / "index.html"
+
+    @property
+    def bytes(self) -> int:
+        """The size of all files."""
+        return sum(path.stat().st_size for path in self.folder.rglob("*") if path.is_file())
+
+
+def export_site(
+    folder: Path | str | None = None,
+    benchmarks: str | Sequence[str] | None = None,
+    *,
+    published: bool = True,
+    with_media: bool = False,
+    settings: Settings | None = None,
+) -> Site:
+    """Write the page: leaderboards, plots, comparisons, tasks, models and runs, to open from disk or to put on a host.
+
+    By default into the folder `page` of the results, with the boards of all benchmarks that have scores; `benchmarks`
+    names fewer. Thumbnails are of your own data and of data whose license allows it; `with_media` takes all.
+    """
+    settings = settings or load_settings()
+    folder = Path(folder) if folder is not None else settings.results / "page"
+    names = [benchmarks] if isinstance(benchmarks, str) else benchmarks
+    stored = Results(settings.results)
+    own = [result for result in stored.all() if result.made_by == "embark"]
+    boards = dict(_boards(names, own, published, settings))
+    if not boards:
+        raise EmbarkError(f"There are no scores to show in {settings.results}. Make some: embark run")
+    _prepare(folder)
+    for name, board in boards.items():
+        write_script(folder, f"board/{slug(name)}", board_data(name, board))
+    tasks = _tasks(boards.values())
+    for family, rows in _by_family(tasks).items():
+        write_script(folder, f"tasks/{slug(family)}", task_data(rows))
+    speeds = embedding_times(own)
+    write_script(folder, "models", model_data(_cards(boards.values()), speeds))
+    write_script(folder, "index", _index(boards, tasks))
+    return Site(folder, tuple(boards), tuple(stored.notes))
+
+
+def _boards(
+    names: Sequence[str] | None, own: Sequence[TaskResult], published: bool, settings: Settings
+) -> Iterable[tuple[str, Leaderboard]]:
+    """The leaderboards that have scores; all of one's own tasks are a board, too, where no benchmark has them all."""
+    scored = {result.task for result in own}
+    for name in names or BENCHMARKS:
+        benchmark = get_benchmark(name)
+        if names is None and not published and not scored.intersection(benchmark.tasks):
+            continue
+        try:
+            yield benchmark.name, leaderboard(benchmark, published=published, settings=settings)
+        except EmbarkError:
+            if names is not None:
+                raise
+    covered = any(scored <= {*benchmark.tasks} for benchmark in BENCHMARKS.values())
+    if names is None and scored and not covered:
+        yield OWN, leaderboard(tasks=list(known_tasks(own).values()), published=False, settings=settings)
+
+
+def _prepare(folder: Path) -> None:
+    """The folder with the code, and without the data of an earlier page; other files are left alone."""
+    if folder.exists() and any(folder.iterdir()) and not (folder / "app.js").is_file():
+        raise EmbarkError(f"{folder} has other files than a page. Choose an empty or new folder.")
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in ("data", "media"):
+        shutil.rmtree(folder / name, ignore_errors=True)
+    for path in STATIC.iterdir():
+        shutil.copyfile(path, folder / path.name)
+
+
+def _tasks(boards: Iterable[Leaderboard]) -> dict[str, Task]:
+    return {task.name: task for board in boards for task in board.tasks}
+
+
+def _by_family(tasks: dict[str, Task]) -> dict[str, list[Task]]:
+    families: dict[str, list[Task]] = {}
+    for task in tasks.values():
+        families.setdefault(task.family, []).append(task)
+    return families
+
+
+def _cards(boards: Iterable[Leaderboard]) -> dict[str, ModelCard | None]:
+    models = {entry.model.model: entry.model for board in boards for entry in board.entries}
+    return {
+        name: MODELS.get(name) or card_of(next(iter(model.results.values()))) for name, model in sorted(models.items())
+    }
+
+
+def _index(boards: dict[str, Leaderboard], tasks: dict[str, Task]) -> dict[str, object]:
+    """What the page needs before all else: which boards and tasks there are, and where."""
+    own = [name for name, board in boards.items() if any(entry.model.source == "yours" for entry in board.entries)]
+    return {
+        "version": __version__,
+        "date": time.strftime("%Y-%m-%d %H:%M", time.gmtime()),
+        "first": (own or list(boards))[0],
+        "boards": [
+            {
+                "name": name,
+                "file": slug(name),
+                "family": BENCHMARKS[name].family if name in BENCHMARKS else "",
+                "about": BENCHMARKS[name].description if name in BENCHMARKS else "All tasks that you have results on.",
+                "size": f"{counted(len(board.entries), 'model')}, {counted(len(board.tasks), 'task')}",
+            }
+            for name, board in boards.items()
+        ],
+        "tasks": {
+            "name": list(tasks),
+            "family": [slug(task.family) for task in tasks.values()],
+            "category": [task.category for task in tasks.values()],
+            "known": [task.name in TASKS for task in tasks.values()],
+        },
+    }
