@@ -10,21 +10,29 @@ from pathlib import Path
 
 from embark import __version__
 from embark.boards.cards import card_of
+from embark.boards.comparable_results import own_results
 from embark.boards.leaderboards import Leaderboard, leaderboard
-from embark.catalogue import counted
+from embark.catalogue import counted, group_values
 from embark.models import MODELS
 from embark.results import Results, TaskResult
 from embark.results.task_rows import known_tasks
 from embark.settings import Settings, load_settings
 from embark.site.board_data import board_data
+from embark.site.comparisons import comparisons_data
+from embark.site.galleries import Galleries
 from embark.site.model_data import model_data
+from embark.site.plot_data import plot_data
+from embark.site.run_data import run_data
 from embark.site.scripts import slug, write_script
 from embark.site.task_data import task_data
+from embark.site.thumbnails import Thumbnails
+from embark.stats.means import names
 from embark.studies.pareto import embedding_times
 from embark.tasks import BENCHMARKS, TASKS, get_benchmark
 from embark.types import EmbarkError, ModelCard, Task
 
 STATIC = Path(__file__).parent / "static"
+FEWEST = 3  # models that a plot needs
 OWN = "Your results"  # the board of all tasks that the results folder has
 
 
@@ -53,49 +61,60 @@ def export_site(
     *,
     published: bool = True,
     with_media: bool = False,
+    live: bool = False,
     settings: Settings | None = None,
 ) -> Site:
     """Write the page: leaderboards, plots, comparisons, tasks, models and runs, to open from disk or to put on a host.
 
     By default into the folder `page` of the results, with the boards of all benchmarks that have scores; `benchmarks`
-    names fewer. Thumbnails are of your own data and of data whose license allows it; `with_media` takes all.
+    names fewer. Thumbnails are of your own data and of data whose license allows it; `with_media` takes all. A `live`
+    page asks for the states of runs, again and again: for one that is served.
     """
     settings = settings or load_settings()
     folder = Path(folder) if folder is not None else settings.results / "page"
-    names = [benchmarks] if isinstance(benchmarks, str) else benchmarks
+    wanted = [benchmarks] if isinstance(benchmarks, str) else benchmarks
     stored = Results(settings.results)
     own = [result for result in stored.all() if result.made_by == "embark"]
-    boards = dict(_boards(names, own, published, settings))
+    boards = dict(_boards(wanted, own, published, settings))
     if not boards:
         raise EmbarkError(f"There are no scores to show in {settings.results}. Make some: embark run")
     _prepare(folder)
+    times = embedding_times(own)
+    plots = []
     for name, board in boards.items():
         write_script(folder, f"board/{slug(name)}", board_data(name, board))
+        if len(board.entries) >= FEWEST:
+            write_script(folder, f"plots/{slug(name)}", plot_data(board, times))
+            plots.append(name)
     tasks = _tasks(boards.values())
-    for family, rows in _by_family(tasks).items():
+    for family, rows in group_values((task.family, task) for task in tasks.values()).items():
         write_script(folder, f"tasks/{slug(family)}", task_data(rows))
-    speeds = embedding_times(own)
-    write_script(folder, "models", model_data(_cards(boards.values()), speeds))
-    write_script(folder, "index", _index(boards, tasks))
+    write_script(folder, "models", model_data(_cards(boards.values()), times))
+    current, _ = own_results(list(tasks.values()), own)
+    by_model = _by_model(current)
+    write_script(folder, "compare", comparisons_data(by_model, list(tasks.values())))
+    write_script(folder, "runs", run_data(own, settings))
+    galleries = _galleries(folder, tasks, current, with_media, settings)
+    write_script(folder, "index", _index(boards, tasks) | {"items": galleries, "plots": plots, "live": live})
     return Site(folder, tuple(boards), tuple(stored.notes))
 
 
 def _boards(
-    names: Sequence[str] | None, own: Sequence[TaskResult], published: bool, settings: Settings
+    wanted: Sequence[str] | None, own: Sequence[TaskResult], published: bool, settings: Settings
 ) -> Iterable[tuple[str, Leaderboard]]:
     """The leaderboards that have scores; all of one's own tasks are a board, too, where no benchmark has them all."""
     scored = {result.task for result in own}
-    for name in names or BENCHMARKS:
+    for name in wanted or BENCHMARKS:
         benchmark = get_benchmark(name)
-        if names is None and not published and not scored.intersection(benchmark.tasks):
+        if wanted is None and not published and not scored.intersection(benchmark.tasks):
             continue
         try:
             yield benchmark.name, leaderboard(benchmark, published=published, settings=settings)
         except EmbarkError:
-            if names is not None:
+            if wanted is not None:
                 raise
     covered = any(scored <= {*benchmark.tasks} for benchmark in BENCHMARKS.values())
-    if names is None and scored and not covered:
+    if wanted is None and scored and not covered:
         yield OWN, leaderboard(tasks=list(known_tasks(own).values()), published=False, settings=settings)
 
 
@@ -114,11 +133,25 @@ def _tasks(boards: Iterable[Leaderboard]) -> dict[str, Task]:
     return {task.name: task for board in boards for task in board.tasks}
 
 
-def _by_family(tasks: dict[str, Task]) -> dict[str, list[Task]]:
-    families: dict[str, list[Task]] = {}
-    for task in tasks.values():
-        families.setdefault(task.family, []).append(task)
-    return families
+def _by_model(results: Sequence[TaskResult]) -> dict[str, list[TaskResult]]:
+    """The results of each model, by the names that boards have."""
+    keys = [(result.model, result.revision, result.made_by) for result in results]
+    distinct = list(dict.fromkeys(keys))
+    labels = dict(zip(distinct, names(distinct), strict=True))
+    return group_values((labels[key], result) for key, result in zip(keys, results, strict=True))
+
+
+def _galleries(
+    folder: Path, tasks: dict[str, Task], results: Sequence[TaskResult], with_media: bool, settings: Settings
+) -> dict[str, str]:
+    """Write the items behind the scores of tasks; the files by task."""
+    makers = Galleries(Thumbnails(folder / "media"), with_media, settings)
+    files = {}
+    for name, of_task in group_values((result.task, result) for result in results).items():
+        if gallery := makers.gallery(tasks[name], of_task):
+            write_script(folder, f"items/{slug(name)}", vars(gallery))
+            files[name] = slug(name)
+    return files
 
 
 def _cards(boards: Iterable[Leaderboard]) -> dict[str, ModelCard | None]:
