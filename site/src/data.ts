@@ -53,6 +53,8 @@ export interface BoardEntry {
   family: string;
   about: string;
   size: string;
+  tasks: number[]; // of the index
+  models: number[]; // of the models
 }
 
 export interface Index {
@@ -61,9 +63,8 @@ export interface Index {
   first: string;
   boards: BoardEntry[];
   tasks: { name: string[]; family: string[]; category: string[]; known: boolean[] };
-  compare: boolean;
   items: Record<string, string>; // task → file of its items
-  plots: string[]; // files of boards that have plots
+  plots: string[]; // boards that have plots
   live: boolean; // served: runs are followed
 }
 
@@ -173,7 +174,6 @@ export interface Runs {
     embedded: number;
     embedding: number;
     scoring: number;
-    cost: number | null;
     warnings: string[];
   }[];
 }

@@ -7,9 +7,19 @@ import { useData } from "./data";
 import { Loading } from "./parts";
 import { address, usePlace } from "./url";
 import { BoardView } from "./views/board";
+import { CompareView } from "./views/compare";
+import { ModelView } from "./views/model";
+import { PlotsView } from "./views/plots";
+import { RunView } from "./views/run";
+import { TaskView } from "./views/task";
 
 const VIEWS = [
   { name: "board", label: "Leaderboard", show: BoardView },
+  { name: "plots", label: "Plots", show: PlotsView },
+  { name: "compare", label: "Compare", show: CompareView },
+  { name: "task", label: "Tasks", show: TaskView },
+  { name: "model", label: "Models", show: ModelView },
+  { name: "run", label: "Runs", show: RunView },
 ];
 
 function App() {

@@ -21,6 +21,8 @@ Read scores
     analyze          analyses of scores and of stored vectors: analyze.correlate, analyze.geometry…
     check_published  every published aggregate computed again from its parts
     published        the papers' tables: published.tables(), .cells(), .errata()
+    export_site      the page: leaderboards, comparisons, items and runs, as files that open from disk
+    serve            the page, served on this machine; it follows runs
 
 Look up
     get_tasks        tasks by name and property
@@ -69,7 +71,8 @@ Settings
 
 What functions return
     CardSection, CheckReport, Comparison, Examination, Facts, FetchReport, Flips, Imported, Leaderboard, Measurement,
-    PlanReport, PublishedCheck, Recommendation, Reference, ResultSet, Run, StoreHealth, Study, Upload, VectorFile
+    PageServer, PlanReport, PublishedCheck, Recommendation, Reference, ResultSet, Run, Site, StoreHealth, Study, Upload,
+    VectorFile
 
 What they are made of
     Record, TaskResult, Ranking, Matrix, Table, Score, EmbarkError
@@ -111,6 +114,7 @@ _HOMES = {
     "Media": "types",
     "ModelCard": "types",
     "Monitor": "studies.monitor",
+    "PageServer": "site.server",
     "PlanReport": "run.plans",
     "PublishedCheck": "boards.rederive",
     "Ranking": "run.ranked_lists",
@@ -123,6 +127,7 @@ _HOMES = {
     "Run": "run",
     "Score": "results.table",
     "Settings": "settings",
+    "Site": "site.bundle",
     "Source": "types",
     "Stages": "run.stages",
     "StoreHealth": "run.store_health",
@@ -144,6 +149,7 @@ _HOMES = {
     "encoder": "models.functions",
     "evaluate": "run",
     "export_mteb": "boards.exchange",
+    "export_site": "site.bundle",
     "export_vectors": "run.vector_files",
     "fetch": "run.fetching",
     "check": "run.checking",
@@ -173,6 +179,7 @@ _HOMES = {
     "reference": "boards.reference",
     "repair_store": "run.store_health",
     "reranker": "models.functions",
+    "serve": "site.server",
     "show": "boards.facts",
     "store_size": "run.store_health",
     "task": "data.make_task",

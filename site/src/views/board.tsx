@@ -100,7 +100,7 @@ function Table({ board, models }: { board: Board; models: Models }) {
   const head = (name: string, label: string, title = ""): preact.JSX.Element => (
     <th scope="col" aria-sort={sorted(name)} title={title} key={name} class={name === "model" ? "name" : ""}>
       <button type="button" onClick={() => toggle(name)}>
-        {plain(label)}
+        <Broken text={plain(label)} />
         <span aria-hidden="true">{sort === name ? (sign > 0 ? " ▲" : " ▼") : ""}</span>
       </button>
     </th>
@@ -211,6 +211,20 @@ function Table({ board, models }: { board: Board; models: Models }) {
       <p class="hint">
         Keys: <kbd>/</kbd> search, <kbd>↑</kbd> <kbd>↓</kbd> models, <kbd>p</kbd> pin, <kbd>Enter</kbd> open.
       </p>
+    </>
+  );
+}
+
+/** A name that may be broken between its words: ImageClustering, patch14-384. */
+function Broken({ text }: { text: string }) {
+  return (
+    <>
+      {text.split(/(?<=[a-z0-9])(?=[A-Z])|(?<=[-_/])|(?=\()/).map((piece, number) => (
+        <>
+          {number > 0 && <wbr />}
+          {piece}
+        </>
+      ))}
     </>
   );
 }

@@ -26,6 +26,7 @@ from embark.cli import (
     recommend,
     run,
     show,
+    site,
     store,
     vectors,
 )
@@ -42,7 +43,7 @@ class Commands(Group):
     """The commands by what they are for."""
     HEADS: ClassVar = {
         "Run models": ("run", "plan", "fetch", "check", "doctor", "store"),
-        "Read scores": ("leaderboard", "compare", "recommend", "analyze", "published"),
+        "Read scores": ("leaderboard", "compare", "recommend", "analyze", "published", "site", "serve"),
         "Look up": ("tasks", "benchmarks", "models", "show"),
         "Exchange": ("import", "export", "vectors", "card", "push"),
     }
@@ -96,6 +97,8 @@ for command in (
     show.show,
     card.card,
     card.push,
+    site.site,
+    site.serve,
 ):
     app.command(cls=Command, epilog=None)(command)
 app.add_typer(exchange.import_, name="import")

@@ -163,6 +163,8 @@ def _cards(boards: Iterable[Leaderboard]) -> dict[str, ModelCard | None]:
 
 def _index(boards: dict[str, Leaderboard], tasks: dict[str, Task]) -> dict[str, object]:
     """What the page needs before all else: which boards and tasks there are, and where."""
+    place = {name: number for number, name in enumerate(tasks)}
+    models = list(_cards(boards.values()))
     own = [name for name, board in boards.items() if any(entry.model.source == "yours" for entry in board.entries)]
     return {
         "version": __version__,
@@ -174,6 +176,8 @@ def _index(boards: dict[str, Leaderboard], tasks: dict[str, Task]) -> dict[str, 
                 "file": slug(name),
                 "family": BENCHMARKS[name].family if name in BENCHMARKS else "",
                 "about": BENCHMARKS[name].description if name in BENCHMARKS else "All tasks that you have results on.",
+                "tasks": [place[task.name] for task in board.tasks],
+                "models": sorted({models.index(entry.model.model) for entry in board.entries}),
                 "size": f"{counted(len(board.entries), 'model')}, {counted(len(board.tasks), 'task')}",
             }
             for name, board in boards.items()

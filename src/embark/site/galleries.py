@@ -232,7 +232,9 @@ class _Part:
     def _answer(self, number: int) -> int:
         assert self.data is not None
         truth = self.data.truth
-        return self._named_content(truth.names[number]) if isinstance(truth, Classes) else self._content("document", number)
+        if isinstance(truth, Classes):
+            return self._named_content(truth.names[number])
+        return self._content("document", number)
 
 
 def _unit(data: Dataset) -> str:
@@ -247,9 +249,12 @@ def _by_part(result: TaskResult) -> dict[tuple[str, str], dict[str, Array]]:
     columns = {name: table[name].to_numpy(zero_copy_only=False) for name in table.column_names}
     parts = [(record.split, record.subset) for record in result.records]
     return {
-        part: {name: values[(columns["split"] == part[0]) & (columns["subset"] == part[1])] for name, values in columns.items()}
-        for part in parts[:PARTS]
+        part: {name: values[_rows(columns, *part)] for name, values in columns.items()} for part in parts[:PARTS]
     }
+
+
+def _rows(columns: dict[str, Array], split: str, subset: str) -> Array:
+    return np.asarray((columns["split"] == split) & (columns["subset"] == subset))
 
 
 def _aligned(tables: Sequence[dict[str, Array] | None]) -> list[dict[str, Array] | None] | None:

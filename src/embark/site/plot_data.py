@@ -82,7 +82,7 @@ def _languages(board: Leaderboard) -> dict[str, Any]:
     return {
         "models": models,
         "rows": [
-            {"language": language, "scores": [whole(scores[model].value) if model in scores else None for model in models]}
+            {"language": language, "scores": [whole(score and score.value) for score in map(scores.get, models)]}
             for language, scores in rows.items()
         ],
     }

@@ -1,4 +1,4 @@
-"""The runs that made the results of a folder, and those under way: when, what, how much, how long, with what warnings."""
+"""The runs that made the results of a folder, and those under way: what, how much, how long, with what warnings."""
 
 from __future__ import annotations
 
