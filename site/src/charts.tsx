@@ -51,11 +51,27 @@ export function Scatter({ dots, x, y, log, line, label }: { dots: Dot[]; x: stri
           <title>{`${plain(dot.label)}: ${dot.y.toFixed(1)} at ${dot.x}`}</title>
         </circle>
       ))}
-      {strong.map((dot, number) => (
-        <text key={number} class="name" x={at(dot.x)} y={up(dot.y) - 9} text-anchor={at(dot.x) > width * 0.7 ? "end" : "start"}>{plain(dot.label)}</text>
+      {apart(strong.map((dot) => ({ text: plain(dot.label), x: at(dot.x), y: up(dot.y) - 9, end: at(dot.x) > width * 0.6 }))).map((name) => (
+        <text key={name.text} class="name" x={name.x} y={name.y} text-anchor={name.end ? "end" : "start"}>{name.text}</text>
       ))}
     </svg>
   );
+}
+
+interface Name {
+  text: string;
+  x: number;
+  y: number;
+  end: boolean;
+}
+
+/** Those of the names that do not lie upon one before. */
+function apart(names: Name[]): Name[] {
+  const free: Name[] = [];
+  const left = (name: Name): number => (name.end ? name.x - 6.2 * name.text.length : name.x);
+  for (const name of names)
+    if (free.every((other) => Math.abs(other.y - name.y) > 13 || left(other) + 6.2 * other.text.length < left(name) || left(name) + 6.2 * name.text.length < left(other))) free.push(name);
+  return free;
 }
 
 function padded(low: number, high: number): [number, number] {

@@ -162,7 +162,7 @@ function Table({ board, models }: { board: Board; models: Models }) {
         {lines.length} of {all.length} models
         {lines.length < all.length ? "; ranks are among all" : ""}
       </p>
-      <div class="scroll" tabIndex={0} role="region" aria-label="Scores">
+      <div class="scroll" tabIndex={0} role="region" aria-label="Table of models">
         <table class="board">
           <thead>
             <tr>

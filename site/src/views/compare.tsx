@@ -60,6 +60,7 @@ function oriented(pair: Pair, a: string, b: string): Pair | null {
     ...pair,
     a,
     b,
+    sentence: "", // it is about b against a
     tasks: { ...tasks, a: tasks.b, b: tasks.a, low: tasks.high.map(negative), high: tasks.low.map(negative), verdict: tasks.verdict.map((verdict) => word[verdict] ?? verdict) },
     categories: pair.categories.map(([name, tally]) => [name, turned(tally)]),
     total: turned(pair.total),
@@ -75,7 +76,7 @@ function Differences({ pair, task }: { pair: Pair; task: string }) {
   );
   return (
     <>
-      <p>{plain(pair.sentence)}</p>
+      {pair.sentence && <p>{plain(pair.sentence)}</p>}
       <div class="side">
         <div class="scroll" tabIndex={0} role="region" aria-label={`Differences to ${plain(pair.b)} by category`}>
           <table>

@@ -184,7 +184,7 @@ function Profile({ board }: { board: Board }) {
           </button>
         ))}
       </div>
-      <svg class="chart wide" viewBox="0 0 920 400" role="img" aria-label={`Scores by group of ${shown.map(short).join(", ")}`}>
+      <svg class="chart wide" viewBox="0 0 1010 420" role="img" aria-label={`Scores by group of ${shown.map(short).join(", ")}`}>
         {axes.map(({ column }, axis) => (
           <g key={column.name}>
             <line class="grid" x1={at(axis)} x2={at(axis)} y1="20" y2="300" />

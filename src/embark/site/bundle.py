@@ -90,7 +90,7 @@ def export_site(
     for family, rows in group_values((task.family, task) for task in tasks.values()).items():
         write_script(folder, f"tasks/{slug(family)}", task_data(rows))
     write_script(folder, "models", model_data(_cards(boards.values()), times))
-    current, _ = own_results(list(tasks.values()), own)
+    current = _current(boards.values(), tasks, own)
     by_model = _by_model(current)
     write_script(folder, "compare", comparisons_data(by_model, list(tasks.values())))
     write_script(folder, "runs", run_data(own, settings))
@@ -131,6 +131,13 @@ def _prepare(folder: Path) -> None:
 
 def _tasks(boards: Iterable[Leaderboard]) -> dict[str, Task]:
     return {task.name: task for board in boards for task in board.tasks}
+
+
+def _current(boards: Iterable[Leaderboard], tasks: dict[str, Task], own: Sequence[TaskResult]) -> list[TaskResult]:
+    """Your results under the present protocols, the best models of the boards first."""
+    models = list(dict.fromkeys(entry.model.model for board in boards for entry in board.entries))
+    current, _ = own_results(list(tasks.values()), own)
+    return sorted(current, key=lambda result: models.index(result.model) if result.model in models else len(models))
 
 
 def _by_model(results: Sequence[TaskResult]) -> dict[str, list[TaskResult]]:
