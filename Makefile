@@ -6,10 +6,11 @@ PIP := $(BIN)/pip install --quiet --disable-pip-version-check
 # A process a core, each with one thread; compiled files are kept, whatever the environment says.
 PYTEST := OMP_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE= $(BIN)/pytest --numprocesses auto --dist worksteal
 
-.PHONY: run test test-all lint types docs clean
+.PHONY: run test test-all lint types docs site clean
 
 run: $(VENV)/.run
 	$(BIN)/embark run
+	$(BIN)/embark site --benchmark Pocket
 
 test: $(VENV)/.test lint types
 	$(PYTEST) -m "not slow and not torchvision"
@@ -28,6 +29,10 @@ types: $(VENV)/.test
 # The page that is made of what readers and evaluators declare.
 docs: $(VENV)/.run
 	$(BIN)/python -m embark.boards.reference > docs/readers.md
+
+# The code of the page, from TypeScript; needs node.
+site:
+	cd site && npm ci && npm run check && npm run build
 
 $(VENV)/.run: pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)

@@ -25,6 +25,8 @@ Read scores
     diagnose_omni    why a model finds, or does not find, the modality that it is told to find
     check_published  every published aggregate computed again from its parts
     published        the papers' tables: published.tables(), .cells(), .errata()
+    export_site      the page: leaderboards, comparisons, items and runs, as files that open from disk
+    serve            the page, served on this machine; it follows runs
 
 Look up
     get_tasks        tasks by name and property
@@ -75,8 +77,8 @@ Settings
 
 What functions return
     ArkDiagnosis, CardSection, CheckReport, Comparison, CostReport, Diagnosis, Examination, Facts, FetchReport, Flips,
-    Imported, Leaderboard, Measurement, OmniSet, PlanReport, PublishedCheck, Recommendation, Reference, ResultSet, Run,
-    StoreHealth, Study, Upload, VectorFile, Verification
+    Imported, Leaderboard, Measurement, OmniSet, PageServer, PlanReport, PublishedCheck, Recommendation, Reference,
+    ResultSet, Run, Site, StoreHealth, Study, Upload, VectorFile, Verification
 
 What they are made of
     Record, TaskResult, Ranking, Matrix, Table, Score, EmbarkError
@@ -123,6 +125,7 @@ _HOMES = {
     "ModelCard": "types",
     "Monitor": "studies.monitor",
     "OmniSet": "run.build_omni",
+    "PageServer": "site.server",
     "PlanReport": "run.plans",
     "PublishedCheck": "boards.rederive",
     "Ranking": "run.ranked_lists",
@@ -135,6 +138,7 @@ _HOMES = {
     "Run": "run",
     "Score": "results.table",
     "Settings": "settings",
+    "Site": "site.bundle",
     "Source": "types",
     "Stages": "run.stages",
     "StoreHealth": "run.store_health",
@@ -161,6 +165,7 @@ _HOMES = {
     "encoder": "models.functions",
     "evaluate": "run",
     "export_mteb": "boards.exchange",
+    "export_site": "site.bundle",
     "export_vectors": "run.vector_files",
     "fetch": "run.fetching",
     "check": "run.checking",
@@ -190,6 +195,7 @@ _HOMES = {
     "reference": "boards.reference",
     "repair_store": "run.store_health",
     "reranker": "models.functions",
+    "serve": "site.server",
     "show": "boards.facts",
     "store_size": "run.store_health",
     "task": "data.make_task",

@@ -48,7 +48,7 @@ def test_a_field_of_gaps_has_no_front_and_says_why() -> None:
 
 def test_an_unknown_cost_gets_suggestions() -> None:
     for call in (lambda: sizes({"a": card("a")}, "foo"), lambda: pareto_front(field(np.ones((3, 1))), {}, "foo")):
-        with pytest.raises(UnknownName, match=r"no cost named 'foo'\. There are parameters, dim, time"):
+        with pytest.raises(UnknownName, match=r"no cost named 'foo'\. There are parameters, dim, time, price"):
             call()
 
 

@@ -93,7 +93,7 @@ def show(
     if isinstance(row, Task):
         return _task_facts(row, results, settings)
     of_model = {"zero-shot": shares(row), "results": _own_scores(row, results), "published": _published(row)}
-    return _facts("model", row, _model(row), of_model)
+    return _facts("model", row, card_facts(row), of_model)
 
 
 def _row(name: str, tasks: Iterable[Task], settings: Settings) -> Task | Benchmark | ModelCard:
@@ -127,12 +127,12 @@ def _task_facts(task: Task, results: Sequence[TaskResult], settings: Settings) -
         for label, result in zip(labels, current, strict=True)
     }
     more = {
-        "protocols": _protocols(task),
+        "protocols": fingerprints(task),
         "sample": _sample(task, settings),
         "results": scores,
         "published": _published(task),
     }
-    return _facts("task", task, _task(task), more)
+    return _facts("task", task, row_facts(task), more)
 
 
 def _own_scores(card: ModelCard, results: Sequence[TaskResult]) -> dict[str, str]:
@@ -222,7 +222,7 @@ FUSION = {
 }
 
 
-def _model(card: ModelCard) -> dict[str, Any]:
+def card_facts(card: ModelCard) -> dict[str, Any]:
     """The card in the order in which people ask."""
     return {
         "model": card.name,
@@ -303,7 +303,7 @@ def _flat(options: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, A
 # ── tasks ────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _task(task: Task) -> dict[str, Any]:
+def row_facts(task: Task) -> dict[str, Any]:
     """The row in the order in which people ask."""
     chance = "" if task.chance is None else f", {100 * task.chance:.2g} % by chance"
     source, subsets = task.source, task.subsets
@@ -369,10 +369,10 @@ def _differences(task: Task, protocol: str) -> str:
             changed += [f"{name}.{key} {_line(old.get(key))} → {_line(new.get(key))}" for key in keys]
         else:
             changed.append(f"{name} {_line(old) or 'none'} → {_line(new) or 'none'}")
-    return f"{'; '.join(changed)} (protocol {', '.join(dict.fromkeys(_protocols(other).values()))})"
+    return f"{'; '.join(changed)} (protocol {', '.join(dict.fromkeys(fingerprints(other).values()))})"
 
 
-def _protocols(task: Task) -> dict[str, str]:
+def fingerprints(task: Task) -> dict[str, str]:
     """The fingerprints of its first splits and subsets."""
     if task.evaluator not in EVALUATORS:
         return {}

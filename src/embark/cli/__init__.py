@@ -29,6 +29,7 @@ from embark.cli import (
     recommend,
     run,
     show,
+    site,
     store,
     vectors,
     verify,
@@ -48,6 +49,7 @@ class Commands(Group):
     HEADS: ClassVar = {
         "Run models": ("run", "plan", "fetch", "check", "build", "doctor", "store"),
         "Read scores": ("leaderboard", "compare", "verify", "recommend", "analyze", "diagnose", "published"),
+        "Show": ("site", "serve"),
         "Look up": ("tasks", "benchmarks", "models", "show"),
         "Exchange": ("import", "export", "vectors", "card", "push"),
     }
@@ -102,6 +104,8 @@ for command in (
     show.show,
     card.card,
     card.push,
+    site.site,
+    site.serve,
 ):
     app.command(cls=Command, epilog=None)(command)
 app.add_typer(exchange.import_, name="import")

@@ -16,6 +16,7 @@ from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from pathlib import Path
 from threading import RLock
+from typing import Any
 
 import numpy as np
 
@@ -42,6 +43,7 @@ from embark.run.fetching import download, from_hub, require_data
 from embark.run.models import Model, load_model, model_card, model_name
 from embark.run.outcome import Run, Skipped
 from embark.run.read_ahead import Opened, ReadAhead
+from embark.run.run_state import activity_state, state_file
 from embark.run.score import Scoring, commit_now, encoder_fingerprint, fingerprint_of, score_task
 from embark.run.workbench import Workbench
 from embark.stats.means import score
@@ -83,6 +85,8 @@ class Evaluation:
         self.failed = False
         self.start = time.monotonic()
         self.cards: list[ModelCard] = []  # of the models that were loaded
+        self.scored: list[TaskResult] = []  # in the order in which they came
+        self.reused = 0  # vectors that were in the store before they were needed
         self.lock = RLock()  # reading, embedding and scoring report at the same time
         self._uses = Counter(id for task in self.tasks for id in self._sources(task) for _ in models)
         self._done: set[str] = set()  # tasks of the present model
@@ -98,8 +102,24 @@ class Evaluation:
 
     def evaluate(self) -> Run:
         """Evaluate the models, one after the other; whatever fails costs tasks, not the run."""
-        with rare_garbage_collection():
+        with rare_garbage_collection(), state_file(self.bench.settings, self.log.id, self._state):
             return self._evaluate_all()
+
+    def _state(self) -> dict[str, Any]:
+        """What the run is doing, for whoever follows it."""
+        with self.lock:
+            scores = [(result.model, result.task, shown(score(result), marks=False)) for result in self.scored]
+            skipped = [(skip.model, skip.task, skip.kind, skip.why) for skip in self.run.skipped]
+        return {
+            "seconds": round(time.monotonic() - self.start, 1),
+            "models": [model_name(model) for model in self.models],
+            "tasks": len(self.tasks),
+            "embedded": self.run.embedded,
+            "reused": self.reused,
+            "scores": scores,
+            "skipped": skipped,
+            **activity_state(self.bench.activity),
+        }
 
     def _evaluate_all(self) -> Run:
         for number, model in enumerate(self.models, 1):
@@ -346,6 +366,7 @@ class _ModelStream:
             for keys in demand.keys.values():
                 self.bench.space(self.encoder.card).discard(keys)
         planned = self.bench.plan(self.encoder, _demands(wave))
+        self.evaluation.reused += planned.total.stored
         for demand, count in zip(planned.demands, planned.counts, strict=True):
             self.counts.setdefault(id(demand), count)
         report: Report | None = None
@@ -444,6 +465,8 @@ class _ModelStream:
             self._release(opened, f"{task.name} failed")
         else:
             self.scored[task.name] = result
+            with self.evaluation.lock:
+                self.evaluation.scored.append(result)
             prefixes = [_prefixes(keys) for demand in demands for keys in demand.keys.values()]
             self.keys.append(distinct_numbers(np.concatenate(prefixes)))
             self._release(opened, f"{task.name} {shown(score(result), marks=False)} ({result.metric})")

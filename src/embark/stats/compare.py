@@ -279,12 +279,22 @@ def flipped_items(a: Sequence[TaskResult], b: Sequence[TaskResult], task: Task) 
     only_b: list[str] = []
     several = len({subset for _, subset in parts_a}) > 1
     for (_, subset), part in parts_a.items():
-        right_a = _right(part.outcomes, task)
-        right_b = _right(parts_b[_, subset].outcomes, task)
+        right_a = right_items(part.outcomes, task)
+        right_b = right_items(parts_b[_, subset].outcomes, task)
         names = np.array([f"{subset}/{item}" if several else str(item) for item in part.outcomes["id"]], dtype=object)
         only_a += names[right_a & ~right_b].tolist()
         only_b += names[right_b & ~right_a].tolist()
     return only_a, only_b
+
+
+def right_items(columns: Mapping[str, Array], task: Task) -> Array:
+    """Which items of these outcomes are right: an outcome of 1, else a first hit at rank 1."""
+    values = columns.get(task.metric)
+    if values is not None and np.isin(values, (0, 1)).all():
+        return np.asarray(values == 1)
+    if "rank" in columns:
+        return np.asarray(columns["rank"] == 1)
+    raise NotComparable(f"The items of {task.name} are not right or wrong, so none can flip.")
 
 
 def holm(p: Sequence[float]) -> list[float]:
@@ -329,15 +339,6 @@ def _aligned(a: TaskResult | None, b: TaskResult | None) -> tuple[Parts, Parts]:
     ):
         raise NotComparable("the models were scored on other items (some were left out)")
     return parts_a, parts_b
-
-
-def _right(columns: Mapping[str, Array], task: Task) -> Array:
-    values = columns.get(task.metric)
-    if values is not None and np.isin(values, (0, 1)).all():
-        return np.asarray(values == 1)
-    if "rank" in columns:
-        return np.asarray(columns["rank"] == 1)
-    raise NotComparable(f"The items of {task.name} are not right or wrong, so none can flip.")
 
 
 def _name(results: Sequence[TaskResult]) -> str:

@@ -20,8 +20,13 @@ from embark.studies.study import Study
 from embark.tasks import Tasks
 from embark.types import Array, Benchmark, EmbarkError, ModelCard
 
-UNITS = {"parameters": "parameters (millions)", "dim": "dimension", "time": "seconds for 1,000 items"}
-COSTS = {"parameters": "number of parameters", "dim": "dimension", "time": "time"}
+UNITS = {
+    "parameters": "parameters (millions)",
+    "dim": "dimension",
+    "time": "seconds for 1,000 items",
+    "price": "US dollars for a million tokens",
+}
+COSTS = {"parameters": "number of parameters", "dim": "dimension", "time": "time", "price": "price"}
 
 
 def pareto(
@@ -34,7 +39,7 @@ def pareto(
 ) -> ParetoFront:
     """Find the models that no other beats in both total score and cost.
 
-    The cost, `against`, is parameters or dim, from the models' cards, or time, that your own runs took to embed.
+    The cost, `against`, is parameters, dim or price, from the models' cards, or time, that your own runs took to embed.
     """
     settings = settings or load_settings()
     matrix = load_matrix(benchmark, tasks, own=own, settings=settings)
@@ -133,7 +138,7 @@ def on_front(cost: Array, score: Array) -> Array:
 
 
 def sizes(cards: Mapping[str, ModelCard], against: str) -> dict[str, float]:
-    """Parameters (in millions) or dimensions, from the cards that know them."""
+    """Parameters (in millions), dimensions or prices, from the cards that know them."""
     check_name("cost", against, UNITS)
     scale = 1e6 if against == "parameters" else 1.0
     return {model: value / scale for model, card in cards.items() if (value := getattr(card, against))}

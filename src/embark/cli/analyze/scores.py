@@ -173,7 +173,7 @@ def mllm(
 def pareto(
     benchmark: OnBenchmark = None,
     tasks: OnTasks = None,
-    against: Annotated[str, typer.Option("--against", help="parameters, dim, or time (of your own runs).")] = (
+    against: Annotated[str, typer.Option("--against", help="parameters, dim, price, or time (of your own runs).")] = (
         "parameters"
     ),
 ) -> None:

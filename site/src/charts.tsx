@@ -1,0 +1,105 @@
+// Drawings as SVG: axes, points, bars with intervals.
+import { plain } from "./format";
+
+export interface Dot {
+  x: number;
+  y: number;
+  label: string;
+  strong?: boolean;
+}
+
+interface Frame {
+  width: number;
+  height: number;
+  left: number;
+  bottom: number;
+}
+
+const FRAME: Frame = { width: 720, height: 400, left: 46, bottom: 40 };
+
+/** Points of a plane, names on hover and beside the strong ones; strong ones are joined as a stair or by a line. */
+export function Scatter({ dots, x, y, log, line, label }: { dots: Dot[]; x: string; y: string; log?: boolean; line?: { from: [number, number]; to: [number, number] }; label: string }) {
+  const { width, height, left, bottom } = FRAME;
+  const xs = dots.map((dot) => (log ? Math.log10(dot.x) : dot.x));
+  const ys = dots.map((dot) => dot.y);
+  const [x0, x1] = padded(Math.min(...xs), Math.max(...xs));
+  const [y0, y1] = padded(Math.min(...ys), Math.max(...ys));
+  const at = (value: number): number => left + (((log ? Math.log10(value) : value) - x0) / (x1 - x0)) * (width - left - 12);
+  const up = (value: number): number => height - bottom - ((value - y0) / (y1 - y0)) * (height - bottom - 10);
+  const strong = dots.filter((dot) => dot.strong).sort((a, b) => a.x - b.x);
+  const stair = strong.map((dot, number) => `${number ? `H${at(dot.x)}V${up(dot.y)}` : `M${at(dot.x)},${up(dot.y)}`}`).join("");
+  return (
+    <svg class="chart" viewBox={`0 0 ${width} ${height}`} role="img" aria-label={label}>
+      {ticks(y0, y1).map((tick) => (
+        <g key={tick}>
+          <line class="grid" x1={left} x2={width - 12} y1={up(tick)} y2={up(tick)} />
+          <text x={left - 6} y={up(tick) + 4} text-anchor="end">{tick}</text>
+        </g>
+      ))}
+      {(log ? decades(x0, x1) : ticks(x0, x1)).map((tick) => (
+        <g key={tick}>
+          <line class="grid" x1={at(tick)} x2={at(tick)} y1={10} y2={height - bottom} />
+          <text x={at(tick)} y={height - bottom + 16} text-anchor="middle">{tick >= 10000 ? `${tick / 1000}k` : tick}</text>
+        </g>
+      ))}
+      <text x={(left + width) / 2} y={height - 4} text-anchor="middle">{x}</text>
+      <text class="axis" x={left} y={10}>{y}</text>
+      {line && <line class="trend" x1={at(line.from[0])} y1={up(line.from[1])} x2={at(line.to[0])} y2={up(line.to[1])} />}
+      {stair && <path class="stair" d={stair} />}
+      {dots.map((dot, number) => (
+        <circle key={number} class={dot.strong ? "dot strong" : "dot"} cx={at(dot.x)} cy={up(dot.y)} r={dot.strong ? 5 : 4}>
+          <title>{`${plain(dot.label)}: ${dot.y.toFixed(1)} at ${dot.x}`}</title>
+        </circle>
+      ))}
+      {apart(strong.map((dot) => ({ text: plain(dot.label), x: at(dot.x), y: up(dot.y) - 9, end: at(dot.x) > width * 0.6 }))).map((name) => (
+        <text key={name.text} class="name" x={name.x} y={name.y} text-anchor={name.end ? "end" : "start"}>{name.text}</text>
+      ))}
+    </svg>
+  );
+}
+
+interface Name {
+  text: string;
+  x: number;
+  y: number;
+  end: boolean;
+}
+
+/** Those of the names that do not lie upon one before. */
+function apart(names: Name[]): Name[] {
+  const free: Name[] = [];
+  const left = (name: Name): number => (name.end ? name.x - 6.2 * name.text.length : name.x);
+  for (const name of names)
+    if (free.every((other) => Math.abs(other.y - name.y) > 13 || left(other) + 6.2 * other.text.length < left(name) || left(name) + 6.2 * name.text.length < left(other))) free.push(name);
+  return free;
+}
+
+function padded(low: number, high: number): [number, number] {
+  const pad = (high - low || Math.abs(high) || 1) * 0.08;
+  return [low - pad, high + pad];
+}
+
+function ticks(low: number, high: number): number[] {
+  const step = 10 ** Math.floor(Math.log10(high - low || 1));
+  const size = [step / 5, step / 2, step, step * 2].find((width) => (high - low) / width <= 8) ?? step * 5;
+  const first = Math.ceil(low / size);
+  return Array.from({ length: Math.max(0, Math.floor(high / size) - first + 1) }, (_, number) => +((first + number) * size).toPrecision(10));
+}
+
+function decades(low: number, high: number): number[] {
+  const all: number[] = [];
+  for (let power = Math.floor(low) - 1; power <= high; power++) for (const digit of [1, 2, 5]) all.push(+(digit * 10 ** power).toPrecision(3));
+  return all.filter((value) => Math.log10(value) >= low && Math.log10(value) <= high);
+}
+
+/** A difference with its interval, on a common scale around zero. */
+export function Difference({ value, low, high, most, label }: { value: number; low: number | null; high: number | null; most: number; label: string }) {
+  const at = (number: number): number => 100 + (Math.max(-most, Math.min(most, number)) / most) * 96;
+  return (
+    <svg viewBox="0 0 200 16" width="200" height="16" role="img" aria-label={label}>
+      <line class="grid" x1="100" x2="100" y1="0" y2="16" />
+      {low !== null && high !== null && <rect class={value > 0 ? "bar-a" : "bar-b"} x={at(low)} y="5" width={Math.max(1.5, at(high) - at(low))} height="6" rx="2" />}
+      <circle class="mark" cx={at(value)} cy="8" r="3.5" />
+    </svg>
+  );
+}

@@ -1,0 +1,60 @@
+// Numbers and names as people and other programs read them.
+export const SCALE = 100; // scores come as hundredths of a point
+
+export const points = (value: number | null | undefined, digits = 1): string =>
+  value === null || value === undefined ? "" : (value / SCALE).toFixed(digits);
+
+export const signed = (value: number): string => {
+  const text = (value / SCALE).toFixed(1);
+  return Number(text) > 0 ? `+${text}` : text === "-0.0" ? "0.0" : text.replace("-", "−");
+};
+
+export const amount = (value: number | null | undefined): string => {
+  if (value === null || value === undefined) return "";
+  for (const [size, unit] of [[1e9, "B"], [1e6, "M"], [1e3, "k"]] as const)
+    if (value >= size) return `${(value / size).toPrecision(3).replace(/\.0+$|(\.\d*?)0+$/, "$1")} ${unit}`;
+  return `${+value.toPrecision(3)}`;
+};
+
+/** Models without the organization, for narrow places. */
+export const short = (model: string): string => model.slice(model.lastIndexOf("/") + 1);
+
+// Characters that move the cursor, end the line or turn the direction of writing, as in escape.py.
+const CONTROLS = /[\u0000-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]/g;
+const PAIRS = /[\ud800-\udbff][\udc00-\udfff]/;
+
+/** Text without control characters, which are spelled out. */
+export const plain = (text: string): string =>
+  text
+    .split(new RegExp(`(${PAIRS.source})`))
+    .map((piece) =>
+      PAIRS.test(piece) ? piece : piece.replace(CONTROLS, (sign) => `\\u${sign.charCodeAt(0).toString(16).padStart(4, "0")}`),
+    )
+    .join("");
+
+/** A cell that spreadsheets take for text. */
+function csvCell(value: string | number): string {
+  if (typeof value === "number") return `${value}`;
+  const text = plain(value);
+  const inert = /^\s*[=+\-@＝＋－＠]/.test(text) ? `'${text}` : text;
+  return /[",\n]/.test(inert) ? `"${inert.replaceAll('"', '""')}"` : inert;
+}
+
+export const csv = (rows: (string | number)[][]): string => rows.map((row) => row.map(csvCell).join(",")).join("\n") + "\n";
+
+const LATEX: Record<string, string> = {
+  "\\": "\\textbackslash{}", "~": "\\textasciitilde{}", "^": "\\textasciicircum{}", "–": "--",
+  "<": "\\textless{}", ">": "\\textgreater{}", "[": "{[}", "]": "{]}", "*": "{*}",
+};
+
+const latexCell = (text: string): string =>
+  plain(text).replace(/[\\~^–<>[\]*&%$#_{}]/g, (sign) => LATEX[sign] ?? `\\${sign}`);
+
+/** A booktabs table; the first column holds words, the others numbers. */
+export function latex(head: string[], rows: (string | number)[][]): string {
+  const lines = [head, ...rows.map((row) => row.map((cell) => (typeof cell === "number" ? cell.toFixed(1) : cell)))].map(
+    (row) => `${row.map(latexCell).join(" & ")} \\\\`,
+  );
+  lines.splice(1, 0, "\\midrule");
+  return `\\begin{tabular}{l${"r".repeat(head.length - 1)}}\n\\toprule\n${lines.join("\n")}\n\\bottomrule\n\\end{tabular}\n`;
+}

@@ -1,0 +1,78 @@
+// The page: a heading with the views, and the view that the address names.
+import { render } from "preact";
+import { useEffect, useState } from "preact/hooks";
+import "./style.css";
+import type { Index } from "./data";
+import { useData } from "./data";
+import { Loading } from "./parts";
+import { address, usePlace } from "./url";
+import { BoardView } from "./views/board";
+import { CompareView } from "./views/compare";
+import { ModelView } from "./views/model";
+import { PlotsView } from "./views/plots";
+import { RunView } from "./views/run";
+import { TaskView } from "./views/task";
+
+const VIEWS = [
+  { name: "board", label: "Leaderboard", show: BoardView },
+  { name: "plots", label: "Plots", show: PlotsView },
+  { name: "compare", label: "Compare", show: CompareView },
+  { name: "task", label: "Tasks", show: TaskView },
+  { name: "model", label: "Models", show: ModelView },
+  { name: "run", label: "Runs", show: RunView },
+];
+
+function App() {
+  const index = useData<Index>("index");
+  const place = usePlace();
+  const [theme, setTheme] = useState(stored("theme"));
+  useEffect(() => {
+    document.documentElement.dataset.theme = theme;
+    try {
+      localStorage.setItem("embark-theme", theme);
+    } catch {
+      // nothing may be stored
+    }
+  }, [theme]);
+  const view = VIEWS.find(({ name }) => name === place.view) ?? VIEWS[0]!;
+  useEffect(() => {
+    document.title = `${place.name || view.label} – embark`;
+  }, [place.name, view]);
+  const dark = theme === "dark" || (theme !== "light" && matchMedia("(prefers-color-scheme: dark)").matches);
+  return (
+    <>
+      <a class="skip" href="#main" onClick={(event) => { event.preventDefault(); document.getElementById("main")?.focus(); }}>
+        Skip to the content
+      </a>
+      <nav aria-label="Views">
+        <b>embark</b>
+        {VIEWS.map(({ name, label }) => (
+          <a key={name} href={address(name)} aria-current={view.name === name ? "page" : undefined}>
+            {label}
+          </a>
+        ))}
+        <button type="button" aria-pressed={dark} onClick={() => setTheme(dark ? "light" : "dark")}>
+          {dark ? "Light" : "Dark"}
+        </button>
+      </nav>
+      <main id="main" tabIndex={-1}>
+        {index ? <view.show index={index} /> : <Loading data={index} />}
+      </main>
+      <footer class="hint">
+        {index ? `embark ${index.version}, written ${index.date} UTC` : ""}
+      </footer>
+    </>
+  );
+}
+
+function stored(name: string): string {
+  try {
+    return localStorage.getItem(`embark-${name}`) ?? "";
+  } catch {
+    return "";
+  }
+}
+
+const root = document.getElementById("app")!;
+root.replaceChildren();
+render(<App />, root);

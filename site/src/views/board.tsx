@@ -1,0 +1,316 @@
+// The leaderboard: models × totals, groups or tasks, with rank intervals, tie groups and footnotes.
+import { useEffect, useMemo, useRef } from "preact/hooks";
+import type { Board, Column, Index, Models } from "../data";
+import { useData } from "../data";
+import { amount, csv, latex, plain, points } from "../format";
+import { Choice, CopyButton, Loading, Notes } from "../parts";
+import { address, setParams, usePlace } from "../url";
+
+const SIZES: [string, number, number][] = [
+  ["under 100 M", 0, 1e8],
+  ["100–500 M", 1e8, 5e8],
+  ["500 M – 2 B", 5e8, 2e9],
+  ["2 B and more", 2e9, Infinity],
+];
+const HEATS = 8; // steps of color
+
+export function BoardView({ index }: { index: Index }) {
+  const place = usePlace();
+  const name = place.name || index.first;
+  const entry = index.boards.find((board) => board.name === name);
+  const board = useData<Board>(entry ? `board/${entry.file}` : null);
+  const models = useData<Models>("models");
+  const heading = (
+    <header class="head">
+      <h1>Leaderboard</h1>
+      <Choice
+        label="Benchmark"
+        value={name}
+        options={index.boards.map((other) => other.name)}
+        onChange={(value) => (location.hash = address("board", value))}
+      />
+      <p class="hint">
+        {entry?.size}
+        {entry?.about ? ` · ${entry.about}` : ""}
+      </p>
+    </header>
+  );
+  return (
+    <>
+      {heading}
+      {!entry ? <p>There is no board of that name.</p> : board && models ? <Table board={board} models={models} /> : <Loading data={board} />}
+    </>
+  );
+}
+
+interface Line {
+  row: number; // of the board
+  facts: number; // of the models, or -1
+}
+
+function Table({ board, models }: { board: Board; models: Models }) {
+  const { params } = usePlace();
+  const get = (name: string): string => params.get(name) ?? "";
+  const body = useRef<HTMLTableSectionElement>(null);
+  const width = board.columns.length;
+  const facts = useMemo(() => new Map(models.name.map((name, number) => [name, number])), [models]);
+  const all: Line[] = useMemo(
+    () => board.models.name.map((name, row) => ({ row, facts: facts.get(name) ?? -1 })),
+    [board, facts],
+  );
+  const fact = <T,>(line: Line, values: T[]): T | undefined => (line.facts < 0 ? undefined : values[line.facts]);
+  const groups = board.columns.filter((column) => column.kind === "group");
+  const cols = get("cols") || (groups.length > 1 ? "groups" : "all");
+  const columns = shownColumns(board, cols);
+  const pins = get("pin").split("\n").filter(Boolean);
+  const query = get("q").toLowerCase();
+  const size = SIZES.find(([label]) => label === get("size"));
+  const lines = all.filter(
+    (line) =>
+      (!query || board.models.label[line.row]!.toLowerCase().includes(query)) &&
+      (!get("family") || fact(line, models.family) === get("family")) &&
+      (!get("type") || fact(line, models.type) === get("type")) &&
+      (!get("modality") || fact(line, models.modalities)?.includes(get("modality"))) &&
+      (!get("access") || fact(line, models.access) === get("access")) &&
+      (!get("source") || (board.models.source[line.row] === "yours") === (get("source") === "own")) &&
+      (!size || inside(fact(line, models.parameters), size)),
+  );
+  const sort = get("sort");
+  const sortColumn = board.columns.findIndex((column) => key(column) === sort);
+  const sign = get("dir") === "asc" ? 1 : -1;
+  const order = (line: Line): number | string | null => {
+    if (sort === "model") return board.models.label[line.row]!.toLowerCase();
+    if (sort === "parameters") return fact(line, models.parameters) ?? null;
+    return sortColumn < 0 ? -line.row : (board.values[line.row * width + sortColumn] ?? null);
+  };
+  const pinned = (line: Line): boolean => pins.includes(board.models.label[line.row]!);
+  lines.sort((a, b) => Number(pinned(b)) - Number(pinned(a)) || compare(order(a), order(b), sign));
+  const ranges = columns.map((number) => range(lines.map((line) => board.values[line.row * width + number])));
+  const footnotes = footnotesOf(board, lines, columns);
+  const ranked = board.models.rank.filter((rank) => rank !== null).length;
+
+  const options = (values: (string | undefined)[]): string[] => [...new Set(values.filter(Boolean) as string[])].sort();
+  const sorted = (name: string): "ascending" | "descending" | "none" =>
+    sort !== name ? "none" : sign > 0 ? "ascending" : "descending";
+  const toggle = (name: string): void => {
+    const first = name === "model" ? "asc" : "desc";
+    const next = sort !== name ? first : get("dir") === first ? (first === "asc" ? "desc" : "asc") : "";
+    setParams(next ? { sort: name, dir: next } : { sort: "", dir: "" });
+  };
+  const head = (name: string, label: string, title = ""): preact.JSX.Element => (
+    <th scope="col" aria-sort={sorted(name)} title={title} key={name} class={name === "model" ? "name" : ""}>
+      <button type="button" onClick={() => toggle(name)}>
+        <Broken text={plain(label)} />
+        <span aria-hidden="true">{sort === name ? (sign > 0 ? " ▲" : " ▼") : ""}</span>
+      </button>
+    </th>
+  );
+  const pin = (label: string): void =>
+    setParams({ pin: (pins.includes(label) ? pins.filter((other) => other !== label) : [...pins, label]).join("\n") });
+
+  useEffect(() => {
+    const pressed = (event: KeyboardEvent): void => {
+      const typing = (event.target as HTMLElement).matches("input, select, textarea");
+      if (event.ctrlKey || event.metaKey || event.altKey) return;
+      if (event.key === "/" && !typing) {
+        event.preventDefault();
+        document.querySelector<HTMLInputElement>("#search")?.focus();
+      }
+      const move = { ArrowDown: 1, j: 1, ArrowUp: -1, k: -1 }[event.key];
+      const rows = [...(body.current?.rows ?? [])];
+      const at = rows.findIndex((row) => row.contains(document.activeElement));
+      if (move && !typing && at >= 0) {
+        event.preventDefault();
+        rows[at + move]?.querySelector<HTMLElement>("a")?.focus();
+      }
+      if (event.key === "p" && !typing && at >= 0) rows[at]!.querySelector<HTMLElement>("button.pin")?.click();
+    };
+    addEventListener("keydown", pressed);
+    return () => removeEventListener("keydown", pressed);
+  }, []);
+
+  const cell = (line: Line, column: number): number | null => board.values[line.row * width + column] ?? null;
+  const names = columns.map((number) => board.columns[number]!.name);
+  const rows = (): (string | number)[][] =>
+    lines.map((line) => [
+      board.models.rank[line.row] ?? "",
+      board.models.label[line.row]!,
+      board.models.source[line.row]!,
+      ...columns.map((number) => (cell(line, number) === null ? "" : cell(line, number)! / 100)),
+    ]);
+  return (
+    <>
+      <details class="tools" open={innerWidth > 700}>
+        <summary>Search, filters and columns</summary>
+        <div class="toolbar" role="search">
+          <label>
+            Search
+            <input id="search" type="search" value={get("q")} placeholder="press /" onInput={(event) => setParams({ q: event.currentTarget.value })} />
+          </label>
+          <Choice label="Columns" value={cols} options={[["groups", "groups"], ["all", "all tasks"], ...groups.map((column): [string, string] => [column.name, `tasks of ${column.name}`])]} onChange={(value) => setParams({ cols: value })} />
+          <Choice label="Family" value={get("family")} any options={options(all.map((line) => fact(line, models.family)))} onChange={(value) => setParams({ family: value })} />
+          <Choice label="Type" value={get("type")} any options={options(all.map((line) => fact(line, models.type)))} onChange={(value) => setParams({ type: value })} />
+          <Choice label="Size" value={get("size")} any options={SIZES.map(([label]) => label)} onChange={(value) => setParams({ size: value })} />
+          <Choice label="Modality" value={get("modality")} any options={options(all.flatMap((line) => fact(line, models.modalities) ?? []))} onChange={(value) => setParams({ modality: value })} />
+          <Choice label="Access" value={get("access")} any options={["open", "API"]} onChange={(value) => setParams({ access: value })} />
+          <Choice label="Scores" value={get("source")} any options={["own", "published"]} onChange={(value) => setParams({ source: value })} />
+          <CopyButton label="Copy CSV" text={() => csv([["rank", "model", "source", ...names], ...rows()])} />
+          <CopyButton label="Copy LaTeX" text={() => latex(["model", ...names], rows().map(([, model, , ...scores]) => [model!, ...scores]))} />
+        </div>
+      </details>
+      <p class="hint" role="status">
+        {lines.length} of {all.length} models
+        {lines.length < all.length ? "; ranks are among all" : ""}
+      </p>
+      <div class="scroll" tabIndex={0} role="region" aria-label="Table of models">
+        <table class="board">
+          <thead>
+            <tr>
+              <th scope="col" class="rank" title="rank and its 95 % interval; models with a letter in common are tied">#</th>
+              {head("model", "Model")}
+              {head("parameters", "Size", "parameters")}
+              {columns.map((number) => {
+                const column = board.columns[number]!;
+                return head(key(column), column.name, column.metric ?? column.kind);
+              })}
+            </tr>
+          </thead>
+          <tbody ref={body}>
+            {lines.map((line) => {
+              const label = board.models.label[line.row]!;
+              const own = board.models.source[line.row] === "yours";
+              return (
+                <tr key={`${line.row}`} class={pinned(line) ? "pinned" : ""}>
+                  <td class="rank">
+                    <Rank board={board} row={line.row} ranked={ranked} />
+                  </td>
+                  <th scope="row" class="name">
+                    <button type="button" class="pin" aria-pressed={pinned(line)} aria-label={`Pin ${plain(label)}`} onClick={() => pin(label)}>
+                      {pinned(line) ? "★" : "☆"}
+                    </button>
+                    <a href={address("model", board.models.name[line.row]!)}>{plain(label)}</a>
+                    {own ? <span class="tag">yours</span> : board.models.source[line.row] !== "published" ? <span class="tag">{plain(board.models.source[line.row]!)}</span> : null}
+                  </th>
+                  <td class="number">{amount(fact(line, models.parameters))}</td>
+                  {columns.map((number, at) => (
+                    <Cell board={board} cell={line.row * width + number} range={ranges[at]!} footnotes={footnotes} />
+                  ))}
+                </tr>
+              );
+            })}
+          </tbody>
+        </table>
+      </div>
+      {lines.length === 0 && <p>No model passes the filters.</p>}
+      <ol class="footnotes" type="a">
+        {[...footnotes.keys()].map((number) => (
+          <li key={number}>{plain(board.footnotes[number]!)}</li>
+        ))}
+      </ol>
+      <Notes notes={board.notes.filter((note) => !/^\([a-z]+\) /.test(note))} />
+      <p class="hint">
+        Keys: <kbd>/</kbd> search, <kbd>↑</kbd> <kbd>↓</kbd> models, <kbd>p</kbd> pin, <kbd>Enter</kbd> open.
+      </p>
+    </>
+  );
+}
+
+/** A name that may be broken between its words: ImageClustering, patch14-384. */
+function Broken({ text }: { text: string }) {
+  return (
+    <>
+      {text.split(/(?<=[a-z0-9])(?=[A-Z])|(?<=[-_/])|(?=\()/).map((piece, number) => (
+        <>
+          {number > 0 && <wbr />}
+          {piece}
+        </>
+      ))}
+    </>
+  );
+}
+
+const key = (column: Column): string => `${column.kind}:${column.name}`;
+
+function shownColumns(board: Board, cols: string): number[] {
+  const numbers = board.columns.map((_, number) => number);
+  return numbers.filter((number) => {
+    const column = board.columns[number]!;
+    if (column.kind === "total") return true;
+    if (column.kind === "group") return cols === "groups" || column.name === cols;
+    return cols === "all" || (column.groups ?? []).includes(cols);
+  });
+}
+
+function compare(a: number | string | null, b: number | string | null, sign: number): number {
+  if (a === null || b === null) return Number(a === null) - Number(b === null); // those without a score stay last
+  return a < b ? -sign : a > b ? sign : 0;
+}
+
+const inside = (value: number | null | undefined, [, low, high]: [string, number, number]): boolean =>
+  value !== null && value !== undefined && value >= low && value < high;
+
+function range(values: (number | null | undefined)[]): [number, number] {
+  let [low, high] = [Infinity, -Infinity];
+  for (const value of values) {
+    if (value === null || value === undefined) continue;
+    if (value < low) low = value;
+    if (value > high) high = value;
+  }
+  return [low, high];
+}
+
+/** The footnotes of what is shown, by number, each with its letter. */
+function footnotesOf(board: Board, lines: Line[], columns: number[]): Map<number, string> {
+  const width = board.columns.length;
+  const used = new Set<number>();
+  for (const line of lines) for (const column of columns) for (const mark of board.marks[line.row * width + column] ?? []) used.add(mark);
+  return new Map([...used].sort((a, b) => a - b).map((mark, number) => [mark, letter(number)]));
+}
+
+const letter = (number: number): string =>
+  (number >= 26 ? letter(Math.floor(number / 26) - 1) : "") + String.fromCharCode(97 + (number % 26));
+
+function Cell({ board, cell, range, footnotes }: { board: Board; cell: number; range: [number, number]; footnotes: Map<number, string> }) {
+  const value = board.values[cell];
+  if (value === null || value === undefined) return <td class="empty">–</td>;
+  const heat = range[1] > range[0] ? Math.round(((value - range[0]) / (range[1] - range[0])) * (HEATS - 1)) : 0;
+  const low = board.low?.[cell];
+  const high = board.high?.[cell];
+  const marks = (board.marks[cell] ?? []).map((mark) => footnotes.get(mark)).join(",");
+  const partial = board.partial[cell];
+  const title = [low !== null && low !== undefined ? `95 %: ${points(low)} – ${points(high)}` : "", partial ? `${partial} tasks` : ""].filter(Boolean).join("; ");
+  return (
+    <td class={`score h${heat}${value === range[1] ? " best" : ""}`} title={title || undefined}>
+      {points(value)}
+      {partial && <span class="part" aria-label={`over ${partial} tasks`}>*</span>}
+      {marks && <sup>{marks}</sup>}
+    </td>
+  );
+}
+
+/** The rank, a bar from the low to the high end of its interval, and the tie group's letter. */
+function Rank({ board, row, ranked }: { board: Board; row: number; ranked: number }) {
+  const rank = board.models.rank[row];
+  if (rank === null || rank === undefined) return <span title="too few scores to be ranked">–</span>;
+  const low = board.models.low[row];
+  const high = board.models.high[row];
+  const tie = board.models.tie[row] ?? "";
+  const at = (place: number): number => ((place - 1) / Math.max(1, ranked)) * 60;
+  const bar = low !== null && low !== undefined && high !== null && high !== undefined;
+  const label = `rank ${rank}${bar ? `, 95 %: ${low} to ${high}` : ""}${tie ? `, tie group ${tie}` : ""}`;
+  return (
+    <span class="place" title={label}>
+      <b>{rank}</b>
+      {bar && (
+        <svg viewBox="0 0 60 10" width="60" height="10" role="img" aria-label={label}>
+          <rect class="track" x="0" y="4" width="60" height="2" />
+          <rect class={`interval tie${tieNumber(tie)}`} x={at(low)} y="2" width={Math.max(2, at(high + 1) - at(low))} height="6" rx="2" />
+          <rect class="mark" x={at(rank)} y="0" width="2" height="10" />
+        </svg>
+      )}
+      {tie && <span class={`letters tie${tieNumber(tie)}`}>{tie}</span>}
+    </span>
+  );
+}
+
+const tieNumber = (tie: string): number => (tie ? (tie.charCodeAt(0) - 65) % 6 : 0);

@@ -1,0 +1,178 @@
+// Two to four models: differences with intervals by task and category, and the items that only one gets right.
+import type { Board, Index, Items, Pair, Tally } from "../data";
+import { useData } from "../data";
+import { Difference } from "../charts";
+import { plain, points, short, signed } from "../format";
+import { Gallery } from "../items";
+import { Choice, Loading } from "../parts";
+import { address, setParams, usePlace } from "../url";
+
+const MOST = 4;
+
+export function CompareView({ index }: { index: Index }) {
+  const { name, params } = usePlace();
+  const entry = index.boards.find((board) => board.name === (name || index.first));
+  const board = useData<Board>(entry ? `board/${entry.file}` : null);
+  const pairs = useData<Pair[]>("compare");
+  if (!entry) return <p>There is no board of that name.</p>;
+  if (!board || pairs === undefined) return <Loading data={board} />;
+  const labels = [...new Set(board.models.label)];
+  const stated = (params.get("models") ?? "").split("\n").filter((label) => labels.includes(label));
+  const chosen = stated.length ? stated : labels.slice(0, 2);
+  const choose = (place: number, label: string): void => {
+    const next = [...chosen];
+    next[place] = label;
+    setParams({ models: next.filter(Boolean).join("\n"), task: "" });
+  };
+  const others = chosen.slice(1).map((b) => ({ b, pair: (pairs ?? []).map((pair) => oriented(pair, chosen[0]!, b)).find(Boolean) ?? null }));
+  const task = params.get("task") ?? "";
+  return (
+    <>
+      <header class="head">
+        <h1>Compare</h1>
+        <Choice label="Benchmark" value={entry.name} options={index.boards.map((other) => other.name)} onChange={(value) => (location.hash = address("compare", value))} />
+        {[...chosen, ...(chosen.length < MOST ? [""] : [])].map((label, place) => (
+          <Choice key={place} label={place ? `Model ${place + 1}` : "Model"} value={label} any={place > 1 || !label} options={labels} onChange={(value) => choose(place, value)} />
+        ))}
+      </header>
+      {others.map(({ b, pair }) => (
+        <section key={b}>
+          <h2>
+            {plain(short(chosen[0]!))} − {plain(short(b))}
+          </h2>
+          {pair ? <Differences pair={pair} task={task} /> : <Plain board={board} a={chosen[0]!} b={b} />}
+        </section>
+      ))}
+      {task && index.items[task] && <Flips file={index.items[task]!} models={chosen} />}
+    </>
+  );
+}
+
+/** The pair seen from model a; null where it is about others. */
+function oriented(pair: Pair, a: string, b: string): Pair | null {
+  if (pair.a === a && pair.b === b) return pair;
+  if (pair.a !== b || pair.b !== a) return null;
+  const negative = (value: number | null): number | null => (value === null ? null : -value);
+  const turned = (tally: Tally): Tally => ({ ...tally, wins: tally.losses, losses: tally.wins, difference: -tally.difference, low: negative(tally.high), high: negative(tally.low) });
+  const word: Record<string, string> = { win: "loss", loss: "win", tie: "tie" };
+  const tasks = pair.tasks;
+  return {
+    ...pair,
+    a,
+    b,
+    sentence: "", // it is about b against a
+    tasks: { ...tasks, a: tasks.b, b: tasks.a, low: tasks.high.map(negative), high: tasks.low.map(negative), verdict: tasks.verdict.map((verdict) => word[verdict] ?? verdict) },
+    categories: pair.categories.map(([name, tally]) => [name, turned(tally)]),
+    total: turned(pair.total),
+  };
+}
+
+function Differences({ pair, task }: { pair: Pair; task: string }) {
+  const { tasks } = pair;
+  const rows = tasks.task.map((_, row) => row).sort((x, y) => tasks.a[y]! - tasks.b[y]! - (tasks.a[x]! - tasks.b[x]!));
+  const most = Math.max(100, ...rows.flatMap((row) => [Math.abs(tasks.low[row] ?? 0), Math.abs(tasks.high[row] ?? 0), Math.abs(tasks.a[row]! - tasks.b[row]!)]));
+  const line = (name: string, difference: number, low: number | null, high: number | null): preact.JSX.Element => (
+    <Difference value={difference} low={low} high={high} most={most} label={`${name}: ${signed(difference)}${low === null ? "" : `, 95 %: ${signed(low)} to ${signed(high!)}`}`} />
+  );
+  return (
+    <>
+      {pair.sentence && <p>{plain(pair.sentence)}</p>}
+      <div class="side">
+        <div class="scroll" tabIndex={0} role="region" aria-label={`Differences to ${plain(pair.b)} by category`}>
+          <table>
+            <thead>
+              <tr><th scope="col">Category</th><th scope="col">better</th><th scope="col">tie</th><th scope="col">worse</th><th scope="col">mean</th><th scope="col">95 %</th></tr>
+            </thead>
+            <tbody>
+              {[...pair.categories, ["all", pair.total] as [string, Tally]].map(([name, tally]) => (
+                <tr key={name}>
+                  <th scope="row">{plain(name)}</th>
+                  <td>{tally.wins}</td><td>{tally.ties}</td><td>{tally.losses}</td>
+                  <td>{signed(tally.difference)}</td>
+                  <td>{line(name, tally.difference, tally.low, tally.high)}</td>
+                </tr>
+              ))}
+            </tbody>
+          </table>
+        </div>
+        <div class="scroll" tabIndex={0} role="region" aria-label={`Differences to ${plain(pair.b)} by task`}>
+          <table>
+            <thead>
+              <tr><th scope="col">Task</th><th scope="col">{plain(short(pair.a))}</th><th scope="col">{plain(short(pair.b))}</th><th scope="col">difference</th><th scope="col">95 %</th><th scope="col">p (Holm)</th><th scope="col">verdict</th></tr>
+            </thead>
+            <tbody>
+              {rows.map((row) => (
+                <tr key={row} class={tasks.task[row] === task ? "pinned" : ""}>
+                  <th scope="row">
+                    <button type="button" class="link" aria-pressed={tasks.task[row] === task} onClick={() => setParams({ task: tasks.task[row]! })}>
+                      {plain(tasks.task[row]!)}
+                    </button>
+                  </th>
+                  <td>{points(tasks.a[row])}</td><td>{points(tasks.b[row])}</td>
+                  <td>{signed(tasks.a[row]! - tasks.b[row]!)}</td>
+                  <td>{line(tasks.task[row]!, tasks.a[row]! - tasks.b[row]!, tasks.low[row] ?? null, tasks.high[row] ?? null)}</td>
+                  <td>{tasks.holm[row] === null ? "" : tasks.holm[row]! < 0.0001 ? "<0.0001" : tasks.holm[row]!.toFixed(4)}</td>
+                  <td class={tasks.verdict[row]}>{tasks.verdict[row]}</td>
+                </tr>
+              ))}
+            </tbody>
+          </table>
+        </div>
+      </div>
+      {pair.refused.length > 0 && <p class="hint">Not comparable: {pair.refused.map(([name, why]) => `${plain(name)} (${plain(why)})`).join("; ")}</p>}
+      <p class="hint">A task's name shows the items that only one of them gets right.</p>
+    </>
+  );
+}
+
+/** Differences of published scores: without items there are no intervals. */
+function Plain({ board, a, b }: { board: Board; a: string; b: string }) {
+  const width = board.columns.length;
+  const [row, other] = [board.models.label.indexOf(a), board.models.label.indexOf(b)];
+  const columns = board.columns.map((column, number) => ({ column, x: board.values[row * width + number], y: board.values[other * width + number] }));
+  const both = columns.filter(({ x, y }) => typeof x === "number" && typeof y === "number") as { column: (typeof columns)[0]["column"]; x: number; y: number }[];
+  const most = Math.max(100, ...both.map(({ x, y }) => Math.abs(x - y)));
+  return (
+    <>
+      <p class="hint">Published scores come without items, so these differences have no intervals.</p>
+      <div class="scroll" tabIndex={0} role="region" aria-label={`Differences to ${plain(b)}`}>
+        <table>
+          <thead><tr><th scope="col">Column</th><th scope="col">{plain(short(a))}</th><th scope="col">{plain(short(b))}</th><th scope="col">difference</th><th scope="col">drawn</th></tr></thead>
+          <tbody>
+            {both.map(({ column, x, y }) => (
+              <tr key={column.kind + column.name}>
+                <th scope="row">{plain(column.name)}</th><td>{points(x)}</td><td>{points(y)}</td><td>{signed(x - y)}</td>
+                <td><Difference value={x - y} low={null} high={null} most={most} label={`${column.name}: ${signed(x - y)}`} /></td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
+    </>
+  );
+}
+
+function Flips({ file, models }: { file: string; models: string[] }) {
+  const items = useData<Items>(`items/${file}`);
+  if (!items) return <Loading data={items} />;
+  const numbers = models.map((label) => items.models.indexOf(label)).filter((number) => number >= 0);
+  const shown = items.flips.filter((flip) => numbers.includes(flip.a) && numbers.includes(flip.b));
+  return (
+    <section id="flips">
+      <h2>Flips of {plain(items.task)}</h2>
+      {items.note && <p class="hint">{plain(items.note)}</p>}
+      {shown.map((flip) =>
+        ([[flip.a, flip.only_a, flip.count_a], [flip.b, flip.only_b, flip.count_b]] as const).map(([model, only, count]) => (
+          <section key={`${flip.a}-${flip.b}-${model}`}>
+            <h3>
+              Of {plain(short(items.models[flip.a]!))} and {plain(short(items.models[flip.b]!))}, only {plain(short(items.models[model]!))} is right on {count} {count === 1 ? "item" : "items"}
+              {count > only.length ? `, of which ${only.length} are shown` : ""}
+            </h3>
+            <Gallery items={items} numbers={[...only]} models={[flip.a, flip.b]} />
+          </section>
+        )),
+      )}
+      {!shown.length && <p>These models have no items in common on this task.</p>}
+    </section>
+  );
+}

@@ -1,0 +1,211 @@
+// Plots of a board: score against cost, profile, correlations of tasks, scaling, languages, spread of the tasks.
+import type { Board, Index, Plots } from "../data";
+import { useData } from "../data";
+import { Scatter } from "../charts";
+import { plain, points, short } from "../format";
+import { Choice, Loading } from "../parts";
+import { address, setParams, usePlace } from "../url";
+
+const KINDS: [string, string][] = [
+  ["parameters", "score against parameters"],
+  ["dim", "score against dimension"],
+  ["time", "score against time"],
+  ["price", "score against price"],
+  ["profile", "capability profile"],
+  ["scaling", "scaling"],
+  ["correlation", "correlation of tasks"],
+  ["languages", "languages"],
+  ["spread", "spread over models"],
+];
+const PROFILES = 6; // models that are drawn unless others are pinned
+
+export function PlotsView({ index }: { index: Index }) {
+  const { name, params } = usePlace();
+  const entries = index.boards.filter((board) => index.plots.includes(board.name));
+  const entry = entries.find((board) => board.name === (name || index.first)) ?? entries[0];
+  const board = useData<Board>(entry ? `board/${entry.file}` : null);
+  const plots = useData<Plots>(entry ? `plots/${entry.file}` : null);
+  if (!entry) return <p>No board has enough models for a plot.</p>;
+  if (!board || !plots) return <Loading data={plots} />;
+  const kinds = KINDS.filter(([kind]) => has(plots, kind));
+  const kind = kinds.some(([other]) => other === params.get("plot")) ? params.get("plot")! : kinds[0]![0];
+  return (
+    <>
+      <header class="head">
+        <h1>Plots</h1>
+        <Choice label="Benchmark" value={entry.name} options={entries.map((other) => other.name)} onChange={(value) => (location.hash = address("plots", value, { plot: kind }))} />
+        <Choice label="Plot" value={kind} options={kinds} onChange={(value) => setParams({ plot: value })} />
+      </header>
+      <Plot kind={kind} board={board} plots={plots} />
+    </>
+  );
+}
+
+function has(plots: Plots, kind: string): boolean {
+  if (kind in plots.pareto) return true;
+  if (kind === "scaling") return plots.scaling.length > 0;
+  if (kind === "correlation") return plots.correlation !== null;
+  if (kind === "languages") return plots.languages !== null;
+  return kind === "profile" || kind === "spread";
+}
+
+function Plot({ kind, board, plots }: { kind: string; board: Board; plots: Plots }) {
+  const front = plots.pareto[kind];
+  if (front) {
+    const dots = front.models.map((model, row) => ({ x: front.costs[row]!, y: front.scores[row]! / 100, label: short(model), strong: front.front[row] }));
+    const costs = front.costs.filter((cost) => cost > 0);
+    return (
+      <figure>
+        <Scatter dots={dots} x={front.unit} y="total" log={Math.max(...costs) > 4 * Math.min(...costs) && Math.min(...front.costs) > 0} label={`Total against ${front.unit}; models that no other beats in both: ${dots.filter((dot) => dot.strong).map((dot) => dot.label).join(", ")}`} />
+        <figcaption>The line joins the models that no other beats in both. {front.notes.map(plain).join(" ")}</figcaption>
+      </figure>
+    );
+  }
+  if (kind === "scaling") return <Scaling plots={plots} />;
+  if (kind === "correlation") return <Correlation correlation={plots.correlation!} />;
+  if (kind === "languages") return <Languages languages={plots.languages!} />;
+  if (kind === "spread") return <Spread board={board} />;
+  return <Profile board={board} />;
+}
+
+function Scaling({ plots }: { plots: Plots }) {
+  return (
+    <div class="multiples">
+      {plots.scaling.map((trend) => {
+        const [low, high] = [Math.min(...trend.sizes), Math.max(...trend.sizes)];
+        const at = (size: number): [number, number] => [size, trend.level + trend.slope * Math.log10(size)];
+        return (
+          <figure key={trend.group}>
+            <Scatter dots={trend.models.map((model, row) => ({ x: trend.sizes[row]!, y: trend.scores[row]! / 100, label: short(model) }))} x="parameters (millions)" y={plain(trend.group)} log line={{ from: at(low), to: at(high) }} label={`${trend.group} against size`} />
+            <figcaption>{plain(trend.group)}: {trend.slope >= 0 ? "+" : ""}{trend.slope.toFixed(1)} points per tenfold (95 %: {trend.low.toFixed(1)} to {trend.high.toFixed(1)})</figcaption>
+          </figure>
+        );
+      })}
+    </div>
+  );
+}
+
+function Correlation({ correlation }: { correlation: NonNullable<Plots["correlation"]> }) {
+  const count = correlation.tasks.length;
+  const size = Math.max(4, Math.min(24, Math.floor(900 / count)));
+  return (
+    <figure>
+      <div class="scroll" tabIndex={0} role="region" aria-label="Correlations of tasks">
+        <svg width={count * size + 220} height={count * size + 4} role="img" aria-label={`Rank correlations of ${count} tasks over the models, in the order of their clusters`}>
+          {correlation.tasks.map((task, row) => (
+            <g key={task}>
+              {correlation.tasks.map((other, column) => {
+                const value = correlation.values[row * count + column]!;
+                return (
+                  <rect key={column} class={value < 0 ? "minus" : "plus"} opacity={Math.abs(value) / 100} x={column * size} y={row * size} width={size} height={size}>
+                    <title>{`${plain(task)} and ${plain(other)}: ${(value / 100).toFixed(2)}`}</title>
+                  </rect>
+                );
+              })}
+              {size >= 8 && <text x={count * size + 6} y={row * size + size - 2}>{plain(task)}</text>}
+            </g>
+          ))}
+        </svg>
+      </div>
+      <figcaption>Spearman correlations over the models that have all tasks; neighbours rank models alike. {new Set(correlation.clusters).size} clusters at 0.8.</figcaption>
+    </figure>
+  );
+}
+
+function Languages({ languages }: { languages: NonNullable<Plots["languages"]> }) {
+  return (
+    <div class="scroll" tabIndex={0} role="region" aria-label="Scores by language">
+      <table class="board">
+        <thead><tr><th scope="col">Language</th>{languages.models.map((model) => <th scope="col" key={model}>{plain(short(model))}</th>)}</tr></thead>
+        <tbody>
+          {languages.rows.map((row) => {
+            return (
+              <tr key={row.language}>
+                <th scope="row" class="name">{plain(row.language)}</th>
+                {row.scores.map((score, number) => (score === null ? <td class="empty" key={number}>–</td> : <td key={number} class={`score h${Math.max(0, Math.min(7, Math.floor(score / 1250)))}`}>{points(score)}</td>))}
+              </tr>
+            );
+          })}
+        </tbody>
+      </table>
+    </div>
+  );
+}
+
+/** Every model's score on each task as a dot on a line, with the level of chance. */
+function Spread({ board }: { board: Board }) {
+  const width = board.columns.length;
+  const tasks = board.columns.map((column, number) => ({ column, number })).filter(({ column }) => column.kind === "task");
+  const at = (value: number): number => 260 + (Math.max(-1000, value) / 10000) * 560;
+  return (
+    <figure>
+      <svg class="chart wide" viewBox={`0 0 840 ${tasks.length * 18 + 30}`} role="img" aria-label={`Scores of ${board.models.name.length} models on each of ${tasks.length} tasks, with chance`}>
+        {[0, 25, 50, 75, 100].map((tick) => (
+          <g key={tick}>
+            <line class="grid" x1={at(tick * 100)} x2={at(tick * 100)} y1="0" y2={tasks.length * 18 + 6} />
+            <text x={at(tick * 100)} y={tasks.length * 18 + 22} text-anchor="middle">{tick}</text>
+          </g>
+        ))}
+        {tasks.map(({ column, number }, line) => (
+          <g key={column.name}>
+            <text x="250" y={line * 18 + 14} text-anchor="end">{plain(column.name.slice(0, 38))}</text>
+            {board.models.label.map((label, row) => {
+              const value = board.values[row * width + number];
+              return typeof value === "number" ? (
+                <circle key={row} class="dot faint" cx={at(value)} cy={line * 18 + 10} r="3.5"><title>{`${plain(label)}: ${points(value)}`}</title></circle>
+              ) : null;
+            })}
+            {typeof column.chance === "number" && <line class="chance" x1={at(column.chance)} x2={at(column.chance)} y1={line * 18 + 3} y2={line * 18 + 17}><title>by chance {points(column.chance)}</title></line>}
+          </g>
+        ))}
+      </svg>
+      <figcaption>A dot is a model; the short line is what chance would get.</figcaption>
+    </figure>
+  );
+}
+
+/** Parallel coordinates over the groups, or over few tasks. */
+function Profile({ board }: { board: Board }) {
+  const { params } = usePlace();
+  const width = board.columns.length;
+  const groups = board.columns.map((column, number) => ({ column, number })).filter(({ column }) => column.kind === "group");
+  const axes = groups.length > 2 ? groups : board.columns.map((column, number) => ({ column, number })).filter(({ column }) => column.kind === "task").slice(0, 16);
+  const pins = (params.get("pin") ?? "").split("\n").filter((label) => board.models.label.includes(label));
+  const shown = pins.length ? pins : board.models.label.slice(0, PROFILES);
+  const at = (axis: number): number => 40 + (axis / Math.max(1, axes.length - 1)) * 840;
+  const up = (value: number): number => 300 - (Math.max(0, value) / 10000) * 280;
+  return (
+    <figure>
+      <div class="toolbar">
+        <Choice label="Add a model" value="" any options={board.models.label.filter((label) => !shown.includes(label))} onChange={(label) => label && setParams({ pin: [...shown, label].join("\n") })} />
+        {shown.map((label, number) => (
+          <button key={label} type="button" class={`chip tie${number % 6}`} onClick={() => setParams({ pin: shown.filter((other) => other !== label).join("\n") })}>
+            {plain(short(label))} <span aria-hidden="true">×</span><span class="unseen">remove</span>
+          </button>
+        ))}
+      </div>
+      <svg class="chart wide" viewBox="0 0 1010 420" role="img" aria-label={`Scores by group of ${shown.map(short).join(", ")}`}>
+        {axes.map(({ column }, axis) => (
+          <g key={column.name}>
+            <line class="grid" x1={at(axis)} x2={at(axis)} y1="20" y2="300" />
+            <text transform={`translate(${at(axis)},312) rotate(35)`}>{plain(column.name.slice(0, 22))}</text>
+          </g>
+        ))}
+        {[0, 50, 100].map((tick) => <text key={tick} x="30" y={up(tick * 100) + 4} text-anchor="end">{tick}</text>)}
+        {shown.map((label, number) => {
+          const row = board.models.label.indexOf(label);
+          const spots = axes.flatMap(({ number: cell }, axis) => {
+            const value = board.values[row * width + cell];
+            return typeof value === "number" ? [{ x: at(axis), y: up(value), value }] : [];
+          });
+          return (
+            <g key={label} class={`line tie${number % 6}`}>
+              <path d={spots.map((spot, place) => `${place ? "L" : "M"}${spot.x},${spot.y}`).join("")} />
+              {spots.map((spot, place) => <circle key={place} cx={spot.x} cy={spot.y} r="3.5"><title>{`${plain(label)}: ${points(spot.value)}`}</title></circle>)}
+            </g>
+          );
+        })}
+      </svg>
+    </figure>
+  );
+}

@@ -1,0 +1,117 @@
+// A task: its protocol, data and known faults, sample items, all models' scores, and the hardest items.
+import type { Board, Index, Items, TaskFacts } from "../data";
+import { useData } from "../data";
+import { plain, points } from "../format";
+import { Gallery } from "../items";
+import { Facts, Loading, Notes } from "../parts";
+import { address, setParams, usePlace } from "../url";
+
+export function TaskView({ index }: { index: Index }) {
+  const { name, params } = usePlace();
+  const number = index.tasks.name.indexOf(name);
+  if (number < 0) return <List index={index} query={params.get("q") ?? ""} />;
+  return <Task key={name} index={index} name={name} family={index.tasks.family[number]!} />;
+}
+
+function List({ index, query }: { index: Index; query: string }) {
+  const wanted = query.toLowerCase();
+  const numbers = index.tasks.name.map((_, number) => number).filter((number) => `${index.tasks.name[number]} ${index.tasks.category[number]}`.toLowerCase().includes(wanted));
+  return (
+    <>
+      <h1>Tasks</h1>
+      <label>
+        Search
+        <input type="search" value={query} onInput={(event) => setParams({ q: event.currentTarget.value })} />
+      </label>
+      <p class="hint" role="status">{numbers.length} of {index.tasks.name.length} tasks</p>
+      <ul class="names">
+        {numbers.map((number) => (
+          <li key={number}>
+            <a href={address("task", index.tasks.name[number]!)}>{plain(index.tasks.name[number]!)}</a> <small>{plain(index.tasks.category[number]!)}</small>
+          </li>
+        ))}
+      </ul>
+    </>
+  );
+}
+
+function Task({ index, name, family }: { index: Index; name: string; family: string }) {
+  const tasks = useData<Record<string, TaskFacts>>(`tasks/${family}`);
+  const facts = tasks?.[name];
+  const items = useData<Items>(index.items[name] ? `items/${index.items[name]}` : null);
+  if (!facts) return <Loading data={tasks} />;
+  return (
+    <>
+      <h1>{plain(name)}</h1>
+      <p class="hint">
+        {plain(facts.family)} · {plain(facts.category)} · {facts.metric}
+        {facts.chance === null ? "" : ` · ${points(facts.chance)} by chance`} · {facts.modalities.join(", ")}
+      </p>
+      <Notes notes={facts.notes} />
+      {facts.errata.length > 0 && (
+        <section>
+          <h2>Known faults of published scores</h2>
+          {facts.errata.map((erratum) => (
+            <p key={erratum.id}>
+              <b>{plain(erratum.id)}</b> ({erratum.effect}): {plain(erratum.what)} <span class="hint">{plain(erratum.evidence)}</span>
+            </p>
+          ))}
+        </section>
+      )}
+      <Scores index={index} name={name} />
+      {items && (
+        <>
+          {items.note && <p class="hint">{plain(items.note)}</p>}
+          <h2>Sample items</h2>
+          <Gallery items={items} numbers={items.sample} />
+          {items.hardest.length > 0 && (
+            <>
+              <h2>The hardest items</h2>
+              <Gallery items={items} numbers={items.hardest} />
+            </>
+          )}
+        </>
+      )}
+      <h2>Protocol</h2>
+      <Facts facts={[...facts.facts, ...facts.fingerprints.map(([part, print]): [string, string] => ["fingerprint", `${part}: ${print}`])]} />
+    </>
+  );
+}
+
+function Scores({ index, name }: { index: Index; name: string }) {
+  const { params } = usePlace();
+  const boards = index.boards.filter((entry) => entry.tasks.includes(index.tasks.name.indexOf(name)));
+  const entry = boards.find((board) => board.name === params.get("board")) ?? boards[0];
+  const board = useData<Board>(entry ? `board/${entry.file}` : null);
+  if (!board || !entry) return <Loading data={board} />;
+  const column = board.columns.findIndex((other) => other.kind === "task" && other.name === name);
+  const width = board.columns.length;
+  const rows = board.models.label
+    .map((label, row) => ({ label, model: board.models.name[row]!, cell: row * width + column, value: board.values[row * width + column] }))
+    .filter((row): row is typeof row & { value: number } => typeof row.value === "number")
+    .sort((a, b) => b.value - a.value);
+  const top = Math.max(...rows.map((row) => row.value), 1);
+  return (
+    <section>
+      <h2>Scores of {rows.length} models</h2>
+      <div class="scroll low" tabIndex={0} role="region" aria-label="Scores of all models">
+        <table>
+          <tbody>
+            {rows.map((row) => (
+              <tr key={row.cell}>
+                <th scope="row"><a href={address("model", row.model)}>{plain(row.label)}</a></th>
+                <td>{points(row.value)}</td>
+                <td class="hint">{typeof board.low?.[row.cell] === "number" ? `${points(board.low[row.cell])} – ${points(board.high?.[row.cell])}` : ""}</td>
+                <td>
+                  <svg viewBox="0 0 200 10" width="200" height="10" aria-hidden="true">
+                    <rect class="bar-a" x="0" y="2" width={Math.max(0, (row.value / top) * 200)} height="6" />
+                  </svg>
+                </td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
+    </section>
+  );
+}

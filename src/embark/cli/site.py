@@ -1,0 +1,78 @@
+"""`embark site` and `embark serve`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+import embark
+from embark import escape
+from embark.cli.output import Home, Names, ResultsFolder, say
+
+Benchmarks = Annotated[
+    Names, typer.Option("-b", "--benchmark", metavar="NAME", help="Only these boards; repeatable (default: all).")
+]
+WithMedia = Annotated[
+    bool, typer.Option("--with-media", help="Show items of data whose license does not say that they may be shown.")
+]
+
+
+def site(
+    folder: Annotated[
+        Path | None, typer.Argument(metavar="[DIR]", help="Where to write it (default: page, in the results).")
+    ] = None,
+    benchmark: Benchmarks = None,
+    own: Annotated[bool, typer.Option("--own", help="Only what is in the results folder.")] = False,
+    with_media: WithMedia = False,
+    home: Home = None,
+    results: ResultsFolder = None,
+) -> None:
+    """Write the page: leaderboards, plots, comparisons, tasks, models and runs, as files that open from disk.
+
+    DIR/index.html opens by a double click, without a server or a network; any static host can serve the folder.
+
+    \b
+    embark site
+    embark site public -b 'MIEB(lite)' -b Pocket
+    embark site public --own --with-media
+    """
+    page = embark.export_site(
+        folder, benchmark, published=not own, with_media=with_media, settings=embark.load_settings(home, results)
+    )
+    say(*page.notes)
+    print(f"The page is {escape.terminal(str(page.index))}: {page.bytes / 1e6:.1f} MB, open it in a browser.")
+
+
+def serve(
+    benchmark: Benchmarks = None,
+    port: Annotated[int, typer.Option("--port", min=0, max=65_535, metavar="N", help="0: any that is free.")] = 8017,
+    host: Annotated[
+        str, typer.Option("--host", metavar="ADDRESS", help="Not only this machine: viewers need a token.")
+    ] = "127.0.0.1",
+    token: Annotated[
+        str | None, typer.Option("--token", metavar="TEXT", help="What viewers must know (default: made up).")
+    ] = None,
+    with_media: WithMedia = False,
+    home: Home = None,
+    results: ResultsFolder = None,
+) -> None:
+    """Serve the page on this machine, and follow runs while they go; Ctrl-C ends it, and harms no run.
+
+    At another address, viewers need the token that is printed.
+
+    \b
+    embark serve
+    embark serve --port 0 -b Pocket
+    embark serve --host 0.0.0.0 --token 'a long secret'
+    """
+    settings = embark.load_settings(home, results)
+    server = embark.serve(benchmark, host=host, port=port, token=token, with_media=with_media, settings=settings)
+    print(f"The page is at {server.address} (Ctrl-C ends it)", flush=True)
+    try:
+        server.serve_forever()
+    except KeyboardInterrupt:
+        pass
+    finally:
+        server.server_close()

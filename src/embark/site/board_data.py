@@ -1,0 +1,83 @@
+"""A leaderboard as columns of numbers: models × (totals, groups, tasks), with ranks, ties and footnotes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from embark.boards.leaderboards import Entry, Leaderboard
+from embark.results.table import Score
+from embark.site.scripts import whole, wholes
+from embark.stats.means import names
+
+
+def board_data(name: str, board: Leaderboard) -> dict[str, Any]:
+    """What the page shows of a leaderboard. Cells go model by model; `marks` and `partial` are by number of a cell."""
+    columns = _columns(board)
+    cells = [cell for entry in board.entries for cell in _cells(entry, columns)]
+    footnotes = list(dict.fromkeys(mark for cell in cells if cell for mark in cell.marks))
+    numbers = {mark: number for number, mark in enumerate(footnotes)}
+    return {
+        "name": name,
+        "rule": str(board.rule),
+        "resampled": board.resampled,
+        "notes": [*board.notes, *board.table().notes],
+        "columns": columns,
+        "models": _models(board.entries),
+        "values": [None if cell is None else whole(cell.value) for cell in cells],
+        "low": wholes([None if cell is None else cell.low for cell in cells]),
+        "high": wholes([None if cell is None else cell.high for cell in cells]),
+        "marks": {
+            number: [numbers[mark] for mark in cell.marks] for number, cell in enumerate(cells) if cell and cell.marks
+        },
+        "partial": {
+            number: f"{cell.count} of {cell.of}" for number, cell in enumerate(cells) if cell and cell.partial
+        },
+        "footnotes": footnotes,
+    }
+
+
+def _columns(board: Leaderboard) -> list[dict[str, Any]]:
+    """The totals of the rule, its groups, and its tasks with the groups that they are in."""
+    whole_rule = board.rule(board.tasks, {task.name: 0.0 for task in board.tasks})
+    models = [entry.model for entry in board.entries]
+    totals = dict.fromkeys([*whole_rule.totals, *(name for model in models for name in model.totals)])
+    groups = dict.fromkeys([*whole_rule.groups, *(name for model in models for name in model.categories)])
+    scored = {name for model in models for name in model.tasks}
+    return [
+        *({"name": name, "kind": "total"} for name in totals),
+        *({"name": name, "kind": "group"} for name in groups),
+        *(
+            {
+                "name": task.name,
+                "kind": "task",
+                "metric": task.metric,
+                "chance": whole(task.chance),
+                "groups": [name for name, mean in whole_rule.groups.items() if task.name in mean.weights],
+            }
+            for task in board.tasks
+            if task.name in scored
+        ),
+    ]
+
+
+def _cells(entry: Entry, columns: Sequence[dict[str, Any]]) -> list[Score | None]:
+    scores = {"total": entry.model.totals, "group": entry.model.categories, "task": entry.model.tasks}
+    return [scores[column["kind"]].get(column["name"]) for column in columns]
+
+
+def _models(entries: Sequence[Entry]) -> dict[str, list[Any]]:
+    """The models of the lines by column: names, sources, and places; a model without enough scores has no place."""
+    models = [entry.model for entry in entries]
+    places = [entry.place for entry in entries]
+    return {
+        "label": names([(model.model, model.revision, model.source) for model in models]),
+        "name": [model.model for model in models],
+        "revision": [model.revision for model in models],
+        "source": [model.source for model in models],
+        "rank": [place and place.rank for place in places],
+        "low": [place and place.low for place in places],
+        "high": [place and place.high for place in places],
+        "tie": [place.tie if place else "" for place in places],
+        "tasks": [len(model.tasks) for model in models],
+    }

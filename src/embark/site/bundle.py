@@ -1,0 +1,198 @@
+"""Writes the page into a folder: the built code, and the data that it shows."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from embark import __version__
+from embark.boards.cards import card_of
+from embark.boards.comparable_results import own_results
+from embark.boards.leaderboards import Leaderboard, leaderboard
+from embark.catalogue import counted, group_values
+from embark.models import MODELS
+from embark.results import Results, TaskResult
+from embark.results.task_rows import known_tasks
+from embark.settings import Settings, load_settings
+from embark.site.board_data import board_data
+from embark.site.comparisons import comparisons_data
+from embark.site.galleries import Galleries
+from embark.site.model_data import model_data
+from embark.site.plot_data import plot_data
+from embark.site.run_data import run_data
+from embark.site.scripts import slug, write_script
+from embark.site.task_data import task_data
+from embark.site.thumbnails import Thumbnails
+from embark.stats.means import names
+from embark.studies.pareto import embedding_times
+from embark.tasks import BENCHMARKS, TASKS, get_benchmark
+from embark.types import EmbarkError, ModelCard, Task
+
+STATIC = Path(__file__).parent / "static"
+FEWEST = 3  # models that a plot needs
+OWN = "Your results"  # the board of all tasks that the results folder has
+
+
+@dataclass(frozen=True)
+class Site:
+    """A page on disk: its folder, and notes on what it lacks."""
+
+    folder: Path
+    boards: tuple[str, ...]
+    notes: tuple[str, ...] = field(default=())
+
+    @property
+    def index(self) -> Path:
+        """The file to open."""
+        return self.folder / "index.html"
+
+    @property
+    def bytes(self) -> int:
+        """The size of all files."""
+        return sum(path.stat().st_size for path in self.folder.rglob("*") if path.is_file())
+
+
+def export_site(
+    folder: Path | str | None = None,
+    benchmarks: str | Sequence[str] | None = None,
+    *,
+    published: bool = True,
+    with_media: bool = False,
+    live: bool = False,
+    settings: Settings | None = None,
+) -> Site:
+    """Write the page: leaderboards, plots, comparisons, tasks, models and runs, to open from disk or to put on a host.
+
+    By default into the folder `page` of the results, with the boards of all benchmarks that have scores; `benchmarks`
+    names fewer. Thumbnails are of your own data and of data whose license allows it; `with_media` takes all. A `live`
+    page asks for the states of runs, again and again: for one that is served.
+    """
+    settings = settings or load_settings()
+    folder = Path(folder) if folder is not None else settings.results / "page"
+    wanted = [benchmarks] if isinstance(benchmarks, str) else benchmarks
+    stored = Results(settings.results)
+    own = [result for result in stored.all() if result.made_by == "embark"]
+    boards = dict(_boards(wanted, own, published, settings))
+    if not boards:
+        raise EmbarkError(f"There are no scores to show in {settings.results}. Make some: embark run")
+    _prepare(folder)
+    times = embedding_times(own)
+    plots = []
+    for name, board in boards.items():
+        write_script(folder, f"board/{slug(name)}", board_data(name, board))
+        if len(board.entries) >= FEWEST:
+            write_script(folder, f"plots/{slug(name)}", plot_data(board, times))
+            plots.append(name)
+    tasks = _tasks(boards.values())
+    for family, rows in group_values((task.family, task) for task in tasks.values()).items():
+        write_script(folder, f"tasks/{slug(family)}", task_data(rows))
+    write_script(folder, "models", model_data(_cards(boards.values()), times))
+    current = _current(boards.values(), tasks, own)
+    by_model = _by_model(current)
+    write_script(folder, "compare", comparisons_data(by_model, list(tasks.values())))
+    write_script(folder, "runs", run_data(own, settings))
+    galleries = _galleries(folder, tasks, current, with_media, settings)
+    write_script(folder, "index", _index(boards, tasks) | {"items": galleries, "plots": plots, "live": live})
+    return Site(folder, tuple(boards), tuple(stored.notes))
+
+
+def _boards(
+    wanted: Sequence[str] | None, own: Sequence[TaskResult], published: bool, settings: Settings
+) -> Iterable[tuple[str, Leaderboard]]:
+    """The leaderboards that have scores; all of one's own tasks are a board, too, where no benchmark has them all."""
+    scored = {result.task for result in own}
+    for name in wanted or BENCHMARKS:
+        benchmark = get_benchmark(name)
+        if wanted is None and not published and not scored.intersection(benchmark.tasks):
+            continue
+        try:
+            yield benchmark.name, leaderboard(benchmark, published=published, settings=settings)
+        except EmbarkError:
+            if wanted is not None:
+                raise
+    covered = any(scored <= {*benchmark.tasks} for benchmark in BENCHMARKS.values())
+    if wanted is None and scored and not covered:
+        yield OWN, leaderboard(tasks=list(known_tasks(own).values()), published=False, settings=settings)
+
+
+def _prepare(folder: Path) -> None:
+    """The folder with the code, and without the data of an earlier page; other files are left alone."""
+    if folder.exists() and any(folder.iterdir()) and not (folder / "app.js").is_file():
+        raise EmbarkError(f"{folder} has other files than a page. Choose an empty or new folder.")
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in ("data", "media"):
+        shutil.rmtree(folder / name, ignore_errors=True)
+    for path in STATIC.iterdir():
+        shutil.copyfile(path, folder / path.name)
+
+
+def _tasks(boards: Iterable[Leaderboard]) -> dict[str, Task]:
+    return {task.name: task for board in boards for task in board.tasks}
+
+
+def _current(boards: Iterable[Leaderboard], tasks: dict[str, Task], own: Sequence[TaskResult]) -> list[TaskResult]:
+    """Your results under the present protocols, the best models of the boards first."""
+    models = list(dict.fromkeys(entry.model.model for board in boards for entry in board.entries))
+    current, _ = own_results(list(tasks.values()), own)
+    return sorted(current, key=lambda result: models.index(result.model) if result.model in models else len(models))
+
+
+def _by_model(results: Sequence[TaskResult]) -> dict[str, list[TaskResult]]:
+    """The results of each model, by the names that boards have."""
+    keys = [(result.model, result.revision, result.made_by) for result in results]
+    distinct = list(dict.fromkeys(keys))
+    labels = dict(zip(distinct, names(distinct), strict=True))
+    return group_values((labels[key], result) for key, result in zip(keys, results, strict=True))
+
+
+def _galleries(
+    folder: Path, tasks: dict[str, Task], results: Sequence[TaskResult], with_media: bool, settings: Settings
+) -> dict[str, str]:
+    """Write the items behind the scores of tasks; the files by task."""
+    makers = Galleries(Thumbnails(folder / "media"), with_media, settings)
+    files = {}
+    for name, of_task in group_values((result.task, result) for result in results).items():
+        if gallery := makers.gallery(tasks[name], of_task):
+            write_script(folder, f"items/{slug(name)}", vars(gallery))
+            files[name] = slug(name)
+    return files
+
+
+def _cards(boards: Iterable[Leaderboard]) -> dict[str, ModelCard | None]:
+    models = {entry.model.model: entry.model for board in boards for entry in board.entries}
+    return {
+        name: MODELS.get(name) or card_of(next(iter(model.results.values()))) for name, model in sorted(models.items())
+    }
+
+
+def _index(boards: dict[str, Leaderboard], tasks: dict[str, Task]) -> dict[str, object]:
+    """What the page needs before all else: which boards and tasks there are, and where."""
+    place = {name: number for number, name in enumerate(tasks)}
+    models = list(_cards(boards.values()))
+    own = [name for name, board in boards.items() if any(entry.model.source == "yours" for entry in board.entries)]
+    return {
+        "version": __version__,
+        "date": time.strftime("%Y-%m-%d %H:%M", time.gmtime()),
+        "first": (own or list(boards))[0],
+        "boards": [
+            {
+                "name": name,
+                "file": slug(name),
+                "family": BENCHMARKS[name].family if name in BENCHMARKS else "",
+                "about": BENCHMARKS[name].description if name in BENCHMARKS else "All tasks that you have results on.",
+                "tasks": [place[task.name] for task in board.tasks],
+                "models": sorted({models.index(entry.model.model) for entry in board.entries}),
+                "size": f"{counted(len(board.entries), 'model')}, {counted(len(board.tasks), 'task')}",
+            }
+            for name, board in boards.items()
+        ],
+        "tasks": {
+            "name": list(tasks),
+            "family": [slug(task.family) for task in tasks.values()],
+            "category": [task.category for task in tasks.values()],
+            "known": [task.name in TASKS for task in tasks.values()],
+        },
+    }

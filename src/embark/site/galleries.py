@@ -1,0 +1,280 @@
+"""Items behind the scores: samples, the hardest, each model's failures, and those that only one of two gets right."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+
+from embark.data.items import content_numbers
+from embark.results import Damaged, TaskResult
+from embark.run.workbench import Workbench
+from embark.settings import Settings
+from embark.site.best_answers import best_answers
+from embark.site.scripts import whole
+from embark.site.thumbnails import Thumbnails, may_show
+from embark.stats.compare import right_items
+from embark.stats.means import names
+from embark.stats.outcomes import NotComparable
+from embark.types import Array, Classes, Dataset, EmbarkError, Gold, Matches, ModelCard, Qrels, Split, Task, Text
+
+PARTS = 3  # splits and subsets of a task that are looked at
+FLIPS = 3  # items each way, of two models and one part
+FEW = 2  # hardest ones, failures of a model, and samples of a part
+MODELS = 6
+GOLD = 3  # right documents that are shown
+HIDDEN = "The license of these data does not say that they may be shown: embark site --with-media shows them."
+
+
+@dataclass
+class Gallery:
+    """The chosen items of a task, as the page shows them; see Items in data.ts."""
+
+    task: str
+    models: list[str]
+    note: str = ""
+    contents: list[dict[str, Any]] = field(default_factory=list)
+    items: list[dict[str, Any]] = field(default_factory=list)
+    sample: list[int] = field(default_factory=list)
+    hardest: list[int] = field(default_factory=list)
+    failures: list[list[int]] = field(default_factory=list)
+    flips: list[dict[str, Any]] = field(default_factory=list)
+
+
+class Galleries:
+    """Makes galleries of tasks whose data are on this machine; nothing is downloaded and no model is loaded."""
+
+    def __init__(self, thumbnails: Thumbnails, with_media: bool, settings: Settings) -> None:
+        self.thumbnails = thumbnails
+        self.with_media = with_media
+        self.bench = Workbench(replace(settings, offline=True), show_progress=False, keep_data=False)
+
+    def gallery(self, task: Task, results: Sequence[TaskResult]) -> Gallery | None:
+        """The gallery of a task that some models have results on; None where no outcomes can be read."""
+        results = results[:MODELS]
+        try:
+            tables = [_by_part(result) for result in results]
+        except (Damaged, EmbarkError, OSError):
+            return None
+        gallery = Gallery(task.name, names([(result.model, result.revision, "") for result in results]))
+        gallery.failures = [[] for _ in results]
+        gallery.flips = [
+            {"a": a, "b": b, "only_a": [], "only_b": [], "count_a": 0, "count_b": 0}
+            for a, b in combinations(range(len(results)), 2)
+        ]
+        shown = self.with_media or may_show(task)
+        gallery.note = "" if shown else HIDDEN
+        cards = [result.card() for result in results]
+        for part in list(tables[0])[:PARTS]:
+            aligned = _aligned([table.get(part) for table in tables])
+            if aligned is not None:
+                _Part(self, gallery, task, part, aligned, cards, shown).add()
+        return gallery
+
+
+class _Part:
+    """One split and subset of a task, whose items are chosen and put into a gallery."""
+
+    def __init__(
+        self,
+        galleries: Galleries,
+        gallery: Gallery,
+        task: Task,
+        part: tuple[str, str],
+        columns: list[dict[str, Array] | None],
+        cards: Sequence[ModelCard | None],
+        shown: bool,
+    ) -> None:
+        self.galleries = galleries
+        self.gallery = gallery
+        self.task = task
+        self.part = part
+        self.columns = columns
+        self.cards = cards
+        self.ids = next(column["id"] for column in columns if column is not None)
+        self.right = [_right(column, task) for column in columns]
+        self.data = self._read() if shown else None
+        self.numbers: dict[int, int] = {}  # row of the outcomes → number of the item in the gallery
+        self.content_numbers: dict[tuple[str, int], int] = {}
+
+    def add(self) -> None:
+        """Choose items, then describe them."""
+        gallery = self.gallery
+        gallery.sample += self._numbered(_spread(np.arange(len(self.ids)), FEW))
+        gallery.hardest += self._numbered(self._hardest())
+        for failures, right, column in zip(gallery.failures, self.right, self.columns, strict=True):
+            if column is not None and right is not None:
+                failures += self._numbered(_spread(np.flatnonzero(~right), FEW))
+        for flips in gallery.flips:
+            a, b = self.right[flips["a"]], self.right[flips["b"]]
+            if a is not None and b is not None:
+                for side, rows in (("a", np.flatnonzero(a & ~b)), ("b", np.flatnonzero(b & ~a))):
+                    flips[f"only_{side}"] += self._numbered(_spread(rows, FLIPS))
+                    flips[f"count_{side}"] += len(rows)
+        rows = np.array(list(self.numbers), np.int64)
+        positions = self._positions(rows)
+        answers = [self._answers(model, rows, positions) for model in range(len(self.columns))]
+        for place, row in enumerate(rows.tolist()):
+            item = self._item(row, int(positions[place]))
+            gallery.items.append(item | {"answers": [of_model[place] for of_model in answers]})
+
+    def _read(self) -> Dataset | None:
+        """The data, if they are on this machine."""
+        try:
+            return self.galleries.bench.read(self.task, *self.part)
+        except (EmbarkError, OSError) as error:
+            self.gallery.note = f"The data are not shown: {error}"
+            return None
+
+    def _numbered(self, rows: Array) -> list[int]:
+        start = len(self.gallery.items)
+        return [self.numbers.setdefault(row, start + len(self.numbers)) for row in rows.tolist()]
+
+    def _hardest(self) -> Array:
+        """The items that fewest models get right; of equal ones, those with the worst ranks or values."""
+        judged = [right for right in self.right if right is not None]
+        if not judged:
+            return np.empty(0, np.int64)
+        ranks = [column["rank"] for column in self.columns if column is not None and "rank" in column]
+        worst = np.sum(ranks, axis=0) if ranks else np.zeros(len(self.ids))
+        order = np.lexsort((-worst, np.sum(judged, axis=0)))
+        return np.asarray(order[:FEW])
+
+    def _positions(self, rows: Array) -> Array:
+        """The positions of items in their side of the data; -1 where there are none."""
+        if self.data is None:
+            return np.full(len(rows), -1)
+        place = {name: number for number, name in enumerate(self.data.sides[_unit(self.data)].ids)}
+        return np.array([place.get(self.ids[row], -1) for row in rows.tolist()], np.int64)
+
+    def _item(self, row: int, position: int) -> dict[str, Any]:
+        column = next(column for column in self.columns if column is not None)
+        label = column["label"][row] if "label" in column else None
+        item: dict[str, Any] = {
+            "id": str(self.ids[row]),
+            "part": "" if len(self.task.parts) == 1 else "/".join(self.part),
+            "query": [],
+            "gold": [],
+            "label": None if label is None else str(label),
+        }
+        if "gold" in column:
+            item["label"] = f"given similarity {float(column['gold'][row]):.2f}"
+        if self.data is not None and position >= 0:
+            item["query"], item["gold"] = self._contents(position, row, column)
+        return item
+
+    def _contents(self, position: int, row: int, column: dict[str, Array]) -> tuple[list[int], list[int]]:
+        """The contents of an item, and of the right answers to it."""
+        assert self.data is not None
+        truth = self.data.truth
+        unit = _unit(self.data)
+        if isinstance(truth, Matches):
+            sample = int(np.flatnonzero(truth.image[:, 0] == position)[0])
+            images = [self._content("image", number) for number in truth.image[sample].tolist()]
+            return images, [self._content("text", number) for number in truth.text[sample].tolist()]
+        query = [self._content(unit, position)]
+        if isinstance(truth, Gold):
+            ids = list(self.data.sides["right"].ids)
+            return [*query, self._content("right", ids.index(column["right"][row]))], []
+        if not isinstance(truth, Qrels):
+            return query, []
+        relevant = truth.document[(truth.query == position) & (truth.grade > 0)][:GOLD]
+        return query, [self._content("document", number) for number in relevant.tolist()]
+
+    def _content(self, side: str, position: int) -> int:
+        """The number of a content in the gallery; its media get thumbnails."""
+        assert self.data is not None
+        if (side, position) not in self.content_numbers:
+            of_side = self.data.sides[side]
+            item = of_side.items[position]
+            number = int(content_numbers(of_side.items, np.array([position]))[0])
+            parts = [self.galleries.thumbnails.part(part) for part in item.parts]
+            self.content_numbers[side, position] = len(self.gallery.contents)
+            self.gallery.contents.append(
+                {"id": str(of_side.ids[position]), "hash": f"{number & (1 << 64) - 1:016x}", "parts": parts}
+            )
+        return self.content_numbers[side, position]
+
+    def _named_content(self, name: str) -> int:
+        """The number of a content that is a class: its name."""
+        key = ("class", hash(name))
+        if key not in self.content_numbers:
+            self.content_numbers[key] = len(self.gallery.contents)
+            self.gallery.contents.append({"id": name, "parts": [self.galleries.thumbnails.part(Text(name))]})
+        return self.content_numbers[key]
+
+    def _answers(self, model: int, rows: Array, positions: Array) -> list[dict[str, Any] | None]:
+        """What a model made of each item: right or wrong, its rank, and the best documents or classes."""
+        column = self.columns[model]
+        card = self.cards[model]
+        if column is None:
+            return [None] * len(rows)
+        best = None
+        if self.data is not None and card is not None and (positions >= 0).all() and len(rows):
+            best = best_answers(self.galleries.bench, card, self.task, self.part, self.data, positions)
+        right = self.right[model]
+        values = column.get(self.task.metric, column.get("similarity"))
+        predicted = next((column[name] for name in ("predicted", "predicted_run1", "top") if name in column), None)
+        return [
+            {
+                "right": None if right is None else bool(right[row]),
+                "value": None if values is None else whole(float(values[row])),
+                "rank": int(column["rank"][row]) if "rank" in column else None,
+                "predicted": None if predicted is None or predicted[row] is None else str(predicted[row]),
+                "top": [] if best is None else [(self._answer(number), round(s, 4)) for number, s in best[place]],
+            }
+            for place, row in enumerate(rows.tolist())
+        ]
+
+    def _answer(self, number: int) -> int:
+        assert self.data is not None
+        truth = self.data.truth
+        if isinstance(truth, Classes):
+            return self._named_content(truth.names[number])
+        return self._content("document", number)
+
+
+def _unit(data: Dataset) -> str:
+    """The side that outcomes are about."""
+    units = {Qrels: "query", Matches: "image", Gold: "left", Split: "test"}
+    return units.get(type(data.truth), "item")
+
+
+def _by_part(result: TaskResult) -> dict[tuple[str, str], dict[str, Array]]:
+    """The outcomes of a result by split and subset, as arrays."""
+    table = result.outcomes()
+    columns = {name: table[name].to_numpy(zero_copy_only=False) for name in table.column_names}
+    parts = [(record.split, record.subset) for record in result.records]
+    return {
+        part: {name: values[_rows(columns, *part)] for name, values in columns.items()} for part in parts[:PARTS]
+    }
+
+
+def _rows(columns: dict[str, Array], split: str, subset: str) -> Array:
+    return np.asarray((columns["split"] == split) & (columns["subset"] == subset))
+
+
+def _aligned(tables: Sequence[dict[str, Array] | None]) -> list[dict[str, Array] | None] | None:
+    """The outcomes of the models on the same items, in the same order; those on other items are left out."""
+    first = next((table for table in tables if table is not None), None)
+    if first is None or not len(first["id"]):
+        return None
+    return [table if table is not None and np.array_equal(table["id"], first["id"]) else None for table in tables]
+
+
+def _right(columns: dict[str, Array] | None, task: Task) -> Array | None:
+    if columns is None:
+        return None
+    try:
+        return right_items(columns, task)
+    except NotComparable:
+        values = columns.get(task.metric)
+        return None if values is None else np.asarray(values >= 1)  # a mean of several runs: right in all
+
+
+def _spread(rows: Array, count: int) -> Array:
+    """So many of the rows, evenly over all of them."""
+    return rows[np.linspace(0, len(rows) - 1, count).astype(int)] if len(rows) > count else rows

@@ -1,0 +1,39 @@
+"""The runs that made the results of a folder, and those under way: what, how much, how long, with what warnings."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from embark.catalogue import group_values
+from embark.results import Record, TaskResult
+from embark.run.run_state import run_states
+from embark.settings import Settings
+
+STATES = 3  # of the last runs that are shown in full
+WARNINGS = 20
+
+
+def run_data(results: Sequence[TaskResult], settings: Settings) -> dict[str, Any]:
+    """The states of the last runs (see `run_state`), and all runs that have results, newest first."""
+    by_run = group_values((record.run, (result, record)) for result in results for record in result.records)
+    runs = [_run(id, records) for id, records in by_run.items() if id]
+    return {"live": run_states(settings)[:STATES], "done": sorted(runs, key=lambda run: -run["time"])}
+
+
+def _run(id: str, records: Sequence[tuple[TaskResult, Record]]) -> dict[str, Any]:
+    latest = max(result.date for result, _ in records)
+    warnings = dict.fromkeys(f"{record.task}: {text}" for _, record in records for text in record.warnings)
+    return {
+        "id": id,
+        "time": latest,
+        "date": time.strftime("%Y-%m-%d %H:%M", time.gmtime(latest)),
+        "models": list(dict.fromkeys(record.model for _, record in records)),
+        "tasks": len({record.task for _, record in records}),
+        "items": sum(record.counts.get("items", 0) for _, record in records),
+        "embedded": sum(record.counts.get("embedded", 0) for _, record in records),
+        "embedding": round(sum(record.timings.get("embed", 0.0) for _, record in records), 1),
+        "scoring": round(sum(record.timings.get("score", 0.0) for _, record in records), 1),
+        "warnings": list(warnings)[:WARNINGS],
+    }

@@ -1,0 +1,49 @@
+"""Data as classic scripts: from the disk, a page may neither fetch a file nor import a module, but it may add scripts.
+
+    embark("board/pocket-1a2b3c", {"models": [...]})
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Sequence
+from math import isfinite
+from pathlib import Path
+from typing import Any
+
+from embark import escape
+from embark.results import finite
+
+SCALE = 10_000  # scores are whole numbers of hundredths of a point
+
+
+def script(name: str, data: Any) -> str:
+    """The text of a script that hands data to the page under a name."""
+    text = json.dumps([name, finite(data)], ensure_ascii=False, separators=(",", ":"))
+    return f"embark(...{escape.json(text)});\n"
+
+
+def write_script(folder: Path, name: str, data: Any) -> None:
+    """Write data/<name>.js."""
+    path = folder / "data" / f"{name}.js"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(script(name, data), encoding="utf-8")
+
+
+def slug(name: str) -> str:
+    """A file name for whatever somebody called a thing: readable, and another one for every name."""
+    words = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")[:40]
+    return f"{words}-{hashlib.sha256(name.encode('utf-8', 'surrogatepass')).hexdigest()[:6]}"
+
+
+def whole(value: float | None) -> int | None:
+    """A score as a whole number; None where there is none."""
+    return round(SCALE * value) if value is not None and isfinite(value) else None
+
+
+def wholes(values: Sequence[float | None]) -> list[int | None] | None:
+    """Scores as whole numbers; None where there are none at all."""
+    numbers = [whole(value) for value in values]
+    return numbers if any(number is not None for number in numbers) else None

@@ -1,0 +1,48 @@
+"""The tasks of the page: the row in words, its fingerprints, and the faults known of its published scores."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from embark import published
+from embark.boards.facts import fingerprints, row_facts
+from embark.site.model_data import fact_lines
+from embark.site.scripts import whole
+from embark.types import Task
+
+MOST = 12  # entries of a list of labels, templates or languages that are shown
+SENTENCES = ("notes", "sizes", "instructions", "shown", "variants")  # facts that take a line for each entry
+
+
+def task_data(tasks: Iterable[Task]) -> dict[str, dict[str, Any]]:
+    """By task: what the leaderboards do not tell of it."""
+    return {task.name: _row(task) for task in tasks}
+
+
+def _row(task: Task) -> dict[str, Any]:
+    facts = {name: fact for name, fact in row_facts(task).items() if name != "notes"}
+    errata = [
+        {"id": erratum.id, "effect": erratum.effect, "what": erratum.what, "evidence": erratum.evidence}
+        for erratum in (published.errata(task.family) if task.family in published.FAMILIES else ())
+        if any(cell.name == task.name for cell in erratum.cells)
+    ]
+    return {
+        "family": task.family,
+        "category": task.category,
+        "metric": task.metric,
+        "chance": whole(task.chance),
+        "modalities": list(task.modalities),
+        "facts": [(name, line) for name, fact in facts.items() for line in _lines(name, fact)],
+        "fingerprints": list(fingerprints(task).items()),
+        "notes": list(task.notes),
+        "errata": errata,
+    }
+
+
+def _lines(name: str, fact: Any) -> list[str]:
+    lines = fact_lines(fact)
+    if name in SENTENCES:
+        return lines
+    more = f", … ({len(lines):,} in all)" if len(lines) > MOST else ""
+    return [", ".join(lines[:MOST]) + more] if lines else []

@@ -1,0 +1,121 @@
+"""Media as small files that a browser shows, named after the hash of their content; made only where that is allowed."""
+
+from __future__ import annotations
+
+import io
+import re
+import wave
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from PIL import Image
+
+from embark.data.media import decode, on_white
+from embark.tasks import TASKS
+from embark.types import Array, EmbarkError, Media, Part, Task, Text
+
+SIDE = 160  # pixels of the longer side of a picture
+FRAME = 96  # … and of a film's frame
+FRAMES = 6  # of a film, side by side in one picture
+SMALL = 16_000  # bytes of a picture that is taken as it is
+METADATA = (b"eXIf", b"tEXt", b"iTXt", b"zTXt", b"EXIF", b"XMP ")  # of PNG and WebP: may tell more than pixels do
+SECONDS = 8  # of a sound
+RATE = 16_000
+WORDS = 600  # characters of a text
+TOTAL = 40_000_000  # bytes of all thumbnails; what comes after is left out
+FREE = {"apache-2.0", "mit", "cc0-1.0", "cc-by-4.0", "cc-by-3.0", "cc-by-sa-4.0", "cc-by-sa-3.0", "unicode-3.0",
+        "bsd-3-clause", "public domain"}  # fmt: skip
+
+
+def may_show(task: Task) -> bool:
+    """Whether items of a task may be shown to others: they are one's own, or under licenses that allow it."""
+    if task.name not in TASKS:
+        return True
+    stated = re.sub(r"\([^)]*\)", "", task.source.license.lower())
+    licenses = [name.strip() for name in re.split("[,;]| and ", stated)]
+    return all(name in FREE for name in licenses)
+
+
+class Thumbnails:
+    """The folder of thumbnails; each content is written once."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.bytes = 0
+        self._parts: dict[bytes, dict[str, Any]] = {}
+
+    def part(self, part: Part) -> dict[str, Any]:
+        """A part of an item as the page shows it: words, or the address of its thumbnail. Both have a hash."""
+        if isinstance(part, Text):
+            more = "…" if len(part.text) > WORDS else ""
+            return {"kind": "text", "text": part.text[:WORDS] + more}
+        if part.digest not in self._parts:
+            self._parts[part.digest] = {"kind": part.kind, "hash": part.digest.hex()[:32], **self._written(part)}
+        return self._parts[part.digest]
+
+    def _written(self, media: Media) -> dict[str, Any]:
+        """The address of a thumbnail; nothing where the media do not decode, or where there are too many."""
+        if self.bytes >= TOTAL:
+            return {}
+        try:
+            data, ending, more = _thumbnail(media)
+        except (EmbarkError, OSError, ValueError, MemoryError):
+            return {}
+        name = f"{media.digest.hex()[:32]}.{ending}"
+        self.folder.mkdir(parents=True, exist_ok=True)
+        (self.folder / name).write_bytes(data)
+        self.bytes += len(data)
+        return {"src": f"media/{name}", **more}
+
+
+def _thumbnail(media: Media) -> tuple[bytes, str, dict[str, Any]]:
+    """The bytes of a thumbnail, the ending of its file, and what else the page must know."""
+    if media.kind == "image" and (small := _small(media)):
+        return *small, {}
+    [content] = decode([media], FRAMES, RATE)
+    if media.kind == "audio":
+        return _sound(content.value.samples, content.value.rate), "wav", {}
+    if media.kind == "image":
+        return _webp(_fitted(content.value, SIDE)), "webp", {}
+    frames = [_fitted(frame, FRAME) for frame in content.value]
+    width, height = frames[0].size
+    strip = Image.new("RGB", (width * len(frames), height), "white")
+    for number, frame in enumerate(frames):
+        strip.paste(frame.resize((width, height)), (number * width, 0))
+    return _webp(strip), "webp", {"frames": len(frames)}
+
+
+def _small(media: Media) -> tuple[bytes, str] | None:
+    """The bytes of a picture that is small enough as it is, and has nothing but pixels in it; and its ending."""
+    [data] = media.read()
+    ending = "png" if data.startswith(b"\x89PNG") else "webp" if data[8:12] == b"WEBP" else ""
+    if not ending or len(data) > SMALL or any(name in data for name in METADATA):
+        return None
+    with Image.open(io.BytesIO(data)) as image:
+        return (data, ending) if max(image.size) <= SIDE and getattr(image, "n_frames", 1) == 1 else None
+
+
+def _fitted(image: Image.Image, side: int) -> Image.Image:
+    image = on_white(image)
+    image.thumbnail((side, side))
+    return image
+
+
+def _webp(image: Image.Image) -> bytes:
+    out = io.BytesIO()
+    image.save(out, "WEBP", quality=75, method=2)
+    return out.getvalue()
+
+
+def _sound(samples: Array, rate: int) -> bytes:
+    """The beginning of a sound as a WAV file."""
+    mono = samples if samples.ndim == 1 else samples.mean(axis=int(np.argmin(samples.shape)))
+    clipped = np.clip(mono[: SECONDS * rate], -1, 1)
+    out = io.BytesIO()
+    with wave.open(out, "wb") as file:
+        file.setnchannels(1)
+        file.setsampwidth(2)
+        file.setframerate(rate)
+        file.writeframes((32_767 * clipped).astype("<i2").tobytes())
+    return out.getvalue()

@@ -1,0 +1,74 @@
+"""A page of two models with pictures, sounds and films, made once for all processes; and a real browser."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import embark
+from embark.settings import load_settings
+
+TASKS = ["PocketFlagCapital", "PocketMomentRetrieval", "PocketSpokenGroupZeroShot"]
+MODELS = ["embark/pocket", "embark/handmade"]
+BOARDS = ["Pocket", "MIEB(Multilingual)", "ARK"]
+BROWSERS = ("chromium", "chromium-browser", "google-chrome")
+
+
+@pytest.fixture(scope="session")
+def pocket_page(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with `home`, `results`, and the `page` of them."""
+    base = tmp_path_factory.getbasetemp()
+    base = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
+    folder = base / "pocket-page"
+    with (base / "pocket-page.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (folder / "complete").exists():
+            settings = load_settings(folder / "home", folder / "results")
+            embark.evaluate(MODELS, TASKS, settings=settings, show_progress=False)
+            embark.export_site(folder / "page", BOARDS, settings=settings)
+            (folder / "complete").touch()
+    return folder
+
+
+@pytest.fixture(scope="session")
+def chromium() -> Iterator[Any]:
+    """A real browser, without a sandbox, as tests run as root in containers."""
+    sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed: pip install playwright")
+    path = next(filter(None, map(shutil.which, BROWSERS)), None)
+    if path is None:
+        pytest.skip("there is no chromium: apt-get install chromium")
+    with sync_api.sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def opened(chromium: Any) -> Iterator[Callable[..., Any]]:
+    """Opens an address without a network; a message on the console, or an error of the page, fails the test."""
+    contexts = []
+    problems: list[str] = []
+
+    def opened(address: Path | str, place: str = "", **options: Any) -> Any:
+        offline = isinstance(address, Path)
+        context = chromium.new_context(offline=offline, **{"viewport": {"width": 1300, "height": 800}, **options})
+        contexts.append(context)
+        context.set_default_timeout(30_000)
+        page = context.new_page()
+        page.on("console", lambda message: problems.append(message.text) if message.type != "info" else None)
+        page.on("pageerror", lambda error: problems.append(str(error)))
+        page.on("dialog", lambda dialog: problems.append(f"dialog {dialog.message}"))
+        page.goto(f"{address.as_uri()}/index.html{place}" if isinstance(address, Path) else f"{address}{place}")
+        page.wait_for_selector("main h1")
+        return page
+
+    yield opened
+    for context in contexts:
+        context.close()
+    assert not problems

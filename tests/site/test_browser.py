@@ -1,0 +1,267 @@
+"""The page in a real browser, opened from disk with the network off."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import embark
+from embark.settings import load_settings
+
+pytestmark = pytest.mark.slow
+Opened = Callable[..., Any]
+AXE = Path(__file__).with_name("axe.min.js")
+MIEB = "#/board/MIEB(Multilingual)"
+VIEWS = (
+    "#/board/Pocket",
+    MIEB,
+    "#/plots/MIEB(Multilingual)?plot=parameters",
+    "#/plots/MIEB(Multilingual)?plot=profile",
+    "#/plots/MIEB(Multilingual)?plot=scaling",
+    "#/plots/MIEB(Multilingual)?plot=languages",
+    "#/plots/MIEB(Multilingual)?plot=spread",
+    "#/compare/Pocket?task=PocketFlagCapital",
+    "#/task/PocketMomentRetrieval",
+    "#/task",
+    "#/model/embark%2Fpocket",
+    "#/model",
+    "#/run?task=PocketFlagCapital",
+)
+HOSTILE = "=1+1<img src=x onerror=alert(1)>\u202e"
+
+
+@pytest.fixture
+def page(pocket_page: Path) -> Path:
+    return pocket_page / "page"
+
+
+def wait_until(page: Any, expression: str) -> None:
+    """Wait until an expression holds; Playwright's own way would be evaluated by the page, whose policy forbids it."""
+    for _ in range(150):
+        if page.evaluate(expression):
+            return
+        page.wait_for_timeout(100)
+    raise AssertionError(f"never came true: {expression}")
+
+
+def models(page: Any) -> list[str]:
+    page.wait_for_selector("table.board tbody tr")
+    return list(page.locator("table.board tbody th a").all_inner_texts())
+
+
+def test_the_whole_of_mieb_is_one_table(page: Path, opened: Opened) -> None:
+    tab = opened(page, f"{MIEB}?cols=all")
+    assert len(models(tab)) == 48
+    assert tab.locator("tbody tr").first.locator("td.score").count() >= 130
+    assert tab.locator("tbody td.score").count() > 5500
+
+
+def test_a_column_sorts_both_ways_and_the_address_has_it(page: Path, opened: Opened) -> None:
+    tab = opened(page, MIEB)
+    by_rank = models(tab)
+    head = tab.get_by_role("button", name="ImageClustering")
+    head.click()
+    falling = models(tab)
+    assert "sort=group%3AImageClustering" in tab.url
+    assert tab.locator('th[aria-sort="descending"]').count() == 1
+    scores = [float(re.sub("[a-z,*]", "", text)) for text in tab.locator("tbody td.score:nth-child(7)").all_inner_texts()]
+    assert scores == sorted(scores, reverse=True)
+    head.click()
+    assert models(tab) == falling[::-1] != by_rank
+    head.click()
+    assert models(tab) == by_rank
+
+
+def test_search_and_filters_narrow_the_models(page: Path, opened: Opened) -> None:
+    tab = opened(page, MIEB)
+    everything = models(tab)
+    tab.get_by_label("Search", exact=True).fill("siglip")
+    found = models(tab)
+    assert 0 < len(found) < len(everything)
+    assert all("siglip" in name for name in found)
+    tab.get_by_label("Size").select_option("100–500 M")
+    assert 0 < len(models(tab)) < len(found)
+    tab.get_by_label("Search", exact=True).fill("")
+    tab.get_by_label("Size").select_option("")
+    tab.get_by_label("Access").select_option("API")
+    assert models(tab) == ["voyageai/voyage-multimodal-3"]
+    tab.get_by_label("Access").select_option("")
+    tab.get_by_label("Scores").select_option("own")
+    assert tab.get_by_text("No model passes the filters.").count() == 1
+
+
+def test_pins_come_first_and_a_copied_address_opens_the_same_page(page: Path, opened: Opened) -> None:
+    tab = opened(page, f"{MIEB}?q=laion")
+    last = models(tab)[-1]
+    tab.get_by_role("button", name=f"Pin {last}").click()
+    assert models(tab)[0] == last
+    again = opened(page, tab.url.partition("index.html")[2])
+    assert models(again) == models(tab)
+    assert again.get_by_label("Search", exact=True).input_value() == "laion"
+
+
+def test_tasks_of_a_group_are_columns(page: Path, opened: Opened) -> None:
+    tab = opened(page, MIEB)
+    tab.get_by_label("Columns").select_option("VisionCentricQA")
+    tab.wait_for_selector("text=BLINKIT2IMultiChoice")
+    names = tab.locator("thead th button").all_inner_texts()
+    assert "CVBenchCount" in names
+    assert "ImageClustering" not in names
+
+
+def test_ranks_have_bars_and_errata_footnotes(page: Path, opened: Opened) -> None:
+    tab = opened(page, MIEB)
+    models(tab)
+    assert tab.locator("td.rank svg rect.interval").count() == 40
+    assert "tie group" in (tab.locator("td.rank svg").first.get_attribute("aria-label") or "")
+    assert tab.locator("ol.footnotes li").count() > 0
+    assert tab.locator("td sup").count() > 0
+
+
+def test_csv_and_latex_are_copied(page: Path, opened: Opened) -> None:
+    tab = opened(page, MIEB, permissions=["clipboard-read", "clipboard-write"])
+    models(tab)
+    tab.get_by_role("button", name="Copy CSV").click()
+    tab.get_by_text("copied").wait_for()
+    rows = list(csv.reader(io.StringIO(tab.evaluate("navigator.clipboard.readText()"))))
+    assert rows[0][:4] == ["rank", "model", "source", "mean"]
+    assert len(rows) == 49
+    tab.get_by_role("button", name="Copy LaTeX").click()
+    wait_until(tab, "navigator.clipboard.readText().then(text => text.startsWith('\\\\begin{tabular}'))")
+
+
+@pytest.mark.parametrize("task", ["PocketFlagCapital", "PocketMomentRetrieval", "PocketSpokenGroupZeroShot"])
+def test_flips_show_media_that_load(page: Path, opened: Opened, task: str) -> None:
+    tab = opened(page, "#/compare/Pocket")
+    tab.get_by_role("button", name=task).click()
+    flips = tab.locator("#flips")
+    flips.locator("article").first.wait_for()
+    assert flips.get_by_text("only pocket is right on").count() == 1
+    assert flips.locator(".answer.right").count() >= 1
+    assert flips.locator(".answer.wrong").count() >= 1
+    assert flips.locator("ol.top").first.locator("li").count() >= 4
+    pictures = flips.locator("img")
+    for number in range(pictures.count()):
+        pictures.nth(number).scroll_into_view_if_needed()
+    wait_until(tab, "[...document.querySelectorAll('#flips img')].every(image => image.naturalWidth > 8)")
+    wait_until(tab, "[...document.querySelectorAll('#flips audio')].every(sound => sound.duration > 0.1)")
+    assert bool(flips.locator("audio").count()) == (task == "PocketSpokenGroupZeroShot")
+    if task == "PocketMomentRetrieval":
+        flips.get_by_role("button", name="Play").first.click()
+        wait_until(tab, "document.querySelector('#flips .film input').value > 0")
+    if task == "PocketFlagCapital":
+        assert pictures.count() > 0
+
+
+def test_a_task_page_has_protocol_items_and_scores(page: Path, opened: Opened) -> None:
+    tab = opened(page, "#/task/PocketMomentRetrieval")
+    tab.get_by_role("heading", name="The hardest items").wait_for()
+    text = tab.locator("main").inner_text()
+    assert "fingerprint" in text
+    assert "Apache-2.0" in text
+    assert "Scores of 2 models" in text
+    tab = opened(page, "#/task/VidoreDocVQARetrieval")
+    tab.get_by_role("heading", name=re.compile("Scores of [34][0-9] models")).wait_for()
+
+
+def test_a_model_page_has_card_profile_and_failures(page: Path, opened: Opened) -> None:
+    tab = opened(page, "#/model/embark%2Fhandmade?task=PocketFlagCapital")
+    tab.locator("article").first.wait_for()
+    text = tab.locator("main").inner_text()
+    assert "on 3 tasks" in text
+    assert "items a second" in text
+    assert tab.locator(".answer.wrong").count() >= 1
+
+
+def test_light_and_dark_differ_and_are_remembered(page: Path, opened: Opened) -> None:
+    tab = opened(page, "", color_scheme="dark")
+    color = "getComputedStyle(document.body).backgroundColor"
+    dark = tab.evaluate(color)
+    tab.get_by_role("button", name="Light").click()
+    wait_until(tab, f"{color} !== '{dark}'")
+    tab.reload()
+    tab.wait_for_selector("main h1")
+    assert tab.evaluate(color) != dark
+
+
+def test_on_a_phone_nothing_is_wider_than_the_screen(page: Path, opened: Opened) -> None:
+    for place in VIEWS:
+        tab = opened(page, place, viewport={"width": 375, "height": 700})
+        tab.wait_for_load_state()
+        assert tab.evaluate("document.documentElement.scrollWidth") <= 376, place
+        tab.context.close()
+
+
+def test_the_keyboard_alone_searches_moves_pins_and_opens(page: Path, opened: Opened) -> None:
+    tab = opened(page, MIEB)
+    models(tab)
+    tab.keyboard.press("Tab")
+    assert tab.evaluate("document.activeElement.textContent").strip() == "Skip to the content"
+    tab.keyboard.press("/")
+    tab.keyboard.type("clip")
+    wait_until(tab, "document.querySelectorAll('tbody tr').length < 48")
+    tab.locator("tbody th a").first.focus()
+    tab.keyboard.press("ArrowDown")
+    second = models(tab)[1]
+    assert tab.evaluate("document.activeElement.textContent") == second
+    tab.keyboard.press("p")
+    tab.wait_for_selector("tr.pinned")
+    assert models(tab)[0] == second
+    tab.locator("tbody th a").first.focus()
+    tab.keyboard.press("Enter")
+    tab.get_by_role("heading", name=second).wait_for()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_nothing_serious(page: Path, opened: Opened, scheme: str) -> None:
+    serious = {}
+    for place in VIEWS:
+        tab = opened(page, place, color_scheme=scheme, bypass_csp=True)  # axe adds styles
+        tab.wait_for_timeout(300)
+        tab.evaluate(AXE.read_text(encoding="utf-8"))
+        findings = tab.evaluate("axe.run(document, {resultTypes: ['violations'], preload: false}).then(found => found.violations)")
+        serious[place] = [
+            (finding["id"], finding["nodes"][0]["html"][:200])
+            for finding in findings
+            if finding["impact"] in ("serious", "critical")
+        ]
+        tab.context.close()
+    assert not {place: findings for place, findings in serious.items() if findings}
+
+
+def test_hostile_names_are_inert(
+    tiny: embark.Encoder, pictures: Callable[..., Path], tmp_path: Path, opened: Opened
+) -> None:
+    table = "file,caption,label\n" + "".join(
+        f'{name}.png,"{name} </script><script>alert(1)</script>",{name}\n' for name in ("red", "green", "blue")
+    )
+    settings = load_settings(tmp_path / "home", tmp_path / "results")
+    [task] = embark.folder_task(pictures("Pages", table), kinds="retrieval")[:1]
+    embark.evaluate(tiny, [task], name=HOSTILE, settings=settings, show_progress=False)
+    folder = embark.export_site(tmp_path / "page", published=False, settings=settings).folder
+    tab = opened(folder, permissions=["clipboard-read", "clipboard-write"])
+    assert models(tab) == ["=1+1<img src=x onerror=alert(1)>\\u202e"]
+    tab.get_by_role("button", name="Copy CSV").click()
+    tab.get_by_text("copied").wait_for()
+    rows = list(csv.reader(io.StringIO(tab.evaluate("navigator.clipboard.readText()"))))
+    assert rows[1][1] == "'=1+1<img src=x onerror=alert(1)>\\u202e"
+    tab.locator("tbody th a").first.click()
+    tab.get_by_role("heading", name="=1+1<img").wait_for()
+    tab.goto(f"{folder.as_uri()}/index.html#/task/{task.name}")
+    tab.locator("article q").first.wait_for()
+    assert "</script><script>alert(1)</script>" in tab.locator("main").inner_text()
+    assert tab.locator("main script, main img[src=x]").count() == 0
+
+
+def test_nothing_but_its_own_files_may_be_loaded(page: Path, opened: Opened) -> None:
+    tab = opened(page)
+    policy = tab.locator('meta[http-equiv="Content-Security-Policy"]').get_attribute("content")
+    assert policy.startswith("default-src 'none'")
+    assert json.dumps(policy).find("unsafe") < 0

@@ -1,0 +1,151 @@
+"""What the page is made of: boards as columns, items with thumbnails, and nothing that is not allowed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from PIL import Image
+
+import embark
+from embark.site.bundle import STATIC
+from embark.site.scripts import script, slug, write_script
+from embark.site.thumbnails import SIDE, may_show
+from embark.tasks import TASKS
+from embark.types import EmbarkError
+
+MEGABYTE = 1_000_000
+
+
+def data(folder: Path, name: str) -> Any:
+    """What a script of a page hands over."""
+    text = (folder / "data" / f"{name}.js").read_text(encoding="utf-8")
+    stated, content = json.loads(text.removeprefix("embark(...").removesuffix(");\n"))
+    assert stated == name
+    return content
+
+
+@pytest.fixture
+def scored(tiny: embark.Encoder, pictures: Callable[..., Path], tmp_path: Path) -> embark.Settings:
+    """Results of two models on an own folder."""
+    settings = embark.load_settings(tmp_path / "home", tmp_path / "results")
+    tasks = embark.folder_task(pictures(), kinds=["retrieval", "zeroshot"])
+    embark.evaluate(tiny, tasks, settings=settings, show_progress=False)
+    blind = embark.encoder(
+        text=lambda texts: [[1.0, 2.0]] * len(texts), image=lambda images: [[1.0, 2.0]] * len(images), name="test/blind"
+    )
+    embark.evaluate(blind, tasks, settings=settings, show_progress=False)
+    return settings
+
+
+def test_a_board_is_what_the_leaderboard_says(tmp_path: Path) -> None:
+    site = embark.export_site(tmp_path / "page", "ARK")
+    entry = data(site.folder, "index")["boards"][0]
+    board = data(site.folder, f"board/{entry['file']}")
+    expected = embark.leaderboard("ARK")
+    assert board["models"]["label"] == [line.model.model for line in expected.entries]
+    names = [column["name"] for column in board["columns"]]
+    for row, line in enumerate(expected.entries):
+        cells = board["values"][row * len(names) : (row + 1) * len(names)]
+        scores = line.model.totals | line.model.categories | line.model.tasks
+        assert cells == [round(10_000 * scores[name].value) if name in scores else None for name in names]
+        assert board["models"]["rank"][row] == (line.place and line.place.rank)
+    marked = {mark for line in expected.entries for score in line.model.tasks.values() for mark in score.marks}
+    assert marked <= set(board["footnotes"])
+
+
+@pytest.mark.slow
+def test_all_published_tables_take_less_than_five_megabytes_and_the_code_less_than_one_and_a_half(
+    tmp_path: Path,
+) -> None:
+    site = embark.export_site(tmp_path / "page")
+    assert sum(path.stat().st_size for path in (site.folder / "data").rglob("*.js")) < 5 * MEGABYTE
+    assert sum(path.stat().st_size for path in STATIC.iterdir()) < 1.5 * MEGABYTE
+    assert "MIEB(Multilingual)" in site.boards
+
+
+def test_own_results_have_items_with_pictures(scored: embark.Settings, tmp_path: Path) -> None:
+    site = embark.export_site(tmp_path / "page", published=False, settings=scored)
+    assert site.boards == ("Your results",)
+    index = data(site.folder, "index")
+    gallery = data(site.folder, f"items/{index['items']['PagesRetrieval']}")
+    assert gallery["models"] == ["test/tiny", "test/blind"]
+    flips = gallery["flips"][0]
+    assert flips["count_a"] > 0
+    item = gallery["items"][flips["only_a"][0]]
+    assert [answer["right"] for answer in item["answers"]] == [True, False]
+    assert item["answers"][0]["top"][0][0] in item["gold"]
+    sources = [part["src"] for content in gallery["contents"] for part in content["parts"] if "src" in part]
+    assert sources
+    for source in sources:
+        with Image.open(site.folder / source) as picture:
+            assert max(picture.size) <= SIDE
+    [pair] = data(site.folder, "compare")
+    assert (pair["a"], pair["b"]) == ("test/tiny", "test/blind")
+    assert data(site.folder, "runs")["done"][0]["tasks"] == 2
+
+
+def test_without_its_data_a_run_shows_what_it_has(scored: embark.Settings, tmp_path: Path) -> None:
+    for picture in (tmp_path / "Pages").iterdir():
+        picture.unlink()
+    site = embark.export_site(tmp_path / "page", published=False, settings=scored)
+    gallery = data(site.folder, f"items/{data(site.folder, 'index')['items']['PagesRetrieval']}")
+    assert "not shown" in gallery["note"]
+    assert gallery["items"][0]["id"]
+    assert gallery["contents"] == []
+    assert not (site.folder / "media").exists()
+
+
+def test_only_free_licenses_are_shown_unless_media_are_wanted() -> None:
+    task = TASKS["PocketFlagCapital"]
+    assert may_show(task)
+    for license in ("", "not specified", "CC-BY-NC-4.0", "CC-BY-4.0 over ImageNet terms", "mit, research only"):
+        assert not may_show(replace(task, source=replace(task.source, license=license))), license
+    assert may_show(replace(task, source=replace(task.source, license="CC-BY-4.0")))
+    assert may_show(replace(task, name="my own", source=replace(task.source, license="")))
+
+
+def test_a_folder_with_other_files_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "thesis.tex").write_text("years of work")
+    with pytest.raises(EmbarkError, match="other files"):
+        embark.export_site(tmp_path, "ARK")
+    assert [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]
+
+
+def test_nothing_to_show_is_an_error(tmp_path: Path) -> None:
+    settings = embark.load_settings(tmp_path / "home", tmp_path / "results")
+    with pytest.raises(EmbarkError, match="embark run"):
+        embark.export_site(tmp_path / "page", published=False, settings=settings)
+
+
+@given(st.text(st.characters(exclude_categories=())))
+def test_a_script_is_json_in_a_call_without_control_characters(text: str) -> None:
+    line = script("name", {"text": text}).removesuffix("\n")
+    assert not [sign for sign in line if ord(sign) < 32 or sign in "\u2028\u2029\u202e"]
+    assert json.loads(line.removeprefix("embark(...").removesuffix(");"))[1]["text"] == text
+
+
+@given(st.text(), st.text())
+def test_slugs_are_plain_file_names(one: str, other: str) -> None:
+    assert slug(one).replace("-", "").isalnum()
+    assert slug(one).isascii()
+    assert (slug(one) == slug(other)) == (one == other)
+
+
+def test_numbers_that_are_not_finite_are_null(tmp_path: Path) -> None:
+    write_script(tmp_path, "numbers", [float("nan"), float("inf"), 1.5])
+    assert data(tmp_path, "numbers") == [None, None, 1.5]
+
+
+def test_the_built_page_is_that_of_its_sources() -> None:
+    """A rough guard: every view of the sources is in the bundle."""
+    code = (STATIC / "app.js").read_text(encoding="utf-8")
+    for words in ("Leaderboard", "The hardest items", "Strengths", "Runs with results", "Flips of", "spread over models"):
+        assert words in code
+    assert "preact" in (STATIC / "LICENSES.txt").read_text(encoding="utf-8")

@@ -1,0 +1,163 @@
+"""The server: this machine alone, unless there is a token; it follows runs, and no run needs it."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import closing
+from http.client import HTTPConnection, HTTPResponse
+from pathlib import Path
+from threading import Thread
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+
+import embark
+from embark.run.run_state import STALE, run_states, state_file
+from embark.types import EmbarkError
+
+RUN = "from embark.cli import main; main()"
+
+
+@pytest.fixture
+def servers() -> Iterator[list[embark.PageServer]]:
+    started: list[embark.PageServer] = []
+    yield started
+    for server in started:
+        server.shutdown()
+        server.server_close()
+
+
+def start(servers: list[embark.PageServer], **options: Any) -> embark.PageServer:
+    server = embark.serve("ARK", port=0, **options)
+    servers.append(server)
+    Thread(target=server.serve_forever, daemon=True).start()
+    return server
+
+
+def get(server: embark.PageServer, path: str, **headers: str) -> tuple[HTTPResponse, bytes]:
+    with closing(HTTPConnection("127.0.0.1", server.server_address[1], timeout=30)) as connection:
+        connection.request("GET", path, headers=headers)
+        response = connection.getresponse()
+        return response, response.read()
+
+
+def test_files_come_with_a_policy_and_nothing_outside_the_page_does(servers: list[embark.PageServer]) -> None:
+    server = start(servers)
+    response, page = get(server, "/")
+    assert response.status == 200
+    assert b"app.js" in page
+    assert "default-src 'none'" in response.headers["Content-Security-Policy"]
+    assert response.headers["X-Content-Type-Options"] == "nosniff"
+    assert get(server, "/app.js")[0].headers["Content-Type"].startswith("text/javascript")
+    for path in ("/../../etc/passwd", "/%2e%2e/%2e%2e/etc/passwd", "//etc/passwd", "/data", "/no.js", "/%00"):
+        assert get(server, path)[0].status == 404, path
+
+
+def test_a_strange_host_is_not_answered(servers: list[embark.PageServer]) -> None:
+    server = start(servers)
+    assert get(server, "/", Host="evil.example")[0].status == 403
+    assert get(server, "/", Host="localhost:8017")[0].status == 200
+
+
+def test_another_address_needs_a_token(servers: list[embark.PageServer]) -> None:
+    server = start(servers, host="0.0.0.0")
+    assert server.token
+    assert server.token in server.address
+    assert get(server, "/")[0].status == 403
+    assert get(server, "/?token=wrong")[0].status == 403
+    response, _ = get(server, f"/?token={server.token}")
+    assert response.status == 303
+    cookie = response.headers["Set-Cookie"].split(";")[0]
+    assert get(server, "/data/index.js", Cookie=cookie)[0].status == 200
+    assert get(server, "/data/index.js", Cookie="embark=x; ;;")[0].status == 403
+
+
+def test_a_port_that_is_taken_is_named(servers: list[embark.PageServer]) -> None:
+    server = start(servers)
+    with pytest.raises(EmbarkError, match="another port"):
+        embark.serve("ARK", port=server.server_address[1])
+
+
+def test_the_state_of_a_run_is_served_while_it_goes(servers: list[embark.PageServer], tmp_path: Path) -> None:
+    settings = embark.load_settings(tmp_path / "home", tmp_path / "results")
+    server = start(servers, settings=settings)
+
+    def states() -> list[Any]:
+        text = get(server, "/data/runs.js")[1].decode().removeprefix("embark(...").removesuffix(");\n")
+        return list(json.loads(text)[1]["live"])
+
+    assert states() == []
+    with state_file(settings, "abc", lambda: {"title": "<b>model</b>", "scores": []}):
+        for _ in range(100):
+            if states():
+                break
+            time.sleep(0.1)
+        [state] = states()
+        assert (state["alive"], state["ended"], state["title"]) == (True, False, "<b>model</b>")
+    [state] = states()
+    assert (state["alive"], state["ended"]) == (False, True)
+
+
+def test_a_run_tells_its_state_and_its_end(tiny: embark.Encoder, pictures: Any, tmp_path: Path) -> None:
+    settings = embark.load_settings(tmp_path / "home", tmp_path / "results")
+    tasks = embark.folder_task(pictures(), kinds="retrieval")
+    embark.evaluate(tiny, tasks, settings=settings, show_progress=False)
+    [state] = run_states(settings)
+    assert state["ended"]
+    assert [score[:2] for score in state["scores"]] == [["test/tiny", tasks[0].name]]
+    assert state["embedded"] == 6
+    assert state["skipped"] == []
+
+
+def test_a_killed_run_is_not_alive(tmp_path: Path) -> None:
+    settings = embark.load_settings(tmp_path / "home", tmp_path / "results")
+    (tmp_path / "home" / "runs").mkdir(parents=True)
+    path = tmp_path / "home" / "runs" / "x.json"
+    path.write_text(json.dumps({"id": "x", "ended": False, "updated": time.time() - 2 * STALE}))
+    (tmp_path / "home" / "runs" / "y.json").write_text("{broken")
+    [state] = run_states(settings)
+    assert not state["alive"]
+
+
+def test_a_state_that_cannot_be_written_stops_no_run(tmp_path: Path) -> None:
+    (tmp_path / "home").write_text("a file, no folder")
+    settings = embark.load_settings(tmp_path / "home", tmp_path / "results")
+    with state_file(settings, "abc", lambda: {"title": ""}):
+        pass
+    assert (tmp_path / "home").read_text() == "a file, no folder"
+
+
+@pytest.mark.slow
+def test_killing_the_server_harms_no_run_and_killing_the_run_no_server(tmp_path: Path) -> None:
+    settings = embark.load_settings(tmp_path / "home", tmp_path / "results")
+    places = ["--home", str(tmp_path / "home"), "--results", str(tmp_path / "results")]
+    serving = [sys.executable, "-c", RUN, "serve", "-b", "ARK", "--port", "0", *places]
+    running = [sys.executable, "-c", RUN, "run", "-m", "embark/random", "-t", "PocketNameToImage", *places]
+    with (
+        subprocess.Popen(serving, stdout=subprocess.PIPE, text=True) as server,
+        subprocess.Popen(running, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as run,
+    ):
+        assert server.stdout is not None
+        address = urlsplit(server.stdout.readline().split()[4])
+        for _ in range(300):
+            if run_states(settings):
+                break
+            time.sleep(0.1)
+        with closing(HTTPConnection(address.hostname or "", address.port, timeout=30)) as connection:
+            connection.request("GET", "/data/runs.js")
+            assert b'"stages"' in connection.getresponse().read()
+            run.send_signal(signal.SIGKILL)
+            run.wait(60)
+            connection.request("GET", "/data/runs.js")
+            assert connection.getresponse().read().startswith(b"embark(")
+        with subprocess.Popen(running, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as again:
+            server.send_signal(signal.SIGKILL)
+            output, errors = again.communicate(timeout=240)
+            assert again.returncode == 0, errors
+            assert b"PocketNameToImage" in output
