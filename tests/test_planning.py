@@ -106,6 +106,14 @@ def test_different_instructions_are_different_vectors_and_equal_ones_are_not() -
     assert [need.demand for need in plan(demands, nothing).needs] == [0, 1]
 
 
+def test_a_subset_may_have_an_instruction_of_its_own() -> None:
+    words = {"query": "Find it.", "query:default": "Find the sound.", "query:other": "Find the film."}
+    made = plan([asks(Instructed(), "A", words, query="a", document="a")], nothing)
+    assert [need.instruction for need in made.needs] == ["Find the sound.", None]
+    usual = asks(Instructed(), "B", {"query": "Find the sound."}, query="a")
+    assert made.needs[0].key == usual.keys["query"].tolist()[0]
+
+
 def test_variants_of_a_side_play_its_role() -> None:
     data = {"document": "a", "document:noise": "a b"}
     made = plan([asks(Instructed(), "A", {"document": "Represent it."}, **data)], nothing)

@@ -154,6 +154,11 @@ def test_every_evaluator_has_a_usual_metric() -> None:
             'options = { lables = "x" }\ncolumns = {',
             "field 'options': .*'labelled' named 'lables'.*labels",
         ),
+        (
+            "columns = {",
+            'instructions = { "query:defalt" = "Find it." }\ncolumns = {',
+            "field 'instructions.query:defalt': .*Did you mean default",
+        ),
         ('id = "Pages"', 'id = "./Sheets"', "field 'source.id': there is no folder .*Sheets"),
         ('id = "Pages"', 'id = "me/pages"', "field 'source.revision': is missing; data of the hub is pinned"),
         ('license = "CC0-1.0"', 'licens = "CC0-1.0"', "field 'source.licens': .*Did you mean license"),

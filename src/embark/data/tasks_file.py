@@ -201,11 +201,17 @@ def _with_revision(task: Task) -> Task:
 
 
 def _check_options(task: Task) -> Task:
-    """The task, if its reader knows all its options and their values, and serves its evaluator."""
+    """The task, if its reader knows all its options and their values, and serves its evaluator, and if its
+    instructions are of subsets that it has.
+    """
     try:
         readers.check_options(task)
     except EmbarkError as error:
         raise _InvalidField(str(error), "options") from None
+    for name in task.instructions:
+        subset = name.partition(":")[2]
+        if subset and subset not in task.subsets:
+            raise _InvalidField(str(UnknownName(f"subset of {task.name}", subset, task.subsets)), "instructions", name)
     served = readers.reader_facts(task.reader).evaluators
     if served and task.evaluator not in served:
         raise _InvalidField(f"'{task.reader}' serves {', '.join(served)}, not '{task.evaluator}'", "reader")
