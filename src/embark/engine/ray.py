@@ -372,12 +372,12 @@ class _Wave:
         self.kinds = [Kind(group, fixed_size(1), modalities) for modalities, group in by_kind(needs)]
         self.report = Report()
         self._settled = time.perf_counter()
-        self._told = False
+        self._slow_start = False
 
     def tell_of_start(self, seconds: float) -> None:
         """Say once why nothing is to be seen yet, where that takes long."""
-        if seconds > STALL and not self._told and not any(kind.done for kind in self.kinds):
-            self._told = True
+        if seconds > STALL and not self._slow_start and not any(kind.done for kind in self.kinds):
+            self._slow_start = True
             self.activity.log(f"No job is done after {STALL:.0f} s: copies may still be starting. {free_resources()}")
 
     def add(self, kind: Kind, result: Done) -> None:
