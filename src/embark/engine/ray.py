@@ -46,7 +46,7 @@ PATIENCE = 1800.0  # seconds in which no job is done, at least, after which the 
 STALL = 60.0  # seconds in which no job is done, at least, after which jobs are fed anew
 RESTARTS = 3  # of the whole execution, where jobs that were fed anew are not done either
 ENDING = 10.0  # seconds for the end of the actors
-TRIMMED = 64  # jobs after which freed memory goes back to the system
+TRIMMED = 16  # jobs after which freed memory goes back to the system
 TICK = 0.2  # seconds between looks at Ctrl-C
 
 logger = logging.getLogger("embark")
