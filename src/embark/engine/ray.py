@@ -46,7 +46,7 @@ PATIENCE = 1800.0  # seconds in which no job is done, at least, after which the 
 STALL = 60.0  # seconds in which no job is done, at least, after which jobs are fed anew
 RESTARTS = 3  # of the whole execution, where jobs that were fed anew are not done either
 ENDING = 10.0  # seconds for the end of the actors
-TRIMMED = 64  # jobs after which freed memory goes back to the system
+TRIMMED = 16  # jobs after which freed memory goes back to the system
 TICK = 0.2  # seconds between looks at Ctrl-C
 
 logger = logging.getLogger("embark")
@@ -372,12 +372,12 @@ class _Wave:
         self.kinds = [Kind(group, fixed_size(1), modalities) for modalities, group in by_kind(needs)]
         self.report = Report()
         self._settled = time.perf_counter()
-        self._told = False
+        self._slow_start = False
 
     def tell_of_start(self, seconds: float) -> None:
         """Say once why nothing is to be seen yet, where that takes long."""
-        if seconds > STALL and not self._told and not any(kind.done for kind in self.kinds):
-            self._told = True
+        if seconds > STALL and not self._slow_start and not any(kind.done for kind in self.kinds):
+            self._slow_start = True
             self.activity.log(f"No job is done after {STALL:.0f} s: copies may still be starting. {free_resources()}")
 
     def add(self, kind: Kind, result: Done) -> None:

@@ -365,15 +365,15 @@ class _Messages(logging.Handler):
 
     def __init__(self) -> None:
         super().__init__()
-        self.kept: list[tuple[int, str]] = []
+        self.records: list[tuple[int, str]] = []
 
     def emit(self, record: logging.LogRecord) -> None:
-        self.kept.append((record.levelno, record.getMessage()))
+        self.records.append((record.levelno, record.getMessage()))
 
     def take(self) -> list[tuple[int, str]]:
         """The messages since the last call."""
-        messages, self.kept = self.kept, []
-        return messages
+        records, self.records = self.records, []
+        return records
 
 
 @contextmanager

@@ -56,7 +56,7 @@ def connect(cluster: Cluster) -> Any:
         _require_server(cluster.address)
         options = {"log_to_driver": False, "logging_level": "ERROR", "include_dashboard": False, **cluster.options}
         try:
-            ray.init(address=cluster.address, **options)
+            ray.init(address=cluster.address or "local", **options)  # with None, Ray looks for a cluster of anybody
             _STARTED.add(ray)
         except Exception as error:
             raise EmbarkError(f"There is no Ray cluster at '{cluster.address}': {error_line(error)}.") from error
