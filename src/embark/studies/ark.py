@@ -184,17 +184,27 @@ class ArkDiagnosis(Study):
         return Score(_mean(parts, metric), *interval(parts))
 
     def gain(self, route: str, group: Group, metric: str = MAIN) -> Gain:
-        """What a route gains over the first one on a group of queries, query by query."""
+        """What a route gains over the first one on a group of queries, query by query; computed once."""
+        key = (route, group, metric)
+        if key not in self._gains:
+            self._gains[key] = self._compute_gain(*key)
+        return self._gains[key]
+
+    @cached_property
+    def _gains(self) -> dict[tuple[str, Group, str], Gain]:
+        return {}
+
+    def _compute_gain(self, route: str, group: Group, metric: str) -> Gain:
         before, after = (self.queries.parts(name, group, metric) for name in (self.routes[0].name, route))
         value, low, high, p = difference(after, before)
         within = Difference(value, max(low, -1.0), min(high, 1.0), p)
         return Gain(route, group, metric, _mean(before, metric), _mean(after, metric), within)
 
-    @cached_property
-    def gains(self) -> tuple[Gain, ...]:
-        """The gains of every route, group and metric."""
+    def gains(self, metric: str | None = None) -> list[Gain]:
+        """The gains of every route and group, by a metric or by all of them."""
+        metrics = METRICS if metric is None else (metric,)
         staged = [route.name for route in self.routes[1:]]
-        return tuple(self.gain(name, group, metric) for name in staged for group in self.groups for metric in METRICS)
+        return [self.gain(name, group, measure) for name in staged for group in self.groups for measure in metrics]
 
     # ── tables ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -235,7 +245,7 @@ class ArkDiagnosis(Study):
     def gains_table(self, metric: str | None = MAIN) -> Table:
         """One row per route and group: the score before and after, the gain with its interval, the p-value."""
         rows = []
-        for gain in (gain for gain in self.gains if metric in (None, gain.metric)):
+        for gain in self.gains(metric):
             group = gain.group
             measure = () if metric else (gain.metric,)
             scores = [Exact(value, f"{100 * value:.1f}") for value in (gain.before, gain.after)]
