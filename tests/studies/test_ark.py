@@ -202,7 +202,7 @@ def test_only_tasks_with_one_right_answer_are_diagnosed(settings: Settings) -> N
 
 
 def test_tables_have_a_row_for_each_group_and_route(diagnosis: ArkDiagnosis) -> None:
-    assert [row.cells[0] for row in diagnosis.table().rows] == list(ROUTES)
+    assert [row.cells[0] for row in diagnosis.table().rows] == list(ROUTES) * 2  # two axes
     knowledge = diagnosis.axis_table("knowledge axis")
     assert [row.cells[0] for row in knowledge.rows][-1] == "average"
     assert knowledge.columns[2:] == ("R@1", "R@5", "R@10", "nDCG@5", "nDCG@10", "nDCG@20")
@@ -234,7 +234,7 @@ def test_the_command_is_the_function(diagnosis: ArkDiagnosis, settings: Settings
     done = CliRunner().invoke(app, [*words, *stages, *tasks, "--format", "csv"])
     assert done.exit_code == 0, done.output
     assert done.stdout.strip() == diagnosis.table().format("csv")
-    both = CliRunner().invoke(app, [*words, "-b", "ARK(pocket)", "-t", COUNTING])
+    both = CliRunner().invoke(app, [*words, "-b", "ARK(emoji)", "-t", COUNTING])
     assert "either a benchmark or tasks" in both.output
 
 
