@@ -26,7 +26,7 @@ MODELS = (DOCS / "models.md").read_text(encoding="utf-8")
 ANALYSES = "".join((DOCS / name).read_text(encoding="utf-8") for name in ("analysis.md", "analysis-vectors.md"))
 WALK = re.findall(r"```python\n(.*?)```", (DOCS / "python.md").read_text(encoding="utf-8"), flags=re.S)
 TRAINING = (DOCS / "training.md").read_text(encoding="utf-8")
-DIAGNOSES = (DOCS / "diagnose.md").read_text(encoding="utf-8")
+DIAGNOSES = "".join((DOCS / name).read_text(encoding="utf-8") for name in ("diagnose.md", "diagnose-ark.md"))
 PYTHON = re.findall(r"```python\n(.*?)```", DATA + MODELS + ANALYSES + TRAINING + DIAGNOSES, flags=re.S)
 
 
@@ -84,6 +84,7 @@ def test_the_walk_names_every_function() -> None:
     elsewhere = {"rank", "reranker", "generator", "get_model", "get_reranker", "get_generator", "get_benchmarks"}
     elsewhere |= {name for name in functions if name.startswith("from_")} | {"load_tasks"}  # models.md, data.md
     elsewhere |= {"card", "push"}  # training.md
+    elsewhere |= {"diagnose_ark"}  # diagnose-ark.md
     assert [name for name in functions if f"embark.{name}" not in text and name not in elsewhere] == []
 
 

@@ -79,4 +79,4 @@ def test_answers_are_right() -> None:
 
 def test_it_is_no_part_of_the_default_benchmark() -> None:
     assert not {task.name for task in TASKS} & {*BENCHMARKS["Pocket"].tasks}
-    assert BENCHMARKS["ARK(pocket)"].tasks == tuple(task.name for task in TASKS)
+    assert BENCHMARKS["ARK(emoji)"].tasks == tuple(task.name for task in TASKS)

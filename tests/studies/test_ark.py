@@ -147,7 +147,7 @@ def test_a_stage_that_does_nothing_gains_nothing(settings: Settings, tmp_path: P
     path.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
     same = diagnose_ark("embark/random", POCKET, rewrite=f"recorded:{path}", settings=settings, show_progress=False)
     assert [route.name for route in same.routes] == ["plain", "rewrite"]
-    for gain in same.gains:
+    for gain in same.gains("recall_at_1") + same.gains("ndcg_at_10"):
         value, low, high, p = gain.difference
         assert (value, p) == (0, 1)
         assert low <= 0 <= high
@@ -201,6 +201,18 @@ def test_only_tasks_with_one_right_answer_are_diagnosed(settings: Settings) -> N
         diagnose_ark("embark/random", "PocketFlagZeroShot", settings=settings)
 
 
+def test_tables_have_a_row_for_each_group_and_route(diagnosis: ArkDiagnosis) -> None:
+    assert [row.cells[0] for row in diagnosis.table().rows] == list(ROUTES) * 2  # two axes
+    knowledge = diagnosis.axis_table("knowledge axis")
+    assert [row.cells[0] for row in knowledge.rows][-1] == "average"
+    assert knowledge.columns[2:] == ("R@1", "R@5", "R@10", "nDCG@5", "nDCG@10", "nDCG@20")
+    assert len(diagnosis.gains_table().rows) == 3 * len(diagnosis.groups)
+    paper = diagnosis.paper_table("reasoning axis", "ndcg_at_5")
+    assert [row.cells[0] for row in paper.rows] == [f"embark/random, {route}" for route in ROUTES]
+    assert "re-rank 50 gains on the knowledge axis: +" in diagnosis.sentence()
+
+
+@pytest.mark.slow
 def test_the_report_has_every_table_and_figure(diagnosis: ArkDiagnosis, tmp_path: Path) -> None:
     report = diagnosis.write(tmp_path).read_text()
     assert "## What stages gain, by group" in report
@@ -214,7 +226,7 @@ def test_the_report_has_every_table_and_figure(diagnosis: ArkDiagnosis, tmp_path
     assert {path.name for path in (tmp_path / "figures").iterdir()} == {"axes.svg", "gains.svg"}
 
 
-def test_the_command_is_the_function(diagnosis: ArkDiagnosis, settings: Settings, tmp_path: Path) -> None:
+def test_the_command_is_the_function(diagnosis: ArkDiagnosis, settings: Settings) -> None:
     places = ["--home", str(settings.home), "--results", str(settings.results)]
     words = ["diagnose", "ark", "-m", "embark/random", *places]
     stages = ["--rewrite", REWRITES, "--rerank", f"{JUDGEMENTS}:50"]
@@ -222,10 +234,15 @@ def test_the_command_is_the_function(diagnosis: ArkDiagnosis, settings: Settings
     done = CliRunner().invoke(app, [*words, *stages, *tasks, "--format", "csv"])
     assert done.exit_code == 0, done.output
     assert done.stdout.strip() == diagnosis.table().format("csv")
-    both = CliRunner().invoke(app, [*words, "-b", "ARK(pocket)", "-t", COUNTING])
+    both = CliRunner().invoke(app, [*words, "-b", "ARK(emoji)", "-t", COUNTING])
     assert "either a benchmark or tasks" in both.output
-    alone = CliRunner().invoke(app, [*words, "--out", str(tmp_path)])
-    assert "so this is the pocket ARK" in alone.stderr
+
+
+@pytest.mark.slow
+def test_without_labels_it_is_the_pocket_ark(settings: Settings, tmp_path: Path) -> None:
+    places = ["--home", str(settings.home), "--results", str(settings.results)]
+    done = CliRunner().invoke(app, ["diagnose", "ark", "-m", "embark/random", *places, "--out", str(tmp_path)])
+    assert "so this is the pocket ARK" in done.stderr
     assert "248 queries" in (tmp_path / "report.md").read_text()
     assert not (tmp_path / "figures" / "gains.svg").exists()  # there is no stage
 

@@ -119,6 +119,13 @@ def test_shipped_files_are_the_ones_we_summed_and_stay_small() -> None:
     assert sum(map(len, found.values())) < 16e6
 
 
+def test_recordings_of_the_pocket_ark_are_made_again_to_the_byte(tmp_path: Path) -> None:
+    """They are found by the hashes of pictures, some of which are drawn: these must not depend on this machine."""
+    importlib.import_module("recordings").main(tmp_path)
+    for path in (PACKAGE / "models" / "recordings").iterdir():
+        assert (tmp_path / path.name).read_bytes() == path.read_bytes()
+
+
 def test_emoji_table(rows: ModuleType, table: dict[str, list[Any]]) -> None:
     names = [name for name in table if name.startswith("name_")]
     assert names == [f"name_{language}" for language in rows.LANGUAGES]

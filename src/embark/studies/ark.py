@@ -49,7 +49,7 @@ PAPER = {  # the number of the paper's table, by metric and axis
 }
 POCKET = (
     f"ARK's labels are not published and {ark_reader.LABELS} names none, so this is the pocket ARK: emoji, "
-    "six subtypes (embark show 'ARK(pocket)')"
+    "six subtypes (embark show 'ARK(emoji)')"
 )
 
 
@@ -79,7 +79,7 @@ def diagnose_ark(
     notes: list[str] = []
     if tasks is None:
         labeled = bool(ark_reader.external_state(TASKS["ARK/Art"]))
-        tasks = "ARK" if labeled else "ARK(pocket)"
+        tasks = "ARK" if labeled else "ARK(emoji)"
         notes += [] if labeled else [POCKET]
     rows = choose_tasks(tasks, known=known_tasks(Results(settings.results).all()))
     if others := [row.name for row in rows if row.evaluator != "retrieval"]:
@@ -184,39 +184,43 @@ class ArkDiagnosis(Study):
         return Score(_mean(parts, metric), *interval(parts))
 
     def gain(self, route: str, group: Group, metric: str = MAIN) -> Gain:
-        """What a route gains over the first one on a group of queries, query by query."""
+        """What a route gains over the first one on a group of queries, query by query; computed once."""
+        key = (route, group, metric)
+        if key not in self._gains:
+            self._gains[key] = self._compute_gain(*key)
+        return self._gains[key]
+
+    @cached_property
+    def _gains(self) -> dict[tuple[str, Group, str], Gain]:
+        return {}
+
+    def _compute_gain(self, route: str, group: Group, metric: str) -> Gain:
         before, after = (self.queries.parts(name, group, metric) for name in (self.routes[0].name, route))
         value, low, high, p = difference(after, before)
         within = Difference(value, max(low, -1.0), min(high, 1.0), p)
         return Gain(route, group, metric, _mean(before, metric), _mean(after, metric), within)
 
-    @cached_property
-    def gains(self) -> tuple[Gain, ...]:
-        """The gains of every route, group and metric."""
+    def gains(self, metric: str | None = None) -> list[Gain]:
+        """The gains of every route and group, by a metric or by all of them."""
+        metrics = METRICS if metric is None else (metric,)
         staged = [route.name for route in self.routes[1:]]
-        return tuple(self.gain(name, group, metric) for name in staged for group in self.groups for metric in METRICS)
+        return [self.gain(name, group, measure) for name in staged for group in self.groups for measure in metrics]
 
     # ── tables ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def table(self) -> Table:
-        """One row per route: the average of each axis by recall at 1, and what it gains."""
-        averages = [group for group in self.groups if group.kind == "average"]
-        columns: list[str] = []
-        for group in averages:
-            short_name = group.axis.partition(" ")[0]
-            columns += [group.axis, *(f"{measure} ({short_name})" for measure in ("gain", "95 %", "p"))]
+        """For each axis, one row per route: the average by recall at 1, and what it gains."""
         rows = []
-        for route in self.routes:
-            cells: list[Any] = []
-            for group in averages:
-                cells.append(self.score(route.name, group))
-                cells += _gain_cells(self.gain(route.name, group)) if route is not self.routes[0] else [None] * 3
-            rows.append(Row((route.name, *cells)))
+        for group in (group for group in self.groups if group.kind == "average"):
+            for route in self.routes:
+                first = route is self.routes[0]
+                gain = [None] * 3 if first else _gain_cells(self.gain(route.name, group))
+                rows.append(Row((route.name, self.score(route.name, group), *gain), group.axis))
         notes = (
             f"{self.model}, {counted(len(self.tasks), 'subtype')}, {self.queries.count:,} queries; recall at 1.",
             f"Gains are points over '{self.routes[0].name}', query by query, with 95 % intervals and p-values.",
         )
-        return Table(("route", *columns), tuple(rows), notes[: 1 + (len(self.routes) > 1)])
+        return Table(("route", "R@1", "gain", "95 %", "p"), tuple(rows), notes[: 1 + (len(self.routes) > 1)])
 
     def axis_table(self, axis: str, route: str | None = None) -> Table:
         """The scores of a route (default: the first) on an axis by all six metrics, one row per group."""
@@ -235,7 +239,7 @@ class ArkDiagnosis(Study):
     def gains_table(self, metric: str | None = MAIN) -> Table:
         """One row per route and group: the score before and after, the gain with its interval, the p-value."""
         rows = []
-        for gain in (gain for gain in self.gains if metric in (None, gain.metric)):
+        for gain in self.gains(metric):
             group = gain.group
             measure = () if metric else (gain.metric,)
             scores = [Exact(value, f"{100 * value:.1f}") for value in (gain.before, gain.after)]

@@ -36,7 +36,7 @@ TASKS: tuple[Task, ...] = (
 
 BENCHMARKS: tuple[Benchmark, ...] = (
     Benchmark(
-        "ARK(pocket)", "Pocket", tuple(task.name for task in TASKS), rule="ark",
+        "ARK(emoji)", "Pocket", tuple(task.name for task in TASKS), rule="ark",
         description="Six subtypes of emoji on ARK's two axes; seconds on a laptop, offline.",
     ),
 )  # fmt: skip

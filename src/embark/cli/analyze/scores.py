@@ -238,7 +238,7 @@ def breakdown(
 
     \b
     embark analyze breakdown -t UniBench/imagenetc
-    embark analyze breakdown -b 'ARK(pocket)' --by skills --pool --plot skills.svg
+    embark analyze breakdown -b 'ARK(emoji)' --by skills --pool --plot skills.svg
     embark analyze breakdown -t PocketRobustness --by condition
     """
 
