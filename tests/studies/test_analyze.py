@@ -36,8 +36,8 @@ SCORES: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
     "predict": ({"part": "Pocket(lite)"}, ("--from", "Pocket(lite)")),
     "scaling": ({"by": "task"}, ("--by", "task")),
     "gains": (
-        {"by": "type", "against": "parameters", "reference": "PocketFlagZeroShot"},
-        ("--by", "type", "--against", "parameters", "--reference", "PocketFlagZeroShot"),
+        {"by": "domain", "against": "parameters", "reference": "PocketFlagZeroShot"},
+        ("--by", "domain", "--against", "parameters", "--reference", "PocketFlagZeroShot"),
     ),
     "medians": ({"models": ["*clip*"]}, ("-m", "*clip*")),
     "extremes": ({"by": "task", "where": ["data=1.."]}, ("--by", "task", "--where", "data=1..")),
@@ -46,6 +46,7 @@ SCORES: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
     "profile": ({"models": ["*clip*"]}, ("-m", "*clip*")),
     "languages": ({}, ()),
     "confusion": ({"matrix": True}, ("--matrix",)),
+    "calibration": ({"models": [MODEL]}, ("-m", MODEL)),
     "breakdown": ({"by": "kind"}, ("--by", "kind")),
     "rendering": ({}, ()),
     "mllm": ({"table": "mllm.csv"}, ("mllm.csv",)),

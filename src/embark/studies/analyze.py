@@ -6,6 +6,7 @@ vectors share some arguments: `embark.studies.stored_tasks.SharedArguments`.
 """
 
 from embark.studies.breakdown import breakdown
+from embark.studies.calibration import calibration
 from embark.studies.confusion import confusion
 from embark.studies.correlate import correlate
 from embark.studies.distill import distill
@@ -26,6 +27,7 @@ from embark.studies.vector_variants import quantize, similarity, truncate
 
 __all__ = [
     "breakdown",
+    "calibration",
     "confusion",
     "correlate",
     "distill",

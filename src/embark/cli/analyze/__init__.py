@@ -25,6 +25,7 @@ OF_SCORES: dict[str, Callable[..., None]] = {
     "profile": scores.profile,
     "languages": scores.languages,
     "confusion": scores.confusion,
+    "calibration": scores.calibration,
     "breakdown": scores.breakdown,
     "rendering": scores.rendering,
 }
