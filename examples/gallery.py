@@ -35,13 +35,14 @@ TASKS_EMBEDDED = [
 THREE = ["PocketNameToImage", "PocketNameSTS", "PocketGroupZeroShot"]
 HEAD = """# Gallery
 
-Every figure that `embark analyze` draws, with the command and the words that go below it in a paper (`study.caption`; they
-are also in the file, as its description). The page and the drawings are made by `python examples/gallery.py`, from
-published scores, from a run of three small models on Pocket tasks, and from a made-up field of 59 models on UniBench's
-benchmarks (medians, gains, extremes, scaling with the architecture held fixed), whose scores by model were never printed.
+Figures of `embark analyze`, each with its command and the words that go below it in a paper (`study.caption`; they are
+also in the file, as its description). This page and its drawings are made by `python examples/gallery.py`, from published
+scores, from a run of three small models on Pocket tasks, and from a made-up field of 59 models on UniBench's benchmarks
+(medians, gains, extremes, scaling with the architecture held fixed), whose scores by model were never printed.
 
-One style for all: no type below 6.5 points at the width of a page (7 inches), or of a column for single panels; the colors
-of Okabe and Ito, then others with other markers; text stays text, lines stay vectors (`.svg`, `.pdf`; `.png` at 300 dpi)."""
+One style for all: no type below 6.5 points at the width that a figure is drawn in, which is that of a page (7 inches) or
+less; the colors of Okabe and Ito first, then others with other markers; text stays text, and lines stay vectors in `.svg`
+and `.pdf`; `.png` has 300 dpi."""
 ARCHITECTURES = {"ViT-B/32": 151, "ViT-B/16": 150, "ViT-L/14": 428, "ViT-H/14": 986, "ConvNeXt": 200}  # million
 
 
@@ -134,7 +135,8 @@ def figures(folder: Path) -> dict[str, tuple[str, Callable[[], Study]]]:
         words = [f"-m {model}" for model in models]
         words += [f"-t {task}" for task in ([tasks] if isinstance(tasks, str) else tasks)]
         words += [f"--{option} {value}" for option, value in options.items()]
-        calls[name] = (" ".join([analysis, *words]), partial(getattr(analyze, analysis), models, tasks, **options, **stored))
+        study = partial(getattr(analyze, analysis), models, tasks, **options, **stored)
+        calls[name] = (" ".join([analysis, *words]), study)
     return calls
 
 
