@@ -421,6 +421,7 @@ class ModelCard:
     aliases: Mapping[str, str] = field(default_factory=dict)  # its names in the papers' tables, by benchmark family
     styles: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # its answers to styles: options that differ
     loaded: Mapping[str, Any] = field(default_factory=dict)  # how it was loaded: device, libraries, trusted code
+    logit_scale: float | None = None  # what it multiplies similarities by before a softmax; None: not stated
     keyed_as: str = ""  # its name in the keys of stored vectors, where `name` is one that the user gave
 
     def called(self, name: str) -> ModelCard:

@@ -194,6 +194,7 @@ SAME: dict[str, Any] = {
     "architecture": "vit",
     "price": 0.1,
     "image_price": 0.2,
+    "logit_scale": 100.0,
     "aliases": {"MIEB": "other"},
     "loaded": {"device": "cpu"},
     "styles": {"MIEB": {"pixels": "openai-224"}},

@@ -40,6 +40,7 @@ _IMPORTING = Lock()  # threads that import scikit-learn at once may see it half 
 COMMON = {
     "metric": Option(str, "The main measure."),
     "similarity": Option(str, "How the model compares vectors: cosine, dot or maxsim."),
+    "logit_scale": Option(float, "What the model multiplies similarities by before a softmax."),
     "memory": Option(int, "The bytes that scoring may take."),
     "stages": Option(dict, "The models that work before and after."),
 }

@@ -2,6 +2,9 @@
 
 Several prompts for a class are an ensemble: their unit vectors are averaged and scaled to unit length again. An item
 with several labels counts as right if the predicted class is any of them. Ties go to the lower class number.
+
+Outcomes keep how sure the model is of each item: the probability of its class (a softmax over the classes, at the
+model's own scale of similarities), the entropy in nats, and the margin between the two best classes' similarities.
 """
 
 from __future__ import annotations
@@ -17,6 +20,7 @@ from embark.types import Array, Classes, EmbarkError, Scores
 
 VERSION = 2
 TOP = 5
+LOGIT_SCALE = 100.0  # of models that state none, as CLIP ends up and UniBench has it
 COLLAPSED = 0.9  # share of the items that get one class, from which on the score is one of collapse
 
 
@@ -35,14 +39,18 @@ def evaluate(truth: Classes, vectors: Mapping[str, Any], params: Mapping[str, An
     size = max(1, min(rows_that_fit(items), BLOCK_BYTES // (4 * classes)))
     held = np.empty((min(size, len(items)), centres.shape[1]), np.float32)  # one array for all blocks
     top: Array = np.empty((len(items), min(TOP, classes)), np.int64)
+    scale = float(params.get("logit_scale", LOGIT_SCALE))
+    sureness = {name: np.empty(len(items), np.float32) for name in ("probability", "entropy", "margin")}
     for start, rows in blocks(items, similarity, size, held):
-        scores = np.asarray(rows) @ centres.T
-        top[start : start + size] = best_classes(scores.take(place.ravel(), axis=1), top.shape[1])
+        scores = (np.asarray(rows) @ centres.T).take(place.ravel(), axis=1)
+        for name, of_rows in sureness_of(scores, scale).items():
+            sureness[name][start : start + size] = of_rows
+        top[start : start + size] = best_classes(scores, top.shape[1])
     hits = truth.label[np.arange(len(top))[:, None], top] if truth.label.ndim == 2 else top == truth.label[:, None]
     right = hits[:, 0].astype(np.float64)
     top5 = np.asarray(hits.any(axis=1), np.float64)
     values = {"accuracy": float(right.mean()), "top5_accuracy": float(top5.mean())}
-    outcomes = {"accuracy": right, "top5_accuracy": top5, "predicted": top[:, 0]}
+    outcomes = {"accuracy": right, "top5_accuracy": top5, "predicted": top[:, 0], **sureness}
     main = metrics.main_measure(params, "accuracy", values, "Zero-shot")
     if truth.label.ndim == 1:  # where items have several labels, a class has no precision
         outcomes["label"] = truth.label
@@ -56,6 +64,18 @@ def evaluate(truth: Classes, vectors: Mapping[str, Any], params: Mapping[str, An
         counts={"items": len(items), "classes": classes},
         warnings=_collapse(truth, top[:, 0]),
     )
+
+
+def sureness_of(scores: Array, scale: float) -> dict[str, Array]:
+    """How sure each row of similarities is of its best class: probability, entropy (nats) and margin."""
+    with np.errstate(invalid="ignore", over="ignore"):  # of vectors that are not finite
+        best = scores.max(axis=1, keepdims=True)
+        logits = scale * (scores - best)
+        weights = np.exp(logits)
+        total = weights.sum(axis=1)
+        entropy = np.log(total) - (weights * np.maximum(logits, -1e4)).sum(axis=1) / total
+        second = np.partition(scores, -2, axis=1)[:, -2] if scores.shape[1] > 1 else best[:, 0]
+        return {"probability": 1 / total, "entropy": entropy, "margin": best[:, 0] - second}
 
 
 def best_classes(scores: Array, count: int) -> Array:

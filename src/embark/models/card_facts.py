@@ -35,7 +35,7 @@ _KINDS: tuple[tuple[str, Check, tuple[str, ...]], ...] = (
     ("a text", _is_text, ("name", "revision", "loader", "dtype", "source", "family", "objective", "architecture",
                           "license", "reference", "description", "keyed_as")),
     ("a whole number", _is_whole, ("dim", "frames", "sample_rate", "parameters", "context", "image_size", "gpus")),
-    ("a number", _is_number, ("data", "price", "image_price")),
+    ("a number", _is_number, ("data", "price", "image_price", "logit_scale")),
     ("true or false", _is_flag, ("instructed", "normalized")),
     ("a list of texts", _are_texts, ("trained_on",)),
     ("a table", lambda value: isinstance(value, Mapping), ("options", "aliases", "styles", "loaded")),

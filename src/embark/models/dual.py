@@ -11,7 +11,7 @@ from embark.models.device import compile_children
 from embark.models.encoder import Encoder, Tower, Towers
 from embark.models.hf import Tokenizer, image_processor, load_model, text_tower
 from embark.models.hub import Checkpoint, fetch_checkpoint
-from embark.models.loading import Loading, loaded_card
+from embark.models.loading import Loading, loaded_card, logit_scale
 from embark.models.pixels import pixel_towers
 from embark.types import EmbarkError, ModelCard
 
@@ -60,7 +60,8 @@ def load(card: ModelCard, loading: Loading) -> Encoder:
     images = pixel_towers(
         _image_processor(checkpoint, model), model, lambda **inputs: _vectors(model.get_image_features(**inputs)), card
     )
-    return Towers(loaded_card(checkpoint.card, loading, dim, fusion=card.fusion or "sum"), {"text": text, **images})
+    facts: dict[str, Any] = {"fusion": card.fusion or "sum", "logit_scale": logit_scale(model)}
+    return Towers(loaded_card(checkpoint.card, loading, dim, **facts), {"text": text, **images})
 
 
 def _architecture(checkpoint: Checkpoint) -> Architecture:

@@ -88,6 +88,12 @@ def loaded_card(
     return record_loading(replace(with_dim(card, dim), modalities=modalities, **facts), loading, libraries)
 
 
+def logit_scale(model: Any) -> float | None:
+    """What a CLIP-like model multiplies similarities by: the exponential of its parameter; None where it has none."""
+    parameter = getattr(model, "logit_scale", None)
+    return float(parameter.detach().float().exp()) if parameter is not None and parameter.numel() == 1 else None
+
+
 def with_dim(card: ModelCard, dim: int | None) -> ModelCard:
     """The card with the dimension of its checkpoint; another one on the card is an error."""
     if dim is not None and card.dim not in (None, dim):

@@ -15,7 +15,7 @@ from typing import Any
 from embark.models.device import compile_module, stack, to_device, to_numpy, without_gradients
 from embark.models.encoder import Encoder, Tower, Towers, image_towers
 from embark.models.hub import Checkpoint, fetch_checkpoint, fetch_weights_file, is_weights_file
-from embark.models.loading import Loading, loaded_card
+from embark.models.loading import Loading, loaded_card, logit_scale
 from embark.models.pixels import styled_preparations
 from embark.types import Array, EmbarkError, Modality, ModelCard
 
@@ -33,7 +33,8 @@ def load(card: ModelCard, loading: Loading) -> Encoder:
     checkpoint, weights = fetch(card, loading)
     model, tokenizer, dim = _build(checkpoint, weights)
     libraries = ("torch", "open_clip_torch", "torchvision")
-    ready = loaded_card(checkpoint.card, loading, dim, libraries=libraries, fusion=card.fusion or "sum")
+    facts: dict[str, Any] = {"fusion": card.fusion or "sum", "logit_scale": logit_scale(model)}
+    ready = loaded_card(checkpoint.card, loading, dim, libraries=libraries, **facts)
     transform = image_transform_v2(PreprocessCfg(**model.visual.preprocess_cfg), is_train=False)
     model = to_device(model.to(getattr(torch, ready.dtype)), ready, replace(loading, compile=False))
     # Compiled are the towers: the library's encode_… methods bypass the whole model's `forward`.

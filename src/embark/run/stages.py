@@ -193,16 +193,7 @@ class StagedWorkbench(Workbench):
 
     def _texts(self, stage: str, items: Sequence[Item]) -> dict[Item, str | None]:
         """What the stage's generator wrote about each item; None where it would not decode."""
-        model = self.generators[stage]
-        prompt = self.prompts[stage]
-        space = fingerprint(model.card)
-        keys = {item: key(space, model.render(item, prompt)) for item in dict.fromkeys(items)}
-        needs = [Need(text_key, item, stage, prompt, 0, row) for row, (item, text_key) in enumerate(keys.items())]
-        stored, unreadable = self.outputs(_GeneratorAsEncoder(model), needs)
-        return {
-            item: None if text_key in unreadable else bytes(stored[text_key]).decode()[:-1]
-            for item, text_key in keys.items()
-        }
+        return written_texts(self, self.generators[stage], self.prompts[stage], items, stage)
 
     # ── after the retriever ──────────────────────────────────────────────────────────────────────────────────────────
 
@@ -234,6 +225,20 @@ class StagedWorkbench(Workbench):
         instruction = demand.task.instruction("query", demand.subset)
         pairs = zip(query.tolist(), document.tolist(), strict=True)
         return self.pair_scores(reranker, [reranker.render(queries[q], documents[d], instruction) for q, d in pairs])
+
+
+def written_texts(
+    bench: Workbench, model: Generator, prompt: str, items: Sequence[Item], stage: str
+) -> dict[Item, str | None]:
+    """What a generator writes about each item, from the store or now; None where an item would not decode."""
+    space = fingerprint(model.card)
+    keys = {item: key(space, model.render(item, prompt)) for item in dict.fromkeys(items)}
+    needs = [Need(text_key, item, stage, prompt, 0, row) for row, (item, text_key) in enumerate(keys.items())]
+    stored, unreadable = bench.outputs(_GeneratorAsEncoder(model), needs)
+    return {
+        item: None if text_key in unreadable else bytes(stored[text_key]).decode()[:-1]
+        for item, text_key in keys.items()
+    }
 
 
 class _GeneratorAsEncoder(ModelAsEncoder):

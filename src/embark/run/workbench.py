@@ -180,9 +180,10 @@ class Workbench:
         return {side: space.read(keys) for side, keys in demand.keys.items()}
 
     def params(self, task: Task, card: ModelCard, tasks_at_once: int = 1) -> dict[str, Any]:
-        """The evaluator's parameters: those of the row, the model's similarity, and the memory limit in bytes."""
+        """The evaluator's parameters: those of the row, the model's similarity and scale, and the bytes of memory."""
         memory = (self.settings.memory << 20) // max(1, tasks_at_once)
-        return {**task.params, "metric": task.metric, "similarity": card.similarity, "memory": memory}
+        scale = {} if card.logit_scale is None else {"logit_scale": card.logit_scale}
+        return {**task.params, "metric": task.metric, "similarity": card.similarity, "memory": memory, **scale}
 
     def score_inputs(self, encoder: Encoder, demand: Demand, params: Mapping[str, Any]) -> dict[str, Any]:
         """The evaluator's inputs: the stored vectors of each side, and pair scores where the style wants them."""

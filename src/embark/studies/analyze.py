@@ -5,7 +5,9 @@ table, `.to_frame()` is a DataFrame, `.plot("file.svg")` draws it, and `.notes` 
 vectors share some arguments: `embark.studies.stored_tasks.SharedArguments`.
 """
 
+from embark.studies.answers import answers
 from embark.studies.breakdown import breakdown
+from embark.studies.calibration import calibration
 from embark.studies.confusion import confusion
 from embark.studies.correlate import correlate
 from embark.studies.distill import distill
@@ -26,7 +28,9 @@ from embark.studies.task_variants import prompts, robustness, shots, topk
 from embark.studies.vector_variants import quantize, similarity, truncate
 
 __all__ = [
+    "answers",
     "breakdown",
+    "calibration",
     "confusion",
     "correlate",
     "distill",

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import typer
 
-from embark.cli.analyze import scores, vectors
+from embark.cli.analyze import generators, scores, vectors
 from embark.cli.analyze.options import with_shared
 from embark.cli.grammar import Command, Group
 
@@ -25,6 +25,7 @@ OF_SCORES: dict[str, Callable[..., None]] = {
     "profile": scores.profile,
     "languages": scores.languages,
     "confusion": scores.confusion,
+    "calibration": scores.calibration,
     "breakdown": scores.breakdown,
     "rendering": scores.rendering,
 }
@@ -40,13 +41,18 @@ OF_VECTORS: dict[str, Callable[..., None]] = {
     "robustness": vectors.robustness,
     "index": vectors.index,
 }
-COMMANDS = OF_SCORES | OF_VECTORS
+OF_GENERATORS: dict[str, Callable[..., None]] = {"answers": generators.answers}
+COMMANDS = OF_SCORES | OF_VECTORS | OF_GENERATORS
 
 
 class Analyses(Group):
     """The analyses by what they look at."""
 
-    HEADS: ClassVar = {"Scores of many models": tuple(OF_SCORES), "Stored vectors": tuple(OF_VECTORS)}
+    HEADS: ClassVar = {
+        "Scores of many models": tuple(OF_SCORES),
+        "Stored vectors": tuple(OF_VECTORS),
+        "Generators": tuple(OF_GENERATORS),
+    }
     EARLIER: ClassVar = {"distil": "distill", "quantise": "quantize"}
 
 
@@ -61,6 +67,6 @@ def start() -> None:
     """
 
 
-for commands, run in ((OF_SCORES, scores.run), (OF_VECTORS, vectors.run)):
+for commands, run in ((OF_SCORES, scores.run), (OF_VECTORS, vectors.run), (OF_GENERATORS, generators.run)):
     for name, declared in commands.items():
         app.command(name, cls=Command)(with_shared(name, declared, run))

@@ -226,6 +226,14 @@ def confusion(
     """
 
 
+def calibration(benchmark: OnBenchmark = None, tasks: OnTasks = None, models: OfModels = None) -> None:
+    """Whether your zero-shot models know when they are right: confidence, entropy, calibration error.
+
+    \b
+    embark analyze calibration -t PocketGroupZeroShot --plot calibration.svg
+    """
+
+
 def breakdown(
     benchmark: OnBenchmark = None,
     tasks: OnTasks = None,
