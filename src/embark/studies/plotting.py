@@ -117,36 +117,6 @@ def label_points(
     axes.set(xlim=limits[0], ylim=limits[1])
 
 
-def label_above(
-    axes: Any, xs: Sequence[float], ys: Sequence[float], names: Sequence[str], colors: Sequence[str]
-) -> None:
-    """Write names above points, in their colors. A name that would cover another is moved up."""
-    axes.figure.canvas.draw()  # from here on, limits are final
-    to_axes = axes.transData + axes.transAxes.inverted()
-    boxes: list[Any] = []
-    for x, y, name, tint in sorted(zip(xs, ys, names, colors, strict=True)):
-        across, height = to_axes.transform((x, y))
-        text = axes.text(
-            across, height + 2 * GAP, name, transform=axes.transAxes, fontsize=7, ha="center", va="bottom", color=tint
-        )
-        while any(text.get_window_extent().overlaps(box) for box in boxes):
-            height += LINE / 2
-            text.set_y(height + 2 * GAP)
-        boxes.append(text.get_window_extent())
-
-
-def plain_ticks(axes: Any) -> None:
-    """Ticks of a logarithmic axis as people write numbers: 512 and 20,000, not powers of ten; a few of them."""
-    from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
-
-    low, high = axes.get_xlim()
-    decades = np.log10(high / low)
-    steps = (1.0, 2.0, 5.0) if decades < 2 else (1.0, 3.0) if decades < 4 else (1.0,)
-    axes.xaxis.set_major_locator(LogLocator(subs=steps))
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.6g}"))
-    axes.xaxis.set_minor_locator(NullLocator())
-
-
 def draw_heat(
     axes: Any,
     values: Array,

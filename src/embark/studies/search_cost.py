@@ -23,7 +23,7 @@ from embark.settings import cores
 from embark.stats.paired import difference
 from embark.stats.shared import ItemNumbers, Part, interval
 from embark.studies.pareto import on_front
-from embark.studies.plotting import color, label_above, plain_ticks
+from embark.studies.plotting import SMALL, color, label_points, log_axis
 from embark.studies.search_indexes import BUILD_EXPANSION, CONNECTIVITY, METHODS, Built, Corpus, Method, Search
 from embark.studies.stored_tasks import SharedArguments, one_stored_task
 from embark.studies.study import Study
@@ -300,7 +300,7 @@ def _draw_panel(axes: Any, points: Sequence[IndexPoint], x: Array, spread: Array
             xerr=None if spread is None else spread[:, rows].clip(0), fmt=POINT_MARKERS[number], ms=5,
             color=color(number), lw=0.7, capsize=1.5, label=f"{method.name} ({method.about})".removesuffix(" ()"),
         )  # fmt: skip
-    axes.set_xscale("log")
+    log_axis(axes, x)
     front = np.flatnonzero(on_front(cost, score))
     front = front[np.argsort(x[front])]
     falls = cost[front[-1]] < cost[front[0]]
@@ -309,17 +309,12 @@ def _draw_panel(axes: Any, points: Sequence[IndexPoint], x: Array, spread: Array
         label="none is better in both",
     )  # fmt: skip
     axes.margins(x=0.08, y=0.06)
-    plain_ticks(axes)
 
 
 def _name_settings(axes: Any, points: Sequence[IndexPoint], x: Array) -> None:
-    """Settings above the intervals of their points; those at one place together."""
-    tints = {method.name: color(number) for number, method in enumerate(METHODS)}
+    """Settings beside their points; those at one place together."""
     settings = group_values(((point.kind, x[row]), row) for row, point in enumerate(points) if point.setting)
-    label_above(
-        axes,
-        [place for _, place in settings],
-        [100 * max(points[row].score.high for row in rows) for rows in settings.values()],
-        [", ".join(points[row].setting for row in rows) for rows in settings.values()],
-        [tints[kind] for kind, _ in settings],
-    )
+    places = np.array([(place, 100 * points[rows[0]].score.value) for (_, place), rows in settings.items()])
+    names = [", ".join(points[row].setting for row in rows) for rows in settings.values()]
+    others = np.array([(place, 100 * point.score.value) for place, point in zip(x, points, strict=True)])
+    label_points(axes, places[:, 0], places[:, 1], names, others, size=SMALL)
