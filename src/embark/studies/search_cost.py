@@ -23,13 +23,14 @@ from embark.settings import cores
 from embark.stats.paired import difference
 from embark.stats.shared import ItemNumbers, Part, interval
 from embark.studies.pareto import on_front
-from embark.studies.plotting import SMALL, color, label_points, log_axis
+from embark.studies.plotting import SMALL, color, log_axis
 from embark.studies.search_indexes import BUILD_EXPANSION, CONNECTIVITY, METHODS, Built, Corpus, Method, Search
 from embark.studies.stored_tasks import SharedArguments, one_stored_task
 from embark.studies.study import Study
 from embark.types import Array, EmbarkError, Qrels, Task
 
 LEAST = 10  # documents that a search returns at least, whatever the measure looks at
+RISE = 3  # points between an interval and the name above it
 SHORTEST = 0.02  # seconds that a measurement takes at least; quick searches are repeated
 POINT_MARKERS = ("o", "s", "^", "D", "v")
 PATIENCE = 5.0  # seconds of building, after which an index is not built again to time it
@@ -312,9 +313,20 @@ def _draw_panel(axes: Any, points: Sequence[IndexPoint], x: Array, spread: Array
 
 
 def _name_settings(axes: Any, points: Sequence[IndexPoint], x: Array) -> None:
-    """Settings beside their points; those at one place together."""
+    """Settings above the intervals of their points, in their colors; those at one place together.
+
+    One that would cover another is moved up.
+    """
+    tints = {method.name: color(number) for number, method in enumerate(METHODS)}
     settings = group_values(((point.kind, x[row]), row) for row, point in enumerate(points) if point.setting)
-    places = np.array([(place, 100 * points[rows[0]].score.value) for (_, place), rows in settings.items()])
-    names = [", ".join(points[row].setting for row in rows) for rows in settings.values()]
-    others = np.array([(place, 100 * point.score.value) for place, point in zip(x, points, strict=True)])
-    label_points(axes, places[:, 0], places[:, 1], names, others, size=SMALL)
+    axes.figure.draw_without_rendering()  # from here on, limits are final
+    taken: list[Any] = []
+    for (kind, place), rows in sorted(settings.items(), key=lambda group: group[0][1]):
+        text = axes.annotate(
+            ", ".join(points[row].setting for row in rows),
+            (place, 100 * max(points[row].score.high for row in rows)), (0, RISE), textcoords="offset points",
+            fontsize=SMALL, ha="center", va="bottom", color=tints[kind],
+        )  # fmt: skip
+        while any(text.get_window_extent().overlaps(box) for box in taken):
+            text.xyann = (0, text.xyann[1] + RISE)
+        taken.append(text.get_window_extent())
