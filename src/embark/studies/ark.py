@@ -438,6 +438,8 @@ class GainsFigure(Study):
                 filling = own if certain else "white"
                 axes.plot(100 * gain.value, place, marker(10 * number), ms=4, color=own, mfc=filling)
             axes.set_title(route.name.replace(" + ", "\n+ "), fontsize=9)
+            axes.locator_params(axis="x", nbins=5)
+            axes.tick_params(axis="x", labelsize=7)
             _shade(axes, places)
         _label_rows(panels[0], groups, places)
         figure.supxlabel("gain in recall at 1 (points), with 95 % intervals; filled: more than chance", fontsize=8)
