@@ -83,6 +83,9 @@ def test_scores_have_a_default_for_documents_of_known_queries_alone(tmp_path: Pa
         score(strict, "a", "y")
     with pytest.raises(EmbarkError, match='no score for the query "b"'):
         score(loose, "b", "x")
+    rendered = loose.render(text("a"), media("image", b"a file"), None)  # the file knows texts alone
+    with pytest.raises(EmbarkError, match='no score for "a" with a file'):
+        loose.score([loose.prepare(seen(rendered), rendered.mode)])
 
 
 def test_another_content_is_another_model_wherever_the_file_is(tmp_path: Path) -> None:

@@ -20,7 +20,8 @@ from embark.cli import app
 from embark.data.readers.pocket_ark import questions
 from embark.models.recorded import input_of
 from embark.settings import Settings, load_settings
-from embark.studies.ark import METRICS, ArkDiagnosis, Group, diagnose_ark
+from embark.studies.ark import ArkDiagnosis, diagnose_ark
+from embark.studies.ark_queries import METRICS, Group
 from embark.tasks import TASKS
 from embark.tasks.ark import DEMANDS, SKILLS
 from embark.types import EmbarkError, Text

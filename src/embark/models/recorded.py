@@ -4,7 +4,8 @@ Each line of the file is a JSON object. A generator's has "input" and "output", 
 "score". An input is a text, a picture, sound or film as {"sha256": "…"} of its file (of frames in files of their own, a
 list of hashes), or a list of these in their order.
 A re-ranker's file may say {"default": 0.0}: the score of documents that no line names, for the queries that some line
-names. Any other input that the file lacks is an error: nothing is made up.
+names, where documents are of a kind that it knows (files, or their captions). Any other input that the file lacks is an
+error: nothing is made up.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import hashlib
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -90,6 +92,11 @@ class RecordedReranker(Reranker):
     scores: dict[str, dict[str, float]]
     default: float | None
 
+    @cached_property
+    def known_kinds(self) -> set[tuple[str, ...]]:
+        """What the documents of the file are: texts, files, or both together."""
+        return {_kinds(document) for documents in self.scores.values() for document in documents}
+
     def render(self, query: Item, document: Item, instruction: str | None) -> Rendered:
         """The keys of query and document in the file."""
         return Rendered((Text(item_key(query)), Text(item_key(document))), "1")
@@ -105,7 +112,8 @@ class RecordedReranker(Reranker):
 
     def _score(self, query: str, document: str) -> float:
         documents = self.scores.get(query)
-        score = None if documents is None else documents.get(document, self.default)
+        default = self.default if _kinds(document) in self.known_kinds else None
+        score = None if documents is None else documents.get(document, default)
         if score is None:
             what = f"the query {_shown(query)}" if documents is None else f"{_shown(query)} with {_shown(document)}"
             raise EmbarkError(
@@ -179,6 +187,10 @@ def _enter(outputs: dict[str, Any], key: str, output: Any, path: Path, number: i
     """Add an output; two different ones for an input are an error."""
     if outputs.setdefault(key, output) != output:
         raise EmbarkError(f"Line {number} of {path} has another output for {_shown(key)} than a line before it.")
+
+
+def _kinds(key: str) -> tuple[str, ...]:
+    return tuple("text" if isinstance(part, str) else "file" for part in json.loads(key))
 
 
 def _shown(key: str) -> str:
