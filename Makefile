@@ -6,7 +6,7 @@ PIP := $(BIN)/pip install --quiet --disable-pip-version-check
 # A process a core, each with one thread; compiled files are kept, whatever the environment says.
 PYTEST := OMP_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE= $(BIN)/pytest --numprocesses auto --dist worksteal
 
-.PHONY: run test test-all lint types docs clean
+.PHONY: run test test-all lint types docs gallery clean
 
 run: $(VENV)/.run
 	$(BIN)/embark run
@@ -28,6 +28,10 @@ types: $(VENV)/.test
 # The page that is made of what readers and evaluators declare.
 docs: $(VENV)/.run
 	$(BIN)/python -m embark.boards.reference > docs/readers.md
+
+# The page of figures, and the figures.
+gallery: $(VENV)/.test
+	$(BIN)/python examples/gallery.py docs $(VENV)/gallery
 
 $(VENV)/.run: pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
