@@ -6,7 +6,7 @@ PIP := $(BIN)/pip install --quiet --disable-pip-version-check
 # A process a core, each with one thread; compiled files are kept, whatever the environment says.
 PYTEST := OMP_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE= $(BIN)/pytest --numprocesses auto --dist worksteal
 
-.PHONY: run test test-all lint types docs site clean
+.PHONY: run test test-all lint types docs gallery site clean
 
 run: $(VENV)/.run
 	$(BIN)/embark run
@@ -33,6 +33,10 @@ docs: $(VENV)/.run
 # The code of the page, from TypeScript; needs node.
 site:
 	cd site && npm ci && npm run check && npm run build
+
+# The page of figures, and the figures.
+gallery: $(VENV)/.test
+	$(BIN)/python examples/gallery.py docs $(VENV)/gallery
 
 $(VENV)/.run: pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)

@@ -6,6 +6,7 @@ with known effects stands in for UniBench, whose scores by model were never prin
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable
 from functools import partial
@@ -36,13 +37,13 @@ THREE = ["PocketNameToImage", "PocketNameSTS", "PocketGroupZeroShot"]
 HEAD = """# Gallery
 
 Figures of `embark analyze`, each with its command and the words that go below it in a paper (`study.caption`; they are
-also in the file, as its description). This page and its drawings are made by `python examples/gallery.py`, from published
-scores, from a run of three small models on Pocket tasks, and from a made-up field of 59 models on UniBench's benchmarks
-(medians, gains, extremes, scaling with the architecture held fixed), whose scores by model were never printed.
+also in the file, as its description). This page and its drawings are made by `python examples/gallery.py`, from
+published scores, from a run of three small models on Pocket tasks, and from a made-up field of 59 models on UniBench's
+benchmarks (medians, gains, extremes, scaling with the architecture held fixed), whose scores by model were never printed.
 
-One style for all: no type below 6.5 points at the width that a figure is drawn in, which is that of a page (7 inches) or
-less; the colors of Okabe and Ito first, then others with other markers; text stays text, and lines stay vectors in `.svg`
-and `.pdf`; `.png` has 300 dpi."""
+One style for all: no type below 6.5 points at the width that a figure is drawn in, which is that of a page (7 inches)
+or less; the colors of Okabe and Ito first, then others with other markers; text stays text, and lines stay vectors in
+`.svg` and `.pdf`; `.png` has 300 dpi."""
 ARCHITECTURES = {"ViT-B/32": 151, "ViT-B/16": 150, "ViT-L/14": 428, "ViT-H/14": 986, "ConvNeXt": 200}  # million
 
 
@@ -148,7 +149,10 @@ def main(docs: Path, work: Path) -> None:
     lines = [HEAD]
     for name, (command, study) in figures(work).items():
         drawing = study()
-        drawing.plot(docs / "gallery" / f"{name}.svg")
+        path = docs / "gallery" / f"{name}.svg"
+        drawing.plot(path)
+        digits = re.sub(r"(\d\.\d\d)\d+", r"\1", path.read_text(encoding="utf-8"))  # more are not seen
+        path.write_text(digits, encoding="utf-8")
         print(name, flush=True)
         lines += [f"## {drawing.title}", f"`embark analyze {command} --plot {name}.svg`"]
         lines += [f"![{drawing.title}](gallery/{name}.svg)", drawing.caption]

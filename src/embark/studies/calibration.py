@@ -138,11 +138,10 @@ class Calibration(Study):
                 sure, right = part.reliability()
                 axes.plot(100 * sure, 100 * right, color=color(number), marker=marker(8 * number), ms=3.5)
             axes.set_title(f"{short(task, 30)}, n = {len(parts[0].right):,}", fontsize=7)
-            axes.set(xlim=(0, 102), ylim=(0, 102), aspect="equal")
+            axes.set(xlim=(0, 102), ylim=(0, 102), aspect="equal", xlabel="confidence (%)", ylabel="accuracy (%)")
+            axes.label_outer()
         for axes in panels[len(by_task) :]:
             axes.set_axis_off()
-        figure.supxlabel("confidence (%)", fontsize=8)
-        figure.supylabel("accuracy (%)", fontsize=8)
         looks = [Line2D([], [], color=color(number), marker=marker(8 * number)) for number in range(len(models))]
         legend_below(figure, [short(model, 34) for model in models], looks)
 

@@ -12,6 +12,7 @@ from embark.boards.aggregate import Standing, standings
 from embark.boards.comparable_results import load_results
 from embark.boards.matrix import DEFAULT_RULE, MIEB, group_of
 from embark.catalogue import check_name, counted, match_words
+from embark.results.drawing import PAGE
 from embark.results.table import Exact, Row, Score, Table, applicable, footnoted, short
 from embark.settings import Settings
 from embark.stats.means import grouped, mean, mean_score, names
@@ -100,7 +101,7 @@ class Heatmap(Study):
 
     @property
     def size(self) -> tuple[float, float]:
-        return 3.2 + 0.62 * (1 + len(self.groups)), 1.9 + 0.23 * len(self.models)
+        return max(PAGE, 2.6 + 0.45 * (1 + len(self.groups))), 1.5 + 0.16 * len(self.models)
 
     def table(self) -> Table:
         """A row for each model, a column for each group."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import astuple, dataclass
+from dataclasses import astuple, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,7 @@ from embark.results.table import Row, Table, applicable, short
 from embark.settings import Settings
 from embark.studies.correlate import OVER_MODELS, Agreement, agreement
 from embark.studies.model_filter import fact, only_models
-from embark.studies.plotting import COLORS, SMALL, color, label_points, log_axis, marker
+from embark.studies.plotting import COLORS, SMALL, amount, color, label_points, legend_below, log_axis, marker
 from embark.studies.study import Study
 from embark.tasks import Tasks, Wanted
 from embark.types import Array, Benchmark, EmbarkError, ModelCard
@@ -61,6 +61,7 @@ class Trend:
     level: float
     r: Agreement
     strata: Array  # the number of what is held fixed, for each model
+    facts: tuple[str, ...] = ()  # its name
 
     def line(self, sizes: Array) -> tuple[Array, Array]:
         """The fitted points of score at these sizes, and half the width of the line's 95 % band."""
@@ -118,7 +119,8 @@ class Scaling(Study):
                 held = {"color": color(number), "marker": marker(number)} if self.hold else {"color": COLORS[0]}
                 order = np.argsort(trend.sizes[rows])
                 look = {"marker": "o", "ms": 3, "alpha": 0.7, "mew": 0, "lw": 0.6 * bool(self.hold)}
-                axes.plot(trend.sizes[rows][order], 100 * trend.scores[rows][order], **look | held)
+                name = trend.facts[int(np.flatnonzero(rows)[0])] if self.hold else ""
+                axes.plot(trend.sizes[rows][order], 100 * trend.scores[rows][order], **look | held, label=name)
             x = np.geomspace(trend.sizes.min(), trend.sizes.max(), 50)
             line, half = trend.line(x)
             axes.plot(x, line, color=COLORS[3], lw=1.2)
@@ -130,8 +132,14 @@ class Scaling(Study):
         for axes in panels.flat[len(self.trends) :]:
             axes.set_axis_off()
         unit = "training examples" if self.against == "data" else "parameters"
-        figure.supxlabel(f"{unit} (millions, log scale)", fontsize=8)
-        figure.supylabel("score (points)", fontsize=8)
+        drawn = panels.flat[: len(self.trends)]
+        for axes in drawn[-ACROSS:]:  # the lowest of each column
+            axes.tick_params(labelbottom=True)
+            axes.set_xlabel(f"{unit} (millions)")
+        for axes in panels[:, 0]:
+            axes.set_ylabel("score (points)")
+        if self.hold:
+            legend_below(figure, *drawn[0].get_legend_handles_labels()[::-1])
         figure.draw_without_rendering()
         for axes, trend in zip(panels.flat, self.trends, strict=False):
             points = np.column_stack([trend.sizes, 100 * trend.scores])
@@ -169,7 +177,9 @@ def fit_scaling(
         if len(rows) - len(set(strata.tolist())) < FEWEST - 1 or np.ptp(sizes[rows]) == 0:
             left_out.append(group)
             continue
-        trends.append(_trend(group, tuple(matrix.models[row] for row in rows), sizes[rows], scores[rows], strata))
+        names = tuple(matrix.models[row] for row in rows)
+        trend = _trend(group, names, sizes[rows], scores[rows], strata)
+        trends.append(replace(trend, facts=tuple(_fact_name(fact(cards.get(name), hold)) for name in names if hold)))
     if not trends:
         raise EmbarkError(
             f"No {by} has {FEWEST} models of known {against} with a score on all of its tasks. Group by task, choose "
@@ -213,6 +223,10 @@ def _comparable(rows: Array, strata: Array, sizes: Array) -> tuple[Array, Array]
     several = [n for n in np.unique(strata) if n >= 0 and np.ptp(sizes[rows[strata == n]]) > 0]
     chosen = np.isin(strata, several)
     return rows[chosen], strata[chosen]
+
+
+def _fact_name(value: Any) -> str:
+    return amount(value) if isinstance(value, (int, float)) else str(value)
 
 
 def _size(card: ModelCard | None, against: str) -> float:
