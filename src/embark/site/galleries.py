@@ -8,8 +8,9 @@ from itertools import combinations
 from typing import Any
 
 import numpy as np
+import pyarrow.compute as pc
 
-from embark.data.items import content_numbers
+from embark.data.items import ItemList, content_numbers
 from embark.results import Damaged, TaskResult
 from embark.run.workbench import Workbench
 from embark.settings import Settings
@@ -19,12 +20,13 @@ from embark.site.thumbnails import Thumbnails, may_show
 from embark.stats.compare import right_items
 from embark.stats.means import names
 from embark.stats.outcomes import NotComparable
-from embark.types import Array, Classes, Dataset, EmbarkError, Gold, Matches, ModelCard, Qrels, Split, Task, Text
+from embark.types import Array, Classes, Dataset, EmbarkError, Gold, Matches, ModelCard, Qrels, Side, Split, Task, Text
 
 PARTS = 3  # splits and subsets of a task that are looked at
 FLIPS = 3  # items each way, of two models and one part
 FEW = 2  # hardest ones, failures of a model, and samples of a part
 MODELS = 6
+IN_MEMORY = 5_000  # items of a side that are held, so that they are hashed once
 GOLD = 3  # right documents that are shown
 HIDDEN = "The license of these data does not say that they may be shown: embark site --with-media shows them."
 
@@ -124,7 +126,7 @@ class _Part:
     def _read(self) -> Dataset | None:
         """The data, if they are on this machine."""
         try:
-            return self.galleries.bench.read(self.task, *self.part)
+            return _remembering(self.galleries.bench.read(self.task, *self.part))
         except (EmbarkError, OSError) as error:
             self.gallery.note = f"The data are not shown: {error}"
             return None
@@ -243,18 +245,25 @@ def _unit(data: Dataset) -> str:
     return units.get(type(data.truth), "item")
 
 
+def _remembering(data: Dataset) -> Dataset:
+    """The data with items in memory, where they are not too many: media hash their content once for all models."""
+    sides = {
+        name: Side(side.ids, ItemList(tuple(side.items))) if len(side) <= IN_MEMORY else side
+        for name, side in data.sides.items()
+    }
+    return replace(data, sides=sides)
+
+
 def _by_part(result: TaskResult) -> dict[tuple[str, str], dict[str, Array]]:
     """The outcomes of a result by split and subset, as arrays."""
     table = result.outcomes()
-    columns = {name: table[name].to_numpy(zero_copy_only=False) for name in table.column_names}
-    parts = [(record.split, record.subset) for record in result.records]
-    return {
-        part: {name: values[_rows(columns, *part)] for name, values in columns.items()} for part in parts[:PARTS]
-    }
-
-
-def _rows(columns: dict[str, Array], split: str, subset: str) -> Array:
-    return np.asarray((columns["split"] == split) & (columns["subset"] == subset))
+    parts = {}
+    for record in result.records[:PARTS]:
+        is_split = pc.equal(table["split"], record.split)
+        rows = table.filter(pc.and_(is_split, pc.equal(table["subset"], record.subset)))
+        columns = {name: rows[name].to_numpy() for name in rows.column_names}
+        parts[record.split, record.subset] = columns
+    return parts
 
 
 def _aligned(tables: Sequence[dict[str, Array] | None]) -> list[dict[str, Array] | None] | None:
