@@ -8,11 +8,13 @@ import json
 import re
 from collections.abc import Callable
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import pytest
 
 import embark
+from embark.run.run_state import state_file
 from embark.settings import load_settings
 
 pytestmark = pytest.mark.slow
@@ -264,6 +266,27 @@ def test_hostile_names_are_inert(
     tab.locator("article q").first.wait_for()
     assert "</script><script>alert(1)</script>" in tab.locator("main").inner_text()
     assert tab.locator("main script, main img[src=x]").count() == 0
+
+
+def test_a_served_page_follows_a_run(pocket_page: Path, opened: Opened) -> None:
+    settings = load_settings(pocket_page / "home", pocket_page / "results")
+    server = embark.serve("ARK", port=0, settings=settings)
+    Thread(target=server.serve_forever, daemon=True).start()
+    embedded = iter(range(10, 10_000))
+    stage = {"name": "embed", "unit": "items", "done": 3, "total": 9, "count": "3 of 9 items", "speed": "", "left": ""}
+    state = {"title": "my/model", "seconds": 1, "reused": 7, "stages": [stage], "status": "", "scores": [], "skipped": []}
+    try:
+        with state_file(settings, "followed", lambda: {**state, "embedded": next(embedded)}):
+            tab = opened(server.address, "#/run")
+            tab.get_by_text("running").wait_for()
+            tab.get_by_text("3 of 9 items").wait_for()
+            before = tab.locator(".run .hint").first.inner_text()
+            wait_until(tab, f"document.querySelector('.run .hint').innerText !== {json.dumps(before)}")
+        tab.get_by_text("ended", exact=True).first.wait_for()
+    finally:
+        server.shutdown()
+        server.server_close()
+        (settings.home / "runs" / "followed.json").unlink(missing_ok=True)
 
 
 def test_nothing_but_its_own_files_may_be_loaded(page: Path, opened: Opened) -> None:

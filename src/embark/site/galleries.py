@@ -44,6 +44,7 @@ class Gallery:
     hardest: list[int] = field(default_factory=list)
     failures: list[list[int]] = field(default_factory=list)
     flips: list[dict[str, Any]] = field(default_factory=list)
+    parts: dict[str, Any] | None = None  # scores by split and subset, where there are several
 
 
 class Galleries:
@@ -62,6 +63,7 @@ class Galleries:
         except (Damaged, EmbarkError, OSError):
             return None
         gallery = Gallery(task.name, names([(result.model, result.revision, "") for result in results]))
+        gallery.parts = _part_scores(results)
         gallery.failures = [[] for _ in results]
         gallery.flips = [
             {"a": a, "b": b, "only_a": [], "only_b": [], "count_a": 0, "count_b": 0}
@@ -237,6 +239,19 @@ class _Part:
         if isinstance(truth, Classes):
             return self._named_content(truth.names[number])
         return self._content("document", number)
+
+
+def _part_scores(results: Sequence[TaskResult]) -> dict[str, Any] | None:
+    """The scores of each model on each split and subset; None where a task has one part alone."""
+    by_model = [
+        {(record.split, record.subset): whole(record.score) for record in result.records} for result in results
+    ]
+    parts = list(dict.fromkeys(part for scores in by_model for part in scores))
+    if len(parts) < 2:
+        return None
+    several = len({split for split, _ in parts}) > 1
+    names_of_parts = ["/".join(part) if several else part[1] for part in parts]
+    return {"name": names_of_parts, "scores": [[scores.get(part) for part in parts] for scores in by_model]}
 
 
 def _unit(data: Dataset) -> str:
