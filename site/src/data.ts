@@ -135,6 +135,7 @@ export interface Items {
   sample: number[];
   hardest: number[];
   failures: number[][]; // by model
+  parts: { name: string[]; scores: (number | null)[][] } | null; // by model and part
   flips: { a: number; b: number; only_a: number[]; only_b: number[]; count_a: number; count_b: number }[];
 }
 

@@ -71,6 +71,10 @@ from embark.run.vector_files import export_vectors as export_vectors
 from embark.run.vector_files import import_vectors as import_vectors
 from embark.settings import Settings as Settings
 from embark.settings import load_settings as load_settings
+from embark.site.bundle import Site as Site
+from embark.site.bundle import export_site as export_site
+from embark.site.server import PageServer as PageServer
+from embark.site.server import serve as serve
 from embark.stats.compare import Comparison as Comparison
 from embark.stats.compare import Flips as Flips
 from embark.stats.compare import compare as compare

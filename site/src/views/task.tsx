@@ -1,7 +1,7 @@
 // A task: its protocol, data and known faults, sample items, all models' scores, and the hardest items.
 import type { Board, Index, Items, TaskFacts } from "../data";
 import { useData } from "../data";
-import { plain, points } from "../format";
+import { plain, points, short } from "../format";
 import { Gallery } from "../items";
 import { Facts, Loading, Notes } from "../parts";
 import { address, setParams, usePlace } from "../url";
@@ -61,6 +61,7 @@ function Task({ index, name, family }: { index: Index; name: string; family: str
       <Scores index={index} name={name} />
       {items && (
         <>
+          {items.parts && <Parts items={items} parts={items.parts} />}
           {items.note && <p class="hint">{plain(items.note)}</p>}
           <h2>Sample items</h2>
           <Gallery items={items} numbers={items.sample} />
@@ -107,6 +108,36 @@ function Scores({ index, name }: { index: Index; name: string }) {
                     <rect class="bar-a" x="0" y="2" width={Math.max(0, (row.value / top) * 200)} height="6" />
                   </svg>
                 </td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
+    </section>
+  );
+}
+
+/** Scores by subset: languages, or the directions between modalities. */
+function Parts({ items, parts }: { items: Items; parts: NonNullable<Items["parts"]> }) {
+  return (
+    <section>
+      <h2>By split and subset</h2>
+      <div class="scroll low" tabIndex={0} role="region" aria-label="Scores by split and subset">
+        <table class="board">
+          <thead>
+            <tr>
+              <th scope="col" class="name">Subset</th>
+              {items.models.map((model) => <th scope="col" key={model}>{plain(short(model))}</th>)}
+            </tr>
+          </thead>
+          <tbody>
+            {parts.name.map((part, row) => (
+              <tr key={part}>
+                <th scope="row" class="name">{plain(part)}</th>
+                {parts.scores.map((scores, model) => {
+                  const score = scores[row] ?? null;
+                  return <td key={model} class={score === null ? "empty" : `score h${Math.max(0, Math.min(7, Math.floor(score / 1250)))}`}>{score === null ? "–" : points(score)}</td>;
+                })}
               </tr>
             ))}
           </tbody>

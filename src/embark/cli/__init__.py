@@ -82,7 +82,7 @@ def start(
         str, typer.Option("--plugins", metavar="NAMES", help="Run plug-ins of these distributions (a,b).")
     ] = "",
 ) -> None:
-    """What a multimodal embedding model can do: every item embedded once, every score with its interval."""
+    """What a multimodal embedding model can do, every score with its interval."""
     allow(*plugins.split(","))
     with suppress(EmbarkError):  # whoever needs the settings tells it
         say(*load_settings().notes)

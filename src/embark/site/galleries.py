@@ -8,8 +8,9 @@ from itertools import combinations
 from typing import Any
 
 import numpy as np
+import pyarrow.compute as pc
 
-from embark.data.items import content_numbers
+from embark.data.items import ItemList, content_numbers
 from embark.results import Damaged, TaskResult
 from embark.run.workbench import Workbench
 from embark.settings import Settings
@@ -19,12 +20,13 @@ from embark.site.thumbnails import Thumbnails, may_show
 from embark.stats.compare import right_items
 from embark.stats.means import names
 from embark.stats.outcomes import NotComparable
-from embark.types import Array, Classes, Dataset, EmbarkError, Gold, Matches, ModelCard, Qrels, Split, Task, Text
+from embark.types import Array, Classes, Dataset, EmbarkError, Gold, Matches, ModelCard, Qrels, Side, Split, Task, Text
 
 PARTS = 3  # splits and subsets of a task that are looked at
 FLIPS = 3  # items each way, of two models and one part
 FEW = 2  # hardest ones, failures of a model, and samples of a part
 MODELS = 6
+IN_MEMORY = 5_000  # items of a side that are held, so that they are hashed once
 GOLD = 3  # right documents that are shown
 HIDDEN = "The license of these data does not say that they may be shown: embark site --with-media shows them."
 
@@ -42,6 +44,7 @@ class Gallery:
     hardest: list[int] = field(default_factory=list)
     failures: list[list[int]] = field(default_factory=list)
     flips: list[dict[str, Any]] = field(default_factory=list)
+    parts: dict[str, Any] | None = None  # scores by split and subset, where there are several
 
 
 class Galleries:
@@ -60,6 +63,7 @@ class Galleries:
         except (Damaged, EmbarkError, OSError):
             return None
         gallery = Gallery(task.name, names([(result.model, result.revision, "") for result in results]))
+        gallery.parts = _part_scores(results)
         gallery.failures = [[] for _ in results]
         gallery.flips = [
             {"a": a, "b": b, "only_a": [], "only_b": [], "count_a": 0, "count_b": 0}
@@ -124,7 +128,7 @@ class _Part:
     def _read(self) -> Dataset | None:
         """The data, if they are on this machine."""
         try:
-            return self.galleries.bench.read(self.task, *self.part)
+            return _remembering(self.galleries.bench.read(self.task, *self.part))
         except (EmbarkError, OSError) as error:
             self.gallery.note = f"The data are not shown: {error}"
             return None
@@ -237,24 +241,44 @@ class _Part:
         return self._content("document", number)
 
 
+def _part_scores(results: Sequence[TaskResult]) -> dict[str, Any] | None:
+    """The scores of each model on each split and subset; None where a task has one part alone."""
+    by_model = [
+        {(record.split, record.subset): whole(record.score) for record in result.records} for result in results
+    ]
+    parts = list(dict.fromkeys(part for scores in by_model for part in scores))
+    if len(parts) < 2:
+        return None
+    several = len({split for split, _ in parts}) > 1
+    names_of_parts = ["/".join(part) if several else part[1] for part in parts]
+    return {"name": names_of_parts, "scores": [[scores.get(part) for part in parts] for scores in by_model]}
+
+
 def _unit(data: Dataset) -> str:
     """The side that outcomes are about."""
     units = {Qrels: "query", Matches: "image", Gold: "left", Split: "test"}
     return units.get(type(data.truth), "item")
 
 
+def _remembering(data: Dataset) -> Dataset:
+    """The data with items in memory, where they are not too many: media hash their content once for all models."""
+    sides = {
+        name: Side(side.ids, ItemList(tuple(side.items))) if len(side) <= IN_MEMORY else side
+        for name, side in data.sides.items()
+    }
+    return replace(data, sides=sides)
+
+
 def _by_part(result: TaskResult) -> dict[tuple[str, str], dict[str, Array]]:
     """The outcomes of a result by split and subset, as arrays."""
     table = result.outcomes()
-    columns = {name: table[name].to_numpy(zero_copy_only=False) for name in table.column_names}
-    parts = [(record.split, record.subset) for record in result.records]
-    return {
-        part: {name: values[_rows(columns, *part)] for name, values in columns.items()} for part in parts[:PARTS]
-    }
-
-
-def _rows(columns: dict[str, Array], split: str, subset: str) -> Array:
-    return np.asarray((columns["split"] == split) & (columns["subset"] == subset))
+    parts = {}
+    for record in result.records[:PARTS]:
+        is_split = pc.equal(table["split"], record.split)
+        rows = table.filter(pc.and_(is_split, pc.equal(table["subset"], record.subset)))
+        columns = {name: rows[name].to_numpy() for name in rows.column_names}
+        parts[record.split, record.subset] = columns
+    return parts
 
 
 def _aligned(tables: Sequence[dict[str, Array] | None]) -> list[dict[str, Array] | None] | None:

@@ -17,6 +17,7 @@ from embark.studies.pareto import UNITS, pareto_front, sizes
 from embark.studies.scaling import fit_scaling
 from embark.types import EmbarkError
 
+ENOUGH = 8  # models that correlations of tasks are drawn from
 MODELS = 8  # whose scores by language are drawn
 
 
@@ -45,8 +46,9 @@ def plot_data(board: Leaderboard, times: Mapping[str, float]) -> dict[str, Any]:
             }
             for trend in fit_scaling(scores, scores.cards).trends
         ]
-    with suppress(EmbarkError):
-        data["correlation"] = _correlation(scores)
+    if scores.complete_rows.sum() >= ENOUGH:
+        with suppress(EmbarkError):
+            data["correlation"] = _correlation(scores)
     with suppress(EmbarkError):
         data["languages"] = _languages(board)
     return data
@@ -82,7 +84,7 @@ def _languages(board: Leaderboard) -> dict[str, Any]:
     return {
         "models": models,
         "rows": [
-            {"language": language, "scores": [whole(score and score.value) for score in map(scores.get, models)]}
+            {"language": language, "scores": [whole(scores[name].value) if name in scores else None for name in models]}
             for language, scores in rows.items()
         ],
     }
