@@ -19,6 +19,7 @@ from embark.cli.output import (
     ResultsFolder,
     StorePlace,
     TaskNames,
+    Trust,
     emit,
     say,
 )
@@ -53,6 +54,7 @@ def ark(
     out: ReportFolder = None,
     device: Device = "auto",
     dtype: Precision = None,
+    trust: Trust = None,
     offline: Offline = False,
     style: Format = "text",
     home: Home = None,
@@ -82,7 +84,7 @@ def ark(
         prompts=prompt_files(prompt or []),
         out=out,
         settings=embark.load_settings(home, results, offline=offline or None, store=store),
-        loading=embark.Loading(device, dtype),
+        loading=embark.Loading(device, dtype, trust=trust),
     )
     say(*diagnosis.notes)
     emit(diagnosis.table(), style)
