@@ -99,6 +99,7 @@ def ark(
     out: Out = Path("diagnosis"),
     device: Device = "auto",
     dtype: Precision = None,
+    trust: Trust = None,
     offline: Offline = False,
     style: Format = "text",
     home: Home = None,
@@ -128,7 +129,7 @@ def ark(
         prompts=prompt_files(prompt or []),
         out=out,
         settings=embark.load_settings(home, results, offline=offline or None, store=store),
-        loading=embark.Loading(device, dtype),
+        loading=embark.Loading(device, dtype, trust=trust),
     )
     say(*diagnosis.notes)
     emit(diagnosis.table(), style)

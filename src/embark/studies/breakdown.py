@@ -129,7 +129,7 @@ class Breakdown(Study):
             for task, fact, value in places
         ]
         axes.set_yticks(list(places.values()), names, fontsize=7)
-        axes.set(xlabel="score (%), with 95 % intervals over items", ylim=(0.7 - len(places), 0.7))
+        axes.set(xlabel="score (%), with 95 % intervals over items", ylim=(0.3 - len(places), 0.7))
         axes.grid(visible=False, axis="y")
         figure.legend(loc="outside lower center", ncols=3, fontsize=8)
 
