@@ -17,7 +17,7 @@ from embark.tasks import TASKS
 from embark.types import EmbarkError
 
 SCREEN = 40  # lines
-LARGE = {("run",): 50, ("plan",): 42}  # the command that everything can be said to
+LARGE = {("run",): 50, ("plan",): 42, ("analyze",): 50}  # the command that everything can be said to
 
 
 def commands(command: Any, words: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
