@@ -39,7 +39,8 @@ HEAD = """# Gallery
 Figures of `embark analyze`, each with its command and the words that go below it in a paper (`study.caption`; they are
 also in the file, as its description). This page and its drawings are made by `python examples/gallery.py`, from
 published scores, from a run of three small models on Pocket tasks, and from a made-up field of 59 models on UniBench's
-benchmarks (medians, gains, extremes, scaling with the architecture held fixed), whose scores by model were never printed.
+benchmarks (medians, gains, extremes, scaling with the architecture held fixed), whose scores by model were never
+printed.
 
 One style for all: no type below 6.5 points at the width that a figure is drawn in, which is that of a page (7 inches)
 or less; the colors of Okabe and Ito first, then others with other markers; text stays text, and lines stay vectors in

@@ -235,6 +235,13 @@ def test_a_card_says_where_texts_are_cut(folders: dict[str, Path]) -> None:
     assert fingerprint(model.card) != fingerprint(replace(model.card, options={}))
 
 
+def test_the_scale_of_similarities_comes_from_the_checkpoint(
+    folders: dict[str, Path], models: dict[str, Encoder]
+) -> None:
+    scale = transformers.CLIPModel.from_pretrained(folders["clip"]).logit_scale.exp().item()
+    assert models["clip"].card.logit_scale == pytest.approx(scale)
+
+
 def test_instructions_and_roles_do_not_matter(models: dict[str, Encoder]) -> None:
     model = models["clip"]
     assert same(vectors(model, TEXTS, "query", "Find it."), vectors(model, TEXTS), 0)

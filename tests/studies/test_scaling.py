@@ -77,6 +77,11 @@ def test_an_outside_table_is_read_and_correlated(tmp_path: Path) -> None:
     assert "OCRBench" in (tmp_path / "mllm.svg").read_text()
 
 
+def test_no_scores_of_multimodal_llms_are_shipped() -> None:
+    with pytest.raises(EmbarkError, match=r"No scores of multimodal LLMs are shipped.*Name a table"):
+        mllm()
+
+
 def test_measures_need_no_file() -> None:
     models = load_matrix("ARK").models
     study = mllm({"MMMU": {model: float(number) for number, model in enumerate(models)}}, "ARK", correlation="spearman")

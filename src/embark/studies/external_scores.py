@@ -25,7 +25,7 @@ ExternalScores = Mapping[str, Mapping[str, float]]  # measure → model → valu
 
 
 def mllm(
-    table: Path | str | ExternalScores,
+    table: Path | str | ExternalScores | None = None,
     benchmark: str | Benchmark | None = None,
     tasks: Tasks = None,
     *,
@@ -36,8 +36,14 @@ def mllm(
 ) -> ExternalCorrelations:
     """Correlate embedding scores with those of multimodal LLMs built on the encoders, or with any other table.
 
-    `table` is a CSV file (a column of models, then a column for each measure) or {measure: {model: value}}.
+    `table` is a CSV file (a column of models, then a column for each measure) or {measure: {model: value}}. None is
+    shipped: scores of multimodal LLMs are not among MIEB's tables that are here.
     """
+    if table is None:
+        raise EmbarkError(
+            "No scores of multimodal LLMs are shipped: they are not among MIEB's tables that are here. Name a table: "
+            "embark analyze mllm FILE.csv, with a column of models and a column for each measure."
+        )
     measures = read_external_scores(Path(table)) if isinstance(table, (str, Path)) else table
     return correlate_external(load_matrix(benchmark, tasks, own=own, settings=settings), measures, by, correlation)
 

@@ -157,7 +157,9 @@ def extremes(
 
 
 def mllm(
-    table: Annotated[Path, typer.Argument(help="CSV: a column of models, then a column for each measure.")],
+    table: Annotated[
+        Path | None, typer.Argument(help="CSV: a column of models, then a column for each measure; none is shipped.")
+    ] = None,
     benchmark: OnBenchmark = None,
     tasks: OnTasks = None,
     by: By = "category",
