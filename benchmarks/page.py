@@ -13,9 +13,9 @@ from pathlib import Path
 
 sys.path.append(sys.path.pop(0))  # this folder last: `statistics` is Python's own module
 
-from playwright.sync_api import sync_playwright  # noqa: E402
+from playwright.sync_api import sync_playwright
 
-import embark  # noqa: E402
+import embark
 
 BENCHMARK = "MIEB(Multilingual)"
 FIRST_ROW = """() => new Promise(resolve => {

@@ -274,7 +274,8 @@ def test_a_served_page_follows_a_run(pocket_page: Path, opened: Opened) -> None:
     Thread(target=server.serve_forever, daemon=True).start()
     embedded = iter(range(10, 10_000))
     stage = {"name": "embed", "unit": "items", "done": 3, "total": 9, "count": "3 of 9 items", "speed": "", "left": ""}
-    state = {"title": "my/model", "seconds": 1, "reused": 7, "stages": [stage], "status": "", "scores": [], "skipped": []}
+    state = {"title": "my/model", "seconds": 1, "reused": 7, "stages": [stage], "status": ""}
+    state |= {"scores": [], "skipped": []}
     try:
         with state_file(settings, "followed", lambda: {**state, "embedded": next(embedded)}):
             tab = opened(server.address, "#/run")
