@@ -17,7 +17,7 @@ const { metafile } = await build({
   metafile: true,
   outdir: out,
 });
-copyFileSync("index.html", `${out}/index.html`);
+for (const name of ["index.html", "icon.svg"]) copyFileSync(name, `${out}/${name}`);
 
 const packages = new Set(
   Object.keys(metafile.inputs)

@@ -36,7 +36,7 @@ def pocket_page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")  # Playwright runs a loop of asyncio, which other modules start for themselves
 def chromium() -> Iterator[Any]:
     """A real browser, without a sandbox, as tests run as root in containers."""
     sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed: pip install playwright")

@@ -91,11 +91,11 @@ def test_search_and_filters_narrow_the_models(page: Path, opened: Opened) -> Non
     tab = opened(page, MIEB)
     everything = models(tab)
     tab.get_by_label("Search", exact=True).fill("siglip")
-    found = models(tab)
-    assert 0 < len(found) < len(everything)
-    assert all("siglip" in name for name in found)
+    siglip = models(tab)
+    assert 0 < len(siglip) < len(everything)
+    assert all("siglip" in name for name in siglip)
     tab.get_by_label("Size").select_option("100–500 M")
-    assert 0 < len(models(tab)) < len(found)
+    assert 0 < len(models(tab)) < len(siglip)
     tab.get_by_label("Search", exact=True).fill("")
     tab.get_by_label("Size").select_option("")
     tab.get_by_label("Access").select_option("API")
@@ -234,7 +234,7 @@ def test_axe_finds_nothing_serious(page: Path, opened: Opened, scheme: str) -> N
         tab = opened(page, place, color_scheme=scheme, bypass_csp=True)  # axe adds styles
         tab.wait_for_timeout(300)
         tab.evaluate(AXE.read_text(encoding="utf-8"))
-        findings = tab.evaluate("axe.run(document, {preload: false}).then(found => found.violations)")
+        findings = tab.evaluate("axe.run(document, {preload: false}).then(results => results.violations)")
         serious[place] = [
             (finding["id"], finding["nodes"][0]["html"][:200])
             for finding in findings
@@ -274,7 +274,8 @@ def test_a_served_page_follows_a_run(pocket_page: Path, opened: Opened) -> None:
     Thread(target=server.serve_forever, daemon=True).start()
     embedded = iter(range(10, 10_000))
     stage = {"name": "embed", "unit": "items", "done": 3, "total": 9, "count": "3 of 9 items", "speed": "", "left": ""}
-    state = {"title": "my/model", "seconds": 1, "reused": 7, "stages": [stage], "status": "", "scores": [], "skipped": []}
+    state = {"title": "my/model", "seconds": 1, "reused": 7, "stages": [stage], "status": ""}
+    state |= {"scores": [], "skipped": []}
     try:
         with state_file(settings, "followed", lambda: {**state, "embedded": next(embedded)}):
             tab = opened(server.address, "#/run")

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from PIL import Image
 
 import embark
+from embark.site import galleries
 from embark.site.bundle import STATIC
 from embark.site.scripts import script, slug, write_script
 from embark.site.thumbnails import SIDE, may_show
@@ -103,6 +104,17 @@ def test_without_its_data_a_run_shows_what_it_has(scored: embark.Settings, tmp_p
     assert not (site.folder / "media").exists()
 
 
+def test_data_that_are_too_large_are_not_read(
+    scored: embark.Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(galleries, "LARGE", 5)
+    site = embark.export_site(tmp_path / "page", published=False, settings=scored)
+    gallery = data(site.folder, f"items/{data(site.folder, 'index')['items']['PagesRetrieval']}")
+    assert "6 are too many" in gallery["note"]
+    assert gallery["contents"] == []
+    assert gallery["flips"][0]["count_a"] > 0
+
+
 def test_only_free_licenses_are_shown_unless_media_are_wanted() -> None:
     task = TASKS["PocketFlagCapital"]
     assert may_show(task)
@@ -133,10 +145,10 @@ def test_a_script_is_json_in_a_call_without_control_characters(text: str) -> Non
 
 
 @given(st.text(), st.text())
-def test_slugs_are_plain_file_names(one: str, other: str) -> None:
-    assert slug(one).replace("-", "").isalnum()
-    assert slug(one).isascii()
-    assert (slug(one) == slug(other)) == (one == other)
+def test_slugs_are_plain_file_names(name: str, other: str) -> None:
+    assert slug(name).replace("-", "").isalnum()
+    assert slug(name).isascii()
+    assert (slug(name) == slug(other)) == (name == other)
 
 
 def test_numbers_that_are_not_finite_are_null(tmp_path: Path) -> None:

@@ -104,6 +104,22 @@ def test_the_state_of_a_run_is_served_while_it_goes(servers: list[embark.PageSer
     assert (state["alive"], state["ended"]) == (False, True)
 
 
+def test_new_results_are_shown_after_a_reload(
+    servers: list[embark.PageServer], tiny: embark.Encoder, pictures: Any, tmp_path: Path
+) -> None:
+    settings = embark.load_settings(tmp_path / "home", tmp_path / "results")
+    server = start(servers, settings=settings)
+    before = server.page
+    embark.evaluate(tiny, embark.folder_task(pictures(), kinds="retrieval"), settings=settings, show_progress=False)
+    get(server, "/")
+    for _ in range(300):
+        if server.page != before:
+            break
+        time.sleep(0.1)
+    assert server.page != before
+    assert get(server, "/data/index.js")[0].status == 200
+
+
 def test_a_run_tells_its_state_and_its_end(tiny: embark.Encoder, pictures: Any, tmp_path: Path) -> None:
     settings = embark.load_settings(tmp_path / "home", tmp_path / "results")
     tasks = embark.folder_task(pictures(), kinds="retrieval")

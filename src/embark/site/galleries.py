@@ -26,6 +26,7 @@ PARTS = 3  # splits and subsets of a task that are looked at
 FLIPS = 3  # items each way, of two models and one part
 FEW = 2  # hardest ones, failures of a model, and samples of a part
 MODELS = 6
+LARGE = 100_000  # items of a part that are not read for a page
 IN_MEMORY = 5_000  # items of a side that are held, so that they are hashed once
 GOLD = 3  # right documents that are shown
 HIDDEN = "The license of these data does not say that they may be shown: embark site --with-media shows them."
@@ -75,7 +76,7 @@ class Galleries:
         for part in list(tables[0])[:PARTS]:
             aligned = _aligned([table.get(part) for table in tables])
             if aligned is not None:
-                _Part(self, gallery, task, part, aligned, cards, shown).add()
+                _Part(self, gallery, task, part, aligned, cards, shown and not _too_large(gallery, results, part)).add()
         return gallery
 
 
@@ -239,6 +240,15 @@ class _Part:
         if isinstance(truth, Classes):
             return self._named_content(truth.names[number])
         return self._content("document", number)
+
+
+def _too_large(gallery: Gallery, results: Sequence[TaskResult], part: tuple[str, str]) -> bool:
+    """Whether a part has so many items that reading them would take longer than a page is worth; the note says so."""
+    records = [record for result in results for record in result.records if (record.split, record.subset) == part]
+    items = max((record.counts.get("items", 0) for record in records), default=0)
+    if items > LARGE:
+        gallery.note = f"The items are not shown: {items:,} are too many to read for a page."
+    return items > LARGE
 
 
 def _part_scores(results: Sequence[TaskResult]) -> dict[str, Any] | None:

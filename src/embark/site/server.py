@@ -5,6 +5,7 @@ from __future__ import annotations
 import hmac
 import mimetypes
 import secrets
+import shutil
 import tempfile
 from collections.abc import Callable
 from contextlib import suppress
@@ -75,9 +76,10 @@ class PageServer(ThreadingHTTPServer):
 
     def _written(self) -> Path:
         self._count += 1
-        folder = Path(self._folder.name) / str(self._count)
-        self.export(folder)
-        return folder
+        pages = Path(self._folder.name)
+        self.export(pages / str(self._count))
+        shutil.rmtree(pages / str(self._count - 2), ignore_errors=True)  # the one before may still be read
+        return pages / str(self._count)
 
     def server_close(self) -> None:
         """Stop, and delete the page that was served."""
@@ -119,12 +121,12 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         url = urlsplit(self.path)
-        given = parse_qs(url.query).get("token", [""])[0]
+        offered = parse_qs(url.query).get("token", [""])[0]
         if not self._is_own_name():
             self._answer(HTTPStatus.FORBIDDEN, b"This address is not served.")
-        elif self.server.token and not self._is_known(given):
+        elif self.server.token and not self._is_known(offered):
             self._answer(HTTPStatus.FORBIDDEN, b"This page needs the token that embark serve has printed.")
-        elif self.server.token and given:
+        elif self.server.token and offered:
             cookie = f"{COOKIE}={self.server.token}; HttpOnly; SameSite=Strict; Path=/"
             self._answer(HTTPStatus.SEE_OTHER, b"", more={"Location": "/", "Set-Cookie": cookie})
         elif url.path == "/data/runs.js":
@@ -155,11 +157,11 @@ class _Handler(BaseHTTPRequestHandler):
         name = urlsplit(f"//{self.headers.get('Host', '')}").hostname or ""
         return name == "localhost" or _is_loopback(name)
 
-    def _is_known(self, given: str) -> bool:
+    def _is_known(self, offered: str) -> bool:
         cookies: SimpleCookie = SimpleCookie()
         with suppress(CookieError):
             cookies.load(self.headers.get("Cookie", ""))
-        known = [given, cookies[COOKIE].value if COOKIE in cookies else ""]
+        known = [offered, cookies[COOKIE].value if COOKIE in cookies else ""]
         return any(hmac.compare_digest(token.encode(), str(self.server.token).encode()) for token in known)
 
     def _answer(
