@@ -74,6 +74,8 @@ def test_medians_take_the_models_that_a_task_has(models: Matrix) -> None:
     values[5:, 0] = np.nan
     by_name = {row.task.name: row for row in field_medians(replace(models, values=values)).tasks}
     assert by_name["UniBench/imagenet1k"].models == 5
+    assert np.isnan(by_name["UniBench/imagenet1k"].low)
+    assert not by_name["UniBench/imagenet1k"].at_chance
     assert by_name["t1"].models == 59
 
 
@@ -84,7 +86,8 @@ def test_intervals_of_medians_cover() -> None:
         low, high = median_interval(rng.exponential(size=30))
         hits += low <= np.log(2) <= high
     assert 370 <= hits < 400
-    assert median_interval(np.arange(3.0)) == (0.0, 2.0)
+    assert median_interval(np.arange(6.0)) == (0.0, 5.0)
+    assert np.isnan(median_interval(np.arange(5.0))).all()
 
 
 def test_figure_3_scaling_with_the_architecture_held_fixed(models: Matrix, tmp_path: Path) -> None:

@@ -99,6 +99,7 @@ class Gains(Study):
             f"gain: points of score from {ends}, {high / low:,.0f} times the {self.against}.": True,
             "ratio: of the gain to the reference's; by slope: of the lines through "
             f"{counted(self.models, 'model')}, with 95 % bounds over other models.": True,
+            f"{self.reference} loses with scale here, so that ratios say little.": self.reference_gain < 0,
             f"Left out, not all of these models have their tasks: {', '.join(self.left_out)}.": self.left_out,
         }
         columns = (self.by, "tasks", "gain", "ratio", "by slope", "low", "high")
