@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import errno
+import os
 import re
+import sys
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -68,9 +70,10 @@ def test_copies_are_as_many_as_there_is_room_for() -> None:
     assert fit(Cluster(gpus=0.5), [node(CPU=16, GPU=1)]).copies == (2, 16)
 
 
-def test_a_run_on_a_cluster_of_one_node(tmp_path: Path) -> None:
+def test_a_run_on_a_cluster_of_one_node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import ray
 
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(sys.path))  # actors import what tests import
     model = lengths()
     cluster = Cluster(copies=1, preparers=1, options={"num_cpus": 3, "object_store_memory": 100 << 20})
     there = embark.evaluate(

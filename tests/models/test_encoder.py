@@ -195,6 +195,7 @@ SAME: dict[str, Any] = {
     "price": 0.1,
     "image_price": 0.2,
     "logit_scale": 100.0,
+    "gpus": 2,
     "aliases": {"MIEB": "other"},
     "loaded": {"device": "cpu"},
     "styles": {"MIEB": {"pixels": "openai-224"}},
@@ -227,7 +228,7 @@ READ = {  # fields that code of models may read although they are no part of the
     "styles": "what `render` makes of an answer, and its facts about pixels and tokens (the mode), are in the key",
     **dict.fromkeys(("price", "image_price"), "the bill"),
 }
-LISTED = {"__init__": {"family", "parameters"}}  # which `get_models` filters by
+LISTED = {"__init__": {"family", "parameters", "gpus"}}  # which `get_models` filters by, and which devices it takes
 
 
 @pytest.mark.parametrize("path", sorted(Path(models.__file__).parent.glob("*.py")), ids=lambda path: path.stem)

@@ -50,7 +50,8 @@ def state_file(settings: Settings, id: str, state: Callable[[], Mapping[str, Any
     finally:
         ended.set()
         writer.join()
-        write(True)
+        if settings.home.is_dir():  # not where the run failed before it wrote anything
+            write(True)
 
 
 def activity_state(activity: Activity) -> dict[str, Any]:
