@@ -158,6 +158,9 @@ def measure_memory(items: int, report: dict[str, Any]) -> None:
         seconds = time.perf_counter() - start
         ended.set()
         sampler.join()
+    samples = [row for row in samples if row[2]]  # not before the actors began
+    if not samples:
+        raise SystemExit("It was over before memory could be measured: give more --items.")
     early = [row for row in samples if 0.1 * items <= row[0] <= 0.2 * items] or samples[:1]
     late = [row for row in samples if row[0] >= 0.9 * items] or samples[-1:]
     figures = {"items": float(items), "items/s": items / seconds}

@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,11 @@ from embark.types import Dataset, Groups, ModelCard, Side, Source, Task
 MEMORY = {"object_store_memory": 150 << 20}  # of a node
 
 
+def import_path() -> str:
+    """The variable PYTHONPATH with which actors import what tests import, `tests` itself among it."""
+    return os.pathsep.join([str(Path(__file__).parents[1]), *sys.path])
+
+
 @contextmanager
 def three_nodes() -> Iterator[Any]:
     """A cluster of three nodes on this machine."""
@@ -29,7 +35,7 @@ def three_nodes() -> Iterator[Any]:
     from ray.cluster_utils import Cluster as Nodes
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("PYTHONPATH", os.pathsep.join(sys.path))  # actors import what tests import
+        patch.setenv("PYTHONPATH", import_path())
         cluster = Nodes(initialize_head=True, head_node_args={"num_cpus": 2, **MEMORY})
         for _ in range(2):
             cluster.add_node(num_cpus=3, **MEMORY)

@@ -234,7 +234,8 @@ def test_keys_of_all_pocket_tasks_are_those_of_earlier_versions(tmp_path: Path) 
     encoder = Plain()
     encoder.card = replace(encoder.card, modalities=MODALITIES)
     hashes = {name: hashlib.sha256() for name in ("PocketOmni", "others")}
-    for task in sorted(get_tasks("Pocket*"), key=lambda task: task.name):
+    tasks = [task for task in get_tasks("Pocket*") if not task.name.startswith("PocketARK/")]  # younger than the rest
+    for task in sorted(tasks, key=lambda task: task.name):
         outer = hashes.get(task.name, hashes["others"])
         for split, subset in task.parts:
             demand = task_demand(task, split, subset, readers.read(task, split, subset, hub), encoder)

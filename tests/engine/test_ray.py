@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import errno
-import os
 import re
-import sys
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -23,7 +21,7 @@ from embark.run import cluster as cluster_module
 from embark.run.workbench import Workbench
 from embark.store import Store, Writer
 from embark.types import EmbarkError
-from ray_functions import SPACE, lengths, needs_of_texts, three_nodes
+from ray_functions import SPACE, import_path, lengths, needs_of_texts, three_nodes
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # of Ray itself, in many places
 
@@ -73,7 +71,7 @@ def test_copies_are_as_many_as_there_is_room_for() -> None:
 def test_a_run_on_a_cluster_of_one_node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import ray
 
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(sys.path))  # actors import what tests import
+    monkeypatch.setenv("PYTHONPATH", import_path())
     model = lengths()
     cluster = Cluster(copies=1, preparers=1, options={"num_cpus": 3, "object_store_memory": 100 << 20})
     there = embark.evaluate(

@@ -385,5 +385,5 @@ def test_14_14_the_example_learns_and_is_thirty_lines(elsewhere: Path) -> None:
     assert float(rows[-1]["low"]) > 1 / 6 > float(rows[0]["high"])
     assert any(float(row["change low"]) > 0 for row in rows[1:])
     with Image.open("curve.png") as picture:
-        assert picture.size == (1400, 900)
+        assert picture.size == (2100, 1350)
     assert not (elsewhere / "home").exists()
