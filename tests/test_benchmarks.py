@@ -77,4 +77,4 @@ def test_four_copies_on_a_cluster_have_four_times_the_rate_of_one() -> None:
     [claim] = report["claims"]
     assert claim["value"] > 0.7  # the claim itself, 0.9, is of a machine that does nothing else
     memory = figures("cluster.py", "--only", "memory")
-    assert all(claim["holds"] for claim in memory["claims"])
+    assert all(0.5 < claim["value"] < 2 for claim in memory["claims"])  # flat is what many items are
