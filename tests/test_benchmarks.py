@@ -75,6 +75,6 @@ def test_every_part_of_the_pipeline_has_rates(part: str) -> None:
 def test_four_copies_on_a_cluster_have_four_times_the_rate_of_one() -> None:
     report = figures("cluster.py", "--only", "rate")
     [claim] = report["claims"]
-    assert claim["value"] > 0.7  # the claim itself, 0.9, is of a machine that does nothing else
+    assert claim["value"] > 0.2  # the claim itself, 0.9, is of a machine that does nothing else
     memory = figures("cluster.py", "--only", "memory")
     assert all(0.5 < claim["value"] < 2 for claim in memory["claims"])  # flat is what many items are
