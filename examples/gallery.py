@@ -18,7 +18,7 @@ import numpy as np
 import embark
 from embark import analyze
 from embark.boards.matrix import Matrix
-from embark.settings import Settings, load_settings
+from embark.settings import load_settings
 from embark.studies.extremes import group_extremes
 from embark.studies.gains import relative_gains
 from embark.studies.medians import field_medians
@@ -136,7 +136,6 @@ def figures(folder: Path) -> dict[str, tuple[str, Callable[[], Study]]]:
         "similarity": ("similarity", [FIRST], ["PocketNameToImage", "PocketNameSTS"], {}),
         "prompts": ("prompts", [FIRST], "PocketSubgroupZeroShot", {}),
         "robustness": ("robustness", MODELS[:2], "PocketRobustness", {}),
-        "index": ("index", [FIRST], "PocketNameToImage", {}),
     }
     for name, (analysis, models, tasks, options) in of_vectors.items():
         words = [f"-m {model}" for model in models]
@@ -147,34 +146,20 @@ def figures(folder: Path) -> dict[str, tuple[str, Callable[[], Study]]]:
     return calls
 
 
-def diagnoses(home: Settings) -> dict[str, tuple[str, Callable[[], Study]]]:
-    """The figures of diagnoses, likewise."""
-    omni = embark.diagnose_omni(FIRST, settings=home, show_progress=False)
-    rewriter, reranker = "embark/pocket-rewrites", "embark/pocket-judgements"
-    ark = embark.diagnose_ark(FIRST, rewrite=rewriter, rerank=reranker, settings=home, show_progress=False)
-    of_omni = f"diagnose omni -m {FIRST}"
-    of_ark = f"diagnose ark -m {FIRST} --rewrite {rewriter} --rerank {reranker}"
-    calls: dict[str, tuple[str, Callable[[], Study]]] = {
-        f"omni-{name}": (of_omni, partial(omni.studies.__getitem__, name)) for name in omni.studies
-    }
-    return calls | {"ark-axes": (of_ark, lambda: ark), "ark-gains": (of_ark, ark.gains_figure)}
-
-
 def main(docs: Path, work: Path) -> None:
     """Embed, draw all figures as SVG, and write the page that shows them."""
     home = load_settings(work / "home", work / "results")
     embark.evaluate(MODELS, TASKS_EMBEDDED, settings=home, show_progress=False)
     (docs / "gallery").mkdir(parents=True, exist_ok=True)
     lines = [HEAD]
-    analyses = {name: (f"analyze {words} --plot {name}.svg", study) for name, (words, study) in figures(work).items()}
-    for name, (command, study) in (analyses | diagnoses(home)).items():
+    for name, (command, study) in figures(work).items():
         drawing = study()
         path = docs / "gallery" / f"{name}.svg"
         drawing.plot(path)
         digits = re.sub(r"(\d\.\d\d)\d+", r"\1", path.read_text(encoding="utf-8"))  # more are not seen
         path.write_text(digits, encoding="utf-8")
         print(name, flush=True)
-        lines += [f"## {drawing.title}", f"`embark {command}`"]
+        lines += [f"## {drawing.title}", f"`embark analyze {command} --plot {name}.svg`"]
         lines += [f"![{drawing.title}](gallery/{name}.svg)", (MADE_UP if name in FIELD else "") + drawing.caption]
     (docs / "gallery.md").write_text("\n\n".join(lines) + "\n", encoding="utf-8")
 
