@@ -33,11 +33,11 @@ from embark.processes import ITEM_SECONDS, POSSIBLE, SINGLE_THREADED, NoWorkers,
 from embark.types import Media, Modality, Part
 
 PICTURES = 8  # pictures that a process prepares at a time
-ENOUGH = {"image": 2000, "audio": 400, "video": 100}  # items that make up for the start of processes, half a second
+# Items that make up for the start of processes, half a second; of several modalities, the last decides.
+ENOUGH = {"text": 50_000, "image": 2000, "audio": 400, "video": 100}
 SLOW_START = 20  # times as many for those that import torch or transformers, ten seconds
 PICTURED = {"image", "video"}
 LOOKED_AT = 16  # pictures, to tell whether processes or the device decode most of them
-ENOUGH_TEXTS = 50_000
 TEXT_PROCESSES = 4  # one tokenises about 50,000 short texts a second
 WORKERS_FOR_TEXTS = 4
 TOKENIZING = {**SINGLE_THREADED, "TOKENIZERS_PARALLELISM": "false"}
@@ -46,8 +46,6 @@ FEWEST = 2  # workers for which processes are started: as fast as two threads, a
 
 def pays(kind: str, items: int, workers: int, slow_start: bool) -> bool:
     """Whether so many items of a kind are prepared sooner by processes than by threads."""
-    if kind == "text":
-        return items >= ENOUGH_TEXTS
     return workers >= FEWEST and items >= ENOUGH[kind] * (SLOW_START if slow_start else 1)
 
 
@@ -100,9 +98,9 @@ class Preparer(AbstractContextManager["Preparer"]):
             # The device decodes them: they are only read, which threads do as well. Where processes decoded some of
             # them, too, an H200 with 16 cores was up to a quarter slower: the threads that drive it waited for more.
             return
-        if not ENOUGH.keys() & modalities or (PICTURED & modalities and _knows_other_formats()):
+        if PICTURED & modalities and _knows_other_formats():
             return
-        kind = max(modalities & ENOUGH.keys(), key=list(ENOUGH).index)
+        kind = max(modalities, key=list(ENOUGH).index)
         worker = partial(item_worker, preparation, encoder.card.sample_rate, encoded, PillowOptions.of_this_process())
         try:
             factory = pickle.dumps(worker, 5)

@@ -13,13 +13,13 @@ from embark.catalogue import counted
 from embark.results.drawing import PAGE
 from embark.results.table import Exact, Row, Score, Table, applicable, named
 from embark.settings import Settings
+from embark.stats.intervals import LEVEL
 from embark.studies.model_filter import only_models
 from embark.studies.plotting import color, legend_below, short_task
 from embark.studies.study import Study
 from embark.tasks import Tasks, Wanted
 from embark.types import Array, Benchmark, EmbarkError, Task
 
-LEVEL = 0.95
 FEWEST = 6  # models that an interval of their median needs: the range of fewer covers it less often than 95 %
 
 

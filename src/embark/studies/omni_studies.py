@@ -344,6 +344,7 @@ def _score(directions: Sequence[Direction], measure: str) -> Score:
 
 
 def mean_scores(directions: Sequence[Direction]) -> tuple[Score, Score]:
+    """Hit@1 and MRR, as means over directions."""
     return _score(directions, "hit"), _score(directions, "reciprocal")
 
 
