@@ -302,6 +302,16 @@ def data_frame(rows: Sequence[Any], columns: Sequence[str] | None = None) -> Any
     return pandas.DataFrame(rows, columns=columns)
 
 
+def points(value: float) -> Exact:
+    """A score from 0 to 1 in points."""
+    return Exact(value, f"{100 * value:.1f}")
+
+
+def difference(value: float, digits: int = 1) -> Exact:
+    """A difference of such scores in points, with its sign; never -0.0."""
+    return Exact(value, f"{round(100 * value, digits) + 0.0:+.{digits}f}")
+
+
 def applicable(notes: Mapping[str, object]) -> tuple[str, ...]:
     """The notes whose condition is met, from all notes with their conditions."""
     return tuple(note for note, condition in notes.items() if condition)

@@ -16,7 +16,7 @@ from embark.models.encoder import Encoder
 from embark.results import Results, TaskResult
 from embark.results.drawing import Drawn
 from embark.results.of_model import results_of_model
-from embark.results.table import Cell, Exact, Interval, Row, Table, Tabular, applicable
+from embark.results.table import Cell, Exact, Interval, Row, Table, Tabular, applicable, difference
 from embark.results.task_rows import known_tasks
 from embark.settings import Settings, load_settings
 from embark.stats.gate import draw_differences, losses
@@ -149,7 +149,7 @@ class Comparison(Drawn):
         """The comparison in words."""
         total = self.total
         tasks = counted(len(self.pairs), "task")
-        mean = f"{_points(total.difference).text} points{_ends(total)}"
+        mean = f"{difference(total.difference).text} points{_ends(total)}"
         if total.wins or total.losses:
             return (
                 f"Over {tasks}, {self.a} is better than {self.b} on {total.wins}, worse on {total.losses}, and cannot "
@@ -352,9 +352,9 @@ def _cells(pair: Pair) -> tuple[Cell, ...]:
 
 def _difference(pair: Pair | Tally) -> tuple[Exact, Interval | None]:
     if pair.low is None or pair.high is None:
-        return _points(pair.difference), None
-    text = f"[{_points(pair.low).text}, {_points(pair.high).text}]"
-    return _points(pair.difference), Interval(pair.low, pair.high, text)
+        return difference(pair.difference), None
+    text = f"[{difference(pair.low).text}, {difference(pair.high).text}]"
+    return difference(pair.difference), Interval(pair.low, pair.high, text)
 
 
 def _ends(tally: Tally) -> str:
@@ -365,9 +365,6 @@ def _ends(tally: Tally) -> str:
 def _percentage(value: float) -> Exact:
     return Exact(value, f"{100 * value:.1f}")
 
-
-def _points(value: float) -> Exact:
-    return Exact(value, f"{round(100 * value, 1) + 0.0:+.1f}")  # adding zero: no -0.0
 
 
 def _p_value(value: float | None) -> Exact | None:

@@ -13,7 +13,7 @@ import numpy as np
 
 from embark.boards.matrix import Matrix, grouped, load_matrix
 from embark.results.drawing import PAGE
-from embark.results.table import Exact, Row, Table, applicable, named, short
+from embark.results.table import Exact, Row, Table, applicable, named, points, short
 from embark.settings import Settings
 from embark.studies.model_filter import fact, only_models
 from embark.studies.plotting import COLORS
@@ -78,8 +78,8 @@ class Extremes(Study):
         rows = [
             Row(
                 (
-                    g.group, g.models, _points(g.mean), named(g.best, 26), _points(g.best_score), _times(g.data_ratio),
-                    _times(g.parameters_ratio), _points(g.worst_score), named(g.worst, 26),
+                    g.group, g.models, points(g.mean), named(g.best, 26), points(g.best_score), _times(g.data_ratio),
+                    _times(g.parameters_ratio), points(g.worst_score), named(g.worst, 26),
                 ),
                 total=g.group == OVERALL,
             )
@@ -144,9 +144,6 @@ def _ratio(matrix: Matrix, best: str, worst: str, scale: str) -> float | None:
     ends = [fact(matrix.cards.get(model), scale) for model in (best, worst)]
     return ends[0] / ends[1] if all(ends) else None
 
-
-def _points(value: float) -> Exact:
-    return Exact(value, f"{100 * value:.1f}")
 
 
 def _times(value: float | None) -> Exact | None:

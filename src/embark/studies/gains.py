@@ -11,7 +11,7 @@ import numpy as np
 from embark.boards.matrix import Matrix, grouped, load_matrix
 from embark.catalogue import check_name, counted
 from embark.results.drawing import PAGE
-from embark.results.table import Exact, Row, Table, applicable, named, short
+from embark.results.table import Row, Table, applicable, difference, named, short
 from embark.settings import Settings
 from embark.studies.model_filter import fact, only_models
 from embark.studies.plotting import COLORS, GREY
@@ -88,9 +88,9 @@ class Gains(Study):
 
     def table(self) -> Table:
         """One line per group, that of the reference first."""
-        rows = [Row((named(self.reference, 34), 1, _points(self.reference_gain), 1.0, None, None, None))]
+        rows = [Row((named(self.reference, 34), 1, difference(self.reference_gain), 1.0, None, None, None))]
         rows += [
-            Row((g.group, g.tasks, _points(g.gain), g.ratio, g.slope_ratio, g.low, g.high), "groups")
+            Row((g.group, g.tasks, difference(g.gain), g.ratio, g.slope_ratio, g.low, g.high), "groups")
             for g in self.groups
         ]
         low, high = self.sizes
@@ -190,9 +190,6 @@ def _slope_ratio(x: Array, scores: Array, base: Array) -> tuple[float, float, fl
     low, high = np.nanquantile(ratios, (0.025, 0.975)).tolist()
     return float(slope(scores, everyone) / slope(base, everyone)), low, high
 
-
-def _points(value: float) -> Exact:
-    return Exact(value, f"{100 * value:+.1f}")
 
 
 def _ends(models: Sequence[str]) -> str:
