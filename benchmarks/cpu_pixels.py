@@ -31,7 +31,6 @@ from embark.models.encoder import Towers, image_towers
 from embark.models.pixels import BytePreprocessor, Fit
 from embark.planning import Need
 from embark.settings import cores
-from embark.threads import DaemonThreads
 from embark.types import Array, ModelCard
 
 DISTINCT = 64  # pictures, read again and again
@@ -133,9 +132,9 @@ def engine_rate(workers: int, files: list[Path], seconds: float, processes: bool
         for number in range(1_000_000)
     ]
     size = BatchSize()
-    with DaemonThreads(workers) as pool, Preparer(workers, lambda *_: processes) as preparer:
+    with Preparer(workers, lambda *_: processes) as preparer:
         preparer.begin(encoder, needs)
-        with closing(prepared(pool, encoder, needs, workers, size, str, preparer)) as ready:
+        with closing(prepared(encoder, needs, workers, size, str, preparer)) as ready:
             begin = time.perf_counter() + (2.0 if processes else 0.5)  # all have started, and have worked a little
             while time.perf_counter() < begin:
                 next(ready)

@@ -31,6 +31,7 @@ from concurrent.futures import Future
 from contextlib import suppress
 from typing import Any
 
+from embark.allocation import ENVIRONMENT
 from embark.types import EmbarkError
 
 POSSIBLE = hasattr(socket, "send_fds")  # not on Windows
@@ -385,7 +386,7 @@ class _Worker:
             path = json.dumps([folder for folder in sys.path if isinstance(folder, str)])
             self.process = subprocess.Popen(
                 [sys.executable, _isolation(), "-c", CHILD, str(theirs.fileno()), str(clock), path],
-                stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, env={**os.environ, **environment},
+                stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, env={**os.environ, **ENVIRONMENT, **environment},
                 pass_fds=(theirs.fileno(), clock),
                 process_group=0,  # Ctrl-C is for this process, which then ends its workers
             )  # fmt: skip

@@ -92,13 +92,17 @@ class Encoded:
     """A plain JPEG for an encoder that decodes pictures itself.
 
     `size` is (width, height) as stored, `orientation` the EXIF turn to apply. `sampling` are the samples of brightness,
-    across and down, for each of color: (2, 2) is 4:2:0, and (0, 0) is grey.
+    across and down, for each of color: (2, 2) is 4:2:0, and (0, 0) is grey. `data` may be a part of larger memory.
     """
 
-    data: bytes
+    data: bytes | memoryview
     size: tuple[int, int]
     sampling: tuple[int, int]
     orientation: int = 1
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """With bytes of its own, which another process needs."""
+        return Encoded, (bytes(self.data), self.size, self.sampling, self.orientation)
 
 
 @dataclass(frozen=True, slots=True)

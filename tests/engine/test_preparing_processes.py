@@ -41,7 +41,6 @@ from embark.models.tokens import FastTokenizer
 from embark.planning import Need, Needs, plan, task_demand
 from embark.processes import WorkersDie
 from embark.store import Store
-from embark.threads import DaemonThreads
 from embark.types import (
     Array,
     Content,
@@ -100,10 +99,7 @@ def ready(encoder: Encoder, needs: Sequence[Need], preparer: Preparer | None) ->
     """Each need with its prepared value and its bytes."""
     if preparer is not None:
         preparer.begin(encoder, needs)
-    with (
-        DaemonThreads(2) as pool,
-        closing(prepared(pool, encoder, needs, 2, batches_of(4), lambda need: f"item {need.row}", preparer)) as out,
-    ):
+    with closing(prepared(encoder, needs, 2, batches_of(4), lambda need: f"item {need.row}", preparer)) as out:
         chunks = [zip(chunk.rows.tolist(), chunk.values, chunk.sizes.tolist(), strict=True) for chunk in out]
     return [(needs[row], value, size) for chunk in chunks for row, value, size in chunk]
 

@@ -23,6 +23,7 @@ NAME = 60  # characters of a text that name it in messages
 DECODING = 1  # part of every key, texts too: media that decode otherwise get a digest of their own, as upright.py does
 BLOCK = 4096  # hashes that are joined at a time
 FEW = 16  # media that a thread hashes at a time
+HASHING_THREADS = 4  # they read as fast as disks, and leave their turn to the threads that drive a device
 
 
 def text(value: str) -> Item:
@@ -233,7 +234,7 @@ def hash_content(items: Sequence[Item]) -> Items:
     items = as_items(items)
     scans = list(items.scans())
     if len(scans) > 1:  # a single one costs no more later
-        with DaemonThreads(cores(), "embark-hash") as pool:
+        with DaemonThreads(min(cores(), HASHING_THREADS), "embark-hash") as pool:
             for done in [pool.submit(scan) for scan in scans]:
                 done.result()
     return items

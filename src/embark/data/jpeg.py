@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from typing import TypeAlias
+
 from PIL import Image
 
 from embark.types import Encoded
 
+Frame: TypeAlias = tuple[tuple[int, int], tuple[int, int]]  # size, sampling
 BASELINE = (0xC0, 0xC1)  # sequential frames with Huffman codes; all others are Pillow's
 FRAMES = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}
 SCAN = 0xDA
+END = b"\xff\xd9"
+HEAD = 4096  # bytes, in which most files have all segments before their codes
+TAIL = 64  # bytes, in which a file nearly always has its end marker
 ADOBE = 0xEE
 ALONE = frozenset(range(0xD0, 0xD8)) | {0x01}  # markers without a segment
 GREY = [(1, 1)]
@@ -16,38 +22,46 @@ COLOR = [[sampling, (1, 1), (1, 1)] for sampling in ((1, 1), (2, 1), (2, 2))]  #
 LETTERS = b"RGB"  # as numbers of the components: not YCbCr
 
 
-def plain_jpeg(data: bytes, orientation: int = 1) -> Encoded | None:
+def plain_jpeg(data: bytes | memoryview, orientation: int = 1) -> Encoded | None:
     """The picture, if it is a whole baseline JPEG of 8 bits, grey or YCbCr, and no larger than Pillow allows.
 
     None for all others: progressive and other codes, RGB and CMYK, unusual samplings, and files without an end.
     """
-    if not data.startswith(b"\xff\xd8\xff"):
+    frame, scan = _header(bytes(data[:HEAD]))
+    if not scan and len(data) > HEAD:
+        frame, scan = _header(bytes(data))
+    if not frame or not scan:
         return None
+    # Codes never hold an end marker, so this is the file's own: without one, Pillow decides how much is lost.
+    whole = any(END in bytes(data[start:]) for start in (max(scan, len(data) - TAIL), scan))
+    return Encoded(data, *frame, orientation) if whole else None
+
+
+def _header(data: bytes) -> tuple[Frame | None, int]:
+    """(frame, scan): what the segments before the codes state of a plain JPEG, and where the codes begin; else 0."""
     frame = None
-    position = 2
+    position = 2 if data.startswith(b"\xff\xd8\xff") else len(data)
     while position + 4 <= len(data):
         if data[position] != 0xFF:
-            return None
+            break
         marker = data[position + 1]
         if marker == 0xFF or marker in ALONE:  # a byte may fill the room before a marker
             position += 1 if marker == 0xFF else 2
             continue
         if marker == SCAN:
-            # Codes never hold an end marker, so this is the file's own: without one, Pillow decides how much is lost.
-            whole = data.rfind(b"\xff\xd9", position) >= 0
-            return Encoded(data, *frame, orientation) if frame and whole else None
+            return frame, position
         start = position + 4
         position += 2 + int.from_bytes(data[position + 2 : start], "big")
         if marker in FRAMES:
             frame = _frame(data[start:position]) if marker in BASELINE and frame is None else None
             if frame is None:
-                return None
+                break
         elif marker == ADOBE and data[start : start + 5] == b"Adobe" and data[start + 11 : start + 12] != b"\x01":
-            return None
-    return None
+            break
+    return None, 0
 
 
-def _frame(segment: bytes) -> tuple[tuple[int, int], tuple[int, int]] | None:
+def _frame(segment: bytes) -> Frame | None:
     """(size, sampling) of a frame's header; None where it is none of a plain JPEG."""
     if len(segment) < 6 or segment[0] != 8 or len(segment) != 6 + 3 * segment[5]:
         return None

@@ -16,14 +16,15 @@ import zlib
 from abc import abstractmethod
 from bisect import bisect_right
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import cached_property, lru_cache, partial
 from itertools import accumulate, chain, islice, pairwise
 from pathlib import Path
 from typing import Any, cast
+from weakref import ref
 
 import numpy as np
 import pyarrow as pa
@@ -41,6 +42,7 @@ FEWEST_GROUPS = 2  # in memory, however large they are: where one ends, some thr
 BATCH = 256  # rows decoded at a time: nested binaries of more than 2 GB cannot be decoded at once
 MOST_ROWS = 1 << 14  # decoded at a time where values are small
 BATCH_BYTES = 1 << 24  # of such rows
+DENSE = 8  # of so many cells of a row group, more than one is wanted where views may keep all of it in memory
 BLOCK = 1000  # hashes kept in one file
 BLOCKS = 512  # hashes of so many blocks are remembered: 16 MB
 
@@ -74,8 +76,12 @@ class MediaSequence:
     def read(self, position: int) -> bytes | None:
         """The bytes at a position; None where there are none."""
 
-    def read_in_order(self, positions: range) -> Iterator[bytes | None]:
-        """The bytes at positions that follow each other."""
+    def view(self, position: int) -> bytes | memoryview | None:
+        """As `read`, or a part of larger memory, which is kept as long as the view is."""
+        return self.read(position)
+
+    def read_in_order(self, positions: range) -> Iterator[bytes | memoryview | None]:
+        """The bytes at positions that follow each other, or views of them."""
         return map(self.read, positions)
 
     def chunk(self, position: int, *location: int) -> LazyBytes:
@@ -130,6 +136,12 @@ class LazyBytes:
     def __call__(self) -> bytes:
         with errors_about(self.sequence.path):
             return _checked(self.sequence.read(self.position), self.sequence, self.position)
+
+    def view(self) -> bytes | memoryview:
+        """The bytes, or a view of them, for whoever does not keep them."""
+        with errors_about(self.sequence.path):
+            data = self.sequence.view(self.position)
+            return _checked(None, self.sequence, self.position) if data is None else data
 
     def sha256(self) -> bytes:
         """The hash of the bytes."""
@@ -196,7 +208,7 @@ def _scan(sequence: MediaSequence, block: int) -> tuple[Array, Array]:
 
 
 def _sha256(chunk: Any) -> bytes:
-    return hashlib.sha256(chunk if isinstance(chunk, bytes) else chunk()).digest()
+    return hashlib.sha256(chunk() if callable(chunk) else chunk).digest()
 
 
 def _checked(data: bytes | None, sequence: MediaSequence, row: int) -> bytes:
@@ -216,9 +228,16 @@ class ParquetColumn(MediaSequence):
         return int(parquet_metadata(self.path).num_rows)
 
     def read(self, position: int) -> bytes | None:
-        return self._bytes(self.scalar(position))
+        view = self._view(position)
+        return None if view is None else bytes(view)
 
-    def read_in_order(self, positions: range) -> Iterator[bytes | None]:
+    def view(self, position: int) -> bytes | memoryview | None:
+        group, row = self._group(position)
+        group.asked += 1
+        view = group.views[row]
+        return bytes(view) if view is not None and DENSE * group.asked <= len(group.cells) else view
+
+    def read_in_order(self, positions: range) -> Iterator[bytes | memoryview | None]:
         """The bytes at positions that follow each other: of a row group, a few rows at a time are in memory.
 
         Row groups that are longer than a block are kept, as they serve several blocks.
@@ -227,20 +246,29 @@ class ParquetColumn(MediaSequence):
         for group, (start, end) in enumerate(pairwise([*_group_starts(self.path), rows])):
             wanted = range(max(start, positions.start), min(end, positions.stop))
             if wanted and end - start > BLOCK:
-                yield from map(self.read, wanted)
+                yield from map(self._view, wanted)
             elif wanted:
-                cells = chain.from_iterable(_cells(self.path, self.name, group))
-                yield from map(self._bytes, islice(cells, wanted.start - start, wanted.stop - start))
+                values = chain.from_iterable(map(self._values, _cells(self.path, self.name, group)))
+                yield from islice(values, wanted.start - start, wanted.stop - start)
 
-    def _bytes(self, cell: Any) -> bytes | None:
-        """The bytes of a cell."""
-        return cast("bytes | None", cell.as_py())
+    def _view(self, position: int) -> bytes | memoryview | None:
+        group, row = self._group(position)
+        return group.views[row]
 
-    def scalar(self, row: int) -> Any:
-        """The cell of a row as an Arrow scalar: binary, or a list."""
+    def _values(self, cells: Any) -> Iterable[bytes | memoryview | None]:
+        """The bytes of cells."""
+        return binary_views(cells)
+
+    def _group(self, position: int) -> tuple[RowGroup, int]:
+        """The row group of a position, and the row in it."""
         starts = _group_starts(self.path)
-        group = bisect_right(starts, row) - 1
-        return _ROW_GROUPS.get((self.path, self.name, group))[row - starts[group]]
+        group = bisect_right(starts, position) - 1
+        return _ROW_GROUPS.get((self.path, self.name, group)), position - starts[group]
+
+    def scalar(self, position: int) -> Any:
+        """The cell at a position as an Arrow scalar: binary, or a list."""
+        group, row = self._group(position)
+        return group.cells[row]
 
     def valid(self) -> Array:
         """Which rows are not null, by the file's statistics where it has them, else by reading."""
@@ -252,7 +280,7 @@ class ParquetColumn(MediaSequence):
             columns = map(row_group.column, range(row_group.num_columns))
             statistics = next(column.statistics for column in columns if column.path_in_schema == leaf)
             if statistics is None or not statistics.has_null_count or statistics.null_count:
-                cells = _ROW_GROUPS.get((self.path, self.name, group))
+                cells = _ROW_GROUPS.get((self.path, self.name, group)).cells
                 valid[start : start + row_group.num_rows] = pc.is_valid(cells).to_numpy()
         return valid
 
@@ -265,7 +293,16 @@ class ParquetColumn(MediaSequence):
 class SampleColumn(ParquetColumn):
     """A column of decoded sounds; their samples are encoded as wave files when read."""
 
-    def _bytes(self, cell: Any) -> bytes | None:
+    def view(self, position: int) -> bytes | memoryview | None:
+        return self._view(position)
+
+    def _view(self, position: int) -> bytes | memoryview | None:
+        return self._encoded(self.scalar(position))
+
+    def _values(self, cells: Any) -> Iterable[bytes | memoryview | None]:
+        return map(self._encoded, cells)
+
+    def _encoded(self, cell: Any) -> bytes | None:
         if not cell.is_valid:
             return None
         return wav.from_samples(np.asarray(cell["array"].values, np.float64), int(cell["sampling_rate"].as_py()))
@@ -373,15 +410,51 @@ def _bytes_leaf(path: str, column: str) -> str:
     return f"{column}.bytes" if pa.types.is_struct(kind) and kind.get_field_index("bytes") >= 0 else column
 
 
+class RowGroup:
+    """The cells of a column in a row group."""
+
+    def __init__(self, cells: Any) -> None:
+        self.cells = cells
+        self.asked = 0  # cells that someone wanted views of
+
+    @cached_property
+    def views(self) -> list[bytes | memoryview | None]:
+        """The bytes of binary cells, where they lie in memory."""
+        return list(chain.from_iterable(map(binary_views, self.cells.chunks)))
+
+
+def binary_views(cells: Any) -> Sequence[bytes | memoryview | None]:
+    """The bytes of an Arrow array of binaries: views of its memory, as Arrow copies each of its scalars."""
+    wide = pa.types.is_large_binary(cells.type)
+    if not (wide or pa.types.is_binary(cells.type)) or not len(cells):
+        return cast("list[bytes | None]", cells.to_pylist())
+    _, ends, content = cells.buffers()
+    offsets = np.frombuffer(ends, np.int64 if wide else np.int32)[cells.offset :][: len(cells) + 1].tolist()
+    memory = memoryview(content or b"").cast("B")
+    views = [memory[start:end] for start, end in pairwise(offsets)]
+    if not cells.null_count:
+        return views
+    return [view if valid else None for view, valid in zip(views, pc.is_valid(cells).to_pylist(), strict=True)]
+
+
 class _RowGroups:
     """The columns of row groups that were read last: rows that are read in order are decoded once."""
 
     def __init__(self) -> None:
-        self._columns: OrderedDict[tuple[str, str, int], Future[Any]] = OrderedDict()
+        self._columns: OrderedDict[tuple[str, str, int], Future[RowGroup]] = OrderedDict()
         self._lock = threading.Lock()
+        self._own = threading.local()  # the group that a thread read last: at a lock, threads that drive a device wait
 
-    def get(self, key: tuple[str, str, int]) -> Any:
+    def get(self, key: tuple[str, str, int]) -> RowGroup:
         """The cells of (path, column, row group); threads that need the same ones wait for the first of them."""
+        last, group_if_kept = getattr(self._own, "last", (None, lambda: None))
+        if last == key and (group := group_if_kept()) is not None:
+            return cast(RowGroup, group)
+        group = self._shared(key)
+        self._own.last = key, ref(group)
+        return group
+
+    def _shared(self, key: tuple[str, str, int]) -> RowGroup:
         with self._lock:
             future = self._columns.get(key)
             missing = future is None
@@ -402,10 +475,10 @@ class _RowGroups:
         return future.result()
 
     def _bytes(self) -> int:
-        return sum(future.result().nbytes for future in self._columns.values() if future.done())
+        return sum(future.result().cells.nbytes for future in self._columns.values() if future.done())
 
-    def _load(self, path: str, column: str, group: int) -> Any:
-        return pa.chunked_array(_cells(path, column, group))
+    def _load(self, path: str, column: str, group: int) -> RowGroup:
+        return RowGroup(pa.chunked_array(_cells(path, column, group)))
 
 
 def _cells(path: str, column: str, group: int) -> Iterator[Any]:

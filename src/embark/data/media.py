@@ -16,7 +16,7 @@ from embark.data import limits
 from embark.data.containers import stated_end
 from embark.data.jpeg import plain_jpeg
 from embark.data.upright import TURNS, UprightMedia
-from embark.types import Array, Audio, Content, EmbarkError, Media, Modality, Part, Text
+from embark.types import Array, Audio, Bytes, Content, EmbarkError, Media, Modality, Part, Text
 
 Frames: TypeAlias = Iterator[Callable[[], Image.Image]]  # decoded; calling one makes it an image
 SLICE_THREADS = 2  # of a film's decoder
@@ -48,13 +48,14 @@ def _media(part: Media, frames: int, sample_rate: int, encoded: bool) -> Any:
     in_frames = part.kind == "video" and len(part.chunks) > 1
     if in_frames:  # those that are not wanted are not even read
         part = Media(part.kind, tuple(part.chunks[position] for position in evenly(len(part.chunks), frames)))
-    chunks = part.read()
+    picture = view(part.chunks[0]) if part.kind == "image" else b""
+    chunks = () if picture else part.read()
     try:
         if part.kind == "image":
             orientation = part.orientation if isinstance(part, UprightMedia) else 1
-            if encoded and (jpeg := plain_jpeg(chunks[0], orientation)):
+            if encoded and (jpeg := plain_jpeg(picture, orientation)):
                 return jpeg
-            image = open_image(chunks[0])
+            image = open_image(picture)
             turn = TURNS.get(orientation)
             return image if turn is None else image.transpose(turn)
         if part.kind == "audio":
@@ -66,10 +67,16 @@ def _media(part: Media, frames: int, sample_rate: int, encoded: bool) -> Any:
         reason = str(error) or type(error).__name__
         if isinstance(error, Image.DecompressionBombError):
             reason = f"the image is too large. {reason}"  # Pillow's message has its size and the limit
-        raise UnreadableMedia(f"{part.kind} of {sum(map(len, chunks))} bytes does not decode: {reason}") from error
+        size = len(picture) + sum(map(len, chunks))
+        raise UnreadableMedia(f"{part.kind} of {size} bytes does not decode: {reason}") from error
 
 
-def open_image(data: bytes) -> Image.Image:
+def view(chunk: Bytes) -> bytes | memoryview:
+    """The bytes of a chunk, or a view of them in larger memory (as parquet files have), for whoever lets go of it."""
+    return chunk if isinstance(chunk, bytes) else getattr(chunk, "view", chunk)()
+
+
+def open_image(data: bytes | memoryview) -> Image.Image:
     """The image with its pixels loaded, in RGB, or in RGBA where it has transparency.
 
     | stored as                                  | becomes                                                            |

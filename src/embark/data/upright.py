@@ -68,10 +68,12 @@ def upright(data: Dataset) -> Dataset:
     return replace(data, sides=sides)
 
 
-def orientation(data: bytes) -> int:
+def orientation(data: bytes | memoryview) -> int:
     """The EXIF orientation (2 to 8) of an encoded picture; 1 where it states none, or one that is not valid."""
-    head = _before_pixels(data) if data.startswith(JPEG) else data
-    if not data.startswith(HEADS) or not any(mark in head for mark in MARKS):
+    if not any(data[: len(head)] == head for head in HEADS):
+        return 1
+    beginning = bytes(_before_pixels(data) if data[: len(JPEG)] == JPEG else data)
+    if not any(mark in beginning for mark in MARKS):
         return 1
     try:
         with Image.open(io.BytesIO(data)) as image:
@@ -81,7 +83,7 @@ def orientation(data: bytes) -> int:
     return value if value in TURNS else 1
 
 
-def _before_pixels(data: bytes) -> bytes:
+def _before_pixels(data: bytes | memoryview) -> bytes | memoryview:
     """The segments of a JPEG up to its pixels, where nobody looks for an orientation; all of it if they are unusual."""
     place = len(JPEG)
     while data[place : place + 1] == b"\xff" and data[place + 1 : place + 2] not in (b"", b"\xff", b"\x00", b"\x01"):

@@ -16,6 +16,7 @@ from typing import TypeAlias
 
 import numpy as np
 
+from embark.allocation import keep_freed_memory
 from embark.engine.activity import SILENT, Activity
 from embark.engine.batches import Batch, Kind, Window, by_kind, first_batches_first, fixed_size, seconds_left
 from embark.engine.compiling import trial_is_due, try_compiled
@@ -31,7 +32,7 @@ from embark.models.device import own_stream
 from embark.models.encoder import Billed, Encoder
 from embark.planning import Need, keys_of, take
 from embark.store import Writer
-from embark.threads import DaemonThreads, rare_garbage_collection, short_turns
+from embark.threads import rare_garbage_collection, short_turns
 
 Job: TypeAlias = tuple[Kind, Batch, bool]  # whether a compiled pass is tried on the batch
 
@@ -58,13 +59,13 @@ def embed(
     `tuning` remembers batch sizes from call to call, and from run to run; `activity` counts the time in the encoder and
     the waits for others.
     """
+    keep_freed_memory()
     report = Report()
     tuning = tuning or Tuning()
     start = time.perf_counter()
     paid = isinstance(encoder, Billed)
     with (
         preparer_of_call(preparer, workers) as preparer,
-        DaemonThreads(workers, "embark-prepare") as pool,
         Sink(writer, activity, paid) as sink,
         rare_garbage_collection(),
         short_turns() if _lane_count(encoder) > 1 else nullcontext(),
@@ -85,7 +86,7 @@ def embed(
                 advance(kind.valid, None)
         with _lanes(encoder, kinds, sink, report, name, advance, activity) as lanes:
             for kind, part in first_batches_first(kinds):
-                with closing(prepared(pool, encoder, part, workers, kind.size, name, preparer, activity)) as ready:
+                with closing(prepared(encoder, part, workers, kind.size, name, preparer, activity)) as ready:
                     alike = not getattr(encoder, "encoded", frozenset()).isdisjoint(kind.modalities)
                     window = Window(part, ready, kind.size, MOST_BYTES // lanes.jobs_at_once, alike)
                     while not kind.hopeless and _hand_over(encoder, lanes, kind, kinds, window):

@@ -7,7 +7,7 @@ from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import fields, is_dataclass
 from functools import partial
-from threading import Condition, Semaphore
+from threading import Condition
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -29,7 +29,7 @@ CHUNK = 4  # items that a worker prepares at a time
 TEXT_CHUNK = 64  # handing over a short text costs more than preparing it
 TOGETHER = 512  # texts at a time, for an encoder that prepares many together
 CHARACTERS = 1 << 16  # of these texts, about: long ones take long
-FILES = 64  # files at a time that the device decodes: they are only read
+FILES = 256  # files at a time that the device decodes: they are only read, a row group by each thread
 FEW_THREADS = 3  # for texts and files: their work is Python, of which one thread runs, and lanes wait for their turn
 MOST_BYTES = 1 << 30  # limit for prepared items: those of a batch, and those waiting for the next
 REPORTED = MOST_BYTES // 64  # bytes that a worker has prepared before it says so
@@ -156,7 +156,6 @@ class Backlog:
 
 
 def prepared(
-    pool: DaemonThreads,
     encoder: Encoder,
     needs: Sequence[Need],
     workers: int,
@@ -172,11 +171,10 @@ def prepared(
         done = yield from preparer.prepared(encoder, needs, size, here, activity)
     if done < len(needs):
         tokens = preparer.text_parts if preparer is not None and preparer.tokenizes(encoder) else None
-        yield from _by_threads(pool, encoder, needs[done:], done, workers, size, name, activity, tokens)
+        yield from _by_threads(encoder, needs[done:], done, workers, size, name, activity, tokens)
 
 
 def _by_threads(
-    pool: DaemonThreads,
     encoder: Encoder,
     needs: Sequence[Need],
     done: int,
@@ -191,12 +189,8 @@ def _by_threads(
     modalities = needs[0].item.modalities
     only_text = modalities == ("text",)
     files = not getattr(encoder, "encoded", frozenset()).isdisjoint(modalities)
-    turns = Semaphore(FEW_THREADS if (only_text and not by_processes) or files else workers)
+    threads = min(FEW_THREADS, workers) if (only_text and not by_processes) or files else workers
     together = only_text and type(encoder).prepare_many is not Preparing.prepare_many
-
-    def work(number: int, chunk: Sequence[Need]) -> tuple[Sequence[Any], Array]:
-        with turns:
-            return prepare_all(number, chunk)
 
     def prepare_all(number: int, chunk: Sequence[Need]) -> tuple[Sequence[Any], Array]:
         values: list[Any] = []
@@ -229,24 +223,25 @@ def _by_threads(
     step = TOGETHER if together else TEXT_CHUNK if only_text else FILES if files else CHUNK
     chunks = enumerate(chunked(needs, step))
     ahead: deque[tuple[int, Future[tuple[Sequence[Any], Array]]]] = deque()
-    try:
-        while True:
-            items = sum(count for count, _ in ahead)
-            while len(ahead) < 2 * workers or items < 2 * size.now:
-                number, chunk = next(chunks, (0, ()))
-                if not chunk:
-                    break
-                ahead.append((len(chunk), pool.submit(work, number, chunk)))
-                items += len(chunk)
-            if not ahead:
-                return
-            backlog.update(chunks=1)
-            with activity.waiting("decode"):
-                values, sizes = ahead.popleft()[1].result()
-            if size_in_bytes := int(sizes.sum()):
-                backlog.update(added=-size_in_bytes)
-            yield Ready(np.arange(done, done + len(values)), values, sizes)
-            done += len(values)
-            del values  # their memory is free while the next are waited for
-    finally:
-        backlog.update(closed=True)
+    with DaemonThreads(threads, "embark-prepare") as pool:
+        try:
+            while True:
+                items = sum(count for count, _ in ahead)
+                while len(ahead) < 2 * threads or items < 2 * size.now:
+                    number, chunk = next(chunks, (0, ()))
+                    if not chunk:
+                        break
+                    ahead.append((len(chunk), pool.submit(prepare_all, number, chunk)))
+                    items += len(chunk)
+                if not ahead:
+                    return
+                backlog.update(chunks=1)
+                with activity.waiting("decode"):
+                    values, sizes = ahead.popleft()[1].result()
+                if size_in_bytes := int(sizes.sum()):
+                    backlog.update(added=-size_in_bytes)
+                yield Ready(np.arange(done, done + len(values)), values, sizes)
+                done += len(values)
+                del values  # their memory is free while the next are waited for
+        finally:
+            backlog.update(closed=True)

@@ -8,7 +8,6 @@ store know nothing of it.
 
 from __future__ import annotations
 
-import ctypes
 import logging
 import pickle
 import re
@@ -22,6 +21,7 @@ from typing import Any
 
 import numpy as np
 
+from embark.allocation import return_memory
 from embark.catalogue import counted
 from embark.engine.activity import SILENT, Activity
 from embark.engine.batches import Kind, by_kind, fixed_size, seconds_left
@@ -211,7 +211,7 @@ class RayEngine(AbstractContextManager["RayEngine"]):
             done, self._done = self._done, []
         for kind, result in done:
             if result.number % TRIMMED == 0:
-                _return_memory()
+                return_memory()
             wave.add(kind, result)
             for facts in result.facts:
                 self.retries += facts.retries
@@ -417,9 +417,3 @@ def _with_bytes(need: Need) -> Need:
     with suppress(Exception):
         return replace(need, item=Item(tuple(sendable(part, files=False) for part in need.item.parts)))
     return need
-
-
-def _return_memory() -> None:
-    """Give freed memory back to the system: jobs of several threads leave the heap in pieces."""
-    with suppress(OSError, AttributeError):  # other systems have no such function
-        ctypes.CDLL(None).malloc_trim(0)

@@ -55,7 +55,7 @@ MODELS: Catalogue[ModelCard] = Catalogue(
 UNITS = {"": 1, "K": 10**3, "M": 10**6, "B": 10**9}  # of numbers of parameters
 KINDS = {"embedder": "an embedding model", "reranker": "a re-ranker", "generator": "a generator"}
 ON_TORCH = ("torch", "open_clip", "timm")  # extras whose models can stand on several devices
-LANES = 3  # batches at once on a CUDA device: one is computed, one's inputs are moved there, one's vectors come back
+LANES = 4  # batches at once on a CUDA device: some are moved there or decoded, one is computed, one comes back
 ONE_LANE = ("sentence-transformers", "colbert", "jina")  # they tokenise in `embed`, which is unsafe in threads
 
 # A loader's module is imported when a model is loaded: most of them need libraries that not everybody has.

@@ -142,7 +142,7 @@ class DevicePixels:
         return {(number,): resampling.resize(upright([picture.to(values.device)], [jpeg]), self.fit, values)}
 
 
-def open_picture(data: bytes) -> Any:
+def open_picture(data: bytes | memoryview) -> Any:
     """The picture as Pillow decodes it: (3, height, width) of bytes."""
     import torch
     from PIL import Image

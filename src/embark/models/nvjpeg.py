@@ -58,7 +58,7 @@ class Decoder:
             goals[:, plane] = out.data_ptr() + starts + plane * areas
             goals[:, 4 + plane] = sizes[:, 0]
         lengths = np.array([len(jpeg.data) for jpeg in jpegs], np.uint64)
-        data = (ctypes.c_char_p * len(jpegs))(*[jpeg.data for jpeg in jpegs])  # addresses: nothing is copied
+        data = np.array([_address(jpeg.data) for jpeg in jpegs], np.uint64)  # nothing is copied
         stream = torch.cuda.current_stream(device)
         state = self._free.get()
         try:
@@ -83,14 +83,14 @@ class _State:
             _check(library.nvjpegCreateEx(ANY, None, None, 0, handle))
         _check(library.nvjpegJpegStateCreate(self._handle, ctypes.byref(self._state)))
 
-    def decode(self, data: Any, lengths: Array, goals: Array, stream: Any) -> int:
+    def decode(self, data: Array, lengths: Array, goals: Array, stream: Any) -> int:
         """Decode a batch, and wait until it is done; returns the status."""
         status = 0
         if self._count != len(data):
             status = self._library.nvjpegDecodeBatchedInitialize(self._handle, self._state, len(data), 1, PLANES)
         if not status:
             status = self._library.nvjpegDecodeBatched(
-                self._handle, self._state, data, lengths.ctypes.data, goals.ctypes.data, stream.cuda_stream
+                self._handle, self._state, data.ctypes.data, lengths.ctypes.data, goals.ctypes.data, stream.cuda_stream
             )
             stream.synchronize()  # it reads the bytes until then
         self._count = 0 if status else len(data)
@@ -121,6 +121,10 @@ def _candidates() -> Iterator[str]:
             yield from map(str, sorted(folder.glob(pattern)))
     if name := find_library("nvjpeg"):
         yield name
+
+
+def _address(data: bytes | memoryview) -> int:
+    return int(np.frombuffer(data, np.uint8).__array_interface__["data"][0])
 
 
 def _check(status: int) -> None:

@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from embark import evaluators
+from embark.allocation import keep_freed_memory, return_memory
 from embark.catalogue import listed
 from embark.data import readers
 from embark.data.items import size_of
@@ -102,8 +103,12 @@ class Evaluation:
 
     def evaluate(self) -> Run:
         """Evaluate the models, one after the other; whatever fails costs tasks, not the run."""
-        with rare_garbage_collection(), state_file(self.bench.settings, self.log.id, self._state):
-            return self._evaluate_all()
+        keep_freed_memory()
+        try:
+            with rare_garbage_collection(), state_file(self.bench.settings, self.log.id, self._state):
+                return self._evaluate_all()
+        finally:
+            return_memory()
 
     def _state(self) -> dict[str, Any]:
         """What the run is doing, for whoever follows it."""
