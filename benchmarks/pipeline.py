@@ -4,12 +4,13 @@ python benchmarks/pipeline.py [--only image,cuda,mixed,text,video,audio,run,rank
                               [--device auto] [--dtype bfloat16] [--workers N] [--quick] [--json]
 
 CLIPs of true size with random weights embed JPEGs of 640 × 480 (`image` by Pillow, `cuda` on the GPU, `mixed` there in
-several sizes), captions and films that are made on the spot; sounds go to a small function. Rates are items a second.
-The stages: read and hash (keys), decode, prepare (decode, then resize or tokenise), forward (the encoder's `embed`),
-write (to the store, committed). `engine` is all of them but the keys, from encoded bytes to committed vectors; `engine
-with keys` computes those of the next part of the items beside it, as a run does for its next tasks. The ceilings, in
-the same run on the same items: as many plain processes that decode and resize as there are workers, the bare model on
-inputs that are on its device, nvJPEG alone, and a bare overlap of nvJPEG, resize and model on streams of their own.
+several sizes), captions and films that are made on the spot; sounds go to a small function. Pictures for the GPU are
+rows of a parquet file. Rates are items a second. The stages: read and hash (keys), decode, prepare (decode, then resize
+or tokenise), forward (the encoder's `embed`), write (to the store, committed). `engine` is all of them but the keys,
+from encoded bytes to committed vectors; `engine with keys` computes those of the next part of the items beside it, as a
+run does for its next tasks. The ceilings, in the same run on the same items: as many plain processes that decode and
+resize as there are workers, the bare model on inputs that are on its device, nvJPEG alone, and a bare overlap of
+nvJPEG, resize and model on streams of their own.
 
 `run` is a whole `embark.evaluate` of eight tasks; `ranks` are those of a large retrieval, against a matrix product and
 the top 100. Pictures on the GPU need torchvision. `--size` is b32, b16 or l14, or several with commas between.
@@ -42,7 +43,8 @@ import numpy as np
 from PIL import Image
 
 from embark.data.items import Items, media, take, text
-from embark.data.lazy_items import Numbered, Texts, text_array
+from embark.data.lazy_items import MediaItems, Numbered, Texts, text_array
+from embark.data.lazy_media import ParquetColumn
 from embark.data.media import decode
 from embark.engine.batches import cost
 from embark.engine.local import embed
@@ -53,6 +55,7 @@ from embark.engine.tuning import Tuning
 from embark.models import Encoder, get_model
 from embark.models.encoder import fingerprint
 from embark.planning import Need, Plan, plan, task_demand
+from embark.run.hashing import HashingProcesses
 from embark.settings import load_settings
 from embark.store import Store
 from embark.types import Dataset, Groups, Item, Side, Source, Task
@@ -67,6 +70,7 @@ SIDE = 224
 PARTS = ("image", "cuda", "mixed", "text", "video", "audio", "run", "ranks")
 WAVES = 4  # parts of the items, of which one is hashed while the one before it is embedded
 DISTINCT = 1024  # pictures; further items are copies with another comment in the file
+ROW_GROUP = 256  # pictures
 BARE = 16_384  # pictures, which are enough for the rate of a bare loop
 PHOTOS = ((640, 480), (480, 640), (500, 375), (800, 600), (427, 640), (1024, 683), (640, 360), (300, 300))
 FRAMES = 48  # of a film
@@ -207,32 +211,34 @@ class Bench:
         """The engine from encoded bytes to committed vectors, without and with what keys cost; the better of two."""
         best = {"engine": 0.0, "engine with keys": 0.0, "keys": 0.0}
         enough = None if self.quick else lambda *_: True  # as in a long run, for which processes are worth their start
-        with Preparer(self.workers, enough) as preparer:
+        with Preparer(self.workers, enough) as preparer, HashingProcesses() as hashing:
             options = {"workers": self.workers, "preparer": preparer, "tuning": Tuning()}
-            warm = planned(encoder, first(items, max(self.items // 8, 1)))
+            warm = planned(encoder, first(items, max(self.items // 8, 1)), hashing)
             self._engine(encoder, warm.needs, options)  # pays for loading, processes and trials of batch sizes
             for _ in range(self.turns):
                 fresh = make()  # items remember their hashes
                 start = time.perf_counter()
-                needs = planned(encoder, fresh).needs
+                needs = planned(encoder, fresh, hashing).needs
                 keys_seconds = time.perf_counter() - start
                 seconds = self._engine(encoder, needs, options)
-                both_seconds = self._with_keys(encoder, make(), options)
+                both_seconds = self._with_keys(encoder, make(), hashing, options)
                 rates = (len(needs) / measured for measured in (seconds, both_seconds, keys_seconds))
                 best = {name: max(best[name], rate) for name, rate in zip(best, rates, strict=True)}
         return best
 
-    def _with_keys(self, encoder: Encoder, items: Sequence[Item], options: dict[str, Any]) -> float:
+    def _with_keys(
+        self, encoder: Encoder, items: Sequence[Item], hashing: HashingProcesses, options: dict[str, Any]
+    ) -> float:
         """The seconds of keys and engine, wave by wave, into one store: the model is checked in the first alone."""
         space = Store(self.folder / f"store{next(self.stores)}").space(fingerprint(encoder.card))
         start = time.perf_counter()
         with ThreadPoolExecutor(1) as pool:
             waves = deque(take(items, rows) for rows in np.array_split(np.arange(len(items)), WAVES))
-            next_plan = pool.submit(planned, encoder, waves.popleft())
+            next_plan = pool.submit(planned, encoder, waves.popleft(), hashing)
             check = True
             while next_plan:
                 needs = next_plan.result().needs
-                next_plan = pool.submit(planned, encoder, waves.popleft()) if waves else None
+                next_plan = pool.submit(planned, encoder, waves.popleft(), hashing) if waves else None
                 with space.writer() as writer:
                     require_all(embed(encoder, needs, writer, self_check=check, **options), needs)
                 check = False
@@ -290,7 +296,8 @@ class Bench:
         rates["bare forward"] = forward = self.bare_forward()
         files = [varied(content[row % DISTINCT], row) for row in range(min(self.items, BARE))]
         rates["nvJPEG alone"] = nvjpeg_rate(files, self.device)
-        stages = self.stages(self.model(pixels="cuda"), lambda: variants(content, self.items), 2048)
+        make = self.table(content, "photographs")
+        stages = self.stages(self.model(pixels="cuda"), make, 2048)
         rates |= stages
         engine = stages["engine with keys"]
         if self.size == "l14":
@@ -311,11 +318,30 @@ class Bench:
         rates["bare forward"] = forward = self.bare_forward()
         files = [varied(content[row % DISTINCT], row) for row in range(min(self.items, BARE))]
         rates["nvJPEG alone"] = nvjpeg_rate(files, self.device)
-        make = partial(variants, content, self.items)
+        make = self.table(content, "mixed")
         rates |= self.engine_rates(self.model(pixels="cuda"), make, make())
         slower = min(rates["nvJPEG alone"], forward)
         self.claim("mixed sizes, of nvJPEG or forward pass", rates["engine with keys"] / slower, "mixed of slower")
         return rates
+
+    def table(self, content: list[bytes], name: str) -> Callable[[], Sequence[Item]]:
+        """A function that returns the pictures as rows of a parquet file, as tasks have them, their hashes unknown."""
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        path = self.folder / f"{name}.parquet"
+        schema = pa.schema([("image", pa.binary())])
+        with pq.ParquetWriter(path, schema, compression="none", use_dictionary=False) as file:
+            for start in range(0, self.items, ROW_GROUP):
+                rows = range(start, min(self.items, start + ROW_GROUP))
+                pictures = [varied(content[row % len(content)], row) for row in rows]
+                file.write_table(pa.table({"image": pa.array(pictures, pa.binary())}))
+
+        def make() -> Sequence[Item]:
+            column = ParquetColumn(str(path), str(self.folder / f"digests{next(self.stores)}"), "image")
+            return MediaItems("image", column, np.arange(self.items))
+
+        return make
 
     def bare_forward(self) -> float:
         """Pictures a second of the bare image tower."""
@@ -480,12 +506,14 @@ def require_all(report: Report, needs: Sequence[Need]) -> None:
         raise SystemExit(f"{len(needs) - report.embedded} of {len(needs)} items have no vector: {report}")
 
 
-def planned(encoder: Encoder, items: Sequence[Item]) -> Plan:
+def planned(encoder: Encoder, items: Sequence[Item], hashing: HashingProcesses | None = None) -> Plan:
     """A plan of the vectors that one task of these items needs: their keys, with nothing stored."""
     ids = Numbered(np.arange(len(items)))
     truth = Groups(np.zeros(len(items), np.int64), ("all",))
     task = Task("Items", "Own", "clustering", "labelled", Source("items", "1"), "nmi", "clustering", ())
     data = Dataset({"item": Side(ids, items if isinstance(items, Items) else tuple(items))}, truth)
+    if hashing is not None:
+        hashing.hash(data, encoder)
     return plan([task_demand(task, "test", "default", data, encoder)], lambda keys: np.zeros(len(keys), bool))
 
 

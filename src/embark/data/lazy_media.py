@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cached_property, lru_cache, partial
+from functools import cached_property, lru_cache
 from itertools import accumulate, chain, islice, pairwise
 from pathlib import Path
 from typing import Any, cast
@@ -96,15 +96,9 @@ class MediaSequence:
         """The EXIF orientations of the bytes at these positions, where they are pictures."""
         return self._facts(_orientations, positions)
 
-    def scans(self, positions: Array, turned: bool) -> Iterator[Callable[[], None]]:
+    def scans(self, positions: Array, turned: bool) -> Iterator[Scan]:
         """What there is to do before these hashes (and orientations, if `turned`) are known, in parts for threads."""
-        return (partial(self._scan_block, block, turned) for block in np.unique(positions // BLOCK).tolist())
-
-    def _scan_block(self, block: int, turned: bool) -> None:
-        with errors_about(self.path):
-            _hashes(self, block)
-            if turned:
-                _orientations(self, block)
+        return (Scan(self, block, turned) for block in np.unique(positions // BLOCK).tolist())
 
     def _facts(self, read: Callable[[MediaSequence, int], Array], positions: Array) -> Array:
         order = np.argsort(positions, kind="stable")
@@ -119,6 +113,26 @@ class MediaSequence:
         out = np.empty_like(in_order)
         out[order] = in_order
         return out
+
+
+@dataclass(frozen=True, slots=True)
+class Scan:
+    """The work that the hashes of one block of a sequence need, and the orientations if `turned`."""
+
+    sequence: MediaSequence
+    block: int
+    turned: bool
+
+    def __call__(self) -> None:
+        with errors_about(self.sequence.path):
+            _hashes(self.sequence, self.block)
+            if self.turned:
+                _orientations(self.sequence, self.block)
+
+    def is_done(self) -> bool:
+        """Whether they are on disk."""
+        endings = ("", "-upright") if self.turned else ("",)
+        return all(_path(self.sequence, self.block, ending).exists() for ending in endings)
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,6 +32,7 @@ from embark.evaluators.pairs import PairScores
 from embark.models.encoder import Encoder, Generator, Reranker, fingerprint, has_matcher, prepare_many
 from embark.object_store import open_store
 from embark.planning import Demand, Need, Plan, plan, task_demand
+from embark.run.hashing import HashingProcesses
 from embark.settings import Settings
 from embark.store import Space
 from embark.tasks import TASKS
@@ -73,6 +74,7 @@ class Workbench:
         self.store = open_store(self.settings)
         self._spaces: dict[str, Space] = {}
         self.preparer: Preparer | None = None
+        self.hashing: HashingProcesses | None = None
         self.engine: RayEngine | None = None  # of the model that runs on a cluster
         self.score_elsewhere: Callable[[ModelCard, Demand, Mapping[str, Any]], Scores | None] | None = None
         self.tuning = Tuning(self.settings.home / "batches.json")
@@ -97,7 +99,13 @@ class Workbench:
 
     def demands(self, task: Task, encoder: Encoder) -> list[Demand]:
         """The keys that every item of a task has for this encoder, one demand per split and subset."""
-        return [task_demand(task, *part, self.read(task, *part), encoder) for part in task.parts]
+        demands = []
+        for part in task.parts:
+            data = self.read(task, *part)
+            if self.hashing is not None:
+                self.hashing.hash(data, encoder)
+            demands.append(task_demand(task, *part, data, encoder))
+        return demands
 
     def space(self, card: ModelCard) -> Space:
         """The space of the store that holds the vectors of a model; opened once, because opening it builds an index."""
@@ -137,12 +145,13 @@ class Workbench:
 
     @contextmanager
     def worker_processes(self) -> Iterator[None]:
-        """A block in which the processes that prepare items live on from one call of `embed` to the next."""
+        """A block in which the processes that hash and prepare items live on from one call to the next."""
         try:
-            with Preparer(self.settings.workers) as self.preparer:
+            with Preparer(self.settings.workers) as self.preparer, HashingProcesses() as self.hashing:
                 yield
         finally:
             self.preparer = None
+            self.hashing = None
 
     def compute(self, model: Encoder, needs: Sequence[Need], **options: Any) -> Report:
         """Have a model compute the needed vectors, and store them; `options` are those of `engine.local.embed`.
