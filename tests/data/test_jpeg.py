@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import io
+import pickle
 from typing import Any
 
 import numpy as np
 import pytest
 from PIL import Image
 
-from embark.data.jpeg import plain_jpeg
+from embark.data.jpeg import HEAD, TAIL, plain_jpeg
 from embark.data.media import UnreadableMedia, decode
 from embark.data.upright import UprightMedia
 from embark.types import Encoded, Media
@@ -98,3 +99,25 @@ def test_a_cut_off_jpeg_is_unreadable_either_way() -> None:
     for encoded_kinds in kinds:
         with pytest.raises(UnreadableMedia, match=r"(?i)truncated"):
             decode([Media("image", (NOT_PLAIN["half"],))], 8, 16_000, encoded_kinds)
+
+
+def test_views_are_told_apart_as_bytes_are() -> None:
+    data = encoded(NOISE, subsampling=2)
+    picture = plain_jpeg(memoryview(data))
+    assert picture == plain_jpeg(data)
+    assert picture is not None
+    again = pickle.loads(pickle.dumps(picture))  # a view itself cannot travel
+    assert (type(again.data), again) == (bytes, picture)
+    assert plain_jpeg(memoryview(data)[:-2]) is None
+
+
+def test_a_long_header_is_read_to_its_end() -> None:
+    data = encoded(NOISE, subsampling=2)
+    comment = b"\xff\xfe" + (2 + 2 * HEAD).to_bytes(2, "big") + bytes(2 * HEAD)
+    longer = data[:2] + comment + data[2:]
+    picture = plain_jpeg(longer)
+    usual = plain_jpeg(data)
+    assert picture is not None
+    assert usual is not None
+    assert (picture.size, picture.sampling) == (usual.size, usual.sampling)
+    assert plain_jpeg(longer + bytes(TAIL)) is not None  # what follows the end does no harm

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from embark.data import lazy_media
 from embark.data.lazy_media import BLOCK, ParquetColumn, SampleColumn
+from embark.types import EmbarkError
 
 
 def column(path: Path, cells: list[Any], kind: Any, group: int) -> ParquetColumn:
@@ -61,3 +62,40 @@ def test_short_row_groups_are_hashed_without_keeping_them(
     assert len(groups._columns) == loads
     assert 2 * BLOCK < 2500
     assert media.hashes(np.array([2499])).tobytes() == lazy_media._sha256(b"2499")
+
+
+@pytest.mark.parametrize("struct", [False, True])
+def test_views_are_parts_of_memory_where_many_cells_are_read(tmp_path: Path, struct: bool) -> None:
+    values = [None if row == 50 else b"%d" % row for row in range(64)]
+    cells = [None if value is None else {"bytes": value, "path": "x"} for value in values] if struct else values
+    media = column(tmp_path / "t.parquet", cells, STRUCT if struct else BYTES, 64)
+    views = [media.view(row) for row in range(64)]
+    assert views == values
+    assert {type(view) for view in views[:8]} == {bytes}
+    assert {type(view) for view in views[9:50]} == {memoryview}
+    assert hash(bytes(views[9] or b"")) == hash(values[9])
+
+
+def test_views_of_few_cells_do_not_keep_their_row_group(tmp_path: Path) -> None:
+    media = column(tmp_path / "t.parquet", [b"%d" % row for row in range(6400)], BYTES, 64)
+    assert {type(media.view(row)) for row in range(0, 6400, 16)} == {bytes}
+
+
+def test_views_of_large_binaries_and_of_slices() -> None:
+    values = [b"a", None, b"", b"long" * 9]
+    for kind in (pa.binary(), pa.large_binary(), pa.binary(3), pa.string()):
+        cells = [None if value is None else value[:3].ljust(3) for value in values]
+        array = pa.array(
+            [None if cell is None else cell.decode() for cell in cells] if kind == pa.string() else cells, kind
+        )
+        expected = array.to_pylist()
+        assert list(lazy_media.binary_views(array)) == expected
+        assert list(lazy_media.binary_views(array[1:3])) == expected[1:3]
+        assert list(lazy_media.binary_views(array[4:])) == []
+
+
+def test_a_missing_picture_is_named(tmp_path: Path) -> None:
+    media = column(tmp_path / "t.parquet", [b"a", None], BYTES, 2)
+    assert media.chunk(0).view() == b"a"
+    with pytest.raises(EmbarkError, match="no bytes in row 1"):
+        media.chunk(1).view()

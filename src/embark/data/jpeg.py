@@ -12,6 +12,7 @@ Frame: TypeAlias = tuple[tuple[int, int], tuple[int, int]]  # size, sampling
 BASELINE = (0xC0, 0xC1)  # sequential frames with Huffman codes; all others are Pillow's
 FRAMES = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}
 SCAN = 0xDA
+BEGIN = b"\xff\xd8\xff"
 END = b"\xff\xd9"
 HEAD = 4096  # bytes, in which most files have all segments before their codes
 TAIL = 64  # bytes, in which a file nearly always has its end marker
@@ -27,8 +28,10 @@ def plain_jpeg(data: bytes | memoryview, orientation: int = 1) -> Encoded | None
 
     None for all others: progressive and other codes, RGB and CMYK, unusual samplings, and files without an end.
     """
+    if data[: len(BEGIN)] != BEGIN:
+        return None
     frame, scan = _header(bytes(data[:HEAD]))
-    if not scan and len(data) > HEAD:
+    if scan is None and len(data) > HEAD:
         frame, scan = _header(bytes(data))
     if not frame or not scan:
         return None
@@ -37,13 +40,15 @@ def plain_jpeg(data: bytes | memoryview, orientation: int = 1) -> Encoded | None
     return Encoded(data, *frame, orientation) if whole else None
 
 
-def _header(data: bytes) -> tuple[Frame | None, int]:
-    """(frame, scan): what the segments before the codes state of a plain JPEG, and where the codes begin; else 0."""
+def _header(data: bytes) -> tuple[Frame | None, int | None]:
+    """(frame, scan) of the segments before the codes: size and sampling, None unless they are those of a plain JPEG,
+    and where the codes begin, None if that is not in these bytes.
+    """
     frame = None
-    position = 2 if data.startswith(b"\xff\xd8\xff") else len(data)
+    position = 2
     while position + 4 <= len(data):
         if data[position] != 0xFF:
-            break
+            return None, 0
         marker = data[position + 1]
         if marker == 0xFF or marker in ALONE:  # a byte may fill the room before a marker
             position += 1 if marker == 0xFF else 2
@@ -52,13 +57,15 @@ def _header(data: bytes) -> tuple[Frame | None, int]:
             return frame, position
         start = position + 4
         position += 2 + int.from_bytes(data[position + 2 : start], "big")
+        if position > len(data):
+            return None, None
         if marker in FRAMES:
             frame = _frame(data[start:position]) if marker in BASELINE and frame is None else None
             if frame is None:
-                break
+                return None, 0
         elif marker == ADOBE and data[start : start + 5] == b"Adobe" and data[start + 11 : start + 12] != b"\x01":
-            break
-    return None, 0
+            return None, 0
+    return None, None
 
 
 def _frame(segment: bytes) -> Frame | None:
