@@ -68,7 +68,7 @@ SIZES = {  # the image tower's width, depth, heads, patch; the text tower's widt
 }
 SIDE = 224
 PARTS = ("image", "cuda", "mixed", "text", "video", "audio", "run", "ranks")
-WAVES = 4  # parts of the items, of which one is hashed while the one before it is embedded
+WAVES = (1, 2, 4, 8)  # shares of the items, of which one is hashed while the one before it is embedded: as in a run
 DISTINCT = 1024  # pictures; further items are copies with another comment in the file
 ROW_GROUP = 256  # pictures
 BARE = 16_384  # pictures, which are enough for the rate of a bare loop
@@ -233,7 +233,8 @@ class Bench:
         space = Store(self.folder / f"store{next(self.stores)}").space(fingerprint(encoder.card))
         start = time.perf_counter()
         with ThreadPoolExecutor(1) as pool:
-            waves = deque(take(items, rows) for rows in np.array_split(np.arange(len(items)), WAVES))
+            ends = np.cumsum(WAVES[:-1]) * len(items) // sum(WAVES)
+            waves = deque(take(items, rows) for rows in np.split(np.arange(len(items)), ends) if len(rows))
             next_plan = pool.submit(planned, encoder, waves.popleft(), hashing)
             check = True
             while next_plan:
