@@ -40,7 +40,7 @@ wheel: $(VENV)/.release
 sbom: wheel
 	rm -rf build/bare
 	$(PYTHON) -m venv --without-pip build/bare
-	$(PIP) --prefix build/bare dist/embark-*.whl
+	$(BIN)/pip --python build/bare install --quiet --disable-pip-version-check dist/embark-*.whl
 	$(BIN)/cyclonedx-py environment --output-reproducible --output-file dist/sbom.json build/bare/bin/python
 
 # The code of the page, from TypeScript; needs node.
