@@ -7,6 +7,7 @@ import pydoc
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -129,6 +130,11 @@ def test_each_name_can_be_imported(name: str) -> None:
     exec(f"from embark import {name}", found)
     assert found[name] is getattr(embark, name)
     assert found[name].__doc__
+
+
+def test_type_checkers_see_every_name() -> None:
+    stub = Path(embark.__file__).with_suffix(".pyi").read_text(encoding="utf-8")
+    assert sorted(re.findall(r" as (\w+)$", stub, flags=re.M)) == sorted(PUBLIC)
 
 
 def test_help_lists_every_name_with_its_meaning() -> None:
