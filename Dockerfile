@@ -2,8 +2,9 @@
 #
 #     docker build --tag embark .
 #     docker build --tag embark:cuda --build-arg DEVICE=cuda .
-#     docker run --rm --volume "$PWD:/work" embark run
-#     docker run --rm --gpus all --volume "$PWD:/work" embark:cuda run -m google/siglip2-base-patch16-224 -b 'MIEB(lite)'
+#     docker run --rm --user "$(id -u):$(id -g)" --volume "$PWD:/work" embark run
+#     docker run --rm --user "$(id -u):$(id -g)" --volume "$PWD:/work" --gpus all embark:cuda \
+#         run -m google/siglip2-base-patch16-224 -b 'MIEB(lite)'
 #
 # Vectors, downloads and results stay in the folder that is mounted at /work.
 ARG PYTHON=3.12
@@ -29,9 +30,8 @@ RUN pip install --no-cache-dir "$(ls /wheels/*.whl)[torch,audio,video,plots]"
 ENV NVIDIA_VISIBLE_DEVICES=all NVIDIA_DRIVER_CAPABILITIES=compute,utility
 
 FROM ${DEVICE}
-RUN useradd --create-home embark
-USER embark
 WORKDIR /work
-ENV EMBARK_HOME=/work/.embark HF_HOME=/work/.huggingface
+ENV EMBARK_HOME=/work/.embark HF_HOME=/work/.huggingface XDG_CACHE_HOME=/tmp/cache
+USER 1000
 ENTRYPOINT ["embark"]
 CMD ["run"]

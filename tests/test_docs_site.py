@@ -159,7 +159,8 @@ def test_tables_of_benchmarks_are_the_rows(page: str) -> None:
 
 
 def test_all_pains_of_users_are_answered() -> None:
-    numbers = [int(number) for number in re.findall(r"^### (\d+)\. ", text(DOCS / "faq.md"), flags=re.M)]
+    """Those of public issue threads, by how loud they are: each has a mark in the page."""
+    numbers = [int(number) for number in re.findall(r"^<!-- pain (\d+) -->$", text(DOCS / "faq.md"), flags=re.M)]
     assert sorted(numbers) == list(range(1, 21))
 
 
