@@ -6,7 +6,7 @@ PIP := $(BIN)/pip install --quiet --disable-pip-version-check
 # A process a core, each with one thread; compiled files are kept, whatever the environment says.
 PYTEST := OMP_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE= $(BIN)/pytest --numprocesses auto --dist worksteal
 
-.PHONY: run test test-all lint types docs gallery site clean
+.PHONY: run test test-all lint types docs gallery site wheel sbom clean
 
 run: $(VENV)/.run
 	$(BIN)/embark run
@@ -26,9 +26,22 @@ lint: $(VENV)/.test
 types: $(VENV)/.test
 	$(BIN)/mypy
 
-# The page that is made of what readers and evaluators declare.
-docs: $(VENV)/.run
+# The documentation as a site in build/site-docs, with the page that is made of what readers and evaluators declare.
+docs: $(VENV)/.docs
 	$(BIN)/python -m embark.boards.reference > docs/readers.md
+	NO_MKDOCS_2_WARNING=true $(BIN)/mkdocs build --quiet --strict
+
+# The wheel and the source archive, in dist/.
+wheel: $(VENV)/.release
+	rm -rf dist
+	$(BIN)/python -m build --outdir dist
+
+# What a bare install of the wheel consists of, as CycloneDX in dist/sbom.json.
+sbom: wheel
+	rm -rf build/bare
+	$(PYTHON) -m venv --without-pip build/bare
+	$(BIN)/pip --python build/bare install --quiet --disable-pip-version-check dist/embark-*.whl
+	$(BIN)/cyclonedx-py environment --output-reproducible --output-file dist/sbom.json build/bare/bin/python
 
 # The code of the page, from TypeScript; needs node.
 site:
@@ -40,7 +53,15 @@ gallery: $(VENV)/.test
 
 $(VENV)/.run: pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(PIP) --editable '.[pocket]'
+	$(PIP) --editable .
+	touch $@
+
+$(VENV)/.docs: pyproject.toml $(VENV)/.run
+	$(PIP) --editable '.[docs]'
+	touch $@
+
+$(VENV)/.release: pyproject.toml $(VENV)/.run
+	$(PIP) --editable '.[release]'
 	touch $@
 
 $(VENV)/.test: pyproject.toml $(VENV)/.run
@@ -54,4 +75,4 @@ $(VENV)/.test-all: pyproject.toml $(VENV)/.test
 	touch $@
 
 clean:
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

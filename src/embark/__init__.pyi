@@ -25,6 +25,7 @@ from embark.data.own_tasks import get_tasks as get_tasks
 from embark.data.readers.folder import folder_task as folder_task
 from embark.data.tasks_file import load_tasks as load_tasks
 from embark.data.tasks_file import to_toml as to_toml
+from embark.engine.ray_cluster import Cluster as Cluster
 from embark.models import get_generator as get_generator
 from embark.models import get_model as get_model
 from embark.models import get_models as get_models

@@ -91,7 +91,6 @@ def test_pixels_without_a_known_range_are_unreadable(mode: str) -> None:
 
 
 def test_a_sound_without_samples_is_unreadable() -> None:
-    pytest.importorskip("soundfile")
     silence = wav.from_samples(np.zeros(0, np.float32), 16_000)
     with pytest.raises(media.UnreadableMedia, match="has no samples"):
         media.decode([Media("audio", (silence,))], 8, 16_000)
@@ -344,7 +343,6 @@ print(peak() - before)
 
 
 def test_speech_is_mono_at_the_wanted_rate() -> None:
-    pytest.importorskip("soundfile")
     [clip] = emoji.views("audio")["1F3C2"].parts
     assert isinstance(clip, Media)
     [content] = media.decode([clip], 8, 16_000)

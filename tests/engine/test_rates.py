@@ -38,7 +38,7 @@ def test_small_models_wait_for_pictures_and_not_for_texts() -> None:
 
 
 def test_a_whole_pipeline_that_was_measured_is_near_its_estimate() -> None:
-    """README.md: ViT-B/32 embeds 10,300 JPEGs a second, decoded on the GPU."""
+    """docs/performance.md: ViT-B/32 embeds 10,300 JPEGs a second, decoded on the GPU."""
     estimate = 1 / (1 / MEASURED[0].rate + 1 / rates.DECODED)
     assert 0.9 < 10_300 / estimate < 1.1
 

@@ -181,7 +181,8 @@ def _container(data: bytes) -> Any:
 
 def open_audio(data: bytes, sample_rate: int) -> Audio:
     """The sound as mono float32 at a sample rate."""
-    soundfile = optional_library("soundfile", "Decoding audio needs soundfile", "audio")
+    import soundfile  # when it is used: it loads a library of its own
+
     _check_whole(data)
     with soundfile.SoundFile(io.BytesIO(data)) as sound:
         if sound.frames * sound.channels > limits.SAMPLES:  # some formats state no length: this is then the largest

@@ -63,7 +63,7 @@ MEASURED = (
 SHARES = sorted(measured.utilization for measured in MEASURED)
 CORES = 16  # beside each GPU
 PREPARED = 3_200  # pictures a second that they decode, resize and scale
-PREPARED_FROM_FILES = 1_300  # the same from JPEGs of 640 × 480 pixels to committed vectors (README.md)
+PREPARED_FROM_FILES = 1_300  # the same from JPEGs of 640 × 480 pixels to committed vectors (docs/performance.md)
 DECODED = 17_800  # JPEGs of 110 KB a second that the GPU decodes, while it does nothing else
 FRAMES = 8  # of a film, as MMEB's models see it
 

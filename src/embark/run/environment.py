@@ -19,7 +19,7 @@ from embark.settings import Settings, cores
 from embark.types import EmbarkError
 
 LITTLE = 1 << 30  # bytes of a disk that will soon be full
-USES = {"video": "films", "audio": "sounds", "plots": "figures", "maps": "maps of vectors", "pocket": "sounds as FLAC",
+USES = {"video": "films", "audio": "sounds of other rates", "plots": "figures", "maps": "maps of vectors",
         "object_store": "vectors on S3 or Google Cloud"}  # fmt: skip
 
 REQUIREMENT = re.compile(r"""([\w.-]+)(\[[\w,-]+\])?[^;]*;.*extra\s*==\s*['"]([\w-]+)['"]""")  # library, …, extra

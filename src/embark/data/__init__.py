@@ -1,0 +1,1 @@
+"""Data sets as items and truths: access to the hub, readers, decoding."""
