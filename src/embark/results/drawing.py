@@ -40,6 +40,7 @@ STYLE = {
     "legend.frameon": False,
     "svg.fonttype": "none",  # text stays text
     "pdf.fonttype": 42,  # also there: journals refuse the other kind
+    "text.parse_math": False,  # names with dollar signs are names
     "svg.hashsalt": "embark",  # the same drawing is the same file
 }
 

@@ -30,7 +30,7 @@ HINT = re.compile(rf" ?\([^()]*{ADVICE}[^()]*\)|; [^;()]*{ADVICE}[^;()]*")  # in
 ENDINGS = ("MultiChoice", "Classification", "Retrieval", "Clustering", "ZeroShot")
 LOPSIDED = 0.1  # share of its mean length by which an arm of an interval may be longer, before both ends are shown
 NUMBERS = ("#", "95 %", "tasks", "Borda", "chance")  # columns of words that are set to the right
-PAGE = 106  # characters of a table in small type that a page of a paper is wide
+PAGE = 124  # characters of a table in small type that a page of a paper is wide
 LEAST = 18  # characters that a column of words keeps where a table is wider
 
 
@@ -351,6 +351,12 @@ def without_kind(task: str) -> str:
     return task
 
 
+def name_parts(text: str) -> list[str]:
+    """A text in parts between which a line may be broken; long ones also at underscores and points."""
+    parts = re.split(PIECES, text)
+    return [piece for part in parts for piece in (re.split(r"(?<=[_.@=?])", part) if len(part) > LEAST else [part])]
+
+
 def footnoted(table: Table, partial: str = "over {} of {} tasks") -> Table:
     """Partial means and warnings get a mark, and a line below the table that explains it, before its other notes."""
     notes: dict[str, str] = {}
@@ -466,14 +472,15 @@ def longtable(table: Table, caption: str) -> str:
     sides = ["r" if kind == "r" else "l" for kind in layout]
     stacks = [rf"\shortstack[{side}]{{{head}}}" for side, head in zip(sides, heads, strict=True)]
     head = rf"\toprule {' & '.join(stacks)} \\ \midrule"
+    rows = _latex_rows(table, _breakable)
     notes = [rf"\par\noindent {escape.latex(note)}" for note in table.notes]
     return "\n".join(
         [
-            rf"{{\footnotesize\begin{{longtable}}{{@{{}}{''.join(layout)}@{{}}}}",
+            rf"{{\footnotesize\begin{{longtable}}{{{''.join(layout)}}}",
             rf"\caption{{{caption}}} \\ {head} \endfirsthead",
             rf"{head} \endhead",
             r"\midrule \endfoot \bottomrule \endlastfoot",
-            *_latex_rows(table, _breakable),
+            *(rf"\addlinespace {row}" if row.startswith(r"\multicolumn") else row for row in rows),
             r"\end{longtable}",
             *notes,
             r"\par}",
@@ -505,12 +512,12 @@ def _full(table: Table, column: int) -> list[str]:
 
 def _breakable(text: str) -> str:
     """Text without commands, which may be broken between the parts of a name."""
-    return r"\allowbreak ".join(escape.latex(piece) for piece in re.split(PIECES, escape.terminal(text)))
+    return r"\allowbreak ".join(escape.latex(piece) for piece in name_parts(escape.terminal(text)))
 
 
 def _latex_score(cell: Score, best: bool) -> str:
     """A score in mathematics; the best of several models in bold, without its interval."""
-    value, *interval = shown(cell, r" \pm ", marks=False).split(" ", 1)
+    value, *interval = shown(cell, r" \pm ", marks=False).replace(" [", r" \ [").split(" ", 1)
     return "$" + " ".join([rf"\mathbf{{{value}}}" if best else value, *interval]) + "$" + _signs(cell)
 
 

@@ -14,7 +14,7 @@ from itertools import count
 
 from embark import escape
 from embark.results.drawing import Drawn
-from embark.results.table import HINT, Table, longtable
+from embark.results.table import HINT, Table, longtable, name_parts
 
 FIGURES, TABLES = "figures", "tables"  # folders beside the document
 
@@ -151,6 +151,7 @@ body { font: 10.5pt/1.45 Georgia, "Times New Roman", serif; color: #111; backgro
 h1, h2, h3, table, figcaption, nav, code { font-family: "Helvetica Neue", Arial, sans-serif; }
 h1 { font-size: 19pt; line-height: 1.2; margin: 0 0 .3em; }
 h2 { font-size: 13pt; margin: 1.8em 0 .5em; border-bottom: .6pt solid #999; break-after: avoid; }
+h2.appendix { break-before: page; }
 h3 { font-size: 10pt; margin: 1.2em 0 .2em; break-after: avoid; }
 .byline { color: #555; margin: 0; }
 nav { font-size: 9pt; margin: 1.2em 0; columns: 2; }
@@ -160,13 +161,15 @@ figcaption { font-size: 8.5pt; color: #333; margin: .3em 0 .5em; }
 figure.drawing { break-inside: avoid; text-align: center; }
 figure.drawing figcaption { text-align: left; }
 figure.table figcaption { break-after: avoid; }
+figure.short { break-inside: avoid; }
 img { max-width: 100%; max-height: 225mm; }
 .scroll { overflow-x: auto; }
 table { border-collapse: collapse; font-size: 8pt; font-variant-numeric: tabular-nums; border-top: 1.1pt solid #111;
   border-bottom: 1.1pt solid #111; overflow-wrap: normal; }
 th, td { padding: .16em .55em; vertical-align: top; }
 td { white-space: nowrap; }
-td.words { white-space: normal; overflow-wrap: anywhere; min-width: 9em; }
+td.words { white-space: normal; }
+td.long { overflow-wrap: anywhere; min-width: 9em; }
 thead th { vertical-align: bottom; border-bottom: .6pt solid #111; max-width: 8em; }
 thead { display: table-header-group; }
 tbody th { font-style: italic; font-weight: normal; padding-top: .5em; break-after: avoid; }
@@ -180,6 +183,11 @@ pre { background: #f4f4f4; padding: .6em .8em; font-size: 8.5pt; white-space: pr
 """.strip()
 
 
+SHORT = 24  # rows of a table that stays on one page
+LONG = 30  # letters without a place to break
+WORDS = re.compile(r'<td (style="text-align:left"[^>]*)>([^<]*)</td>')  # bold cells have tags, and are short
+
+
 def _html(document: Document, images: Mapping[str, bytes]) -> str:
     title = escape.html(document.title)
     headings = [f"{number} {escape.html(section.title)}" for number, section in _numbered(document)]
@@ -188,7 +196,8 @@ def _html(document: Document, images: Mapping[str, bytes]) -> str:
     body = []
     for place, (heading, section) in enumerate(zip(headings, document.sections, strict=True)):
         blocks = (_html_block(block, numbers, images) for block in section.blocks)
-        body += [f'<section id="s{place}"><h2>{heading}</h2>', *blocks, "</section>"]
+        kind = ' class="appendix"' * section.appendix
+        body += [f'<section id="s{place}"><h2{kind}>{heading}</h2>', *blocks, "</section>"]
     return "\n".join(
         [
             '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">',
@@ -217,7 +226,8 @@ def _html_block(block: Block, numbers: Numbers, images: Mapping[str, bytes]) -> 
     caption = escape.html(block.caption)
     if isinstance(block, NamedTable):
         head = f"<figcaption><b>Table {next(numbers[NamedTable])}.</b> {caption}</figcaption>"
-        return f'<figure class="table">{head}\n<div class="scroll">{_html_table(block.table)}</div></figure>'
+        kind = "table short" if len(block.table.rows) <= SHORT else "table"
+        return f'<figure class="{kind}">{head}\n<div class="scroll">{_html_table(block.table)}</div></figure>'
     source = b64encode(images[block.name]).decode()
     image = f'<img alt="{escape.html(block.drawing.title)}" src="data:image/svg+xml;base64,{source}">'
     head = f"<figcaption><b>Figure {next(numbers[NamedFigure])}.</b> {caption}</figcaption>"
@@ -225,8 +235,14 @@ def _html_block(block: Block, numbers: Numbers, images: Mapping[str, bytes]) -> 
 
 
 def _html_table(table: Table) -> str:
-    """The table; cells of words may wrap, those of numbers do not."""
-    return table.format("html").replace('<td style="text-align:left"', '<td class="words" style="text-align:left"')
+    """The table; cells of words may wrap, names between their parts, and those of numbers do not."""
+    return WORDS.sub(_wrapping, table.format("html"))
+
+
+def _wrapping(cell: re.Match[str]) -> str:
+    pieces = name_parts(cell[2])
+    kind = "words long" if max(map(len, pieces)) > LONG else "words"
+    return f'<td class="{kind}" {cell[1]}>{"<wbr>".join(pieces)}</td>'
 
 
 # ── Markdown ─────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -280,6 +296,10 @@ PREAMBLE = r"""
 \setlength{\parindent}{0pt}
 \setlength{\parskip}{4pt plus 1pt}
 \setlength{\emergencystretch}{6em}
+\setlength{\LTcapwidth}{\linewidth}
+\renewcommand{\topfraction}{0.95}
+\renewcommand{\textfraction}{0.05}
+\renewcommand{\floatpagefraction}{0.6}
 \raggedbottom
 """.strip()
 KNOWN = set("–—‘’“”…•±×·°§") | {chr(code) for code in range(0x80, 0x180)}  # letters that LaTeX has of its own
@@ -291,7 +311,7 @@ HYPHEN = "\ue000"  # stands for the end of a hyphen that must not join the next 
 
 
 def _latex(document: Document) -> str:
-    body = [rf"\section*{{\LARGE {_tex(document.title)}}}", r" \\ ".join(map(_tex, document.byline))]
+    body = [rf"{{\LARGE\bfseries\raggedright {_tex(document.title)}\par}}", r" \\ ".join(map(_tex, document.byline))]
     appendix = False
     for section in document.sections:
         if section.appendix and not appendix:
@@ -336,8 +356,10 @@ def _latex_block(block: Block) -> str:
 
 
 def _tex(text: str) -> str:
-    """Text without commands, in which two hyphens stay two."""
-    return escape.latex(re.sub("-(?=-)", f"-{HYPHEN}", text.replace(HYPHEN, ""))).replace(HYPHEN, "{}")
+    """Text without commands, in which two hyphens stay two, and long names and addresses may be broken."""
+    words = re.sub("-(?=-)", f"-{HYPHEN}", escape.terminal(text.replace(HYPHEN, ""))).split(" ")
+    parts = [name_parts(word) if len(word) > LONG else [word] for word in words]
+    return " ".join(r"\allowbreak ".join(map(escape.latex, pieces)) for pieces in parts).replace(HYPHEN, "{}")
 
 
 def _numbered(document: Document) -> Sequence[tuple[str, Section]]:

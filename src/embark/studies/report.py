@@ -30,6 +30,7 @@ from embark.catalogue import Catalogue, UnknownName, counted, group_values, list
 from embark.data.atomic import atomically
 from embark.models import known_models, short_count
 from embark.results import TaskResult
+from embark.results.drawing import PAGE
 from embark.results.table import Cell, Exact, Noted, Row, Score, Table, footnoted, short, shown
 from embark.settings import Settings, load_settings
 from embark.stats.compare import Comparison, compare_results, difference_cells, holm, p_cell
@@ -60,6 +61,9 @@ IN_FULL = 3  # models that the best one is compared with task by task
 LINES = 45  # tasks in a drawing of differences
 BEST = 10  # published models that stand beside yours
 PARTS = 3  # splits and subsets of a task whose fingerprints are told
+TALL = 8.6  # inches of a drawing, at most
+REVISION = 12  # letters of a revision; the files have it in full
+UNKNOWN = "–"
 SHARED = ("unique", "first", "embedded")  # counts that depend on the run, not on the protocol
 
 
@@ -179,8 +183,17 @@ def _points(score: Score) -> str:
     """A score in words, with its interval."""
     value = f"{100 * score.value:.1f} points"
     if not isfinite(score.low + score.high):
-        return value
+        return f"{value} (no interval)"
     return f"{value} (95 % interval {100 * score.low + 0.0:.1f} to {100 * score.high + 0.0:.1f})"
+
+
+@dataclass(frozen=True)
+class PageProfile(Profile):
+    """A profile that fits on a page, below its caption."""
+
+    @property
+    def size(self) -> tuple[float, float]:
+        return PAGE, min(0.9 + len(self.groups) * (0.08 + 0.065 * len(self.models)), TALL)
 
 
 @dataclass(frozen=True)
@@ -217,7 +230,7 @@ class _Writer:
         document = Document(title, tuple(self._byline()), sections, _bibtex(self._sources()))
         notes = {
             "figures are left out: they need matplotlib (pip install 'embark[plots]')": not find_spec("matplotlib"),
-            **{f"no score: {gap}": True for gap in gaps},
+            **{f"missing: {gap}": True for gap in gaps},
         }
         shown_notes = tuple(note for note, applies in notes.items() if applies)
         return Report(self.board, document, commands, notes=(*self.loaded.notes, *shown_notes))
@@ -247,10 +260,15 @@ class _Writer:
         """Tasks that any of the models has a score on."""
         return [task for task in self.board.tasks if any(task.name in entry.model.tasks for entry in self._entries)]
 
+    @property
+    def _certain(self) -> str:
+        """What captions say of scores: that they have intervals, if any has."""
+        known = any(isfinite(entry.model.mean.low) for entry in self._entries)
+        return ", with 95 % intervals" if known else ""
+
     def _chunks(self) -> Iterator[tuple[str, Leaderboard]]:
         """The board in pieces of so many models as stand side by side, and what a caption says of each."""
-        certain = any(isfinite(entry.model.mean.low) for entry in self._entries)
-        most = BESIDE if certain else WITHOUT
+        most = BESIDE if self._certain else WITHOUT
         pieces = [self._entries[start : start + most] for start in range(0, len(self._entries), most)]
         for number, entries in enumerate(pieces):
             first = number * most + 1
@@ -313,9 +331,14 @@ class _Writer:
             )
 
     def _run(self, gaps: Sequence[str], commands: Sequence[str]) -> Iterator[Block]:
-        rows = [Row(_model_cells(label, entry)) for label, entry in zip(self._labels, self._entries, strict=True)]
         columns = ("model", "revision", "source", "precision", "parameters", "scores", "scored on")
-        yield NamedTable("models", "The models, and where their scores come from.", Table(columns, tuple(rows)))
+        cells = [_model_cells(label, entry) for label, entry in zip(self._labels, self._entries, strict=True)]
+        whole = Table(columns, tuple(map(Row, cells)))
+        short_rows = [Row((model, str(revision)[:REVISION], *rest)) for model, revision, *rest in cells]
+        table = replace(whole, rows=tuple(short_rows)).only(
+            name for name, column in zip(columns, zip(*cells, strict=True), strict=True) if {*column} != {UNKNOWN}
+        )
+        yield NamedTable("models", "The models, and where their scores come from.", table, whole)
         versions = group_values(
             {pair: None for result in self._results for record in result.records for pair in record.versions.items()}
         )
@@ -349,7 +372,7 @@ class _Writer:
         return tuple(gaps), tuple(commands) if wanting else ()
 
     def _leaderboards(self) -> Iterator[Block]:
-        caption = f"Models by the rule {self.board.rule}, with 95 % intervals of their ranks and scores."
+        caption = f"Models by the rule {self.board.rule}; ranks{self._certain and ' and scores'} with 95 % intervals."
         yield NamedTable("leaderboard", caption, _ranks(self.board), self.board.table())
         others = [result for result in self.loaded.results if result.made_by == "published"]
         if others and self._own:
@@ -368,7 +391,7 @@ class _Writer:
         whole = self._category_table(self.board)
         for number, (part, board) in enumerate(self._chunks()):
             table = replace(self._category_table(board), highlight=not part)
-            caption = f"Mean scores by {self.board.rule.by[0]}, in points, with 95 % intervals.{part}"
+            caption = f"Mean scores by {self.board.rule.by[0]}, in points{self._certain}.{part}"
             name = f"categories{f'-{number + 1}' if part else ''}"
             yield NamedTable(name, caption, table, whole if part and not number else None)
         by = self.board.rule.by[0]
@@ -380,9 +403,9 @@ class _Writer:
             yield from self._profiles(field, "capability", "capabilities")
 
     def _profiles(self, field: Field, by: str, name: str) -> Iterator[Block]:
-        profile = Profile(by, field.groups, field.models[:DRAWN], field.models)
+        profile = PageProfile(by, field.groups, field.models[:DRAWN], field.models)
         of = f"the first {DRAWN} of {len(field.models)} models" if len(field.models) > DRAWN else "all models"
-        caption = f"Mean scores of {of} by {by} with 95 % intervals, in points."
+        caption = f"Mean scores of {of} by {by}, in points{self._certain}."
         if len(field.models) > DRAWN:
             caption += " Grey: the range of all models, and their median."
         yield NamedFigure(f"scores-by-{name}", caption, profile)
@@ -416,7 +439,7 @@ class _Writer:
         whole = self.board.tasks_table()
         for number, (part, board) in enumerate(self._chunks()):
             table = replace(board.tasks_table(), highlight=not part)
-            caption = f"Scores by task in points, with 95 % intervals, beside the score of guessing (chance).{part}"
+            caption = f"Scores by task in points{self._certain}, beside the score of guessing (chance).{part}"
             yield NamedTable(f"tasks{f'-{number + 1}' if part else ''}", caption, table,
                              whole if part and not number else None)  # fmt: skip
 
@@ -431,8 +454,9 @@ class _Writer:
 
     def _pairs(self, comparisons: Sequence[Comparison]) -> Iterator[Block]:
         if not comparisons:
-            why = "one model" if len(self._entries) == 1 else "scores without outcomes of items (published or imported)"
-            yield Paragraph(f"Models are compared item by item. Here is {why}, so there is nothing to compare.")
+            alone = len(self._entries) == 1
+            why = "there is one model here" if alone else "no two of these models have outcomes of the same items"
+            yield Paragraph(f"Models are compared item by item; {why}, so that there is nothing to compare.")
             return
         corrected = holm([1.0 if c.total.p is None else c.total.p for c in comparisons])
         rows = [
@@ -492,7 +516,7 @@ class _Writer:
             "correlations are taken on Fisher's scale, and probes and clusterings are drawn with their runs and seeds. "
             "An interval says what other items of the same kind would have given; it says nothing about other data."
         )
-        if self.board.resampled == "items":
+        if self.board.resampled == "items" and len(self._entries) > 1:
             yield (
                 "Ranks: intervals and tie letters come from t-tests of paired differences over items. Models with one "
                 "letter cannot be told apart after a correction for the number of pairs in their group."
@@ -529,15 +553,26 @@ class _Writer:
     def _protocols(self) -> Iterator[Block]:
         by_task = group_values((result.task, result) for result in self._results)
         rows = [Row(_protocol_cells(task, by_task[task.name])) for task in self._scored]
-        columns = ("task", "metric", "protocol", "data", "revision", "items", "fingerprint")
+        columns = ["task", "metric", "protocol", "data", "revision", "items", "fingerprint"]
+        whole = Table(tuple(columns), tuple(rows))
+        if len(protocols := {task.protocol for task in self._scored}) == 1:
+            columns.remove("protocol")
+        table = whole.only(columns)
         notes = (
             "fingerprint: a hash of all that can change a score besides the model (the row, the data, the versions of "
             "reader and evaluator); of a task with several splits or subsets, that of the first. items: those that are "
             "embedded, over all splits and subsets.",
         )
-        yield NamedTable("protocols", "How each task is scored.", Table(columns, tuple(rows), notes))
-        for task in self._scored:
-            yield Definitions(task.name, tuple(_task_facts(task, by_task[task.name])))
+        caption = f"How each task is scored; protocol {' and '.join(sorted(protocols))}."
+        yield NamedTable("protocols", caption, replace(table, notes=notes), whole)
+        facts = {task.name: dict(_task_facts(task, by_task[task.name])) for task in self._scored}
+        first = next(iter(facts.values()))
+        common = {name for name in first if all(other.get(name) == first[name] for other in facts.values())}
+        common = common if len(facts) > 1 else set()
+        if common:
+            yield Definitions("All tasks", tuple((name, text) for name, text in first.items() if name in common))
+        for task, of_task in facts.items():
+            yield Definitions(task, tuple((name, text) for name, text in of_task.items() if name not in common))
 
 
 def _ranks(board: Leaderboard) -> Table:
@@ -557,15 +592,15 @@ def _model_cells(label: str, entry: Entry) -> tuple[Cell, ...]:
     dates = sorted({_date(result.date) for result in results if result.date})
     card: ModelCard | None = results[0].card() or card_of(results[0])
     own = entry.model.key[2] == "embark"
-    size = short_count(card.parameters) if card and card.parameters is not None else "–"
+    size = short_count(card.parameters) if card and card.parameters is not None else UNKNOWN
     return (
         label.partition("@")[0] if "@" in label else label,
-        entry.model.revision or "–",
+        entry.model.revision or UNKNOWN,
         entry.model.source,
-        card.dtype if card and own else "–",
+        card.dtype if card and own else UNKNOWN,
         Exact(card.parameters if card else None, size),
         Exact(len(results), f"{len(results)} of {entry.model.mean.of}"),
-        " to ".join(dict.fromkeys((dates[0], dates[-1]))) if dates else "–",
+        " to ".join(dict.fromkeys((dates[0], dates[-1]))) if dates else UNKNOWN,
     )
 
 
@@ -623,15 +658,14 @@ def _protocol_cells(task: Task, results: Sequence[TaskResult]) -> tuple[Cell, ..
     prints = _fingerprints(task, results)
     items = sum(record.counts.get("items", 0) for record in first.records)
     revision = first.dataset_revision or task.source.revision
-    more = f" and {len(task.parts) - 1} more" if len(task.parts) > 1 else ""
     return (
         task.name,
         task.metric,
         task.protocol,
         _data(task),
         revision[:12],
-        Exact(items or None, f"{items:,}" if items else "–"),
-        f"{next(iter(prints.values()), '–')}{more}",
+        Exact(items or None, f"{items:,}" if items else UNKNOWN),
+        next(iter(prints.values()), UNKNOWN),
     )
 
 
