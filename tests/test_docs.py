@@ -27,7 +27,8 @@ ANALYSES = "".join((DOCS / name).read_text(encoding="utf-8") for name in ("analy
 WALK = re.findall(r"```python\n(.*?)```", (DOCS / "python.md").read_text(encoding="utf-8"), flags=re.S)
 TRAINING = (DOCS / "training.md").read_text(encoding="utf-8")
 DIAGNOSES = "".join((DOCS / name).read_text(encoding="utf-8") for name in ("diagnose.md", "diagnose-ark.md"))
-PYTHON = re.findall(r"```python\n(.*?)```", DATA + MODELS + ANALYSES + TRAINING + DIAGNOSES, flags=re.S)
+REPORT = (DOCS / "report.md").read_text(encoding="utf-8")
+PYTHON = re.findall(r"```python\n(.*?)```", DATA + MODELS + ANALYSES + TRAINING + DIAGNOSES + REPORT, flags=re.S)
 
 
 @pytest.fixture

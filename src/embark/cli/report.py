@@ -28,8 +28,8 @@ def report(
 ) -> None:
     """Write a paper-like report of scores: report.html (one file), report.md and report.tex, with figures and tables.
 
-    It has leaderboards, scores with intervals, paired comparisons, errata, statistics and the protocol of each task, from
-    results on disk and published scores. No model runs: where a score is missing, it says which command makes it.
+    It has leaderboards, scores with intervals, paired comparisons, errata, statistics and the protocol of each task,
+    from results on disk and published scores. No model runs: where a score is missing, it says which command makes it.
     Without -b and -t: all tasks that you have results on.
 
     \b
@@ -39,9 +39,7 @@ def report(
     """
     settings = embark.load_settings(results=results)
     tasks = named_tasks(task, folder, tasks_file)
-    written = embark.report(
-        benchmark, tasks, models=model, protocol=protocol, published=not own, settings=settings
-    )
-    paths = written.write(out)
-    say(*written.notes, *(f"make them: {command}" for command in written.missing))
+    whole = embark.report(benchmark, tasks, models=model, protocol=protocol, published=not own, settings=settings)
+    paths = whole.write(out)
+    say(*whole.notes, *(f"make them: {command}" for command in whole.missing))
     print(f"The report is {escape.terminal(str(paths[0]))}, with report.md, report.tex, figures and tables beside it.")

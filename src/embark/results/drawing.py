@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from abc import ABC, abstractmethod
 from base64 import b64encode
 from html import escape
@@ -92,7 +93,8 @@ class Drawn(Tabular, ABC):
         except ImportError as error:
             raise EmbarkError("Plots need matplotlib: pip install 'embark[plots]'") from error
         image = BytesIO()
-        with mpl.rc_context(STYLE):
+        with mpl.rc_context(STYLE), warnings.catch_warnings():
+            warnings.filterwarnings("ignore", r"Glyph \d+ .* missing from font")  # whoever shows an SVG has other fonts
             figure = Figure(figsize=self.size, layout="constrained")
             figure.suptitle("\n".join(wrap(self.title, int(self.size[0] * LETTERS))), fontsize=9)
             self.draw(figure)  # after the title, which takes room from it

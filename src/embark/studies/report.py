@@ -122,8 +122,9 @@ def report(
     `models` are names, name@revision or patterns: of models with results of yours, or with published scores (default:
     all of yours, or all published ones if there are none of yours). A model or task without a score is named with the
     command that makes it; nothing is run. Published scores under the same protocols stand beside yours, unless
-    `published` is false.
+    `published` is false. Without a benchmark and tasks: all tasks that you have results on.
     """
+    published = published and not (benchmark is None and tasks is None)
     settings = settings or load_settings()
     if benchmark is not None:
         benchmark = get_benchmark(benchmark)
@@ -375,8 +376,8 @@ class _Writer:
         caption = f"Models by the rule {self.board.rule}; ranks{self._certain and ' and scores'} with 95 % intervals."
         yield NamedTable("leaderboard", caption, _ranks(self.board), self.board.table())
         others = [result for result in self.loaded.results if result.made_by == "published"]
-        if others and self._own:
-            own = [result for result in self._results if result.made_by != "published"]
+        own = [result for result in self._results if result.made_by != "published"]
+        if others and own:
             field = rank_models(self.board.tasks, (*others, *own), self.board.rule)
             first = [entry for entry in field.entries if entry.place][:BEST]
             shown_entries = [e for e in field.entries if e in first or e.model.key[2] != "published"]
