@@ -17,7 +17,7 @@ from embark.tasks import TASKS
 from embark.types import EmbarkError
 
 SCREEN = 40  # lines
-LARGE = {("run",): 50, ("plan",): 42, ("analyze",): 50, (): 45}  # what takes everything, and lists of commands
+LARGE = {("run",): 50, ("plan",): 42, ("analyze",): 50, (): 46}  # what takes everything, and lists of commands
 
 
 def commands(command: Any, words: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:

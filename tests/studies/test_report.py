@@ -32,9 +32,9 @@ from embark.types import Benchmark, EmbarkError
 
 COLORS = {"red": (255, 0, 0), "green": (0, 255, 0), "blue": (0, 0, 255), "grey": (90, 90, 90)}
 TAGS = {
-    "html", "head", "meta", "title", "style", "body", "main", "h1", "h2", "h3", "p", "nav", "a", "section", "figure", "b",
-    "figcaption", "div", "table", "thead", "tbody", "tr", "th", "td", "small", "br", "wbr", "img", "ul", "li", "dl", "dt",
-    "dd", "pre", "code",
+    "html", "head", "meta", "title", "style", "body", "main", "h1", "h2", "h3", "p", "nav", "a", "section", "figure",
+    "figcaption", "div", "table", "thead", "tbody", "tr", "th", "td", "small", "br", "wbr", "img", "ul", "li", "dl",
+    "dt", "dd", "pre", "code", "b",
 }  # fmt: skip
 HOSTILE = "evil/$x_{2$ <script>alert(1)</script> [a](b) *|* \\input{/etc/passwd} ‮é 日本 & -- #1 %"
 

@@ -318,8 +318,8 @@ class _Writer:
         else:
             yield f"Its lead over {second}, {_points(entry.model.mean)}, is more than chance would make."
         if tied := [members for members in others if len(members) > 1]:
-            told = "; ".join(listed(members, 4) for members in tied[:3])
-            yield f"Among the others, these cannot be told apart from one another: {told}."
+            ties = "; ".join(listed(members, 4) for members in tied[:3])
+            yield f"Among the others, these cannot be told apart from one another: {ties}."
 
     def _guessing(self, label: str, best: Entry) -> Iterator[str]:
         scores = [(task, best.model.tasks[task.name]) for task in self._scored if task.name in best.model.tasks]
@@ -344,8 +344,8 @@ class _Writer:
             {pair: None for result in self._results for record in result.records for pair in record.versions.items()}
         )
         if versions:
-            told = "; ".join(f"{name} {', '.join(sorted(of_name))}" for name, of_name in sorted(versions.items()))
-            yield Paragraph(f"Versions of the code that computed the scores: {told}.")
+            libraries = [f"{name} {', '.join(sorted(of_name))}" for name, of_name in sorted(versions.items())]
+            yield Paragraph(f"Versions of the code that computed the scores: {'; '.join(libraries)}.")
         loaded = dict.fromkeys(
             f"{label} was loaded with {facts}" for label, entry in self._own if (facts := _loading(entry))
         )
