@@ -2,7 +2,7 @@
 
     python tools/notebooks.py [NOTEBOOK…]
 
-Each runs in an empty folder with a store and results of its own, offline. Needs the extra test-all (nbclient, ipykernel).
+Each runs in an empty folder with a store and results of its own, offline. Needs nbclient and ipykernel (test-all).
 """
 
 from __future__ import annotations

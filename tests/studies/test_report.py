@@ -27,7 +27,7 @@ from embark.results import Results
 from embark.results.table import Row, Score, Table, longtable, shown
 from embark.stats.compare import compare_results
 from embark.studies.document import Bullets, Commands, Definitions, Document, NamedTable, Paragraph, Section
-from embark.studies.report import _differences
+from embark.studies.report_comparisons import difference_figures
 from embark.types import Benchmark, EmbarkError
 
 COLORS = {"red": (255, 0, 0), "green": (0, 255, 0), "blue": (0, 0, 255), "grey": (90, 90, 90)}
@@ -299,7 +299,7 @@ def test_differences_of_many_tasks_take_several_drawings(scored: embark.Settings
     many = embark.Comparison(
         "a", "b", comparison.pairs * 31, comparison.categories, comparison.total, comparison.refused
     )
-    figures = list(_differences(many, 0))
+    figures = list(difference_figures(many, 0))
     assert [figure.name for figure in figures] == ["differences-1-1", "differences-1-2", "differences-1-3"]
     assert sum(len(figure.drawing.pairs) for figure in figures) == 93  # type: ignore[attr-defined]
     assert max(figure.drawing.size[1] for figure in figures) < 11
