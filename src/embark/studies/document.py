@@ -175,6 +175,7 @@ thead { display: table-header-group; }
 tbody th { font-style: italic; font-weight: normal; padding-top: .5em; break-after: avoid; }
 tr { break-inside: avoid; }
 figure.table p, p small { font-size: 8pt; line-height: 1.35; color: #333; }
+dl { break-inside: avoid; }
 dl { display: grid; grid-template-columns: 9em 1fr; font-size: 8.5pt; margin: .2em 0 .8em; gap: 0 .8em; }
 dt { color: #555; } dd { margin: 0; min-width: 0; }
 pre { background: #f4f4f4; padding: .6em .8em; font-size: 8.5pt; white-space: pre-wrap; }

@@ -22,6 +22,7 @@ from embark.studies.report_data import Reported
 from embark.types import ModelCard, Task
 
 PARTS = 3  # splits and subsets of a task whose fingerprints are shown
+SHOWN = 5  # tasks that a warning names
 ADDRESSES = 10  # of data sets, among the references
 REVISION = 12  # letters of a revision; the files have it in full
 UNKNOWN = "–"
@@ -68,12 +69,12 @@ def what_was_run(reported: Reported, gaps: Sequence[str], commands: Sequence[str
 def warnings_and_errata(reported: Reported) -> Iterator[Block]:
     """Every footnote of a score, notes on what was left out, and the evidence for errata."""
     marks = group_values(
-        (mark, f"{task} ({label})")
+        (mark, (task, label))
         for label, entry in reported.labelled
         for task, score in entry.model.tasks.items()
         for mark in score.marks
     )
-    lines = [f"{mark.rstrip('.')}. On {listed(where, 5)}." for mark, where in marks.items()]
+    lines = [f"{mark.rstrip('.')}. On {_scores_of(where)}." for mark, where in marks.items()]
     notes = [HINT.sub("", note).rstrip(".") for note in reported.loaded.notes]
     lines += [f"{note[:1].upper()}{note[1:]}." for note in notes]
     yield from [Bullets(tuple(lines))] * bool(lines)
@@ -169,6 +170,15 @@ def protocols(reported: Reported) -> Iterator[Block]:
         yield Definitions("All tasks", tuple((name, text) for name, text in first.items() if name in common))
     for task, of_task in facts.items():
         yield Definitions(task, tuple((name, text) for name, text in of_task.items() if name not in common))
+
+
+def _scores_of(where: Sequence[tuple[str, str]]) -> str:
+    """Tasks with the models that have a score there: by name, or their number."""
+    models = {
+        task: labels[0] if len(labels) == 1 else counted(len(labels), "model")
+        for task, labels in group_values(where).items()
+    }
+    return listed([f"{task} ({model})" for task, model in models.items()], SHOWN)
 
 
 def _sources(reported: Reported) -> list[tuple[str, str, str]]:
