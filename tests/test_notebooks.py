@@ -66,10 +66,12 @@ def test_they_run_and_show_the_same_numbers(
     path: Path, tool: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PYTHONPATH", str(ROOT / "src"))  # for the kernel, wherever embark is installed
+    monkeypatch.setenv("JUPYTER_RUNTIME_DIR", str(tmp_path / "runtime"))
     import nbformat
 
     committed = tool.numbers(nbformat.read(path, as_version=4))
-    shown = tool.numbers(tool.execute(path, tmp_path))
+    (tmp_path / "work").mkdir()
+    shown = tool.numbers(tool.execute(path, tmp_path / "work"))
     assert sum(map(len, committed)) > 50
     assert [len(of_cell) for of_cell in shown] == [len(of_cell) for of_cell in committed]
     for now, before in zip(shown, committed, strict=True):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from abc import ABC, abstractmethod
 from base64 import b64encode
@@ -18,6 +19,7 @@ FORMATS = (".svg", ".pdf", ".png")
 COLUMN, PAGE = 3.5, 7.0  # inches: the widths of a paper's column and page, at which a drawing is printed as it is
 LETTERS = 15  # of the title, an inch
 DPI = 300
+NOT_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")  # characters that no XML file may have
 # The one style sheet: no type below 6.5 points at these widths.
 STYLE = {
     "font.size": 8,
@@ -101,4 +103,5 @@ class Drawn(Tabular, ABC):
             words = {"Title": self.title, "Subject" if format == "pdf" else "Description": self.caption}
             dates = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}  # the same drawing is the same file
             figure.savefig(image, format=format, dpi=DPI, metadata=words | dates.get(format, {}))
-        return image.getvalue()
+        data = image.getvalue()
+        return NOT_XML.sub("\ufffd", data.decode()).encode() if format == "svg" else data

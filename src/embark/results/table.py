@@ -443,7 +443,7 @@ def _markdown(table: Table) -> str:
     return "\n".join(
         [
             *("| " + " | ".join(line) + " |" for line in lines),
-            *("\n" + escape.markdown(note) for note in table.notes),
+            *("\n" + escape.markdown_line(note) for note in table.notes),
         ]
     )
 

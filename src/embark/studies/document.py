@@ -248,14 +248,12 @@ def _wrapping(cell: re.Match[str]) -> str:
 
 # ── Markdown ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-MARKER = re.compile(r"^(\s*)([#+\-=~_:>!]|\d+(?=[.)]))")  # what begins a heading, a list, a rule or a fence
-
 
 def _markdown(document: Document) -> str:
-    blocks = [f"# {_line(document.title)}", "  \n".join(map(_line, document.byline))]
+    blocks = [f"# {escape.markdown_line(document.title)}", "  \n".join(map(escape.markdown_line, document.byline))]
     numbers = _numbers()
     for number, section in _numbered(document):
-        title = _line(section.title)
+        title = escape.markdown_line(section.title)
         blocks.append(f"## Appendix {number}: {title}" if section.appendix else f"## {number}\\. {title}")
         blocks += [_markdown_block(block, numbers) for block in section.blocks]
     return "\n\n".join(filter(None, blocks)) + "\n"
@@ -263,12 +261,12 @@ def _markdown(document: Document) -> str:
 
 def _markdown_block(block: Block, numbers: Numbers) -> str:
     if isinstance(block, Paragraph):
-        return _line(block.text)
+        return escape.markdown_line(block.text)
     if isinstance(block, Bullets):
-        return "\n".join(f"- {_line(item)}" for item in block.items)
+        return "\n".join(f"- {escape.markdown_line(item)}" for item in block.items)
     if isinstance(block, Definitions):
-        rows = [f"- *{_line(name)}*: {escape.markdown(text)}" for name, text in block.rows]
-        return "\n".join([f"### {_line(block.heading)}", "", *rows])
+        rows = [f"- *{escape.markdown_line(name)}*: {escape.markdown(text)}" for name, text in block.rows]
+        return "\n".join([f"### {escape.markdown_line(block.heading)}", "", *rows])
     if isinstance(block, Commands):
         return "\n".join(f"    {escape.terminal(line)}" for line in block.lines)  # indented: a text cannot end it
     caption = escape.markdown(block.caption)
@@ -276,12 +274,6 @@ def _markdown_block(block: Block, numbers: Numbers) -> str:
         return f"**Table {next(numbers[NamedTable])}.** {caption}\n\n{block.table.format('markdown')}"
     image = f"![{escape.markdown(block.drawing.title)}]({FIGURES}/{block.name}.svg)"
     return f"{image}\n\n**Figure {next(numbers[NamedFigure])}.** {caption}"
-
-
-def _line(text: str) -> str:
-    """Text that begins a line and stays text."""
-    return MARKER.sub(lambda match: match[1] + (f"\\{match[2]}" if not match[2].isdigit() else f"{match[2]}\\"),
-                      escape.markdown(text))  # fmt: skip
 
 
 # ── LaTeX ────────────────────────────────────────────────────────────────────────────────────────────────────────────
