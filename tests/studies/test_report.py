@@ -292,6 +292,15 @@ def test_own_models_stand_among_published_ones(tmp_path: Path) -> None:
     assert "published" not in [table.name for table in alone.document.tables]
 
 
+def test_scores_that_are_not_numbers_are_no_scores(tmp_path: Path) -> None:
+    settings = embark.load_settings(tmp_path / "home", tmp_path / "results")
+    result = embark.load_results("ARK", own=False, settings=settings).results[0]
+    broken = replace(result, model="me/model", revision="1", made_by="mteb", score=float("nan"))
+    Results(settings.results).write(broken, None)
+    with pytest.raises(EmbarkError, match="There are no results for ARK"):
+        embark.report("ARK", published=False, settings=settings)
+
+
 def test_differences_of_many_tasks_take_several_drawings(scored: embark.Settings) -> None:
     results = embark.load_results(published=False, settings=scored)
     sharp, blind = ([r for r in results.results if r.model == name] for name in ("test/sharp", "test/blind"))

@@ -111,6 +111,8 @@ def report(
         command = _command(name if benchmark else "", loaded.tasks, absent)
         raise EmbarkError(f"{listed(absent)} has no scores on {name} in {settings.results}. Make them: {command}")
     board = rank_models(loaded.tasks, chosen, benchmark.rule if benchmark else DEFAULT_RULE)
+    if not board.entries:  # scores that are not numbers
+        raise no_results(benchmark, tasks, protocol, settings)
     return _composed(Reported(name, benchmark is not None, loaded, board, absent))
 
 
