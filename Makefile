@@ -6,7 +6,7 @@ PIP := $(BIN)/pip install --quiet --disable-pip-version-check
 # A process a core, each with one thread; compiled files are kept, whatever the environment says.
 PYTEST := OMP_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE= $(BIN)/pytest --numprocesses auto --dist worksteal
 
-.PHONY: run test test-all lint types docs gallery site wheel sbom clean
+.PHONY: run test test-all lint types docs gallery notebooks site wheel sbom clean
 
 run: $(VENV)/.run
 	$(BIN)/embark run
@@ -50,6 +50,10 @@ site:
 # The page of figures, and the figures.
 gallery: $(VENV)/.test
 	$(BIN)/python examples/gallery.py docs $(VENV)/gallery
+
+# The notebooks, with what their cells show now.
+notebooks: $(VENV)/.test-all
+	$(BIN)/python tools/notebooks.py
 
 $(VENV)/.run: pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)

@@ -28,7 +28,7 @@ WALK = re.findall(r"```python\n(.*?)```", (DOCS / "python.md").read_text(encodin
 TRAINING = (DOCS / "training.md").read_text(encoding="utf-8")
 DIAGNOSES = "".join((DOCS / name).read_text(encoding="utf-8") for name in ("diagnose.md", "diagnose-ark.md"))
 FIRST_STEPS = "".join(
-    (DOCS / f"{name}.md").read_text(encoding="utf-8") for name in ("index", "quickstart", "choosing", "intervals")
+    (DOCS / f"{name}.md").read_text(encoding="utf-8") for name in ("index", "quickstart", "choosing", "intervals", "report")
 )
 PYTHON = re.findall(r"```python\n(.*?)```", DATA + MODELS + ANALYSES + TRAINING + DIAGNOSES + FIRST_STEPS, flags=re.S)
 

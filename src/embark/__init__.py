@@ -25,6 +25,7 @@ Read scores
     diagnose_omni    why a model finds, or does not find, the modality that it is told to find
     check_published  every published aggregate computed again from its parts
     published        the papers' tables: published.tables(), .cells(), .errata()
+    report           a paper-like report as HTML, Markdown and LaTeX, with figures, tables and protocols
     export_site      the page: leaderboards, comparisons, items and runs, as files that open from disk
     serve            the page, served on this machine; it follows runs
 
@@ -78,7 +79,7 @@ Settings
 What functions return
     ArkDiagnosis, CardSection, CheckReport, Comparison, CostReport, Diagnosis, Examination, Facts, FetchReport, Flips,
     Imported, Leaderboard, Measurement, OmniSet, PageServer, PlanReport, PublishedCheck, Recommendation, Reference,
-    ResultSet, Run, Site, StoreHealth, Study, Upload, VectorFile, Verification
+    Report, ResultSet, Run, Site, StoreHealth, Study, Upload, VectorFile, Verification
 
 What they are made of
     Record, TaskResult, Ranking, Matrix, Table, Score, EmbarkError
@@ -133,6 +134,7 @@ _HOMES = {
     "Record": "results",
     "Reference": "boards.reference",
     "Rendered": "types",
+    "Report": "studies.report",
     "Reranker": "models.encoder",
     "ResultSet": "boards.comparable_results",
     "Run": "run",
@@ -194,6 +196,7 @@ _HOMES = {
     "recommend": "studies.recommend",
     "reference": "boards.reference",
     "repair_store": "run.store_health",
+    "report": "studies.report",
     "reranker": "models.functions",
     "serve": "site.server",
     "show": "boards.facts",

@@ -87,6 +87,8 @@ from embark.studies.monitor import Monitor as Monitor
 from embark.studies.omni import diagnose_omni as diagnose_omni
 from embark.studies.recommend import Recommendation as Recommendation
 from embark.studies.recommend import recommend as recommend
+from embark.studies.report import Report as Report
+from embark.studies.report import report as report
 from embark.studies.study import Study as Study
 from embark.tasks import get_benchmark as get_benchmark
 from embark.tasks import get_benchmarks as get_benchmarks

@@ -9,6 +9,8 @@ import re
 CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 FORMULAS = tuple("=+-@＝＋－＠")  # what spreadsheets take for the start of a formula
 MARKDOWN = str.maketrans({sign: f"\\{sign}" for sign in "\\`*[]|"} | {"<": "&lt;", ">": "&gt;"})
+# What stands before the sign that begins a heading, a list, a rule or a fence.
+BEFORE_MARKER = re.compile(r"\s*(?=#{1,6}(?:\s|$)|[+\-=~_])|\s*\d+(?=[.)])")
 LATEX = str.maketrans(
     {sign: f"\\{sign}" for sign in "&%$#_{}"}
     | {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "–": "--"}
@@ -31,6 +33,13 @@ def csv(text: str) -> str:
 def markdown(text: str) -> str:
     """Text that makes no cells, links, code or HTML; underscores in names stay as they are."""
     return terminal(text).translate(MARKDOWN)
+
+
+def markdown_line(text: str) -> str:
+    """Such text at the beginning of a line, where it makes no heading, list or rule either."""
+    line = markdown(text)
+    before = BEFORE_MARKER.match(line)
+    return f"{before[0]}\\{line[before.end() :]}" if before else line
 
 
 def latex(text: str) -> str:

@@ -7,7 +7,9 @@ import io
 import json
 import re
 import unicodedata
+from collections import Counter
 from html.parser import HTMLParser
+from xml.etree import ElementTree
 
 import pytest
 from hypothesis import assume, given
@@ -18,6 +20,8 @@ from embark.cli import main
 from embark.cli.output import print_json, say
 from embark.engine.progress import progress
 from embark.results.table import NUMBERS, Exact, Row, Score, Table
+from embark.studies.document import Bullets, Commands, Definitions, Document, NamedTable, Paragraph, Section
+from embark.studies.groups import GroupScores, Profile
 
 HOSTILE = (
     "=cmd|' /C calc'!A0", "+1+1", "-2+3", "@SUM(A1)", "\t=1", "\r=1", " =1", "＝1", "<script>alert(1)</script>",
@@ -145,3 +149,66 @@ def test_fault_25_a_progress_line_shows_names_as_they_are(
     with progress("\x1b[2Jmodel [/b]", 2) as advance:
         advance(1)
     assert r" \x1b[2Jmodel [/b]: 1 of 2 items" in capsys.readouterr().err
+
+
+# ── documents: reports in HTML, Markdown and LaTeX ───────────────────────────────────────────────────────────────────
+
+
+TAGS = {
+    "html", "head", "meta", "title", "style", "body", "main", "h1", "h2", "h3", "p", "nav", "a", "section", "figure",
+    "figcaption", "div", "table", "thead", "tbody", "tr", "th", "td", "small", "br", "wbr", "ul", "li", "dl", "dt",
+    "dd", "pre", "code", "b",
+}  # fmt: skip
+
+
+def document(text: str) -> Document:
+    blocks = (
+        Paragraph(text), Bullets((text, text)), Definitions(text, ((text, text),)), Commands((text,)),
+        NamedTable("name", text, table(text)),
+    )  # fmt: skip
+    return Document(text, (text,), (Section(text, blocks), Section(text, blocks, appendix=True)))
+
+
+@given(TEXT)
+def test_fault_25_a_document_has_no_control_characters_and_no_tags_but_ours(text: str) -> None:
+    class Tags(HTMLParser):
+        def handle_starttag(self, tag: str, attributes: object) -> None:
+            tags.add(tag)
+
+    tags: set[str] = set()
+    whole = document(text)
+    page = whole.html({})
+    Tags().feed(page)
+    assert tags <= TAGS
+    assert not controls(page + whole.markdown() + whole.latex())
+
+
+@given(TEXT)
+def test_fault_25_a_markdown_document_has_its_lines_and_no_others(text: str) -> None:
+    lines = document(text).markdown().splitlines()
+    prose = [line for line in lines if not line.startswith("    ")]  # code is as it was typed
+    assert len([line for line in prose if re.match(r"#{1,6}( |$)", line)]) == 5  # the title; twice a section, a heading
+    markers = re.compile(r" {0,3}(```|~~~|>|=+ *$|(\* *){3,}$|(_ *){3,}$|\+ |\d+[.)] )")
+    assert not list(filter(markers.match, prose))
+    assert not re.search(r"(?<!\\)(?:\\\\)*[\[\]`]", "\n".join(prose))  # no links, no code
+    assert "<" not in "\n".join(prose)
+
+
+@given(TEXT)
+def test_fault_25_a_latex_document_has_no_commands_but_ours(text: str) -> None:
+    def commands(latex: str) -> Counter[str]:
+        return Counter(re.findall(r"\\[a-zA-Z]+", latex[latex.index(r"\begin{document}") :]))
+
+    ours = commands(document("Word").latex())
+    known = {rf"\text{name}" for name in ("backslash", "asciitilde", "asciicircum", "less", "greater")}
+    layout = {r"\allowbreak", r"\raggedright", r"\arraybackslash", r"\multicolumn", r"\textit", r"\addlinespace"}
+    assert set(commands(document(text).latex())) - known - layout <= set(ours)
+
+
+@pytest.mark.parametrize("text", ["\x1b[2J", "\x00", "\uffff", "<b>&", "$x_{$", "two\nlines"])
+def test_fault_25_a_drawing_is_xml_whatever_is_named(text: str) -> None:
+    model = GroupScores(text, Score(0.5, 0.4, 0.6), {text: Score(0.5, 0.4, 0.6)})
+    image = Profile("category", {text: 1}, (model,), (model,))._image("svg").decode()
+    texts = "".join(ElementTree.fromstring(image).itertext())
+    assert "\x1b" not in texts
+    assert "Scores by category" in texts

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
+from embark import published as papers
 from embark.boards.aggregate import Standing, standings
 from embark.boards.comparable_results import own_results, published_results
 from embark.boards.contamination import shares
@@ -334,6 +335,12 @@ def row_facts(task: Task) -> dict[str, Any]:
         "variants": {name: _differences(task, name) for name in task.variants},
         "notes": task.notes,
     }
+
+
+def known_errata(task: Task) -> list[papers.Erratum]:
+    """The known faults of a task's published scores."""
+    of_family = papers.errata(task.family) if task.family in papers.FAMILIES else ()
+    return [erratum for erratum in of_family if any(cell.name == task.name for cell in erratum.cells)]
 
 
 def _shown(style: Style | None) -> dict[str, str]:

@@ -27,6 +27,7 @@ from embark.cli import (
     plan,
     published,
     recommend,
+    report,
     run,
     show,
     site,
@@ -49,7 +50,7 @@ class Commands(Group):
     HEADS: ClassVar = {
         "Run models": ("run", "plan", "fetch", "check", "build", "doctor", "store"),
         "Read scores": ("leaderboard", "compare", "verify", "recommend", "analyze", "diagnose", "published"),
-        "Show": ("site", "serve"),
+        "Show": ("report", "site", "serve"),
         "Look up": ("tasks", "benchmarks", "models", "show"),
         "Exchange": ("import", "export", "vectors", "card", "push"),
     }
@@ -104,6 +105,7 @@ for command in (
     show.show,
     card.card,
     card.push,
+    report.report,
     site.site,
     site.serve,
 ):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import warnings
 from abc import ABC, abstractmethod
 from base64 import b64encode
 from html import escape
@@ -17,6 +19,7 @@ FORMATS = (".svg", ".pdf", ".png")
 COLUMN, PAGE = 3.5, 7.0  # inches: the widths of a paper's column and page, at which a drawing is printed as it is
 LETTERS = 15  # of the title, an inch
 DPI = 300
+NOT_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")  # characters that no XML file may have
 # The one style sheet: no type below 6.5 points at these widths.
 STYLE = {
     "font.size": 8,
@@ -40,6 +43,7 @@ STYLE = {
     "legend.frameon": False,
     "svg.fonttype": "none",  # text stays text
     "pdf.fonttype": 42,  # also there: journals refuse the other kind
+    "text.parse_math": False,  # names with dollar signs are names
     "svg.hashsalt": "embark",  # the same drawing is the same file
 }
 
@@ -91,11 +95,13 @@ class Drawn(Tabular, ABC):
         except ImportError as error:
             raise EmbarkError("Plots need matplotlib: pip install 'embark[plots]'") from error
         image = BytesIO()
-        with mpl.rc_context(STYLE):
+        with mpl.rc_context(STYLE), warnings.catch_warnings():
+            warnings.filterwarnings("ignore", r"Glyph \d+ .* missing from font")  # whoever shows an SVG has other fonts
             figure = Figure(figsize=self.size, layout="constrained")
             figure.suptitle("\n".join(wrap(self.title, int(self.size[0] * LETTERS))), fontsize=9)
             self.draw(figure)  # after the title, which takes room from it
             words = {"Title": self.title, "Subject" if format == "pdf" else "Description": self.caption}
             dates = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}  # the same drawing is the same file
             figure.savefig(image, format=format, dpi=DPI, metadata=words | dates.get(format, {}))
-        return image.getvalue()
+        data = image.getvalue()
+        return NOT_XML.sub("\ufffd", data.decode()).encode() if format == "svg" else data

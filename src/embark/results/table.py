@@ -30,6 +30,8 @@ HINT = re.compile(rf" ?\([^()]*{ADVICE}[^()]*\)|; [^;()]*{ADVICE}[^;()]*")  # in
 ENDINGS = ("MultiChoice", "Classification", "Retrieval", "Clustering", "ZeroShot")
 LOPSIDED = 0.1  # share of its mean length by which an arm of an interval may be longer, before both ends are shown
 NUMBERS = ("#", "95 %", "tasks", "Borda", "chance")  # columns of words that are set to the right
+PAGE = 124  # characters of a table in small type that a page of a paper is wide
+LEAST = 18  # characters that a column of words keeps where a table is wider
 
 
 @dataclass(frozen=True)
@@ -94,12 +96,16 @@ class Line(NamedTuple):
 
 @dataclass(frozen=True)
 class Table:
-    """Columns, rows, and notes below them. Its text form is what `print` shows."""
+    """Columns, rows, and notes below them. Its text form is what `print` shows.
+
+    The best score of several models is set in bold, unless `highlight` is false: where others stand in another table.
+    """
 
     columns: tuple[str, ...]
     rows: tuple[Row, ...]
     notes: tuple[str, ...] = ()
     models: Literal["columns", "rows"] = "columns"
+    highlight: bool = True
 
     def __str__(self) -> str:
         return self.format("text")
@@ -177,11 +183,11 @@ class Table:
         return replace(self, rows=tuple(rows))._only(others)
 
     def _best(self, row: Row, column: int) -> bool:
-        """Whether a score is the highest that any of several models has here."""
+        """Whether a score is to be shown as the highest that any of several models has here."""
         cell = row.cells[column]
         rivals = row.cells if self.models == "columns" else [other.cells[column] for other in self.rows]
         scores = [rival.value for rival in rivals if isinstance(rival, Score)]
-        return isinstance(cell, Score) and len(scores) > 1 and cell.value == max(scores)
+        return self.highlight and isinstance(cell, Score) and len(scores) > 1 and cell.value == max(scores)
 
     def _scores(self, column: int) -> bool:
         return any(isinstance(row.cells[column], Score) for row in self.rows)
@@ -345,6 +351,12 @@ def without_kind(task: str) -> str:
     return task
 
 
+def name_parts(text: str) -> list[str]:
+    """A text in parts between which a line may be broken; long ones also at underscores and points."""
+    parts = re.split(PIECES, text)
+    return [piece for part in parts for piece in (re.split(r"(?<=[_.@=?])", part) if len(part) > LEAST else [part])]
+
+
 def footnoted(table: Table, partial: str = "over {} of {} tasks") -> Table:
     """Partial means and warnings get a mark, and a line below the table that explains it, before its other notes."""
     notes: dict[str, str] = {}
@@ -431,32 +443,81 @@ def _markdown(table: Table) -> str:
     return "\n".join(
         [
             *("| " + " | ".join(line) + " |" for line in lines),
-            *("\n" + escape.markdown(note) for note in table.notes),
+            *("\n" + escape.markdown_line(note) for note in table.notes),
         ]
     )
 
 
 def _latex(table: Table) -> str:
     layout = "".join("l" if _words(table, i) else "r" for i in range(len(table.columns)))
-    lines = [" & ".join(map(escape.latex, table.columns)) + r" \\ \midrule"]
-    for section, rows in groupby(table.rows, lambda row: row.section):
-        if section:
-            lines.append(rf"\multicolumn{{{len(layout)}}}{{l}}{{\textit{{{escape.latex(section)}}}}} \\")
-        for row in rows:
-            cells = [
-                _latex_score(cell, table._best(row, column))
-                if isinstance(cell, Score)
-                else escape.latex(shown(cell, full=True))
-                for column, cell in enumerate(row.cells)
-            ]
-            lines.append((r"\midrule " if row.total else "") + " & ".join(cells) + r" \\")
+    lines = [" & ".join(map(escape.latex, table.columns)) + r" \\ \midrule", *_latex_rows(table, escape.latex)]
     notes = [rf"\par\footnotesize {escape.latex(note)}" for note in table.notes]  # below, where lines can break
     return "\n".join([rf"\begin{{tabular}}{{{layout}}}", r"\toprule", *lines, r"\bottomrule", r"\end{tabular}", *notes])
 
 
+def longtable(table: Table, caption: str) -> str:
+    """A table in LaTeX that breaks over pages (packages longtable, booktabs and array), under its caption.
+
+    `caption` is LaTeX already. On a table that is wider than a page, columns of words wrap; names break between parts.
+    """
+    widths = [max(len(text) for text in (*table._head(i), *_full(table, i))) for i in range(len(table.columns))]
+    layout = ["l" if _words(table, i) else "r" for i in range(len(widths))]
+    excess = sum(widths) + 2 * len(widths) - PAGE
+    for i in sorted((i for i, kind in enumerate(layout) if kind == "l"), key=lambda i: -widths[i]):
+        if excess > 0 and widths[i] > LEAST:
+            narrow = max(LEAST, widths[i] - excess)
+            excess -= widths[i] - narrow
+            layout[i] = rf">{{\raggedright\arraybackslash}}p{{{0.5 * narrow:.1f}em}}"
+    heads = [r" \\ ".join(map(escape.latex, table._head(i))) for i in range(len(widths))]
+    sides = ["r" if kind == "r" else "l" for kind in layout]
+    stacks = [rf"\shortstack[{side}]{{{head}}}" for side, head in zip(sides, heads, strict=True)]
+    head = rf"\toprule {' & '.join(stacks)} \\ \midrule"
+    rows = _latex_rows(table, _breakable)
+    notes = [rf"\par\noindent {escape.latex(note)}" for note in table.notes]
+    return "\n".join(
+        [
+            rf"{{\footnotesize\begin{{longtable}}{{{''.join(layout)}}}",
+            rf"\caption{{{caption}}} \\ {head} \endfirsthead",
+            rf"{head} \endhead",
+            r"\midrule \endfoot \bottomrule \endlastfoot",
+            *(rf"\addlinespace {row}" if row.startswith(r"\multicolumn") else row for row in rows),
+            r"\end{longtable}",
+            *notes,
+            r"\par}",
+        ]
+    )
+
+
+def _latex_rows(table: Table, text: Callable[[str], str]) -> list[str]:
+    """The lines of a LaTeX table below its head; `text` escapes words."""
+    lines = []
+    for section, rows in groupby(table.rows, lambda row: row.section):
+        if section:
+            lines.append(rf"\multicolumn{{{len(table.columns)}}}{{l}}{{\textit{{{escape.latex(section)}}}}} \\")
+        for row in rows:
+            cells = [
+                _latex_score(cell, table._best(row, column))
+                if isinstance(cell, Score)
+                else text(shown(cell, full=True))
+                for column, cell in enumerate(row.cells)
+            ]
+            lines.append((r"\midrule " if row.total else "") + " & ".join(cells) + r" \\")
+    return lines
+
+
+def _full(table: Table, column: int) -> list[str]:
+    """The texts of a column, with names in full."""
+    return [escape.terminal(shown(row.cells[column], full=True)) for row in table.rows]
+
+
+def _breakable(text: str) -> str:
+    """Text without commands, which may be broken between the parts of a name."""
+    return r"\allowbreak ".join(escape.latex(piece) for piece in name_parts(escape.terminal(text)))
+
+
 def _latex_score(cell: Score, best: bool) -> str:
     """A score in mathematics; the best of several models in bold, without its interval."""
-    value, *interval = shown(cell, r" \pm ", marks=False).split(" ", 1)
+    value, *interval = shown(cell, r" \pm ", marks=False).replace(" [", r" \ [").split(" ", 1)
     return "$" + " ".join([rf"\mathbf{{{value}}}" if best else value, *interval]) + "$" + _signs(cell)
 
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from embark import published
-from embark.boards.facts import fingerprints, row_facts
+from embark.boards.facts import fingerprints, known_errata, row_facts
 from embark.site.model_data import fact_lines
 from embark.site.scripts import whole
 from embark.types import Task
@@ -24,8 +23,7 @@ def _row(task: Task) -> dict[str, Any]:
     facts = {name: fact for name, fact in row_facts(task).items() if name != "notes"}
     errata = [
         {"id": erratum.id, "effect": erratum.effect, "what": erratum.what, "evidence": erratum.evidence}
-        for erratum in (published.errata(task.family) if task.family in published.FAMILIES else ())
-        if any(cell.name == task.name for cell in erratum.cells)
+        for erratum in known_errata(task)
     ]
     return {
         "family": task.family,

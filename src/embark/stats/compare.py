@@ -134,7 +134,7 @@ class Comparison(Drawn):
     def categories_table(self) -> Table:
         """Verdicts by category, and of all tasks."""
         tallies = [*self.categories.items(), ("all", self.total)]
-        rows = [Row((name, t.wins, t.ties, t.losses, *_difference(t), _p_value(t.p))) for name, t in tallies]
+        rows = [Row((name, t.wins, t.ties, t.losses, *difference_cells(t), p_cell(t.p))) for name, t in tallies]
         notes = {TOO_FEW: any(tally.p is None for _, tally in tallies)}
         columns = ("category", "wins", "ties", "losses", "mean difference", "95 %", "p")
         return Table(columns, tuple(rows), applicable(notes))
@@ -143,7 +143,7 @@ class Comparison(Drawn):
         total = self.total
         means = [float(np.mean([getattr(pair, side) for pair in self.pairs])) for side in ("a", "b")]
         verdict = "" if total.p is None else _verdict(total.difference, total.p)
-        return ("mean", *map(_percentage, means), *_difference(total), _p_value(total.p), None, verdict)
+        return ("mean", *map(_percentage, means), *difference_cells(total), p_cell(total.p), None, verdict)
 
     def sentence(self) -> str:
         """The comparison in words."""
@@ -347,10 +347,11 @@ def _name(results: Sequence[TaskResult]) -> str:
 
 def _cells(pair: Pair) -> tuple[Cell, ...]:
     scores = (_percentage(pair.a), _percentage(pair.b))
-    return (pair.task, *scores, *_difference(pair), _p_value(pair.p), _p_value(pair.holm), pair.verdict)
+    return (pair.task, *scores, *difference_cells(pair), p_cell(pair.p), p_cell(pair.holm), pair.verdict)
 
 
-def _difference(pair: Pair | Tally) -> tuple[Exact, Interval | None]:
+def difference_cells(pair: Pair | Tally) -> tuple[Exact, Interval | None]:
+    """A difference in points, and its interval, as cells of a table."""
     if pair.low is None or pair.high is None:
         return difference(pair.difference), None
     text = f"[{difference(pair.low).text}, {difference(pair.high).text}]"
@@ -358,7 +359,7 @@ def _difference(pair: Pair | Tally) -> tuple[Exact, Interval | None]:
 
 
 def _ends(tally: Tally) -> str:
-    interval = _difference(tally)[1]
+    interval = difference_cells(tally)[1]
     return f" {interval.text}" if interval else ""
 
 
@@ -366,8 +367,8 @@ def _percentage(value: float) -> Exact:
     return Exact(value, f"{100 * value:.1f}")
 
 
-
-def _p_value(value: float | None) -> Exact | None:
+def p_cell(value: float | None) -> Exact | None:
+    """A p-value as a cell of a table."""
     if value is None:
         return None
     return Exact(value, "<0.0001" if value < 5e-5 else f"{value:.4f}" if value < 0.1 else f"{value:.2f}")

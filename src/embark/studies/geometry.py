@@ -399,7 +399,8 @@ def _draw_variances(axes: Any, shapes: Sequence[Shape]) -> None:
     for number, side in enumerate(shapes):
         explained = 100 * np.cumsum(side.variances) / max(float(side.variances.sum()), 1e-300)
         axes.plot(np.arange(1, len(explained) + 1), explained, color=color(2 + number), label=side.side)
-    axes.set(xscale="log", ylim=(0, 102), xlabel="principal axes", ylabel="variance kept (%)")
+    log_axis(axes, np.arange(1, 1 + max((len(side.variances) for side in shapes), default=1)))
+    axes.set(ylim=(0, 102), xlabel="principal axes", ylabel="variance kept (%)")
     axes.legend(fontsize=7)
 
 
@@ -408,9 +409,9 @@ def _draw_popularity(axes: Any, relation: Relation) -> None:
     counts = np.arange(1, max(2, int(times.max()) + 1))
     shares = [100 * float((times >= count).mean()) for count in counts]
     axes.plot(counts, shares, color=color(5), drawstyle="steps-post")
+    log_axis(axes, counts)
+    log_axis(axes, [share for share in shares if share], "y")
     axes.set(
-        xscale="log",
-        yscale="log",
         xlabel=f"among the {relation.hubs.k} nearest\nat least so often",
         ylabel=f"share of side {relation.right} (%)",
     )
