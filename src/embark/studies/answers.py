@@ -13,7 +13,7 @@ from embark.catalogue import listed
 from embark.models import Loading, get_generator
 from embark.models.encoder import Generator
 from embark.results.drawing import PAGE
-from embark.results.table import Exact, Row, Score, Table, applicable, short
+from embark.results.table import Row, Score, Table, applicable, points, short
 from embark.run.stages import written_texts
 from embark.run.workbench import Workbench
 from embark.settings import Settings, load_settings
@@ -93,8 +93,8 @@ class Answers(Study):
         rows = [
             Row(
                 (
-                    part.model, part.score, None if part.task.chance is None else _percent(part.task.chance),
-                    _percent(part.unmatched), len(part.right),
+                    part.model, part.score, points(part.task.chance),
+                    points(part.unmatched), len(part.right),
                 ),
                 part.task.name,
             )
@@ -171,7 +171,3 @@ def match_answers(answers: Sequence[str], names: Sequence[str]) -> Array:
 def _plain(text: str) -> str:
     """Words in lower case, with single spaces and without punctuation."""
     return " ".join(re.findall(r"\w+", text.casefold()))
-
-
-def _percent(value: float) -> Exact:
-    return Exact(value, f"{100 * value:.1f}")

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from embark.boards.matrix import Matrix, grouped, load_matrix
+from embark.boards.matrix import Matrix, grouped
 from embark.catalogue import check_name, counted
 from embark.results.drawing import PAGE
-from embark.results.table import Row, Table, applicable, difference, named, short
+from embark.results.table import Row, Table, applicable, named, short, signed_points
 from embark.settings import Settings
-from embark.studies.model_filter import fact, only_models
+from embark.studies.model_filter import fact, load_field
 from embark.studies.plotting import COLORS, GREY
 from embark.studies.study import Study
 from embark.tasks import Tasks, Wanted
@@ -42,7 +42,7 @@ def gains(
     `against` is data or parameters; the reference is ImageNet where it is not named. `models` are names or patterns,
     `where` conditions on their cards: "architecture=vit", "data=400..2000" (millions).
     """
-    matrix = only_models(load_matrix(benchmark, tasks, own=own, settings=settings), models, where)
+    matrix = load_field(benchmark, tasks, models, where, own, settings)
     return relative_gains(matrix, against, by, reference)
 
 
@@ -88,9 +88,9 @@ class Gains(Study):
 
     def table(self) -> Table:
         """One line per group, that of the reference first."""
-        rows = [Row((named(self.reference, 34), 1, difference(self.reference_gain), 1.0, None, None, None))]
+        rows = [Row((named(self.reference, 34), 1, signed_points(self.reference_gain), 1.0, None, None, None))]
         rows += [
-            Row((g.group, g.tasks, difference(g.gain), g.ratio, g.slope_ratio, g.low, g.high), "groups")
+            Row((g.group, g.tasks, signed_points(g.gain), g.ratio, g.slope_ratio, g.low, g.high), "groups")
             for g in self.groups
         ]
         low, high = self.sizes

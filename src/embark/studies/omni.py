@@ -6,7 +6,9 @@ offline, or a set that `build_omni` made.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -54,15 +56,15 @@ def diagnose_omni(
     loading: Loading | None = None,
     settings: Settings | None = None,
     show_progress: bool = True,
-) -> Diagnosis:
+) -> OmniDiagnosis:
     """Why a model finds, or does not find, an item of the modality that it is told to find.
 
     `tasks` are the directions of one set: "OmniSET", the pocket's "PocketOmni", or the tasks of `build_omni`. Queries
     are embedded with and without their instruction; what is stored is not embedded again, and unless `embed`, what is
     not stored is an error. Modalities that the model does not take are left out of the lists.
 
-    `out` is a folder for report.md, tables (CSV) and `figures` (svg, pdf or png); `method` lays out the maps (tsne,
-    umap or pca).
+    `out` is a folder for report.md, tables (CSV, LaTeX) and `figures` (svg, pdf or png); `method` lays out the maps
+    (tsne, umap or pca).
     """
     check_name("format of figures", f".{figures}", FORMATS)
     check_name("method for maps", method, METHODS)
@@ -78,24 +80,44 @@ def diagnose_omni(
     return diagnosis
 
 
-def examine(model: str, data: str, directions: Sequence[Direction], method: str = "tsne") -> Diagnosis:
+@dataclass(frozen=True)
+class OmniDiagnosis(Diagnosis):
+    """The directions of a set as a model embedded them; `method` lays out the maps."""
+
+    model: str
+    data: str
+    directions: tuple[Direction, ...]
+    method: str = "tsne"
+
+    @property
+    def title(self) -> str:
+        return f"{self.model} on {self.data}"
+
+    @cached_property
+    def studies(self) -> Mapping[str, OmniStudy]:
+        facts = (self.model, self.data, self.directions)
+        return {
+            "retrieval": Retrieval(*facts),
+            "modalities": Modalities(*facts),
+            "sensitivity": Sensitivity(*facts),
+            "shift": Shift(*facts),
+            "shift-maps": ShiftMaps(*facts, shift_layout(self.directions, self.method)),
+            "map": ModalityMap(*facts, item_layout(self.directions, self.method)),
+            "asymmetry": Asymmetry(*facts),
+            "distribution": Distribution(*facts),
+        }
+
+    @cached_property
+    def findings(self) -> tuple[str, ...]:
+        return _findings(self.directions, Asymmetry(self.model, self.data, self.directions))
+
+
+def examine(model: str, data: str, directions: Sequence[Direction], method: str = "tsne") -> OmniDiagnosis:
     """The diagnosis of directions that were embedded."""
-    facts = (model, data, tuple(directions))
-    asymmetry = Asymmetry(*facts)
-    studies: dict[str, OmniStudy] = {
-        "retrieval": Retrieval(*facts),
-        "modalities": Modalities(*facts),
-        "sensitivity": Sensitivity(*facts),
-        "shift": Shift(*facts),
-        "shift-maps": ShiftMaps(*facts, shift_layout(directions, method)),
-        "map": ModalityMap(*facts, item_layout(directions, method)),
-        "asymmetry": asymmetry,
-        "distribution": Distribution(*facts),
-    }
     kinds = {kind for direction in directions for kind in (direction.query, direction.target)}
     missing = [kind for kind in KINDS if kind not in kinds]
     notes = (f"left out, as {model} does not take it: {listed(missing)}",) if missing else ()
-    return Diagnosis(f"{model} on {data}", _findings(directions, asymmetry), studies, notes=notes)
+    return OmniDiagnosis(model, data, tuple(directions), method, notes=notes)
 
 
 def _findings(directions: Sequence[Direction], asymmetry: Asymmetry) -> tuple[str, ...]:
