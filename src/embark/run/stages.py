@@ -23,12 +23,13 @@ from embark.data.items import key
 from embark.evaluators.pairs import PairScores
 from embark.evaluators.rerank import Reranked, shortlist
 from embark.models import Loading, get_generator, get_reranker
-from embark.models.encoder import Encoder, Generator, Interrupted, Reranker, fingerprint
+from embark.models.encoder import AnswerScorer, Encoder, Generator, Interrupted, Reranker, fingerprint
 from embark.planning import Demand, Need
 from embark.run.score import fingerprint_of
 from embark.run.workbench import ModelAsEncoder, Workbench, incompatibility, with_variants
 from embark.types import (
     Array,
+    Content,
     Dataset,
     EmbarkError,
     Item,
@@ -239,6 +240,49 @@ def written_texts(
         item: None if text_key in unreadable else bytes(stored[text_key]).decode()[:-1]
         for item, text_key in keys.items()
     }
+
+
+def text_likelihoods(
+    bench: Workbench, model: Generator, prompt: str, items: Sequence[Item], texts: Sequence[str]
+) -> dict[Item, Array | None]:
+    """How likely each text is as a generator's answer about each item, from the store or now: (texts, 2).
+
+    The columns are log-probabilities and numbers of tokens (0: not known); None where an item would not decode.
+    """
+    if not isinstance(model, AnswerScorer):
+        raise EmbarkError(
+            f"{model.card.name} does not tell how likely a given text is as its answer. Local models do, and recorded "
+            'files with "likelihoods"; servers tell it of their own texts alone: match their answers (--by answer).'
+        )
+    scorer = _AnswerScorerAsEncoder(model, texts)
+    space = fingerprint(scorer.card)
+    keys = {item: key(space, scorer.render(item, "likelihood", prompt)) for item in dict.fromkeys(items)}
+    needs = [Need(own, item, "likelihood", prompt, 0, row) for row, (item, own) in enumerate(keys.items())]
+    stored, unreadable = bench.outputs(scorer, needs)
+    return {item: None if own in unreadable else np.asarray(stored[own]) for item, own in keys.items()}
+
+
+class _AnswerScorerAsEncoder(ModelAsEncoder):
+    """The likelihoods of texts are a matrix in a space of their own; what the texts are is part of the key."""
+
+    def __init__(self, model: Generator, texts: Sequence[str]) -> None:
+        super().__init__(model)
+        self.card = replace(model.card, dim=2, stored="float32")
+        self.texts = tuple(texts)
+        self.hash = hashlib.sha256(json.dumps(self.texts).encode()).hexdigest()
+
+    def render(self, item: Item, role: str, instruction: str | None) -> Rendered:
+        rendered: Rendered = self.model.render(item, instruction or "")
+        return replace(rendered, mode=f"{rendered.mode}|{self.hash}")
+
+    def prepare(self, contents: Sequence[Content], mode: str) -> Any:
+        return super().prepare(contents, mode.rpartition("|")[0])
+
+    def prepare_many(self, batch: Sequence[Sequence[Content]], modes: Sequence[str]) -> Sequence[Any]:
+        return super().prepare_many(batch, [mode.rpartition("|")[0] for mode in modes])
+
+    def embed(self, batch: Sequence[Any]) -> list[Array]:
+        return [np.asarray(of_item, np.float32) for of_item in self.model.likelihoods(batch, self.texts)]
 
 
 class _GeneratorAsEncoder(ModelAsEncoder):
