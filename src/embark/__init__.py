@@ -63,6 +63,7 @@ The store of vectors
 Exchange
     import_results   scores that mteb or MMEB's code made
     export_mteb      results as mteb reads them
+    export_inputs    what a generator or re-ranker would be asked, to be filled elsewhere and recorded
     export_vectors   the stored vectors of a task as Parquet or .npy
     import_vectors   vectors made elsewhere, scored without a model
     card             a model's scores for its model card
@@ -77,8 +78,8 @@ Settings
 
 What functions return
     ArkDiagnosis, CardSection, CheckReport, Comparison, CostReport, Diagnosis, Examination, Facts, FetchReport, Flips,
-    Imported, Leaderboard, Measurement, OmniSet, PageServer, PlanReport, PublishedCheck, Recommendation, Reference,
-    ResultSet, Run, Site, StoreHealth, Study, Upload, VectorFile, Verification
+    Imported, Leaderboard, Measurement, OmniDiagnosis, OmniSet, PageServer, PlanReport, PublishedCheck, Recommendation,
+    RecordingInputs, Reference, ResultSet, Run, Site, StoreHealth, Study, Upload, VectorFile, Verification
 
 What they are made of
     Record, TaskResult, Ranking, Matrix, Table, Score, EmbarkError
@@ -124,6 +125,7 @@ _HOMES = {
     "Media": "types",
     "ModelCard": "types",
     "Monitor": "studies.monitor",
+    "OmniDiagnosis": "studies.omni",
     "OmniSet": "run.build_omni",
     "PageServer": "site.server",
     "PlanReport": "run.plans",
@@ -131,6 +133,7 @@ _HOMES = {
     "Ranking": "run.ranked_lists",
     "Recommendation": "studies.recommend",
     "Record": "results",
+    "RecordingInputs": "run.recording_inputs",
     "Reference": "boards.reference",
     "Rendered": "types",
     "Reranker": "models.encoder",
@@ -164,6 +167,7 @@ _HOMES = {
     "doctor": "run.examination",
     "encoder": "models.functions",
     "evaluate": "run",
+    "export_inputs": "run.recording_inputs",
     "export_mteb": "boards.exchange",
     "export_site": "site.bundle",
     "export_vectors": "run.vector_files",

@@ -150,7 +150,7 @@ def input_of(item: Item) -> Any:
 
 def item_key(item: Item) -> str:
     """The key of an item, equal to the `input_key` of its input; the digests of media are known, so no file is read."""
-    parts = [part.text if isinstance(part, Text) else {"digest": _as_stored(part).digest.hex()} for part in item.parts]
+    parts = [part.text if isinstance(part, Text) else {"digest": as_stored(part).digest.hex()} for part in item.parts]
     return json.dumps(parts, ensure_ascii=False)
 
 
@@ -173,11 +173,11 @@ def _part_key(part: Any) -> Any:
 
 
 def _file_hashes(part: Media) -> str | list[str]:
-    hashes = [hashlib.sha256(chunk).hexdigest() for chunk in _as_stored(part).read()]
+    hashes = [hashlib.sha256(chunk).hexdigest() for chunk in as_stored(part).read()]
     return hashes[0] if len(hashes) == 1 else hashes
 
 
-def _as_stored(part: Media) -> Media:
+def as_stored(part: Media) -> Media:
     """The file itself, where a picture is turned upright."""
     stored: Media = getattr(part, "stored", part)
     return stored

@@ -80,7 +80,7 @@ class Stages:
 
     def own_prompts(self) -> dict[str, str]:
         """The user's prompts, exactly as given; of a file, all but its last line feed."""
-        return {stage: _prompt_text(stage, prompt) for stage, prompt in self.prompts.items()}
+        return {stage: prompt_text(stage, prompt) for stage, prompt in self.prompts.items()}
 
 
 def prompt_hash(prompt: str) -> str:
@@ -88,7 +88,8 @@ def prompt_hash(prompt: str) -> str:
     return hashlib.sha256(prompt.encode()).hexdigest()[:12]
 
 
-def _prompt_text(stage: str, prompt: str | Path) -> str:
+def prompt_text(stage: str, prompt: str | Path) -> str:
+    """A stage's own prompt, from a text or a file."""
     try:
         text = prompt if isinstance(prompt, str) else prompt.read_text(encoding="utf-8").removesuffix("\n")
     except (OSError, UnicodeDecodeError) as error:
@@ -182,13 +183,12 @@ class StagedWorkbench(Workbench):
         """The dataset with its queries rewritten and its media in words."""
         data = super()._read(self._plain_rows[task.name], split, subset)
         if rewriter := self.generators.get("rewrite"):
-            kinds = rewriter.card.modalities  # a rewriter without vision gets the text alone
-            seen = {item: Item(tuple(part for part in item.parts if part.kind in kinds)) for item in _queries(data)}
-            texts = self._texts("rewrite", [item for item in seen.values() if item.parts])
+            kinds = rewriter.card.modalities
+            seen = {item: _seen(item, kinds) for item in _queries(data)}
+            texts = self._texts("rewrite", [item for _, item in rewrite_inputs(data, kinds)])
             data = _map_items(task, data, lambda item: _rewritten(item, texts, seen.get(item)))
         if "caption" in self.generators:
-            items = [item for side in data.sides.values() for item in side.items]
-            texts = self._texts("caption", [Item((part,)) for item in items for part in item.parts if _media(part)])
+            texts = self._texts("caption", [item for _, item in caption_inputs(data)])
             data = _map_items(task, data, lambda item: _in_words(item, texts))
         return data
 
@@ -316,6 +316,29 @@ def published_protocols(family: str) -> frozenset[str]:
 
 def _media(part: Part) -> bool:
     return not isinstance(part, Text)
+
+
+def rewrite_inputs(data: Dataset, kinds: Sequence[Modality]) -> list[tuple[str, Item]]:
+    """The ids of queries, and what a rewriter that takes these modalities sees of them."""
+    queries = [side for name, side in data.sides.items() if role_of(name) == "query"]
+    inputs = [(id, _seen(item, kinds)) for side in queries for id, item in zip(side.ids, side.items, strict=True)]
+    return [(id, item) for id, item in inputs if item.parts]
+
+
+def caption_inputs(data: Dataset) -> list[tuple[str, Item]]:
+    """The media of all items, each alone, with the id of its item."""
+    return [
+        (id, Item((part,)))
+        for side in data.sides.values()
+        for id, item in zip(side.ids, side.items, strict=True)
+        for part in item.parts
+        if _media(part)
+    ]
+
+
+def _seen(item: Item, kinds: Sequence[Modality]) -> Item:
+    """A rewriter without vision gets the text alone."""
+    return Item(tuple(part for part in item.parts if part.kind in kinds))
 
 
 def _queries(data: Dataset) -> list[Item]:
