@@ -85,8 +85,8 @@ from embark.studies.ark import ArkDiagnosis as ArkDiagnosis
 from embark.studies.ark import diagnose_ark as diagnose_ark
 from embark.studies.diagnosis import Diagnosis as Diagnosis
 from embark.studies.monitor import Monitor as Monitor
-from embark.studies.omni import diagnose_omni as diagnose_omni
 from embark.studies.omni import OmniDiagnosis as OmniDiagnosis
+from embark.studies.omni import diagnose_omni as diagnose_omni
 from embark.studies.recommend import Recommendation as Recommendation
 from embark.studies.recommend import recommend as recommend
 from embark.studies.study import Study as Study
