@@ -198,8 +198,13 @@ def test_a_model_of_text_starts_from_captions(settings: Settings) -> None:
 def test_only_tasks_with_one_right_answer_are_diagnosed(settings: Settings) -> None:
     with pytest.raises(EmbarkError, match="PocketNameToImage has queries with several right answers"):
         _ = diagnose_ark("embark/random", "PocketNameToImage", settings=settings, show_progress=False).queries
-    with pytest.raises(EmbarkError, match="ARK's tables are of retrieval; PocketFlagZeroShot"):
+    with pytest.raises(EmbarkError, match="ARK's tables are of retrieval, which is not what PocketFlagZeroShot"):
         diagnose_ark("embark/random", "PocketFlagZeroShot", settings=settings)
+
+
+def test_a_prompt_needs_its_stage(settings: Settings) -> None:
+    with pytest.raises(EmbarkError, match="There is a prompt for 'rewrite', but no model that it is for"):
+        diagnose_ark("embark/random", COUNTING, prompts={"rewrite": "Again."}, settings=settings, show_progress=False)
 
 
 def test_tables_have_a_row_for_each_group_and_route(diagnosis: ArkDiagnosis) -> None:

@@ -171,7 +171,7 @@ def test_modalities_that_a_model_does_not_take_are_left_out() -> None:
 
 def test_tasks_of_other_shapes_are_refused() -> None:
     model = embark.get_model("embark/random")
-    with pytest.raises(EmbarkError, match="PocketNameToImage has no list of candidates for each query"):
+    with pytest.raises(EmbarkError, match="PocketNameToImage: no list of candidates for each query"):
         embark.diagnose_omni(model, "PocketNameToImage", show_progress=False)
     with pytest.raises(EmbarkError, match="PocketClockReading mixes no modalities in the candidates of a query"):
         embark.diagnose_omni(model, "PocketClockReading", show_progress=False)

@@ -125,7 +125,7 @@ class Verification(Noted, Drawn):
 
     @property
     def title(self) -> str:
-        return f"{self.model} against {self.source}"
+        return f"{self.model} against {Path(self.source).name}"
 
     @property
     def size(self) -> tuple[float, float]:

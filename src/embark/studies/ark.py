@@ -84,7 +84,7 @@ def diagnose_ark(
         notes += [] if labeled else [POCKET]
     rows = choose_tasks(tasks, known=known_tasks(Results(settings.results).all()))
     if others := [row.name for row in rows if row.evaluator != "retrieval"]:
-        raise EmbarkError(f"ARK's tables are of retrieval; {listed(others)} are not. Leave them out.")
+        raise EmbarkError(f"ARK's tables are of retrieval, which is not what {listed(others)} ask for: leave them out.")
     loading = loading or Loading()
     encoder = load_model(model, loading, settings) if isinstance(model, str) else model
     options = {**vars(loading), "settings": settings}
@@ -92,6 +92,8 @@ def diagnose_ark(
     rewriter = get_generator(rewrite, **options) if isinstance(rewrite, str) else rewrite
     judge = get_reranker(rerank, **options) if isinstance(rerank, str) else rerank
     own_prompts = prompts or {}
+    if unused := [stage for stage in own_prompts if {"caption": captioner, "rewrite": rewriter}.get(stage) is None]:
+        raise EmbarkError(f"There is a prompt for '{unused[0]}', but no model that it is for: name one.")
 
     def route(**stages: Any) -> Route:
         of_route = {stage: prompt for stage, prompt in own_prompts.items() if stage in stages}
@@ -377,7 +379,7 @@ class Axis(Study):
 
     @property
     def caption(self) -> str:
-        kinds = listed(list(dict.fromkeys(group.kind for group in self.groups if group.kind != "average")))
+        kinds = " and ".join(dict.fromkeys(group.kind for group in self.groups if group.kind != "average"))
         return (
             f"Recall at 1 by {kinds}, with 95 % intervals over queries; in brackets: the number of queries. "
             f"{self.diagnosis.data}."

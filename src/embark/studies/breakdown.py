@@ -48,6 +48,8 @@ def breakdown(
         for group in _groups(result, numbers.setdefault(result.model, ItemNumbers()), by == CLASS)
     ]
     labels = dict.fromkeys(group.label for group in groups)
+    if not results.results:
+        raise EmbarkError("There are no results of these tasks to break down. Make some: embark run -t TASK")
     if not groups:
         raise EmbarkError(
             "No result on disk has facts about its items to go by: only some readers keep them (webdataset, ark), and "
@@ -92,7 +94,8 @@ class Breakdown(Study):
 
     @property
     def title(self) -> str:
-        return f"Scores by {listed(sorted({part.fact for part in self.parts}))}"
+        tasks = list(dict.fromkeys(part.task for part in self.parts))
+        return f"Scores by {listed(sorted({part.fact for part in self.parts}))}: {listed(tasks, 2)}"
 
     @property
     def size(self) -> tuple[float, float]:
@@ -107,7 +110,8 @@ class Breakdown(Study):
             scores = [Score(p.score, *p.interval) if p else None for p in parts]
             count = max(part.items for part in parts if part)
             rows.append(Row((*group, Exact(count, f"{count:,}"), *scores)))
-        return Table(("task", "fact", "value", "items", *map(short, self._models)), tuple(rows))
+        notes = ("Means over the items of a group, with 95 % intervals; an item with several values counts in each.",)
+        return Table(("task", "fact", "value", "items", *map(short, self._models)), tuple(rows), notes)
 
     def draw(self, figure: Any) -> None:
         """A row for each group, and in it a point with its interval for each model."""
@@ -129,7 +133,7 @@ class Breakdown(Study):
             for task, fact, value in places
         ]
         axes.set_yticks(list(places.values()), names, fontsize=7)
-        axes.set(xlabel="score (%), with 95 % intervals over items", ylim=(0.3 - len(places), 0.7))
+        axes.set(xlabel="score (%), with 95 % intervals over items; in brackets: items", ylim=(0.3 - len(places), 0.7))
         axes.grid(visible=False, axis="y")
         figure.legend(loc="outside lower center", ncols=3, fontsize=8)
 

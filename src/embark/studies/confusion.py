@@ -130,7 +130,8 @@ class Confusion(Study):
                 rows.append(Row(cells, f"{part.model} · {part.task}"))
         columns = ("class", "items", "recall", "precision", "F1", "most often taken for")
         runs = any(not part.whole for part in self.parts)
-        notes = {"Predictions of probes are means over their runs.": runs}
+        counts = listed([f"{part.task} {len(part.label):,}" for part in self.parts[:PANELS]])
+        notes = {f"Items: {counts}.": True, "Predictions of probes are means over their runs.": runs}
         return Table(columns, tuple(rows), applicable(notes), models="rows")
 
     def _cells(self) -> Iterator[Row]:

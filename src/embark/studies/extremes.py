@@ -115,6 +115,8 @@ class Extremes(Study):
 
 def group_extremes(matrix: Matrix, by: str = "category") -> Extremes:
     """The extremes of every group, and of the mean over groups."""
+    if len(matrix.models) < 2:
+        raise EmbarkError(f"The best and the worst model are told of two or more; there is only {matrix.models[0]}.")
     columns = grouped(matrix.tasks, by)
     means = {name: matrix.values[:, group].mean(axis=1) for name, group in columns.items()}
     scored = {name: scores for name, scores in means.items() if not np.isnan(scores).all()}

@@ -30,7 +30,7 @@ def gains(
     tasks: Tasks = None,
     *,
     against: str = "data",
-    by: str = "capability",
+    by: str | None = None,
     reference: str | None = None,
     models: Wanted = None,
     where: Sequence[str] = (),
@@ -39,11 +39,13 @@ def gains(
 ) -> Gains:
     """What the most scaled models gain over the least scaled ones, group by group, relative to a `reference` task.
 
-    `against` is data or parameters; the reference is ImageNet where it is not named. `models` are names or patterns,
-    `where` conditions on their cards: "architecture=vit", "data=400..2000" (millions).
+    `against` is data or parameters; groups are `by` capability, or by category where tasks have none; the reference is
+    ImageNet where it is not named. `models` are names or patterns, `where` conditions on their cards:
+    "architecture=vit", "data=400..2000" (millions).
     """
     matrix = load_field(benchmark, tasks, models, where, own, settings)
-    return relative_gains(matrix, against, by, reference)
+    capable = all("capability" in task.tags for task in matrix.tasks)
+    return relative_gains(matrix, against, by or ("capability" if capable else "category"), reference)
 
 
 @dataclass(frozen=True)
@@ -119,7 +121,7 @@ class Gains(Study):
         axes.axvline(0, color="black", lw=0.6)
         axes.set_yticks(lines, [f"{g.group} ({g.tasks})" for g in self.groups])
         axes.invert_yaxis()
-        axes.set_xlabel(f"gain from scaling {self.against}, as a share of the reference's")
+        axes.set_xlabel(f"gain from scaling {self.against}, as a share of the reference's; in brackets: tasks")
         figure.legend(loc="outside lower center", ncols=3)
 
 
