@@ -8,13 +8,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from embark.boards.comparable_results import load_results
 from embark.catalogue import check_name, group_values, listed
 from embark.results import ABOUT, TaskResult
 from embark.results.table import Exact, Row, Score, Table, short
 from embark.settings import Settings
 from embark.stats.outcomes import observations_of, statistic_of
 from embark.stats.shared import ItemNumbers, Observations, part_interval
+from embark.studies.own_results import own_results
 from embark.studies.plotting import color, marker
 from embark.studies.study import Study
 from embark.tasks import Tasks
@@ -40,7 +40,7 @@ def breakdown(
     values of a label counts in each of their groups. `pool` puts the items of all tasks together: one group a value.
     Published scores have no outcomes of items, so they cannot be broken down; `own` changes nothing.
     """
-    results = load_results(benchmark, tasks, published=False, settings=settings)
+    results = own_results(benchmark, tasks, settings=settings)
     numbers: dict[str, ItemNumbers] = {}
     groups = [
         group
@@ -48,8 +48,6 @@ def breakdown(
         for group in _groups(result, numbers.setdefault(result.model, ItemNumbers()), by == CLASS)
     ]
     labels = dict.fromkeys(group.label for group in groups)
-    if not results.results:
-        raise EmbarkError("There are no results of these tasks to break down. Make some: embark run -t TASK")
     if not groups:
         raise EmbarkError(
             "No result on disk has facts about its items to go by: only some readers keep them (webdataset, ark), and "

@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from embark.boards.comparable_results import load_results
-from embark.catalogue import counted, listed, match_words
+from embark.catalogue import counted, listed
 from embark.results import PREDICTED, TaskResult
 from embark.results.table import Exact, Row, Score, Table, applicable, short
 from embark.settings import Settings
 from embark.stats.intervals import mean_interval
+from embark.studies.own_results import own_results
 from embark.studies.plotting import draw_heat
 from embark.studies.study import Study
 from embark.tasks import Tasks, Wanted
@@ -38,10 +38,8 @@ def confusion(
     `models` are names or patterns. With `matrix`, the table has the cells of the confusion matrix instead of a line per
     class. Published scores have no outcomes; `own` changes nothing.
     """
-    loaded = load_results(benchmark, tasks, published=False, settings=settings)
-    known = {result.model for result in loaded.results}
-    wanted = match_words("model with results", known, models) if known else None
-    results = [result for result in loaded.results if wanted is None or result.model in wanted]
+    loaded = own_results(benchmark, tasks, models, settings)
+    results = loaded.results
     parts = tuple(part for result in results if (part := classes_of(result)) is not None)
     if not parts:
         raise EmbarkError(
