@@ -124,6 +124,7 @@ class StagedUnlabeled(StagedWorkbench, Unlabeled):
 
 
 def ranking_of(bench: Workbench, encoder: Encoder, task: Task, split: str, subset: str, depth: int) -> Ranking:
+    """The `depth` best documents of each query of one split and subset; what is not stored is embedded."""
     demand = task_demand(task, split, subset, bench.read(task, split, subset), encoder)
     for keys in demand.keys.values():
         bench.space(encoder.card).discard(keys)  # damaged vectors are embedded again

@@ -124,8 +124,8 @@ def _findings(directions: Sequence[Direction], asymmetry: Asymmetry) -> tuple[st
     """What the studies come down to."""
     count = len(directions)
     hit, reciprocal = mean_scores(directions)
-    own = sum(whose(d, dominant(d.top)[0]) == "query's" for d in directions)
-    asked = sum(whose(d, dominant(d.top)[0]) == "target's" for d in directions)
+    of_query = sum(whose(d, dominant(d.top)[0]) == "query's" for d in directions)
+    of_target = sum(whose(d, dominant(d.top)[0]) == "target's" for d in directions)
     itself = float(np.mean([d.itself.mean() for d in directions]))
     moved = float(np.mean([d.moved.mean() for d in directions]))
     closer = sum(mean_distance(d.shift)[2] < 0 for d in directions)
@@ -141,8 +141,8 @@ def _findings(directions: Sequence[Direction], asymmetry: Asymmetry) -> tuple[st
     return (
         f"Hit@1 {100 * hit.value:.1f} %, MRR {100 * reciprocal.value:.1f} % (means of {counted(count, 'direction')}); "
         f"{100 * itself:.0f} % of queries find themselves first.",
-        f"The first {TOP} results are mostly of the query's own modality in {own} of {count} directions, "
-        f"of the one that is asked for in {asked}.",
+        f"The first {TOP} results are mostly of the query's own modality in {of_query} of {count} directions, "
+        f"of the one that is asked for in {of_target}.",
         obeyed if moved > NO_SPREAD else ignored,
-        f"Directions that differ from their reverse in MRR: {listed(names, len(names)) or 'none'}.",
+        f"Directions that differ from their reverse in MRR (points): {listed(names, len(names)) or 'none'}.",
     )
