@@ -1,15 +1,17 @@
 """Draw every figure of docs/gallery.md: python examples/gallery.py [FOLDER]
 
 Scores are the published ones; vectors are those of three small models that ship with embark; a field of 59 models
-with known effects stands in for UniBench, whose scores by model were never printed.
+with known effects stands in for UniBench, whose scores by model were never printed. Whatever else is made up says so.
 """
 
 from __future__ import annotations
 
+import json
 import re
 import sys
-from collections.abc import Callable
-from functools import partial
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -17,30 +19,35 @@ import numpy as np
 
 import embark
 from embark import analyze
-from embark.boards.matrix import Matrix
-from embark.settings import load_settings
+from embark.boards.matrix import Matrix, load_matrix
+from embark.models.recorded import input_of
+from embark.results.drawing import Drawn
+from embark.run.workbench import Workbench
+from embark.settings import Settings, load_settings
 from embark.studies.extremes import group_extremes
 from embark.studies.gains import relative_gains
 from embark.studies.medians import field_medians
 from embark.studies.scaling import fit_scaling
-from embark.studies.study import Study
 from embark.tasks import TASKS, get_benchmark
-from embark.types import ModelCard
+from embark.types import Array, Classes, Content, Item, ModelCard, Rendered
 
 MODELS = ["embark/pocket", "embark/handmade", "embark/random"]
 FIRST, SECOND, _ = MODELS
 TASKS_EMBEDDED = [
     "PocketNameToImage", "PocketSubgroupZeroShot", "PocketGroupZeroShot", "PocketFlagZeroShot", "PocketGroupProbe",
-    "PocketNameSTS", "PocketRobustness",
+    "PocketNameSTS", "PocketRenderedSTS", "PocketRobustness",
 ]  # fmt: skip
+STAGES = {
+    "captions": "embark/pocket-captions", "rewrite": "embark/pocket-rewrites", "rerank": "embark/pocket-judgements",
+}  # fmt: skip
 THREE = ["PocketNameToImage", "PocketNameSTS", "PocketGroupZeroShot"]
 HEAD = """# Gallery
 
-Figures of `embark analyze`, each with its command and the words that go below it in a paper (`study.caption`; they are
+Every figure that a command draws, with its command and the words that go below it in a paper (`study.caption`; they are
 also in the file, as its description). This page and its drawings are made by `python examples/gallery.py`, from
 published scores, from a run of three small models on Pocket tasks, and from a made-up field of 59 models on UniBench's
 benchmarks (medians, gains, extremes, scaling with the architecture held fixed), whose scores by model were never
-printed.
+printed. What is made up says so.
 
 One style for all: no type below 6.5 points at the width that a figure is drawn in, which is that of a page (7 inches)
 or less; the colors of Okabe and Ito first, then others with other markers; text stays text, and lines stay vectors in
@@ -74,18 +81,95 @@ def field(models: int = 59) -> Matrix:
     return Matrix(tuple(own_card.name for own_card in cards), tasks, np.column_stack(columns).clip(0, 1), own_cards=own)
 
 
-FIELD = ("medians", "scaling-held", "gains", "extremes")  # figures of the field above
-MADE_UP = "**Made-up scores of 59 models**, with planted effects: no result. "
+MADE_UP = {  # what is said before a caption, by the figure
+    **dict.fromkeys(
+        ("medians", "scaling-held", "gains", "extremes"),
+        "**Made-up scores of 59 models**, with planted effects: no result.",
+    ),
+    "mllm": "**Made-up scores of multimodal LLMs**: no result.",
+    "answers": "**Made-up likelihoods**: no result.",
+}
+OBEDIENT = "**A made-up model**, the pocket model taught to obey half-heartedly: no result."
+Figures = dict[str, tuple[str, Callable[[], Drawn]]]
 
 
-def figures(folder: Path) -> dict[str, tuple[str, Callable[[], Study]]]:
-    """Each figure by its name: the command that draws it, and its study."""
+class Obedient(embark.Encoder):
+    """The pocket model with a gap between modalities, across which an instruction moves a query half of the way."""
+
+    def __init__(self) -> None:
+        self.pocket = embark.get_model(FIRST)
+        self.card = replace(self.pocket.card, name="made-up/obedient", revision="1", instructed=True)
+        kinds = ("text", "image", "video", "audio")
+        self.gaps = dict(zip(kinds, np.random.default_rng(0).normal(size=(4, 256)) / 16, strict=True))
+
+    def render(self, item: Item, role: str, instruction: str | None) -> Rendered:
+        """The item; the mode tells its modality, and the one that the instruction names first."""
+        named = re.search("text|image|video|audio", instruction or "")
+        own = self.pocket.render(item, role, None)
+        return replace(own, mode=f"{own.mode}|{item.modalities[0]}|{named[0] if named else ''}")
+
+    def prepare(self, contents: Sequence[Content], mode: str) -> tuple[Any, str, str]:
+        """The pocket model's input, and both modalities."""
+        own, kind, target = mode.split("|")
+        return self.pocket.prepare(contents, own), kind, target
+
+    def embed(self, batch: Sequence[tuple[Any, str, str]]) -> Array:
+        """Vectors with the gaps."""
+        vectors = np.array(self.pocket.embed([content for content, _, _ in batch]))
+        vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+        for row, (_, kind, target) in enumerate(batch):
+            vectors[row] += self.gaps[kind]
+            if target:
+                vectors[row] += 0.7 * (self.gaps[target] - self.gaps[kind])
+        return vectors
+
+
+def write_likelihoods(path: Path, tasks: Sequence[str], settings: Settings) -> str:
+    """A recorded generator with made-up likelihoods of class names: those of the right ones are higher on average."""
+    rng = np.random.default_rng(0)
+    lines: dict[str, dict[str, Any]] = {}
+    for name in tasks:
+        data = Workbench(settings, show_progress=False).read(TASKS[name], *TASKS[name].parts[0])
+        assert isinstance(data.truth, Classes)
+        for item, label in zip(data.sides["item"].items, data.truth.label.tolist(), strict=True):
+            line = lines.setdefault(json.dumps(input_of(item)), {"input": input_of(item), "likelihoods": {}})
+            values = -6 - rng.exponential(2, len(data.truth.names))
+            values[label] += 3
+            line["likelihoods"] |= {text: round(v, 3) for text, v in zip(data.truth.names, values, strict=True)}
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join(f"{json.dumps(line)}\n" for line in lines.values()), encoding="utf-8")
+    return f"recorded:{path}"
+
+
+def mllm_scores() -> dict[str, dict[str, float]]:
+    """Made-up scores of multimodal LLMs on twelve encoders: one follows document understanding, one nothing."""
+    matrix = load_matrix("MIEB(lite)")
+    documents = [task.category == "Document Understanding" for task in matrix.tasks]
+    means = matrix.values[:, documents].mean(axis=1)
+    rng = np.random.default_rng(0)
+    chosen = np.flatnonzero(~np.isnan(means))[:12]
+    follows = {matrix.models[row]: 30 + 50 * means[row] + rng.normal(0, 3) for row in chosen}
+    return {"reading": follows, "nothing": {model: rng.normal(50, 5) for model in follows}}
+
+
+def figures(folder: Path) -> Figures:
+    """Each figure by its name: the command that draws it, and the call that makes it."""
     home = load_settings(folder / "home", folder / "results")
-    stored: dict[str, Any] = {"settings": home, "show_progress": False}
+    return scores(home) | vectors(home) | verdicts(home) | diagnoses(home)
+
+
+def scores(home: Settings) -> Figures:
+    """Figures of scores: published, own, and made up."""
     own: dict[str, Any] = {"own": True, "settings": home}
     made_up = field()
     vit = made_up.only(models=np.array([card.architecture == "ViT-B/32" for card in made_up.cards.values()]))
-    calls: dict[str, tuple[str, Callable[[], Study]]] = {
+    answered = ("PocketGroupZeroShot", "PocketFlagZeroShot")
+
+    def answers() -> Drawn:
+        model = write_likelihoods(home.home / "likelihoods.jsonl", answered, home)
+        return analyze.answers(model, answered, by="likelihood", settings=home, show_progress=False)
+
+    calls: Figures = {
         "pareto": ("pareto", analyze.pareto),
         "pareto-dim": ("pareto --against dim", lambda: analyze.pareto(against="dim")),
         "scaling": ("scaling --by type", lambda: analyze.scaling(by="type")),
@@ -124,7 +208,23 @@ def figures(folder: Path) -> dict[str, tuple[str, Callable[[], Study]]]:
             "confusion -t PocketGroupZeroShot -m embark/pocket",
             lambda: analyze.confusion(tasks="PocketGroupZeroShot", models=FIRST, **own),
         ),
+        "breakdown": (
+            "breakdown -t PocketGroupZeroShot --by class",
+            lambda: analyze.breakdown(tasks="PocketGroupZeroShot", by="class", settings=home),
+        ),
+        "rendering": ("rendering -b Pocket --own", lambda: analyze.rendering("Pocket", **own)),
+        "mllm": ("mllm scores.csv -b 'MIEB(lite)'", lambda: analyze.mllm(mllm_scores(), "MIEB(lite)")),
+        "answers": (
+            f"answers -m recorded:likelihoods.jsonl {' '.join(f'-t {task}' for task in answered)} --by likelihood",
+            answers,
+        ),
     }
+    return {name: (f"analyze {words} --plot {name}.svg", call) for name, (words, call) in calls.items()}
+
+
+def vectors(home: Settings) -> Figures:
+    """Figures of stored vectors."""
+    calls: Figures = {}
     of_vectors: dict[str, tuple[str, list[str], list[str] | str, dict[str, str]]] = {
         "geometry": ("geometry", MODELS, "PocketNameToImage", {}),
         "map": ("map", MODELS[:2], "PocketNameToImage", {"method": "tsne"}),
@@ -136,14 +236,64 @@ def figures(folder: Path) -> dict[str, tuple[str, Callable[[], Study]]]:
         "similarity": ("similarity", [FIRST], ["PocketNameToImage", "PocketNameSTS"], {}),
         "prompts": ("prompts", [FIRST], "PocketSubgroupZeroShot", {}),
         "robustness": ("robustness", MODELS[:2], "PocketRobustness", {}),
+        "index": ("index", [FIRST], "PocketNameToImage", {}),
     }
     for name, (analysis, models, tasks, options) in of_vectors.items():
         words = [f"-m {model}" for model in models]
         words += [f"-t {task}" for task in ([tasks] if isinstance(tasks, str) else tasks)]
         words += [f"--{option} {value}" for option, value in options.items()]
-        study = partial(getattr(analyze, analysis), models, tasks, **options, **stored)
-        calls[name] = (" ".join([analysis, *words]), study)
+        study = partial(getattr(analyze, analysis), models, tasks, **options, settings=home, show_progress=False)
+        calls[name] = (" ".join(["analyze", analysis, *words, f"--plot {name}.svg"]), study)
     return calls
+
+
+def verdicts(home: Settings) -> Figures:
+    """Figures of two models, of a model against published scores, and of a choice."""
+    tasks = TASKS_EMBEDDED[:-1]
+    sampled = load_settings(home.home, home.results.with_name("sampled"))
+    check = partial(embark.verify, FIRST, tasks=tasks, against=home.results, limit=300, settings=sampled)
+    chosen = " ".join(f"-t {task}" for task in tasks)
+    return {
+        "compare": (
+            f"compare {FIRST} {SECOND} --plot compare.svg",
+            partial(embark.compare, FIRST, SECOND, settings=home),
+        ),
+        "verify": (
+            f"verify -m {FIRST} {chosen} --against results --limit 300 --plot verify.svg",
+            partial(check, show_progress=False),
+        ),
+        "recommend": (
+            "recommend --need 'visual sts,retrieval' --max-parameters 500M --plot recommend.svg",
+            lambda: embark.recommend("visual sts,retrieval", max_parameters="500M"),
+        ),
+    }
+
+
+def diagnoses(home: Settings) -> Figures:
+    """Figures of diagnoses; a diagnosis is made when its first figure is."""
+
+    @cache
+    def omni() -> embark.Diagnosis:
+        return embark.diagnose_omni(Obedient(), settings=home, show_progress=False)
+
+    @cache
+    def ark() -> embark.Diagnosis:
+        return embark.diagnose_ark(FIRST, **STAGES, settings=home, show_progress=False)
+
+    of_omni = ("retrieval", "modalities", "sensitivity", "shift", "shift-maps", "map", "asymmetry", "distribution")
+    of_ark = ("routes", "knowledge-axis", "reasoning-axis", "gains")
+    stages = " ".join(f"--{stage} {model}" for stage, model in STAGES.items())
+    calls: Figures = {
+        f"omni-{name}": ("diagnose omni -m MODEL --out omni", partial(lambda name: omni().studies[name], name))
+        for name in of_omni
+    }
+    return calls | {
+        f"ark-{name}": (
+            f"diagnose ark -m {FIRST} {stages} --out ark",
+            partial(lambda name: ark().studies[name], name),
+        )
+        for name in of_ark
+    }
 
 
 def main(docs: Path, work: Path) -> None:
@@ -159,8 +309,9 @@ def main(docs: Path, work: Path) -> None:
         digits = re.sub(r"(\d\.\d\d)\d+", r"\1", path.read_text(encoding="utf-8"))  # more are not seen
         path.write_text(digits, encoding="utf-8")
         print(name, flush=True)
-        lines += [f"## {drawing.title}", f"`embark analyze {command} --plot {name}.svg`"]
-        lines += [f"![{drawing.title}](gallery/{name}.svg)", (MADE_UP if name in FIELD else "") + drawing.caption]
+        lines += [f"## {drawing.title}", f"`embark {command}`"]
+        warning = OBEDIENT if name.startswith("omni-") else MADE_UP.get(name, "")
+        lines += [f"![{drawing.title}](gallery/{name}.svg)", f"{warning} {drawing.caption}".strip()]
     (docs / "gallery.md").write_text("\n\n".join(lines) + "\n", encoding="utf-8")
 
 

@@ -28,7 +28,8 @@ WALK = re.findall(r"```python\n(.*?)```", (DOCS / "python.md").read_text(encodin
 TRAINING = (DOCS / "training.md").read_text(encoding="utf-8")
 DIAGNOSES = "".join((DOCS / name).read_text(encoding="utf-8") for name in ("diagnose.md", "diagnose-ark.md"))
 FIRST_STEPS = "".join(
-    (DOCS / f"{name}.md").read_text(encoding="utf-8") for name in ("index", "quickstart", "choosing", "intervals", "report")
+    (DOCS / f"{name}.md").read_text(encoding="utf-8")
+    for name in ("index", "quickstart", "choosing", "intervals", "report")
 )
 PYTHON = re.findall(r"```python\n(.*?)```", DATA + MODELS + ANALYSES + TRAINING + DIAGNOSES + FIRST_STEPS, flags=re.S)
 
@@ -87,7 +88,7 @@ def test_the_walk_names_every_function() -> None:
     elsewhere = {"rank", "reranker", "generator", "get_model", "get_reranker", "get_generator", "get_benchmarks"}
     elsewhere |= {name for name in functions if name.startswith("from_")} | {"load_tasks"}  # models.md, data.md
     elsewhere |= {"card", "push"}  # training.md
-    elsewhere |= {"diagnose_ark"}  # diagnose-ark.md
+    elsewhere |= {"diagnose_ark", "export_inputs"}  # diagnose-ark.md
     assert [name for name in functions if f"embark.{name}" not in text and name not in elsewhere] == []
 
 

@@ -64,6 +64,7 @@ The store of vectors
 Exchange
     import_results   scores that mteb or MMEB's code made
     export_mteb      results as mteb reads them
+    export_inputs    what a generator or re-ranker would be asked, to be filled elsewhere and recorded
     export_vectors   the stored vectors of a task as Parquet or .npy
     import_vectors   vectors made elsewhere, scored without a model
     card             a model's scores for its model card
@@ -78,8 +79,8 @@ Settings
 
 What functions return
     ArkDiagnosis, CardSection, CheckReport, Comparison, CostReport, Diagnosis, Examination, Facts, FetchReport, Flips,
-    Imported, Leaderboard, Measurement, OmniSet, PageServer, PlanReport, PublishedCheck, Recommendation, Reference,
-    Report, ResultSet, Run, Site, StoreHealth, Study, Upload, VectorFile, Verification
+    Imported, Leaderboard, Measurement, OmniDiagnosis, OmniSet, PageServer, PlanReport, PublishedCheck, Recommendation,
+    RecordingInputs, Reference, Report, ResultSet, Run, Site, StoreHealth, Study, Upload, VectorFile, Verification
 
 What they are made of
     Record, TaskResult, Ranking, Matrix, Table, Score, EmbarkError
@@ -125,6 +126,7 @@ _HOMES = {
     "Media": "types",
     "ModelCard": "types",
     "Monitor": "studies.monitor",
+    "OmniDiagnosis": "studies.omni",
     "OmniSet": "run.build_omni",
     "PageServer": "site.server",
     "PlanReport": "run.plans",
@@ -132,6 +134,7 @@ _HOMES = {
     "Ranking": "run.ranked_lists",
     "Recommendation": "studies.recommend",
     "Record": "results",
+    "RecordingInputs": "run.recording_inputs",
     "Reference": "boards.reference",
     "Rendered": "types",
     "Report": "studies.report",
@@ -166,6 +169,7 @@ _HOMES = {
     "doctor": "run.examination",
     "encoder": "models.functions",
     "evaluate": "run",
+    "export_inputs": "run.recording_inputs",
     "export_mteb": "boards.exchange",
     "export_site": "site.bundle",
     "export_vectors": "run.vector_files",

@@ -61,6 +61,8 @@ from embark.run.plans import PlanReport as PlanReport
 from embark.run.plans import plan as plan
 from embark.run.ranked_lists import Ranking as Ranking
 from embark.run.ranked_lists import rank as rank
+from embark.run.recording_inputs import RecordingInputs as RecordingInputs
+from embark.run.recording_inputs import export_inputs as export_inputs
 from embark.run.stages import Stages as Stages
 from embark.run.store_health import StoreHealth as StoreHealth
 from embark.run.store_health import check_store as check_store
@@ -84,6 +86,7 @@ from embark.studies.ark import ArkDiagnosis as ArkDiagnosis
 from embark.studies.ark import diagnose_ark as diagnose_ark
 from embark.studies.diagnosis import Diagnosis as Diagnosis
 from embark.studies.monitor import Monitor as Monitor
+from embark.studies.omni import OmniDiagnosis as OmniDiagnosis
 from embark.studies.omni import diagnose_omni as diagnose_omni
 from embark.studies.recommend import Recommendation as Recommendation
 from embark.studies.recommend import recommend as recommend

@@ -106,7 +106,7 @@ def match_words(what: str, known: Iterable[str], patterns: str | Iterable[str] |
     if patterns is None:
         return None
     words = dict.fromkeys(known)
-    return set(Catalogue(what, words, str, hint=f"There are {', '.join(words)}.").match(patterns))
+    return set(Catalogue(what, words, str, hint=f"There are {listed(list(words))}.").match(patterns))
 
 
 def group_values(pairs: Iterable[tuple[K, V]]) -> dict[K, list[V]]:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import zlib
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,7 +14,7 @@ import pytest
 import embark
 from embark.boards import causes
 from embark.boards.causes import Case
-from embark.boards.verification import Comparable, Verification
+from embark.boards.verification import Comparable, TaskCheck, Verification
 from embark.models.encoder import Encoder
 from embark.results import Record, TaskResult
 from embark.results.table import Score
@@ -20,7 +22,7 @@ from embark.settings import Settings, load_settings
 from embark.stats.reproduction import Tolerance
 from embark.tasks import TASKS
 from embark.types import Array, ModelCard
-from numbers_model import NumbersModel, number_task
+from numbers_model import NumbersModel, number_task, seeded
 
 Scored = tuple[list[embark.Task], Settings]
 
@@ -81,6 +83,73 @@ def test_another_similarity(scored: Scored, tmp_path: Path) -> None:
     assert "so scored, 3 of 3 tried come out as published" in cause.evidence
 
 
+def test_a_similarity_that_the_published_score_had(scored: Scored, tmp_path: Path) -> None:
+    tasks, theirs = scored
+    published = load_settings(theirs.home, tmp_path / "dot")
+    embark.evaluate(NumbersModel("dot", similarity="dot"), tasks, settings=published, show_progress=False)
+    mine = load_settings(theirs.home, tmp_path / "mine")
+    check = embark.verify(NumbersModel(), tasks=tasks, against=published.results, settings=mine, show_progress=False)
+    assert [cause.name for cause in check.causes] == ["other normalization: compared by dot"]
+
+
+class LongNumbers(NumbersModel):
+    """Vectors whose lengths differ ten thousandfold, or, as published, unit vectors."""
+
+    def _vector(self, prompt: str, text: str) -> Array:
+        own = np.asarray(super()._vector(prompt, text))
+        length = 1.0 if self.card.revision == "unit" else 10_000.0 ** (zlib.crc32(text.encode()) % 100 / 100)
+        return length * own / np.linalg.norm(own)
+
+
+def test_normalization_of_vectors_that_a_probe_learns_from(tmp_path: Path) -> None:
+    """What compares vectors by their cosine agrees, what learns from them does not."""
+    theirs = load_settings(tmp_path / "home", tmp_path / "published")
+    tasks = [number_task(f"Plain{number}", theirs) for number in range(3)]
+    for number in range(3):
+        rows = [{"text": f"Probe{number} {row} {row % 5}", "label": f"class {row % 5}"} for row in range(500)]
+        tasks.append(embark.task(rows, "probe", name=f"Probe{number}", settings=theirs))
+    embark.evaluate(LongNumbers("unit"), tasks, settings=theirs, show_progress=False)
+    mine = load_settings(tmp_path / "home", tmp_path / "mine")
+    check = embark.verify(LongNumbers("raw"), tasks=tasks, against=theirs.results, settings=mine, show_progress=False)
+    assert [task.row.name for task in check.of_verdict("differs")] == [f"Probe{number}" for number in range(3)]
+    assert {cause.name for cause in check.causes} == {"normalization of the vectors that are learnt from"}
+    assert "so scored, 3 of 3 tried come out as published" in check.causes[0].evidence
+
+
+def test_pictures_that_are_preprocessed_otherwise(tmp_path: Path) -> None:
+    """A number is the shade of a picture's corner; the faulty model swaps dark and bright."""
+
+    def model(faulty: bool) -> Encoder:
+        def texts(values: list[str]) -> Array:
+            return np.stack([seeded(f"number {value.split()[-1]}") for value in values])
+
+        def pictures(values: list[Any]) -> Array:
+            shades = [int(np.asarray(value.convert("L"))[0, 0]) for value in values]
+            noise = [seeded(str(np.asarray(value).tolist())) for value in values]
+            numbers = [255 - shade if faulty else shade for shade in shades]
+            return np.stack([seeded(f"number {n}") + 0.9 * own for n, own in zip(numbers, noise, strict=True)])
+
+        revision = "faulty" if faulty else "sound"
+        return embark.encoder(text=texts, image=pictures, name="test/shades", revision=revision)
+
+    theirs = load_settings(tmp_path / "home", tmp_path / "published")
+    tasks = [number_task(f"Plain{number}", theirs) for number in range(4)]
+    for number in range(4):
+        rng = np.random.default_rng(number)
+        shades = rng.choice(256, 80, replace=False).astype(np.uint8)
+        pages = rng.integers(0, 256, (80, 8, 8), np.uint8)
+        pages[:, 0, 0] = shades
+        rows = [{"image": page, "text": f"number {shade}"} for page, shade in zip(pages, shades, strict=True)]
+        tasks.append(embark.task(rows, "retrieval", name=f"Seen{number}", settings=theirs))
+    embark.evaluate(model(False), tasks, settings=theirs, show_progress=False)
+    mine = load_settings(tmp_path / "home", tmp_path / "mine")
+    check = embark.verify(model(True), tasks=tasks, against=theirs.results, settings=mine, show_progress=False)
+    assert [task.row.name for task in check.of_verdict("differs")] == [f"Seen{number}" for number in range(4)]
+    [cause] = check.causes
+    assert cause.name == "other preprocessing of images"
+    assert "4 of 4 tasks with images differ, 0 of 4 without" in cause.evidence
+
+
 def test_other_weights_are_everywhere(scored: Scored, tmp_path: Path) -> None:
     class Worse(NumbersModel):
         def _vector(self, prompt: str, text: str) -> Array:
@@ -108,7 +177,8 @@ def case(task: str, differs: bool, revision: str = "b" * 40, dataset: str = "", 
     )  # fmt: skip
     result = TaskResult("m", revision, task, dataset, (record,), 0.5, (0.4, 0.6), 0.0)
     reference = replace(result, revision="b" * 40, score=0.7 if differs else 0.5)
-    return Case(row, Comparable(result, reference, Score(0.5, 0.4, 0.6), Tolerance(0.001, 0.01)), differs)
+    scores = Comparable(result, reference, Score(0.5, 0.4, 0.6), Tolerance(0.001, 0.01), p=0.001 if differs else 1.0)
+    return Case(row, scores, differs)
 
 
 def test_another_revision_of_the_data_is_stated() -> None:
@@ -150,6 +220,48 @@ def test_differences_on_probes_point_at_normalization() -> None:
     [cause] = causes.concentrated(cases)
     assert cause.name == "normalization of the vectors that are learnt from"
     assert cause.tasks == tuple(probes)
+
+
+def rows_like(count: int, **properties: object) -> list[str]:
+    """The names of the first rows whose modalities, evaluator, templates and instructions are these."""
+
+    def fits(row: embark.Task) -> bool:
+        return (
+            set(row.modalities) == properties["modalities"]
+            and bool(row.instructions) == properties.get("instructed", False)
+            and bool(row.templates) == properties.get("templates", False)
+            and row.evaluator in ("retrieval", "choice", "zeroshot")
+        )
+
+    names = [row.name for row in TASKS.match("*") if fits(row)]
+    assert len(names) >= count
+    return names[:count]
+
+
+INSTRUCTED = {"instructed": True}
+TEXT = {"modalities": {"text"}}
+PICTURES = {"modalities": {"text", "image"}}
+FILMS = {"modalities": {"text", "video"}}
+SOUNDS = {"modalities": {"text", "audio"}}
+
+
+@pytest.mark.parametrize(
+    ("differing", "agreeing", "cause"),
+    [
+        ([PICTURES, PICTURES | INSTRUCTED], [TEXT, SOUNDS | INSTRUCTED], "other preprocessing of images"),
+        ([FILMS | INSTRUCTED], [PICTURES | INSTRUCTED, TEXT], "other preprocessing of videos"),
+        ([SOUNDS | INSTRUCTED], [PICTURES | INSTRUCTED, TEXT], "other preprocessing of sounds"),
+        ([PICTURES | {"templates": True}], [PICTURES, TEXT], "other class names or prompts"),
+        ([PICTURES | INSTRUCTED], [PICTURES, TEXT], "other prompts than the published ones, or none"),
+    ],
+)
+def test_differences_on_one_kind_of_task_point_at_one_cause(
+    differing: list[dict[str, object]], agreeing: list[dict[str, object]], cause: str
+) -> None:
+    cases = [case(name, True) for kind in differing for name in rows_like(5, **kind)]
+    cases += [case(name, False) for kind in agreeing for name in rows_like(5, **kind)]
+    checks = [TaskCheck(c.row, c.scores) for c in cases]
+    assert [named.name for named in causes.likely_causes(checks, None, load_settings())] == [cause]
 
 
 def test_few_or_scattered_differences_point_at_nothing() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from embark.data.media import decode
@@ -87,6 +88,45 @@ def test_a_rewriter_answers_as_the_library_does_word_by_word(qwen3: Path) -> Non
     assert (card.kind, card.modalities, card.stored, card.dim) == ("generator", ("text",), "uint8", 1)
 
 
+CLASSES = ["dog", "a dog on a beach", "cat", "zebra crossing", "2"]
+
+
+def scored(model: Any, *things: Any, texts: list[str] = CLASSES) -> Any:
+    """The likelihoods of texts about the things, from one batch: (things, texts, 2)."""
+    rendered = [model.render(item(thing), PROMPT) for thing in things]
+    ready = [model.prepare(decode(r.parts, model.card.frames, 16_000), r.mode) for r in rendered]
+    return np.stack(model.likelihoods(ready, texts))
+
+
+def by_hand(model: Any, ids: Any, answer: list[int], kinds: Any, media: Any) -> float:
+    """The log-probability of an answer after a prompt, token by token, each time from the beginning."""
+    total = 0.0
+    for token in answer:
+        grown = torch.nn.functional.pad(kinds, (0, ids.shape[1] - kinds.shape[1]))
+        with torch.no_grad():
+            logits = model(input_ids=ids, **media, **({"mm_token_type_ids": grown} if media else {})).logits
+        total += float(logits[0, -1].float().log_softmax(-1)[token])
+        ids = torch.cat([ids, torch.tensor([[token]])], 1)
+    return total
+
+
+def test_the_likelihood_of_an_answer_is_that_of_its_tokens_and_its_end(qwen3: Path) -> None:
+    from transformers import AutoTokenizer, Qwen3ForCausalLM
+
+    ours = get_generator(f"chat:{qwen3}")
+    tokenizer, model = AutoTokenizer.from_pretrained(qwen3), Qwen3ForCausalLM.from_pretrained(qwen3).eval()
+    answers = [[*tokenizer(name)["input_ids"], tokenizer.eos_token_id] for name in CLASSES]
+    prompts = [f"<|im_start|>user\n{PROMPT}\n{text}<|im_end|>\n<|im_start|>assistant\n" for text in TEXTS]
+    prompt_ids = [tokenizer(prompt, return_tensors="pt")["input_ids"] for prompt in prompts]
+    expected = [[by_hand(model, ids, answer, kinds=ids, media={}) for answer in answers] for ids in prompt_ids]
+    values = scored(ours, *TEXTS)
+    np.testing.assert_allclose(values[..., 0], expected, atol=1e-3)
+    np.testing.assert_array_equal(values[..., 1], [list(map(len, answers))] * len(TEXTS))
+    np.testing.assert_allclose(scored(ours, TEXTS[1]), values[1:2], atol=1e-4)
+    many = [*CLASSES, *(f"class {number}" for number in range(40))]  # more than are computed together
+    np.testing.assert_allclose(scored(ours, TEXTS[0], texts=many)[:, : len(CLASSES)], values[:1], atol=1e-4)
+
+
 def test_without_a_chat_template_it_does_not_answer(qwen3: Path, tmp_path: Path) -> None:
     from transformers import Qwen3ForCausalLM
 
@@ -147,6 +187,30 @@ def test_a_captioner_looks_at_pictures_and_films(qwen2_vl: Path) -> None:
     assert ours.card.modalities == ("text", "image", "video")
 
 
+def test_the_likelihood_of_an_answer_about_a_picture(qwen2_vl: Path) -> None:
+    from transformers import AutoImageProcessor, AutoTokenizer, Qwen2VLForConditionalGeneration
+
+    ours = get_generator(f"chat:{qwen2_vl}")
+    tokenizer = AutoTokenizer.from_pretrained(qwen2_vl)
+    model = Qwen2VLForConditionalGeneration.from_pretrained(qwen2_vl).eval()
+    look = AutoImageProcessor.from_pretrained(qwen2_vl, backend="pil")
+    answers = [[*tokenizer(name)["input_ids"], tokenizer.eos_token_id] for name in CLASSES]
+    pictures = [picture(1), picture(2, (90, 60))]
+    expected = []
+    for each in pictures:
+        seen = dict(look(images=[each], return_tensors="pt"))
+        shown = f"<|vision_start|>{'<|image_pad|>' * (int(seen['image_grid_thw'].prod()) // 4)}<|vision_end|>"
+        prompt = f"<|im_start|>user\n{PROMPT}\n{shown}<|im_end|>\n<|im_start|>assistant\n"
+        ids = tokenizer(prompt, return_tensors="pt")["input_ids"]
+        kinds = (ids == tokenizer.convert_tokens_to_ids("<|image_pad|>")).int()
+        expected.append([by_hand(model, ids, answer, kinds=kinds, media=seen) for answer in answers])
+    values = scored(ours, *pictures)
+    np.testing.assert_allclose(values[..., 0], expected, atol=1e-3)
+    text = scored(get_generator(f"chat:{qwen2_vl}"), "dog")  # by a model that has seen no picture yet
+    np.testing.assert_allclose(scored(ours, "dog"), text, atol=1e-4)
+    assert np.abs(values[0, :, 0] - values[1, :, 0]).max() > 0.01  # it looks at the picture
+
+
 @pytest.fixture(scope="module")
 def blip(tmp_path_factory: pytest.TempPathFactory) -> Path:
     from transformers import BlipConfig, BlipForConditionalGeneration
@@ -189,3 +253,24 @@ def test_blip_captions_pictures(blip: Path) -> None:
     assert ours.render(item(pictures[0]), "one prompt") == ours.render(item(pictures[0]), "another")
     assert ours.card.modalities == ("image",)
     assert find_card(f"blip-caption:{blip}").kind == "generator"
+
+
+def test_the_likelihood_of_a_caption(blip: Path) -> None:
+    from transformers import AutoImageProcessor, AutoTokenizer, BlipForConditionalGeneration
+
+    ours = get_generator(f"blip-caption:{blip}")
+    tokenizer, model = AutoTokenizer.from_pretrained(blip), BlipForConditionalGeneration.from_pretrained(blip).eval()
+    look = AutoImageProcessor.from_pretrained(blip, backend="pil")
+    config = model.config.text_config
+    names = ["dog", "the dog on the beach", "page"]
+    expected = []
+    for each in (picture(1), picture(2, (90, 60))):
+        pixels = look(images=[each], return_tensors="pt")
+        row = []
+        for name in names:
+            ids = [config.bos_token_id, *tokenizer(name, add_special_tokens=False)["input_ids"], config.sep_token_id]
+            with torch.no_grad():
+                logits = model(input_ids=torch.tensor([ids]), **pixels).logits[0, :-1].log_softmax(-1)
+            row.append(float(logits[torch.arange(len(ids) - 1), ids[1:]].sum()))
+        expected.append(row)
+    np.testing.assert_allclose(scored(ours, picture(1), picture(2, (90, 60)), texts=names)[..., 0], expected, atol=1e-3)

@@ -55,7 +55,7 @@ def test_what_is_missing_is_an_error_that_names_it(tmp_path: Path) -> None:
     ("content", "message"),
     [
         ("{", "Line 1 of .* is not JSON"),
-        ('{"input": "a"}', 'Line 1 of .* has no "input" and no text'),
+        ('{"input": "a"}', 'Line 1 of .* has no "input" with a text'),
         ('{"input": {"md5": "1"}, "output": "b"}', "is no input: write a text or"),
         ('{"input": "a", "output": "b"}\n{"input": "a", "output": "c"}', 'Line 2 of .* has another output for "a"'),
     ],

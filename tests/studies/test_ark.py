@@ -152,7 +152,7 @@ def test_a_stage_that_does_nothing_gains_nothing(settings: Settings, tmp_path: P
         value, low, high, p = gain.difference
         assert (value, p) == (0, 1)
         assert low <= 0 <= high
-    assert "changes nothing beyond chance" in same.sentence()
+    assert "changes nothing beyond chance" in " ".join(same.findings)
 
 
 @pytest.mark.parametrize("depth", [5, 50])
@@ -198,8 +198,13 @@ def test_a_model_of_text_starts_from_captions(settings: Settings) -> None:
 def test_only_tasks_with_one_right_answer_are_diagnosed(settings: Settings) -> None:
     with pytest.raises(EmbarkError, match="PocketNameToImage has queries with several right answers"):
         _ = diagnose_ark("embark/random", "PocketNameToImage", settings=settings, show_progress=False).queries
-    with pytest.raises(EmbarkError, match="ARK's tables are of retrieval; PocketFlagZeroShot"):
+    with pytest.raises(EmbarkError, match="ARK's tables are of retrieval, which is not what PocketFlagZeroShot"):
         diagnose_ark("embark/random", "PocketFlagZeroShot", settings=settings)
+
+
+def test_a_prompt_needs_its_stage(settings: Settings) -> None:
+    with pytest.raises(EmbarkError, match="There is a prompt for 'rewrite', but no model that it is for"):
+        diagnose_ark("embark/random", COUNTING, prompts={"rewrite": "Again."}, settings=settings, show_progress=False)
 
 
 def test_tables_have_a_row_for_each_group_and_route(diagnosis: ArkDiagnosis) -> None:
@@ -210,21 +215,27 @@ def test_tables_have_a_row_for_each_group_and_route(diagnosis: ArkDiagnosis) -> 
     assert len(diagnosis.gains_table().rows) == 3 * len(diagnosis.groups)
     paper = diagnosis.paper_table("reasoning axis", "ndcg_at_5")
     assert [row.cells[0] for row in paper.rows] == [f"embark/random, {route}" for route in ROUTES]
-    assert "re-rank 50 gains on the knowledge axis: +" in diagnosis.sentence()
+    assert any(line.startswith("re-rank 50 gains on the knowledge axis: +") for line in diagnosis.findings)
 
 
 @pytest.mark.slow
 def test_the_report_has_every_table_and_figure(diagnosis: ArkDiagnosis, tmp_path: Path) -> None:
-    report = diagnosis.write(tmp_path).read_text()
-    assert "## What stages gain, by group" in report
+    written = diagnosis.write(tmp_path)
+    assert set(written) == {path for path in tmp_path.rglob("*") if path.is_file()}
+    report = (tmp_path / "report.md").read_text()
+    assert "## Gains over 'plain': random on PocketARK" in report
+    assert "rewrite by embark/pocket-rewrites at sha256-" in report
+    assert all(f"(tables/{path.name})" in report for path in (tmp_path / "tables").iterdir())
     for number in (2, 3, *range(10, 20)):
         [path] = tmp_path.glob(f"tables/table-{number:02d}-*.csv")
         rows = list(csv.DictReader(path.read_text().splitlines()))
         assert [row["model"] for row in rows] == [f"embark/random, {route}" for route in ROUTES]
-    rows = list(csv.DictReader((tmp_path / "tables" / "gains.csv").read_text().splitlines()))
+    rows = list(csv.DictReader((tmp_path / "tables" / "gains-all-metrics.csv").read_text().splitlines()))
     assert len(rows) == 3 * len(diagnosis.groups) * len(METRICS)
     assert r"\toprule" in (tmp_path / "tables" / "routes.tex").read_text()
-    assert {path.name for path in (tmp_path / "figures").iterdir()} == {"axes.svg", "gains.svg"}
+    assert {path.name for path in (tmp_path / "figures").iterdir()} == {
+        "routes.svg", "knowledge-axis.svg", "reasoning-axis.svg", "gains.svg",
+    }  # fmt: skip
 
 
 def test_the_command_is_the_function(diagnosis: ArkDiagnosis, settings: Settings) -> None:

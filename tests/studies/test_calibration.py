@@ -67,5 +67,5 @@ def test_a_run_keeps_it(tmp_path: Path) -> None:
     study.plot(tmp_path / "calibration.svg")
     Calibration((predictions(),)).plot(tmp_path / "one.svg")
     assert "confidence" in (tmp_path / "one.svg").read_text()
-    with pytest.raises(embark.EmbarkError, match="tells how sure"):
+    with pytest.raises(embark.EmbarkError, match="no results of these tasks on disk"):
         calibration(tasks="PocketNameSTS")

@@ -11,7 +11,7 @@ import pytest
 from embark.boards.matrix import Matrix
 from embark.catalogue import UnknownName
 from embark.studies.extremes import OVERALL, group_extremes
-from embark.studies.gains import relative_gains
+from embark.studies.gains import gains, relative_gains
 from embark.studies.medians import field_medians, median_interval
 from embark.studies.model_filter import only_models
 from embark.studies.scaling import fit_scaling
@@ -180,3 +180,12 @@ def test_the_prompt_study_on_digits() -> None:
     study = field_medians(replace(field(values), tasks=rows), "task")
     assert [row.task.name for row in study.tasks] == [row.name for row in rows]
     assert not any(row.at_chance for row in study.tasks)
+
+
+def test_one_model_has_no_extremes(models: Matrix) -> None:
+    with pytest.raises(EmbarkError, match="two or more; there is only m0"):
+        group_extremes(only_models(models, models="m0"))
+
+
+def test_gains_are_by_category_where_tasks_have_no_capability() -> None:
+    assert gains("MIEB(eng)", against="parameters").by == "category"

@@ -23,7 +23,7 @@ from embark.models.encoder import Encoder
 from embark.results import SAMPLED, Record, Results, TaskResult
 from embark.results.drawing import Drawn
 from embark.results.of_model import results_of_model
-from embark.results.table import Exact, Noted, Row, Score, Table, difference, short
+from embark.results.table import Exact, Noted, Row, Score, Table, short, signed_points
 from embark.results.task_rows import known_tasks
 from embark.run import NothingScored, Skipped, evaluate
 from embark.run.models import load_model, model_card, model_name
@@ -113,8 +113,8 @@ class Verification(Noted, Drawn):
         order: tuple[Verdict, ...] = ("differs", "reproduced", "not comparable")
         rows = [Row(_cells(check), verdict) for verdict in order for check in self.of_verdict(verdict)]
         if self.mean is not None:
-            cells = ("mean of all", None, None, difference(self.mean.difference, 2), _allowed(self.mean.tolerance), "")
-            rows.append(Row(cells, total=True))
+            mean = signed_points(self.mean.difference, 2)
+            rows.append(Row(("mean of all", None, None, mean, _allowed(self.mean.tolerance), ""), total=True))
         notes = [f"likely cause: {cause.sentence()}" for cause in self.causes]
         if rows[:-1] and self.mean is not None:
             notes.append(
@@ -125,7 +125,7 @@ class Verification(Noted, Drawn):
 
     @property
     def title(self) -> str:
-        return f"{self.model} against {self.source}"
+        return f"{self.model} against {Path(self.source).name}"
 
     @property
     def size(self) -> tuple[float, float]:
@@ -159,10 +159,10 @@ class Verification(Noted, Drawn):
             return f"{name}: none of {counted(len(self.checks), 'task')} can be compared with {self.source}."
         text = f"{name}: {len(reproduced)} of {counted(compared, 'score')} are as published"
         if differing:
-            names = [f"{check.row.name} ({difference(_difference(check), 2).text})" for check in differing]
+            names = [f"{check.row.name} ({signed_points(_difference(check), 2).text})" for check in differing]
             text += f"; {len(differing)} differ: {listed(names, SHOWN)}"
         if self.mean is not None:
-            text += f"; in the mean {difference(self.mean.difference, 2).text} points ({self.mean.verdict})"
+            text += f"; in the mean {signed_points(self.mean.difference, 2).text} points ({self.mean.verdict})"
         left_out = len(self.checks) - compared
         return text + (f"; {counted(left_out, 'task')} cannot be compared." if left_out else ".")
 
@@ -442,7 +442,7 @@ def _cells(check: TaskCheck) -> tuple[Any, ...]:
     if pair is None:
         return check.row.name, None, None, None, None, check.why
     published = Exact(pair.reference.score, f"{100 * pair.reference.score:.1f}")
-    return check.row.name, published, pair.ours, difference(pair.difference, 2), _allowed(pair.tolerance), pair.note
+    return check.row.name, published, pair.ours, signed_points(pair.difference, 2), _allowed(pair.tolerance), pair.note
 
 
 

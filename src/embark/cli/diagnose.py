@@ -97,11 +97,13 @@ def ark(
     rerank: Rerank = None,
     prompt: Prompt = None,
     out: Out = Path("diagnosis"),
+    figures: Figures = "svg",
     device: Device = "auto",
     dtype: Precision = None,
     trust: Trust = None,
     offline: Offline = False,
     style: Format = "text",
+    select: Select = None,
     home: Home = None,
     store: StorePlace = None,
     results: ResultsFolder = None,
@@ -128,9 +130,10 @@ def ark(
         depth=depth,
         prompts=prompt_files(prompt or []),
         out=out,
+        figures=figures,
         settings=embark.load_settings(home, results, offline=offline or None, store=store),
         loading=embark.Loading(device, dtype, trust=trust),
     )
     say(*diagnosis.notes)
-    emit(diagnosis.table(), style)
+    emit(diagnosis.table(), style, columns=select)
     finish(f"written: {out / 'report.md'}")

@@ -1,4 +1,4 @@
-"""`embark import` and `embark export`: results of other tools, results for them, ranked lists."""
+"""`embark import` and `embark export`: results of other tools, results for them, ranked lists, inputs of generators."""
 
 from __future__ import annotations
 
@@ -41,7 +41,9 @@ import_ = typer.Typer(
     rich_markup_mode=None,
 )
 export = typer.Typer(
-    help="Results for mteb, and ranked lists for leaderboards.", no_args_is_help=True, rich_markup_mode=None
+    help="Results for mteb, ranked lists for leaderboards, inputs for generators that run elsewhere.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
 )
 From = Annotated[Path, typer.Argument(metavar="DIR", help="The folder to read, from any level of its folders.")]
 Into = Annotated[Path, typer.Argument(metavar="DIR", help="The folder to write to.")]
@@ -187,3 +189,57 @@ def export_ranked(
     loading = embark.Loading(device)
     for ranking in embark.rank(model, tasks, depth=depth, stages=stages, settings=settings, loading=loading):
         print(ranking.save(into, style))
+
+
+@export.command("inputs", cls=Command)
+def export_inputs(
+    into: Into,
+    stage: Annotated[str, typer.Option("--for", metavar="STAGE", help="caption, rewrite or rerank.")],
+    task: Annotated[
+        list[str] | None, typer.Option("-t", "--task", help="Retrieval tasks, by name or pattern, also your own.")
+    ] = None,
+    folder: Folder = None,
+    tasks_file: TasksFile = None,
+    allow_outside: AllowOutside = False,
+    model: Annotated[
+        str | None, typer.Option("-m", "--model", metavar="NAME", help="For rerank: the model that ranks first.")
+    ] = None,
+    depth: Annotated[int, typer.Option("--depth", min=1, help="For rerank: documents per query.")] = 50,
+    rewrite: Rewrite = None,
+    caption: Caption = None,
+    prompt: Annotated[
+        Path | None, typer.Option("--prompt", metavar="FILE", help="The prompt of a generator, instead of ours.")
+    ] = None,
+    home: Home = None,
+    store: StorePlace = None,
+    results: ResultsFolder = None,
+    device: Device = "auto",
+    offline: Offline = False,
+) -> None:
+    """Write what a generator or re-ranker would be asked, for models that run elsewhere: DIR/<stage>.jsonl, and the
+    pictures, sounds and films beside it.
+
+    Fill in "output" (or "score") of each line; then the file is a model: recorded:FILE, or recorded-scores:FILE.
+    Written again, it keeps what is filled in, and gains what is missing.
+
+    \b
+    embark export inputs offline --for rewrite -t 'PocketARK/*'
+    embark export inputs offline --for rerank -m embark/pocket -t 'PocketARK/*'
+    embark export inputs offline --for rerank -m embark/pocket -t 'PocketARK/*' --rewrite recorded:offline/rewrite.jsonl
+    """
+    settings = embark.load_settings(home, results, offline=offline or None, store=store)
+    tasks = named_tasks(task, folder, tasks_file, allow_outside)
+    if tasks is None:
+        raise typer.BadParameter("name tasks (-t), or your own tasks (--folder, --tasks-file)")
+    written = embark.export_inputs(
+        into,
+        tasks,
+        stage,
+        model=model,
+        stages=chosen_stages(rewrite, caption, None),
+        depth=depth,
+        prompt=prompt,
+        settings=settings,
+        loading=embark.Loading(device),
+    )
+    print(escape.terminal(written.sentence()))

@@ -66,8 +66,8 @@ class Chat:
             MediaInput(piece, {}) if isinstance(piece, str) else prompt_part(piece, self.processors, self.placeholders)
             for piece in body
         ]
-        ids = self._ids("".join(part.prompt for part in inputs))
-        tail_ids = self._ids(tail)
+        ids = self.tokens("".join(part.prompt for part in inputs))
+        tail_ids = self.tokens(tail)
         excess = max(0, len(ids) + len(tail_ids) - (self.card.context or LIMIT))
         media = tuple(part.tensors for part in inputs if part.tensors)
         return Prompt([*drop_last(ids, excess, self.special), *tail_ids], media)
@@ -85,7 +85,8 @@ class Chat:
         inputs = self.inputs(batch)
         return last_token(self.model.base_model(**inputs, use_cache=False).last_hidden_state, inputs["attention_mask"])
 
-    def _ids(self, text: str) -> list[int]:
+    def tokens(self, text: str) -> list[int]:
+        """The tokens of a text, without special ones."""
         with self.tokenizer.lock:
             return list(self.tokenizer.inner(text, add_special_tokens=False)["input_ids"])
 

@@ -231,6 +231,18 @@ class Generator(Preparing, Protocol):
         ...
 
 
+@runtime_checkable
+class AnswerScorer(Protocol):
+    """A generator that can also tell how likely given texts are as its answer."""
+
+    def likelihoods(self, batch: Sequence[Any], texts: Sequence[str]) -> list[Array]:
+        """For each prepared item, (texts, 2): the log-probability of each text, and of how many tokens; 0: not known.
+
+        Where the model has a token that ends an answer, the text's end counts, too.
+        """
+        ...
+
+
 def fingerprint(card: ModelCard) -> str:
     """The name of a model's vector space: a hash of all that can change a vector."""
 

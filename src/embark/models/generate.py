@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from embark.models import hub
 from embark.models.chat import Chat, fill_template
-from embark.models.device import without_gradients
+from embark.models.device import pad, without_gradients
 from embark.models.encoder import Generator
 from embark.models.hf import Tokenizer, image_processor, load_model
 from embark.models.loading import Loading, loaded_card
 from embark.models.mllm import Prompt
 from embark.models.pixels import BytePreprocessor, ImageInputs, LibraryPreprocessor, image_preprocessor
-from embark.types import Content, EmbarkError, Item, ModelCard, Rendered
+from embark.types import Array, Content, EmbarkError, Item, ModelCard, Rendered
 
+ANSWERS_AT_ONCE = 32  # texts whose likelihoods are computed together; each takes a copy of the prompt's cache
 MAX_TOKENS = 256  # of a text, unless the card's options state another number ("words")
 
 
@@ -63,6 +67,44 @@ class ChatGenerator(Generator):
         inputs = self.chat.inputs(batch)
         return _texts(self.chat.tokenizer, self.chat.model.generate(**inputs)[:, inputs["input_ids"].shape[1] :])
 
+    @without_gradients
+    def likelihoods(self, batch: Sequence[Prompt], texts: Sequence[str]) -> list[Array]:
+        """The log-probabilities of texts as the model's turn; each prompt is read once, then all texts after it."""
+        model = self.chat.model
+        end = _first(model.generation_config.eos_token_id)
+        answers = [[*self.chat.tokens(text), *end] for text in texts]
+        return [self._answer_likelihoods(prompt, answers) for prompt in batch]
+
+    def _answer_likelihoods(self, prompt: Prompt, answers: Sequence[list[int]]) -> Array:
+        import torch
+
+        model = self.chat.model
+        inputs = self.chat.inputs([prompt])
+        if hasattr(model.base_model, "rope_deltas"):
+            model.base_model.rope_deltas = None  # else those of the last picture hold for a prompt without one
+        read = model(**inputs, use_cache=True, logits_to_keep=1)
+        parts = []
+        for chunk in _chunks(answers):
+            ids, mask = pad(chunk, self.chat.tokenizer.padding, "right", model.device)
+            logits = read.logits.expand(len(chunk), -1, -1)
+            if ids.shape[1] > 1:
+                cache = copy.deepcopy(read.past_key_values)  # it grows with what is read
+                cache.batch_repeat_interleave(len(chunk))
+                seen = torch.cat([inputs["attention_mask"].expand(len(chunk), -1), mask[:, :-1]], 1)
+                places = self._places(inputs["input_ids"].shape[1], ids[:, :-1])
+                more = {"attention_mask": seen, "position_ids": places, "past_key_values": cache}
+                logits = torch.cat([logits, model(input_ids=ids[:, :-1], **more).logits], 1)
+            parts.append(_likelihoods(logits, ids, mask))
+        return np.concatenate(parts)
+
+    def _places(self, start: int, ids: Any) -> Any:
+        """The positions of tokens after a prompt of `start` tokens; a picture takes fewer positions than tokens."""
+        import torch
+
+        places = torch.arange(start, start + ids.shape[1], device=ids.device).expand(len(ids), -1)
+        shift = getattr(self.chat.model.base_model, "rope_deltas", None)
+        return places if shift is None else (places + shift).expand(3, -1, -1)
+
 
 @dataclass(eq=False)
 class CaptionGenerator(Generator):
@@ -90,6 +132,27 @@ class CaptionGenerator(Generator):
         inputs = self.preprocessor.batch(batch, self.model)
         return _texts(self.tokenizer, self.model.generate(**inputs, generation_config=greedy))
 
+    @without_gradients
+    def likelihoods(self, batch: Sequence[ImageInputs], texts: Sequence[str]) -> list[Array]:
+        """The log-probabilities of texts as captions."""
+        config = self.model.config.text_config
+        with self.tokenizer.lock:
+            tokens = self.tokenizer.inner(list(texts), add_special_tokens=False)["input_ids"]
+        captions = [[config.bos_token_id, *ids, config.sep_token_id] for ids in tokens]
+        states = self.model.vision_model(**self.preprocessor.batch(batch, self.model)).last_hidden_state
+        return [self._caption_likelihoods(state, captions) for state in states]
+
+    def _caption_likelihoods(self, state: Any, captions: Sequence[list[int]]) -> Array:
+        parts = []
+        for chunk in _chunks(captions):
+            ids, mask = pad(chunk, self.model.config.text_config.pad_token_id, "right", self.model.device)
+            pixels = state.expand(len(chunk), -1, -1)
+            logits = self.model.text_decoder(
+                input_ids=ids[:, :-1], attention_mask=mask[:, :-1], encoder_hidden_states=pixels
+            ).logits
+            parts.append(_likelihoods(logits, ids[:, 1:], mask[:, 1:]))
+        return np.concatenate(parts)
+
 
 def _template(tokenizer: Tokenizer, name: str) -> str:
     """The checkpoint's chat template for a user's turn, with {body} in place of the text."""
@@ -107,6 +170,21 @@ def _greedy(card: ModelCard, end: Any, padding: int) -> Any:
 
     limit = int(card.options.get("words", MAX_TOKENS))
     return GenerationConfig(do_sample=False, num_beams=1, max_new_tokens=limit, eos_token_id=end, pad_token_id=padding)
+
+
+def _chunks(texts: Sequence[list[int]]) -> list[Sequence[list[int]]]:
+    return [texts[start : start + ANSWERS_AT_ONCE] for start in range(0, len(texts), ANSWERS_AT_ONCE)]
+
+
+def _likelihoods(logits: Any, ids: Any, mask: Any) -> Array:
+    """(texts, 2): the log-probability of each row of tokens by the logits of its places, and how many tokens it has."""
+    of_tokens = logits.float().log_softmax(-1).gather(-1, ids[..., None]).squeeze(-1) * mask
+    return np.column_stack([of_tokens.sum(1).cpu().numpy(), mask.sum(1).cpu().numpy()]).astype(np.float32)
+
+
+def _first(end: int | Sequence[int] | None) -> list[int]:
+    """The token that ends an answer, as a list; a checkpoint may state several, or none."""
+    return [end] if isinstance(end, int) else list(end or ())[:1]
 
 
 def _texts(tokenizer: Tokenizer, ids: Any) -> list[str]:

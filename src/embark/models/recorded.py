@@ -1,8 +1,9 @@
 """Generators and re-rankers whose outputs lie in a file: what a model wrote or scored elsewhere, once and for good.
 
-Each line of the file is a JSON object. A generator's has "input" and "output", a re-ranker's "query", "document" and
-"score". An input is a text, a picture, sound or film as {"sha256": "…"} of its file (of frames in files of their own, a
-list of hashes), or a list of these in their order.
+Each line of the file is a JSON object. A generator's has "input" and "output", or "likelihoods": log-probabilities of
+texts as its answer, {"cat": -1.2}, with the number of tokens where it is known, {"cat": [-1.2, 3]}. A re-ranker's has
+"query", "document" and "score". An input is a text, a picture, sound or film as {"sha256": "…"} of its file (of frames
+in files of their own, a list of hashes), or a list of these in their order.
 A re-ranker's file may say {"default": 0.0}: the score of documents that no line names, for the queries that some line
 names, where documents are of a kind that it knows (files, or their captions). Any other input that the file lacks is an
 error: nothing is made up.
@@ -15,6 +16,7 @@ import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from math import inf, nan
 from pathlib import Path
 from typing import Any
 
@@ -32,13 +34,19 @@ def load(card: ModelCard, loading: Loading) -> Generator:
     """The generator of a file of texts."""
     path, card = _with_revision(card)
     outputs: dict[str, str] = {}
+    likelihoods: dict[str, dict[str, tuple[float, int]]] = {}
     for number, row in _rows(path):
         match row:
             case {"input": value, "output": str(text)}:
                 _enter(outputs, input_key(value), text, path, number)
+            case {"input": _, "likelihoods": dict()}:
+                pass
             case _:
-                raise EmbarkError(f'Line {number} of {path} has no "input" and no text as "output".')
-    return RecordedGenerator(replace(card, dim=1, stored="uint8"), path, outputs)
+                raise EmbarkError(f'Line {number} of {path} has no "input" with a text as "output" or "likelihoods".')
+        if "likelihoods" in row:
+            texts = {name: _likelihood(cell, path, number) for name, cell in row["likelihoods"].items()}
+            _enter(likelihoods, input_key(row["input"]), texts, path, number)
+    return RecordedGenerator(replace(card, dim=1, stored="uint8"), path, outputs, likelihoods)
 
 
 def load_scores(card: ModelCard, loading: Loading) -> Reranker:
@@ -64,6 +72,7 @@ class RecordedGenerator(Generator):
     card: ModelCard
     path: Path
     outputs: dict[str, str]
+    known_likelihoods: dict[str, dict[str, tuple[float, int]]]
 
     def render(self, item: Item, prompt: str) -> Rendered:
         """The key of the item in the file."""
@@ -81,6 +90,17 @@ class RecordedGenerator(Generator):
                 'Add a line {"input": …, "output": …} for each.'
             )
         return [self.outputs[key] for key in batch]
+
+    def likelihoods(self, batch: Sequence[str], texts: Sequence[str]) -> list[Array]:
+        """The log-probabilities of the file."""
+        for key in batch:
+            known = self.known_likelihoods.get(key, {})
+            if missing := [text for text in texts if text not in known]:
+                raise EmbarkError(
+                    f"{self.path} has no likelihood of {len(missing)} of {len(texts)} texts for {_shown(key)}, such as "
+                    f"'{missing[0]}'. Add a line {{\"input\": …, \"likelihoods\": {{TEXT: LOG-PROBABILITY, …}}}}."
+                )
+        return [np.array([self.known_likelihoods[key][text] for text in texts], np.float32) for key in batch]
 
 
 @dataclass(eq=False)
@@ -130,7 +150,7 @@ def input_of(item: Item) -> Any:
 
 def item_key(item: Item) -> str:
     """The key of an item, equal to the `input_key` of its input; the digests of media are known, so no file is read."""
-    parts = [part.text if isinstance(part, Text) else {"digest": _as_stored(part).digest.hex()} for part in item.parts]
+    parts = [part.text if isinstance(part, Text) else {"digest": as_stored(part).digest.hex()} for part in item.parts]
     return json.dumps(parts, ensure_ascii=False)
 
 
@@ -153,11 +173,11 @@ def _part_key(part: Any) -> Any:
 
 
 def _file_hashes(part: Media) -> str | list[str]:
-    hashes = [hashlib.sha256(chunk).hexdigest() for chunk in _as_stored(part).read()]
+    hashes = [hashlib.sha256(chunk).hexdigest() for chunk in as_stored(part).read()]
     return hashes[0] if len(hashes) == 1 else hashes
 
 
-def _as_stored(part: Media) -> Media:
+def as_stored(part: Media) -> Media:
     """The file itself, where a picture is turned upright."""
     stored: Media = getattr(part, "stored", part)
     return stored
@@ -187,6 +207,23 @@ def _enter(outputs: dict[str, Any], key: str, output: Any, path: Path, number: i
     """Add an output; two different ones for an input are an error."""
     if outputs.setdefault(key, output) != output:
         raise EmbarkError(f"Line {number} of {path} has another output for {_shown(key)} than a line before it.")
+
+
+def _likelihood(cell: Any, path: Path, number: int) -> tuple[float, int]:
+    """A log-probability and its number of tokens, 0 where it is not known."""
+    match cell:
+        case int() | float():
+            value, tokens = float(cell), 0
+        case [int() | float() as log, int(tokens)]:
+            value = float(log)
+        case _:
+            value, tokens = nan, 0
+    if not value <= 0 or value == -inf or tokens < 0:
+        raise EmbarkError(
+            f"Line {number} of {path}: {json.dumps(cell)[:FEW]} is no log-probability, a number up to 0 (or a list of "
+            "that and the number of tokens)."
+        )
+    return value, tokens
 
 
 def _kinds(key: str) -> tuple[str, ...]:

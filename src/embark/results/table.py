@@ -148,7 +148,7 @@ class Table:
                 left = room - sum(widths[j] + 2 for j in words) + 2
             pieces[-1].append(i)
             left -= widths[i] + 2
-        return [table._only(piece) for piece in pieces] or [table]
+        return [table._only(sorted(piece)) for piece in pieces] or [table]
 
     def width(self) -> int:
         """Characters that a line of its text form takes."""
@@ -308,14 +308,26 @@ def data_frame(rows: Sequence[Any], columns: Sequence[str] | None = None) -> Any
     return pandas.DataFrame(rows, columns=columns)
 
 
-def points(value: float) -> Exact:
-    """A score from 0 to 1 in points."""
-    return Exact(value, f"{100 * value:.1f}")
+def points(value: float | None) -> Exact | None:
+    """A score from 0 to 1 in points; None where it is not known."""
+    return None if value is None else Exact(value, f"{100 * value:.1f}")
 
 
-def difference(value: float, digits: int = 1) -> Exact:
+def signed_points(value: float, digits: int = 1) -> Exact:
     """A difference of such scores in points, with its sign; never -0.0."""
     return Exact(value, f"{round(100 * value, digits) + 0.0:+.{digits}f}")
+
+
+def signed_ends(low: float, high: float) -> Interval:
+    """The ends of a difference's interval, in points."""
+    return Interval(low, high, f"[{signed_points(low).text}, {signed_points(high).text}]")
+
+
+def p_value(value: float | None) -> Exact | None:
+    """A p-value with as many digits as tell something; None where there is none."""
+    if value is None:
+        return None
+    return Exact(value, "<0.0001" if value < 5e-5 else f"{value:.4f}" if value < 0.1 else f"{value:.2f}")
 
 
 def applicable(notes: Mapping[str, object]) -> tuple[str, ...]:

@@ -251,7 +251,9 @@ def _by_categories(
 def _column(row: Task, column: str | None, hub: Hub) -> dict[str, frozenset[str]]:
     """The categories of each picture, by its name, in a column of the table: lists, or texts with commas between."""
     if row.reader != "paired" or "image" not in row.columns:
-        raise EmbarkError(f"{row.name} has no table with categories: give them by picture, or choose by neighbors.")
+        raise EmbarkError(
+            f"{row.name} has no table with categories: choose negatives by the neighbors of a model (--neighbors)."
+        )
     split, subset = row.parts[0]
     table = open_table(of_subset(row, subset), split, subset, hub)
     names = table.rows.file_names(row.columns["image"])

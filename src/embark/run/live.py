@@ -23,7 +23,7 @@ from embark.engine.tuning import Tuning
 from embark.models.encoder import Encoder
 from embark.models.interop import from_mteb, from_sentence_transformers
 from embark.planning import Demand
-from embark.results.table import Exact, Interval, Noted, Row, Score, Table
+from embark.results.table import Exact, Interval, Noted, Row, Score, Table, p_value, signed_ends, signed_points
 from embark.run.embedded_task import item_columns
 from embark.run.workbench import Workbench, readable_items
 from embark.settings import Settings
@@ -100,8 +100,7 @@ def _cells(point: Point) -> tuple[Exact | None, Interval | None, Exact | None]:
     if point.change is None:
         return None, None, None
     value, low, high, p = point.change
-    ends = Interval(low, high, f"[{100 * low:+.1f}, {100 * high:+.1f}]")
-    return Exact(value, f"{100 * value:+.1f}"), ends, Exact(p, "<0.0001" if p < 5e-5 else f"{p:.4f}")
+    return signed_points(value), signed_ends(low, high), p_value(p)
 
 
 class LiveScoring:

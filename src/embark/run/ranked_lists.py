@@ -90,9 +90,9 @@ def rank(
     chosen = choose_tasks(tasks, known=known_tasks(Results(settings.results).all()))
     if others := [task.name for task in chosen if task.evaluator != "retrieval"]:
         raise EmbarkError(f"Only retrieval tasks rank a corpus; {', '.join(others[:3])} do otherwise. Leave them out.")
-    bench: Workbench = _Unlabeled(settings, show_progress=show_progress)
+    bench: Workbench = Unlabeled(settings, show_progress=show_progress)
     if stages:
-        bench = _StagedUnlabeled(stages, loading or Loading(), bench)
+        bench = StagedUnlabeled(stages, loading or Loading(), bench)
     rows = [bench.row(task) for task in chosen]
     log = FailureLog(bench.settings)
     failures = []
@@ -102,7 +102,7 @@ def rank(
                 raise EmbarkError(f"{encoder.card.name} cannot do {task.name}: {why}.")
             for part in task.parts:
                 try:
-                    ranking = _ranking(bench, encoder, task, *part, depth)
+                    ranking = ranking_of(bench, encoder, task, *part, depth)
                 except Exception as error:
                     where = f"{task.name} for {encoder.card.name}"
                     failures.append(f"{where}: {log.reason(error, where)}")
@@ -112,18 +112,19 @@ def rank(
         raise EmbarkError("\n".join(["Some tasks could not be ranked.", *failures]))
 
 
-class _Unlabeled(Workbench):
+class Unlabeled(Workbench):
     """A workbench that reads tasks without their labels."""
 
     def _read(self, task: Task, split: str, subset: str) -> Dataset:
         return readers.read_unlabeled(task, split, subset, self.hub)
 
 
-class _StagedUnlabeled(StagedWorkbench, _Unlabeled):
+class StagedUnlabeled(StagedWorkbench, Unlabeled):
     """The same with stages."""
 
 
-def _ranking(bench: Workbench, encoder: Encoder, task: Task, split: str, subset: str, depth: int) -> Ranking:
+def ranking_of(bench: Workbench, encoder: Encoder, task: Task, split: str, subset: str, depth: int) -> Ranking:
+    """The `depth` best documents of each query of one split and subset; what is not stored is embedded."""
     demand = task_demand(task, split, subset, bench.read(task, split, subset), encoder)
     for keys in demand.keys.values():
         bench.space(encoder.card).discard(keys)  # damaged vectors are embedded again

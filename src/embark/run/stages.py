@@ -23,12 +23,13 @@ from embark.data.items import key
 from embark.evaluators.pairs import PairScores
 from embark.evaluators.rerank import Reranked, shortlist
 from embark.models import Loading, get_generator, get_reranker
-from embark.models.encoder import Encoder, Generator, Interrupted, Reranker, fingerprint
+from embark.models.encoder import AnswerScorer, Encoder, Generator, Interrupted, Reranker, fingerprint
 from embark.planning import Demand, Need
 from embark.run.score import fingerprint_of
 from embark.run.workbench import ModelAsEncoder, Workbench, incompatibility, with_variants
 from embark.types import (
     Array,
+    Content,
     Dataset,
     EmbarkError,
     Item,
@@ -79,7 +80,7 @@ class Stages:
 
     def own_prompts(self) -> dict[str, str]:
         """The user's prompts, exactly as given; of a file, all but its last line feed."""
-        return {stage: _prompt_text(stage, prompt) for stage, prompt in self.prompts.items()}
+        return {stage: prompt_text(stage, prompt) for stage, prompt in self.prompts.items()}
 
 
 def prompt_hash(prompt: str) -> str:
@@ -87,7 +88,8 @@ def prompt_hash(prompt: str) -> str:
     return hashlib.sha256(prompt.encode()).hexdigest()[:12]
 
 
-def _prompt_text(stage: str, prompt: str | Path) -> str:
+def prompt_text(stage: str, prompt: str | Path) -> str:
+    """A stage's own prompt, from a text or a file."""
     try:
         text = prompt if isinstance(prompt, str) else prompt.read_text(encoding="utf-8").removesuffix("\n")
     except (OSError, UnicodeDecodeError) as error:
@@ -181,13 +183,12 @@ class StagedWorkbench(Workbench):
         """The dataset with its queries rewritten and its media in words."""
         data = super()._read(self._plain_rows[task.name], split, subset)
         if rewriter := self.generators.get("rewrite"):
-            kinds = rewriter.card.modalities  # a rewriter without vision gets the text alone
-            seen = {item: Item(tuple(part for part in item.parts if part.kind in kinds)) for item in _queries(data)}
-            texts = self._texts("rewrite", [item for item in seen.values() if item.parts])
+            kinds = rewriter.card.modalities
+            seen = {item: _seen(item, kinds) for item in _queries(data)}
+            texts = self._texts("rewrite", [item for _, item in rewrite_inputs(data, kinds)])
             data = _map_items(task, data, lambda item: _rewritten(item, texts, seen.get(item)))
         if "caption" in self.generators:
-            items = [item for side in data.sides.values() for item in side.items]
-            texts = self._texts("caption", [Item((part,)) for item in items for part in item.parts if _media(part)])
+            texts = self._texts("caption", [item for _, item in caption_inputs(data)])
             data = _map_items(task, data, lambda item: _in_words(item, texts))
         return data
 
@@ -241,6 +242,49 @@ def written_texts(
     }
 
 
+def text_likelihoods(
+    bench: Workbench, model: Generator, prompt: str, items: Sequence[Item], texts: Sequence[str]
+) -> dict[Item, Array | None]:
+    """How likely each text is as a generator's answer about each item, from the store or now: (texts, 2).
+
+    The columns are log-probabilities and numbers of tokens (0: not known); None where an item would not decode.
+    """
+    if not isinstance(model, AnswerScorer):
+        raise EmbarkError(
+            f"{model.card.name} does not tell how likely a given text is as its answer. Local models do, and recorded "
+            'files with "likelihoods"; servers tell it of their own texts alone: match their answers (--by answer).'
+        )
+    scorer = _AnswerScorerAsEncoder(model, texts)
+    space = fingerprint(scorer.card)
+    keys = {item: key(space, scorer.render(item, "likelihood", prompt)) for item in dict.fromkeys(items)}
+    needs = [Need(own, item, "likelihood", prompt, 0, row) for row, (item, own) in enumerate(keys.items())]
+    stored, unreadable = bench.outputs(scorer, needs)
+    return {item: None if own in unreadable else np.asarray(stored[own]) for item, own in keys.items()}
+
+
+class _AnswerScorerAsEncoder(ModelAsEncoder):
+    """The likelihoods of texts are a matrix in a space of their own; what the texts are is part of the key."""
+
+    def __init__(self, model: Generator, texts: Sequence[str]) -> None:
+        super().__init__(model)
+        self.card = replace(model.card, dim=2, stored="float32")
+        self.texts = tuple(texts)
+        self.hash = hashlib.sha256(json.dumps(self.texts).encode()).hexdigest()
+
+    def render(self, item: Item, role: str, instruction: str | None) -> Rendered:
+        rendered: Rendered = self.model.render(item, instruction or "")
+        return replace(rendered, mode=f"{rendered.mode}|{self.hash}")
+
+    def prepare(self, contents: Sequence[Content], mode: str) -> Any:
+        return super().prepare(contents, mode.rpartition("|")[0])
+
+    def prepare_many(self, batch: Sequence[Sequence[Content]], modes: Sequence[str]) -> Sequence[Any]:
+        return super().prepare_many(batch, [mode.rpartition("|")[0] for mode in modes])
+
+    def embed(self, batch: Sequence[Any]) -> list[Array]:
+        return [np.asarray(of_item, np.float32) for of_item in self.model.likelihoods(batch, self.texts)]
+
+
 class _GeneratorAsEncoder(ModelAsEncoder):
     """A text is a matrix with one byte per row. A newline keeps it from being empty."""
 
@@ -272,6 +316,29 @@ def published_protocols(family: str) -> frozenset[str]:
 
 def _media(part: Part) -> bool:
     return not isinstance(part, Text)
+
+
+def rewrite_inputs(data: Dataset, kinds: Sequence[Modality]) -> list[tuple[str, Item]]:
+    """The ids of queries, and what a rewriter that takes these modalities sees of them."""
+    queries = [side for name, side in data.sides.items() if role_of(name) == "query"]
+    inputs = [(id, _seen(item, kinds)) for side in queries for id, item in zip(side.ids, side.items, strict=True)]
+    return [(id, item) for id, item in inputs if item.parts]
+
+
+def caption_inputs(data: Dataset) -> list[tuple[str, Item]]:
+    """The media of all items, each alone, with the id of its item."""
+    return [
+        (id, Item((part,)))
+        for side in data.sides.values()
+        for id, item in zip(side.ids, side.items, strict=True)
+        for part in item.parts
+        if _media(part)
+    ]
+
+
+def _seen(item: Item, kinds: Sequence[Modality]) -> Item:
+    """A rewriter without vision gets the text alone."""
+    return Item(tuple(part for part in item.parts if part.kind in kinds))
 
 
 def _queries(data: Dataset) -> list[Item]:

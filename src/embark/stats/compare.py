@@ -16,7 +16,19 @@ from embark.models.encoder import Encoder
 from embark.results import Results, TaskResult
 from embark.results.drawing import Drawn
 from embark.results.of_model import results_of_model
-from embark.results.table import Cell, Exact, Interval, Row, Table, Tabular, applicable, difference
+from embark.results.table import (
+    Cell,
+    Exact,
+    Interval,
+    Row,
+    Table,
+    Tabular,
+    applicable,
+    p_value,
+    points,
+    signed_ends,
+    signed_points,
+)
 from embark.results.task_rows import known_tasks
 from embark.settings import Settings, load_settings
 from embark.stats.gate import draw_differences, losses
@@ -134,7 +146,7 @@ class Comparison(Drawn):
     def categories_table(self) -> Table:
         """Verdicts by category, and of all tasks."""
         tallies = [*self.categories.items(), ("all", self.total)]
-        rows = [Row((name, t.wins, t.ties, t.losses, *difference_cells(t), p_cell(t.p))) for name, t in tallies]
+        rows = [Row((name, t.wins, t.ties, t.losses, *difference_cells(t), p_value(t.p))) for name, t in tallies]
         notes = {TOO_FEW: any(tally.p is None for _, tally in tallies)}
         columns = ("category", "wins", "ties", "losses", "mean difference", "95 %", "p")
         return Table(columns, tuple(rows), applicable(notes))
@@ -143,13 +155,13 @@ class Comparison(Drawn):
         total = self.total
         means = [float(np.mean([getattr(pair, side) for pair in self.pairs])) for side in ("a", "b")]
         verdict = "" if total.p is None else _verdict(total.difference, total.p)
-        return ("mean", *map(_percentage, means), *difference_cells(total), p_cell(total.p), None, verdict)
+        return ("mean", *map(points, means), *difference_cells(total), p_value(total.p), None, verdict)
 
     def sentence(self) -> str:
         """The comparison in words."""
         total = self.total
         tasks = counted(len(self.pairs), "task")
-        mean = f"{difference(total.difference).text} points{_ends(total)}"
+        mean = f"{signed_points(total.difference).text} points{_ends(total)}"
         if total.wins or total.losses:
             return (
                 f"Over {tasks}, {self.a} is better than {self.b} on {total.wins}, worse on {total.losses}, and cannot "
@@ -346,32 +358,20 @@ def _name(results: Sequence[TaskResult]) -> str:
 
 
 def _cells(pair: Pair) -> tuple[Cell, ...]:
-    scores = (_percentage(pair.a), _percentage(pair.b))
-    return (pair.task, *scores, *difference_cells(pair), p_cell(pair.p), p_cell(pair.holm), pair.verdict)
+    scores = (points(pair.a), points(pair.b))
+    return (pair.task, *scores, *difference_cells(pair), p_value(pair.p), p_value(pair.holm), pair.verdict)
 
 
 def difference_cells(pair: Pair | Tally) -> tuple[Exact, Interval | None]:
     """A difference in points, and its interval, as cells of a table."""
     if pair.low is None or pair.high is None:
-        return difference(pair.difference), None
-    text = f"[{difference(pair.low).text}, {difference(pair.high).text}]"
-    return difference(pair.difference), Interval(pair.low, pair.high, text)
+        return signed_points(pair.difference), None
+    return signed_points(pair.difference), signed_ends(pair.low, pair.high)
 
 
 def _ends(tally: Tally) -> str:
     interval = difference_cells(tally)[1]
     return f" {interval.text}" if interval else ""
-
-
-def _percentage(value: float) -> Exact:
-    return Exact(value, f"{100 * value:.1f}")
-
-
-def p_cell(value: float | None) -> Exact | None:
-    """A p-value as a cell of a table."""
-    if value is None:
-        return None
-    return Exact(value, "<0.0001" if value < 5e-5 else f"{value:.4f}" if value < 0.1 else f"{value:.2f}")
 
 
 def _verdict(difference: float, p: float) -> str:

@@ -1,4 +1,6 @@
-"""Generative models as classifiers: each item is asked about, and the answer matched to a class (UniBench, Table 2)."""
+"""Generative models as classifiers (UniBench, Table 2): each item is asked about, and the answer matched to a class, or
+the class is the one whose name is the likeliest answer.
+"""
 
 from __future__ import annotations
 
@@ -9,21 +11,26 @@ from typing import Any
 
 import numpy as np
 
-from embark.catalogue import listed
+from embark.catalogue import check_name, listed
 from embark.models import Loading, get_generator
 from embark.models.encoder import Generator
 from embark.results.drawing import PAGE
-from embark.results.table import Exact, Row, Score, Table, applicable, short
-from embark.run.stages import written_texts
+from embark.results.table import Row, Score, Table, applicable, points, short
+from embark.run.stages import text_likelihoods, written_texts
 from embark.run.workbench import Workbench
 from embark.settings import Settings, load_settings
 from embark.stats.intervals import mean_interval
 from embark.studies.plotting import color, short_task
 from embark.studies.study import Study
 from embark.tasks import Tasks, choose_tasks
-from embark.types import Array, Classes, EmbarkError, Task
+from embark.types import Array, Classes, EmbarkError, Item, Task
 
-PROMPT = "Which of these is it: {classes}? Answer with one of them, and nothing else."
+LIKELIHOODS = ("likelihood", "mean-likelihood")
+NAME_IT = "What is this? Answer with its name, and nothing else."
+PROMPTS = {  # the default question, by how the class is found
+    "answer": "Which of these is it: {classes}? Answer with one of them, and nothing else.",
+    **dict.fromkeys(LIKELIHOODS, NAME_IT),
+}
 NO_CLASS = -1  # of an answer that names none
 
 
@@ -31,16 +38,21 @@ def answers(
     model: str | Generator | Sequence[str | Generator],
     tasks: Tasks,
     *,
-    prompt: str = PROMPT,
+    by: str = "answer",
+    prompt: str | None = None,
     loading: Loading | None = None,
     settings: Settings | None = None,
     show_progress: bool = True,
 ) -> Answers:
-    """Have generators classify the items of zero-shot tasks: accuracy of their answers, matched to the class names.
+    """Have generators classify the items of zero-shot tasks: the accuracy of the classes that they choose.
 
-    `prompt` is the question; {classes} in it are the task's class names. An answer that names no class is wrong. What a
-    generator wrote is kept like vectors: asking again costs nothing.
+    `by` "answer", they write one, which is matched to the class names; an answer that names no class is wrong. By
+    "likelihood", it is the class whose name is their likeliest answer, by its log-probability, or by the mean of its
+    tokens ("mean-likelihood"); that takes a local model, or a recorded one. `prompt` is the question; {classes} in it
+    are the task's class names. What a generator wrote or scored is kept like vectors: asking again costs nothing.
     """
+    check_name("way to choose a class", by, PROMPTS)
+    question = PROMPTS[by] if prompt is None else prompt
     settings = settings or load_settings()
     bench = Workbench(settings, show_progress=show_progress)
     rows = choose_tasks(tasks, None)
@@ -51,13 +63,16 @@ def answers(
     options = {**vars(loading or Loading()), "settings": settings}
     models = [model] if isinstance(model, str) or not isinstance(model, Sequence) else model
     generators = [get_generator(name, **options) if isinstance(name, str) else name for name in models]
-    parts = tuple(answered(bench, generator, row, prompt) for generator in generators for row in zeroshot)
-    return Answers(prompt, parts, notes=(f"left out, no zero-shot tasks: {listed(others)}",) if others else ())
+    parts = tuple(answered(bench, generator, row, question, by) for generator in generators for row in zeroshot)
+    return Answers(question, by, parts, notes=(f"left out, no zero-shot tasks: {listed(others)}",) if others else ())
 
 
 @dataclass(frozen=True)
 class Answered:
-    """A generator on a task: its answers, the class that each names (-1: none), and whether it is right."""
+    """A generator on a task: its answers, the class that each names (-1: none), and whether it is right.
+
+    By likelihood, an answer is the name of the likeliest class.
+    """
 
     model: str
     task: Task
@@ -81,8 +96,13 @@ class Answers(Study):
     """Generators × zero-shot tasks."""
 
     prompt: str
+    by: str
     parts: tuple[Answered, ...]
-    title = "Generative models as classifiers, by their answers"
+
+    @property
+    def title(self) -> str:
+        ways = {"answer": "their answers", "likelihood": "likelihood", "mean-likelihood": "mean likelihood of tokens"}
+        return f"Generative models as classifiers, by {ways[self.by]}"
 
     @property
     def size(self) -> tuple[float, float]:
@@ -93,8 +113,8 @@ class Answers(Study):
         rows = [
             Row(
                 (
-                    part.model, part.score, None if part.task.chance is None else _percent(part.task.chance),
-                    _percent(part.unmatched), len(part.right),
+                    part.model, part.score, points(part.task.chance),
+                    points(part.unmatched), len(part.right),
                 ),
                 part.task.name,
             )
@@ -102,7 +122,15 @@ class Answers(Study):
         ]  # fmt: skip
         notes = {
             f"Asked: “{self.prompt}”": True,
-            "An answer counts for the class that it is, or else names first; one that names none is wrong.": True,
+            "An answer counts for the class that it is, or else names first; one that names none is wrong.": (
+                self.by == "answer"
+            ),
+            "The class whose name is the likeliest answer, by the log-probability of all its tokens.": (
+                self.by == "likelihood"
+            ),
+            "The class whose name is the likeliest answer, by the mean log-probability of its tokens.": (
+                self.by == "mean-likelihood"
+            ),
             "no class: share of answers that name none.": any(part.unmatched for part in self.parts),
         }
         return Table(("model", "accuracy", "chance", "no class", "items"), tuple(rows), applicable(notes))
@@ -125,7 +153,7 @@ class Answers(Study):
         axes.set_xlabel("accuracy (%), 95 % intervals; tick: chance")
 
 
-def answered(bench: Workbench, generator: Generator, task: Task, prompt: str = PROMPT) -> Answered:
+def answered(bench: Workbench, generator: Generator, task: Task, prompt: str, by: str = "answer") -> Answered:
     """Ask a generator about every item of a zero-shot task, over its splits and subsets."""
     texts: list[str] = []
     predicted: list[Array] = []
@@ -135,16 +163,40 @@ def answered(bench: Workbench, generator: Generator, task: Task, prompt: str = P
         truth = data.truth
         assert isinstance(truth, Classes)
         question = prompt.replace("{classes}", ", ".join(truth.names))
-        items = data.sides["item"].items
-        written = written_texts(bench, generator, question, list(items), "answer")
-        of_items = [written[item] or "" for item in items]
-        classes = match_answers(of_items, truth.names)
+        items = list(data.sides["item"].items)
+        if by == "answer":
+            written = written_texts(bench, generator, question, items, "answer")
+            of_items = [written[item] or "" for item in items]
+            classes = match_answers(of_items, truth.names)
+        else:
+            classes = likeliest(bench, generator, question, items, truth.names, by)
+            of_items = ["" if number == NO_CLASS else truth.names[number] for number in classes]
         label = truth.label
         hits = label[np.arange(len(classes)), classes] if label.ndim == 2 else classes == label
         texts += of_items
         predicted.append(classes)
         right.append(np.where(classes == NO_CLASS, 0.0, hits.astype(float)))
     return Answered(generator.card.name, task, tuple(texts), np.concatenate(predicted), np.concatenate(right))
+
+
+def likeliest(
+    bench: Workbench, generator: Generator, question: str, items: Sequence[Item], names: Sequence[str], by: str
+) -> Array:
+    """The number of the class whose name is the likeliest answer about each item; -1 where it does not decode."""
+    matrices = text_likelihoods(bench, generator, question, items, names)
+
+    def best(matrix: Array | None) -> int:
+        if matrix is None:
+            return NO_CLASS
+        log, tokens = matrix.T
+        if by == "mean-likelihood" and not tokens.all():
+            raise EmbarkError(
+                f"{generator.card.name} does not tell how many tokens '{names[int(tokens.argmin())]}' has, which their "
+                "mean needs: choose by likelihood, or record [LOG-PROBABILITY, TOKENS]."
+            )
+        return int((log / tokens if by == "mean-likelihood" else log).argmax())
+
+    return np.array([best(matrices[item]) for item in items], int)
 
 
 def match_answers(answers: Sequence[str], names: Sequence[str]) -> Array:
@@ -171,7 +223,3 @@ def match_answers(answers: Sequence[str], names: Sequence[str]) -> Array:
 def _plain(text: str) -> str:
     """Words in lower case, with single spaces and without punctuation."""
     return " ".join(re.findall(r"\w+", text.casefold()))
-
-
-def _percent(value: float) -> Exact:
-    return Exact(value, f"{100 * value:.1f}")

@@ -16,14 +16,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from embark import published
-from embark.catalogue import counted, group_values, listed
+from embark.catalogue import check_name, counted, group_values, listed
 from embark.data.readers import ark as ark_reader
-from embark.escape import markdown
 from embark.models import Loading, get_generator, get_reranker
 from embark.models.encoder import Encoder, Generator, Reranker
 from embark.results import Results
+from embark.results.drawing import FORMATS, PAGE
 from embark.results.exchange import UNKNOWN
-from embark.results.table import Exact, Interval, Row, Score, Table, short
+from embark.results.table import Exact, Row, Score, Table, p_value, points, short, signed_ends, signed_points
 from embark.results.task_rows import known_tasks
 from embark.run import evaluate
 from embark.run.models import load_model
@@ -34,12 +34,14 @@ from embark.settings import Settings, load_settings
 from embark.stats.paired import Difference, difference
 from embark.stats.shared import Part, interval
 from embark.studies.ark_queries import KNOWLEDGE, METRICS, Group, Queries, Route, groups_of
-from embark.studies.plotting import color, marker
+from embark.studies.diagnosis import Diagnosis
+from embark.studies.plotting import MARKERS, color, legend_below
 from embark.studies.study import Study
 from embark.tasks import TASKS, Tasks, choose_tasks
 from embark.types import EmbarkError, Task
 
 MAIN = METRICS[0]
+STAGE_WORDS = {"caption": "captions", "rewrite": "rewrite", "rerank": "re-rank"}
 PAPER = {  # the number of the paper's table, by metric and axis
     **dict(zip(METRICS, ((2, 3), (10, 15), (11, 16), (12, 17), (13, 18), (14, 19)), strict=True))
 }
@@ -59,6 +61,7 @@ def diagnose_ark(
     depth: int = DEPTH,
     prompts: Mapping[str, str | Path] | None = None,
     out: Path | str | None = None,
+    figures: str = "svg",
     settings: Settings | None = None,
     loading: Loading | None = None,
     show_progress: bool = True,
@@ -69,8 +72,10 @@ def diagnose_ark(
     with one right answer a query will do. `captions` and `rewrite` are generators, `rerank` orders the `depth` best
     documents anew; each is a name, LOADER:SOURCE (openai-chat:gpt-5.2, recorded:rewrites.jsonl) or an object. A model
     of text alone is measured with `captions`, and the gains of other stages are counted from there. `prompts` are what
-    "rewrite" and "caption" are asked instead of our own words. `out` is a folder for report.md, tables and figures.
+    "rewrite" and "caption" are asked instead of our own words. `out` is a folder for report.md, tables (CSV, LaTeX) and
+    `figures` (svg, pdf or png).
     """
+    check_name("format of figures", f".{figures}", FORMATS)
     settings = settings or load_settings()
     notes: list[str] = []
     if tasks is None:
@@ -79,7 +84,7 @@ def diagnose_ark(
         notes += [] if labeled else [POCKET]
     rows = choose_tasks(tasks, known=known_tasks(Results(settings.results).all()))
     if others := [row.name for row in rows if row.evaluator != "retrieval"]:
-        raise EmbarkError(f"ARK's tables are of retrieval; {listed(others)} are not. Leave them out.")
+        raise EmbarkError(f"ARK's tables are of retrieval, which is not what {listed(others)} ask for: leave them out.")
     loading = loading or Loading()
     encoder = load_model(model, loading, settings) if isinstance(model, str) else model
     options = {**vars(loading), "settings": settings}
@@ -87,6 +92,8 @@ def diagnose_ark(
     rewriter = get_generator(rewrite, **options) if isinstance(rewrite, str) else rewrite
     judge = get_reranker(rerank, **options) if isinstance(rerank, str) else rerank
     own_prompts = prompts or {}
+    if unused := [stage for stage in own_prompts if {"caption": captioner, "rewrite": rewriter}.get(stage) is None]:
+        raise EmbarkError(f"There is a prompt for '{unused[0]}', but no model that it is for: name one.")
 
     def route(**stages: Any) -> Route:
         of_route = {stage: prompt for stage, prompt in own_prompts.items() if stage in stages}
@@ -113,7 +120,7 @@ def diagnose_ark(
         encoder.card.name, encoder.card.revision, tuple(rows), tuple(r for r in routes if r.results), notes=tuple(notes)
     )
     if out is not None:
-        diagnosis.write(out)
+        diagnosis.write(out, figures)
     return diagnosis
 
 
@@ -129,7 +136,7 @@ class Gain(NamedTuple):
 
 
 @dataclass(frozen=True)
-class ArkDiagnosis(Study):
+class ArkDiagnosis(Diagnosis):
     """A model on ARK's two axes, by all routes; the first route is the one that gains are counted from."""
 
     model: str
@@ -177,20 +184,6 @@ class ArkDiagnosis(Study):
 
     # ── tables ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def table(self) -> Table:
-        """For each axis, one row per route: the average by recall at 1, and what it gains."""
-        rows = []
-        for group in (group for group in self.groups if group.kind == "average"):
-            for route in self.routes:
-                first = route is self.routes[0]
-                gain = [None] * 3 if first else _gain_cells(self.gain(route.name, group))
-                rows.append(Row((route.name, self.score(route.name, group), *gain), group.axis))
-        notes = (
-            f"{self.model}, {counted(len(self.tasks), 'subtype')}, {self.queries.count:,} queries; recall at 1.",
-            f"Gains are points over '{self.routes[0].name}', query by query, with 95 % intervals and p-values.",
-        )
-        return Table(("route", "R@1", "gain", "95 %", "p"), tuple(rows), notes[: 1 + (len(self.routes) > 1)])
-
     def axis_table(self, axis: str, route: str | None = None) -> Table:
         """The scores of a route (default: the first) on an axis by all six metrics, one row per group."""
         name = route or self.routes[0].name
@@ -211,9 +204,10 @@ class ArkDiagnosis(Study):
         for gain in self.gains(metric):
             group = gain.group
             measure = () if metric else (gain.metric,)
-            scores = [Exact(value, f"{100 * value:.1f}") for value in (gain.before, gain.after)]
+            scores = [points(gain.before), points(gain.after)]
             count = Exact(group.count, f"{group.count:,}")
-            rows.append(Row((gain.route, group.kind, _shown(group), count, *measure, *scores, *_gain_cells(gain))))
+            name = group.axis if group.kind == "average" else _shown(group)
+            rows.append(Row((gain.route, group.kind, name, count, *measure, *scores, *_gain_cells(gain))))
         measure = () if metric else ("metric",)
         columns = ("route", "kind", "group", "queries", *measure, "before", "after", "gain", "95 %", "p")
         return Table(columns, tuple(rows))
@@ -238,127 +232,68 @@ class ArkDiagnosis(Study):
             rows.append(Row((f"{model}, {protocol}", *scores), number))
         return Table(("model", *(_shown(group) for group in groups)), tuple(rows), models="rows")
 
-    def tables(self) -> dict[str, Table]:
-        """Every table by the name of its file."""
-        by_name = {"routes": self.table()}
-        if len(self.routes) > 1:
-            by_name["gains"] = self.gains_table(None)
-        for route in self.routes:
-            for axis in self._axes:
-                by_name[f"{_slug(route.name)}-{_slug(axis)}"] = self.axis_table(axis, route.name)
-        for metric in METRICS:
-            for axis in self._axes:
-                by_name[f"table-{PAPER[metric][axis != KNOWLEDGE]:02d}-{metric}-{_slug(axis)}"] = self.paper_table(
-                    axis, metric
-                )
-        return by_name
+    # ── the report ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+    @property
+    def title(self) -> str:
+        families = listed(list(dict.fromkeys(task.name.partition("/")[0] for task in self.tasks)))
+        return f"{short(self.model, 40)} on {families}"
+
+    @property
+    def data(self) -> str:
+        """The model, and how many queries of how many subtypes it was measured on."""
+        return f"{self.model}, {counted(len(self.routes[0].results), 'subtype')}, {self.queries.count:,} queries"
+
+    @cached_property
+    def findings(self) -> tuple[str, ...]:
+        """The data, and the gains of stages in words."""
+        revisions = sorted({result.dataset_revision[:12] for result in self.routes[0].results.values()})
+        lines = [f"{self.data}; the model at revision {self.revision}, the data at {listed(revisions)}."]
+        if self.queries.dropped:
+            lines.append(f"Queries that some route did not rank were left out: {self.queries.dropped:,}.")
+        for route in self.routes[1:]:
+            for group in self.averages:
+                value, low, high, _ = self.gain(route.name, group).difference
+                verdict = "gains" if low > 0 else "loses" if high < 0 else "changes nothing beyond chance"
+                change = f"{signed_points(value).text} points {signed_ends(low, high).text}"
+                lines.append(f"{route.name} {verdict} on the {group.axis}: {change}.")
+        return tuple(lines)
+
+    @cached_property
+    def studies(self) -> Mapping[str, Study]:
+        """Routes, both axes and, where there are stages, their gains."""
+        by_name: dict[str, Study] = {"routes": Routes(self)}
+        by_name |= {_slug(axis): Axis(self, axis) for axis in self._axes}
+        return by_name | ({"gains": Gains(self)} if len(self.routes) > 1 else {})
+
+    @cached_property
+    def further_tables(self) -> Mapping[str, Table]:
+        """The paper's tables, both axes of the routes with stages, and gains by all metrics."""
+        of_paper = {
+            f"table-{PAPER[metric][axis != KNOWLEDGE]:02d}-{metric}-{_slug(axis)}": self.paper_table(axis, metric)
+            for metric in METRICS
+            for axis in self._axes
+        }
+        of_routes = {
+            f"{_slug(route.name)}-{_slug(axis)}": self.axis_table(axis, route.name)
+            for route in self.routes[1:]
+            for axis in self._axes
+        }
+        of_gains = {"gains-all-metrics": self.gains_table(None)} if len(self.routes) > 1 else {}
+        return dict(sorted(of_paper.items())) | of_routes | of_gains
+
+    @property
+    def averages(self) -> list[Group]:
+        """The average of each axis."""
+        return [group for group in self.groups if group.kind == "average"]
 
     @property
     def _axes(self) -> list[str]:
         return list(dict.fromkeys(group.axis for group in self.groups))
 
-    # ── drawings ─────────────────────────────────────────────────────────────────────────────────────────────────────
-
-    @property
-    def title(self) -> str:
-        families = listed(list(dict.fromkeys(task.name.partition("/")[0] for task in self.tasks)))
-        return f"{short(self.model, 40)} on {families} (recall at 1)"
-
-    @property
-    def size(self) -> tuple[float, float]:
-        rows = sum(group.kind != "domain" for group in self.groups)
-        return 7.0, 1.6 + (0.1 + 0.075 * len(self.routes)) * rows
-
-    def draw(self, figure: Any) -> None:
-        """Recall at 1 of every subtype, skill and demand with its interval, by route."""
-        groups = [group for group in self.groups if group.kind != "domain"]
-        axes = figure.subplots()
-        places = _places(groups)
-        step = 0.7 / len(self.routes)
-        for number, route in enumerate(self.routes):
-            scores = [self.score(route.name, group) for group in groups]
-            rows = [place - step * (number - (len(self.routes) - 1) / 2) for place in places]
-            ends = ([100 * score.low for score in scores], [100 * score.high for score in scores])
-            axes.hlines(rows, *ends, color=color(number), lw=1)
-            values = [100 * score.value for score in scores]
-            axes.plot(values, rows, marker(10 * number), ms=4, color=color(number), label=route.name)
-        _label_rows(axes, groups, places)
-        _shade(axes, places)
-        axes.set(xlabel="recall at 1 (%), with 95 % intervals over queries", xlim=(-2, 102))
-        figure.legend(loc="outside lower center", ncols=3, fontsize=8)
-
-    def gains_figure(self) -> GainsFigure:
-        """The gains of every route, to be drawn."""
-        return GainsFigure(self)
-
-    # ── the report ───────────────────────────────────────────────────────────────────────────────────────────────────
-
-    def write(self, folder: Path | str) -> Path:
-        """Write report.md, tables (CSV and LaTeX) and figures (SVG) into a folder; returns the report's path."""
-        root = Path(folder)
-        (root / "tables").mkdir(parents=True, exist_ok=True)
-        for name, table in self.tables().items():
-            for ending, style in (("csv", "csv"), ("tex", "latex")):
-                path = root / "tables" / f"{name}.{ending}"
-                path.write_text(table.format(style) + "\n", encoding="utf-8")
-        self.plot(root / "figures" / "axes.svg")
-        if len(self.routes) > 1:
-            self.gains_figure().plot(root / "figures" / "gains.svg")
-        report = root / "report.md"
-        report.write_text(self.report(), encoding="utf-8")
-        return report
-
-    def report(self) -> str:
-        """The diagnosis in words, tables and figures, as Markdown."""
-        staged = len(self.routes) > 1
-        parts = [
-            f"# {markdown(self.title)}",
-            f"Model: {markdown(self.model)} at revision {markdown(self.revision)}. {self._data_sentence()}",
-            "\n".join(f"- {markdown(note)}" for note in self.notes),
-            "## Routes",
-            self.table().format("markdown"),
-            self._stages_table().format("markdown") if staged else "",
-            self.sentence(),
-            "![Recall at 1 by subtype, skill and demand](figures/axes.svg)",
-        ]
-        for axis in self._axes:
-            parts += [f"## The {axis}", self.axis_table(axis).format("markdown")]
-        if staged:
-            parts += [
-                "## What stages gain, by group",
-                "![Gains by group](figures/gains.svg)",
-                self.gains_table().format("markdown"),
-            ]
-        numbers = ", ".join(str(number) for pair in PAPER.values() for number in pair)
-        parts += [
-            "## Files",
-            f"`tables/` has every table above for every route, and the paper's Tables {numbers} with your routes first "
-            "(CSV with intervals, LaTeX); `figures/` the drawings.",
-        ]
-        return "\n\n".join(part for part in parts if part) + "\n"
-
-    def sentence(self) -> str:
-        """The gains of stages in words."""
+    def stage_notes(self) -> tuple[str, ...]:
+        """The models of the stages, with their revisions and the hashes of their prompts."""
         lines = []
-        for route in self.routes[1:]:
-            for group in (group for group in self.groups if group.kind == "average"):
-                value, low, high, _ = self.gain(route.name, group).difference
-                verdict = "gains" if low > 0 else "loses" if high < 0 else "changes nothing beyond chance"
-                points = f"{_points(value)} points [{_points(low)}, {_points(high)}]"
-                lines.append(f"- {route.name} {verdict} on the {group.axis}: {points}")
-        return "\n".join(lines)
-
-    def _data_sentence(self) -> str:
-        results = self.routes[0].results
-        revisions = sorted({result.dataset_revision[:12] for result in results.values()})
-        count = f"{counted(len(results), 'subtype')}, {self.queries.count:,} queries"
-        left_out = self.queries.dropped
-        note = f" Queries that some route did not rank were left out: {left_out:,}." if left_out else ""
-        return f"{count}, data at {listed(revisions)}.{note}"
-
-    def _stages_table(self) -> Table:
-        """The models of the routes, and the hashes of their prompts."""
-        rows = []
         for route in self.routes[1:]:
             stages = route.stages
             assert stages is not None
@@ -367,13 +302,115 @@ class ArkDiagnosis(Study):
             for stage, stage_model in models.items():
                 if stage_model is not None and not isinstance(stage_model, str):
                     card = stage_model.card
-                    prompt = prompt_hash(prompts[stage]) if stage in prompts else f"depth {stages.depth}"
-                    rows.append(Row((route.name, stage, card.name, card.revision, prompt)))
-        return Table(("route", "stage", "model", "revision", "prompt"), tuple(rows))
+                    prompt = f"prompt {prompt_hash(prompts[stage])}" if stage in prompts else f"depth {stages.depth}"
+                    lines.append(f"{STAGE_WORDS[stage]} by {card.name} at {card.revision}, {prompt}.")
+        return tuple(dict.fromkeys(lines))
+
+
+# ── studies ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 @dataclass(frozen=True)
-class GainsFigure(Study):
+class Routes(Study):
+    """The averages of both axes by route, and what stages gain."""
+
+    diagnosis: ArkDiagnosis
+
+    @property
+    def title(self) -> str:
+        return f"Recall at 1 by route: {self.diagnosis.title}"
+
+    @property
+    def size(self) -> tuple[float, float]:
+        return PAGE, 1.0 + 0.2 * len(self.diagnosis.routes)
+
+    @property
+    def caption(self) -> str:
+        return f"Average recall at 1 on each axis, with 95 % intervals over queries. {self.diagnosis.data}."
+
+    def table(self) -> Table:
+        """For each axis, one row per route: the average by recall at 1, and what it gains."""
+        own = self.diagnosis
+        rows = []
+        for group in own.averages:
+            for route in own.routes:
+                first = route is own.routes[0]
+                gain = [None] * 3 if first else _gain_cells(own.gain(route.name, group))
+                rows.append(Row((route.name, own.score(route.name, group), *gain), group.axis))
+        gains = f"Gains are points over '{own.routes[0].name}', query by query, with 95 % intervals and p-values."
+        notes = (f"{own.data}; recall at 1.", *([gains] if len(own.routes) > 1 else ()), *own.stage_notes())
+        return Table(("route", "R@1", "gain", "95 %", "p"), tuple(rows), notes)
+
+    def draw(self, figure: Any) -> None:
+        """A panel for each axis, a line for each route."""
+        own = self.diagnosis
+        places = list(range(0, -len(own.routes), -1))
+        panels = np.atleast_1d(figure.subplots(1, len(own.averages), sharey=True))
+        for axes, group in zip(panels, own.averages, strict=True):
+            for number, (place, route) in enumerate(zip(places, own.routes, strict=True)):
+                score = own.score(route.name, group)
+                axes.hlines(place, 100 * score.low, 100 * score.high, color=color(number))
+                axes.plot(100 * score.value, place, MARKERS[number], color=color(number))
+            axes.set(xlabel="recall at 1 (%)", xlim=(-2, 102))
+            axes.set_title(f"{group.axis} (n = {group.count:,})")
+        panels[0].set_yticks(places, [route.name for route in own.routes])
+        panels[0].set_ylim(places[-1] - 0.6, 0.6)
+
+
+@dataclass(frozen=True)
+class Axis(Study):
+    """An axis by all metrics for the first route, and by recall at 1 for all of them."""
+
+    diagnosis: ArkDiagnosis
+    axis: str
+
+    @property
+    def title(self) -> str:
+        return f"{self.axis.capitalize()}: {self.diagnosis.title}"
+
+    @property
+    def groups(self) -> list[Group]:
+        """Those that are drawn: a domain is the mean of its subtypes."""
+        return [group for group in self.diagnosis.groups if group.axis == self.axis and group.kind != "domain"]
+
+    @property
+    def size(self) -> tuple[float, float]:
+        return PAGE, 1.2 + (0.1 + 0.075 * len(self.diagnosis.routes)) * len(self.groups)
+
+    @property
+    def caption(self) -> str:
+        kinds = " and ".join(dict.fromkeys(group.kind for group in self.groups if group.kind != "average"))
+        return (
+            f"Recall at 1 by {kinds}, with 95 % intervals over queries; in brackets: the number of queries. "
+            f"{self.diagnosis.data}."
+        )
+
+    def table(self) -> Table:
+        """The scores of the first route by all six metrics, one row per group."""
+        return self.diagnosis.axis_table(self.axis)
+
+    def draw(self, figure: Any) -> None:
+        """Recall at 1 of every group with its interval, by route."""
+        axes = figure.subplots()
+        places = _places(self.groups)
+        routes = self.diagnosis.routes
+        step = 0.7 / len(routes)
+        for number, route in enumerate(routes):
+            scores = [self.diagnosis.score(route.name, group) for group in self.groups]
+            rows = [place - step * (number - (len(routes) - 1) / 2) for place in places]
+            ends = ([100 * score.low for score in scores], [100 * score.high for score in scores])
+            axes.hlines(rows, *ends, color=color(number), lw=1)
+            values = [100 * score.value for score in scores]
+            axes.plot(values, rows, MARKERS[number], lw=0, color=color(number), label=route.name)
+        _label_rows(axes, self.groups, places)
+        _shade(axes, places)
+        axes.set(xlabel="recall at 1 (%)", xlim=(-2, 102))
+        if len(routes) > 1:
+            legend_below(figure, *reversed(axes.get_legend_handles_labels()))
+
+
+@dataclass(frozen=True)
+class Gains(Study):
     """The gains of stages by subtype, domain, skill and demand."""
 
     diagnosis: ArkDiagnosis
@@ -384,7 +421,14 @@ class GainsFigure(Study):
 
     @property
     def size(self) -> tuple[float, float]:
-        return 7.0, 1.3 + 0.2 * len(self.diagnosis.groups)
+        return PAGE, 1.3 + 0.2 * len(self.diagnosis.groups)
+
+    @property
+    def caption(self) -> str:
+        return (
+            f"Gain in recall at 1 over '{self.diagnosis.routes[0].name}', query by query, with 95 % intervals; filled: "
+            f"more than chance; in brackets: the number of queries. {self.diagnosis.data}."
+        )
 
     def table(self) -> Table:
         """The gains by recall at 1."""
@@ -404,14 +448,12 @@ class GainsFigure(Study):
             axes.hlines(places, *ends, color=own, lw=1)
             for place, gain in zip(places, gains, strict=True):
                 certain = gain.low > 0 or gain.high < 0
-                filling = own if certain else "white"
-                axes.plot(100 * gain.value, place, marker(10 * number), ms=4, color=own, mfc=filling)
-            axes.set_title(route.name.replace(" + ", "\n+ "), fontsize=9)
+                axes.plot(100 * gain.value, place, MARKERS[number], color=own, mfc=own if certain else "white")
+            axes.set_title(route.name.replace(" + ", "\n+ "))
             axes.locator_params(axis="x", nbins=5)
-            axes.tick_params(axis="x", labelsize=7)
             _shade(axes, places)
         _label_rows(panels[0], groups, places)
-        figure.supxlabel("gain in recall at 1 (points), with 95 % intervals; filled: more than chance", fontsize=8)
+        figure.supxlabel("gain in recall at 1 (points)", fontsize=8)
 
 
 # ── helpers ──────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -422,7 +464,7 @@ def _mean(parts: Sequence[Part], metric: str) -> float:
 
 
 def _route_name(stages: Mapping[str, Any], depth: int) -> str:
-    words = {"caption": "captions", "rewrite": "rewrite", "rerank": f"re-rank {depth}"}
+    words = {**STAGE_WORDS, "rerank": f"re-rank {depth}"}
     return " + ".join(words[stage] for stage in stages) or "plain"
 
 
@@ -444,15 +486,9 @@ def _slug(name: str) -> str:
     return "-".join(name.replace("+", " ").split())
 
 
-def _points(value: float) -> str:
-    return f"{round(100 * value, 1) + 0.0:+.1f}"  # adding zero: no -0.0
-
-
 def _gain_cells(gain: Gain) -> list[Any]:
     value, low, high, p = gain.difference
-    text = f"[{_points(low)}, {_points(high)}]"
-    shown = "<0.0001" if p < 5e-5 else f"{p:.4f}" if p < 0.1 else f"{p:.2f}"
-    return [Exact(value, _points(value)), Interval(low, high, text), Exact(p, shown)]
+    return [signed_points(value), signed_ends(low, high), p_value(p)]
 
 
 def _places(groups: Sequence[Group]) -> list[float]:
@@ -474,6 +510,6 @@ def _label_rows(axes: Any, groups: Sequence[Group], places: Sequence[float]) -> 
     names = [
         f"{group.axis}: {name}" if group.kind == "average" else name for group, name in zip(groups, names, strict=True)
     ]
-    axes.set_yticks(list(places), names, fontsize=7)
+    axes.set_yticks(list(places), names)
     axes.set_ylim(places[-1] - 0.8, places[0] + 0.8)
     axes.grid(visible=False, axis="y")

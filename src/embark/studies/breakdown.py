@@ -8,13 +8,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from embark.boards.comparable_results import load_results
 from embark.catalogue import check_name, group_values, listed
 from embark.results import ABOUT, TaskResult
 from embark.results.table import Exact, Row, Score, Table, short
 from embark.settings import Settings
 from embark.stats.outcomes import observations_of, statistic_of
 from embark.stats.shared import ItemNumbers, Observations, part_interval
+from embark.studies.own_results import own_results
 from embark.studies.plotting import color, marker
 from embark.studies.study import Study
 from embark.tasks import Tasks
@@ -40,7 +40,7 @@ def breakdown(
     values of a label counts in each of their groups. `pool` puts the items of all tasks together: one group a value.
     Published scores have no outcomes of items, so they cannot be broken down; `own` changes nothing.
     """
-    results = load_results(benchmark, tasks, published=False, settings=settings)
+    results = own_results(benchmark, tasks, settings=settings)
     numbers: dict[str, ItemNumbers] = {}
     groups = [
         group
@@ -92,7 +92,8 @@ class Breakdown(Study):
 
     @property
     def title(self) -> str:
-        return f"Scores by {listed(sorted({part.fact for part in self.parts}))}"
+        tasks = list(dict.fromkeys(part.task for part in self.parts))
+        return f"Scores by {listed(sorted({part.fact for part in self.parts}))}: {listed(tasks, 2)}"
 
     @property
     def size(self) -> tuple[float, float]:
@@ -107,7 +108,8 @@ class Breakdown(Study):
             scores = [Score(p.score, *p.interval) if p else None for p in parts]
             count = max(part.items for part in parts if part)
             rows.append(Row((*group, Exact(count, f"{count:,}"), *scores)))
-        return Table(("task", "fact", "value", "items", *map(short, self._models)), tuple(rows))
+        notes = ("Means over the items of a group, with 95 % intervals; an item with several values counts in each.",)
+        return Table(("task", "fact", "value", "items", *map(short, self._models)), tuple(rows), notes)
 
     def draw(self, figure: Any) -> None:
         """A row for each group, and in it a point with its interval for each model."""
@@ -129,7 +131,7 @@ class Breakdown(Study):
             for task, fact, value in places
         ]
         axes.set_yticks(list(places.values()), names, fontsize=7)
-        axes.set(xlabel="score (%), with 95 % intervals over items", ylim=(0.3 - len(places), 0.7))
+        axes.set(xlabel="score (%), with 95 % intervals over items; in brackets: items", ylim=(0.3 - len(places), 0.7))
         axes.grid(visible=False, axis="y")
         figure.legend(loc="outside lower center", ncols=3, fontsize=8)
 

@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from embark.boards.comparable_results import load_results
-from embark.catalogue import group_values, listed, match_words
+from embark.catalogue import group_values, listed
 from embark.results import TaskResult
 from embark.results.drawing import COLUMN, PAGE
 from embark.results.table import Row, Score, Table, short
 from embark.settings import Settings
 from embark.stats.intervals import mean_interval
+from embark.studies.own_results import own_results
 from embark.studies.plotting import GREY, color, legend_below, marker
 from embark.studies.study import Study
 from embark.tasks import Tasks, Wanted
@@ -37,10 +37,8 @@ def calibration(
     Probabilities are a softmax over the classes at the model's own scale of similarities (100 where it states none).
     `models` are names or patterns. Published scores have no outcomes; `own` changes nothing.
     """
-    loaded = load_results(benchmark, tasks, published=False, settings=settings)
-    known = {result.model for result in loaded.results}
-    wanted = match_words("model with results", known, models) if known else None
-    results = [result for result in loaded.results if wanted is None or result.model in wanted]
+    loaded = own_results(benchmark, tasks, models, settings)
+    results = loaded.results
     parts = {result.model + result.task: confidence_of(result) for result in results}
     calibrated = tuple(part for part in parts.values() if part is not None)
     if not calibrated:

@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from embark.boards.comparable_results import load_results
-from embark.catalogue import counted, listed, match_words
+from embark.catalogue import counted, listed
 from embark.results import PREDICTED, TaskResult
 from embark.results.table import Exact, Row, Score, Table, applicable, short
 from embark.settings import Settings
 from embark.stats.intervals import mean_interval
+from embark.studies.own_results import own_results
 from embark.studies.plotting import draw_heat
 from embark.studies.study import Study
 from embark.tasks import Tasks, Wanted
@@ -38,10 +38,8 @@ def confusion(
     `models` are names or patterns. With `matrix`, the table has the cells of the confusion matrix instead of a line per
     class. Published scores have no outcomes; `own` changes nothing.
     """
-    loaded = load_results(benchmark, tasks, published=False, settings=settings)
-    known = {result.model for result in loaded.results}
-    wanted = match_words("model with results", known, models) if known else None
-    results = [result for result in loaded.results if wanted is None or result.model in wanted]
+    loaded = own_results(benchmark, tasks, models, settings)
+    results = loaded.results
     parts = tuple(part for result in results if (part := classes_of(result)) is not None)
     if not parts:
         raise EmbarkError(
@@ -130,7 +128,8 @@ class Confusion(Study):
                 rows.append(Row(cells, f"{part.model} · {part.task}"))
         columns = ("class", "items", "recall", "precision", "F1", "most often taken for")
         runs = any(not part.whole for part in self.parts)
-        notes = {"Predictions of probes are means over their runs.": runs}
+        counts = listed([f"{part.task} {len(part.label):,}" for part in self.parts[:PANELS]])
+        notes = {f"Items: {counts}.": True, "Predictions of probes are means over their runs.": runs}
         return Table(columns, tuple(rows), applicable(notes), models="rows")
 
     def _cells(self) -> Iterator[Row]:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import textwrap
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from embark.catalogue import check_name
 from embark.data.atomic import atomically
@@ -18,54 +16,51 @@ from embark.studies.study import Study
 
 REPORT = "report.md"
 TABLES, FIGURES = "tables", "figures"  # folders
-LETTERS = 21  # of a caption's type that an inch has room for
+STYLES = {"csv": "csv", "tex": "latex"}  # of tables, by the ending of their files
 
 
 @dataclass(frozen=True)
-class CaptionedStudy(Study):
-    """A study whose figure has a caption: what is shown, in which unit, of how many items."""
+class Diagnosis(Noted, ABC):
+    """Studies by name, and what they come down to in sentences; `write` makes a folder of them."""
 
     @property
     @abstractmethod
-    def caption(self) -> str:
-        """What the figure shows, with its unit and the number of items."""
+    def title(self) -> str:
+        """The heading of the report."""
 
+    @property
     @abstractmethod
-    def draw_panels(self, figure: Any) -> None:
-        """Draw all but the caption."""
+    def findings(self) -> tuple[str, ...]:
+        """What the studies come down to, in sentences."""
 
-    def draw(self, figure: Any) -> None:
-        """The panels, and the caption below them."""
-        self.draw_panels(figure)
-        lines = textwrap.wrap(self.caption, int(LETTERS * self.size[0]))
-        figure.supxlabel("\n".join(lines), fontsize=6, color="#444444")
+    @property
+    @abstractmethod
+    def studies(self) -> Mapping[str, Study]:
+        """The studies by the names of their files."""
 
-
-@dataclass(frozen=True)
-class Diagnosis(Noted):
-    """Studies by name, and what they come down to in sentences; `write` makes a folder of them.
-
-    Its table is that of the first study.
-    """
-
-    title: str
-    findings: tuple[str, ...]
-    studies: Mapping[str, CaptionedStudy]
+    @property
+    def further_tables(self) -> Mapping[str, Table]:
+        """Tables that the report links to, by the names of their files."""
+        return {}
 
     def table(self) -> Table:
         """The table of the first study."""
         return next(iter(self.studies.values())).table()
 
     def write(self, folder: Path | str, figures: str = "svg") -> tuple[Path, ...]:
-        """Write report.md, tables as CSV and figures (svg, pdf or png) into a folder; returns the files."""
+        """Write report.md, tables (CSV and LaTeX) and figures (svg, pdf or png) into a folder; returns the files."""
         check_name("format of figures", f".{figures}", FORMATS)
         root = Path(folder)
-        written = []
-        for name, study in self.studies.items():
-            image = root / FIGURES / f"{name}.{figures}"
+        images = [root / FIGURES / f"{name}.{figures}" for name in self.studies]
+        for image, study in zip(images, self.studies.values(), strict=True):
             study.plot(image)
-            written += [image, _write(root / TABLES / f"{name}.csv", study.table().format("csv"))]
-        return (_write(root / REPORT, self.report(figures)), *written)
+        tables = {**{name: study.table() for name, study in self.studies.items()}, **self.further_tables}
+        written = [
+            _write(root / TABLES / f"{name}.{ending}", table.format(style))
+            for name, table in tables.items()
+            for ending, style in STYLES.items()
+        ]
+        return (_write(root / REPORT, self.report(figures)), *images, *written)
 
     def report(self, figures: str = "svg") -> str:
         """The whole in Markdown, with links to the figures."""
@@ -77,9 +72,16 @@ class Diagnosis(Noted):
                 f"## {title}",
                 study.table().format("markdown"),
                 f"![{title}]({FIGURES}/{name}.{figures})",
-                f"*{markdown(study.caption)}* ([table as CSV]({TABLES}/{name}.csv))",
+                f"*{markdown(study.caption)}* ({_links(name)})",
             ]
+        if self.further_tables:
+            lines = [f"- {name} ({_links(name)})" for name in self.further_tables]
+            blocks += ["## Further tables", "\n".join(lines)]
         return "\n\n".join(block for block in blocks if block)
+
+
+def _links(name: str) -> str:
+    return ", ".join(f"[{ending}]({TABLES}/{name}.{ending})" for ending in STYLES)
 
 
 def _write(path: Path, text: str) -> Path:

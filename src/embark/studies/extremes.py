@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from embark.boards.matrix import Matrix, grouped, load_matrix
+from embark.boards.matrix import Matrix, grouped
 from embark.results.drawing import PAGE
 from embark.results.table import Exact, Row, Table, applicable, named, points, short
 from embark.settings import Settings
-from embark.studies.model_filter import fact, only_models
+from embark.studies.model_filter import fact, load_field
 from embark.studies.plotting import COLORS
 from embark.studies.study import Study
 from embark.tasks import Tasks, Wanted
@@ -38,7 +38,7 @@ def extremes(
 
     `models` are names or patterns, `where` conditions on their cards: "architecture=vit", "data=400..2000" (millions).
     """
-    return group_extremes(only_models(load_matrix(benchmark, tasks, own=own, settings=settings), models, where), by)
+    return group_extremes(load_field(benchmark, tasks, models, where, own, settings), by)
 
 
 @dataclass(frozen=True)
@@ -115,6 +115,8 @@ class Extremes(Study):
 
 def group_extremes(matrix: Matrix, by: str = "category") -> Extremes:
     """The extremes of every group, and of the mean over groups."""
+    if len(matrix.models) < 2:
+        raise EmbarkError(f"The best and the worst model are told of two or more; there is only {matrix.models[0]}.")
     columns = grouped(matrix.tasks, by)
     means = {name: matrix.values[:, group].mean(axis=1) for name, group in columns.items()}
     scored = {name: scores for name, scores in means.items() if not np.isnan(scores).all()}

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from embark.boards.matrix import Matrix, grouped, load_matrix
+from embark.boards.matrix import Matrix, grouped
 from embark.catalogue import check_name, counted
 from embark.results.drawing import PAGE
-from embark.results.table import Row, Table, applicable, difference, named, short
+from embark.results.table import Row, Table, applicable, named, short, signed_points
 from embark.settings import Settings
-from embark.studies.model_filter import fact, only_models
+from embark.studies.model_filter import fact, load_field
 from embark.studies.plotting import COLORS, GREY
 from embark.studies.study import Study
 from embark.tasks import Tasks, Wanted
@@ -30,7 +30,7 @@ def gains(
     tasks: Tasks = None,
     *,
     against: str = "data",
-    by: str = "capability",
+    by: str | None = None,
     reference: str | None = None,
     models: Wanted = None,
     where: Sequence[str] = (),
@@ -39,11 +39,13 @@ def gains(
 ) -> Gains:
     """What the most scaled models gain over the least scaled ones, group by group, relative to a `reference` task.
 
-    `against` is data or parameters; the reference is ImageNet where it is not named. `models` are names or patterns,
-    `where` conditions on their cards: "architecture=vit", "data=400..2000" (millions).
+    `against` is data or parameters; groups are `by` capability, or by category where tasks have none; the reference is
+    ImageNet where it is not named. `models` are names or patterns, `where` conditions on their cards:
+    "architecture=vit", "data=400..2000" (millions).
     """
-    matrix = only_models(load_matrix(benchmark, tasks, own=own, settings=settings), models, where)
-    return relative_gains(matrix, against, by, reference)
+    matrix = load_field(benchmark, tasks, models, where, own, settings)
+    capable = all("capability" in task.tags for task in matrix.tasks)
+    return relative_gains(matrix, against, by or ("capability" if capable else "category"), reference)
 
 
 @dataclass(frozen=True)
@@ -88,9 +90,9 @@ class Gains(Study):
 
     def table(self) -> Table:
         """One line per group, that of the reference first."""
-        rows = [Row((named(self.reference, 34), 1, difference(self.reference_gain), 1.0, None, None, None))]
+        rows = [Row((named(self.reference, 34), 1, signed_points(self.reference_gain), 1.0, None, None, None))]
         rows += [
-            Row((g.group, g.tasks, difference(g.gain), g.ratio, g.slope_ratio, g.low, g.high), "groups")
+            Row((g.group, g.tasks, signed_points(g.gain), g.ratio, g.slope_ratio, g.low, g.high), "groups")
             for g in self.groups
         ]
         low, high = self.sizes
@@ -119,7 +121,7 @@ class Gains(Study):
         axes.axvline(0, color="black", lw=0.6)
         axes.set_yticks(lines, [f"{g.group} ({g.tasks})" for g in self.groups])
         axes.invert_yaxis()
-        axes.set_xlabel(f"gain from scaling {self.against}, as a share of the reference's")
+        axes.set_xlabel(f"gain from scaling {self.against}, as a share of the reference's; in brackets: tasks")
         figure.legend(loc="outside lower center", ncols=3)
 
 

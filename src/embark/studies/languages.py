@@ -80,7 +80,10 @@ class Languages(Study):
             for (task, language), scores in self.scores.items()
         ]
         several = len(self.tasks) > 1
-        notes = {"Languages differ in the tasks that have them: compare languages within a task.": several}
+        notes = {
+            "Points of each task's main score, with 95 % intervals where they are known.": True,
+            "Languages differ in the tasks that have them: compare languages within a task.": several,
+        }
         return footnoted(Table(("language", *self.models), tuple(rows), applicable(notes)), PARTIAL)
 
     def draw(self, figure: Any) -> None:

@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from embark.boards.matrix import Matrix, group_of, load_matrix
+from embark.boards.matrix import Matrix, group_of
 from embark.catalogue import counted
 from embark.results.drawing import PAGE
-from embark.results.table import Exact, Row, Score, Table, applicable, named
+from embark.results.table import Row, Score, Table, applicable, named, points
 from embark.settings import Settings
 from embark.stats.intervals import LEVEL
-from embark.studies.model_filter import only_models
+from embark.studies.model_filter import load_field
 from embark.studies.plotting import color, legend_below, short_task
 from embark.studies.study import Study
 from embark.tasks import Tasks, Wanted
@@ -37,7 +37,7 @@ def medians(
 
     `models` are names or patterns, `where` conditions on their cards: "architecture=vit", "data=400..2000" (millions).
     """
-    return field_medians(only_models(load_matrix(benchmark, tasks, own=own, settings=settings), models, where), by)
+    return field_medians(load_field(benchmark, tasks, models, where, own, settings), by)
 
 
 @dataclass(frozen=True)
@@ -87,8 +87,8 @@ class Medians(Study):
             Row(
                 (
                     named(row.task.name, 34), row.group, row.models, Score(row.median, row.low, row.high),
-                    _points(row.task.chance), _points(row.above_chance), "at chance" if row.at_chance else "",
-                    named(row.best, 26), _points(row.best_score),
+                    points(row.task.chance), points(row.above_chance), "at chance" if row.at_chance else "",
+                    named(row.best, 26), points(row.best_score),
                 )
             )
             for row in self.tasks
@@ -158,7 +158,3 @@ def _median(task: Task, group: str, models: Sequence[str], column: Array) -> Tas
     first, middle, third = np.quantile(values, (0.25, 0.5, 0.75)).tolist()
     low, high = median_interval(values)
     return TaskMedian(task, group, len(known), middle, low, high, (first, third), models[best], float(column[best]))
-
-
-def _points(value: float | None) -> Exact | None:
-    return None if value is None else Exact(value, f"{100 * value:.1f}")

@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from embark.boards.matrix import Matrix
+from embark.boards.matrix import Matrix, load_matrix
 from embark.catalogue import check_name, match_words
-from embark.tasks import Wanted
-from embark.types import EmbarkError, ModelCard
+from embark.settings import Settings
+from embark.tasks import Tasks, Wanted
+from embark.types import Benchmark, EmbarkError, ModelCard
 
 MILLION = 1e6
 # Facts that can be held fixed or filtered by; sizes are in millions.
@@ -24,6 +25,18 @@ FACTS: dict[str, Callable[[ModelCard], Any]] = {
     "dim": lambda card: card.dim,
     "image_size": lambda card: card.image_size,
 }
+
+
+def load_field(
+    benchmark: str | Benchmark | None,
+    tasks: Tasks,
+    models: Wanted,
+    where: Sequence[str],
+    own: bool,
+    settings: Settings | None,
+) -> Matrix:
+    """The scores of chosen models: those of these names or patterns that meet every condition (see `only_models`)."""
+    return only_models(load_matrix(benchmark, tasks, own=own, settings=settings), models, where)
 
 
 def only_models(matrix: Matrix, models: Wanted = None, where: Sequence[str] = ()) -> Matrix:

@@ -6,7 +6,9 @@ offline, or a set that `build_omni` made.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -54,15 +56,15 @@ def diagnose_omni(
     loading: Loading | None = None,
     settings: Settings | None = None,
     show_progress: bool = True,
-) -> Diagnosis:
+) -> OmniDiagnosis:
     """Why a model finds, or does not find, an item of the modality that it is told to find.
 
     `tasks` are the directions of one set: "OmniSET", the pocket's "PocketOmni", or the tasks of `build_omni`. Queries
     are embedded with and without their instruction; what is stored is not embedded again, and unless `embed`, what is
     not stored is an error. Modalities that the model does not take are left out of the lists.
 
-    `out` is a folder for report.md, tables (CSV) and `figures` (svg, pdf or png); `method` lays out the maps (tsne,
-    umap or pca).
+    `out` is a folder for report.md, tables (CSV, LaTeX) and `figures` (svg, pdf or png); `method` lays out the maps
+    (tsne, umap or pca).
     """
     check_name("format of figures", f".{figures}", FORMATS)
     check_name("method for maps", method, METHODS)
@@ -78,32 +80,52 @@ def diagnose_omni(
     return diagnosis
 
 
-def examine(model: str, data: str, directions: Sequence[Direction], method: str = "tsne") -> Diagnosis:
+@dataclass(frozen=True)
+class OmniDiagnosis(Diagnosis):
+    """The directions of a set as a model embedded them; `method` lays out the maps."""
+
+    model: str
+    data: str
+    directions: tuple[Direction, ...]
+    method: str = "tsne"
+
+    @property
+    def title(self) -> str:
+        return f"{self.model} on {self.data}"
+
+    @cached_property
+    def studies(self) -> Mapping[str, OmniStudy]:
+        facts = (self.model, self.data, self.directions)
+        return {
+            "retrieval": Retrieval(*facts),
+            "modalities": Modalities(*facts),
+            "sensitivity": Sensitivity(*facts),
+            "shift": Shift(*facts),
+            "shift-maps": ShiftMaps(*facts, shift_layout(self.directions, self.method)),
+            "map": ModalityMap(*facts, item_layout(self.directions, self.method)),
+            "asymmetry": Asymmetry(*facts),
+            "distribution": Distribution(*facts),
+        }
+
+    @cached_property
+    def findings(self) -> tuple[str, ...]:
+        return _findings(self.directions, Asymmetry(self.model, self.data, self.directions))
+
+
+def examine(model: str, data: str, directions: Sequence[Direction], method: str = "tsne") -> OmniDiagnosis:
     """The diagnosis of directions that were embedded."""
-    facts = (model, data, tuple(directions))
-    asymmetry = Asymmetry(*facts)
-    studies: dict[str, OmniStudy] = {
-        "retrieval": Retrieval(*facts),
-        "modalities": Modalities(*facts),
-        "sensitivity": Sensitivity(*facts),
-        "shift": Shift(*facts),
-        "shift-maps": ShiftMaps(*facts, shift_layout(directions, method)),
-        "map": ModalityMap(*facts, item_layout(directions, method)),
-        "asymmetry": asymmetry,
-        "distribution": Distribution(*facts),
-    }
     kinds = {kind for direction in directions for kind in (direction.query, direction.target)}
     missing = [kind for kind in KINDS if kind not in kinds]
     notes = (f"left out, as {model} does not take it: {listed(missing)}",) if missing else ()
-    return Diagnosis(f"{model} on {data}", _findings(directions, asymmetry), studies, notes=notes)
+    return OmniDiagnosis(model, data, tuple(directions), method, notes=notes)
 
 
 def _findings(directions: Sequence[Direction], asymmetry: Asymmetry) -> tuple[str, ...]:
     """What the studies come down to."""
     count = len(directions)
     hit, reciprocal = mean_scores(directions)
-    own = sum(whose(d, dominant(d.top)[0]) == "query's" for d in directions)
-    asked = sum(whose(d, dominant(d.top)[0]) == "target's" for d in directions)
+    of_query = sum(whose(d, dominant(d.top)[0]) == "query's" for d in directions)
+    of_target = sum(whose(d, dominant(d.top)[0]) == "target's" for d in directions)
     itself = float(np.mean([d.itself.mean() for d in directions]))
     moved = float(np.mean([d.moved.mean() for d in directions]))
     closer = sum(mean_distance(d.shift)[2] < 0 for d in directions)
@@ -119,8 +141,8 @@ def _findings(directions: Sequence[Direction], asymmetry: Asymmetry) -> tuple[st
     return (
         f"Hit@1 {100 * hit.value:.1f} %, MRR {100 * reciprocal.value:.1f} % (means of {counted(count, 'direction')}); "
         f"{100 * itself:.0f} % of queries find themselves first.",
-        f"The first {TOP} results are mostly of the query's own modality in {own} of {count} directions, "
-        f"of the one that is asked for in {asked}.",
+        f"The first {TOP} results are mostly of the query's own modality in {of_query} of {count} directions, "
+        f"of the one that is asked for in {of_target}.",
         obeyed if moved > NO_SPREAD else ignored,
-        f"Directions that differ from their reverse in MRR: {listed(names, len(names)) or 'none'}.",
+        f"Directions that differ from their reverse in MRR (points): {listed(names, len(names)) or 'none'}.",
     )

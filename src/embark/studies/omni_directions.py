@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from embark.catalogue import listed
 from embark.data.drop_items import without
 from embark.data.items import as_items, content_numbers
 from embark.evaluators.ranks import listed_ranks, tie_places
@@ -83,6 +84,8 @@ def cosine_distance(a: Array, b: Array) -> Array:
 
 def stored_directions(encoder: Stored, tasks: Sequence[Task]) -> tuple[Direction, ...]:
     """All directions of the tasks, in the order of modalities; queries are embedded with and without instruction."""
+    if others := [task.name for task in tasks if task.evaluator != "choice"]:  # before anything is embedded
+        raise EmbarkError(f"{listed(others)}: no list of candidates for each query, as OmniSET has. Leave them out.")
     numbers = ItemNumbers()
     directions: dict[tuple[Modality, Modality], Direction] = {}
     for task in tasks:
@@ -135,8 +138,7 @@ def _limited(data: Dataset, taken: Sequence[Modality]) -> Dataset | None:
 def _directions(task: Embedded, raw: Embedded, numbers: ItemNumbers) -> Iterator[Direction]:
     for part, plain in zip(task.parts, raw.parts, strict=True):
         truth = part.truth
-        if not isinstance(truth, Qrels) or part.evaluator != "choice":
-            raise EmbarkError(f"{task.task.name} has no list of candidates for each query, as OmniSET has.")
+        assert isinstance(truth, Qrels)
         if any(has_token_vectors(vectors) for vectors in part.vectors.values()):
             raise EmbarkError(f"{task.model} has several vectors for an item: distances of queries are not defined.")
         yield _direction(task.task, part, plain, truth, numbers)
@@ -157,8 +159,8 @@ def _direction(task: Task, part: EmbeddedPart, plain: EmbeddedPart, truth: Qrels
         raise EmbarkError(f"{task.name} mixes no modalities in the candidates of a query, as OmniSET does.")
     vectors = part.vectors
     place = tie_places(truth.document_ids, len(documents))
-    listed = (truth.query, truth.document)
-    rank, best = listed_ranks(vectors["query"], vectors["document"], *listed, part.params["similarity"], place)
+    pairs = (truth.query, truth.document)
+    rank, best = listed_ranks(vectors["query"], vectors["document"], *pairs, part.params["similarity"], place)
     high = rank <= TOP
     contents = np.stack(
         [

@@ -9,12 +9,13 @@ from typing import Any
 
 import numpy as np
 
+from embark.results.drawing import COLUMN
 from embark.results.table import Row, Table
 from embark.run.embedded_task import sample
 from embark.stats.intervals import NO_SPREAD
 from embark.studies.maps import METHODS, plane
 from embark.studies.omni_directions import Direction
-from embark.studies.omni_studies import COLOR, COLUMN, MARKER, OmniStudy, below_legend, legend_entry
+from embark.studies.omni_studies import COLOR, MARKER, OmniStudy, below_legend, legend_entry
 from embark.studies.plotting import COLORS
 from embark.tasks.omni import KINDS
 from embark.types import Array, Modality
@@ -52,7 +53,7 @@ class ModalityMap(OmniStudy):
         ]
         return Table(("modalities", "distance of centers"), tuple(rows), ("Of unit vectors: the modality gap.",))
 
-    def draw_panels(self, figure: Any) -> None:
+    def draw(self, figure: Any) -> None:
         """A color and a marker for each modality."""
         handles = [legend_entry(kind, color=COLOR[kind], marker=MARKER[kind]) for kind in self.kinds]
         axes = below_legend(figure, handles).subplots()
@@ -95,7 +96,7 @@ class ShiftMaps(OmniStudy):
         notes = ("cosine: of the step that the instruction makes and the way from the raw query to its target.",)
         return Table(("direction", "queries that move", "cosine"), tuple(rows), notes)
 
-    def draw_panels(self, figure: Any) -> None:
+    def draw(self, figure: Any) -> None:
         """A line of panels for each modality of queries."""
         lines = [[d for d in self.directions if d.query == kind] for kind in self.kinds]
         lines = [line for line in lines if line]
@@ -115,8 +116,10 @@ class ShiftMaps(OmniStudy):
                     self.layout.points[f"{direction.name} {group}"] for group in ("raw", "instructed", "target")
                 )
                 axes.set_axis_on()
-                axes.scatter(*background.T, s=1.5, color="#dddddd", linewidths=0)
-                axes.plot(*np.stack([raw, instructed]).transpose(2, 0, 1), color="#777777", lw=0.4)
+                axes.scatter(*background.T, s=1.5, color="#dddddd", linewidths=0, rasterized=True)
+                # One line with gaps: a file of many lines is large.
+                pieces = np.stack([raw, instructed, np.full_like(raw, np.nan)], axis=1).reshape(-1, 2)
+                axes.plot(*pieces.T, color="#777777", lw=0.4)
                 look = {"linewidths": 0.5, "s": 6}
                 axes.scatter(*targets.T, color=COLORS[2], marker="x", **look)
                 axes.scatter(*raw.T, facecolors="none", edgecolors=COLORS[0], **look)

@@ -15,24 +15,24 @@ from typing import Any
 
 import numpy as np
 
+from embark.results.drawing import COLUMN
 from embark.results.table import Cell, Exact, Interval, Row, Score, Table
 from embark.stats.intervals import quantile
 from embark.stats.paired import Difference, difference
 from embark.stats.shared import Observations, Part, interval
-from embark.studies.diagnosis import CaptionedStudy
 from embark.studies.omni_directions import TOP, Direction
-from embark.studies.plotting import COLORS, MARKERS
+from embark.studies.plotting import COLORS, MARKERS, SMALL
+from embark.studies.study import Study
 from embark.tasks.omni import KINDS
 from embark.types import Array, Modality
 
-COLUMN = 3.5  # inches: the width of a column of a paper
 COLOR: Mapping[Modality, str] = dict(zip(KINDS, COLORS, strict=False))
 MARKER: Mapping[Modality, str] = dict(zip(KINDS, MARKERS, strict=False))
 SIGN = "negative: the instruction brings the query closer to its target"
 
 
 @dataclass(frozen=True)
-class OmniStudy(CaptionedStudy):
+class OmniStudy(Study):
     """A study of directions of a data set, as a model embedded them."""
 
     model: str
@@ -87,7 +87,7 @@ class Retrieval(OmniStudy):
         columns = ("direction", "queries", "Hit@1", "MRR", "dominant", "share", "of", "query first")
         return Table(columns, tuple(rows), notes)
 
-    def draw_panels(self, figure: Any) -> None:
+    def draw(self, figure: Any) -> None:
         """Two panels of points with intervals."""
         panels = below_legend(figure, _query_handles(self.directions)).subplots(1, 2, sharey=True)
         for axes, name, values in zip(panels, ("Hit@1 (%)", "MRR (%)"), ("hit", "reciprocal"), strict=True):
@@ -137,7 +137,7 @@ class Modalities(OmniStudy):
         ]
         return kinds, np.array(shares)
 
-    def draw_panels(self, figure: Any) -> None:
+    def draw(self, figure: Any) -> None:
         """Four matrices: first ten and first, by target and by query."""
         panels = figure.subplots(2, 2, sharey=True)
         columns = [KINDS.index(kind) for kind in self.kinds]
@@ -163,7 +163,7 @@ class Sensitivity(OmniStudy):
         """A row for each direction."""
         return _distances(self.directions, "moved", "1 − cos(raw, instructed)")
 
-    def draw_panels(self, figure: Any) -> None:
+    def draw(self, figure: Any) -> None:
         """Points with intervals."""
         axes = below_legend(figure, _query_handles(self.directions)).subplots()
         _draw_points(axes, self.directions, [mean_distance(direction.moved) for direction in self.directions])
@@ -193,7 +193,7 @@ class Shift(OmniStudy):
         notes = (f"Δ distance = d(instructed query, target) − d(raw query, target), cosine; {SIGN}.",)
         return Table((*table.columns, "closer"), rows, notes)
 
-    def draw_panels(self, figure: Any) -> None:
+    def draw(self, figure: Any) -> None:
         """Queries down, targets across."""
         axes = figure.subplots()
         means = np.full((len(KINDS), len(KINDS)), np.nan)
@@ -207,7 +207,7 @@ class Shift(OmniStudy):
         axes.set_title("target", fontsize=8)
         bar = figure.colorbar(image, ax=axes, shrink=0.9)
         bar.set_label("Δ distance (− closer, + farther)", fontsize=7)
-        bar.ax.tick_params(labelsize=6)
+        bar.ax.tick_params(labelsize=SMALL)
         bar.outline.set_visible(False)
 
 
@@ -251,7 +251,7 @@ class Asymmetry(OmniStudy):
         notes = ("Δ is X→Y − Y→X in points, with its paired 95 % interval; p is that of the MRR.",)
         return Table(columns, tuple(rows), notes)
 
-    def draw_panels(self, figure: Any) -> None:
+    def draw(self, figure: Any) -> None:
         """A panel of differences for either measure."""
         names = [f"{forth.name} − {back.name}" for forth, back in self.pairs()]
         places = -np.arange(len(names))
@@ -291,7 +291,7 @@ class Distribution(OmniStudy):
         columns = ("direction", "queries", "candidates", *self.kinds, "instruction")
         return Table(columns, tuple(rows), ("Candidates of each modality are means over queries.",))
 
-    def draw_panels(self, figure: Any) -> None:
+    def draw(self, figure: Any) -> None:
         """Queries by modality and target, stacked; candidates by modality."""
         handles = [legend_entry(f"to {kind}", color=COLOR[kind], marker="s", ms=5) for kind in self.kinds]
         queries, candidates = below_legend(figure, handles).subplots(1, 2, sharey=True)

@@ -61,7 +61,7 @@ class ParetoFront(Study):
 
     @property
     def title(self) -> str:
-        return f"Score against {self.against}"
+        return f"Score against {COSTS[self.against]}"
 
     size = (PAGE, 4.2)
 

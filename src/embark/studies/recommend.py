@@ -126,7 +126,8 @@ class Recommendation(Study):
         for number, need in enumerate(self.needs):
             values = [100 * model.needs[number] for model in shown]
             axes.plot(values, lines, marker(number * SAFE), color=color(number), ms=5, ls="", label=need)
-        axes.plot([100 * model.total for model in shown], lines, "|", color="black", ms=11, mew=2, label="mean")
+        if len(self.needs) > 1:
+            axes.plot([100 * model.total for model in shown], lines, "|", color="black", ms=11, mew=2, label="mean")
         names = [f"{short(model.name, 30)}{'' if model.place else ' (partial)'}" for model in shown]
         axes.set_yticks(lines, names, fontsize=8)
         axes.invert_yaxis()

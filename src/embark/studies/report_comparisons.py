@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import combinations
 
-from embark.results.table import Row, Table, short
-from embark.stats.compare import Comparison, compare_results, difference_cells, holm, p_cell
+from embark.results.table import Row, Table, p_value, short
+from embark.stats.compare import Comparison, compare_results, difference_cells, holm
 from embark.studies.document import Block, Bullets, NamedFigure, NamedTable, Paragraph
 from embark.studies.report_data import Reported
 
@@ -37,7 +37,7 @@ def paired_comparisons(reported: Reported, comparisons: Sequence[Comparison]) ->
     corrected = holm([1.0 if c.total.p is None else c.total.p for c in comparisons])
     rows = [
         Row((c.a, c.b, len(c.pairs), c.total.wins, c.total.ties, c.total.losses, *difference_cells(c.total),
-             p_cell(c.total.p), p_cell(p)))
+             p_value(c.total.p), p_value(p)))
         for c, p in zip(comparisons, corrected, strict=True)
     ]  # fmt: skip
     columns = ("a", "b", "tasks", "better", "alike", "worse", "a − b", "95 %", "p", "p (Holm)")

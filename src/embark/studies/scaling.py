@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from embark.boards.matrix import Matrix, grouped, load_matrix
+from embark.boards.matrix import Matrix, grouped
 from embark.catalogue import listed
 from embark.results.drawing import PAGE
 from embark.results.table import Row, Table, applicable, short
 from embark.settings import Settings
 from embark.studies.correlate import OVER_MODELS, Agreement, agreement
-from embark.studies.model_filter import fact, only_models
+from embark.studies.model_filter import fact, load_field
 from embark.studies.plotting import COLORS, SMALL, amount, color, label_points, legend_below, log_axis, marker
 from embark.studies.study import Study
 from embark.tasks import Tasks, Wanted
@@ -43,7 +43,7 @@ def scaling(
     compares only models that share a fact: architecture, objective, family, data, parameters. `models` are names or
     patterns, `where` conditions on their cards: "architecture=vit", "data=400..2000" (millions).
     """
-    matrix = only_models(load_matrix(benchmark, tasks, own=own, settings=settings), models, where)
+    matrix = load_field(benchmark, tasks, models, where, own, settings)
     return fit_scaling(matrix, matrix.cards, against, by, hold)
 
 

@@ -137,7 +137,7 @@ class IndexStudy(Study):
             _draw_panel(by_speed, curve.points, speed, spread, -speed)
             _draw_panel(by_size, curve.points, size, None, size)
             bottom, top = by_size.get_ylim()
-            by_size.set_ylim(bottom, top + 0.1 * (top - bottom))  # room for names
+            by_size.set_ylim(bottom, top + 0.2 * (top - bottom))  # room for names
             _name_settings(by_speed, curve.points, speed)
             _name_settings(by_size, curve.points, size)
             by_speed.set(ylabel=f"{curve.task.task.metric} (%), 95 % intervals")
@@ -315,12 +315,15 @@ def _draw_panel(axes: Any, points: Sequence[IndexPoint], x: Array, spread: Array
 def _name_settings(axes: Any, points: Sequence[IndexPoint], x: Array) -> None:
     """Settings above the intervals of their points, in their colors; those at one place together.
 
-    One that would cover another is moved up.
+    One that would cover another, or an interval, is moved up.
     """
+    from matplotlib.transforms import Bbox
+
     tints = {method.name: color(number) for number, method in enumerate(METHODS)}
     settings = group_values(((point.kind, x[row]), row) for row, point in enumerate(points) if point.setting)
     axes.figure.draw_without_rendering()  # from here on, limits are final
-    taken: list[Any] = []
+    ends = [[(x[row], 100 * end) for end in (p.score.low, p.score.high)] for row, p in enumerate(points)]
+    taken = [Bbox(axes.transData.transform(bar)).padded(RISE) for bar in ends]
     for (kind, place), rows in sorted(settings.items(), key=lambda group: group[0][1]):
         text = axes.annotate(
             ", ".join(points[row].setting for row in rows),
@@ -329,4 +332,4 @@ def _name_settings(axes: Any, points: Sequence[IndexPoint], x: Array) -> None:
         )  # fmt: skip
         while any(text.get_window_extent().overlaps(box) for box in taken):
             text.xyann = (0, text.xyann[1] + RISE)
-        taken.append(text.get_window_extent())
+        taken.append(text.get_window_extent().padded(RISE))

@@ -17,14 +17,19 @@ Generators = Annotated[list[str], typer.Option("-m", "--model", help="Generator;
 def answers(
     model: Generators,
     tasks: TaskNames = None,
+    by: Annotated[
+        str, typer.Option("--by", metavar="WAY", help="How they choose: answer, likelihood or mean-likelihood.")
+    ] = "answer",
     prompt: Annotated[
         str | None, typer.Option("--prompt", help="The question; {classes} are the names of the classes.")
     ] = None,
 ) -> None:
-    """Generative models as classifiers: their answers about the items of zero-shot tasks, matched to the classes.
+    """Generative models as classifiers: their answers about the items of zero-shot tasks, matched to the classes, or
+    the class whose name is their likeliest answer.
 
     \b
     embark analyze answers -m Qwen/Qwen2-VL-2B-Instruct -t UniBench/mnist
+    embark analyze answers -m Qwen/Qwen2-VL-2B-Instruct -t UniBench/mnist --by likelihood
     embark analyze answers -m MODEL -t PocketGroupZeroShot --prompt 'Is it one of {classes}? Which?'
     """
 

@@ -113,7 +113,9 @@ def gains(
     benchmark: OnBenchmark = None,
     tasks: OnTasks = None,
     against: Annotated[str, typer.Option("--against", help="data (training examples), or parameters.")] = "data",
-    by: By = "capability",
+    by: Annotated[
+        str | None, typer.Option("--by", help="Group tasks by this tag (default: capability, else category).")
+    ] = None,
     reference: Annotated[str | None, typer.Option("--reference", help="The task to compare with (ImageNet).")] = None,
     models: OfModels = None,
     where: Where = None,
