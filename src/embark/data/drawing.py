@@ -9,7 +9,7 @@ import io
 import textwrap
 import unicodedata
 from collections.abc import Callable, Sequence
-from functools import cache, cached_property, lru_cache
+from functools import cache, lru_cache
 from typing import Any
 
 import numpy as np
@@ -29,13 +29,10 @@ class Drawing:
         self.function = function
         self.arguments = arguments
 
-    @cached_property
-    def png(self) -> bytes:
-        """Its bytes."""
-        return self.function(*self.arguments)
-
     def __call__(self) -> bytes:
-        return self.png
+        """Its bytes."""
+        known: bytes | None = self.__dict__.get("png")  # a cached_property would let one thread draw at a time
+        return known or self.__dict__.setdefault("png", self.function(*self.arguments))
 
 
 def tile(art: bytes) -> bytes:

@@ -63,7 +63,7 @@ class ItemNumbers:
     """
 
     _by_content: dict[int | None, int] = field(default_factory=dict)
-    _by_id: dict[tuple[str, str], int] = field(default_factory=dict)
+    _by_id: dict[str, dict[str, int]] = field(default_factory=dict)  # by source
     _count: int = 0
     _first: tuple[str, Sequence[str], Contents] | None = None  # items of the first call, as long as there is no second
 
@@ -74,28 +74,45 @@ class ItemNumbers:
             self._count = len(ids)
             return np.arange(len(ids))
         self._enter_first()
-        contents = _listed(contents)
-        out = np.empty(len(ids), np.int64)
-        for place, name in enumerate(ids):
-            content = None if contents is None else contents[place]
-            number = None if content is None else self._by_content.get(content)
+        names = list(ids)
+        hashes = _listed(contents) or [None] * len(names)
+        by_id = self._by_id.setdefault(source, {})
+        known = list(map(by_id.get, names) if contents is None else map(self._by_content.get, hashes))
+        # Two cases are quick: all items are known, as for each further model, or all are new and distinct.
+        if None not in known and all(map(by_id.__contains__, names)):
+            return np.array(known, np.int64)
+        are_new = known.count(None) == len(known) and by_id.keys().isdisjoint(names)
+        if are_new and _all_distinct(names) and (contents is None or _all_distinct(hashes)):
+            return self._enter(source, names, hashes)
+        out = np.empty(len(names), np.int64)
+        for place, (name, content) in enumerate(zip(names, hashes, strict=True)):
+            number = self._by_content.get(content)
             if number is None:
-                number = self._by_id.get((source, name))
+                number = by_id.get(name)
             if number is None:
                 number = self._count
                 self._count += 1
-            self._by_id.setdefault((source, name), number)
+            by_id.setdefault(name, number)
             if content is not None:
                 self._by_content.setdefault(content, number)
             out[place] = number
         return out
 
+    def _enter(self, source: str, names: Sequence[str], hashes: Sequence[int | None]) -> Array:
+        """Enter items that are new and distinct."""
+        numbers = range(self._count, self._count + len(names))
+        self._by_id.setdefault(source, {}).update(zip(names, numbers, strict=True))
+        self._by_content.update(zip(hashes, numbers, strict=True))
+        self._by_content.pop(None, None)
+        self._count = numbers.stop
+        return np.array(numbers, np.int64)
+
     def _enter_first(self) -> None:
         if self._first is not None:
             source, ids, contents = self._first
-            self._by_id = {(source, name): number for number, name in enumerate(ids)}
-            self._by_content = {content: number for number, content in enumerate(_listed(contents) or ())}
             self._first = None
+            self._count = 0
+            self._enter(source, ids, _listed(contents) or [None] * len(ids))
 
     def observations(self, source: str, columns: Mapping[str, Any]) -> Observations:
         """The items behind rows of outcomes: `id` and `content`, and those of a `partner` where there is one.
