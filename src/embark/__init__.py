@@ -25,6 +25,7 @@ Read scores
     diagnose_omni    why a model finds, or does not find, the modality that it is told to find
     check_published  every published aggregate computed again from its parts
     published        the papers' tables: published.tables(), .cells(), .errata()
+    save_report      what doctor, verify, an analysis or a diagnosis returned, kept for the page
     export_site      the page: leaderboards, comparisons, items and runs, as files that open from disk
     serve            the page, served on this machine; it follows runs
 
@@ -195,6 +196,7 @@ _HOMES = {
     "reference": "boards.reference",
     "repair_store": "run.store_health",
     "reranker": "models.functions",
+    "save_report": "studies.reports",
     "serve": "site.server",
     "show": "boards.facts",
     "store_size": "run.store_health",

@@ -86,6 +86,7 @@ from embark.studies.monitor import Monitor as Monitor
 from embark.studies.omni import diagnose_omni as diagnose_omni
 from embark.studies.recommend import Recommendation as Recommendation
 from embark.studies.recommend import recommend as recommend
+from embark.studies.reports import save_report as save_report
 from embark.studies.study import Study as Study
 from embark.tasks import get_benchmark as get_benchmark
 from embark.tasks import get_benchmarks as get_benchmarks

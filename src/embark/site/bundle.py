@@ -22,12 +22,14 @@ from embark.site.comparisons import comparisons_data
 from embark.site.galleries import Galleries
 from embark.site.model_data import model_data
 from embark.site.plot_data import plot_data
+from embark.site.report_data import heading, report_data
 from embark.site.run_data import run_data
 from embark.site.scripts import slug, write_script
 from embark.site.task_data import task_data
 from embark.site.thumbnails import Thumbnails
 from embark.stats.means import names
 from embark.studies.pareto import embedding_times
+from embark.studies.reports import FOLDER
 from embark.tasks import BENCHMARKS, TASKS, get_benchmark
 from embark.types import EmbarkError, ModelCard, Task
 
@@ -95,7 +97,11 @@ def export_site(
     write_script(folder, "compare", comparisons_data(by_model, list(tasks.values())))
     write_script(folder, "runs", run_data(own, settings))
     galleries = _galleries(folder, tasks, current, with_media, settings)
-    write_script(folder, "index", _index(boards, tasks) | {"items": galleries, "plots": plots, "live": live})
+    reports = report_data(settings.results / FOLDER)
+    for report in reports:
+        write_script(folder, f"reports/{report['file']}", report)
+    more = {"items": galleries, "plots": plots, "reports": list(map(heading, reports)), "live": live}
+    write_script(folder, "index", _index(boards, tasks) | more)
     return Site(folder, tuple(boards), tuple(stored.notes))
 
 

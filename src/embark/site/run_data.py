@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from embark.catalogue import group_values
@@ -13,16 +13,24 @@ from embark.settings import Settings
 
 STATES = 3  # of the last runs that are shown in full
 WARNINGS = 20
+COSTS = ("seconds", "cpu_seconds", "gpu_seconds", "predicted")
 
 
 def run_data(results: Sequence[TaskResult], settings: Settings) -> dict[str, Any]:
-    """The states of the last runs (see `run_state`), and all runs that have results, newest first."""
+    """The states of the last runs (see `run_state`), and all runs that have results, newest first.
+
+    A run that is over and had nothing to do is left out.
+    """
+    states = run_states(settings)
+    by_id = {str(state.get("id")): state for state in states}
     by_run = group_values((record.run, (result, record)) for result in results for record in result.records)
-    runs = [_run(id, records) for id, records in by_run.items() if id]
-    return {"live": run_states(settings)[:STATES], "done": sorted(runs, key=lambda run: -run["time"])}
+    runs = [_run(id, records, by_id.get(id, {})) for id, records in by_run.items() if id]
+    shown = [state for state in states if not state["ended"] or state.get("scores") or state.get("skipped")]
+    return {"live": shown[:STATES], "done": sorted(runs, key=lambda run: -run["time"])}
 
 
-def _run(id: str, records: Sequence[tuple[TaskResult, Record]]) -> dict[str, Any]:
+def _run(id: str, records: Sequence[tuple[TaskResult, Record]], state: Mapping[str, Any]) -> dict[str, Any]:
+    """A run by the results that it wrote; what they do not tell is in its state, as long as that is kept."""
     latest = max(result.date for result, _ in records)
     warnings = dict.fromkeys(f"{record.task}: {text}" for _, record in records for text in record.warnings)
     return {
@@ -35,5 +43,6 @@ def _run(id: str, records: Sequence[tuple[TaskResult, Record]]) -> dict[str, Any
         "embedded": sum(record.counts.get("embedded", 0) for _, record in records),
         "embedding": round(sum(record.timings.get("embed", 0.0) for _, record in records), 1),
         "scoring": round(sum(record.timings.get("score", 0.0) for _, record in records), 1),
+        **{name: state.get(name) for name in COSTS},
         "warnings": list(warnings)[:WARNINGS],
     }

@@ -13,6 +13,7 @@ from http import HTTPStatus
 from http.cookies import CookieError, SimpleCookie
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from ipaddress import ip_address
+from itertools import chain
 from pathlib import Path
 from threading import Lock, Thread
 from urllib.parse import parse_qs, unquote, urlsplit
@@ -23,6 +24,7 @@ from embark.settings import Settings, load_settings
 from embark.site.bundle import export_site
 from embark.site.run_data import run_data
 from embark.site.scripts import script
+from embark.studies.reports import FOLDER
 from embark.types import EmbarkError
 
 PORT = 8017
@@ -188,9 +190,9 @@ def _is_loopback(host: str) -> bool:
 
 
 def _state(settings: Settings) -> tuple[int, float]:
-    """What changes when results are added: how many there are, and when the last one was written."""
+    """What changes when results or reports are added: how many there are, and when the last one was written."""
     times = []
-    for path in settings.results.glob("*/*/*.json"):
+    for path in chain(settings.results.glob("*/*/*.json"), settings.results.glob(f"{FOLDER}/*.json")):
         with suppress(OSError):
             times.append(path.stat().st_mtime)
     return len(times), max(times, default=0.0)
