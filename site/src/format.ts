@@ -16,6 +16,17 @@ export const amount = (value: number | null | undefined): string => {
   return `${+value.toPrecision(3)}`;
 };
 
+/** A time as people say it: 42 s, 3 min 10 s, 2 h 5 min. */
+export const span = (seconds: number): string => {
+  if (seconds < 60) return `${seconds < 10 ? +seconds.toFixed(1) : Math.round(seconds)} s`;
+  const minutes = Math.floor(seconds / 60);
+  return seconds < 3600 ? `${minutes} min ${Math.round(seconds % 60)} s` : `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
+};
+
+/** Seconds of a device in hours. */
+export const hours = (seconds: number | null | undefined): string =>
+  seconds === null || seconds === undefined ? "" : `${(seconds / 3600).toPrecision(2).replace(/\.?0+$/, "").replace(/^.*e-.*$/, "0")}`;
+
 /** Models without the organization, for narrow places. */
 export const short = (model: string): string => model.slice(model.lastIndexOf("/") + 1);
 

@@ -1,5 +1,5 @@
 // Plots of a board: score against cost, profile, correlations of tasks, scaling, languages, spread of the tasks.
-import type { Board, Index, Plots } from "../data";
+import type { Board, Column, Index, Plots } from "../data";
 import { useData } from "../data";
 import { Scatter } from "../charts";
 import { plain, points, short } from "../format";
@@ -76,7 +76,7 @@ function Scaling({ plots }: { plots: Plots }) {
         const at = (size: number): [number, number] => [size, trend.level + trend.slope * Math.log10(size)];
         return (
           <figure key={trend.group}>
-            <Scatter dots={trend.models.map((model, row) => ({ x: trend.sizes[row]!, y: trend.scores[row]! / 100, label: short(model) }))} x="parameters (millions)" y={plain(trend.group)} log line={{ from: at(low), to: at(high) }} label={`${trend.group} against size`} />
+            <Scatter dots={trend.models.map((model, row) => ({ x: trend.sizes[row]!, y: trend.scores[row]! / 100, label: short(model) }))} x="parameters (millions)" y={plain(trend.group)} log line={{ from: at(low), to: at(high) }} label={`${trend.group} against size`} small />
             <figcaption>{plain(trend.group)}: {trend.slope >= 0 ? "+" : ""}{trend.slope.toFixed(1)} points per tenfold (95 %: {trend.low.toFixed(1)} to {trend.high.toFixed(1)})</figcaption>
           </figure>
         );
@@ -87,7 +87,7 @@ function Scaling({ plots }: { plots: Plots }) {
 
 function Correlation({ correlation }: { correlation: NonNullable<Plots["correlation"]> }) {
   const count = correlation.tasks.length;
-  const size = Math.max(4, Math.min(24, Math.floor(900 / count)));
+  const size = Math.max(9, Math.min(24, Math.floor(900 / count))); // so that names have room
   return (
     <figure>
       <div class="scroll" tabIndex={0} role="region" aria-label="Correlations of tasks">
@@ -102,7 +102,7 @@ function Correlation({ correlation }: { correlation: NonNullable<Plots["correlat
                   </rect>
                 );
               })}
-              {size >= 8 && <text x={count * size + 6} y={row * size + size - 2}>{plain(task)}</text>}
+              <text class={size < 12 ? "small" : ""} x={count * size + 6} y={row * size + size - 2}>{plain(task)}</text>
             </g>
           ))}
         </svg>
@@ -136,7 +136,7 @@ function Languages({ languages }: { languages: NonNullable<Plots["languages"]> }
 function Spread({ board }: { board: Board }) {
   const width = board.columns.length;
   const tasks = board.columns.map((column, number) => ({ column, number })).filter(({ column }) => column.kind === "task");
-  const at = (value: number): number => 260 + (Math.max(-1000, value) / 10000) * 560;
+  const at = (value: number): number => 285 + (Math.max(-500, value) / 10000) * 540;
   return (
     <figure>
       <svg class="chart wide" viewBox={`0 0 840 ${tasks.length * 18 + 30}`} role="img" aria-label={`Scores of ${board.models.name.length} models on each of ${tasks.length} tasks, with chance`}>
@@ -164,7 +164,12 @@ function Spread({ board }: { board: Board }) {
   );
 }
 
-/** Parallel coordinates over the groups, or over few tasks. */
+interface Axis {
+  column: Column;
+  number: number;
+}
+
+/** Parallel coordinates over the groups, or over few tasks; as a radar, if asked. */
 function Profile({ board }: { board: Board }) {
   const { params } = usePlace();
   const width = board.columns.length;
@@ -177,6 +182,7 @@ function Profile({ board }: { board: Board }) {
   return (
     <figure>
       <div class="toolbar">
+        <Choice label="Drawn as" value={params.get("shape") ?? ""} options={[["", "lines"], ["radar", "radar"]]} onChange={(shape) => setParams({ shape })} />
         <Choice label="Add a model" value="" any options={board.models.label.filter((label) => !shown.includes(label))} onChange={(label) => label && setParams({ pin: [...shown, label].join("\n") })} />
         {shown.map((label, number) => (
           <button key={label} type="button" class={`chip tie${number % 6}`} onClick={() => setParams({ pin: shown.filter((other) => other !== label).join("\n") })}>
@@ -184,7 +190,7 @@ function Profile({ board }: { board: Board }) {
           </button>
         ))}
       </div>
-      <svg class="chart wide" viewBox="0 0 1010 420" role="img" aria-label={`Scores by group of ${shown.map(short).join(", ")}`}>
+      {params.get("shape") === "radar" ? <Radar board={board} axes={axes} shown={shown} /> : <svg class="chart wide" viewBox="0 0 1010 420" role="img" aria-label={`Scores by group of ${shown.map(short).join(", ")}`}>
         {axes.map(({ column }, axis) => (
           <g key={column.name}>
             <line class="grid" x1={at(axis)} x2={at(axis)} y1="20" y2="300" />
@@ -205,7 +211,47 @@ function Profile({ board }: { board: Board }) {
             </g>
           );
         })}
-      </svg>
+      </svg>}
     </figure>
+  );
+}
+
+/** The same scores on spokes around a center, which is zero. */
+function Radar({ board, axes, shown }: { board: Board; axes: Axis[]; shown: string[] }) {
+  const width = board.columns.length;
+  const spot = (axis: number, value: number): [number, number] => {
+    const angle = (axis / axes.length) * 2 * Math.PI;
+    const radius = (Math.max(0, value) / 10000) * 170;
+    return [350 + radius * Math.sin(angle), 210 - radius * Math.cos(angle)];
+  };
+  const ring = (value: number): string => axes.map((_, axis) => spot(axis, value).join(",")).join(" ");
+  return (
+    <svg class="chart" viewBox="0 0 700 420" role="img" aria-label={`Scores by group of ${shown.map(short).join(", ")}, as a radar`}>
+      {[2500, 5000, 7500, 10000].map((value) => <polygon key={value} class="ring" points={ring(value)} />)}
+      {axes.map(({ column }, axis) => {
+        const [x, y] = spot(axis, 10000);
+        const [tx, ty] = spot(axis, 10700);
+        const anchor = Math.abs(tx - 350) < 12 ? "middle" : tx > 350 ? "start" : "end";
+        return (
+          <g key={column.name}>
+            <line class="grid" x1="350" y1="210" x2={x} y2={y} />
+            <text x={tx} y={ty + 4} text-anchor={anchor}>{plain(column.name.slice(0, 24))}</text>
+          </g>
+        );
+      })}
+      {shown.map((label, number) => {
+        const row = board.models.label.indexOf(label);
+        const spots = axes.flatMap(({ number: cell }, axis) => {
+          const value = board.values[row * width + cell];
+          return typeof value === "number" ? [{ point: spot(axis, value), value, axis }] : [];
+        });
+        return (
+          <g key={label} class={`line tie${number % 6}`}>
+            <path d={spots.length ? `M${spots.map(({ point }) => point.join(",")).join("L")}Z` : ""} />
+            {spots.map(({ point, value, axis }) => <circle key={axis} cx={point[0]} cy={point[1]} r="3"><title>{`${plain(label)}, ${plain(axes[axis]!.column.name)}: ${points(value)}`}</title></circle>)}
+          </g>
+        );
+      })}
+    </svg>
   );
 }

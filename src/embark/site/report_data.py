@@ -50,7 +50,7 @@ def _report(name: str, content: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _section(section: Mapping[str, Any]) -> dict[str, Any]:
-    figure = str(section["figure"])
+    figure = str(section["figure"]).encode("utf-8", "replace").decode()
     return {
         "title": _text(section["title"]),
         "columns": _texts(section["columns"]),
