@@ -109,6 +109,7 @@ PUBLIC = [
     "reference",
     "repair_store",
     "reranker",
+    "save_report",
     "serve",
     "show",
     "store_size",

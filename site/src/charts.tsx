@@ -23,7 +23,8 @@ export function Scatter({ dots, x, y, log, line, label, small = innerWidth <= 70
   const { width, height, left, bottom } = small ? SMALL : FRAME;
   const xs = dots.map((dot) => (log ? Math.log10(dot.x) : dot.x));
   const ys = dots.map((dot) => dot.y);
-  const [x0, x1] = padded(Math.min(...xs), Math.max(...xs));
+  const room = dots.some((dot) => dot.strong) ? 0.2 : 0.08; // for names, which stand left of their points
+  const [x0, x1] = padded(Math.min(...xs), Math.max(...xs), room);
   const [y0, y1] = padded(Math.min(...ys), Math.max(...ys));
   const at = (value: number): number => left + (((log ? Math.log10(value) : value) - x0) / (x1 - x0)) * (width - left - 12);
   const up = (value: number): number => height - bottom - ((value - y0) / (y1 - y0)) * (height - bottom - 10);
@@ -69,7 +70,7 @@ interface Name extends Spot {
   end: boolean;
 }
 
-const LETTER = 6.8; // units of a letter, on average
+const LETTER = 6.4; // units of a letter, on average
 const LINE = 13; // units of a line of letters
 
 /** Names beside their points: above and left of them, where a front has nothing, else below; without room, on hover only. */
@@ -79,16 +80,16 @@ function placed(spots: Spot[], edge: number): Name[] {
   const apart = (name: Name): boolean =>
     free.every((other) => Math.abs(other.y - name.y) > LINE || left(other) + LETTER * other.text.length < left(name) || left(name) + LETTER * name.text.length < left(other));
   for (const { text, x, y } of spots) {
-    const ends = [-2, -2 - LINE].map((up): Name => ({ text, x: x - 8, y: y + up, end: true })).filter((name) => left(name) > edge);
+    const ends = [-5, -5 - LINE].map((up): Name => ({ text, x: x - 8, y: y + up, end: true })).filter((name) => left(name) > edge);
     const place = [...ends, { text, x: x + 4, y: y + 18, end: false }].find(apart);
     if (place && (place.end || !ends.length)) free.push(place);
   }
   return free;
 }
 
-function padded(low: number, high: number): [number, number] {
-  const pad = (high - low || Math.abs(high) || 1) * 0.08;
-  return [low - pad, high + pad];
+function padded(low: number, high: number, below = 0.08): [number, number] {
+  const range = high - low || Math.abs(high) || 1;
+  return [low - range * below, high + range * 0.08];
 }
 
 function ticks(low: number, high: number): number[] {
@@ -113,5 +114,14 @@ export function Difference({ value, low, high, most, label }: { value: number; l
       {low !== null && high !== null && <rect class={value > 0 ? "bar-a" : "bar-b"} x={at(low)} y="5" width={Math.max(1.5, at(high) - at(low))} height="6" rx="2" />}
       <circle class="mark" cx={at(value)} cy="8" r="3.5" />
     </svg>
+  );
+}
+
+/** A wide drawing that scrolls on a narrow screen. */
+export function Wide({ label, children }: { label: string; children: preact.ComponentChildren }) {
+  return (
+    <div class="wide-box" tabIndex={0} role="region" aria-label={label}>
+      {children}
+    </div>
   );
 }

@@ -73,7 +73,7 @@ function Section({ section, name }: { section: ReportSection; name: string }) {
               <>
                 {heading && <tr key={`${number}h`}><th scope="rowgroup" colSpan={section.columns.length}>{plain(heading)}</th></tr>}
                 <tr key={number} class={total ? "total" : ""}>
-                  {cells.map((cell, column) => <td key={column} class={/^[<±+−-]?\d|^–$/.test(cell) ? "" : "words"}>{plain(cell)}</td>)}
+                  {cells.map((cell, column) => <td key={column} class={/^[\d.,<±+−–[\]\s%-]*$/.test(cell) ? "" : "words"}>{plain(cell)}</td>)}
                 </tr>
               </>
             ))}

@@ -26,6 +26,8 @@ VIEWS = (
     MIEB,
     "#/plots/MIEB(Multilingual)?plot=parameters",
     "#/plots/MIEB(Multilingual)?plot=profile",
+    "#/plots/MIEB(Multilingual)?plot=profile&shape=radar",
+    "#/plots/MIEB(Multilingual)?plot=correlation",
     "#/plots/MIEB(Multilingual)?plot=scaling",
     "#/plots/MIEB(Multilingual)?plot=languages",
     "#/plots/MIEB(Multilingual)?plot=spread",
@@ -186,6 +188,81 @@ def test_a_model_page_has_card_profile_and_failures(page: Path, opened: Opened) 
     assert "on 3 tasks" in text
     assert "items a second" in text
     assert tab.locator(".answer.wrong").count() >= 1
+
+
+def test_a_model_page_has_the_examination_and_the_verdict(page: Path, opened: Opened) -> None:
+    tab = opened(page, "#/model/embark%2Fpocket")
+    tab.get_by_text("embark/pocket: no fault found.").wait_for()
+    text = tab.locator("main").inner_text()
+    assert "no faults" in text
+    assert "reproduced" in text
+    assert "revision" in text
+    assert tab.get_by_role("region", name="Examination of embark/pocket").get_by_text("deterministic").count() > 0
+    tab = opened(page, "#/model/embark%2Fhandmade")
+    tab.get_by_text("No examination is kept").wait_for()
+
+
+def test_sweeps_are_beside_the_runs_and_a_hostile_figure_is_inert(page: Path, opened: Opened) -> None:
+    tab = opened(page, "#/run")
+    tab.locator("details.report").first.wait_for()
+    asked: list[str] = []
+    tab.on("request", lambda request: asked.append(request.url))
+    for summary in tab.locator("details.report > summary").all():
+        summary.click()
+    figures = tab.locator("img.figure")
+    wait_until(tab, "document.querySelectorAll('img.figure').length === 2")
+    for number in range(2):
+        figures.nth(number).scroll_into_view_if_needed()
+    wait_until(tab, "[...document.querySelectorAll('img.figure')].every(image => image.naturalWidth > 8)")
+    assert "</script><script>alert(4)</script>" in tab.locator("main").inner_text()
+    assert tab.locator("main script, main img[src=x]").count() == 0
+    assert not [url for url in asked if url.startswith("http")]
+
+
+def test_runs_have_their_costs(page: Path, opened: Opened) -> None:
+    tab = opened(page, "#/run")
+    table = tab.get_by_role("region", name="Runs with results")
+    table.wait_for()
+    heads = table.locator("thead th").all_inner_texts()
+    cells = table.locator("tbody tr").first.locator("th, td").all_inner_texts()
+    row = dict(zip(heads, cells, strict=True))
+    assert row["Tasks"] == "3"
+    assert row["Took"].endswith("s")
+    assert row["CPU hours"]
+    assert row["GPU hours"] == "0"
+    assert tab.locator(".run h2").first.inner_text().startswith("embark/pocket, embark/handmade on 3 tasks")
+
+
+def test_a_profile_is_a_radar_if_asked(page: Path, opened: Opened) -> None:
+    tab = opened(page, "#/plots/MIEB(Multilingual)?plot=profile")
+    tab.get_by_label("Drawn as").select_option("radar")
+    tab.get_by_role("img", name=re.compile("as a radar")).wait_for()
+    assert "shape=radar" in tab.url
+    assert tab.locator("polygon.ring").count() == 4
+    assert tab.locator("g.line path").count() == 6
+
+
+def test_names_of_points_lie_off_the_front_and_off_each_other(page: Path, opened: Opened) -> None:
+    tab = opened(page, "#/plots/MIEB(Multilingual)?plot=parameters")
+    tab.wait_for_selector("svg.chart text.name")
+    crossings = tab.evaluate(
+        """() => {
+          const boxes = [...document.querySelectorAll('svg.chart text.name')].map(name => name.getBBox());
+          const path = document.querySelector('path.stair');
+          const within = (box, x, y) =>
+            x > box.x && x < box.x + box.width && y > box.y + 3 && y < box.y + box.height - 3;
+          let count = 0;
+          for (let at = 0; at < path.getTotalLength(); at++) {
+            const {x, y} = path.getPointAtLength(at);
+            count += boxes.some(box => within(box, x, y));
+          }
+          const apart = (a, b) => a.x + a.width < b.x || b.x + b.width < a.x ||
+            a.y + a.height < b.y + 4 || b.y + b.height < a.y + 4;
+          return count + boxes.filter((box, i) => boxes.some((other, j) => j < i && !apart(box, other))).length;
+        }"""
+    )
+    assert tab.locator("text.name").count() >= 6
+    assert crossings == 0
 
 
 def test_light_and_dark_differ_and_are_remembered(page: Path, opened: Opened) -> None:

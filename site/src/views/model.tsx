@@ -133,8 +133,10 @@ function Standing({ board, models, number }: { board: Board; models: Models; num
       </p>
       <div class="side">
         {kind === "group" && table("Profile", gaps.filter((gap) => gap.column.kind === "group"))}
-        {table("Strengths", tasks.filter((gap) => gap.value > gap.middle).slice(0, SHOWN))}
-        {table("Weaknesses", tasks.filter((gap) => gap.value < gap.middle).slice(-SHOWN).reverse())}
+        <div>
+          {table("Strengths", tasks.filter((gap) => gap.value > gap.middle).slice(0, SHOWN))}
+          {table("Weaknesses", tasks.filter((gap) => gap.value < gap.middle).slice(-SHOWN).reverse())}
+        </div>
       </div>
     </>
   );

@@ -1,7 +1,7 @@
 // Plots of a board: score against cost, profile, correlations of tasks, scaling, languages, spread of the tasks.
 import type { Board, Column, Index, Plots } from "../data";
 import { useData } from "../data";
-import { Scatter } from "../charts";
+import { Scatter, Wide } from "../charts";
 import { plain, points, short } from "../format";
 import { Choice, Loading } from "../parts";
 import { address, setParams, usePlace } from "../url";
@@ -87,22 +87,23 @@ function Scaling({ plots }: { plots: Plots }) {
 
 function Correlation({ correlation }: { correlation: NonNullable<Plots["correlation"]> }) {
   const count = correlation.tasks.length;
+  const names = 190; // room for them
   const size = Math.max(9, Math.min(24, Math.floor(900 / count))); // so that names have room
   return (
     <figure>
       <div class="scroll" tabIndex={0} role="region" aria-label="Correlations of tasks">
-        <svg width={count * size + 220} height={count * size + 4} role="img" aria-label={`Rank correlations of ${count} tasks over the models, in the order of their clusters`}>
+        <svg width={count * size + names + 10} height={count * size + 4} role="img" aria-label={`Rank correlations of ${count} tasks over the models, in the order of their clusters`}>
           {correlation.tasks.map((task, row) => (
             <g key={task}>
               {correlation.tasks.map((other, column) => {
                 const value = correlation.values[row * count + column]!;
                 return (
-                  <rect key={column} class={value < 0 ? "minus" : "plus"} opacity={Math.abs(value) / 100} x={column * size} y={row * size} width={size} height={size}>
+                  <rect key={column} class={value < 0 ? "minus" : "plus"} opacity={Math.abs(value) / 100} x={names + column * size} y={row * size} width={size} height={size}>
                     <title>{`${plain(task)} and ${plain(other)}: ${(value / 100).toFixed(2)}`}</title>
                   </rect>
                 );
               })}
-              <text class={size < 12 ? "small" : ""} x={count * size + 6} y={row * size + size - 2}>{plain(task)}</text>
+              <text class={size < 12 ? "small" : ""} x={names - 4} y={row * size + size - 2} text-anchor="end">{plain(task.slice(0, size < 12 ? 38 : 26))}</text>
             </g>
           ))}
         </svg>
@@ -139,6 +140,7 @@ function Spread({ board }: { board: Board }) {
   const at = (value: number): number => 285 + (Math.max(-500, value) / 10000) * 540;
   return (
     <figure>
+      <Wide label="Spread over models">
       <svg class="chart wide" viewBox={`0 0 840 ${tasks.length * 18 + 30}`} role="img" aria-label={`Scores of ${board.models.name.length} models on each of ${tasks.length} tasks, with chance`}>
         {[0, 25, 50, 75, 100].map((tick) => (
           <g key={tick}>
@@ -159,6 +161,7 @@ function Spread({ board }: { board: Board }) {
           </g>
         ))}
       </svg>
+      </Wide>
       <figcaption>A dot is a model; the short line is what chance would get.</figcaption>
     </figure>
   );
@@ -190,7 +193,7 @@ function Profile({ board }: { board: Board }) {
           </button>
         ))}
       </div>
-      {params.get("shape") === "radar" ? <Radar board={board} axes={axes} shown={shown} /> : <svg class="chart wide" viewBox="0 0 1010 420" role="img" aria-label={`Scores by group of ${shown.map(short).join(", ")}`}>
+      <Wide label="Capability profile">{params.get("shape") === "radar" ? <Radar board={board} axes={axes} shown={shown} /> : <svg class="chart wide" viewBox="0 0 1010 420" role="img" aria-label={`Scores by group of ${shown.map(short).join(", ")}`}>
         {axes.map(({ column }, axis) => (
           <g key={column.name}>
             <line class="grid" x1={at(axis)} x2={at(axis)} y1="20" y2="300" />
@@ -211,7 +214,7 @@ function Profile({ board }: { board: Board }) {
             </g>
           );
         })}
-      </svg>}
+      </svg>}</Wide>
     </figure>
   );
 }
@@ -226,7 +229,7 @@ function Radar({ board, axes, shown }: { board: Board; axes: Axis[]; shown: stri
   };
   const ring = (value: number): string => axes.map((_, axis) => spot(axis, value).join(",")).join(" ");
   return (
-    <svg class="chart" viewBox="0 0 700 420" role="img" aria-label={`Scores by group of ${shown.map(short).join(", ")}, as a radar`}>
+    <svg class="chart round" viewBox="0 0 700 420" role="img" aria-label={`Scores by group of ${shown.map(short).join(", ")}, as a radar`}>
       {[2500, 5000, 7500, 10000].map((value) => <polygon key={value} class="ring" points={ring(value)} />)}
       {axes.map(({ column }, axis) => {
         const [x, y] = spot(axis, 10000);

@@ -37,7 +37,7 @@ export function RunView({ index }: { index: Index }) {
       {now ? <State state={now} /> : <p class="hint">No run of this home has told its state yet.</p>}
       {earlier.length > 0 && (
         <details>
-          <summary>{earlier.length} earlier</summary>
+          <summary>{earlier.length} earlier {earlier.length === 1 ? "run" : "runs"}</summary>
           {earlier.map((state) => <State key={state.id} state={state} />)}
         </details>
       )}

@@ -78,7 +78,8 @@ def _content(report: Examination | Verification | Study | Diagnosis) -> _Content
         if len(report.routes) > 1:
             gains = report.gains_figure()
             sections.append(_section("What stages gain, by group", gains.table(), gains))
-        sentences = (report.sentence(), *report.notes)
+        gained = [line.removeprefix("- ") for line in report.sentence().splitlines()]  # a list in Markdown
+        sentences = (*gained, *report.notes)
         return _Content("ark", report.title, sentences, sections, "", report.model, report.revision)
     section = _section("", report.table(), report)
     return _Content(type(report).__name__.lower(), report.title, report.notes, [section])
@@ -99,4 +100,3 @@ def _section(title: str, table: Table, drawn: Drawn | None = None, caption: str 
         "figure": figure,
         "caption": caption,
     }
-
