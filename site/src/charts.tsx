@@ -53,7 +53,7 @@ export function Scatter({ dots, x, y, log, line, label, small = innerWidth <= 70
           <title>{`${plain(dot.label)}: ${dot.y.toFixed(1)} at ${dot.x}`}</title>
         </circle>
       ))}
-      {placed(strong.map((dot) => ({ text: plain(dot.label), x: at(dot.x), y: up(dot.y) })), left).map((name) => (
+      {placed(strong.map((dot) => ({ text: plain(dot.label.slice(0, 40)), x: at(dot.x), y: up(dot.y) })), left).map((name) => (
         <text key={name.text} class="name" x={name.x} y={name.y} text-anchor={name.end ? "end" : "start"}>{name.text}</text>
       ))}
     </svg>

@@ -4,6 +4,7 @@ import type { Report, ReportEntry, ReportSection } from "./data";
 import { useData } from "./data";
 import { plain } from "./format";
 import { Loading, Notes } from "./parts";
+import { whole } from "./url";
 
 const KINDS: Record<string, string> = { doctor: "doctor", verify: "verify", omni: "OmniSET", ark: "ARK" };
 
@@ -59,7 +60,7 @@ function Section({ section, name }: { section: ReportSection; name: string }) {
       {section.figure && (
         <figure>
           {/* As a picture, whatever an SVG holds is inert: no script runs, and nothing is loaded. */}
-          <img class="figure" loading="lazy" src={`data:image/svg+xml,${encodeURIComponent(section.figure)}`} alt={plain(section.caption || name)} />
+          <img class="figure" loading="lazy" src={`data:image/svg+xml,${encodeURIComponent(whole(section.figure))}`} alt={plain(section.caption || name)} />
           {section.caption && <figcaption>{plain(section.caption)}</figcaption>}
         </figure>
       )}

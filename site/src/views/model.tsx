@@ -2,11 +2,11 @@
 import type { Board, Index, Items, Models } from "../data";
 import { useData } from "../data";
 import { Difference } from "../charts";
-import { amount, plain, points, signed } from "../format";
+import { amount, counted, plain, points, signed } from "../format";
 import { Gallery } from "../items";
 import { Choice, Facts, Loading } from "../parts";
 import { Reports } from "../reports";
-import { address, setParams, usePlace } from "../url";
+import { address, setParams, usePlace, whole } from "../url";
 
 const LIKE = 2.5; // a model of like size has at most so many times the parameters, and at least as small a part
 const SHOWN = 6; // strengths and weaknesses
@@ -15,7 +15,7 @@ export function ModelView({ index }: { index: Index }) {
   const { name, params } = usePlace();
   const models = useData<Models>("models");
   if (!models) return <Loading data={models} />;
-  const number = models.name.indexOf(name);
+  const number = models.name.findIndex((model) => whole(model) === name);
   if (number < 0) return <List models={models} query={params.get("q") ?? ""} />;
   return <Model key={name} index={index} models={models} number={number} />;
 }
@@ -30,7 +30,7 @@ function List({ models, query }: { models: Models; query: string }) {
         Search
         <input type="search" value={query} onInput={(event) => setParams({ q: event.currentTarget.value })} />
       </label>
-      <p class="hint" role="status">{numbers.length} of {models.name.length} models</p>
+      <p class="hint" role="status">{numbers.length} of {counted(models.name.length, "model")}</p>
       <ul class="names">
         {numbers.map((number) => (
           <li key={number}>
@@ -125,11 +125,11 @@ function Standing({ board, models, number }: { board: Board; models: Models; num
         <p key={line}>
           {board.models.rank[line] === null ? "Not ranked" : `Rank ${board.models.rank[line]}`}
           {board.models.low[line] !== null ? ` (95 %: ${board.models.low[line]} to ${board.models.high[line]})` : ""} of {board.models.name.length} on {plain(board.name)}, {board.models.source[line] === "yours" ? "your" : plain(board.models.source[line]!)} scores
-          on {board.models.tasks[line]} tasks: {board.columns.flatMap((column, at) => (column.kind === "total" && typeof board.values[line * width + at] === "number" ? [`${column.name} ${points(board.values[line * width + at])}`] : [])).join(", ")}.
+          on {counted(board.models.tasks[line]!, "task")}: {board.columns.flatMap((column, at) => (column.kind === "total" && typeof board.values[line * width + at] === "number" ? [`${column.name} ${points(board.values[line * width + at])}`] : [])).join(", ")}.
         </p>
       ))}
-      <p class="hint">
-        {like.length >= 2 ? `Differences are to the median of ${like.length} models of like size (${amount(size! / LIKE)} to ${amount(size! * LIKE)} parameters).` : `Differences are to the median of the ${peers.length} other models: fewer than two of like size are known.`}
+      {peers.length === 0 ? <p class="hint">There is no other model on this board to compare it with.</p> : <><p class="hint">
+        {like.length >= 2 ? `Differences are to the median of ${like.length} models of like size (${amount(size! / LIKE)} to ${amount(size! * LIKE)} parameters).` : `Differences are to the median of the other ${counted(peers.length, "model")}: fewer than two of like size are known.`}
       </p>
       <div class="side">
         {kind === "group" && table("Profile", gaps.filter((gap) => gap.column.kind === "group"))}
@@ -137,7 +137,7 @@ function Standing({ board, models, number }: { board: Board; models: Models; num
           {table("Strengths", tasks.filter((gap) => gap.value > gap.middle).slice(0, SHOWN))}
           {table("Weaknesses", tasks.filter((gap) => gap.value < gap.middle).slice(-SHOWN).reverse())}
         </div>
-      </div>
+      </div></>}
     </>
   );
 }

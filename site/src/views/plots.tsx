@@ -25,7 +25,7 @@ export function PlotsView({ index }: { index: Index }) {
   const entry = entries.find((board) => board.name === (name || index.first)) ?? entries[0];
   const board = useData<Board>(entry ? `board/${entry.file}` : null);
   const plots = useData<Plots>(entry ? `plots/${entry.file}` : null);
-  if (!entry) return <p>No board has enough models for a plot.</p>;
+  if (!entry) return <><h1>Plots</h1><p>No board has the three models that a plot needs.</p></>;
   if (!board || !plots) return <Loading data={plots} />;
   const kinds = KINDS.filter(([kind]) => has(plots, kind));
   const kind = kinds.some(([other]) => other === params.get("plot")) ? params.get("plot")! : kinds[0]![0];

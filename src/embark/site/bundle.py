@@ -24,7 +24,7 @@ from embark.site.model_data import model_data
 from embark.site.plot_data import plot_data
 from embark.site.report_data import heading, report_data
 from embark.site.run_data import run_data
-from embark.site.scripts import slug, write_script
+from embark.site.scripts import slug, without_folders, write_script
 from embark.site.task_data import task_data
 from embark.site.thumbnails import Thumbnails
 from embark.stats.means import names
@@ -84,7 +84,9 @@ def export_site(
     times = embedding_times(own)
     plots = []
     for name, board in boards.items():
-        write_script(folder, f"board/{slug(name)}", board_data(name, board))
+        data = board_data(name, board)
+        notes = without_folders({"notes": data["notes"], "footnotes": data["footnotes"]}, settings)
+        write_script(folder, f"board/{slug(name)}", data | notes)
         if len(board.entries) >= FEWEST:
             write_script(folder, f"plots/{slug(name)}", plot_data(board, times))
             plots.append(name)
@@ -97,7 +99,7 @@ def export_site(
     write_script(folder, "compare", comparisons_data(by_model, list(tasks.values())))
     write_script(folder, "runs", run_data(own, settings))
     galleries = _galleries(folder, tasks, current, with_media, settings)
-    reports = report_data(settings.results / FOLDER)
+    reports = without_folders(report_data(settings.results / FOLDER), settings)
     for report in reports:
         write_script(folder, f"reports/{report['file']}", report)
     more = {"items": galleries, "plots": plots, "reports": list(map(heading, reports)), "live": live}

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 from embark.catalogue import group_values
 from embark.results import Record, TaskResult
 from embark.run.run_state import run_states
 from embark.settings import Settings
+from embark.site.scripts import without_folders
 
 STATES = 3  # of the last runs that are shown in full
 WARNINGS = 20
+NO_STATE: dict[str, Any] = {
+    "title": "", "seconds": 0, "embedded": 0, "reused": 0, "stages": [], "status": "", "scores": [], "skipped": [],
+}  # fmt: skip  # what a run told that was killed early, or that another version wrote
 COSTS = ("seconds", "cpu_seconds", "gpu_seconds", "predicted")
 
 
@@ -26,7 +30,9 @@ def run_data(results: Sequence[TaskResult], settings: Settings) -> dict[str, Any
     by_run = group_values((record.run, (result, record)) for result in results for record in result.records)
     runs = [_run(id, records, by_id.get(id, {})) for id, records in by_run.items() if id]
     shown = [state for state in states if not state["ended"] or state.get("scores") or state.get("skipped")]
-    return {"live": shown[:STATES], "done": sorted(runs, key=lambda run: -run["time"])}
+    live = [NO_STATE | state for state in shown[:STATES]]
+    data = {"live": live, "done": sorted(runs, key=lambda run: -run["time"])}
+    return cast(dict[str, Any], without_folders(data, settings))
 
 
 def _run(id: str, records: Sequence[tuple[TaskResult, Record]], state: Mapping[str, Any]) -> dict[str, Any]:
