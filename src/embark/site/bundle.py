@@ -24,7 +24,7 @@ from embark.site.model_data import model_data
 from embark.site.plot_data import plot_data
 from embark.site.report_data import heading, report_data
 from embark.site.run_data import run_data
-from embark.site.scripts import slug, without_folders, write_script
+from embark.site.scripts import minute, slug, without_folders, write_script
 from embark.site.task_data import task_data
 from embark.site.thumbnails import Thumbnails
 from embark.stats.means import names
@@ -35,6 +35,7 @@ from embark.types import EmbarkError, ModelCard, Task
 
 STATIC = Path(__file__).parent / "static"
 FEWEST = 3  # models that a plot needs
+TITLE = "<title>embark</title>"  # of index.html
 OWN = "Your results"  # the board of all tasks that the results folder has
 
 
@@ -128,13 +129,27 @@ def _boards(
 
 def _prepare(folder: Path) -> None:
     """The folder with the code, and without the data of an earlier page; other files are left alone."""
-    if folder.exists() and any(folder.iterdir()) and not (folder / "app.js").is_file():
-        raise EmbarkError(f"{folder} has other files than a page. Choose an empty or new folder.")
-    folder.mkdir(parents=True, exist_ok=True)
-    for name in ("data", "media"):
-        shutil.rmtree(folder / name, ignore_errors=True)
-    for path in STATIC.iterdir():
-        shutil.copyfile(path, folder / path.name)
+    try:
+        if folder.exists() and any(folder.iterdir()) and not _is_page(folder):
+            raise EmbarkError(f"{folder} has other files than a page. Choose an empty or new folder.")
+        folder.mkdir(parents=True, exist_ok=True)
+        for name in ("data", "media"):
+            if (folder / name).is_symlink():  # what it leads to is somebody else's
+                (folder / name).unlink()
+            shutil.rmtree(folder / name, ignore_errors=True)
+        for path in STATIC.iterdir():
+            (folder / path.name).unlink(missing_ok=True)  # a link would be written through
+            shutil.copyfile(path, folder / path.name)
+    except OSError as error:
+        why = f"The page cannot be written to {folder} ({error.strerror})."
+        raise EmbarkError(f"{why} Choose another folder.") from error
+
+
+def _is_page(folder: Path) -> bool:
+    """Whether a folder has a page of an earlier export, which may be replaced."""
+    if not (folder / "app.js").is_file():
+        return False
+    return TITLE in (folder / "index.html").read_text(encoding="utf-8", errors="replace")
 
 
 def _tasks(boards: Iterable[Leaderboard]) -> dict[str, Task]:
@@ -183,7 +198,7 @@ def _index(boards: dict[str, Leaderboard], tasks: dict[str, Task]) -> dict[str, 
     own = [name for name, board in boards.items() if any(entry.model.source == "yours" for entry in board.entries)]
     return {
         "version": __version__,
-        "date": time.strftime("%Y-%m-%d %H:%M", time.gmtime()),
+        "date": minute(time.time()),
         "first": (own or list(boards))[0],
         "boards": [
             {

@@ -20,7 +20,21 @@ from embark.site.thumbnails import Thumbnails, may_show
 from embark.stats.compare import right_items
 from embark.stats.means import names
 from embark.stats.outcomes import NotComparable
-from embark.types import Array, Classes, Dataset, EmbarkError, Gold, Groups, Matches, ModelCard, Qrels, Side, Split, Task, Text
+from embark.types import (
+    Array,
+    Classes,
+    Dataset,
+    EmbarkError,
+    Gold,
+    Groups,
+    Matches,
+    ModelCard,
+    Qrels,
+    Side,
+    Split,
+    Task,
+    Text,
+)
 
 PARTS = 3  # splits and subsets of a task that are looked at
 FLIPS = 3  # items each way, of two models and one part

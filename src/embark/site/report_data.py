@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Iterable, Mapping
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from embark.site.scripts import slug
+from embark.site.scripts import minute, slug
 
 MOST = 60  # reports, the newest
 LARGEST = 16_000_000  # bytes of a file
@@ -43,7 +42,7 @@ def _report(name: str, content: Mapping[str, Any]) -> dict[str, Any]:
     return {name: _text(content.get(name, "")) for name in WORDS} | {
         "file": slug(name),
         "time": written,
-        "date": time.strftime("%Y-%m-%d %H:%M", time.gmtime(written)),
+        "date": minute(written),
         "sentences": _texts(content["sentences"]),
         "sections": [_section(section) for section in islice(content["sections"], SECTIONS)],
     }

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
@@ -10,7 +9,7 @@ from embark.catalogue import group_values
 from embark.results import Record, TaskResult
 from embark.run.run_state import run_states
 from embark.settings import Settings
-from embark.site.scripts import without_folders
+from embark.site.scripts import minute, without_folders
 
 STATES = 3  # of the last runs that are shown in full
 WARNINGS = 20
@@ -42,7 +41,7 @@ def _run(id: str, records: Sequence[tuple[TaskResult, Record]], state: Mapping[s
     return {
         "id": id,
         "time": latest,
-        "date": time.strftime("%Y-%m-%d %H:%M", time.gmtime(latest)),
+        "date": minute(latest),
         "models": list(dict.fromkeys(record.model for _, record in records)),
         "tasks": len({record.task for _, record in records}),
         "items": sum(record.counts.get("items", 0) for _, record in records),

@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+import time
 from collections.abc import Mapping, Sequence
 from math import isfinite
 from pathlib import Path
@@ -44,6 +45,14 @@ def without_folders(value: Any, settings: Settings) -> Any:
             for spelling in {str(folder), str(folder.absolute())} - {".", "/"}:
                 value = re.sub(rf"(?<![\w/.]){re.escape(spelling)}(?![\w.-])", word, value)
     return value
+
+
+def minute(seconds: float) -> str:
+    """A time since 1970 as a date and a time of day in UTC; nothing for one that no calendar has."""
+    try:
+        return time.strftime("%Y-%m-%d %H:%M", time.gmtime(seconds))
+    except (OverflowError, ValueError, OSError):
+        return ""
 
 
 def slug(name: str) -> str:
