@@ -27,7 +27,6 @@ VIEWS = (
     "#/plots/MIEB(Multilingual)?plot=parameters",
     "#/plots/MIEB(Multilingual)?plot=profile",
     "#/plots/MIEB(Multilingual)?plot=profile&shape=radar",
-    "#/plots/MIEB(Multilingual)?plot=correlation",
     "#/plots/MIEB(Multilingual)?plot=scaling",
     "#/plots/MIEB(Multilingual)?plot=languages",
     "#/plots/MIEB(Multilingual)?plot=spread",
@@ -304,6 +303,40 @@ def test_the_keyboard_alone_searches_moves_pins_and_opens(page: Path, opened: Op
     tab.get_by_role("heading", name=second).wait_for()
 
 
+def test_the_keyboard_alone_goes_through_all_views(page: Path, opened: Opened) -> None:
+    def press_until(condition: str, key: str = "Tab") -> None:
+        for _ in range(60):
+            tab.keyboard.press(key)
+            if tab.evaluate(condition):
+                return
+        raise AssertionError(f"never reached: {condition}")
+
+    tab = opened(page, "#/board/Pocket")
+    models(tab)
+    for view in ("Plots", "Compare", "Tasks", "Models", "Runs"):
+        tab.evaluate("document.activeElement.blur()")
+        press_until(f"document.activeElement.matches('nav a') && document.activeElement.textContent === '{view}'")
+        assert tab.evaluate("getComputedStyle(document.activeElement).outlineStyle") != "none"
+        tab.keyboard.press("Enter")
+        tab.get_by_role("heading", level=1, name=view).wait_for()
+        tab.wait_for_timeout(300)
+    press_until("document.activeElement.matches('details.report > summary')")
+    tab.keyboard.press("Enter")
+    tab.locator("details.report[open] table").first.wait_for()
+    press_until("document.activeElement.matches('details.report [role=region]')")
+    tab.goto(f"{page.as_uri()}/index.html#/plots/MIEB(Multilingual)?plot=profile")
+    tab.get_by_label("Drawn as").focus()
+    press_until("location.hash.includes('shape=radar')", "ArrowDown")
+    tab.goto(f"{page.as_uri()}/index.html#/compare/Pocket")
+    tab.get_by_role("button", name="PocketMomentRetrieval").wait_for()
+    press_until("document.activeElement.textContent === 'PocketMomentRetrieval'")
+    tab.keyboard.press("Enter")
+    tab.locator("#flips article").first.wait_for()
+    press_until("document.activeElement.textContent === 'Play'")
+    tab.keyboard.press("Space")
+    wait_until(tab, "document.querySelector('#flips .film input').value > 0")
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_axe_finds_nothing_serious(page: Path, opened: Opened, scheme: str) -> None:
     serious = {}
@@ -339,10 +372,32 @@ def test_hostile_names_are_inert(
     assert rows[1][1] == "'=1+1<img src=x onerror=alert(1)>\\u202e"
     tab.locator("tbody th a").first.click()
     tab.get_by_role("heading", name="=1+1<img").wait_for()
+    tab.goto(f"{folder.as_uri()}/index.html#/compare")
+    tab.get_by_text("nothing to compare it with").wait_for()
+    tab.goto(f"{folder.as_uri()}/index.html#/plots")
+    tab.get_by_text("the three models that a plot needs").wait_for()
     tab.goto(f"{folder.as_uri()}/index.html#/task/{task.name}")
     tab.locator("article q").first.wait_for()
     assert "</script><script>alert(1)</script>" in tab.locator("main").inner_text()
     assert tab.locator("main script, main img[src=x]").count() == 0
+
+
+@pytest.mark.parametrize("name", ["\ud800 half", "__proto__", "long " + 100_000 * "x"], ids=["half", "proto", "long"])
+def test_odd_names_break_no_view(
+    tiny: embark.Encoder, pictures: Callable[..., Path], tmp_path: Path, opened: Opened, name: str
+) -> None:
+    settings = load_settings(tmp_path / "home", tmp_path / "results")
+    embark.evaluate(tiny, embark.folder_task(pictures(), kinds="retrieval"), settings=settings, show_progress=False)
+    folder = embark.export_site(tmp_path / "page", published=False, settings=settings).folder
+    for path in (folder / "data").rglob("*.js"):  # no results have such names: somebody wrote them into the page
+        path.write_text(path.read_text().replace('"test/tiny"', json.dumps(name)))
+    for place in ("#/board", "#/compare", "#/model", "#/task/PagesRetrieval", "#/run?task=PagesRetrieval"):
+        tab = opened(folder, place, viewport={"width": 375, "height": 700})
+        tab.get_by_text(name.strip("\ud800")[:5]).first.wait_for(state="attached")
+        assert tab.evaluate("document.documentElement.scrollWidth") <= 376, place
+    tab = opened(folder, "#/model")
+    tab.locator("ul.names a").first.click()
+    tab.get_by_role("heading", name="Card").wait_for()
 
 
 def test_a_served_page_follows_a_run(pocket_page: Path, opened: Opened) -> None:

@@ -23,7 +23,6 @@ import pytest
 import embark
 from embark.run.run_state import STALE, run_states, state_file
 from embark.site import server as server_module
-from embark.site.server import VIEWERS
 from embark.types import EmbarkError
 
 RUN = "from embark.cli import main; main()"
@@ -120,9 +119,10 @@ def test_broken_requests_are_refused_without_a_word_on_the_terminal(
 def test_slow_viewers_are_let_go_and_many_do_not_lock_others_out(
     servers: list[embark.PageServer], monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(server_module._Handler, "timeout", 1.0)
+    monkeypatch.setattr(server_module._Handler, "timeout", 0.5)
+    monkeypatch.setattr(server_module, "VIEWERS", 2)
     server = start(servers)
-    slow = [socket.create_connection(server.server_address[:2], timeout=30) for _ in range(2 * VIEWERS)]  # type: ignore[arg-type]
+    slow = [socket.create_connection(server.server_address[:2], timeout=30) for _ in range(4)]  # type: ignore[arg-type]
     try:
         for client in slow:
             with suppress(OSError):
