@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import repeat
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -77,13 +78,24 @@ class ItemNumbers:
         names = list(ids)
         hashes = _listed(contents) or [None] * len(names)
         by_id = self._by_id.setdefault(source, {})
-        known = list(map(by_id.get, names) if contents is None else map(self._by_content.get, hashes))
-        # Two cases are quick: all items are known, as for each further model, or all are new and distinct.
-        if None not in known and all(map(by_id.__contains__, names)):
-            return np.array(known, np.int64)
-        are_new = known.count(None) == len(known) and by_id.keys().isdisjoint(names)
-        if are_new and _all_distinct(names) and (contents is None or _all_distinct(hashes)):
-            return self._enter(source, names, hashes)
+        number_of_id = _looked_up(by_id, names)
+        number_of_content = _looked_up(self._by_content, hashes)
+        out = np.where(number_of_content < 0, number_of_id, number_of_content)
+        new_ids = np.flatnonzero(number_of_id < 0)
+        new_contents = np.flatnonzero((number_of_content < 0) & (contents is not None))
+        if not len(new_ids) and not len(new_contents):  # as of each further model on the same items
+            return out
+        if not (_all_distinct(names) and (contents is None or _all_distinct(hashes))):
+            return self._one_by_one(by_id, names, hashes)
+        new = out < 0
+        out[new] = np.arange(self._count, self._count + new.sum())
+        self._count += int(new.sum())
+        _enter(by_id, names, new_ids, out)
+        _enter(self._by_content, hashes, new_contents, out)
+        return out
+
+    def _one_by_one(self, by_id: dict[str, int], names: Sequence[str], hashes: Sequence[int | None]) -> Array:
+        """The numbers of items of which some have an id or a content in common, so that one decides on the next."""
         out = np.empty(len(names), np.int64)
         for place, (name, content) in enumerate(zip(names, hashes, strict=True)):
             number = self._by_content.get(content)
@@ -98,21 +110,13 @@ class ItemNumbers:
             out[place] = number
         return out
 
-    def _enter(self, source: str, names: Sequence[str], hashes: Sequence[int | None]) -> Array:
-        """Enter items that are new and distinct."""
-        numbers = range(self._count, self._count + len(names))
-        self._by_id.setdefault(source, {}).update(zip(names, numbers, strict=True))
-        self._by_content.update(zip(hashes, numbers, strict=True))
-        self._by_content.pop(None, None)
-        self._count = numbers.stop
-        return np.array(numbers, np.int64)
-
     def _enter_first(self) -> None:
         if self._first is not None:
             source, ids, contents = self._first
+            self._by_id = {source: {name: number for number, name in enumerate(ids)}}
+            hashes = enumerate(_listed(contents) or ())
+            self._by_content = {content: number for number, content in hashes if content is not None}
             self._first = None
-            self._count = 0
-            self._enter(source, ids, _listed(contents) or [None] * len(ids))
 
     def observations(self, source: str, columns: Mapping[str, Any]) -> Observations:
         """The items behind rows of outcomes: `id` and `content`, and those of a `partner` where there is one.
@@ -124,6 +128,17 @@ class ItemNumbers:
         if partner is None or None in partner:
             return Observations(first, first)
         return Observations(first, self.numbers(source, partner, columns.get("partner_content")))
+
+
+def _looked_up(numbers: Mapping[Any, int], keys: Sequence[Any]) -> Array:
+    """The number of each key; -1 where there is none."""
+    return np.fromiter(map(numbers.get, keys, repeat(-1)), np.int64, len(keys))
+
+
+def _enter(numbers: dict[Any, int], keys: Sequence[Any], rows: Array, of_all: Array) -> None:
+    """Enter the keys of these rows with their numbers."""
+    numbers.update(zip(map(keys.__getitem__, rows.tolist()), of_all[rows].tolist(), strict=True))
+    numbers.pop(None, None)
 
 
 def _listed(contents: Contents) -> Sequence[int | None] | None:
