@@ -9,7 +9,7 @@ import io
 import textwrap
 import unicodedata
 from collections.abc import Callable, Sequence
-from functools import cache, lru_cache
+from functools import cache, cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -29,10 +29,13 @@ class Drawing:
         self.function = function
         self.arguments = arguments
 
-    def __call__(self) -> bytes:
+    @cached_property
+    def png(self) -> bytes:
         """Its bytes."""
-        known: bytes | None = self.__dict__.get("png")  # a cached_property would let one thread draw at a time
-        return known or self.__dict__.setdefault("png", self.function(*self.arguments))
+        return self.function(*self.arguments)
+
+    def __call__(self) -> bytes:
+        return self.png
 
 
 def tile(art: bytes) -> bytes:
