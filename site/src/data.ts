@@ -85,7 +85,7 @@ export interface ReportSection {
   columns: string[];
   rows: [string, boolean, string[]][]; // the heading that a row is under, whether it is a total, and its cells
   notes: string[];
-  caption: string;
+  caption: string; // of the figure, which has it in itself: for those who cannot see it
   figure: string; // SVG
 }
 

@@ -61,7 +61,6 @@ function Section({ section, name }: { section: ReportSection; name: string }) {
         <figure>
           {/* As a picture, whatever an SVG holds is inert: no script runs, and nothing is loaded. */}
           <img class="figure" loading="lazy" src={`data:image/svg+xml,${encodeURIComponent(whole(section.figure))}`} alt={plain(section.caption || name)} />
-          {section.caption && <figcaption>{plain(section.caption)}</figcaption>}
         </figure>
       )}
       <div class="scroll low" tabIndex={0} role="region" aria-label={plain(name)}>
