@@ -2,8 +2,8 @@
 
     python tools/screenshots.py PAGE [FOLDER]
 
-PAGE is the folder of a page (embark site) with the pocket run, MIEB, and kept reports (--save) of embark/pocket: doctor,
-verify, analyze truncate and diagnose omni. Needs playwright and chromium.
+PAGE is the folder of a page (embark site) with the pocket run, MIEB, and kept reports (--save) of embark/pocket:
+doctor, verify, analyze truncate and diagnose omni. Needs playwright and chromium.
 """
 
 from __future__ import annotations

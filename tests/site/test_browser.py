@@ -204,8 +204,8 @@ def test_a_model_page_has_the_examination_and_the_verdict(page: Path, opened: Op
 def test_sweeps_are_beside_the_runs_and_a_hostile_figure_is_inert(page: Path, opened: Opened) -> None:
     tab = opened(page, "#/run")
     tab.locator("details.report").first.wait_for()
-    asked: list[str] = []
-    tab.on("request", lambda request: asked.append(request.url))
+    addresses: list[str] = []
+    tab.on("request", lambda request: addresses.append(request.url))
     for summary in tab.locator("details.report > summary").all():
         summary.click()
     figures = tab.locator("img.figure")
@@ -215,7 +215,7 @@ def test_sweeps_are_beside_the_runs_and_a_hostile_figure_is_inert(page: Path, op
     wait_until(tab, "[...document.querySelectorAll('img.figure')].every(image => image.naturalWidth > 8)")
     assert "</script><script>alert(4)</script>" in tab.locator("main").inner_text()
     assert tab.locator("main script, main img[src=x]").count() == 0
-    assert not [url for url in asked if url.startswith("http")]
+    assert not [url for url in addresses if url.startswith("http")]
 
 
 def test_runs_have_their_costs(page: Path, opened: Opened) -> None:

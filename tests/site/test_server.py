@@ -23,6 +23,7 @@ import pytest
 import embark
 from embark.run.run_state import STALE, run_states, state_file
 from embark.site import server as server_module
+from embark.site.run_data import run_data
 from embark.types import EmbarkError
 
 RUN = "from embark.cli import main; main()"
@@ -228,6 +229,19 @@ def test_a_run_tells_its_state_and_its_end(tiny: embark.Encoder, pictures: Any, 
     assert [score[:2] for score in state["scores"]] == [["test/tiny", tasks[0].name]]
     assert state["embedded"] == 6
     assert state["skipped"] == []
+    assert (state["gpu_seconds"], state["predicted"]) == (0, None)
+    assert state["cpu_seconds"] >= 0
+
+
+def test_a_run_knows_what_was_predicted_for_it(tmp_path: Path) -> None:
+    settings = embark.load_settings(tmp_path / "home", tmp_path / "results")
+    embark.plan("embark/random", "PocketFlagCapital", settings=settings)
+    run = embark.evaluate("embark/random", "PocketFlagCapital", settings=settings, show_progress=False)
+    [state] = run_states(settings)
+    assert state["predicted"] == run.predicted
+    assert state["predicted"] > 0
+    [row] = run_data(run.results, settings)["done"]
+    assert (row["predicted"], row["seconds"]) == (state["predicted"], state["seconds"])
 
 
 def test_a_killed_run_is_not_alive(tmp_path: Path) -> None:

@@ -218,8 +218,8 @@ class _Handler(BaseHTTPRequestHandler):
         cookies: SimpleCookie = SimpleCookie()
         with suppress(CookieError):
             cookies.load(self.headers.get("Cookie", ""))
-        kept = cookies[COOKIE].value if COOKIE in cookies else ""
-        pairs = ((offered, str(self.server.token)), (kept, self.server.cookie))
+        cookie = cookies[COOKIE].value if COOKIE in cookies else ""
+        pairs = ((offered, str(self.server.token)), (cookie, self.server.cookie))
         return any(
             hmac.compare_digest(text.encode("utf-8", "surrogatepass"), secret.encode("utf-8", "surrogatepass"))
             for text, secret in pairs
